@@ -11,9 +11,9 @@ const TIERS = ['unit', 'integration', 'system'] as const
 type Tier = (typeof TIERS)[number]
 
 /** A test file says which tier it belongs to in its first line, `// tier: system`. In packages/ it's a unit test otherwise. */
-function tierOf(file: string): Tier {
+function tierOf(file: string, text: string): Tier {
   if (!file.startsWith('packages/')) return 'system'
-  const named = /^\/\/ tier: (.*)\n/.exec(readFileSync(join(import.meta.dirname, file), 'utf8'))?.[1]
+  const named = /^\/\/ tier: (.*)\n/.exec(text)?.[1]
   const tier = TIERS.find((each) => each === (named ?? 'unit'))
   if (tier === undefined)
     throw new Error(`${file}: unknown tier "${named}". Expected one of: ${TIERS.join(', ')}.`)
@@ -35,12 +35,13 @@ const testFiles = [
   )
   .filter((file) => file.endsWith('.test.ts') && !file.includes('/node_modules/'))
 
-/** Each tier, and the system tests of the service apart. These leave modules as they are, so files can share them. */
-const PROJECTS = [...TIERS, 'system-service'] as const
+/** Each tier, and apart from them the system tests that replace modules: these can't share them. */
+const PROJECTS = [...TIERS, 'system-mocks'] as const
 
 function projectOf(file: string): (typeof PROJECTS)[number] {
-  const tier = tierOf(file)
-  return tier === 'system' && /^packages\/(replay|server|dashboard)\//.test(file) ? 'system-service' : tier
+  const text = readFileSync(join(import.meta.dirname, file), 'utf8')
+  const tier = tierOf(file, text)
+  return tier === 'system' && text.includes('vi.mock(') ? 'system-mocks' : tier
 }
 
 export default defineConfig({
@@ -48,7 +49,8 @@ export default defineConfig({
     // What programs print is compared, on whatever terminal.
     env: { FORCE_COLOR: '0' },
     pool: 'forks',
-    maxWorkers: 2,
+    // One more than the cores of a small machine: tests wait for windows, servers and browsers a third of the time.
+    maxWorkers: 3,
     // Only against what hangs: a busy machine pauses for seconds, and takes minutes for what takes one elsewhere.
     testTimeout: 300_000,
     hookTimeout: 300_000,
@@ -60,7 +62,7 @@ export default defineConfig({
         include: testFiles.filter((file) => projectOf(file) === name),
         env: { TEST_TIER: name },
         // The files of a worker share their modules, which loads each of them once rather than 180 times.
-        isolate: name === 'system',
+        isolate: name === 'system-mocks',
       },
     })),
   },

@@ -230,7 +230,7 @@ it.each(['rate-limiter-flexible', 'express-rate-limit', '@fastify/rate-limit', '
 
 describe('the page', () => {
   it('speaks of the versions that are installed and locked', () => {
-    const rows = tableUnder('Whom it is about').filter(([, version]) => version !== '')
+    const rows = tableUnder('Packages compared').filter(([, version]) => version !== '')
     const told = Object.fromEntries(rows.map(([name, version]) => [name, version]))
     const locked = Object.keys(told).map((name) => [name, lockedVersion(name)])
     expect(Object.keys(told).length).toBeGreaterThan(6)
@@ -255,13 +255,7 @@ describe('the page', () => {
   })
 
   it('has a source for each cell about others', () => {
-    const headings = [
-      'What is counted',
-      'Redis',
-      'What a caller is told',
-      'What else there is',
-      'Where they run',
-    ]
+    const headings = ['How they count', 'Redis', 'What callers get', 'Other features', 'Where they run']
     for (const heading of [...headings, 'Gateways and services', 'Other languages']) {
       const rows = tableUnder(heading)
       expect(rows.length, heading).toBeGreaterThan(1)
@@ -301,16 +295,16 @@ describe('the page', () => {
   })
 })
 
-/** The cells of a row of the table under "What was tried", by what its heads begin with. */
+/** The cells of a row of the table under "What was tested", by what its heads begin with. */
 function triedOf(name: string): Readonly<Record<string, string | undefined>> {
   const heads = ['the fullest minute', 'told to wait', 'left of 2', 'calls of Redis', 'Redis stands still']
-  const row = tableUnder('What was tried').find(([first]) => first === name)
+  const row = tableUnder('What was tested').find(([first]) => first === name)
   if (row === undefined) throw new Error(`nothing was tried of ${name}`)
   return Object.fromEntries(heads.map((head, column) => [head, row[column + 1]]))
 }
 
 function versionOf(name: string): string | undefined {
-  return tableUnder('Whom it is about').find(([first]) => first === name)?.[1]
+  return tableUnder('Packages compared').find(([first]) => first === name)?.[1]
 }
 
 /** The rows of the table under a heading. */

@@ -133,8 +133,8 @@ describe('the report', () => {
     expect(page).toContain(
       '2 x a CPU, 4 GiB, linux; node v20:\n\n- 2026-01-02, short, load 0.3 at the start: speed\n',
     )
-    expect(page).toContain('Again: `npm run bench -- size --full --pin --report`.')
-    expect(page).toContain('Again: `npm run bench -- speed --report`.')
+    expect(page).toContain('Command: `npm run bench -- size --full --pin --report`.')
+    expect(page).toContain('Command: `npm run bench -- speed --report`.')
     expect(await readdir(folder)).toContain('speed-bars.svg')
   })
 

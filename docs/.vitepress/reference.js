@@ -105,8 +105,16 @@ const options = {
   // other names.
   intentionallyNotExported: [
     ...['ConsumeOp', 'PeekOp', 'ChargeOp', 'RefundOp', 'HoldOp', 'ListOp', 'ResetOp', 'SettleOp'],
-    ...['ExplainOp', 'OverrideOp', 'OverridesOp', 'Kinds', 'LimitsFunction', 'HandlerResponse'],
-    ...['Kind', 'PLATFORM_HEADERS', 'MessageOptions', 'HandlerGuards', 'Handler'],
+    ...['ExplainOp', 'OverrideOp', 'OverridesOp', 'Any', 'LimitsFunction', 'HandlerResponse'],
+    ...[
+      'Kind',
+      'FailureSettings',
+      'FailureReports',
+      'PLATFORM_HEADERS',
+      'MessageOptions',
+      'HandlerGuards',
+      'Handler',
+    ],
     ...['Context', 'NodeRequest', 'NodeResponse', 'Next', 'Args', 'AnyResponse'],
   ],
 }

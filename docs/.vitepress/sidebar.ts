@@ -4,10 +4,10 @@ import type { DefaultTheme } from 'vitepress'
 import { addressOf } from './addresses.ts'
 import { pages, prose, ROOT } from './markdown.ts'
 
-/** What a page is called where it is one of many, and its file. */
+/** The title of a page in the sidebar, and its file. */
 type Entry = readonly [text: string, file: string]
 
-/** Those of a folder, by their titles. */
+/** The pages of a folder, by their titles. */
 function pagesIn(folder: string): Entry[] {
   return pages()
     .filter(({ path }) => path.startsWith(`${folder}/`) && !path.endsWith('/README.md'))
@@ -23,29 +23,29 @@ function referencePages(): Entry[] {
     .map((path) => [path, `docs/reference/${path}.md`])
 }
 
-/** All pages, in the order in which they are best read. */
+/** All pages, in reading order. */
 export const GROUPS: Record<string, readonly Entry[]> = {
-  Start: [
+  Learn: [
     ['Documentation', 'docs/README.md'],
-    ['Overview', 'README.md'],
+    ['What slidegate is', 'README.md'],
     ['Tutorial', 'docs/tutorial.md'],
     ['Choosing a limit', 'docs/choosing.md'],
+    ['The library in one page', 'docs/library.md'],
     ['Comparison', 'docs/comparison.md'],
     ['Examples', 'docs/examples.md'],
+    ['Flash sale', 'examples/flash-sale/README.md'],
+    ['GraphQL', 'examples/graphql/README.md'],
+    ['LLM gateway', 'examples/llm-gateway/README.md'],
+    ['NestJS example', 'examples/nestjs/README.md'],
+    ['@nestjs/throttler storage', 'examples/nest-throttler/README.md'],
+    ['Next.js example', 'examples/nextjs/README.md'],
+    ['One-time passwords', 'examples/one-time-passwords/README.md'],
+    ['Tenants', 'examples/tenants/README.md'],
+    ['Third parties', 'examples/third-party/README.md'],
+    ['WebSocket chat', 'examples/websocket-chat/README.md'],
   ],
-  'The library': [
-    ['In one page', 'docs/library.md'],
-    ['The package', 'packages/slidegate/README.md'],
-    ['Kinds of limits', 'docs/limits.md'],
-    ['More than yes or no', 'docs/using.md'],
-    ['Callers', 'docs/callers.md'],
-    ['Servers', 'docs/http.md'],
-    ['WebSockets', 'docs/websockets.md'],
-    ['Outbound calls', 'docs/outbound.md'],
-    ['Language models', 'docs/guides/language-models.md'],
-    ['Without Node', 'docs/edge.md'],
-  ],
-  Frameworks: [
+  'Guides: programs': [
+    ['Middleware', 'docs/http.md'],
     ['Express', 'docs/guides/express.md'],
     ['Fastify', 'docs/guides/fastify.md'],
     ['Koa', 'docs/guides/koa.md'],
@@ -54,63 +54,60 @@ export const GROUPS: Record<string, readonly Entry[]> = {
     ['Next.js', 'docs/guides/nextjs.md'],
     ['Fetch API', 'docs/guides/fetch.md'],
     ['node:http', 'docs/guides/node-http.md'],
+    ['WebSockets', 'docs/websockets.md'],
+    ['Callers and keys', 'docs/callers.md'],
+    ['Plans, bans, waiting', 'docs/using.md'],
+    ['Outbound calls', 'docs/outbound.md'],
+    ['Language models', 'docs/guides/language-models.md'],
+    ['Edge runtimes', 'docs/edge.md'],
   ],
-  'Moving here': [
-    ['From what', 'docs/migrate/README.md'],
+  'Guides: operations': [
+    ['Production', 'docs/production.md'],
+    ['When the store fails', 'docs/failures.md'],
+    ['Running the service', 'docs/deploy.md'],
+    ['Gateways', 'docs/gateways.md'],
+    ['Envoy', 'docs/envoy.md'],
+    ['A service as the store', 'docs/client.md'],
+    ['Operations', 'docs/operations.md'],
+    ['The dashboard', 'docs/dashboard.md'],
+    ['Alerts', 'docs/alerts.md'],
+    ['Captures and decision log', 'docs/capture.md'],
+    ['Security', 'SECURITY.md'],
+  ],
+  'Guides: migration': [
+    ['Overview', 'docs/migrate/README.md'],
     ['express-rate-limit', 'docs/migrate/express-rate-limit.md'],
     ['@fastify/rate-limit', 'docs/migrate/fastify-rate-limit.md'],
     ['@nestjs/throttler', 'docs/migrate/nestjs-throttler.md'],
     ['rate-limiter-flexible', 'docs/migrate/rate-limiter-flexible.md'],
     ['@upstash/ratelimit', 'docs/migrate/upstash-ratelimit.md'],
   ],
-  'The service': [
-    ['The package', 'packages/server/README.md'],
-    ['Configuration', 'docs/configuration.md'],
-    ['HTTP API', 'docs/api.md'],
-    ['Command line', 'docs/cli.md'],
-    ['Gateways', 'docs/gateways.md'],
-    ['Envoy', 'docs/envoy.md'],
-    ["Envoy's protocol", 'packages/server/proto/README.md'],
-    ['Client', 'docs/client.md'],
-    ['Deploy', 'docs/deploy.md'],
-    ['Operate', 'docs/operations.md'],
-  ],
-  'In production': [
-    ['Checklist', 'docs/production.md'],
-    ['Failures', 'docs/failures.md'],
+  'Kinds of limits': [['All kinds', 'docs/limits/README.md'], ...pagesIn('docs/limits')],
+  Reference: [
+    ['Import paths', 'docs/reference/README.md'],
     ['Errors', 'docs/errors.md'],
-    ['The live page', 'docs/dashboard.md'],
+    ['Configuration', 'docs/configuration.md'],
+    ['Command line', 'docs/cli.md'],
+    ['HTTP API', 'docs/api.md'],
     ['Metrics and traces', 'docs/metrics.md'],
-    ['Alerts', 'docs/alerts.md'],
-    ['Captures', 'docs/capture.md'],
-    ['Security', 'SECURITY.md'],
     ['Bounds', 'docs/bounds.md'],
-    ['What stands in Redis', 'docs/state.md'],
-    ['Dependencies', 'docs/dependencies.md'],
+    ['Stored state', 'docs/state.md'],
     ['Versions', 'docs/versions.md'],
+    ['Dependencies', 'docs/dependencies.md'],
     ['Changelog', 'CHANGELOG.md'],
-    ['of the library', 'packages/slidegate/CHANGELOG.md'],
-    ['of the server', 'packages/server/CHANGELOG.md'],
+    ['Changelog of the library', 'packages/slidegate/CHANGELOG.md'],
+    ['Changelog of the service', 'packages/server/CHANGELOG.md'],
+    ['The package slidegate', 'packages/slidegate/README.md'],
+    ['The package slidegate-server', 'packages/server/README.md'],
+    ["Envoy's protocol", 'packages/server/proto/README.md'],
+    ...referencePages(),
   ],
-  Reference: [['Import paths', 'docs/reference/README.md'], ...referencePages()],
-  'Ideas and figures': [
+  Explanations: [
     ['Why exact is cheap', 'docs/ideas/README.md'],
     ...pagesIn('docs/ideas'),
     ['Benchmarks', 'docs/benchmarks/README.md'],
-    ['Notes on them', 'docs/benchmarks/notes.md'],
-    ['The bench', 'bench/README.md'],
-  ],
-  'Worked examples': [
-    ['Flash sale', 'examples/flash-sale/README.md'],
-    ['GraphQL', 'examples/graphql/README.md'],
-    ['LLM gateway', 'examples/llm-gateway/README.md'],
-    ['NestJS', 'examples/nestjs/README.md'],
-    ['@nestjs/throttler', 'examples/nest-throttler/README.md'],
-    ['Next.js', 'examples/nextjs/README.md'],
-    ['One-time passwords', 'examples/one-time-passwords/README.md'],
-    ['Tenants', 'examples/tenants/README.md'],
-    ['Third parties', 'examples/third-party/README.md'],
-    ['WebSocket chat', 'examples/websocket-chat/README.md'],
+    ['Missed targets', 'docs/benchmarks/notes.md'],
+    ['How benchmarks run', 'bench/README.md'],
   ],
   Contributing: [
     ['Architecture', 'ARCHITECTURE.md'],
@@ -132,8 +129,8 @@ export const sidebar: DefaultTheme.SidebarItem[] = Object.entries(GROUPS).map(([
 
 export const nav: DefaultTheme.NavItem[] = [
   { text: 'Tutorial', link: addressOf('docs/tutorial.md') },
-  { text: 'Library', link: addressOf('docs/library.md') },
-  { text: 'Service', link: addressOf('docs/configuration.md') },
+  { text: 'Guides', link: addressOf('docs/http.md') },
+  { text: 'Kinds of limits', link: addressOf('docs/limits/README.md') },
   { text: 'Production', link: addressOf('docs/production.md') },
   { text: 'Reference', link: addressOf('docs/reference/README.md') },
 ]

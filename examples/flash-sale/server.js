@@ -1,8 +1,8 @@
 // @ts-check
-// A shop sells 50 in any three seconds, and the sale begins where a window does: some come before it, some after.
+// A shop sells at most 50 in any three seconds. Customers arrive just before and just after the edge of a fixed window.
 //
-//   node examples/flash-sale/server.js           plays the sale, on a clock that is moved by hand
-//   node examples/flash-sale/server.js --serve   serves, by the real clock
+//   node examples/flash-sale/server.js           plays the sale, with the clock set by hand
+//   node examples/flash-sale/server.js --serve   keeps the shop open, with the real clock
 import express from 'express'
 import { fixedWindow, memoryStore, slidingWindow } from 'slidegate'
 import { rateLimit } from 'slidegate/express'
@@ -21,7 +21,7 @@ const shop = express()
 
 /** @param {string} counter @param {import('slidegate').Limit} limit */
 function open(counter, limit) {
-  /** When something was sold. @type {number[]} */
+  /** The times of sales. @type {number[]} */
   const sold = []
   const limited = rateLimit({
     name: counter,
@@ -45,7 +45,7 @@ if (!serves) {
   server.close()
 }
 
-/** From a second before the sale to a second after it began, ten want to buy at each counter every tenth of a second. */
+/** Sends ten customers to each counter every tenth of a second, from a second before the sale to a second after. */
 async function playSale() {
   for (; clock.now() < startsAtMs + 1000; clock.advance(100)) {
     await Promise.all(Array.from({ length: 10 }, () => [buy('fixed'), buy('sliding')]).flat())
@@ -65,7 +65,7 @@ async function buy(counter) {
   await response.text()
 }
 
-/** What the fullest window holds, wherever it begins: that is with a sale. @param {number[]} sold */
+/** Returns the sales in the fullest window. It begins with a sale. @param {number[]} sold */
 function share(sold) {
   const fullest = Math.max(...sold.map((fromMs) => within(sold, fromMs, WINDOW_MS)))
   return `${fullest} of ${LIMIT} = ${(100 * fullest) / LIMIT}%`

@@ -1,5 +1,5 @@
 // @ts-check
-// A query costs what it is worth: a book 1, a hundred books with their authors 301. Each address has 1,000 in any minute.
+// A query costs its complexity: a book 1, a hundred books with their authors 301. Each address gets 1,000 in any minute.
 //
 //   node examples/graphql/server.js           plays some queries
 //   node examples/graphql/server.js --serve   serves, with GraphiQL under /graphql
@@ -28,7 +28,7 @@ const limiter = createLimiter({
   limits: [slidingWindow({ name: 'complexity', limit: 1000, window: '1m' })],
 })
 
-/** What Yoga adds on node:http. @typedef {{ req: import('node:http').IncomingMessage, res: import('node:http').ServerResponse }} Context */
+/** The fields that Yoga adds on node:http. @typedef {{ req: import('node:http').IncomingMessage, res: import('node:http').ServerResponse }} Context */
 
 /** @type {import('graphql-yoga').Plugin<Context>} */
 const limitedByComplexity = {
@@ -46,7 +46,7 @@ const limitedByComplexity = {
   },
 }
 
-/** A field is 1, and a list as many times what is asked of each. @param {import('graphql').ExecutionArgs} args */
+/** A field costs 1, a list its length times the cost of an item. @param {import('graphql').ExecutionArgs} args */
 function costOf({ schema, document, variableValues, operationName }) {
   const complexity = getComplexity({
     schema,
@@ -55,7 +55,7 @@ function costOf({ schema, document, variableValues, operationName }) {
     operationName: operationName ?? undefined,
     estimators: [({ args, childComplexity }) => 1 + Math.max(1, args.first ?? 1) * childComplexity],
   })
-  // What is more than the limit is denied for ever, however much it is.
+  // Costs are at most 2^40. Anything above the limit is denied anyway.
   return Math.min(Math.max(1, complexity), 2 ** 40)
 }
 

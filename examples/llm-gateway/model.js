@@ -1,6 +1,6 @@
 // @ts-check
-// Stands for a language model: `count to 40` makes it say 40 words, one every few milliseconds, unless that is more than
-// it may say. A line of its answer is a token.
+// Simulates a language model: for `count to 40` it returns 40 words, one every few milliseconds, up to its maximum. Each line is
+// a token.
 import { setTimeout as delay } from 'node:timers/promises'
 
 /** @param {string} text */

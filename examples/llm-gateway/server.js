@@ -1,6 +1,6 @@
 // @ts-check
-// Every user has 1,000 tokens in any minute, of prompts and of what the model says. What it will say nobody knows: so an
-// estimate is reserved, and settled when the answer is over or nobody listens any more.
+// Each user gets 1,000 tokens in any minute, for prompts and answers. The gateway reserves an estimate, and settles it when the answer
+// ends or the client disconnects.
 //
 //   node examples/llm-gateway/server.js           plays three users
 //   node examples/llm-gateway/server.js --serve   serves
@@ -24,7 +24,7 @@ gateway.post('/completions', express.json(), async (req, res) => {
   res.once('close', () => hangUp.abort())
   const { prompt, maxTokens } = req.body ?? {}
   if (typeof prompt !== 'string' || !Number.isInteger(maxTokens) || maxTokens < 1) return res.sendStatus(400)
-  // Stands for whom your authentication has found.
+  // Replace this with your authentication.
   const user = userKey(req.get('X-User'))
   const reservation = await budget.reserve(user, tokensOf(prompt) + maxTokens)
   const { allowed, decision } = reservation
@@ -42,7 +42,7 @@ gateway.post('/completions', express.json(), async (req, res) => {
       res.write(`${token}\n`)
     }
   } catch (error) {
-    // The model is told to stop. What it has said until then is to be paid.
+    // Stops the model. The tokens so far are charged.
     if (!hangUp.signal.aborted) throw error
   } finally {
     const { returned } = await reservation.settle(used)

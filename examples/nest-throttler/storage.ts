@@ -9,13 +9,13 @@ import {
   tupleKey,
 } from 'slidegate'
 
-/** What the guard reads. Times are in seconds. */
+/** The result for the guard. Times are in seconds. */
 type Throttled = Awaited<ReturnType<ThrottlerStorage['increment']>>
 
-/** The options of `createLimiter` but the limits, which the guard brings. */
+/** The options of `createLimiter`, without the limits that the guard passes. */
 type Options = Omit<LimiterOptions, 'limits' | 'ban' | 'dimensions' | 'overrides'>
 
-/** The guard can bring new limits with every request. */
+/** The guard can pass different limits with each request. */
 const MAX_LIMITERS = 1024
 
 export class SlidegateThrottlerStorage implements ThrottlerStorage {

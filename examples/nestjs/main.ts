@@ -1,6 +1,6 @@
 // @ts-nocheck: the options of the repository's own check know nothing of decorators.
 //
-// A Nest app: everybody has five requests in any minute, and two for the search; for its health one may always ask.
+// A Nest app: five requests in any minute for each address, two for the search, no limit for the health check.
 //
 //   npm run example nestjs
 import 'reflect-metadata'

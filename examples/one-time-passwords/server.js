@@ -1,8 +1,8 @@
 // @ts-check
-// Codes by text message: few for each phone, few for each address, and bans for addresses that go on and on.
+// Codes by text message, limited by phone and by address, with bans for addresses that keep asking.
 //
-//   node examples/one-time-passwords/server.js           plays two days, on a clock that is moved by hand
-//   node examples/one-time-passwords/server.js --serve   serves, by the real clock
+//   node examples/one-time-passwords/server.js           plays two days, with the clock set by hand
+//   node examples/one-time-passwords/server.js --serve   serves, with the real clock
 import express from 'express'
 import { createLimiter, memoryStore, slidingWindow } from 'slidegate'
 import { rateLimit } from 'slidegate/express'
@@ -20,7 +20,7 @@ const limiter = createLimiter({
     phone: [slidingWindow({ limit: 1, window: '30s' }), slidingWindow({ limit: 5, window: '1d' })],
     address: [slidingWindow({ limit: 3, window: '1m' })],
   },
-  // Only addresses: a caller chooses the phone, and could have anybody's blocked.
+  // Ban only addresses: a caller chooses the phone, and could get anyone's blocked.
   ban: { address: { after: 3, within: '10m', for: ['10m', '1h', '1d'] } },
   ...(!serves && { store: memoryStore({ clock: clock.now }) }),
 })
@@ -37,7 +37,7 @@ app.post(
   },
 )
 
-/** One key for all spellings of a number, and one for all that is none. @param {unknown} phone */
+/** Returns one key for all spellings of a number, and one for all invalid numbers. @param {unknown} phone */
 function phoneKey(phone) {
   const digits = String(phone).replace(/[^0-9]/g, '')
   return /^[1-9][0-9]{6,14}$/.test(digits) ? `phone:${digits}` : 'phone'
@@ -78,7 +78,7 @@ async function playTwoDays() {
 async function ask(from, phone) {
   const response = await fetch(`${url}/codes`, {
     method: 'POST',
-    // The story plays the proxy that the app trusts.
+    // Acts as the proxy that the app trusts.
     headers: { 'Content-Type': 'application/json', 'X-Forwarded-For': from },
     body: JSON.stringify({ phone }),
   })

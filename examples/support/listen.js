@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 
 /**
- * Serves on loopback, on PORT or a free port.
+ * Listens on loopback, on PORT or a free port.
  *
  * @param {import('node:http').RequestListener} handle
  */

@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 
 /**
- * The Redis of REDIS_URL, or a server of our own, which keeps nothing and ends with this process.
+ * Returns the Redis at REDIS_URL, or starts a server without persistence that ends with this process.
  *
  * @returns {Promise<{ url: string, close: () => void }>}
  */

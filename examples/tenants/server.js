@@ -1,5 +1,5 @@
 // @ts-check
-// Each tenant has the limits of its plan. Plans change, and single tenants get other numbers, while everything runs.
+// Each tenant has the limits of its plan. Plans and the limits of single tenants change at runtime.
 //
 //   node examples/tenants/server.js           plays a day of the support desk
 //   node examples/tenants/server.js --serve   serves
@@ -13,7 +13,7 @@ const plans = {
   pro: [slidingWindow({ limit: 100, window: '1h', name: 'hour' })],
 }
 
-/** Stands for your database, of which each process has at hand what it needs. */
+/** Replace this with your database, cached in each process. */
 const planOf = new Map([
   ['acme', 'free'],
   ['umbrella', 'pro'],
@@ -26,7 +26,7 @@ const tenantOf = new Map([
 const limiter = createLimiter({
   name: 'tenants',
   limits: (tenant) => plans[planOf.get(tenant) ?? 'free'] ?? [],
-  // With a Redis store an override is in force in all processes.
+  // With a Redis store, overrides apply in all processes.
   overrides: true,
 })
 
@@ -36,7 +36,7 @@ const app = fastify()
 const whoIs = ({ headers }) => tenantOf.get(String(headers['x-api-key']))
 
 app.register(async (api) => {
-  // Strangers are told apart by their address, so that nobody tries keys for ever.
+  // Limit unknown callers by address, so that they can't keep guessing keys.
   api.register(rateLimit({ limiter, key: (request) => whoIs(request) ?? request.ip }))
   api.get('/reports', async (request, reply) => {
     const tenant = whoIs(request)
@@ -44,7 +44,7 @@ app.register(async (api) => {
   })
 })
 
-// For the support desk: behind a login, or as here on loopback only.
+// For the support desk. Put it behind a login, or on loopback only, as here.
 app.register(async (desk) => {
   const plan = { type: 'object', required: ['plan'], properties: { plan: { enum: Object.keys(plans) } } }
   desk.put('/tenants/:tenant/plan', { schema: { body: plan } }, async (request) => {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { played } from './support/example.ts'
 
-it('the fixed window sells twice its limit around the edge, the sliding window just its limit', async () => {
+it('a fixed window sells twice its limit around the edge, a sliding window exactly its limit', async () => {
   const [, ...lines] = (await played('flash-sale')).trim().split('\n')
   expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
     ['', 'fixed window', 'sliding window'],

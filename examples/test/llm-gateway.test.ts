@@ -3,7 +3,7 @@ import { played } from './support/example.ts'
 
 const LEDGER = /^user:(\w+): reserved (\d+), used (\d+), returned (\d+), left (\d+)$/gm
 
-it('what was used is charged exactly, whatever was reserved, also where the client hangs up', async () => {
+it('the actual tokens are charged, even if the client disconnects', async () => {
   const printed = await played('llm-gateway')
   const ledger = Array.from(printed.matchAll(LEDGER), ([, user, ...numbers]) => {
     const [reserved, used, returned, left] = numbers.map(Number)

@@ -1,4 +1,4 @@
-import { memoryStore, type Store } from 'slidegate'
+import { failurePolicy, memoryStore, type Store } from 'slidegate'
 import { ManualClock } from 'slidegate/testing'
 import { describe, expect, it } from 'vitest'
 import { SlidegateThrottlerStorage } from '../nest-throttler/storage.ts'
@@ -20,7 +20,7 @@ it('the guard of @nestjs/throttler counts with it', async () => {
 describe('the storage', () => {
   const clock = new ManualClock()
   const storage = () => new SlidegateThrottlerStorage({ store: memoryStore({ clock: clock.now }) })
-  /** How many of three requests of one second pass. */
+  /** Returns how many of three requests within a second pass. */
   const passed = async (at: SlidegateThrottlerStorage, blockDuration: number) => {
     let count = 0
     for (let i = 0; i < 3; i++) {
@@ -41,7 +41,7 @@ describe('the storage', () => {
     expect(await passed(at, 0)).toBe(2)
   })
 
-  it('the first denial blocks for blockDuration, and what was used before counts on', async () => {
+  it('the first denial blocks for blockDuration, and earlier usage still counts', async () => {
     const at = storage()
     expect(await passed(at, 1000)).toBe(2)
     clock.advance(1000)
@@ -50,7 +50,7 @@ describe('the storage', () => {
     expect(await passed(at, 1000)).toBe(2)
   })
 
-  it('throttlers and keys count apart; storages on one store count together', async () => {
+  it('throttlers and keys count apart, and storages on one store count together', async () => {
     const store = memoryStore()
     const [one, other] = [new SlidegateThrottlerStorage({ store }), new SlidegateThrottlerStorage({ store })]
     expect(await passed(one, 0)).toBe(2)
@@ -59,7 +59,7 @@ describe('the storage', () => {
     expect(await one.increment('bob', 10_000, 2, 0, 'default')).toMatchObject({ totalHits: 1 })
   })
 
-  it('a limit that changes counts what was charged under another, and 0 denies all', async () => {
+  it('usage still counts after a limit changes, and a limit of 0 denies all', async () => {
     const at = storage()
     const ask = (limit: number) => at.increment('ann', 10_000, limit, 0, 'default')
     expect(await ask(1)).toMatchObject({ totalHits: 1, isBlocked: false })
@@ -69,11 +69,15 @@ describe('the storage', () => {
     expect(await ask(4000)).toMatchObject({ totalHits: 1103 })
   })
 
-  it('a wrong window fails the request; the options decide while the store is down', async () => {
+  it('an invalid window fails the request, and onStoreError applies while the store is down', async () => {
     await expect(storage().increment('ann', 0, 1, 0, 'default')).rejects.toMatchObject({
-      code: 'invalid_window',
+      code: 'invalid_duration',
     })
-    const down: Store = { apply: (_, call) => call.reject(new Error('ECONNREFUSED')), close() {} }
+    const down: Store = {
+      failurePolicy,
+      apply: (_, call) => call.reject(new Error('ECONNREFUSED')),
+      close() {},
+    }
     const ask = (options: object) =>
       new SlidegateThrottlerStorage({ store: down, logger: false, ...options }).increment(
         'ann',

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { served } from './support/example.ts'
 
-it('the app has limits, the search tighter ones, and its health none', async () => {
+it('the app has a limit, the search a tighter one, and the health check none', async () => {
   const url = await served('nestjs')
   const ask = async (path: string) => {
     const response = await fetch(url + path)

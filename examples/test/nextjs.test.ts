@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { served } from './support/example.ts'
 
-it('a route has a limit, and the proxy one for the whole app', async () => {
+it('a route has a limit, and the proxy limits the whole app', async () => {
   const url = await served('nextjs')
   const ask = async (address: string) => {
     const response = await fetch(`${url}/api/quotes`, { headers: { 'X-Forwarded-For': address } })
@@ -11,7 +11,7 @@ it('a route has a limit, and the proxy one for the whole app', async () => {
     return [response.status, left, body['violated-policies']?.join(), isTold]
   }
 
-  // Until it is compiled a minute may pass.
+  // Compiling can take a minute.
   expect((await ask('192.0.2.1'))[0]).toBe(200)
   for (let left = 4; left >= 0; left--) {
     expect(await ask('203.0.113.7')).toEqual([200, `"5-per-1m";r=${left}`, undefined, false])

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { played } from './support/example.ts'
 
-it('plans and overrides are in force at once, and what was used counts on', async () => {
+it('plans and overrides apply at once, and earlier usage still counts', async () => {
   const printed = await played('tenants')
   const lines = printed.split('\n').filter((line) => /^(acme|umbrella|PUT|DELETE)\b/.test(line))
   expect(lines.map((line) => line.replace(/;t=\d+$/, ''))).toEqual([

@@ -3,7 +3,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { served } from './support/example.ts'
 
-it('who says too much is told to wait, and the others neither hear it nor are held up', async () => {
+it('messages above the limit are not delivered, and other connections are not affected', async () => {
   const url = await served('websocket-chat')
   expect(await (await fetch(url)).text()).toContain('<title>Chat</title>')
 

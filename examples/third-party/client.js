@@ -1,5 +1,5 @@
 // @ts-check
-// One of several processes that ask the same third party. They know of each other by Redis alone.
+// One of several processes that call the same API. They share only Redis.
 import { Redis } from 'ioredis'
 import { limitedFetch, upstreamLimiter } from 'slidegate/outbound'
 import { redisStore } from 'slidegate/redis'

@@ -1,5 +1,5 @@
 // @ts-check
-// A third party serves us 50 requests in any ten seconds. Three processes want 99: each on its own, then with one budget.
+// An API serves 50 requests in any ten seconds. Three processes send 99: first without, then with a shared budget.
 //
 //   node examples/third-party/main.js
 import { fork } from 'node:child_process'

@@ -1,5 +1,5 @@
 // @ts-check
-// Stands for the third party: 50 requests in any ten seconds, not one more, and it remembers who asked for more.
+// Simulates the API: serves 50 requests in any ten seconds, and counts the excess.
 import { setTimeout as delay } from 'node:timers/promises'
 import { listen } from '../support/listen.js'
 

@@ -1,5 +1,5 @@
 // @ts-check
-// A chat with five messages in any ten seconds for each connection. Who says more is told to wait, and nobody hears it.
+// A chat with five messages in any ten seconds for each connection. Further messages aren't delivered, and the sender is notified.
 //
 //   node examples/websocket-chat/server.js
 //

@@ -59,7 +59,7 @@ export const limiter = dashboard({
           unit: 'percentunit',
           steps: from([0.25, 'yellow'], [0.5, 'red']),
           alert: 'SlidegateOneCallerDominates',
-          queries: [{ expr: `max(slidegate_top_caller_share{${OF}})` }],
+          queries: [{ expr: `max(slidegate_top_caller_ratio{${OF}})` }],
         }),
         number({
           title: 'Waiting',
@@ -147,7 +147,7 @@ export const limiter = dashboard({
           alert: 'SlidegateCallersNearLimit',
           queries: [
             {
-              expr: `${rate('slidegate_limit_near_total', 'limit', OF_LIMIT)} / on () group_left ${total('slidegate_decisions_total', `${OF}, outcome="allowed"`)}`,
+              expr: `${rate('slidegate_near_limit_total', 'limit', OF_LIMIT)} / on () group_left ${total('slidegate_decisions_total', `${OF}, outcome="allowed"`)}`,
               legend: '{{limit}}',
             },
           ],
@@ -167,7 +167,7 @@ export const limiter = dashboard({
           size: [6, 8],
           steps: from([0.5, 'red']),
           alert: 'SlidegateOneCallerDominates',
-          queries: [{ expr: `max(slidegate_top_caller_share{${OF}})`, legend: 'the busiest' }],
+          queries: [{ expr: `max(slidegate_top_caller_ratio{${OF}})`, legend: 'the busiest' }],
         }),
       ],
     },
@@ -215,7 +215,7 @@ export const limiter = dashboard({
           unit: 's',
           size: [8, 8],
           queries: [0.5, 0.99].map((quantile) => ({
-            expr: quantileOf(quantile, 'slidegate_wait_seconds', OF, 'le'),
+            expr: quantileOf(quantile, 'slidegate_wait_duration_seconds', OF, 'le'),
             legend: `p${quantile * 100}`,
           })),
         }),
@@ -256,7 +256,7 @@ export const limiter = dashboard({
           alert: 'SlidegateClockStep',
           queries: [
             { expr: `sum(increase(slidegate_store_breaker_opened_total{${OF}}[5m]))`, legend: 'opened' },
-            { expr: `max(increase(slidegate_clock_steps_total{${OF}}[5m]))`, legend: 'clock steps' },
+            { expr: `max(increase(slidegate_store_clock_steps_total{${OF}}[5m]))`, legend: 'clock steps' },
           ],
         }),
       ],

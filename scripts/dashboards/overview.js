@@ -154,7 +154,7 @@ export const overview = dashboard({
               name: 'admitted near the limit',
               unit: 'percentunit',
               steps: from([0.25, 'yellow'], [0.5, 'red']),
-              expr: worstShare('slidegate_limit_near_total', '{outcome="allowed"}'),
+              expr: worstShare('slidegate_near_limit_total', '{outcome="allowed"}'),
             },
             {
               name: 'half find it this full',
@@ -167,7 +167,7 @@ export const overview = dashboard({
               name: 'share of the busiest',
               unit: 'percentunit',
               steps: from([0.25, 'yellow'], [0.5, 'red']),
-              expr: 'max by (limiter) (slidegate_top_caller_share)',
+              expr: 'max by (limiter) (slidegate_top_caller_ratio)',
             },
             {
               name: 'shadow limits would deny',
@@ -192,7 +192,7 @@ export const overview = dashboard({
           max: 1,
           steps: from([0.5, 'red']),
           alert: 'SlidegateOneCallerDominates',
-          queries: [{ expr: 'max by (limiter) (slidegate_top_caller_share)', legend: '{{limiter}}' }],
+          queries: [{ expr: 'max by (limiter) (slidegate_top_caller_ratio)', legend: '{{limiter}}' }],
         }),
       ],
     },
@@ -239,7 +239,7 @@ export const overview = dashboard({
           steps: from([0.025, 'red']),
           alert: 'SlidegateStoreSlow',
           queries: [0.5, 0.99].map((quantile) => ({
-            expr: `histogram_quantile(${quantile}, ${rate('slidegate_store_call_seconds_bucket', 'le')})`,
+            expr: `histogram_quantile(${quantile}, ${rate('slidegate_store_call_duration_seconds_bucket', 'le')})`,
             legend: `p${quantile * 100}`,
           })),
         }),

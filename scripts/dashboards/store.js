@@ -62,7 +62,7 @@ export const store = dashboard({
           unit: 's',
           steps: from([0.01, 'yellow'], [0.025, 'red']),
           alert: 'SlidegateStoreSlow',
-          queries: [{ expr: quantileOf(0.99, 'slidegate_store_call_seconds') }],
+          queries: [{ expr: quantileOf(0.99, 'slidegate_store_call_duration_seconds') }],
         }),
         number({
           title: 'Breakers open',
@@ -82,7 +82,10 @@ export const store = dashboard({
           unit: 's',
           alert: 'SlidegateStoreSlow',
           queries: [
-            { expr: `sum by (le) (rate(slidegate_store_call_seconds_bucket[${RATE}]))`, legend: '{{le}}' },
+            {
+              expr: `sum by (le) (rate(slidegate_store_call_duration_seconds_bucket[${RATE}]))`,
+              legend: '{{le}}',
+            },
           ],
         }),
         lines({
@@ -94,7 +97,7 @@ export const store = dashboard({
           alert: 'SlidegateStoreSlow',
           queries: [
             {
-              expr: `histogram_quantile(0.99, sum by (instance, le) (rate(slidegate_store_call_seconds_bucket[${RATE}])))`,
+              expr: `histogram_quantile(0.99, sum by (instance, le) (rate(slidegate_store_call_duration_seconds_bucket[${RATE}])))`,
               legend: '{{instance}}',
             },
           ],
@@ -105,7 +108,7 @@ export const store = dashboard({
           unit: 'reqps',
           size: [8, 8],
           queries: [
-            { expr: `sum(rate(slidegate_store_call_seconds_count[${RATE}]))`, legend: 'calls' },
+            { expr: `sum(rate(slidegate_store_call_duration_seconds_count[${RATE}]))`, legend: 'calls' },
             { expr: `sum(rate(slidegate_store_call_requests_sum[${RATE}]))`, legend: 'requests' },
           ],
         }),
@@ -125,7 +128,7 @@ export const store = dashboard({
           size: [8, 8],
           alert: 'SlidegateStoreErrors',
           queries: [
-            { expr: 'sum(increase(slidegate_store_call_errors_total[5m]))', legend: 'failed' },
+            { expr: 'sum(increase(slidegate_store_failed_calls_total[5m]))', legend: 'failed' },
             {
               expr: 'sum(increase(slidegate_store_script_loads_total[5m]))',
               legend: 'loaded again (NOSCRIPT)',
@@ -296,7 +299,9 @@ export const store = dashboard({
             'Their counts began anew: maxKeys is too small for so many callers, or somebody makes up keys.',
           unit: 'ops',
           alert: 'SlidegateMemoryStoreEvictions',
-          queries: [{ expr: `rate(slidegate_memory_store_evicted_total[${RATE}])`, legend: '{{instance}}' }],
+          queries: [
+            { expr: `rate(slidegate_memory_store_evicted_keys_total[${RATE}])`, legend: '{{instance}}' },
+          ],
         }),
       ],
     },

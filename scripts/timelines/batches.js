@@ -62,9 +62,9 @@ export async function drawBatches({ title, limit, requests, tripMs, endMs, notes
   return picture(`${title}. ${notes.join(' ')}`, foot + 34 + 18 * notes.length, [
     text(LEFT, 24, title, { size: 15, bold: true }),
     element('circle', { cx: LEFT + 4, cy: 44, r: 3.5, fill: COLOURS.admitted }),
-    text(LEFT + 14, 48, 'a request for a key of its own', { size: 12 }),
+    text(LEFT + 14, 48, 'a request for its own key', { size: 12 }),
     element('circle', { cx: LEFT + 234, cy: 44, r: 3.5, fill: COLOURS.denied }),
-    text(LEFT + 244, 48, 'one for the same hot key', { size: 12 }),
+    text(LEFT + 244, 48, 'a request for the hot key', { size: 12 }),
     text(92, base - 2, 'requests', label),
     text(92, first + 15, 'calls', label),
     line(axis.left, base, axis.right, base, COLOURS.rule),

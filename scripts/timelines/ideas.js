@@ -26,7 +26,7 @@ const EMPTYING = at(...every(0, 5000, 10), ...every(1000, 6000, 9))
 export const ideas = {
   'ideas/worst-cases': () =>
     drawComparison({
-      title: '10 per 10 s, each kind met by the requests that suit it least',
+      title: '10 per 10 s, each kind with its worst-case requests',
       limits: {
         fixedWindow: fixedWindow({ limit: 10, window: '10s' }),
         "fixedWindow, align: 'first-hit'": fixedWindow({ limit: 10, window: '10s', align: 'first-hit' }),
@@ -49,7 +49,7 @@ export const ideas = {
 
   'ideas/running-totals': () =>
     drawRunningTotals({
-      title: 'A window log: running totals, and what is read off them',
+      title: 'A log of a sliding window: running totals',
       limit: slidingWindow({ limit: 10, window: '10s' }),
       requests: [
         { atMs: 500, cost: 2 },
@@ -65,7 +65,7 @@ export const ideas = {
 
   'ideas/stored-bytes': () =>
     drawStoredBytes({
-      title: 'A log as it stands in Redis',
+      title: 'A log in Redis',
       limit: slidingWindow({ limit: 30, window: '20s' }),
       requests: at(...every(700, 700, 28), ...every(1500, 21_000, 9)),
     }),
@@ -76,12 +76,12 @@ export const ideas = {
       limits: [slidingWindow({ limit: 3, window: '2s' }), slidingWindow({ limit: 8, window: '12s' })],
       requests: [...every(200, 1000, 8), ...every(200, 5000, 8), ...every(400, 9000, 12)],
       endMs: 20_000,
-      guarantee: 'Where one limit denies, no curve moves: a denial is charged nowhere.',
+      guarantee: 'If one limit denies, no curve rises: a denial is charged nowhere.',
     }),
 
   'ideas/batches': () =>
     drawBatches({
-      title: 'Requests as they come, and the calls that carry them, each 8 ms under way',
+      title: 'Requests, and the calls that carry them. Each call takes 8 ms.',
       limit: slidingWindow({ limit: 1000, window: '1m' }),
       requests: [
         { atMs: 2, key: 'first' },
@@ -97,8 +97,8 @@ export const ideas = {
       tripMs: 8,
       endMs: 80,
       notes: [
-        'Numbers are of requests; where some were for one key, "in" how many ops they travelled.',
-        'Who comes alone leaves at once. While two calls are under way, the next one fills.',
+        'Each call shows its requests, and "in" its number of ops if some requests were joined.',
+        'A lone request leaves immediately. While two calls are in flight, the next one fills.',
       ],
     }),
 
@@ -111,8 +111,8 @@ export const ideas = {
       beside: every(100, 4000, 60),
       endMs: 10_000,
       notes: [
-        'Green: admitted, red: denied. A line leads from the instant of a charge to that at which it was spent, 500 ms later at most.',
-        'After 3.4 s nobody is admitted until 6 s: 5.5 s after the first charges, since all processes count them for 500 ms longer.',
+        'Green: admitted, red: denied. Lines lead from a charge to the time at which it was spent, at most 500 ms later.',
+        'From 3.4 s to 6 s everything is denied: 5.5 s after the first charges, since all processes count them for 500 ms longer.',
       ],
     }),
 
@@ -121,7 +121,7 @@ export const ideas = {
       title: '10,000 callers on a Cluster',
       callers: Array.from({ length: 10_000 }, (_, i) => `user:${i}`),
       notes: [
-        'A bar for each tag: how many of the callers have it. All keys of a tag lie in one slot, so one call reaches all of them.',
+        'Each bar is a tag, and its height the number of callers. All keys of a tag are in one slot, so one call reaches them.',
       ],
     }),
 }

@@ -63,8 +63,8 @@ export async function drawLeases({ title, limit, leaseMs, leasing, beside, endMs
     text(LEFT - 40, 24, title, { mono: true, size: 14, bold: true }),
     light(axis, spent, chargeBase + 50, theirBase),
     text(120, chargeBase - 2, 'charged', label),
-    text(120, ourBase - 2, 'leasing: spent', label),
-    text(120, theirBase - 2, 'beside it: spent', label),
+    text(120, ourBase - 2, 'with leases: spent', label),
+    text(120, theirBase - 2, 'without: spent', label),
     ...asked
       .filter(({ allowed, process }) => allowed && process === 0)
       .map(({ atMs, chargedMs }) =>

@@ -78,7 +78,7 @@ export async function drawRunningTotals({ title, limit, requests, endMs }) {
     text(
       LEFT,
       base + 44,
-      `Each dot is a record as it stands in Redis: its time, and the total of all units up to it. Limit ${limit.limit}.`,
+      `Each dot is a record in Redis: its time, and the total of all units up to it. Limit ${limit.limit}.`,
       faint,
     ),
     text(

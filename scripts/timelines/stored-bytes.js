@@ -88,8 +88,8 @@ export async function drawStoredBytes({ title, limit, requests }) {
     }
   }
   const parts = /** @type {const} */ ([
-    ['back: the newest but one, and those before it', [BACK], FILL.back],
-    ['front: the oldest, which leave the window next', [FRONT], FILL.front],
+    ['back: the records just before the newest', [BACK], FILL.back],
+    ['front: the oldest records, which expire next', [FRONT], FILL.front],
     [
       `ring: ${header.slots} pages of four; the oldest of the ${header.pages} in use is page ${header.head}`,
       Array.from({ length: header.slots }, (_, i) => RING + i * PAGE * RECORD),
@@ -110,7 +110,7 @@ export async function drawStoredBytes({ title, limit, requests }) {
     text(
       LEFT,
       y - 6,
-      'Each record is 12 bytes: the running total, and its time (here from the beginning of the picture).',
+      'Each record has 12 bytes: the running total, and the time (here since the start of the picture).',
       { size: 12, fill: COLOURS.faint },
     ),
   ])

@@ -4,13 +4,13 @@ import type { Notes } from './notes.ts'
 import type { Plot } from './plot.ts'
 import { measuredText, spreadText, targetText } from './text.ts'
 
-/** The report: what was measured, what of it was asked for, how to read it and how to do it again. */
+/** Returns the benchmark page: how to read it, targets, machines, and each scenario. */
 export function reportOf(results: Results, notes: Notes): string {
   const { scenarios } = results
   return `${[
     '# Benchmarks',
-    'For whoever asks what a decision costs: against the least that any limiter could cost, against the packages of others, and against scripts as the field writes them; and what it is worth, under [truth](#truth). What else tells them apart is in [the comparison](../comparison.md).',
-    'Made by `npm run bench -- --full --report` from [results.json](results.json); what is said about single figures stands in [notes.md](notes.md). Changes to this page are overwritten.',
+    'This page shows the cost of a decision, compared with the cheapest possible call, other packages and common Redis scripts. [truth](#truth) shows how exact each of them is. [The comparison](../comparison.md) has other differences.',
+    'Made by `npm run bench -- --full --report` from [results.json](results.json); notes on single figures come from [notes.md](notes.md). Changes to this page are overwritten.',
     ...HOW_TO_READ,
     ...headlinesOf(results),
     '## Measured on',
@@ -22,11 +22,11 @@ export function reportOf(results: Results, notes: Notes): string {
 
 const HOW_TO_READ: readonly string[] = [
   '## How to read it',
-  'Figures are ratios within one run: the sides take turns, A B A B ..., and the figure is the median of the rounds, or what its scenario says. "Rounds" are the least and the greatest of them: where they lie far apart, other programs took part of the machine. Absolute numbers, in plots and notes, are for orientation. "x" of a rate is better the higher it is, of a time or of bytes the lower. What each scenario does, and how it makes sure that what it measures took place, is told by the [bench](../../bench/README.md).',
-  'In plots, blue is slidegate, grey are the packages of others and scripts as the field writes them, sand are floors: what no limiter on the same client can go below.',
-  '## How to do it again',
-  '```sh\nnpm ci\nnpm run bench                                   # short: some six minutes, prints its tables\nnpm run bench -- --full --report                # this page\nnpm run bench -- truth --full --report          # one scenario anew, the others as they are\nnpm run bench -- --from docs/benchmarks/results.json --report    # this page from the results alone\n```',
-  'It needs Node, and a redis-server (7.0 or later) on the path. Each scenario says by which command its figures were made.',
+  'Figures are ratios within one run. The sides take turns, and the figure is the median of the rounds unless its scenario differs. "Rounds" are the lowest and the highest; if they are far apart, other programs used the machine. Absolute numbers, in plots and notes, only give an order of magnitude. Higher rates are better, and so are lower times and bytes. [The bench](../../bench/README.md) describes how each scenario measures.',
+  'In plots, slidegate is blue, other packages and common scripts are grey, and floors are sand: no limiter on the same client can be cheaper.',
+  '## How to repeat it',
+  '```sh\nnpm ci\nnpm run bench                                   # short: six minutes, prints its tables\nnpm run bench -- --full --report                # this page\nnpm run bench -- truth --full --report          # one scenario, the others as they are\nnpm run bench -- --from docs/benchmarks/results.json --report    # this page from the results alone\n```',
+  'It needs Node, and a redis-server (7.0 or later) on the path. Each scenario names its command.',
 ]
 
 function headlinesOf(results: Results): string[] {
@@ -93,7 +93,7 @@ function sectionOf(scenario: ScenarioResult, notes: Notes): string[] {
   const missed = figures.filter(({ reached }) => reached === false)
   return [
     `## ${name}`,
-    `${title}. Again: \`${commandOf(scenario)}\`.`,
+    `${title}. Command: \`${commandOf(scenario)}\`.`,
     ...(note === undefined || note.text === '' ? [] : [note.text]),
     ...(error === undefined ? [] : [`It failed: \`${error.split('\n')[0]}\``]),
     ...(rows.length === 0 ? [] : [table(['', 'measured', 'rounds', 'target', '', 'in numbers'], rows)]),

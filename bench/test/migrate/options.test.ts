@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { ROOT } from '../../../packages/slidegate/test/docs/markdown.ts'
 import { installedVersion } from '../installed.ts'
 
-// What the pages about moving here say of other packages: of which version, and of all their options.
+// Each page in docs/migrate names the version of the other package, and all of its options.
 
 /** The types whose properties are the options of a package. */
 const OPTIONS: Readonly<Record<string, readonly string[]>> = {
@@ -26,11 +26,11 @@ const OPTIONS: Readonly<Record<string, readonly string[]>> = {
 describe.each(Object.entries(OPTIONS))('%s', (name, types) => {
   const page = readFile(join(ROOT, 'docs/migrate', `${name.replace(/^@/, '').replace('/', '-')}.md`), 'utf8')
 
-  it('is of the version that the page says', async () => {
-    expect(await page).toContain(`\nOf ${name} ${installedVersion(name)}.`)
+  it('is installed in the version that the page names', async () => {
+    expect(await page).toContain(`\nWritten for ${name} ${installedVersion(name)}.`)
   })
 
-  it('has the options of the tables, and no others', async () => {
+  it('has exactly the options in the first columns of the tables', async () => {
     const named = optionsIn(await page)
     expect(named.length).toBeGreaterThan(10)
     const all = types.map((type) => `import('${name}').${type}`).join(' | ')
@@ -38,15 +38,15 @@ describe.each(Object.entries(OPTIONS))('%s', (name, types) => {
   })
 })
 
-/** What stands in the first column of the tables of options, of which the head names the package. */
+/** The options in the first column of tables with the package's name as their heading. */
 function optionsIn(page: string): string[] {
-  const tables = page.matchAll(/^\| \S+ \| here \|\n\|.*\n((?:\|.*\n)+)/gm)
+  const tables = page.matchAll(/^\| \S+ \| slidegate \|\n\|.*\n((?:\|.*\n)+)/gm)
   return Array.from(tables, ([, rows]) => rows!.trimEnd().split('\n'))
     .flat()
     .flatMap((row) => Array.from(row.split(' | ')[0]!.matchAll(/`(\w+)`/g), ([, option]) => option!))
 }
 
-/** What the compiler says where the properties of a type and the names are not the same. */
+/** Returns the compiler's errors if the names aren't exactly the type's properties. */
 async function complaints(type: string, named: readonly string[]): Promise<string> {
   const cache = join(ROOT, 'bench/node_modules/.cache')
   await mkdir(cache, { recursive: true })

@@ -9,12 +9,12 @@ import { onTestFinished } from 'vitest'
 
 export const EXAMPLES: string = join(import.meta.dirname, '../..')
 
-/** What `npm run example <name>` runs. */
+/** The scripts that `npm run example <name>` runs. */
 export const SCRIPTS: Readonly<Record<string, string>> = JSON.parse(
   readFileSync(join(EXAMPLES, 'package.json'), 'utf8'),
 ).scripts
 
-/** Plays an example to its end; resolves to what it has printed. */
+/** Runs an example to its end. Resolves to its output. */
 export async function played(name: string): Promise<string> {
   const child = start(name)
   const [printed, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
@@ -22,7 +22,7 @@ export async function played(name: string): Promise<string> {
   return printed
 }
 
-/** Starts an example that serves until the test ends; resolves to its URL. */
+/** Starts an example, and stops it when the test ends. Resolves to its URL. */
 export async function served(name: string, ...words: string[]): Promise<string> {
   const child = start(name, words)
   for await (const line of createInterface(child.stdout)) {
@@ -37,14 +37,14 @@ export async function served(name: string, ...words: string[]): Promise<string> 
 
 function start(name: string, words: string[] = []): ChildProcessByStdio<null, Readable, null> {
   const { NODE_ENV: _, REDIS_URL: __, ...env } = process.env
-  // As npm does for scripts.
+  // Like npm for scripts.
   const programs = ['', '..'].map((above) => join(EXAMPLES, above, 'node_modules/.bin'))
   const child = spawn([SCRIPTS[name], ...words].join(' '), {
     cwd: EXAMPLES,
     env: { ...env, PORT: '0', PATH: [...programs, env.PATH].join(delimiter) },
     stdio: ['ignore', 'pipe', 'inherit'],
     shell: true,
-    // Some have processes of their own, which end with it.
+    // Some start processes, which end with them.
     detached: true,
   })
   onTestFinished(async () => {

@@ -29,12 +29,12 @@ export interface DeclaredLimiter {
   readonly config: Readonly<Record<string, unknown>>
   readonly hashesKeys: boolean
   readonly limits: readonly DeclaredLimit[]
-  readonly shadowByWord: Readonly<Record<string, boolean>>
+  readonly shadowSettings: Readonly<Record<string, boolean>>
 }
 
 /** The keys that came most often. */
 export interface TopKeyList {
-  readonly overMs: number
+  readonly spanMs: number
   /** Different callers in that time, estimated. */
   readonly distinct?: number
   readonly keys: readonly TopKey[]
@@ -94,7 +94,7 @@ export interface ExplainedLimit {
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
   /** Only of kinds that keep the times of charges. */
   readonly charges?: readonly Charge[]
-  readonly chargedElsewhere?: number
+  readonly olderUnits?: number
   readonly declared?: DeclaredLimit
 }
 

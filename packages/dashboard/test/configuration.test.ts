@@ -104,7 +104,7 @@ describe('the page of the configuration', () => {
 
   it('tells what operators have said', async () => {
     await using window = await configuration()
-    const words = region(window, 'Said by operators')
+    const words = region(window, 'Set by operators')
     await words.getByText('Nothing: all limits are as the configuration says.').waitFor()
     const say = async (body: object) => {
       const headers = { authorization: `Bearer ${TOKENS.admin}`, 'content-type': 'application/json' }

@@ -202,8 +202,8 @@ describe('the picture', () => {
     await page.emulateMedia({ reducedMotion: 'no-preference' })
     const panel = panelOf(page, '5000-per-10m')
     await panel.locator('.mark').first().waitFor({ state: 'attached' })
-    const { charges, chargedElsewhere } = (await explain('busy', 'many')).limits[0]
-    expect([charges.length, chargedElsewhere]).toEqual([512, 88])
+    const { charges, olderUnits } = (await explain('busy', 'many')).limits[0]
+    expect([charges.length, olderUnits]).toEqual([512, 88])
     expect((await marksOf(page, '5000-per-10m')).length).toBe(512)
     expect(await usedOn(page, '5000-per-10m')).toBe(600)
     expect(await panel.textContent()).toContain('88 units are not drawn')

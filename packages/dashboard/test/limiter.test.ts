@@ -211,7 +211,7 @@ describe('changes', () => {
     }).then((response) => response.status)`)
     expect(status).toBe(403)
     const { body } = await service.get('/v1/admin/limiters', admin)
-    expect(body.limiters[0].shadowByWord).toEqual({})
+    expect(body.limiters[0].shadowSettings).toEqual({})
     window.expect(/status of 403/)
   })
 
@@ -221,7 +221,7 @@ describe('changes', () => {
     const row = page.getByRole('row', { name: /stricter/ })
     const shadowed = async () => {
       const { body } = await service.get('/v1/admin/limiters', admin)
-      return body.limiters[0].shadowByWord
+      return body.limiters[0].shadowSettings
     }
     await row.getByRole('button', { name: 'Enforce' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()

@@ -7,7 +7,7 @@ function keys(...counts: number[]): TopKey[] {
 }
 
 const usual = {
-  overMs: 300_000,
+  spanMs: 300_000,
   requests: 10_000,
   denied: 1000,
   callers: 500,

@@ -116,13 +116,13 @@ interface Progress {
   end(): void
 }
 
-const NOBODY: Progress = { at: () => {}, end: () => {} }
+const NO_PROGRESS: Progress = { at: () => {}, end: () => {} }
 
 /** A bar on the standard error, where that is a terminal and there is an end to be seen. */
 async function progressOf(file: string): Promise<Progress> {
-  if (file === '-' || process.stderr.isTTY !== true) return NOBODY
+  if (file === '-' || process.stderr.isTTY !== true) return NO_PROGRESS
   const found = await stat(file).catch(() => undefined)
-  if (found === undefined || !found.isFile()) return NOBODY
+  if (found === undefined || !found.isFile()) return NO_PROGRESS
   const bar = new SingleBar(
     {
       format: '  {bar} {percentage}%',

@@ -27,7 +27,7 @@ interface RedactedError {
 const MOST_CAUSES = 4
 
 /** Why a store gave no answer for a key: the message says which. */
-const NAMING: readonly string[] = ['state', 'full']
+const NAMING: readonly string[] = ['invalid_state', 'full']
 
 /**
  * An error as it stands in a log: nothing but what all errors have, since others may bear what a caller has sent, as the

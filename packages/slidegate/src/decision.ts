@@ -68,7 +68,7 @@ export interface Decision {
   readonly atMs: number
 }
 
-export const NOBODY: readonly string[] = Object.freeze([])
+export const NO_NAMES: readonly string[] = Object.freeze([])
 
 /**
  * How `deniedBy` names a ban of a part's key.
@@ -82,7 +82,7 @@ export function banName(limiter: string): string {
 
 /** The bans that have denied the request. None if this denial has caused one. */
 export function bansIn({ blockedMs, deniedBy, limits }: Decision): readonly string[] {
-  if (blockedMs === undefined) return NOBODY
+  if (blockedMs === undefined) return NO_NAMES
   return deniedBy.filter((name) => limits.every((limit) => limit.name !== name))
 }
 

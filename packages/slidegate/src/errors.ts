@@ -4,7 +4,7 @@ import type { Decision } from './decision.ts'
 /** Why an input was rejected. A denial isn't an error, see {@link Decision}. */
 export type SlidegateErrorCode =
   | 'invalid_limit'
-  | 'invalid_window'
+  | 'invalid_duration'
   | 'invalid_precision'
   | 'duplicate_limit'
   | 'invalid_name'
@@ -53,10 +53,10 @@ export function invalidOption(message: string, value?: unknown): SlidegateError 
  * - `error`: the store answered with an error, or could not be reached; see `cause`
  * - `down`: it has failed too often; the circuit breaker is open
  * - `overload`: too many requests wait for it already, of all callers or for this key
- * - `state`: the stored state of the key is damaged, or of an unknown version
+ * - `invalid_state`: the stored state of the key is damaged, or of an unknown version
  * - `full`: a memory store in which every key is at its limit
  */
-export type StoreUnavailableReason = 'timeout' | 'error' | 'down' | 'overload' | 'full' | 'state'
+export type StoreUnavailableReason = 'timeout' | 'error' | 'down' | 'overload' | 'full' | 'invalid_state'
 
 /** The store gave no answer. Not a denial: the request may be within its limits. */
 export class StoreUnavailableError extends Error {
@@ -83,14 +83,14 @@ export function asUnavailable(error: unknown, store = 'the store'): StoreUnavail
 }
 
 /** Why a store didn't answer, as far as its connection shows. */
-export interface Silence {
+export interface Diagnosis {
   /** Such as `Redis at 127.0.0.1:6379 did not answer`. */
   readonly message: string
   /** The last error of the connection. */
   readonly cause?: Error | undefined
 }
 
-export function noAnswer({ message, cause }: Silence, withinMs: number): StoreUnavailableError {
+export function noAnswer({ message, cause }: Diagnosis, withinMs: number): StoreUnavailableError {
   const why = cause === undefined ? '' : ` (${cause.message})`
   return new StoreUnavailableError('timeout', `${message} within ${withinMs} ms${why}`, cause && { cause })
 }
@@ -116,11 +116,11 @@ export function plainError(error: unknown): Error {
 /**
  * Why a request stopped waiting, or didn't begin to:
  * - `full`: the limiter's `maxWaiting` is reached
- * - `late`: there is no room for the request within its `maxWaitMs`
+ * - `timeout`: there is no room for the request within its `maxWaitMs`
  * - `aborted`: its signal was aborted; the signal's reason is the error's `cause`
- * - `never`: it costs more than a limit ever admits, or the key is blocked without an end
+ * - `impossible`: it costs more than a limit ever admits, or the key is blocked without an end
  */
-export type WaitErrorReason = 'full' | 'late' | 'aborted' | 'never'
+export type WaitErrorReason = 'full' | 'timeout' | 'aborted' | 'impossible'
 
 /** A request that waited was not admitted, and nothing was charged for it. */
 export class WaitError extends Error {

@@ -9,7 +9,6 @@ import {
 } from './errors.ts'
 import type { AnyKey } from './key.ts'
 import { Histogram, type HistogramCounts } from './runtime/histogram.ts'
-import type { Outcome } from './stores/store.ts'
 
 /** The events of a limiter. */
 export interface LimiterEvents<Key extends AnyKey = string> {
@@ -36,14 +35,18 @@ export interface LimiterEvents<Key extends AnyKey = string> {
 /** The name of an event. */
 export type LimiterEvent = keyof LimiterEvents
 
-const EVENTS: readonly LimiterEvent[] = ['decision', 'storeError', 'storeDown', 'storeUp', 'clockStep']
-
 /** Called at once, with the event. */
 export type LimiterListener<Event extends LimiterEvent, Key extends AnyKey = string> = (
   event: LimiterEvents<Key>[Event],
 ) => void
 
 type AnyListener = (event: unknown) => unknown
+
+const NO_LISTENERS: Readonly<Record<LimiterEvent, readonly AnyListener[]>> = {
+  ...{ decision: [], storeError: [], storeDown: [], storeUp: [], clockStep: [] },
+}
+
+const EVENTS: readonly string[] = Object.keys(NO_LISTENERS)
 
 /** Where a limiter writes a line when its store goes down or comes back. */
 export interface Logger {
@@ -73,14 +76,7 @@ export interface LimiterStats {
 
 const WAITS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000]
 
-/** Counts requests that wait. */
-export class WaitCounts {
-  /** Milliseconds until they were admitted. */
-  readonly served: Histogram = new Histogram(WAITS_MS)
-  readonly errors: Record<WaitErrorReason, number> = { full: 0, late: 0, aborted: 0, never: 0 }
-}
-
-/** Counts the {@link LimiterStats}. */
+/** The {@link LimiterStats} while they are counted. */
 export class StatCounts {
   readonly storeErrors: Record<StoreUnavailableReason, number> = {
     timeout: 0,
@@ -88,33 +84,22 @@ export class StatCounts {
     down: 0,
     overload: 0,
     full: 0,
-    state: 0,
+    invalid_state: 0,
   }
   readonly withoutStore = { failOpen: 0, failClosed: 0, fallback: 0 }
-  opened = 0
-  isDown = false
+  breakerOpened = 0
+  isStoreDown = false
   clockSteps = 0
-  readonly waits: WaitCounts = new WaitCounts()
-
-  /** Counts answers that were given without the store. */
-  addAnswers(answers: readonly Outcome[]): void {
-    for (const answer of answers) {
-      const source = answer !== undefined && 'source' in answer ? answer.source : undefined
-      if (source === 'failOpen' || source === 'failClosed' || source === 'fallback')
-        this.withoutStore[source]++
-    }
-  }
+  readonly waits: Histogram = new Histogram(WAITS_MS)
+  readonly waitErrors: Record<WaitErrorReason, number> = { full: 0, timeout: 0, aborted: 0, impossible: 0 }
 
   stats(): Omit<LimiterStats, 'permits'> {
-    const { storeErrors, withoutStore, opened, isDown, clockSteps, waits } = this
     return {
-      storeErrors: { ...storeErrors },
-      withoutStore: { ...withoutStore },
-      breakerOpened: opened,
-      isStoreDown: isDown,
-      clockSteps,
-      waits: waits.served.read(),
-      waitErrors: { ...waits.errors },
+      ...this,
+      storeErrors: { ...this.storeErrors },
+      withoutStore: { ...this.withoutStore },
+      waits: this.waits.read(),
+      waitErrors: { ...this.waitErrors },
     }
   }
 }
@@ -124,13 +109,7 @@ export class Announcer {
   readonly #limiter: string
   readonly logger: Logger | undefined
   /** Lists are replaced, never changed: a listener that is added during an event gets the next one. */
-  readonly #listeners: Record<LimiterEvent, readonly AnyListener[]> = {
-    decision: [],
-    storeError: [],
-    storeDown: [],
-    storeUp: [],
-    clockStep: [],
-  }
+  readonly #listeners: Record<LimiterEvent, readonly AnyListener[]> = { ...NO_LISTENERS }
   /** Listeners whose error was logged. */
   readonly #failing = new WeakSet<object>()
   readonly counts: StatCounts = new StatCounts()
@@ -167,10 +146,10 @@ export class Announcer {
   /** The store gave no answer. */
   storeFailed(error: StoreUnavailableError): void {
     this.counts.storeErrors[error.reason]++
-    this.tell('storeError', { error })
+    this.emit('storeError', { error })
   }
 
-  tell<Event extends LimiterEvent>(event: Event, what: LimiterEvents<AnyKey>[Event]): void {
+  emit<Event extends LimiterEvent>(event: Event, what: LimiterEvents<AnyKey>[Event]): void {
     for (const listener of this.#listeners[event]) {
       try {
         const result: unknown = listener(what)
@@ -205,4 +184,12 @@ function check(event: LimiterEvent, listener: unknown): void {
   if (typeof listener !== 'function') {
     throw invalidOption(`the listener is ${show(listener)}; it must be a function`, listener)
   }
+}
+
+/** Takes the reports of a failure policy. Without private fields: a store may come from another copy of the package. */
+export interface FailureReports extends Pick<Announcer, 'logger' | 'log' | 'named' | 'storeFailed' | 'emit'> {
+  readonly counts: Pick<
+    StatCounts,
+    'storeErrors' | 'withoutStore' | 'breakerOpened' | 'isStoreDown' | 'clockSteps'
+  >
 }

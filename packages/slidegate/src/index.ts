@@ -12,7 +12,7 @@ export type { LimiterEvent, LimiterEvents, LimiterListener, LimiterStats, Logger
 export type { AnyKey, KeyOptions, Keys } from './key.ts'
 export { tupleKey } from './key.ts'
 export { createLimiter } from './limiter/create-limiter.ts'
-export type { LimitsOf } from './limiter/dimensions.ts'
+export type { LimitsOption } from './limiter/dimensions.ts'
 export type { BanExplanation, Explanation, LimitExplanation } from './limiter/explanation.ts'
 export type {
   LimitChange,
@@ -41,13 +41,12 @@ export { type Declaration, declarationOf, limitOf } from './limits/declaration.t
 export type { LimitOptions } from './limits/declare.ts'
 export { type DistinctOptions, distinct } from './limits/distinct.ts'
 export { type FixedWindowOptions, fixedWindow } from './limits/fixed-window.ts'
-export type { Charged, Entry, Limit, LimitNumbers } from './limits/limit.ts'
+export type { Entry, Limit, LimitNumbers, ListedCharge } from './limits/limit.ts'
 export { type SlidingCounterOptions, slidingCounter } from './limits/sliding-counter.ts'
 export { type SlidingWindowOptions, slidingWindow } from './limits/sliding-window.ts'
 export { type TokenBucketOptions, tokenBucket } from './limits/token-bucket.ts'
-export type { BreakerOptions } from './resilience/breaker.ts'
 export { type DenyCacheOptions, withDenyCache } from './resilience/deny-cache.ts'
-export type { OnStoreError } from './resilience/fallback.ts'
+export { failurePolicy } from './resilience/failure-policy.ts'
 export { type LeaseOptions, type LeasingStore, withLeases } from './resilience/leases/leases.ts'
 export type { Clock } from './runtime/clock.ts'
 export type { Duration } from './runtime/duration.ts'
@@ -57,4 +56,13 @@ export {
   memoryStore,
   type OnFull,
 } from './stores/memory/memory.ts'
-export type { Call, Op, Outcome, Store, StoreConnection } from './stores/store.ts'
+export type {
+  BreakerOptions,
+  Call,
+  FailurePolicy,
+  OnStoreError,
+  Op,
+  Outcome,
+  Store,
+  StoreConnection,
+} from './stores/store.ts'

@@ -25,7 +25,7 @@ const MIN_SECRET_BYTES = 16
 const HASH_LENGTH = 22
 
 /** How keys, ids and values are stored. They are never parsed. */
-export interface Spelling {
+export interface KeyEncoding {
   /** Whether the text can't be told from its stored form. */
   readonly isSecret: boolean
   /** Whether a key that the store has under this very text is stored as given. Its characters needn't be checked again. */
@@ -37,7 +37,7 @@ export interface Spelling {
 }
 
 /** As it is if it is short and printable, else `~` and its SHA-256. */
-export const plainSpelling: Spelling = {
+export const plainEncoding: KeyEncoding = {
   isSecret: false,
   isSame: (key): key is string => typeof key === 'string' && key.charCodeAt(0) !== TILDE,
   key: storedKey,
@@ -49,9 +49,9 @@ export const plainSpelling: Spelling = {
  *
  * @throws {SlidegateError} `invalid_option` unless the secret has 16 bytes or more
  */
-function secretSpelling(secret: unknown): Spelling {
+function hashedEncoding(secret: unknown): KeyEncoding {
   const mac = hmacSha256(secretBytes(secret))
-  const text: Spelling['text'] = (given, what, code) => {
+  const text: KeyEncoding['text'] = (given, what, code) => {
     checkText(given, what, code)
     // A value and a key of the same text must differ.
     return `~${mac(`${what}:${given}`).slice(0, HASH_LENGTH)}`
@@ -61,13 +61,13 @@ function secretSpelling(secret: unknown): Spelling {
 }
 
 /**
- * The spelling by a limiter's options. A secret that is given but undefined, like an environment variable that isn't set, must
+ * The encoding by a limiter's options. A secret that is given but undefined, like an environment variable that isn't set, must
  * not lead to plain keys unnoticed.
  *
  * @throws {SlidegateError} `invalid_option`
  */
-export function spellingBy(options: { readonly hashKeys?: string | Uint8Array }): Spelling {
-  return 'hashKeys' in options ? secretSpelling(options.hashKeys) : plainSpelling
+export function encodingBy(options: { readonly hashKeys?: string | Uint8Array }): KeyEncoding {
+  return 'hashKeys' in options ? hashedEncoding(options.hashKeys) : plainEncoding
 }
 
 function secretBytes(secret: unknown): Uint8Array {
@@ -88,7 +88,7 @@ export function isStored(text: string): boolean {
   return isPlain(text) || /^~[A-Za-z0-9_-]{1,43}$/.test(text)
 }
 
-/** A caller's key by {@link plainSpelling}. */
+/** A caller's key by {@link plainEncoding}. */
 export function storedKey(key: unknown): string {
   return typeof key === 'string' && isPlain(key) ? key : storedText(key, 'key', 'invalid_key')
 }

@@ -2,7 +2,7 @@
 import type { Decision } from './decision.ts'
 import type { LimiterEvent, LimiterListener, LimiterStats, Logger } from './events.ts'
 import type { AnyKey, KeyOptions } from './key.ts'
-import type { LimitsOf } from './limiter/dimensions.ts'
+import type { LimitsOption } from './limiter/dimensions.ts'
 import type { Explanation } from './limiter/explanation.ts'
 import type { Overrides } from './limiter/overrides.ts'
 import type { Permit } from './limiter/permit.ts'
@@ -12,10 +12,8 @@ import type { WaitingState } from './limiter/waiting/room.ts'
 import type { WaitOptions } from './limiter/waiting/waiter.ts'
 import type { BanOptions } from './limits/ban.ts'
 import type { Entry, Limit } from './limits/limit.ts'
-import type { BreakerOptions } from './resilience/breaker.ts'
-import type { OnStoreError } from './resilience/fallback.ts'
 import type { Duration } from './runtime/duration.ts'
-import type { Store } from './stores/store.ts'
+import type { BreakerOptions, OnStoreError, Store } from './stores/store.ts'
 
 /** Options of every limiter. */
 export interface CommonOptions {
@@ -42,7 +40,7 @@ export interface CommonOptions {
   readonly instances?: number
   /** When the circuit breaker opens. */
   readonly breaker?: BreakerOptions
-  /** Where a line is written when the store goes down or comes back; `false` for nowhere. Default: `console`. */
+  /** Logs a line when the store goes down or comes back. `false` logs nothing. Default: `console`. */
   readonly logger?: Logger | false
   /** Whether keys can have {@link Limiter.overrides} and be blocked. Each decision reads them then. Default: false. */
   readonly overrides?: boolean
@@ -54,8 +52,7 @@ export interface CommonOptions {
    * A secret of 16 bytes or more, the same in all processes. Keys, request ids and values are stored as 132 bits of their
    * HMAC-SHA-256. Default: stored as they are if they are short and printable.
    *
-   * Nobody who reads the store can tell whose keys they are, and no caller can choose their place in a Cluster. With another
-   * secret every count starts anew.
+   * Readers of the store can't see the keys, and callers can't choose their place in a Cluster. A new secret resets every count.
    */
   readonly hashKeys?: string | Uint8Array
 }
@@ -69,7 +66,7 @@ export interface LimiterOptions extends CommonOptions {
    * If only numbers change (`limit`, the window of a sliding window, capacity and refill of a bucket), a key keeps its usage. A
    * limit of another kind or precision starts with an empty log.
    */
-  readonly limits: LimitsOf
+  readonly limits: LimitsOption
   /** Blocks a key that is denied too often. Default: never. */
   readonly ban?: BanOptions
   readonly dimensions?: never
@@ -81,7 +78,7 @@ export interface DimensionOptions<Dimension extends string> extends CommonOption
    * The limits by dimension: `{ user: [...], ip: [...] }`, up to 16. Names are 1 to 64 of `A-Z a-z 0-9 _ -`. Decisions name a
    * limit like `user.100-per-1m`.
    */
-  readonly dimensions: Readonly<Record<Dimension, LimitsOf>>
+  readonly dimensions: Readonly<Record<Dimension, LimitsOption>>
   /** Bans by dimension. Denials by its limits count, and only its key is banned. */
   readonly ban?: Readonly<Partial<Record<Dimension, BanOptions>>>
   readonly limits?: never
@@ -95,7 +92,7 @@ export interface ConsumeOptions extends RequestNames {
   readonly request?: unknown
 }
 
-/** Options of `explain`. `cost` is that of the request in question. */
+/** Options of `explain`. `cost` is the cost of the request. */
 export interface ExplainOptions extends Pick<ConsumeOptions, 'cost' | 'request'> {
   /** Whether to list the charges that count, for charts. Reads some 500 records. Default: false. */
   readonly charges?: boolean
@@ -111,7 +108,7 @@ export interface LimitEntries {
 
 /**
  * Holds keys to limits. A denial is a value, see {@link Decision}. Methods reject with a {@link SlidegateError} for bad input,
- * and with a `StoreUnavailableError` if the store gives no answer.
+ * and with a `StoreUnavailableError` if the store doesn't respond.
  *
  * A key is a string. With `dimensions` it is an object with a key of each, or `null` if a request has none.
  */
@@ -130,25 +127,25 @@ export interface Limiter<Key extends AnyKey = string> {
    * then, unless they have a `requestId` and so can be repeated.
    */
   consumeMany(requests: readonly BulkRequest<Key>[]): Promise<readonly Decision[]>
-  /** What `consume` would answer, with `remaining` and `resetAfterMs` before the charge. Writes nothing. */
+  /** Returns what `consume` would, with `remaining` and `resetAfterMs` before the charge. Writes nothing. */
   peek(key: Key, options?: ConsumeOptions): Promise<Decision>
   /**
    * Waits until the request is admitted, and resolves to the decision.
    *
-   * Each process has a queue per key, by `priority` and arrival. No waiter is overtaken by one of lower cost. A queue asks when
-   * the store has said that there is room, or after 5 s. A process that went without room asks earlier next time, so all get
-   * their turn. `consume` doesn't queue.
+   * Each process has a queue per key, by `priority` and arrival. No waiter is overtaken by one of lower cost. A queue sends
+   * its next request at the time that the store named, or after 5 s. A process that got no room sends earlier next time, so all
+   * get their turn. `consume` doesn't queue.
    *
-   * Rejects with a `WaitError`, and charges nothing, if too many wait (`full`), the wait would be too long (`late`), the cost is
-   * above a limit (`never`), or `signal` is aborted (`aborted`).
+   * Rejects with a `WaitError`, and charges nothing, if too many wait (`full`), the wait would be too long (`timeout`), the cost is
+   * above a limit (`impossible`), or `signal` is aborted (`aborted`).
    */
   wait(key: Key, options?: WaitOptions): Promise<Decision>
   /** Waits, then calls the function and resolves to its result. Holds the slot of a `concurrency` limit meanwhile. */
   schedule<T>(key: Key, task: (decision: Decision) => T | PromiseLike<T>, options?: WaitOptions): Promise<T>
-  /** How many requests wait in this process, for a key or in all, and how long a new one would wait, by estimate. */
+  /** Returns how many requests wait in this process, for a key or in all, and an estimate of the wait. */
   waiting(key?: Key): WaitingState
   /**
-   * Charges an estimate that is settled when the cost is known: tokens of a language model, bytes of a response.
+   * Charges an estimate, to be settled when the cost is known: tokens of a language model, bytes of a response.
    *
    * It stays charged if it is never settled. It can be settled in every process with the same `reservationTtl`, but not refunded.
    * Not for limits that keep requests one by one.
@@ -178,7 +175,7 @@ export interface Limiter<Key extends AnyKey = string> {
    * `log: 'zset'` or `'stream'`, `concurrency`, `distinct`.
    */
   list(key: Partial<Key>, options?: KeyOptions): Promise<readonly LimitEntries[]>
-  /** All that is known of a key, and what a request would be told. Writes nothing. */
+  /** Explains the state of a key, and what a request would get. Writes nothing. */
   explain(key: Partial<Key>, options?: ExplainOptions): Promise<Explanation>
   /**
    * Returns units of an admitted request, at most once. Resolves to how many were returned, the least over the enforced limits:
@@ -196,7 +193,7 @@ export interface Limiter<Key extends AnyKey = string> {
    * The block is a part of the key's override, and leaves its numbers.
    */
   block(key: Partial<Key>, duration: Duration): Promise<void>
-  /** Ends a block and a ban of the key, and forgets its denials and earlier bans. */
+  /** Ends the key's block and ban. Forgets its denials and earlier bans. */
   unblock(key: Partial<Key>): Promise<void>
   /** Whether the key, or any of its dimensions, is blocked or banned. */
   isBlocked(key: Partial<Key>): Promise<boolean>

@@ -11,12 +11,12 @@ const FLOORS: readonly string[][] = [
   ['errors'],
   ['runtime'],
   ['key'],
+  ['events'],
   ['limits'],
   ['ops'],
   ['stores'],
-  ['events'],
   ['resilience'],
-  ['limiter'],
+  ['limiter', 'stores/redis/index'],
   ['stores/remote'],
   ['observe', 'outbound', 'testing', 'http'],
   ['adapters'],
@@ -34,6 +34,7 @@ const ONLY: readonly (readonly [room: string, of: string, files: RegExp, why: st
     'wrappers know the contract of a store, no store',
   ],
   ['stores/redis/create-client', 'limits', /^$/, 'a client knows no limit'],
+  ['stores/redis/index', 'resilience', /\/failure-policy$/, 'a store brings its failure policy'],
   ['http', 'limits', /\/limit$/, 'the guard works with any kind of limit'],
   ['outbound', 'limits', /\/(limit|declare|sliding-window)$/, 'upstreams are counted by sliding windows'],
   ['outbound', 'stores|resilience', /^$/, 'requests are limited by any limiter'],
@@ -48,7 +49,7 @@ const PACKAGES: readonly (readonly [name: RegExp, files: RegExp])[] = [
   [/^(express|fastify|hono|koa|ws|socket\.io|@nestjs\/.*)$/, /^adapters\//],
   [/^@opentelemetry\/api$/, /^observe\/(measure|traced|replayed-histogram)$/],
   [/^node:/, /^(adapters|http|stores\/redis|testing)\//],
-  [/^(@noble\/hashes|ipaddr\.js|negotiator|structured-headers)/, /./],
+  [/^(ipaddr\.js|negotiator|structured-headers)/, /^(http|outbound)\//],
 ]
 
 interface File {
@@ -127,6 +128,13 @@ it('the service uses the library as everybody does, and the page runs in browser
   const page =
     /server\/src\/admin\/api-types$|replay\/src\/(text|log\/(?!read-lines).*|counts\/fullest-window)$|^(?!node:|ioredis|fastify|vitest)[^.]/
   expect(outside('dashboard', page)).toEqual([])
+})
+
+it('the service takes types from TypeBox, and builds its schemas itself', () => {
+  const files = filesOf('server').filter(({ packages }) => packages.includes('typebox'))
+  expect(files.map(({ path }) => path)).toEqual(['json-schema'])
+  const text = readFileSync(join(ROOT, 'packages/server/src/json-schema.ts'), 'utf8')
+  expect(text.match(/^(?!(import|export) type).*'typebox'/gm)).toBeNull()
 })
 
 describe.each(['slidegate', 'replay', 'server', 'dashboard'])('%s', (source) => {

@@ -37,7 +37,7 @@ export function ConfigurationPage() {
                 </pre>
               )}
             </section>
-            <WordsPanel configuration={configuration} />
+            <ShadowSettingsPanel configuration={configuration} />
             <ChangePanel configuration={configuration} />
           </>
         )}
@@ -93,14 +93,18 @@ const WORD_COLUMNS: readonly Column<Word>[] = [
 ]
 
 /** They stand before the configuration, and stay until they are taken back. */
-function WordsPanel({ configuration: { shadowings } }: { readonly configuration: ConfigurationState }) {
-  const words = Object.entries(shadowings).flatMap(([limiter, limits]) =>
+function ShadowSettingsPanel({
+  configuration: { shadowSettings },
+}: {
+  readonly configuration: ConfigurationState
+}) {
+  const words = Object.entries(shadowSettings).flatMap(([limiter, limits]) =>
     Object.entries(limits).map(([limit, isShadow]) => ({ limiter, limit, isShadow })),
   )
   return (
-    <section class="panel" aria-label="Said by operators">
+    <section class="panel" aria-label="Set by operators">
       <div class="panel-head">
-        <h2>Said by operators</h2>
+        <h2>Set by operators</h2>
         <span class="muted">It stands before the configuration, until it is taken back.</span>
       </div>
       <Table

@@ -23,7 +23,7 @@ export function LimitPanel({
   readonly isOverride: boolean
 }) {
   const id = useId()
-  const { name, used, limit: most, shadow, declared, charges = [], chargedElsewhere = 0 } = limit
+  const { name, used, limit: most, shadow, declared, charges = [], olderUnits = 0 } = limit
   const ratio = used / most
   return (
     <section class="panel limit-panel" aria-labelledby={id} data-limit={name}>
@@ -61,10 +61,10 @@ export function LimitPanel({
       <div class="window-and-frees">
         <div class="window-column">
           <WindowPicture limit={limit} atMs={atMs} levels={levels} clock={clock} />
-          {chargedElsewhere > 0 && (
+          {olderUnits > 0 && (
             <p class="muted">
-              {count(chargedElsewhere)} {chargedElsewhere === 1 ? 'unit is' : 'units are'} not drawn: older
-              than the charges shown.
+              {count(olderUnits)} {olderUnits === 1 ? 'unit is' : 'units are'} not drawn: older than the
+              charges shown.
             </p>
           )}
           {charges.length > 0 && <Charges limit={limit} charges={charges} atMs={atMs} />}

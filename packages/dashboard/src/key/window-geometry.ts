@@ -79,8 +79,8 @@ export function marksOf(
 
 /** What stays used from now on while nothing is charged: where it falls, and to what. */
 export function fallOf(limit: ExplainedLimit, atMs: number): readonly Level[] {
-  const { charges, chargedElsewhere, used, frees } = limit
-  if (charges === undefined || chargedElsewhere !== 0) {
+  const { charges, olderUnits, used, frees } = limit
+  if (charges === undefined || olderUnits !== 0) {
     return frees.map(({ afterMs, units }) => ({ atMs: atMs + afterMs, used: used - units }))
   }
   let left = used

@@ -31,7 +31,7 @@ export function Limits({
   const { may } = useSession()
   const [change, setChange] = useState<Change>()
   const counts = useLimitCounts(limiter.name)
-  const { name, shadowByWord } = limiter
+  const { name, shadowSettings } = limiter
   const countsOf = ({ dimension, name }: DeclaredLimit) =>
     counts.get(dimension === undefined ? `${name}` : `${dimension}.${name}`)
   const columns: Column<DeclaredLimit>[] = [
@@ -44,7 +44,7 @@ export function Limits({
       id: 'mode',
       label: 'In force',
       cell: ({ name = '', shadow }) => {
-        const word = shadowByWord[name] ?? shadowByWord['*']
+        const word = shadowSettings[name] ?? shadowSettings['*']
         return (
           <>
             {shadow ? <Badge tone="warn">shadow</Badge> : <Badge tone="good">enforced</Badge>}
@@ -66,9 +66,9 @@ export function Limits({
       isMinor: true,
     },
     {
-      id: 'near',
+      id: 'nearLimit',
       label: 'Nearly full',
-      cell: (limit) => share(ratio(countsOf(limit)?.near ?? 0, countsOf(limit)?.requests ?? 0)),
+      cell: (limit) => share(ratio(countsOf(limit)?.nearLimit ?? 0, countsOf(limit)?.requests ?? 0)),
       isNumber: true,
       isMinor: true,
     },
@@ -82,7 +82,7 @@ export function Limits({
                 <button type="button" class="small" onClick={() => setChange({ limit, shadow: !shadow })}>
                   {shadow ? 'Enforce' : 'Make it a shadow limit'}
                 </button>
-                {Object.hasOwn(shadowByWord, limit) && (
+                {Object.hasOwn(shadowSettings, limit) && (
                   <button type="button" class="small" onClick={() => setChange({ limit, shadow: null })}>
                     As configured
                   </button>
@@ -142,7 +142,7 @@ function useLimitCounts(limiter: string): ReadonlyMap<string, LimitTotals> {
 
 /** How full callers are when they ask. */
 function Use({ counts }: { readonly counts: LimitTotals | undefined }) {
-  const use = counts?.meanUse ?? null
+  const use = counts?.meanUtilization ?? null
   if (use === null) return <>{NONE}</>
   return (
     <span class="use">

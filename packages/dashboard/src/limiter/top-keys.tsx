@@ -60,7 +60,7 @@ export function TopKeys({
         <h2 id={id}>{title}</h2>
         {query.data !== undefined && (
           <span class="muted">
-            {query.data.overMs > 0 && `last ${duration(Math.ceil(query.data.overMs / 1000) * 1000)}`}
+            {query.data.spanMs > 0 && `last ${duration(Math.ceil(query.data.spanMs / 1000) * 1000)}`}
             {query.data.distinct !== undefined &&
               `, ≈ ${compact(query.data.distinct)} ${query.data.distinct === 1 ? 'caller' : 'callers'}`}
           </span>

@@ -7,7 +7,7 @@ import { count, duration, share } from '../format.ts'
 
 /** What is known of a limiter over the last minutes. */
 export interface Evidence {
-  readonly overMs: number
+  readonly spanMs: number
   readonly requests: number
   readonly denied: number
   /** Different callers, estimated. */
@@ -35,8 +35,8 @@ const SELDOM = 3
 const ENOUGH_DENIALS = 20
 
 /** Abuse, or a limit set too low? What speaks for which, in careful words: what it was is for people to say. */
-export function verdictOf({ overMs, requests, denied, callers, denials }: Evidence): Verdict {
-  const span = `the last ${duration(Math.round(overMs / 1000) * 1000)}`
+export function verdictOf({ spanMs, requests, denied, callers, denials }: Evidence): Verdict {
+  const span = `the last ${duration(Math.round(spanMs / 1000) * 1000)}`
   if (denied === 0) return { kind: 'none', text: `Nothing was denied in ${span}.` }
   const ofAll = `${count(denied)} of ${count(requests)} requests in ${span} were denied`
   if (denied < ENOUGH_DENIALS) {
@@ -100,13 +100,13 @@ export function VerdictNotice({
   readonly denials: TopKeyList | undefined
 }) {
   if (history === undefined || denials === undefined) return null
-  const { distinct: callers = 0, overMs, keys } = denials
+  const { distinct: callers = 0, spanMs, keys } = denials
   // The same time as that of the keys, or all that is known where nobody was denied.
-  const seconds = overMs === 0 ? history.seconds.length : Math.ceil(overMs / 1000)
+  const seconds = spanMs === 0 ? history.seconds.length : Math.ceil(spanMs / 1000)
   const sum = (column: readonly number[]) => column.slice(-seconds).reduce((all, each) => all + each, 0)
   const denied = sum(history.denied)
   const requests = denied + sum(history.allowed)
-  const verdict = verdictOf({ overMs: 1000 * seconds, requests, denied, callers, denials: keys })
+  const verdict = verdictOf({ spanMs: 1000 * seconds, requests, denied, callers, denials: keys })
   return (
     <Notice tone={TONES[verdict.kind]}>
       <p data-verdict={verdict.kind}>

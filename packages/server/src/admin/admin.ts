@@ -15,7 +15,7 @@ import { Instances, type InstancesOptions } from './instances.ts'
 import { concealing, isConcealed, mapKey } from './keys.ts'
 import { type LimiterState, mergeLimits, mergeStates, statesOf } from './limiter-states.ts'
 import { Live } from './live.ts'
-import { type Callers, mergeCallers, mergeTop, respellKeys, type TopReport } from './merge-keys.ts'
+import { type Callers, mergeCallers, mergeTop, renameKeys, type TopReport } from './merge-keys.ts'
 import { type SpanCounts, usageOf } from './rates.ts'
 import { RedisLink } from './redis-link.ts'
 import {
@@ -24,8 +24,8 @@ import {
   type ShadowSwitches,
   ShadowSync,
 } from './shadow-switches.ts'
-import type { By, CallerSketch, TopCounts } from './sliding-keys.ts'
-import { Tail, type Taken } from './tail.ts'
+import type { CallerSketch, Ranking, TopCounts } from './sliding-keys.ts'
+import { Tail, type TailBatch } from './tail.ts'
 import { type Every, everyByTimer } from './timer.ts'
 import { Usage } from './usage.ts'
 
@@ -84,7 +84,7 @@ export class Admin {
     this.#shadowSync = new ShadowSync(service, this.shadowSwitches, every, log)
     instances.answer('usage', (limiter) => this.#usage.spansOf(limiter as string))
     instances.answer('top', (asked) => {
-      const { limiter, by } = asked as { limiter: string; by: By }
+      const { limiter, by } = asked as { limiter: string; by: Ranking }
       return this.#usage.topOf(limiter, by)
     })
     instances.answer('limits', (limiter) => limitsOf?.(limiter as string) ?? [])
@@ -133,19 +133,19 @@ export class Admin {
     return usageOf((await this.#instances.ask('usage', limiter)) as readonly (readonly SpanCounts[])[])
   }
 
-  async topOf(limiter: string, by: By, count: number): Promise<TopReport> {
+  async topOf(limiter: string, by: Ranking, count: number): Promise<TopReport> {
     const told = (await this.#instances.ask('top', { limiter, by })) as readonly TopCounts[]
     const conceal = concealing(this.#service, limiter)
     if (conceal === undefined) return mergeTop(told, count)
     // What others have told is concealed; it is known here whose it is where the same key came here, too.
     const known = new Map<string, string>()
-    const spell = (key: string): string => {
+    const rename = (key: string): string => {
       if (isConcealed(key)) return key
       const stored = conceal(key)
       known.set(stored, key)
       return stored
     }
-    const alike = told.map((each) => ({ ...each, summaries: respellKeys(each.summaries, spell) }))
+    const alike = told.map((each) => ({ ...each, summaries: renameKeys(each.summaries, rename) }))
     const { keys, ...top } = mergeTop(alike, count)
     return { ...top, keys: keys.map((each) => ({ ...each, key: known.get(each.key) ?? each.key })) }
   }
@@ -186,10 +186,10 @@ function concealedBy(service: Service): InstancesOptions['concealed'] {
     top: (answer, asked) => {
       const conceal = concealing(service, (asked as { limiter: string }).limiter)
       const told = answer as TopCounts
-      return conceal && { ...told, summaries: respellKeys(told.summaries, conceal) }
+      return conceal && { ...told, summaries: renameKeys(told.summaries, conceal) }
     },
     tail: (answer) => {
-      const { lines, lost } = answer as Taken
+      const { lines, lost } = answer as TailBatch
       const told = lines.map((line) => {
         const conceal = concealing(service, line.limiter)
         return conceal ? { ...line, key: mapKey(line.key, conceal) } : line

@@ -1,7 +1,7 @@
 // Schemas for the questions and answers of other instances.
 
 import { Ajv, type ValidateFunction } from 'ajv'
-import Type, { type TSchema } from 'typebox'
+import { type TSchema, Type } from '../json-schema.ts'
 
 const Count = Type.Number({ minimum: 0 })
 const Text = Type.String({ maxLength: 65_536 })
@@ -37,11 +37,11 @@ const State = Type.Object({
 /** What answers of other instances look like: these may be of another version, or of whoever else may write to Redis. */
 const ANSWERS: Readonly<Record<string, TSchema>> = {
   usage: Type.Array(Type.Object({ seconds: Count, counts: Counts }), { minItems: 4, maxItems: 4 }),
-  top: Type.Object({ overMs: Count, summaries: Summaries, callers: Text }),
+  top: Type.Object({ spanMs: Count, summaries: Summaries, callers: Text }),
   states: Named(State),
   limits: Type.Array(
     Type.Object({
-      ...{ name: Name, denials: Count, shadowDenials: Count, near: Count, utilization: Histogram },
+      ...{ name: Name, denials: Count, shadowDenials: Count, nearLimit: Count, utilization: Histogram },
     }),
     { maxItems: 128 },
   ),
@@ -59,7 +59,7 @@ const ANSWERS: Readonly<Record<string, TSchema>> = {
   live: Type.Object({
     process: ProcessShape,
     isRedis: Type.Boolean(),
-    calls: Type.Optional(Type.Object({ overMs: Count, calls: Count, requests: Count, callMs: Histogram })),
+    calls: Type.Optional(Type.Object({ spanMs: Count, calls: Count, requests: Count, callMs: Histogram })),
     limiters: Type.Array(
       Type.Object({ name: Name, waiting: Count, isStoreDown: Type.Boolean(), latest: Seconds }),
       { maxItems: 10_000 },

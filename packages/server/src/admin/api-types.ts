@@ -1,8 +1,8 @@
 // The types that the service shares with the live page.
 
 import type { Decision } from 'slidegate'
-import type { Static } from 'typebox'
 import type * as schemas from '../http/admin-schemas.ts'
+import type { Static } from '../json-schema.ts'
 
 /** The last whole second, of all instances together; and what is in it. */
 export type Overview = Static<typeof schemas.Overview>

@@ -74,7 +74,7 @@ function bothLimits(a: LimitCounts, b: LimitCounts): LimitCounts {
     name: a.name,
     denials: a.denials + b.denials,
     shadowDenials: a.shadowDenials + b.shadowDenials,
-    near: a.near + b.near,
+    nearLimit: a.nearLimit + b.nearLimit,
     utilization: bothOf(a.utilization, b.utilization),
   }
 }

@@ -6,7 +6,7 @@ import { HyperLogLog } from './hyperloglog.ts'
 import type { CallerSketch, TopCounts } from './sliding-keys.ts'
 import { merged, type Summary } from './space-saving.ts'
 
-export type Spelling = (key: string) => string
+export type RenameKey = (key: string) => string
 
 /** Who asks a limiter. */
 export interface Callers {
@@ -20,7 +20,7 @@ export interface Callers {
 export const AT_A_TIME = 32
 
 export interface TopReport {
-  readonly overMs: number
+  readonly spanMs: number
   /** Different keys, estimated: within 2%. */
   readonly distinct: number
   readonly keys: TopKey[]
@@ -29,7 +29,7 @@ export interface TopReport {
 /** The keys that came most, and how many there were, of several processes. */
 export function mergeTop(processes: readonly TopCounts[], count: number): TopReport {
   return {
-    overMs: Math.max(0, ...processes.map(({ overMs }) => overMs)),
+    spanMs: Math.max(0, ...processes.map(({ spanMs }) => spanMs)),
     distinct: distinctIn(processes.map(({ callers }) => callers)),
     keys: topKeys(processes, count),
   }
@@ -46,12 +46,12 @@ export function topKeys(processes: readonly TopCounts[], count: number): TopKey[
 }
 
 /** The same with other keys. */
-export function respellKeys(summaries: readonly Summary[], spell: Spelling): Summary[] {
+export function renameKeys(summaries: readonly Summary[], rename: RenameKey): Summary[] {
   return summaries.map(({ floor, counted }) => ({
     floor,
     counted: counted.map((each) => {
       const [dimension, key] = partsOf(each.word)
-      return { ...each, word: `${dimension}=${spell(key)}` }
+      return { ...each, word: `${dimension}=${rename(key)}` }
     }),
   }))
 }

@@ -1,12 +1,15 @@
 // A Redis connection of its own for operators, beside that of the store.
 
-import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import { createRequire } from 'node:module'
+import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { messageOf } from '#replay/errors.js'
 import type { StoreConfig } from '../config/schema.ts'
 import { ServiceError } from '../service/service-error.ts'
 import { tlsOf } from '../service/stores.ts'
 
 type RedisConfig = NonNullable<StoreConfig['redis']>
+
+const require = createRequire(import.meta.url)
 
 const DEFAULT_PREFIX = 'slidegate'
 const DEFAULT_PORT = 6379
@@ -108,8 +111,9 @@ export class RedisLink {
     command: (server: Redis) => Promise<Answer>,
   ): Promise<ReadonlyMap<string, Answer | undefined>> {
     const redis = this.#redis
-    if (redis instanceof Cluster) this.#lookForNodes(redis)
-    const servers = redis instanceof Cluster ? redis.nodes('all').slice(0, MAX_SERVERS) : [redis]
+    const cluster = redis.isCluster ? (redis as Cluster) : undefined
+    if (cluster) this.#lookForNodes(cluster)
+    const servers = cluster ? cluster.nodes('all').slice(0, MAX_SERVERS) : [redis as Redis]
     const asked = servers.map(async (server) => {
       const { host, port } = server.options
       const node = host?.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
@@ -217,6 +221,8 @@ function urlsOf({ url }: RedisConfig): URL[] {
 }
 
 function redisOf(config: RedisConfig, folder: string): Redis | Cluster {
+  // A service without Redis starts faster if it isn't loaded.
+  const { Cluster, Redis } = require('ioredis') as typeof import('ioredis')
   const { cluster, tls } = config
   const urls = urlsOf(config)
   const [first] = urls as [URL, ...URL[]]

@@ -2,7 +2,7 @@
 
 import type { Logger } from 'pino'
 import { messageOf } from '#replay/errors.js'
-import type { Service, Shadowings } from '../service/service.ts'
+import type { Service, ShadowSettings } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
 import { type RedisLink, UnreachableError } from './redis-link.ts'
 import type { Every } from './timer.ts'
@@ -13,7 +13,7 @@ export const ALL = '*'
 /** Which limits are shadow limits by an operator's word, in force wherever the same store is. */
 export interface ShadowSwitches {
   /** @throws {ServiceError} where that cannot be told now */
-  read(): Promise<Shadowings>
+  read(): Promise<ShadowSettings>
   /**
    * @param limit its name, or {@link ALL}
    * @param shadow `null`: as the configuration says; for all limits, whatever was said of single ones, too
@@ -36,8 +36,8 @@ function tooMany(): ServiceError {
 export class MemoryShadowSwitches implements ShadowSwitches {
   readonly #words = new Map<string, boolean>()
 
-  async read(): Promise<Shadowings> {
-    return shadowingsOf(this.#words)
+  async read(): Promise<ShadowSettings> {
+    return shadowSettingsOf(this.#words)
   }
 
   async set(limiter: string, limit: string, shadow: boolean | null): Promise<void> {
@@ -58,8 +58,8 @@ export class RedisShadowSwitches implements ShadowSwitches {
     this.#key = `${link.prefix}:{shadow}`
   }
 
-  async read(): Promise<Shadowings> {
-    return shadowingsOf(await this.#words())
+  async read(): Promise<ShadowSettings> {
+    return shadowSettingsOf(await this.#words())
   }
 
   async set(limiter: string, limit: string, shadow: boolean | null): Promise<void> {
@@ -97,15 +97,15 @@ function forgottenBy(
 }
 
 /** In order, so that the same words are the same text. Names may be those of properties that all objects have. */
-function shadowingsOf(words: Words): Shadowings {
-  const shadowings: Record<string, Record<string, boolean>> = Object.create(null)
+function shadowSettingsOf(words: Words): ShadowSettings {
+  const shadowSettings: Record<string, Record<string, boolean>> = Object.create(null)
   for (const [word, shadow] of Array.from(words).sort(([a], [b]) => (a < b ? -1 : 1))) {
     const colon = word.indexOf(':')
     const limiter = word.slice(0, colon)
-    shadowings[limiter] ??= Object.create(null) as Record<string, boolean>
-    shadowings[limiter][word.slice(colon + 1)] = shadow
+    shadowSettings[limiter] ??= Object.create(null) as Record<string, boolean>
+    shadowSettings[limiter][word.slice(colon + 1)] = shadow
   }
-  return shadowings
+  return shadowSettings
 }
 
 /** What was said on an instance that could not ask this one is in force here after so long, and a moment. */
@@ -136,13 +136,13 @@ export class ShadowSync {
   /** Reads what was said, and puts it in force. Never rejects. */
   async apply(): Promise<void> {
     try {
-      const shadowings = await this.#switches.read()
+      const shadowSettings = await this.#switches.read()
       this.#tellReading()
-      const text = JSON.stringify(shadowings)
+      const text = JSON.stringify(shadowSettings)
       if (text === this.#known) return
       this.#known = text
-      this.#service.shadow(shadowings)
-      this.#log.info({ shadowings }, 'which limits are shadow limits has changed')
+      this.#service.shadow(shadowSettings)
+      this.#log.info({ shadowSettings }, 'which limits are shadow limits has changed')
     } catch (error) {
       if (!this.#isClosed) this.#tellFailure(error)
     }

@@ -5,12 +5,12 @@ import { keyHash } from './keys.ts'
 import { SpaceSaving, type Summary } from './space-saving.ts'
 
 /** What keys are ranked by. */
-export type By = 'requests' | 'denials'
+export type Ranking = 'requests' | 'denials'
 
 /** What one process knows of the keys of a limiter, as plain JSON. */
 export interface TopCounts {
   /** How far back it reaches. */
-  readonly overMs: number
+  readonly spanMs: number
   readonly summaries: readonly Summary[]
   /** Of {@link HyperLogLog}: which keys came. */
   readonly callers: string
@@ -70,10 +70,10 @@ export class SlidingKeys {
     half.denials.add(key, hash, dimension)
   }
 
-  counts(by: By, nowMs: number): TopCounts {
+  counts(by: Ranking, nowMs: number): TopCounts {
     const halves = this.#halves(nowMs)
     return {
-      overMs: Math.round(nowMs - this.#since),
+      spanMs: Math.round(nowMs - this.#since),
       summaries: halves.flatMap((half) => half[by]?.summary() ?? []),
       callers: HyperLogLog.union(halves.map(({ callers }) => callers)).text(),
     }

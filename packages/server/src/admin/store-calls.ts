@@ -6,7 +6,7 @@ import type { StoreStatus } from './api-types.ts'
 
 /** Calls of a store over some seconds, as plain JSON. */
 export interface Calls {
-  readonly overMs: number
+  readonly spanMs: number
   readonly calls: number
   /** Requests that travelled in them. */
   readonly requests: number
@@ -54,7 +54,7 @@ export class CallTotals {
     if (before === totals) return undefined
     const counts = totals.callMs.counts.map((count, i) => count - before.callMs.counts[i]!)
     return {
-      overMs: totals.atMs - before.atMs,
+      spanMs: totals.atMs - before.atMs,
       calls: totals.calls - before.calls,
       requests: totals.requests - before.requests,
       callMs: { ...totals.callMs, counts, sum: totals.callMs.sum - before.callMs.sum },
@@ -75,7 +75,7 @@ export function mergeCalls(
   const [first] = each
   const sum = (of: (calls: Calls) => number) => each.reduce((total, calls) => total + of(calls), 0)
   const calls = sum((all) => all.calls)
-  const perSecond = sum((all) => (all.overMs === 0 ? 0 : (1000 * all.calls) / all.overMs))
+  const perSecond = sum((all) => (all.spanMs === 0 ? 0 : (1000 * all.calls) / all.spanMs))
   if (first === undefined || calls === 0) return { callsPerSecond: 0, callMs: null, requestsPerCall: null }
   const { bounds } = first.callMs
   const counts = first.callMs.counts.map((_, i) => sum(({ callMs }) => callMs.counts[i] ?? 0))

@@ -25,7 +25,7 @@ interface TailQuestion {
   readonly end?: boolean
 }
 
-export interface Taken {
+export interface TailBatch {
   readonly lines: readonly TailDecision[]
   /** Lines that there was no room for. */
   readonly lost: number
@@ -51,7 +51,7 @@ const GONE_MS = 5000
 
 const NOBODYS: TailFilter = { limiters: [] }
 
-const NOTHING: Taken = { lines: [], lost: 0 }
+const NOTHING: TailBatch = { lines: [], lost: 0 }
 
 /**
  * Decisions as they happen, for those who read them by server-sent events. Each process keeps for each reader what was not
@@ -99,7 +99,7 @@ export class Tail {
     const id = randomUUID()
     const ask = async (what: Partial<TailQuestion>) => {
       const asked: TailQuestion = { id, filter: what.end ? NOBODYS : filter(), take: false, ...what }
-      return (await this.#processes.ask('tail', asked)) as readonly Taken[]
+      return (await this.#processes.ask('tail', asked)) as readonly TailBatch[]
     }
     return this.#streams.open({
       everyMs: TAKE_EVERY_MS,
@@ -108,7 +108,7 @@ export class Tail {
     })
   }
 
-  #answer({ id, filter, take, end }: TailQuestion): Taken {
+  #answer({ id, filter, take, end }: TailQuestion): TailBatch {
     if (end) {
       this.#readers.delete(id)
       return NOTHING
@@ -158,7 +158,7 @@ function lineOf(limiter: string, key: AnyKey, decision: Decision): TailDecision 
 }
 
 /** Events as browsers read them: `decision`, and `lost` with how many there was no room for. */
-function eventsOf(taken: readonly Taken[]): string {
+function eventsOf(taken: readonly TailBatch[]): string {
   const lines = taken.flatMap((each) => each.lines)
   if (taken.length > 1) lines.sort((a, b) => a.atMs - b.atMs)
   const lost = taken.reduce((sum, each) => sum + each.lost, 0)

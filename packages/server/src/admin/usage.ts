@@ -3,9 +3,9 @@
 import { setImmediate } from 'node:timers/promises'
 import type { AnyKey, Decision } from 'slidegate'
 import { shortKey } from './keys.ts'
-import { AT_A_TIME, respellKeys, type Spelling } from './merge-keys.ts'
+import { AT_A_TIME, type RenameKey, renameKeys } from './merge-keys.ts'
 import { Rates, type SecondCounts, type SpanCounts } from './rates.ts'
-import { type By, type CallerSketch, HALF_MS, SlidingKeys, type TopCounts } from './sliding-keys.ts'
+import { type CallerSketch, HALF_MS, type Ranking, SlidingKeys, type TopCounts } from './sliding-keys.ts'
 import type { Every } from './timer.ts'
 
 /** Limiters of which anything is known: of one more nothing is, until one of these was not asked for so long. */
@@ -87,24 +87,24 @@ export class Usage {
     return Rates.seconds(rates, nowMs, most, this.#sinceMs)
   }
 
-  topOf(limiter: string, by: By): TopCounts {
+  topOf(limiter: string, by: Ranking): TopCounts {
     const keys = this.#limiters.get(limiter)?.keys
-    return keys?.counts(by, this.#tick()) ?? { overMs: 0, summaries: [], callers: '' }
+    return keys?.counts(by, this.#tick()) ?? { spanMs: 0, summaries: [], callers: '' }
   }
 
   /**
    * Of each limiter; requests are answered in between.
    *
-   * @param spelling by limiter: how its keys are told; where there is none, as they are
+   * @param renaming by limiter: how its keys are told; where there is none, as they are
    */
   async callers(
-    spelling: (limiter: string) => Spelling | undefined = () => undefined,
+    renaming: (limiter: string) => RenameKey | undefined = () => undefined,
   ): Promise<Readonly<Record<string, CallerSketch>>> {
     const told: [string, CallerSketch][] = []
     for (const [name, { keys }] of Array.from(this.#limiters)) {
       const callers = keys.callers(this.#tick())
-      const spell = spelling(name)
-      told.push([name, spell ? { ...callers, top: respellKeys(callers.top, spell) } : callers])
+      const rename = renaming(name)
+      told.push([name, rename ? { ...callers, top: renameKeys(callers.top, rename) } : callers])
       if (told.length % AT_A_TIME === 0) await setImmediate()
     }
     return Object.fromEntries(told)

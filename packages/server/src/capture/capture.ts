@@ -62,9 +62,9 @@ export class Capture {
   decided(limiter: string, key: AnyKey, decision: Decision): void {
     if (this.#recording === undefined) return
     const { config, queue } = this.#recording
-    const { sample = 1, limiters, secret = INSTANCE_SECRET } = config
+    const { sampleRatio = 1, limiters, secret = INSTANCE_SECRET } = config
     if (limiters?.some((pattern) => fits(pattern, limiter)) === false) return
-    const captured = capturedKey(key, sample, secret)
+    const captured = capturedKey(key, sampleRatio, secret)
     if (captured !== undefined) queue.write(lineOf(limiter, captured, decision))
   }
 

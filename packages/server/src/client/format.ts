@@ -1,8 +1,8 @@
 // Answers of the service as text for people.
 
-import type { Static } from 'typebox'
 import { alignColumns, formatCount, formatDuration, printable } from '#replay/text.js'
 import type { SHARED } from '../http/schemas.ts'
+import type { Static } from '../json-schema.ts'
 import { EXIT } from './service-client.ts'
 
 /** The answers of the service. */

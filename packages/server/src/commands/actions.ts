@@ -8,7 +8,7 @@ import { blockedText, nameOf } from '../client/format.ts'
 
 interface KeyFlags extends ServiceFlags {
   readonly key?: string
-  readonly for?: string
+  readonly ttl?: string
 }
 
 /** A command that does something to a key. */
@@ -28,9 +28,9 @@ export function addResetCommand(program: Command): void {
 
 export function addBlockCommand(program: Command): void {
   addKeyCommand(program, 'block', 'deny every request of a key')
-    .option('--for <duration>', "for how long: '30s', '1h', '7d' (default: until it is unblocked)", duration)
+    .option('--ttl <duration>', "for how long: '30s', '1h', '7d' (default: until it is unblocked)", duration)
     .action((limiter: string, words: string[], flags: KeyFlags) => {
-      const { for: ttl } = flags
+      const { ttl } = flags
       const body = { limiter, key: keyOf(words, flags.key), ...(ttl !== undefined && { ttl }) }
       return act('block', body, flags, ttl === undefined ? blockedText(null) : `blocked for ${ttl}`)
     })

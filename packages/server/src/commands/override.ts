@@ -21,7 +21,7 @@ interface OverrideFlags extends ServiceFlags {
   readonly limit?: readonly string[]
   readonly limits?: string
   readonly exempt?: boolean
-  readonly for?: string
+  readonly ttl?: string
 }
 
 export function addOverrideCommand(program: Command): void {
@@ -30,7 +30,7 @@ export function addOverrideCommand(program: Command): void {
     .option('--limit <limit>', 'of the only limit 300 or 300/1m, of another minute=300; repeatable', collect)
     .option('--limits <json>', 'numbers by the name of their limit: {"burst":{"capacity":50}}')
     .option('--exempt', 'its limits only count')
-    .option('--for <duration>', "for how long: '1h', '7d' (default: until it is deleted)", duration)
+    .option('--ttl <duration>', "for how long: '1h', '7d' (default: until it is deleted)", duration)
     .action(setOverride)
   addKeyCommand(override, 'delete', 'delete the override of a key, and its block').action(deleteOverride)
   withServiceOptions(override.command('list').description('all of a limiter'))
@@ -43,17 +43,17 @@ async function setOverride(limiter: string, words: string[], flags: OverrideFlag
   const rule = ruleOf(flags)
   const { exempt, limits } = rule
   const change = exempt ? { exempt } : { limits: limits?.[ONLY] ?? limits }
-  const body = { limiter, key, ...change, ...(flags.for && { ttl: flags.for }) }
+  const body = { limiter, key, ...change, ...(flags.ttl && { ttl: flags.ttl }) }
   const answer = await clientOf(flags).ask('PUT', '/v1/admin/overrides', 'done', body)
-  const end = flags.for === undefined ? 'until it is deleted' : `for ${flags.for}`
+  const end = flags.ttl === undefined ? 'until it is deleted' : `for ${flags.ttl}`
   print(flags, answer, () => [`${keyText(key)} at ${printable(limiter)}: ${ruleText(rule)}, ${end}`])
 }
 
 async function deleteOverride(limiter: string, words: string[], flags: OverrideFlags): Promise<void> {
   const key = keyOf(words, flags.key)
   const answer = await clientOf(flags).ask('DELETE', '/v1/admin/overrides', 'done', { limiter, key })
-  const { wasThere } = answer as { wasThere: boolean }
-  const told = wasThere ? 'the override is deleted' : 'there was no override'
+  const { existed } = answer as { existed: boolean }
+  const told = existed ? 'the override is deleted' : 'there was no override'
   print(flags, answer, () => [`${keyText(key)} at ${printable(limiter)}: ${told}`])
 }
 

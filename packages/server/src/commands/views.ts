@@ -1,13 +1,13 @@
 // slidegate limiters, usage, top, audit, capture.
 
 import type { Command } from 'commander'
-import type { Static } from 'typebox'
 import { alignColumns, formatCount, printable } from '#replay/text.js'
 import type { AuditEntry, SpanUsage } from '../admin/api-types.ts'
 import { keyText, numberUpTo } from '../client/arguments.ts'
 import { addServiceCommand, clientOf, print, type ServiceFlags, write } from '../client/command.ts'
 import { lasting, limitText, nameOf } from '../client/format.ts'
 import type { TopAnswer } from '../http/admin-schemas.ts'
+import type { Static } from '../json-schema.ts'
 
 interface LimiterReport {
   readonly name: string
@@ -87,8 +87,8 @@ export function addTopCommand(program: Command): void {
       const by = denials ? 'denials' : 'requests'
       const path = `/v1/admin/limiters/${encodeURIComponent(limiter)}/top?by=${by}&count=${count}`
       const answer = await clientOf(flags).ask('GET', path, 'keys')
-      const { overMs, keys } = answer as Static<typeof TopAnswer>
-      const head = `${printable(limiter)}: most ${by} in the last ${lasting(overMs)}`
+      const { spanMs, keys } = answer as Static<typeof TopAnswer>
+      const head = `${printable(limiter)}: most ${by} in the last ${lasting(spanMs)}`
       const rows = keys.map(({ dimension, key, count: most, error }) => [
         keyText(dimension === undefined ? key : { [dimension]: key }),
         error === 0 ? formatCount(most) : `${formatCount(most - error)} to ${formatCount(most)}`,

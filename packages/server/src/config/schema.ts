@@ -1,13 +1,14 @@
 // Every field of the configuration, as schema and as type.
 
-import Type, {
+import {
   type Static,
   type TObject,
   type TOptional,
   type TProperties,
   type TSchema,
   type TUnsafe,
-} from 'typebox'
+  Type,
+} from '../json-schema.ts'
 
 /*
  * Titles say what a value has to be, in words that follow "it must be"; descriptions say what it is for, and are what
@@ -289,7 +290,7 @@ const LimiterSchema = closed('What keys are held to: limits of one key, or dimen
           description: 'Among at least so many. Default: 5.',
         }),
       ),
-      maxPauseMs: Type.Optional(
+      maxBackoffMs: Type.Optional(
         Type.Integer({
           minimum: 10,
           maximum: 60_000,
@@ -509,7 +510,7 @@ const EnvoySchema = closed('The rate limit service of Envoy.', {
       description: "How many instances share the limits where onStoreError is 'local'. Default: 1.",
     }),
   ),
-  chargeAfterwards: Type.Optional(
+  chargeOnStreamDone: Type.Optional(
     Type.Array(Type.String({ minLength: 1 }), {
       minItems: 1,
       description:
@@ -549,7 +550,7 @@ const TokenSchema = closed('Who may ask, and for what. One of token and sha256.'
       description: 'What he may ask; * stands for any characters. Default: all.',
     }),
   ),
-  ownLimits: Type.Optional(
+  ownLimiters: Type.Optional(
     Type.Array(Names, {
       minItems: 1,
       description:
@@ -596,7 +597,7 @@ const CapsSchema = closed('How much is taken at most.', {
       description: 'Requests under way at a time. Default: 10,000.',
     }),
   ),
-  waiting: Type.Optional(duration('For how long /v1/wait waits at most. Default: 30s.')),
+  wait: Type.Optional(duration('For how long /v1/wait waits at most. Default: 30s.')),
 })
 export type CapsConfig = Static<typeof CapsSchema>
 
@@ -613,7 +614,7 @@ const LoggingSchema = closed('What is logged, as lines of JSON.', {
 })
 
 const CaptureSchema = closed('A sample of what is decided, to be replayed. Default: none.', {
-  sample: Type.Optional(
+  sampleRatio: Type.Optional(
     Type.Number({
       exclusiveMinimum: 0,
       maximum: 1,

@@ -41,6 +41,8 @@ const ajv = new Ajv2020({
   validateSchema: false,
   // To make its code smaller takes longer than it saves.
   code: { optimize: false },
+  // The schema of a limit is compiled once, not wherever limits are listed.
+  inlineRefs: false,
   allErrors: true,
   verbose: true,
   discriminator: true,

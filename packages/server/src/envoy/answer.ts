@@ -22,7 +22,7 @@ export type Unasked = 'none' | 'unlimited'
 const UNLIMITED: DescriptorStatus = { code: OK, limit_remaining: MAX_UINT32 }
 const NO_LIMIT: DescriptorStatus = { code: OK }
 
-const SPELLINGS = {
+const HEADER_WRITERS = {
   'draft-11': draft11Headers,
   'draft-7': draft7Headers,
   'draft-6': draft6Headers,
@@ -30,11 +30,11 @@ const SPELLINGS = {
 } as const
 
 /** How header fields are spelt; none where there are to be none. */
-export function spellingOf(
+export function headerWriterOf(
   headers: EnvoyConfig['headers'] = true,
 ): (decision: Decision) => readonly Header[] {
   if (headers === false) return () => []
-  const spelt = SPELLINGS[headers === true ? 'draft-11' : headers]
+  const spelt = HEADER_WRITERS[headers === true ? 'draft-11' : headers]
   return (decision) => [...spelt(decision), ...retryAfterHeaders(decision)]
 }
 

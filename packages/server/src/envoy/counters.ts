@@ -75,7 +75,7 @@ function outcomeOf({ isOver, rule, purpose }: Question, isDenied: boolean): Outc
 
 /** What requests have asked for without effect: counted each time, said once. */
 export class Ignored {
-  readonly #counter: Counter<'what'>
+  readonly #counter: Counter<'reason'>
   readonly #log: Logger
   readonly #said = new Set<string>()
 
@@ -84,15 +84,15 @@ export class Ignored {
     this.#counter = new Counter({
       name: 'slidegate_envoy_ignored_total',
       help: 'What requests have asked for without effect: an unknown domain, a limit of their own, negative hits.',
-      labelNames: ['what'] as const,
+      labelNames: ['reason'] as const,
       registers: [registry],
     })
   }
 
-  note(what: 'domain' | 'limit' | 'negative_hits', message: string): void {
-    this.#counter.inc({ what })
-    if (this.#said.has(what)) return
-    this.#said.add(what)
-    this.#log.warn({ what }, message)
+  note(reason: 'domain' | 'limit' | 'negative_hits', message: string): void {
+    this.#counter.inc({ reason })
+    if (this.#said.has(reason)) return
+    this.#said.add(reason)
+    this.#log.warn({ reason }, message)
   }
 }

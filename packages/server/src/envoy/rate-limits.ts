@@ -7,7 +7,7 @@ import type { Metrics } from '../metrics/metrics.ts'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { ServiceObserver } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
-import { decisionOf, responseOf, spellingOf } from './answer.ts'
+import { decisionOf, headerWriterOf, responseOf } from './answer.ts'
 import { Hits, Ignored } from './counters.ts'
 import { decide } from './decide.ts'
 import { type Domain, limiterNameOf } from './domain.ts'
@@ -37,7 +37,7 @@ export class RateLimits {
   readonly #limitersOf = new Map<string, RuleLimiters>()
   #domains: Domains
   #config: EnvoyConfig
-  #headersOf: ReturnType<typeof spellingOf>
+  #headersOf: ReturnType<typeof headerWriterOf>
 
   constructor(options: RateLimitsOptions) {
     this.#store = options.store
@@ -47,7 +47,7 @@ export class RateLimits {
     this.#requests = new Requests(options.maxDescriptors, this.#ignored)
     this.#domains = options.domains
     this.#config = options.config
-    this.#headersOf = spellingOf(options.config.headers)
+    this.#headersOf = headerWriterOf(options.config.headers)
   }
 
   /** Puts others in force, at once. What was consumed counts on. */
@@ -61,7 +61,7 @@ export class RateLimits {
     }
     this.#domains = domains
     this.#config = config
-    this.#headersOf = spellingOf(config.headers)
+    this.#headersOf = headerWriterOf(config.headers)
   }
 
   close(): void {

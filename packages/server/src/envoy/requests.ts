@@ -54,7 +54,7 @@ export class Requests {
     domain: Domain,
     config: EnvoyConfig,
   ): readonly (Question | Unasked)[] {
-    const isSettled = isOneOf(config.chargeAfterwards, domain.name)
+    const isSettled = isOneOf(config.chargeOnStreamDone, domain.name)
     const found = descriptors.map((descriptor) => this.#match(domain, descriptor, config))
     const replaced = found.flatMap((match) => match?.rule.replaces ?? [])
     return found.map((match, index) => {

@@ -1,8 +1,8 @@
 // Schemas of the admin routes.
 
 import type { Source } from 'slidegate'
-import Type, { type Static, type TSchema, type TUnsafe } from 'typebox'
 import { Role } from '../config/schema.ts'
+import { type Static, type TSchema, type TUnsafe, Type } from '../json-schema.ts'
 import { closed, Key, LimiterName } from './schemas.ts'
 
 const Duration = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ maxLength: 32 })], {
@@ -102,7 +102,7 @@ export const OverrideLines = {
 } as const
 
 export const Done = closed({ done: Type.Literal(true) })
-export const Deleted = closed({ done: Type.Literal(true), wasThere: Type.Boolean() })
+export const Deleted = closed({ done: Type.Literal(true), existed: Type.Boolean() })
 export const Drained = closed({ done: Type.Literal(true), draining: Type.Boolean() })
 export const Shadowed = closed({ done: Type.Literal(true), limits: Type.Array(Declared) })
 
@@ -114,7 +114,7 @@ export const Limiters = answer(
         config: Type.Object({}, { additionalProperties: true, description: 'As the configuration has it.' }),
         hashesKeys: Type.Boolean({ description: 'Whether keys are stored as hashes only.' }),
         limits: Type.Array(Declared, { description: 'In force for keys without a plan or an override.' }),
-        shadowByWord: Type.Record(Type.String(), Type.Boolean(), {
+        shadowSettings: Type.Record(Type.String(), Type.Boolean(), {
           description: 'What operators have said, by limit; * for all.',
         }),
         stats: closed({
@@ -173,7 +173,7 @@ export const TopAnswer = answer(
   closed({
     limiter: LimiterName,
     by: Type.Enum(['requests', 'denials']),
-    overMs: Type.Integer({ minimum: 0, description: 'How far back it reaches.' }),
+    spanMs: Type.Integer({ minimum: 0, description: 'How far back it reaches.' }),
     distinct: Type.Integer({ minimum: 0, description: 'Different keys in that time, estimated: within 2%.' }),
     keys: Type.Array(
       closed({
@@ -198,8 +198,8 @@ export const LimitsAnswer = answer(
           minimum: 0,
           description: 'That it had no room for, as a shadow limit.',
         }),
-        near: Type.Integer({ minimum: 0, description: 'Admitted with 80% of it used, or more.' }),
-        meanUse: Type.Union([Rate, Type.Null()], {
+        nearLimit: Type.Integer({ minimum: 0, description: 'Admitted with 80% of it used, or more.' }),
+        meanUtilization: Type.Union([Rate, Type.Null()], {
           description: 'The share of it that was used once a request was decided, on average.',
         }),
       }),
@@ -312,7 +312,7 @@ export const Configuration = answer(
     inForce: Type.String({ description: 'YAML, without secrets.' }),
     problems: Problems,
     diff: Diff,
-    shadowings: Type.Record(Type.String(), Type.Record(Type.String(), Type.Boolean())),
+    shadowSettings: Type.Record(Type.String(), Type.Record(Type.String(), Type.Boolean())),
   }),
 )
 export const CheckBody = closed({ text: Type.String({ description: 'A configuration: YAML or JSON.' }) })

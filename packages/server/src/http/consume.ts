@@ -2,7 +2,7 @@
 
 import type { FastifyReply } from 'fastify'
 import { type AnyKey, type BulkRequest, type Decision, SlidegateError } from 'slidegate'
-import Type, { type Static } from 'typebox'
+import { type Static, Type } from '../json-schema.ts'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { ActiveLimiter, Service } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
@@ -26,7 +26,7 @@ const OneSchema = closed(
     ...request,
     refundable: Type.Optional(
       Type.Boolean({
-        description: 'Whether the answer is to have a token for /v1/refund. Only where all limits keep sums.',
+        description: 'Whether to return a token for /v1/refund. Requires limits that keep sums only.',
       }),
     ),
   },
@@ -35,10 +35,10 @@ const OneSchema = closed(
 
 const DEFAULT_REQUESTS = 1000
 
-/** Limits of all requests of a call, for each request that it may have; and those of the largest limiter. */
+/** Maximum number of limits in a call: this many per request that it may have, or those of the largest limiter. */
 const LIMITS_PER_REQUEST = 4
 const LARGEST_LIMITER = 1024
-/** Units of limits that keep each unit, for all requests of a call. */
+/** Maximum cost of a call to limits that store each unit. */
 const MAX_KEPT_UNITS = 10_000
 
 const ManySchema = closed(
@@ -64,7 +64,7 @@ const Decisions = closed(
 )
 
 const ALLOWED = 'All are allowed.'
-const DENIED = 'Denied: the request, or one at least of many. Those that are allowed are charged.'
+const DENIED = 'Denied: the request, or at least one of many. Allowed ones are charged.'
 
 export function consumeRoutes(app: App, { service }: Context): void {
   const isLocal = service.store.applySync !== undefined
@@ -82,7 +82,7 @@ export function consumeRoutes(app: App, { service }: Context): void {
           429: Type.Union([shared('RefundableDecision'), Decisions], {
             description: DENIED,
           }),
-          422: problemAnswer('A request comes again with its requestId, and costs more than it was charged.'),
+          422: problemAnswer('A requestId was sent again, with a higher cost than it was charged.'),
         },
       },
     },
@@ -92,9 +92,9 @@ export function consumeRoutes(app: App, { service }: Context): void {
       if (one.refundable === true) return refundable(service, caller, one, reply)
       const active = limiterFor(service, caller, one.limiter)
       const options = optionsOf(active, one)
-      // A store in this process has the answer at once.
+      // A store in this process decides synchronously.
       if (isLocal) return decided(reply, one.limiter, active.limiter.consumeSync(one.key, options))
-      // The framework would wait for a promise by two more: at full load, promises are what a decision costs.
+      // Fastify would make two more promises to await one, and under load promises are most of the cost.
       active.limiter.consume(one.key, options).then(
         (decision) => reply.send(decided(reply, one.limiter, decision)),
         (error: unknown) => reply.send(error),
@@ -109,7 +109,7 @@ async function refundable(service: Service, caller: Caller, one: One, reply: Fas
     throw new ServiceError(
       400,
       'invalid_request',
-      'refundable goes with limits that keep sums only; requestId and value go with others',
+      'refundable needs limits that keep sums only; requestId and value need others',
     )
   }
   const { decision, token } = await reserve(limiterFor(service, caller, name), key, cost, plan)
@@ -122,7 +122,7 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
   if (length > most) {
     throw new ServiceError(
       413,
-      'too_many_requests',
+      'batch_too_large',
       `the call has ${length} requests; it must have ${most} at most`,
     )
   }
@@ -139,17 +139,17 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
   if (limits > mostLimits) {
     throw new ServiceError(
       413,
-      'too_many_requests',
+      'batch_too_large',
       `the requests of the call have ${limits} limits; they must have ${mostLimits} at most: send several calls`,
     )
   }
   const kept = items.filter(({ active }) => active.declared.keepsUnits)
-  // A larger cost is always denied, and takes no time.
+  // A larger cost is always denied, which is cheap.
   const units = kept.reduce((sum, { request: { cost = 1 } }) => sum + (cost > MAX_KEPT_UNITS ? 0 : cost), 0)
   if (kept.length > 1 && units > MAX_KEPT_UNITS) {
     throw new ServiceError(
       413,
-      'too_many_requests',
+      'batch_too_large',
       `the call costs ${units} units of limits that keep each unit; it must cost at most ${MAX_KEPT_UNITS}: send several calls`,
     )
   }
@@ -161,16 +161,16 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
   )
 }
 
-/** A request, and the limiter that it asks. */
+/** A request and its limiter. */
 interface Item {
   readonly active: ActiveLimiter
   readonly request: BulkRequest<AnyKey>
 }
 
 /**
- * Requests of several limiters, each decided on its own: those of one limiter travel together. All are checked before any is
- * sent. Where the store gave no answer to those of one limiter, what the others were charged is returned, but for requests
- * with an id: they may be asked for again.
+ * Decides requests of several limiters; those of one limiter share calls. Checks all before it sends any.
+ *
+ * If the store fails for one limiter, the charges of the others are refunded, except requests with an id, which may be retried.
  */
 async function consumeAll(items: readonly Item[]): Promise<readonly Decision[]> {
   const groups = new Map<ActiveLimiter, Item[]>()
@@ -180,7 +180,7 @@ async function consumeAll(items: readonly Item[]): Promise<readonly Decision[]> 
     else group.push(item)
   }
   try {
-    // A single limiter checks all by itself, and gives back what there is to give back.
+    // consumeMany of a single limiter checks and refunds already.
     if (groups.size === 1)
       return await items[0]!.active.limiter.consumeMany(items.map(({ request }) => request))
     await Promise.all(Array.from(groups, ([active, group]) => check(active, group)))
@@ -213,7 +213,7 @@ async function giveBack({ active, request }: Item, decision: Decision): Promise<
   if (decision.allowed && request.requestId === undefined) await active.limiter.refund(request.key, decision)
 }
 
-/** Thrown by the request that stands behind those that are checked, so that none of them is sent. */
+/** Thrown by the last request of a check, so that none is sent. */
 const CHECKED = Symbol('all are well-formed')
 const LAST = {
   key: '',
@@ -222,7 +222,7 @@ const LAST = {
   },
 }
 
-/** Has the limiter check all of them, as it does before it sends any. @throws {SlidegateError} for the first that is wrong */
+/** Lets the limiter check requests without sending any. @throws {SlidegateError} for the first invalid one */
 async function check({ limiter }: ActiveLimiter, items: readonly Item[]): Promise<void> {
   try {
     await limiter.consumeMany([...items.map(({ request }) => request), LAST])
@@ -231,7 +231,7 @@ async function check({ limiter }: ActiveLimiter, items: readonly Item[]): Promis
   }
 }
 
-/** The error with the place of the request that it is about. */
+/** Adds the index of the invalid request to an error. */
 async function located(items: readonly Item[], error: SlidegateError): Promise<SlidegateError> {
   for (const [i, item] of items.entries()) {
     try {

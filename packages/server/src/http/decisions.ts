@@ -4,7 +4,7 @@ import type { FastifyReply } from 'fastify'
 import type { Decision, LimitDecision } from 'slidegate'
 import { draft11Headers, retryAfterHeaders } from 'slidegate/http'
 
-/** The type of what is written here, spelt as the framework does: it then adds nothing to it. */
+/** Spelled as Fastify does, so that it adds no charset. */
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** Sets the rate limit headers. */
@@ -20,14 +20,15 @@ function announce(reply: FastifyReply, decision: Decision): void {
 }
 
 /**
- * A decision as JSON; infinity, which that does not have, is null. By hand, in half the time of `JSON.stringify`, since this
- * is done for each request: names of limiters and limits have nothing to escape.
+ * Writes a decision as JSON, with null for infinity.
+ *
+ * Takes half the time of `JSON.stringify`. Names of limiters and limits need no escaping.
  */
 export function decisionText(limiter: string, decision: Decision): string {
   const { allowed, cost, remaining, retryAfterMs, resetAfterMs, deniedBy, limits, source, atMs, blockedMs } =
     decision
   let limitsText = ''
-  for (const limit of limits) limitsText += limitsText === '' ? limitText(limit) : `,${limitText(limit)}`
+  for (let i = 0; i < limits.length; i++) limitsText += `${i === 0 ? '' : ','}${limitText(limits[i]!, i)}`
   const denied = deniedBy.length === 0 ? '' : `"${deniedBy.join('","')}"`
   const blocked = blockedMs === undefined ? '' : `,"blockedMs":${numberText(blockedMs)}`
   return (
@@ -37,20 +38,40 @@ export function decisionText(limiter: string, decision: Decision): string {
   )
 }
 
-function limitText(limit: LimitDecision): string {
-  const { name, windowMs, precisionMs, shadow, allowed, remaining, retryAfterMs, resetAfterMs } = limit
+function limitText(limit: LimitDecision, place: number): string {
+  const { allowed, remaining, retryAfterMs, resetAfterMs } = limit
   return (
-    `{"name":"${name}","limit":${limit.limit},"windowMs":${windowMs},"precisionMs":${precisionMs}` +
-    `,"shadow":${shadow},"allowed":${allowed},"remaining":${numberText(remaining)}` +
+    `${declarationText(limit, place)},"allowed":${allowed},"remaining":${numberText(remaining)}` +
     `,"retryAfterMs":${numberText(retryAfterMs)},"resetAfterMs":${numberText(resetAfterMs)}}`
   )
+}
+
+/** The last declaration at each place: most decisions have the limits of the one before. */
+const declarations: { readonly of: LimitDecision; readonly text: string }[] = []
+
+function declarationText(limit: LimitDecision, place: number): string {
+  const last = declarations[place]
+  if (last !== undefined && isSameLimit(last.of, limit)) return last.text
+  const { name, windowMs, precisionMs, shadow } = limit
+  // Joined to be one flat string.
+  const text = [
+    ...['{"name":"', name, '","limit":', limit.limit, ',"windowMs":', windowMs],
+    ...[',"precisionMs":', precisionMs, ',"shadow":', shadow],
+  ].join('')
+  declarations[place] = { of: limit, text }
+  return text
+}
+
+function isSameLimit(one: LimitDecision, other: LimitDecision): boolean {
+  if (one.name !== other.name || one.limit !== other.limit || one.windowMs !== other.windowMs) return false
+  return one.precisionMs === other.precisionMs && one.shadow === other.shadow
 }
 
 function numberText(value: number): string {
   return value === Number.POSITIVE_INFINITY ? 'null' : `${value}`
 }
 
-/** The body: what a handler answers. */
+/** Sets the type, and returns the body for a decision. */
 export function decidedBody(reply: FastifyReply, limiter: string, decision: Decision, more?: object): string {
   reply.type(JSON_TYPE)
   return more === undefined
@@ -58,7 +79,7 @@ export function decidedBody(reply: FastifyReply, limiter: string, decision: Deci
     : JSON.stringify({ limiter, ...decision, ...more })
 }
 
-/** The body for many. */
+/** Sets the type, and returns the body for many decisions. */
 export function decisionsBody(
   reply: FastifyReply,
   asked: readonly { readonly limiter: string; readonly decision: Decision }[],
@@ -67,7 +88,7 @@ export function decisionsBody(
   return `{"decisions":[${asked.map(({ limiter, decision }) => decisionText(limiter, decision)).join()}]}`
 }
 
-/** Status, headers and body for a decision. */
+/** Sets status and headers for a decision, and returns its body. */
 export function decided(reply: FastifyReply, limiter: string, decision: Decision, more?: object): string {
   announce(reply, decision)
   return decidedBody(reply, limiter, decision, more)

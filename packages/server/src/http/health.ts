@@ -1,6 +1,6 @@
 // Health, readiness, metrics.
 
-import Type from 'typebox'
+import { Type } from '../json-schema.ts'
 import type { App, Context } from './context.ts'
 import { closed } from './schemas.ts'
 

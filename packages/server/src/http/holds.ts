@@ -1,7 +1,7 @@
 // POST /v1/release and /v1/extend, for slots of a concurrency limit.
 
 import type { AnyKey } from 'slidegate'
-import Type, { type Static } from 'typebox'
+import { type Static, Type } from '../json-schema.ts'
 import type { App, Context } from './context.ts'
 import { checkPlan, limiterFor } from './requests.ts'
 import { Cost, closed, Key, LimiterName, Plan, RequestId } from './schemas.ts'

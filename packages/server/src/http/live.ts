@@ -97,7 +97,7 @@ export function liveRoutes(app: App, context: Context): void {
     },
     ({ caller }) => {
       mustSeeAll(caller)
-      return { ...configuration.told(), shadowings: service.shadowings }
+      return { ...configuration.status(), shadowSettings: service.shadowSettings }
     },
   )
 

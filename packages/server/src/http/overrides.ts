@@ -2,7 +2,7 @@
 
 import { Readable } from 'node:stream'
 import type { AnyKey, Limiter, Override, OverrideChange, OverrideOptions } from 'slidegate'
-import type { Static } from 'typebox'
+import type { Static } from '../json-schema.ts'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { ActiveLimiter, Service } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
@@ -96,8 +96,8 @@ function changeRoutes(app: App, { service, admin }: Context): void {
       const key = keyIn(body)
       const { overrides } = overridable(service, caller, body.limiter)
       const action = { who: caller.name, what: 'delete override', limiter: body.limiter, key }
-      const wasThere = await admin.audit.act(action, () => overrides.delete(key))
-      return { done: true as const, wasThere }
+      const existed = await admin.audit.act(action, () => overrides.delete(key))
+      return { done: true as const, existed }
     },
   )
 }

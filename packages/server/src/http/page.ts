@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from 'node:url'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import Type from 'typebox'
+import { Type } from '../json-schema.ts'
 import type { App } from './context.ts'
 
 /** Built by packages/dashboard; as far from here as from where this is when it was built. */

@@ -1,6 +1,6 @@
 // POST /v1/peek and /v1/explain.
 
-import Type from 'typebox'
+import { Type } from '../json-schema.ts'
 import type { App, Context } from './context.ts'
 import { announceState, decidedBody } from './decisions.ts'
 import { limiterFor, optionsOf, type RequestBody } from './requests.ts'

@@ -38,7 +38,7 @@ const STORE_DETAILS: Readonly<Record<StoreUnavailableReason, string>> = {
   error: 'the store gave no answer',
   down: 'the store has failed too often lately, and is not asked for a moment',
   overload: 'too many requests wait for the store already',
-  state: 'what is stored for this key is damaged',
+  invalid_state: 'what is stored for this key is damaged',
   full: 'the store is full of keys that are at their limit',
 }
 

@@ -5,7 +5,7 @@ import type { Caller } from '../service/gatekeeper.ts'
 import type { ActiveLimiter, Service } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
 
-/** What callers may say of one request. */
+/** The fields of one request. */
 export interface RequestBody {
   readonly limiter: string
   readonly key: AnyKey
@@ -15,7 +15,7 @@ export interface RequestBody {
   readonly plan?: string
 }
 
-/** The limiter of that name. One that the caller may not use is as one that is not there. @throws {ServiceError} `unknown_limiter` */
+/** Returns a limiter. One that the caller may not use is unknown, too. @throws {ServiceError} `unknown_limiter` */
 export function limiterFor(service: Service, caller: Caller, name: string): ActiveLimiter {
   caller.mustReach(name)
   return service.get(name)
@@ -25,13 +25,13 @@ export function mayChoose({ declared }: ActiveLimiter, plan: string | undefined)
   return plan !== undefined && declared.config.choosePlan === true && declared.plans.has(plan)
 }
 
-/** @throws {ServiceError} `plan_not_chosen`, `unknown_plan` */
+/** @throws {ServiceError} `plan_not_allowed`, `unknown_plan` */
 export function checkPlan({ declared }: ActiveLimiter, plan: string | undefined): void {
   if (plan === undefined) return
   if (declared.config.choosePlan !== true) {
     throw new ServiceError(
       403,
-      'plan_not_chosen',
+      'plan_not_allowed',
       `requests to ${declared.name} cannot choose a plan; its configuration has no choosePlan: true`,
     )
   }
@@ -40,7 +40,7 @@ export function checkPlan({ declared }: ActiveLimiter, plan: string | undefined)
   }
 }
 
-/** What the limiter is told beside the key. @throws as `checkPlan` does */
+/** Returns the options of `consume`. @throws as `checkPlan` does */
 export function optionsOf(active: ActiveLimiter, body: RequestBody): ConsumeOptions {
   const { cost, requestId, value, plan } = body
   if (plan === undefined) return { cost, requestId, value } as ConsumeOptions

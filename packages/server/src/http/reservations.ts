@@ -1,7 +1,7 @@
 // POST /v1/reserve, /v1/settle and /v1/refund, and their tokens.
 
 import type { AnyKey, Settlement } from 'slidegate'
-import Type, { type Static } from 'typebox'
+import { type Static, Type } from '../json-schema.ts'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { ActiveLimiter, Service } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'

@@ -1,6 +1,6 @@
 // Schemas that several routes share.
 
-import Type, { type TObject, type TProperties, type TSchema } from 'typebox'
+import { type TObject, type TProperties, type TSchema, Type } from '../json-schema.ts'
 
 /** An object that has nothing but these: a misspelt name is an error, never passed over. */
 export function closed<Properties extends TProperties>(
@@ -187,7 +187,7 @@ export const SHARED = {
                 'Asked for with charges, of limits that keep the times of charges: the latest that count, oldest first, those of one step of the window as one. 512 at most.',
             }),
           ),
-          chargedElsewhere: Type.Optional(
+          olderUnits: Type.Optional(
             Type.Integer({
               minimum: 0,
               description: 'Beside charges: units that count and are older than those listed.',

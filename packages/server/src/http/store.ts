@@ -1,7 +1,7 @@
 // POST /v1/store, for stores of the library.
 
 import { type ServedStore, serveStore } from 'slidegate/client'
-import Type from 'typebox'
+import { Type } from '../json-schema.ts'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { Service } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
@@ -31,7 +31,7 @@ export function storeRoutes(app: App, { service, gatekeeper }: Context): void {
       schema: {
         summary: 'The store of a library',
         description:
-          'What serviceStore() of slidegate/client sends, in a format of its own. The limits are those of the caller, for limiters that ownLimits of his token names.',
+          'What serviceStore() of slidegate/client sends, in a format of its own. The limits are those of the caller, for limiters that ownLimiters of his token names.',
         tags: ['decisions'],
         body: BodySchema,
         response: { 200: AnswerSchema },
@@ -47,6 +47,6 @@ function mustDeclare(service: Service, caller: Caller, limiter: string): void {
   throw new ServiceError(
     403,
     'forbidden',
-    `${caller.name} may not declare the limits of ${JSON.stringify(limiter)}; ownLimits of a token says of which it may, and never of those of the configuration`,
+    `${caller.name} may not declare the limits of ${JSON.stringify(limiter)}; ownLimiters of a token says of which it may, and never of those of the configuration`,
   )
 }

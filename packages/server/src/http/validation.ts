@@ -1,9 +1,9 @@
-// What is wrong with a body, in a sentence.
+// Describes what is wrong with a body, in a sentence.
 
 import type { FastifySchemaValidationError } from 'fastify/types/schema.js'
 import { ServiceError } from '../service/service-error.ts'
 
-/** What is wrong with a body or a query, in a sentence. Of a union, of the kind that it is most like. */
+/** Describes what is wrong with a body or a query; with a union, according to its most similar member. */
 export function validationError(
   errors: readonly FastifySchemaValidationError[],
   where: string,
@@ -11,7 +11,7 @@ export function validationError(
   const found = errors.filter(({ keyword }) => keyword !== 'anyOf' && keyword !== 'oneOf')
   const depth = Math.max(...found.map(depthOf))
   const deepest = found.filter((error) => depthOf(error) === depth)
-  // What is missing may belong to another kind; what is there was meant.
+  // A missing field may belong to another member; a field that is there was meant.
   const first = deepest.find(({ keyword }) => keyword !== 'required') ?? deepest[0] ?? errors[0]!
   const types = deepest.filter(
     ({ keyword, instancePath }) => keyword === 'type' && instancePath === first.instancePath,

@@ -1,8 +1,8 @@
 // Routes by which operators look at limiters, keys, the audit, captures.
 
 import { declarationOf, type Limit } from 'slidegate'
-import Type from 'typebox'
 import type { AuditEntry } from '../admin/api-types.ts'
+import { Type } from '../json-schema.ts'
 import type { ActiveLimiter } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
 import {
@@ -39,7 +39,7 @@ export function viewRoutes(app: App, context: Context): void {
       const states = await admin.statesOf(mine.map(({ declared }) => declared.name))
       const limiters = mine.map((active) => ({
         ...declaredBody(active),
-        shadowByWord: service.shadowings[active.declared.name] ?? {},
+        shadowSettings: service.shadowSettings[active.declared.name] ?? {},
         ...states.get(active.declared.name)!,
       }))
       return { limiters }
@@ -101,7 +101,7 @@ export function viewRoutes(app: App, context: Context): void {
       mustSee(context, caller, params.name)
       const limits = (await admin.limitsOf(params.name)).map(({ utilization: { counts, sum }, ...told }) => {
         const requests = counts.reduce((all, count) => all + count, 0)
-        return { ...told, requests, meanUse: requests === 0 ? null : sum / requests }
+        return { ...told, requests, meanUtilization: requests === 0 ? null : sum / requests }
       })
       return { limiter: params.name, limits }
     },

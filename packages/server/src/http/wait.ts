@@ -2,9 +2,9 @@
 
 import type { FastifyReply } from 'fastify'
 import { type AnyKey, type Decision, type Limiter, WaitError } from 'slidegate'
-import Type, { type Static } from 'typebox'
 import { parseDuration } from '#replay/text.js'
 import type { CapsConfig } from '../config/schema.ts'
+import { type Static, Type } from '../json-schema.ts'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { ActiveLimiter } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
@@ -30,7 +30,7 @@ const BodySchema = closed(
         minimum: 0,
         maximum: 2 ** 31 - 1,
         description:
-          'Milliseconds to wait at most, and never for longer than caps.waiting of the configuration: 30 s by default.',
+          'Milliseconds to wait at most, and never for longer than caps.wait of the configuration: 30 s by default.',
       }),
     ),
     plan: Type.Optional(Plan),
@@ -72,7 +72,7 @@ export function waitRoutes(app: App, { service, metrics, log }: Context): void {
         response: {
           200: { description: 'It is admitted.', ...shared('Decision') },
           429: problemAnswer(
-            'It was not admitted: wait_full (too many wait), wait_late (not within its time), wait_never (the cost is above a limit).',
+            'It was not admitted: wait_full (too many wait), wait_timeout (not within its time), wait_impossible (the cost is above a limit).',
           ),
         },
       },
@@ -149,7 +149,7 @@ export function waitRoutes(app: App, { service, metrics, log }: Context): void {
   }
 }
 
-function mostWaitingMs({ waiting = DEFAULT_WAITING_MS }: CapsConfig = {}): number {
-  const ms = typeof waiting === 'number' ? waiting : parseDuration(waiting)
+function mostWaitingMs({ wait = DEFAULT_WAITING_MS }: CapsConfig = {}): number {
+  const ms = typeof wait === 'number' ? wait : parseDuration(wait)
   return Math.min(ms ?? DEFAULT_WAITING_MS, MOST_WAITING_MS)
 }

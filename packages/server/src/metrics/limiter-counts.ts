@@ -3,7 +3,7 @@
 import type { Decision, Source, StoreUnavailableReason, WaitErrorReason } from 'slidegate'
 import {
   DecisionCounts,
-  type DecisionCountsRead,
+  type DecisionCountsSnapshot,
   Histogram,
   type HistogramCounts,
   type LimitCounts,
@@ -38,7 +38,7 @@ interface Totals {
 /** Of all limiters that have had this name in this process: what is counted survives a reload. */
 class Counts {
   readonly decisions = new DecisionCounts()
-  readonly waitErrors: Record<WaitErrorReason, number> = { full: 0, late: 0, aborted: 0, never: 0 }
+  readonly waitErrors: Record<WaitErrorReason, number> = { full: 0, timeout: 0, aborted: 0, impossible: 0 }
   /** Made with the first who waits: most limiters have none. */
   waits: Histogram | undefined
   readonly inUse = new Set<AnyLimiter>()
@@ -59,7 +59,7 @@ class Counts {
 }
 
 function zeros(): Totals {
-  const storeErrors = { timeout: 0, error: 0, down: 0, overload: 0, full: 0, state: 0 }
+  const storeErrors = { timeout: 0, error: 0, down: 0, overload: 0, full: 0, invalid_state: 0 }
   return { storeErrors, breakerOpened: 0, clockSteps: 0 }
 }
 
@@ -136,7 +136,7 @@ export class LimiterCounts {
     const limits = all.flatMap(({ limiter, read }) =>
       read.limits.map((counts) => ({ labels: { limiter, limit: counts.name }, counts })),
     )
-    const eachLimit = <Value>(value: (of: DecisionCountsRead['limits'][number]) => Value): Row<Value>[] =>
+    const eachLimit = <Value>(value: (of: DecisionCountsSnapshot['limits'][number]) => Value): Row<Value>[] =>
       limits.map(({ labels, counts }) => [labels, value(counts)])
     const waited = all.filter(({ counts }) => counts.waits !== undefined)
     return [
@@ -152,9 +152,9 @@ export class LimiterCounts {
         eachLimit(({ shadowDenials }) => shadowDenials),
       ),
       counter(
-        'slidegate_limit_near_total',
+        'slidegate_near_limit_total',
         'Requests that were admitted with 80% of the limit used, or more.',
-        eachLimit(({ near }) => near),
+        eachLimit(({ nearLimit }) => nearLimit),
       ),
       histogram(
         'slidegate_limit_utilization_ratio',
@@ -177,7 +177,7 @@ export class LimiterCounts {
         all.flatMap(({ limiter, state }) => (state === undefined ? [] : [[{ limiter }, state.waiting]])),
       ),
       histogram(
-        'slidegate_wait_seconds',
+        'slidegate_wait_duration_seconds',
         'How long requests have waited that were admitted in the end.',
         waited.map(({ limiter, counts }): Row<HistogramCounts> => [{ limiter }, counts.waits!.read()]),
         1000,
@@ -207,7 +207,7 @@ export class LimiterCounts {
         each(({ totals }) => totals.breakerOpened),
       ),
       counter(
-        'slidegate_clock_steps_total',
+        'slidegate_store_clock_steps_total',
         "How often the store's clock was set by more than a second.",
         each(({ totals }) => totals.clockSteps),
         // All processes see the same clock.
@@ -232,7 +232,7 @@ export class LimiterCounts {
   }
 }
 
-function decisionsOf({ limiter, read }: { limiter: string; read: DecisionCountsRead }): Row<number>[] {
+function decisionsOf({ limiter, read }: { limiter: string; read: DecisionCountsSnapshot }): Row<number>[] {
   return (Object.keys(read.decisions) as Source[]).flatMap((source) => {
     const { allowed, denied } = read.decisions[source]
     // Most limiters never have others.

@@ -150,12 +150,12 @@ function storeMetrics(
   return [
     gauge('slidegate_memory_store_keys', 'Keys in the memory stores.', only(memory?.keys)),
     counter(
-      'slidegate_memory_store_evicted_total',
+      'slidegate_memory_store_evicted_keys_total',
       'Keys that full memory stores have evicted before their time.',
       only(memory?.evicted),
     ),
     histogram(
-      'slidegate_store_call_seconds',
+      'slidegate_store_call_duration_seconds',
       'How long calls to Redis took, as this service sees them.',
       only(redis?.callMs),
       1000,
@@ -166,7 +166,7 @@ function storeMetrics(
       only(redis?.requestsPerCall),
     ),
     counter(
-      'slidegate_store_call_errors_total',
+      'slidegate_store_failed_calls_total',
       'Calls to Redis that have failed as a whole.',
       only(redis?.failedCalls),
     ),
@@ -197,7 +197,7 @@ function callerMetrics(callers: ReadonlyMap<string, Callers> = new Map()): Metri
   return [
     gauge('slidegate_distinct_callers', 'Different keys of the last minutes, estimated.', rows('distinct')),
     gauge(
-      'slidegate_top_caller_share',
+      'slidegate_top_caller_ratio',
       'Share of the requests of the last minutes that the busiest key has made.',
       rows('topShare'),
     ),
@@ -208,12 +208,14 @@ function callerMetrics(callers: ReadonlyMap<string, Callers> = new Map()): Metri
 function lineMetrics(capture?: Capture, decisionLog?: DecisionLog): Metric[] {
   const { written = 0, dropped = 0 } = capture?.stats() ?? {}
   return [
-    counter('slidegate_captured_total', 'Decisions that were captured.', [[{}, written]]),
-    counter('slidegate_capture_dropped_total', 'Decisions that should have been, and there was no room.', [
-      [{}, dropped],
-    ]),
+    counter('slidegate_capture_requests_total', 'Decisions that were captured.', [[{}, written]]),
     counter(
-      'slidegate_decision_log_dropped_total',
+      'slidegate_capture_dropped_requests_total',
+      'Decisions that should have been, and there was no room.',
+      [[{}, dropped]],
+    ),
+    counter(
+      'slidegate_decision_log_dropped_lines_total',
       'Lines of the decision log, or of the log, for which there was no room.',
       [[{}, decisionLog?.stats().dropped ?? 0]],
     ),

@@ -64,7 +64,7 @@ export class RedisHealth {
 
   /** The same, for a page. */
   async servers(): Promise<readonly RedisServerStatus[]> {
-    return (await this.read()).map(({ node, up, info }) => ({ node, up, ...info?.told() }))
+    return (await this.read()).map(({ node, up, info }) => ({ node, up, ...info?.status() }))
   }
 
   async #ask(nowMs: number): Promise<readonly ServerHealth[]> {
@@ -157,7 +157,7 @@ export class RedisInfo {
     return lags.length === 0 ? undefined : Math.max(...lags)
   }
 
-  told(): Omit<RedisServerStatus, 'node' | 'up'> {
+  status(): Omit<RedisServerStatus, 'node' | 'up'> {
     const { scripts } = this
     const values = {
       version: this.#values.get('valkey_version') ?? this.#values.get('redis_version'),

@@ -27,7 +27,7 @@ export class Configuration {
     this.#loaded = loaded
   }
 
-  told(): Omit<ConfigurationState, 'shadowings'> {
+  status(): Omit<ConfigurationState, 'shadowSettings'> {
     const file = this.#file
     const inForce = this.#loaded.shown ?? ''
     if (file === undefined) return { file: '', inForce, problems: [], diff: [] }

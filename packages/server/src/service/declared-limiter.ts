@@ -8,7 +8,7 @@ import {
   type Limit,
   type Limiter,
   type LimiterOptions,
-  type LimitsOf,
+  type LimitsOption,
   type Logger,
   limitOf,
   type Store,
@@ -80,7 +80,7 @@ export class DeclaredLimiter {
     const { ban, plans, overrides, dimensions, choosePlan, shadow, limits, ...rest } = this.config
     const common = { ...rest, name: this.name, store, overrides: overrides !== false, logger }
     const isFixed = plans === undefined && this.#overrides.size === 0
-    const told = (dimension: string): LimitsOf =>
+    const told = (dimension: string): LimitsOption =>
       isFixed
         ? this.usual.get(dimension)!
         : (key, request) => this.#limitsFor(dimension, key, (request as PlanRequest | undefined)?.plan)

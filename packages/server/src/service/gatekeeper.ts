@@ -23,13 +23,13 @@ export class Caller {
   /** Patterns of the limiters that he may use; left out: all. */
   readonly limiters: readonly string[] | undefined
   /** Patterns of the limiters that the caller may declare. */
-  readonly ownLimits: readonly string[]
+  readonly ownLimiters: readonly string[]
 
-  constructor(name: string, role: Role, limiters?: readonly string[], ownLimits: readonly string[] = []) {
+  constructor(name: string, role: Role, limiters?: readonly string[], ownLimiters: readonly string[] = []) {
     this.name = name
     this.role = role
     this.limiters = limiters
-    this.ownLimits = ownLimits
+    this.ownLimiters = ownLimiters
   }
 
   /**
@@ -53,7 +53,7 @@ export class Caller {
 
   /** Whether the caller may declare the limits of limiters of this name. */
   declares(limiter: string): boolean {
-    return this.ownLimits.some((pattern) => fits(pattern, limiter))
+    return this.ownLimiters.some((pattern) => fits(pattern, limiter))
   }
 }
 
@@ -97,15 +97,15 @@ export class Gatekeeper {
     } else {
       this.#tokens = tokens.map((token) => [
         digestIn(token),
-        new Caller(token.name, token.role, token.limiters, token.ownLimits),
+        new Caller(token.name, token.role, token.limiters, token.ownLimiters),
       ])
       this.#anonymous = anonymous === false ? undefined : new Caller('anonymous', anonymous)
     }
-    const patterns = new Set(this.#tokens.flatMap(([, { ownLimits }]) => ownLimits))
+    const patterns = new Set(this.#tokens.flatMap(([, { ownLimiters }]) => ownLimiters))
     this.#ownPatterns = [...patterns].sort((a, b) => b.length - a.length || (a < b ? -1 : 1))
   }
 
-  /** The patterns of `ownLimits` of all tokens, the longest first. */
+  /** The patterns of `ownLimiters` of all tokens, the longest first. */
   get ownPatterns(): readonly string[] {
     return this.#ownPatterns
   }

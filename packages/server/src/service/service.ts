@@ -1,4 +1,4 @@
-// The limiters in force; reloads, shadow switches.
+// The limiters in force; reloads and shadow switches.
 
 import type { AnyKey, Decision, Limiter, Logger, OnStoreError, Store, StoreUnavailableError } from 'slidegate'
 import type { Config } from '../config/schema.ts'
@@ -13,48 +13,48 @@ export interface ActiveLimiter {
   readonly limiter: Limiter<AnyKey>
 }
 
-/** A limiter, whatever its keys are. */
+/** A limiter with any keys. */
 export type AnyLimiter = Pick<Limiter, 'name' | 'stats'>
 
-/** Those who are told of what the service does. */
+/** Observes the service. */
 export interface ServiceObserver {
-  /** Another limiter is in use; of one name there may be several. */
+  /** A limiter was created. Several may have the same name. */
   opened?(limiter: AnyLimiter): void
-  /** It is in use no more. */
+  /** A limiter was closed. */
   closed?(limiter: AnyLimiter): void
   decided?(limiter: string, key: AnyKey, decision: Decision): void
   storeFailed?(limiter: string, error: StoreUnavailableError): void
   storeDown?(limiter: string, error: StoreUnavailableError): void
   storeUp?(limiter: string, downMs: number): void
-  /** Where limiters log that the store goes down or comes back. */
+  /** Limiters log outages of the store here. */
   readonly logger?: Logger
-  /** Each limiter, with something around it. */
+  /** Wraps each limiter. */
   around?<Key extends AnyKey>(limiter: Limiter<Key>): Limiter<Key>
 }
 
-/** Shadow limits by an operator's word, by limiter. */
-export type Shadowings = Readonly<Record<string, Shadowing>>
+/** Shadow switches that operators set, by limiter. */
+export type ShadowSettings = Readonly<Record<string, Shadowing>>
 
 /** Milliseconds for which a replaced limiter still answers its requests. */
 const RETIRING_MS = 60_000
 
 /**
- * The limiters of a configuration, on one store. Those that a new configuration leaves as they are go on. Others are made
- * anew, and whoever asked the old ones still gets an answer.
+ * The limiters of a configuration, on one store. A reload keeps limiters whose declaration didn't change, and replaces the others,
+ * which still answer their pending requests.
  */
 export class Service {
   readonly store: Store
   readonly ownStores: OwnStores
-  /** Whether no more requests should be sent here, for it is about to end. */
+  /** Whether the service is about to stop, so load balancers should send no more requests. */
   isDraining = false
   readonly #observer: ServiceObserver
   #config: Config
-  #shadowings: Shadowings = {}
+  #shadowSettings: ShadowSettings = {}
   #active: ReadonlyMap<string, ActiveLimiter> = new Map()
   readonly #retiring = new Map<Limiter<AnyKey>, NodeJS.Timeout>()
   readonly #onReplaced: ((former: ActiveLimiter) => void)[] = []
 
-  /** @throws {SlidegateError} for limiters that cannot be */
+  /** @throws {SlidegateError} for invalid limiters */
   constructor(config: Config, store: Store, observer: ServiceObserver = {}) {
     this.store = store
     this.ownStores = new OwnStores(store, config.store?.memory)
@@ -67,8 +67,8 @@ export class Service {
     return this.#config
   }
 
-  get shadowings(): Shadowings {
-    return this.#shadowings
+  get shadowSettings(): ShadowSettings {
+    return this.#shadowSettings
   }
 
   /** All, in the order of the configuration. */
@@ -76,7 +76,7 @@ export class Service {
     return Array.from(this.#active.values())
   }
 
-  /** What requests are told while the store gives no answer: of each limiter, and of Envoy's domains. */
+  /** The `onStoreError` of each limiter, and of Envoy's domains. */
   policies(): readonly OnStoreError[] {
     const { limiters, envoy } = this.#config
     return [...Object.values(limiters), ...(envoy === undefined ? [] : [envoy])].map(
@@ -96,27 +96,27 @@ export class Service {
   }
 
   /**
-   * Puts a configuration in force, all of it or nothing. The store stays.
+   * Puts a configuration in force, all or nothing. The store stays.
    *
-   * @throws {SlidegateError} for limiters that cannot be
+   * @throws {SlidegateError} for invalid limiters
    */
   reload(config: Config): void {
-    this.#activate(config, this.#shadowings)
+    this.#activate(config, this.#shadowSettings)
     this.#config = config
   }
 
-  /** @throws {SlidegateError} where two limits cannot be told apart any more */
-  shadow(shadowings: Shadowings): void {
-    this.#activate(this.#config, shadowings)
-    this.#shadowings = shadowings
+  /** @throws {SlidegateError} if limits can't be told apart any more */
+  shadow(shadowSettings: ShadowSettings): void {
+    this.#activate(this.#config, shadowSettings)
+    this.#shadowSettings = shadowSettings
   }
 
-  /** Calls back with each replaced limiter. Its waiters should move to the new one. */
+  /** Calls back with each replaced limiter, whose waiters should move to the new one. */
   onReplaced(listener: (former: ActiveLimiter) => void): void {
     this.#onReplaced.push(listener)
   }
 
-  /** Ends timers. Waiting requests are rejected. */
+  /** Stops timers, and rejects waiting requests. */
   close(): void {
     for (const [limiter, timer] of this.#retiring) {
       clearTimeout(timer)
@@ -125,12 +125,12 @@ export class Service {
     for (const { limiter } of this.#active.values()) limiter.close()
   }
 
-  #activate({ limiters }: Config, shadowings: Shadowings): void {
+  #activate({ limiters }: Config, shadowSettings: ShadowSettings): void {
     const made: Limiter<AnyKey>[] = []
     const next = new Map<string, ActiveLimiter>()
     try {
       for (const [name, config] of Object.entries(limiters)) {
-        const declared = new DeclaredLimiter(name, config, ownOf(shadowings, name))
+        const declared = new DeclaredLimiter(name, config, ownOf(shadowSettings, name))
         const present = this.#active.get(name)
         if (present?.declared.isSameAs(declared)) {
           next.set(name, present)
@@ -189,7 +189,7 @@ export class Service {
   }
 }
 
-/** Names are others' choice: one may be called like something that all objects have. */
-function ownOf(shadowings: Shadowings, name: string): Shadowing | undefined {
-  return Object.hasOwn(shadowings, name) ? shadowings[name] : undefined
+/** A limiter may have the name of a property of all objects. */
+function ownOf(shadowSettings: ShadowSettings, name: string): Shadowing | undefined {
+  return Object.hasOwn(shadowSettings, name) ? shadowSettings[name] : undefined
 }

@@ -47,7 +47,7 @@ const MAX_OVERRIDES = 10_000
 /**
  * The stores for limiters of callers.
  *
- * In memory each pattern of `ownLimits` has a store of its own: a token that fills one takes no room from limiters of
+ * In memory each pattern of `ownLimiters` has a store of its own: a token that fills one takes no room from limiters of
  * other patterns. In Redis all share one.
  */
 export class OwnStores {

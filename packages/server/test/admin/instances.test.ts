@@ -125,8 +125,8 @@ describe('instances on one Redis', () => {
         requests: 5,
         denials: 2,
         shadowDenials: 0,
-        near: 1,
-        meanUse: expect.closeTo(0.8),
+        nearLimit: 1,
+        meanUtilization: expect.closeTo(0.8),
       }
       await expect
         .poll(async () => (await service.ask('GET', '/v1/admin/limiters/api/limits')).body, soon)

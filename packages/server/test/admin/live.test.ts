@@ -158,11 +158,11 @@ it('calls are of the last seconds, also where nobody has looked for an hour', ()
     return totals.lately()
   }
   expect(at(0, 100)).toBe(undefined)
-  expect(at(2000, 120)).toMatchObject({ overMs: 2000, calls: 20 })
+  expect(at(2000, 120)).toMatchObject({ spanMs: 2000, calls: 20 })
   for (let second = 3; second <= 9; second++) at(1000 * second, 100 + 10 * second)
-  expect(at(10_000, 200)).toMatchObject({ overMs: 5000, calls: 50, callMs: { counts: [50, 0, 0] } })
+  expect(at(10_000, 200)).toMatchObject({ spanMs: 5000, calls: 50, callMs: { counts: [50, 0, 0] } })
   expect(at(3_610_000, 1_000_000)).toBe(undefined)
-  expect(at(3_611_000, 1_000_007)).toMatchObject({ overMs: 1000, calls: 7 })
+  expect(at(3_611_000, 1_000_007)).toMatchObject({ spanMs: 1000, calls: 7 })
 })
 
 it('what was counted is of its second, also where another has begun while others were waited for', async () => {

@@ -58,7 +58,7 @@ forEachStore((store) => {
           { name: '2-per-1h', shadow: false },
           { name: 'daily', shadow: true },
         ],
-        ...{ shadowByWord: {}, waiting: { length: 0 }, stats: { breakerOpened: 0 } },
+        ...{ shadowSettings: {}, waiting: { length: 0 }, stats: { breakerOpened: 0 } },
       },
       { name: 'both', limits: [{ dimension: 'user' }, { dimension: 'address' }] },
       { name: 'one' },
@@ -128,8 +128,8 @@ forEachStore((store) => {
     const overrides = await service.overrides('one')
     expect(overrides).toEqual([{ key: 'ann', limits: { '': { limit: 4 } }, expiresInMs: expect.any(Number) }])
     expect(overrides[0]!.expiresInMs).toBeGreaterThan(3_500_000)
-    expect(await done(service, 'DELETE', '/v1/admin/overrides', body)).toMatchObject({ wasThere: true })
-    expect(await done(service, 'DELETE', '/v1/admin/overrides', body)).toMatchObject({ wasThere: false })
+    expect(await done(service, 'DELETE', '/v1/admin/overrides', body)).toMatchObject({ existed: true })
+    expect(await done(service, 'DELETE', '/v1/admin/overrides', body)).toMatchObject({ existed: false })
     expect(await service.overrides('one')).toEqual([])
     // What was used counts on.
     expect(await consume(service, 'ann', 'one')).toBe(false)
@@ -202,7 +202,7 @@ forEachStore((store) => {
       expect(
         await done(service, 'DELETE', '/v1/admin/overrides', { limiter: 'both', key, dimension }),
       ).toMatchObject({
-        wasThere: true,
+        existed: true,
       })
     }
     expect(overrides).toHaveLength(2)
@@ -243,7 +243,7 @@ forEachStore((store) => {
     expect(await shadow(true)).toMatchObject({ limits: [{ shadow: true }, { shadow: true }] })
     expect(await consume(service)).toBe(true)
     const { limiters: told } = await done(service, 'GET', '/v1/admin/limiters')
-    expect(told[0].shadowByWord).toEqual({ '*': true })
+    expect(told[0].shadowSettings).toEqual({ '*': true })
     expect(await shadow(false, 'daily')).toMatchObject({ limits: [{ shadow: true }, { shadow: false }] })
     expect(await shadow(null)).toMatchObject({ limits: [{ shadow: false }, { shadow: true }] })
     expect(await consume(service)).toBe(false)
@@ -360,8 +360,8 @@ forEachStore((store) => {
     ['POST', 'reset', { limiter: 'api', key: 'k'.repeat(70_000) }, 400, 'invalid_key'],
     ['POST', 'reset', { limiter: 'api', key: { user: 'ann' } }, 400, 'invalid_key'],
     ['POST', 'reset', { limiter: 'both', key: { nobody: 'ann' } }, 400, 'invalid_key'],
-    ['POST', 'block', { limiter: 'api', key: 'ann', ttl: 'long' }, 400, 'invalid_window'],
-    ['POST', 'block', { limiter: 'api', key: 'ann', ttl: '900d' }, 400, 'invalid_window'],
+    ['POST', 'block', { limiter: 'api', key: 'ann', ttl: 'long' }, 400, 'invalid_duration'],
+    ['POST', 'block', { limiter: 'api', key: 'ann', ttl: '900d' }, 400, 'invalid_duration'],
     ['POST', 'block', { limiter: 'fixed', key: 'ann' }, 409, 'no_overrides'],
     ['POST', 'unblock', { limiter: 'fixed', key: 'ann' }, 409, 'no_overrides'],
     ['GET', 'overrides?limiter=fixed', undefined, 409, 'no_overrides'],
@@ -392,7 +392,7 @@ forEachStore((store) => {
       400,
       'invalid_limit',
     ],
-    ['PUT', 'overrides', { limiter: 'one', key: 'ann', exempt: true, ttl: '900d' }, 400, 'invalid_window'],
+    ['PUT', 'overrides', { limiter: 'one', key: 'ann', exempt: true, ttl: '900d' }, 400, 'invalid_duration'],
     [
       'PUT',
       'overrides',
@@ -539,7 +539,7 @@ describe('two instances on one Redis', () => {
     await using restarted = await until('one that is started knows of it', async () => {
       const service = await adminService(config)
       const { limiters: told } = await done(service, 'GET', '/v1/admin/limiters')
-      if (told[0].shadowByWord['*'] === true) return service
+      if (told[0].shadowSettings['*'] === true) return service
       await service[Symbol.asyncDispose]()
       return false
     })
@@ -666,7 +666,7 @@ describe('without Redis', () => {
     await until('it has heard', async () => {
       await service.steer()
       const { limiters: told } = await done(service, 'GET', '/v1/admin/limiters')
-      return told[0].shadowByWord['*'] === true
+      return told[0].shadowSettings['*'] === true
     })
   })
 })

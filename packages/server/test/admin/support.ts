@@ -7,7 +7,7 @@ import type { OverrideBody } from '../../src/client/format.ts'
 import { type Answer, ServiceClient } from '../../src/client/service-client.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { type RunningService, startService } from '../../src/service/running.ts'
-import { Described, type OpenApi } from '../support/described.ts'
+import { describedApi } from '../support/described.ts'
 import { adminTokenOf } from '../support/service.ts'
 
 export interface AdminService extends AsyncDisposable {
@@ -46,7 +46,7 @@ export async function adminService(config: Config): Promise<AdminService> {
     environment: {},
     every,
   })
-  const described = new Described(running.app.swagger() as unknown as OpenApi)
+  const described = describedApi(running.app)
   return {
     running,
     url: running.httpUrl,

@@ -128,7 +128,7 @@ describe('top keys', () => {
     record('api', 'ann', decision(true))
     clock.advance(150_000)
     record('api', 'bob', decision(true))
-    expect(usage.topOf('api', 'requests').overMs).toBe(150_000)
+    expect(usage.topOf('api', 'requests').spanMs).toBe(150_000)
     expect(topKeys([usage.topOf('api', 'requests')], 10)).toHaveLength(2)
     clock.advance(150_000)
     expect(topKeys([usage.topOf('api', 'requests')], 10)).toEqual([{ key: 'bob', count: 1, error: 0 }])

@@ -61,7 +61,7 @@ function countBy(lines: readonly CapturedRequest[]): Map<string, number> {
 describe('a capture', () => {
   it('has all requests of a sampled key, and none of others', async () => {
     const file = newFile()
-    await using service = await capturing({ sample: 0.5, file })
+    await using service = await capturing({ sampleRatio: 0.5, file })
     for (let round = 0; round < 4; round++)
       for (let i = 0; i < 60; i++) await consume(service, 'api', `user:${i}`)
     const lines = await captured(service)
@@ -94,7 +94,7 @@ describe('a capture', () => {
 
   it('has of several keys those that are sampled, each with all of its requests', async () => {
     const file = newFile()
-    await using service = await capturing({ sample: 0.5, file })
+    await using service = await capturing({ sampleRatio: 0.5, file })
     for (let i = 0; i < 120; i++)
       await consume(service, 'login', { user: `user-${i % 24}`, address: `192.0.2.${i % 40}` })
     const keys = (await captured(service)).map(({ key }) => key as Record<string, string>)
@@ -305,8 +305,8 @@ describe('a configuration', () => {
     expect(problemsOf('{ file: a }', 'logging: { decisionFile: nowhere/at/all }')).toContain(
       'cannot be written',
     )
-    expect(problemsOf('{ file: a, sample: 0 }')).toContain('sample')
-    expect(problemsOf('{ file: a, sample: 0.01, limiters: [a*], secret: 0123456789abcdef }')).toBe('')
+    expect(problemsOf('{ file: a, sampleRatio: 0 }')).toContain('sampleRatio')
+    expect(problemsOf('{ file: a, sampleRatio: 0.01, limiters: [a*], secret: 0123456789abcdef }')).toBe('')
     writeFileSync(join(folder.path, 'there'), '')
     expect(existsSync(join(folder.path, 'a'))).toBe(false)
   })

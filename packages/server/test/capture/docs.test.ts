@@ -19,7 +19,7 @@ it('docs/capture.md shows lines as they are', async () => {
   const [captured, decision] = blocks('json').map((code) => JSON.parse(code))
   const service = await adminService({
     limiters: capturing.limiters,
-    capture: { file: join(folder.path, capturing.capture.file), sample: 1 },
+    capture: { file: join(folder.path, capturing.capture.file), sampleRatio: 1 },
     logging: logging.logging,
   })
   await using _ = service

@@ -84,13 +84,13 @@ forEachStore((store) => {
         { keys: [{ key: 'ann', count: 1 }] },
       ])
       expect(await said('reset api ann')).toEqual([0, { done: true }])
-      expect(await said('block api ann --for 1h')).toEqual([0, { done: true }])
+      expect(await said('block api ann --ttl 1h')).toEqual([0, { done: true }])
       expect(await said('consume api ann')).toMatchObject([3, { deniedBy: ['ban'] }])
       expect(await said('unblock api ann')).toEqual([0, { done: true }])
-      expect(await said('override set api ann --limit 7 --for 1h')).toEqual([0, { done: true }])
+      expect(await said('override set api ann --limit 7 --ttl 1h')).toEqual([0, { done: true }])
       expect(await said('consume api ann --cost 7')).toMatchObject([0, { remaining: 0 }])
       expect(await said('override list api')).toMatchObject([0, { key: 'ann', limits: { '': { limit: 7 } } }])
-      expect(await said('override delete api ann')).toMatchObject([0, { wasThere: true }])
+      expect(await said('override delete api ann')).toMatchObject([0, { existed: true }])
       expect(await said('override set both user=bob --limits {"limit":50}')).toEqual([0, { done: true }])
       expect(await said('override set both address=192.0.2.7 --exempt')).toEqual([0, { done: true }])
       expect(await said('shadow api on')).toMatchObject([0, { limits: [{ shadow: true }] }])
@@ -139,7 +139,7 @@ describe('exit codes and errors', () => {
     ],
     ['consume api ann --token wrong-wrong-wrong', 5, /the token is not known \(HTTP 401/],
     ['explain api ann', 5, /HTTP 403, forbidden/],
-    ['block api ann --for long', 2, /must be a duration/],
+    ['block api ann --ttl long', 2, /must be a duration/],
     ['override set api ann', 2, /no limit is given/],
     ['override set api ann --limit many', 2, /write it like 300, 300\/1m or minute=300/],
     ['override set api ann --limits []', 2, /must be a JSON object/],
@@ -211,7 +211,7 @@ describe('exit codes and errors', () => {
       (word) => `${word} api a`,
     )
     const looking = ['limiters', 'usage api', 'top api', 'audit', 'override list api', 'bench api']
-    const changing = ['block api a --for 1h', 'override set api a --limit 1', 'shadow api on', 'drain on']
+    const changing = ['block api a --ttl 1h', 'override set api a --limit 1', 'shadow api on', 'drain on']
     for (const words of [...keyed, ...looking, ...changing]) {
       for (const form of ['--human', '--json']) {
         const outcome = await slidegateHere([...words.split(' '), form, '--url', url])
@@ -242,7 +242,7 @@ describe('what is printed', () => {
       await using service = await adminService({ limiters })
       const key = '\u001b]0;owned\u0007\u202e\n'
       const words = ['consume', 'explain', 'reset', 'block', 'unblock', 'override set', 'override delete']
-      const more: Record<string, string[]> = { block: ['--for', '1h'], 'override set': ['--limit', '5'] }
+      const more: Record<string, string[]> = { block: ['--ttl', '1h'], 'override set': ['--limit', '5'] }
       let printed = ''
       for (const word of words) {
         for (const form of ['--human', '--json']) {
@@ -313,14 +313,14 @@ it('tells of an override what it is, and until when', async () => {
   expect(await said('explain named ann')).toMatch(
     /blocked until it is unblocked\n {2}override: hourly 5,000 per 2h, burst capacity 20 refill 5, until it is deleted, blocked until it is unblocked\n$/,
   )
-  expect(await said('override set named bob --limit hourly=7 --for 1h')).toBe(
+  expect(await said('override set named bob --limit hourly=7 --ttl 1h')).toBe(
     'bob at named: hourly 7, for 1h\n',
   )
   expect(await said('override list named')).toBe(
     'ann  hourly 5,000 per 2h, burst capacity 20 refill 5, until it is deleted, blocked until it is unblocked\n' +
       'bob  hourly 7 (unused), for 1h\n',
   )
-  expect(await said('override set named bob --exempt --for 1h')).toBe('bob at named: exempt, for 1h\n')
+  expect(await said('override set named bob --exempt --ttl 1h')).toBe('bob at named: exempt, for 1h\n')
   expect(await said('override delete named bob')).toBe('bob at named: the override is deleted\n')
   expect(await said('override delete named bob')).toBe('bob at named: there was no override\n')
 })

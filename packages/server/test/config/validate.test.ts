@@ -15,7 +15,7 @@ auth:
     - { name: ci, role: chek, token: a-secret-in-the-file }
 store:
   redis: { url: 'http://user:a-secret-in-a-url@host' }
-capture: { sample: 2, secret: a-secret-in-a-capture }
+capture: { sampleRatio: 2, secret: a-secret-in-a-capture }
 `
 const SECRETS = /a-secret-in/
 
@@ -66,7 +66,7 @@ describe('slidegate validate', () => {
       [5, 39],
       [8, 25],
       [10, 17],
-      [11, 20],
+      [11, 25],
     ])
     expect(told.problems[0]).toEqual({
       file,

@@ -79,7 +79,7 @@ describe('answers', () => {
     expect(body).toContain('slidegate_envoy_hits_total{domain="rl",rule="user",outcome="within_limit"} 2')
     expect(body).toContain('slidegate_envoy_hits_total{domain="rl",rule="user",outcome="over_limit"} 2')
     expect(body).toContain('slidegate_envoy_hits_total{domain="rl",rule="path",outcome="not_charged"} 2')
-    expect(body).toContain('slidegate_envoy_ignored_total{what="domain"} 1')
+    expect(body).toContain('slidegate_envoy_ignored_total{reason="domain"} 1')
   })
 })
 
@@ -104,7 +104,7 @@ it('what was charged is returned where what has happened already cannot be charg
   onTestFinished(() => redis.stop())
   await using service = await envoyService(RULES, {
     store: { redis: { url: redis.url } },
-    envoy: { ...PATIENT, chargeAfterwards: ['rl'] },
+    envoy: { ...PATIENT, chargeOnStreamDone: ['rl'] },
   })
   using client = rateLimitClient(service.grpcAddress)
   const used = { entries: [{ key: 'path', value: '/' }], hitsAddend: { value: 5 } }
@@ -170,7 +170,7 @@ describe('hits that have happened already', () => {
   const used = (value: number) => [{ entries: [{ key: 'user', value: 'ann' }], hitsAddend: { value } }]
 
   it('are charged above the limit, where the configuration says so', async () => {
-    await using service = await envoyService(RULES, { envoy: { files: [], chargeAfterwards: ['r*'] } })
+    await using service = await envoyService(RULES, { envoy: { files: [], chargeOnStreamDone: ['r*'] } })
     using client = rateLimitClient(service.grpcAddress)
     expect((await client.ask('rl', check)).overallCode).toBe('OK')
     expect((await client.ask('rl', used(2))).overallCode).toBe('OK')

@@ -369,7 +369,7 @@ describe('what is wrong is said, and where', () => {
     ],
     [{ rules: [{ limiter: 'one', plan: '{x}' }] }, 'forwardAuth.rules.0.plan', '{x} is not known'],
     [{ rules: [{ limiter: 'values' }] }, 'forwardAuth.rules.0.limiter', 'distinct'],
-    [{ trust: ['0.0.0.0/0'] }, 'forwardAuth.trust', 'strangers'],
+    [{ trust: ['0.0.0.0/0'] }, 'forwardAuth.trust', 'a public range'],
     [{ trust: 17 }, 'forwardAuth.trust', '16'],
   ] as [ForwardAuthConfig, string, string][])('%j', (forwardAuth, where, what) => {
     const problems: string[] = []

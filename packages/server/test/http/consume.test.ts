@@ -129,7 +129,7 @@ describe('one request', () => {
       service.post('/v1/consume', { limiter, key: 'ann', cost: 5, plan })
     expect((await ask('plans', 'big')).status).toBe(200)
     expect(await ask('plans', 'huge')).toMatchObject({ status: 400, body: { code: 'unknown_plan' } })
-    expect(await ask('fixed', 'big')).toMatchObject({ status: 403, body: { code: 'plan_not_chosen' } })
+    expect(await ask('fixed', 'big')).toMatchObject({ status: 403, body: { code: 'plan_not_allowed' } })
     expect(await ask('plans', 'constructor')).toMatchObject({ status: 400, body: { code: 'unknown_plan' } })
   })
 })
@@ -191,7 +191,7 @@ describe('many requests', () => {
       return [status, body.code]
     }
     expect(await ask(800)).toEqual([200, undefined])
-    expect(await ask(801)).toEqual([413, 'too_many_requests'])
+    expect(await ask(801)).toEqual([413, 'batch_too_large'])
   })
 
   it('a call with more than 10,000 units of limits that keep each unit is refused', async () => {
@@ -216,10 +216,10 @@ describe('many requests', () => {
     }
     expect(await ask('zset', [10_000])).toEqual([200, undefined])
     expect(await ask('zset', [5000, 4999, 1])).toEqual([200, undefined])
-    expect(await ask('zset', [5000, 5001])).toEqual([413, 'too_many_requests'])
+    expect(await ask('zset', [5000, 5001])).toEqual([413, 'batch_too_large'])
     // It is denied in any case.
     expect(await ask('zset', [1, 20_000])).toEqual([429, undefined])
-    expect(await ask('plans', [5000, 5001])).toEqual([413, 'too_many_requests'])
+    expect(await ask('plans', [5000, 5001])).toEqual([413, 'batch_too_large'])
     expect(await ask('bucket', [10_000, 10_000])).toEqual([200, undefined])
   })
 
@@ -231,7 +231,7 @@ describe('many requests', () => {
         requests: Array.from({ length }, () => ({ key: 'ann' })),
       })
     expect((await ask(2)).status).toBe(200)
-    expect(await ask(3)).toMatchObject({ status: 413, body: { code: 'too_many_requests' } })
+    expect(await ask(3)).toMatchObject({ status: 413, body: { code: 'batch_too_large' } })
     expect(await ask(0)).toMatchObject({ status: 200, body: { decisions: [] } })
   })
 
@@ -251,7 +251,7 @@ describe('many requests', () => {
     })
     expect(failed).toMatchObject({
       status: 503,
-      body: { code: 'store_state', detail: 'what is stored for this key is damaged' },
+      body: { code: 'store_invalid_state', detail: 'what is stored for this key is damaged' },
     })
     expect(failed.headers.get('retry-after')).toBe('1')
     const left = await service.post('/v1/peek', { limiter: 'api', key: 'ann' })
@@ -286,7 +286,7 @@ it('looks without charging, and explains', async () => {
   expect(charged.body.limits).toMatchObject([
     {
       charges: [{ atMs: charged.body.limits[0].oldestAtMs, units: 1 }],
-      chargedElsewhere: 0,
+      olderUnits: 0,
       declared: { kind: 'slidingWindow', limit: 2, window: 3_600_000 },
     },
   ])

@@ -349,7 +349,7 @@ describe('whatever is sent to any route', () => {
   const check = async (store: Config['store'], count: number) => {
     const failures: string[] = []
     const log = pino({ level: 'error' }, { write: (line) => void failures.push(line) })
-    await using service = await testService({ limiters, store, caps: { waiting: '20ms' } }, log)
+    await using service = await testService({ limiters, store, caps: { wait: '20ms' } }, log)
     const statuses = await fuzz(service, count)
     expect(failures).toEqual([])
     // It has met what it was to meet.

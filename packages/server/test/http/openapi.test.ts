@@ -21,6 +21,13 @@ describe('/openapi.json', () => {
     expect((await new Validator().validate(wrong)).valid).toBe(false)
   })
 
+  it('the description is the same for every configuration', async () => {
+    await using one = await testService({ limiters })
+    const auth: Config['auth'] = { tokens: [{ name: 'a', role: 'admin', token: 'a-token-of-an-operator' }] }
+    await using other = await testService({ limiters: {}, auth, caps: { requestsPerCall: 3, wait: 2 } })
+    expect((await other.get('/openapi.json')).body).toEqual((await one.get('/openapi.json')).body)
+  })
+
   it('tells all there is to know of each route of its own', async () => {
     await using service = await testService({ limiters })
     const document = (await service.get('/openapi.json')).body as OpenApi

@@ -256,7 +256,7 @@ describe('caps', () => {
   it('on requests under way', async () => {
     await using service = await testService({
       limiters: { one: { limits: [{ kind: 'slidingWindow', limit: 1, window: '1h' }] } },
-      caps: { inFlight: 2, waiting: '2h' },
+      caps: { inFlight: 2, wait: '2h' },
     })
     const wait = { limiter: 'one', key: 'ann', maxWaitMs: 7_000_000 }
     expect((await service.post('/v1/consume', { limiter: 'one', key: 'ann' })).status).toBe(200)

@@ -24,8 +24,8 @@ const config: Config = {
   },
   auth: {
     tokens: [
-      { name: 'attacker', role: 'check', token: ATTACKER, ownLimits: ['mine', 'mine.*'], limiters: [] },
-      { name: 'victim', role: 'check', token: VICTIM, ownLimits: ['victim', 'victim.*'] },
+      { name: 'attacker', role: 'check', token: ATTACKER, ownLimiters: ['mine', 'mine.*'], limiters: [] },
+      { name: 'victim', role: 'check', token: VICTIM, ownLimiters: ['victim', 'victim.*'] },
     ],
   },
 }
@@ -337,8 +337,8 @@ describe('limiters of tokens in memory', () => {
   it('two tokens share a limiter that both may declare', async () => {
     const auth = {
       tokens: [
-        { name: 'all', role: 'check' as const, token: ATTACKER, ownLimits: ['*'] },
-        { name: 'team', role: 'check' as const, token: VICTIM, ownLimits: ['team.*'] },
+        { name: 'all', role: 'check' as const, token: ATTACKER, ownLimiters: ['*'] },
+        { name: 'team', role: 'check' as const, token: VICTIM, ownLimiters: ['team.*'] },
       ],
     }
     await using service = await testService({ limiters: config.limiters, auth, store: { memory: {} } })

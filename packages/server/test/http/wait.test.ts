@@ -44,19 +44,19 @@ describe('waiting', () => {
   })
 
   it('ends at once where it would be for nothing', async () => {
-    await using service = await testService({ ...config, caps: { waiting: '2s' } })
+    await using service = await testService({ ...config, caps: { wait: '2s' } })
     await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
     const never = await service.post('/v1/wait', { limiter: 'api', key: 'ann', cost: 2 })
-    expect(never).toMatchObject({ status: 429, body: { code: 'wait_never' } })
+    expect(never).toMatchObject({ status: 429, body: { code: 'wait_impossible' } })
     expect(never.headers.get('retry-after')).toBeNull()
     // In less than the hour that is asked for: the configuration allows two seconds.
     const late = await service.post('/v1/wait', { limiter: 'api', key: 'ann', maxWaitMs: 3_600_000 })
-    expect(late).toMatchObject({ status: 429, body: { code: 'wait_late' } })
+    expect(late).toMatchObject({ status: 429, body: { code: 'wait_timeout' } })
     expect(Number(late.headers.get('retry-after'))).toBeGreaterThan(3500)
   })
 
   it('ends for one who hangs up behind an answer that has no end', async () => {
-    await using service = await testService({ ...config, caps: { waiting: '2h', inFlight: 2 } })
+    await using service = await testService({ ...config, caps: { wait: '2h', inFlight: 2 } })
     await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
     const body = JSON.stringify({ limiter: 'api', key: 'ann', maxWaitMs: 7_000_000 })
     const host = 'HTTP/1.1\r\nHost: localhost\r\n'
@@ -72,7 +72,7 @@ describe('waiting', () => {
   })
 
   it('goes on in the line of the limiter that takes the place of its own', async () => {
-    await using service = await testService({ ...config, caps: { waiting: '2h' } })
+    await using service = await testService({ ...config, caps: { wait: '2h' } })
     const limiterOf = (limit: number): Config => ({
       ...config,
       limiters: { api: { limits: [{ kind: 'slidingWindow', limit, window: '1h' }] } },
@@ -93,7 +93,7 @@ describe('waiting', () => {
   })
 
   it('of many is refused', async () => {
-    await using service = await testService({ ...config, caps: { waiting: '2h' } })
+    await using service = await testService({ ...config, caps: { wait: '2h' } })
     await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
     const waiting = [1, 2].map(() => waitFor(service, { limiter: 'api', key: 'ann', maxWaitMs: 7_000_000 }))
     await expect.poll(() => length(service)).toBe(2)
@@ -103,7 +103,7 @@ describe('waiting', () => {
   })
 
   it('ends for one who hangs up, and the next in line comes', async () => {
-    await using service = await testService({ ...config, caps: { waiting: '2h' } })
+    await using service = await testService({ ...config, caps: { wait: '2h' } })
     await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
     const first = waitFor(service, { limiter: 'api', key: 'ann', maxWaitMs: 7_000_000 })
     await expect.poll(() => length(service)).toBe(1)
@@ -145,7 +145,7 @@ describe('waiting', () => {
   })
 
   it('ends when the service does', async () => {
-    const service = await testService({ ...config, caps: { waiting: '2h' } })
+    const service = await testService({ ...config, caps: { wait: '2h' } })
     await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
     const waiting = waitFor(service, { limiter: 'api', key: 'ann', maxWaitMs: 7_000_000 })
     await expect.poll(() => length(service)).toBe(1)

@@ -25,7 +25,7 @@ it('what limiters of one name have counted adds up, and is kept when they end', 
     return [
       values['slidegate_store_errors_total api timeout'],
       values['slidegate_store_breaker_opened_total api'],
-      values['slidegate_clock_steps_total api'],
+      values['slidegate_store_clock_steps_total api'],
     ]
   }
   counts.opened(first)

@@ -58,7 +58,7 @@ async function started(store: NonNullable<Config['store']>, limiters = LIMITERS)
       store,
       limiters,
       envoy: { files: ['.'], timeoutMs: 30_000 },
-      caps: { waiting: '2h' },
+      caps: { wait: '2h' },
       listen: { http: '127.0.0.1:0', grpc: '127.0.0.1:0' },
     },
     undefined,
@@ -111,12 +111,12 @@ function expectAll(scraped: Scraped): void {
   const limit = (limiter: string, limit: string) => ({
     denials: scraped.value('slidegate_limit_denials_total', { limiter, limit }),
     shadow: scraped.value('slidegate_limit_shadow_denials_total', { limiter, limit }),
-    near: scraped.value('slidegate_limit_near_total', { limiter, limit }),
+    nearLimit: scraped.value('slidegate_near_limit_total', { limiter, limit }),
     asked: scraped.value('slidegate_limit_utilization_ratio_count', { limiter, limit }),
   })
   expect(decided('sliding')).toEqual({ allowed: 10, denied: 2 })
   // The eighth, the ninth and the tenth.
-  expect(limit('sliding', 'hourly')).toEqual({ denials: 2, shadow: 0, near: 3, asked: 12 })
+  expect(limit('sliding', 'hourly')).toEqual({ denials: 2, shadow: 0, nearLimit: 3, asked: 12 })
   const half = { limiter: 'sliding', limit: 'hourly', le: '0.5' }
   expect(scraped.value('slidegate_limit_utilization_ratio_bucket', half)).toBe(5)
   // 0.1 to 1, and 1 for each of those denied.
@@ -127,23 +127,23 @@ function expectAll(scraped: Scraped): void {
   expect(decided('held')).toEqual({ allowed: 1, denied: 1 })
   expect(decided('devices')).toEqual({ allowed: 1, denied: 1 })
   expect(decided('watched')).toEqual({ allowed: 5, denied: 2 })
-  expect(limit('watched', 'enforced')).toEqual({ denials: 2, shadow: 0, near: 2, asked: 7 })
+  expect(limit('watched', 'enforced')).toEqual({ denials: 2, shadow: 0, nearLimit: 2, asked: 7 })
   expect(limit('watched', 'tried')).toMatchObject({ denials: 0, shadow: 5, asked: 7 })
   expect(decided('banned')).toEqual({ allowed: 1, denied: 4 })
   expect(scraped.value('slidegate_bans_total', { limiter: 'banned' })).toBe(1)
   expect(scraped.value('slidegate_blocked_requests_total', { limiter: 'banned' })).toBe(2)
-  expect(limit('both', 'user.mine')).toEqual({ denials: 0, shadow: 0, near: 0, asked: 3 })
-  expect(limit('both', 'address.there')).toEqual({ denials: 1, shadow: 0, near: 1, asked: 3 })
-  expect(scraped.value('slidegate_wait_seconds_count', { limiter: 'bucket' })).toBe(1)
-  expect(scraped.value('slidegate_wait_seconds_sum', { limiter: 'bucket' })).toBeGreaterThan(0.1)
+  expect(limit('both', 'user.mine')).toEqual({ denials: 0, shadow: 0, nearLimit: 0, asked: 3 })
+  expect(limit('both', 'address.there')).toEqual({ denials: 1, shadow: 0, nearLimit: 1, asked: 3 })
+  expect(scraped.value('slidegate_wait_duration_seconds_count', { limiter: 'bucket' })).toBe(1)
+  expect(scraped.value('slidegate_wait_duration_seconds_sum', { limiter: 'bucket' })).toBeGreaterThan(0.1)
   expect(scraped.values('slidegate_wait_errors_total', { limiter: 'sliding' })).toEqual({
-    ...{ full: 0, late: 1, aborted: 0, never: 1 },
+    ...{ full: 0, timeout: 1, aborted: 0, impossible: 1 },
   })
   expect(decided('envoy.gate')).toEqual({ allowed: 2, denied: 1 })
-  expect(limit('envoy.gate', 'user')).toMatchObject({ denials: 1, near: 1, asked: 3 })
+  expect(limit('envoy.gate', 'user')).toMatchObject({ denials: 1, nearLimit: 1, asked: 3 })
   expect(limit('envoy.gate', 'path')).toMatchObject({ denials: 0, shadow: 2 })
   expect(scraped.value('slidegate_distinct_callers', { limiter: 'both' })).toBe(2)
-  expect(scraped.value('slidegate_top_caller_share', { limiter: 'both' })).toBe(1)
+  expect(scraped.value('slidegate_top_caller_ratio', { limiter: 'both' })).toBe(1)
   expect(scraped.value('slidegate_instances')).toBe(1)
   expect(Object.keys(scraped.values('slidegate_build_info'))).toEqual([VERSION])
   expect(scraped.value('nodejs_eventloop_lag_p99_seconds')).toBeGreaterThan(0)
@@ -158,7 +158,7 @@ describe('what is counted is what was asked', () => {
     expect(await promtool(scraped.text)).toBe('')
     expectAll(scraped)
     expect(scraped.value('slidegate_memory_store_keys')).toBeGreaterThan(9)
-    expect(scraped.value('slidegate_memory_store_evicted_total')).toBe(0)
+    expect(scraped.value('slidegate_memory_store_evicted_keys_total')).toBe(0)
     expect(scraped.values('slidegate_redis_up')).toEqual({})
   })
 
@@ -178,14 +178,14 @@ describe('what is counted is what was asked', () => {
     expect(scraped.values('slidegate_redis_up')).toEqual({ [node]: 1 })
     const calls = scraped.value('slidegate_store_call_requests_count')!
     expect(calls).toBeGreaterThan(10)
-    const answered = scraped.value('slidegate_store_call_seconds_count')!
+    const answered = scraped.value('slidegate_store_call_duration_seconds_count')!
     // The first call may have come before the connection, and others while the machine has paused.
-    const failed = scraped.value('slidegate_store_call_errors_total')!
+    const failed = scraped.value('slidegate_store_failed_calls_total')!
     expect(failed).toBeLessThan(calls / 2)
     // One may be under way.
     expect(answered + failed).toBeGreaterThan(calls - 3)
     expect(answered).toBeLessThanOrEqual(calls)
-    expect(scraped.value('slidegate_store_call_seconds_sum')).toBeGreaterThan(0)
+    expect(scraped.value('slidegate_store_call_duration_seconds_sum')).toBeGreaterThan(0)
     expect(scraped.value('slidegate_store_script_loads_total')).toBeGreaterThan(0)
     expect(scraped.values('slidegate_memory_store_keys')).toEqual({})
   })
@@ -202,7 +202,7 @@ describe('what is counted is what was asked', () => {
       denied: 700,
     })
     expect(scraped.value('slidegate_limit_denials_total', labels)).toBe(700)
-    expect(scraped.value('slidegate_limit_near_total', labels)).toBe(61)
+    expect(scraped.value('slidegate_near_limit_total', labels)).toBe(61)
     expect(scraped.value('slidegate_limit_utilization_ratio_count', labels)).toBe(1000)
     expect(scraped.value('slidegate_limit_utilization_ratio_bucket', { ...labels, le: '0.1' })).toBe(30)
   })
@@ -255,8 +255,8 @@ describe('a reload', () => {
         limiter: 'api',
         source: 'store',
       })
-      const waited = scraped.value('slidegate_wait_seconds_count', { limiter: 'api' })!
-      const { late = 0 } = scraped.values('slidegate_wait_errors_total', { limiter: 'api' })
+      const waited = scraped.value('slidegate_wait_duration_seconds_count', { limiter: 'api' })!
+      const { timeout: late = 0 } = scraped.values('slidegate_wait_errors_total', { limiter: 'api' })
       return { decided: allowed + denied - waited, waited: waited + late }
     })
     expect(sums).toEqual([2, 4, 6, 8, 8].map((decided) => ({ decided, waited: Math.min(4, decided / 2) })))
@@ -311,8 +311,8 @@ describe('labels are bounded', () => {
     })
     await service.post('/v1/consume', { limiter: 'api', requests: keys.map((key) => ({ key })) })
     const scraped = await scrape(service)
-    const near = scraped.values('slidegate_limit_near_total', { limiter: 'api' })
-    expect(Object.keys(near)).toHaveLength(65)
-    expect(near.other).toBe(5000 - 64)
+    const nearLimit = scraped.values('slidegate_near_limit_total', { limiter: 'api' })
+    expect(Object.keys(nearLimit)).toHaveLength(65)
+    expect(nearLimit.other).toBe(5000 - 64)
   })
 })

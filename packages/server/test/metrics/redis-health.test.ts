@@ -74,7 +74,7 @@ describe('of one server', () => {
     expect(hung.values('slidegate_redis_memory_used_bytes')).toEqual({})
     await redis.kill()
     for (let i = 0; i < 8; i++) expect((await consume(service)).status).toBe(503)
-    const failed = 'slidegate_store_call_errors_total'
+    const failed = 'slidegate_store_failed_calls_total'
     const gone = await until('a call that has failed', async () => {
       expect((await consume(service)).status).toBe(503)
       const scraped = await down()

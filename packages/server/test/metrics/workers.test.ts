@@ -58,7 +58,7 @@ it('two workers tell what both have counted, and of what they share once', async
     expect(scraped.value('slidegate_instances')).toBe(1)
     expect(Object.values(scraped.values('slidegate_build_info'))).toEqual([1])
     expect(scraped.value('slidegate_distinct_callers', { limiter: 'api' })).toBe(2)
-    expect(scraped.value('slidegate_top_caller_share', { limiter: 'api' })).toBeCloseTo(2 / 3)
+    expect(scraped.value('slidegate_top_caller_ratio', { limiter: 'api' })).toBeCloseTo(2 / 3)
     expect(await promtool(scraped.text)).toBe('')
   }
   // Another instance on the same store is heard of, and tells of its own decisions only.

@@ -63,7 +63,7 @@ async function overTime(query: string): Promise<readonly Series[]> {
 }
 
 /** What does not come to pass here: it is 0 throughout. */
-const NEVER = /slidegate_redis_evicted_keys_total|slidegate_clock_steps_total/
+const NEVER = /slidegate_redis_evicted_keys_total|slidegate_store_clock_steps_total/
 
 async function isAnswered(
   { expr, instant }: Question,

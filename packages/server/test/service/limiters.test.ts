@@ -144,7 +144,7 @@ describe('another configuration', () => {
     const before = service.active()
     expect(() =>
       service.reload(configOf({ limits: [sliding(11)] }, { other: { limits: [sliding(5, { window: 1 })] } })),
-    ).toThrow(expect.objectContaining({ code: 'invalid_window' }))
+    ).toThrow(expect.objectContaining({ code: 'invalid_duration' }))
     expect(service.active()).toEqual(before)
     expect(await use(service, 20)).toBe(10)
   })

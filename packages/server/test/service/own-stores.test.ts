@@ -1,4 +1,4 @@
-import { createLimiter, memoryStore, type Store, slidingWindow } from 'slidegate'
+import { createLimiter, failurePolicy, memoryStore, type Store, slidingWindow } from 'slidegate'
 import { expect, it } from 'vitest'
 import { OwnStores } from '../../src/service/stores.ts'
 
@@ -13,7 +13,7 @@ it('a limiter belongs to the longest pattern, and one store of Redis to all', ()
   )
   expect(new Set([checkout, shop, other]).size).toBe(3)
   expect(stores.of('shop.list', patterns)).toBe(shop)
-  const far: Store = { apply: () => {}, close: () => {} }
+  const far: Store = { failurePolicy, apply: () => {}, close: () => {} }
   expect(new OwnStores(far, undefined).of('shop.cart', patterns)).toBe(far)
 })
 

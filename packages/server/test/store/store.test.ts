@@ -34,8 +34,8 @@ const config: Config = {
   auth: {
     tokens: [
       { name: 'checker', role: 'check', token: CHECK },
-      { name: 'owner', role: 'check', token: OWNER, ownLimits: ['*'] },
-      { name: 'narrow', role: 'check', token: NARROW, ownLimits: ['mine', 'mine.*'] },
+      { name: 'owner', role: 'check', token: OWNER, ownLimiters: ['*'] },
+      { name: 'narrow', role: 'check', token: NARROW, ownLimiters: ['mine', 'mine.*'] },
     ],
   },
 }

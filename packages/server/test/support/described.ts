@@ -94,3 +94,11 @@ export class Described {
 function isOthers(path: string): boolean {
   return path.startsWith('/v1/forward-auth') || path.startsWith('/v1/store')
 }
+
+let api: Described | undefined
+
+/** Returns the description of the API. It is made once: that takes five times as long as a service. */
+export function describedApi(app: { swagger(): unknown }): Described {
+  api ??= new Described(app.swagger() as OpenApi)
+  return api
+}

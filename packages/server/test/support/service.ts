@@ -4,7 +4,7 @@ import { Agent, fetch, type Headers, type RequestInit } from 'undici'
 import type { Config } from '../../src/config/schema.ts'
 import type { Domains } from '../../src/envoy/domains.ts'
 import { type RunningService, startService } from '../../src/service/running.ts'
-import { Described, type OpenApi } from './described.ts'
+import { describedApi } from './described.ts'
 
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 
@@ -45,7 +45,7 @@ export async function testService(
     log,
     environment: {},
   })
-  const described = new Described(running.app.swagger() as unknown as OpenApi)
+  const described = describedApi(running.app)
   // With connections of its own, which are closed before the service waits for it.
   const dispatcher = new Agent()
   const ask = async (path: string, init: RequestInit): Promise<Answer> => {

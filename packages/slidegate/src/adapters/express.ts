@@ -4,9 +4,9 @@ import { checkOptions } from '../errors.ts'
 import { createGuard } from '../http/guard.ts'
 import { connect, nodeBinding } from '../http/node.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
-import { type IsTrusted, unlessAnybody } from '../http/trust.ts'
+import { type IsTrusted, unlessTrustsEveryone } from '../http/trust.ts'
 
-/** The options of every adapter. Functions get the request, the response and `next`. */
+/** The options of every adapter. Functions get `req`, `res` and `next`. */
 export type RateLimitOptions = GuardOptions<[req: Request, res: Response, next: NextFunction]>
 
 /**
@@ -14,8 +14,8 @@ export type RateLimitOptions = GuardOptions<[req: Request, res: Response, next: 
  *
  *     app.use(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *
- * The default key is the address in `req.ip`. The app's `trust proxy` must name its proxies: if it trusts everybody, callers
- * choose their own address, so requests fail (`invalid_option`). Errors, such as `StoreUnavailableError`, go to `next`.
+ * The default key is the address in `req.ip`. The app's `trust proxy` must list its proxies: if it trusts every client, clients
+ * can spoof their address, so requests fail (`invalid_option`). Errors, such as `StoreUnavailableError`, go to `next`.
  */
 export function rateLimit(options: RateLimitOptions): RequestHandler {
   checkOptions(options, 'rateLimit', GUARD_NAMES)
@@ -23,7 +23,7 @@ export function rateLimit(options: RateLimitOptions): RequestHandler {
     (req) => req,
     (_, res) => res,
   )
-  const address = unlessAnybody<Request>(
+  const address = unlessTrustsEveryone<Request>(
     "'trust proxy'",
     (req) => req.app.get('trust proxy fn') as IsTrusted,
     (req) => req.ip,

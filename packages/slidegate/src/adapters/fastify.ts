@@ -1,4 +1,4 @@
-// Fastify 5: a plugin.
+// A plugin for Fastify 5.
 import type {
   FastifyContextConfig,
   FastifyPluginCallback,
@@ -7,13 +7,15 @@ import type {
   HookHandlerDoneFunction,
 } from 'fastify'
 import { checkOptions } from '../errors.ts'
+import type { DenialResponse } from '../http/denial-message.ts'
 import { createGuard, type Guard } from '../http/guard.ts'
-import { drop, middleware, nodeBinding, ReplyFields, whenOver } from '../http/node.ts'
+import { lowerCase } from '../http/headers.ts'
+import { enter, FrameworkReply, type NodeResponse, nodeBinding } from '../http/node.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { RouteOptions, routeName } from '../http/per-route.ts'
 import { unlessSpoofed } from '../http/trust.ts'
 
-/** As it is declared, and as a request has it. */
+/** A route, as it is declared, or as a request has it. */
 interface Route {
   readonly config?: FastifyContextConfig | undefined
   readonly method: string | readonly string[]
@@ -30,22 +32,22 @@ export interface RateLimitOptions extends GuardOptions<Args> {
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * What differs for this route from the options of {@link rateLimit}. Limits of its own count for the route alone, unless
-     * they have a `name` or a `limiter`. Routes that differ only in `constraints` need a `name` each. `false`: not limited.
+     * Options of this route that differ from those of {@link rateLimit}; `false` exempts it. Its own limits count for this route
+     * alone, unless they have a `name` or a `limiter`. Routes that differ only in `constraints` need a `name` each.
      */
     rateLimit?: GuardOptions<Args> | false
   }
 }
 
 /**
- * A plugin for Fastify 5. It limits the instance that registers it: its routes, those of plugins registered after it, and
- * requests without a route. The `config.rateLimit` of a route has what differs.
+ * A plugin for Fastify 5. It limits the instance that registers it: its routes, routes of plugins registered later, and requests
+ * without a route. A route can override options in its `config.rateLimit`.
  *
  *     app.register(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *
- * The default key is the address in `request.ip`. The app's `trustProxy` must name its proxies: if it trusts everybody,
- * callers choose their own address, so requests fail (`invalid_option`). Errors, such as `StoreUnavailableError`, go to the
- * app's error handler.
+ * The default key is the address in `request.ip`. The app's `trustProxy` must list its proxies: if it trusts every client,
+ * clients can spoof their address, so requests fail (`invalid_option`). Errors, such as `StoreUnavailableError`, go to the app's
+ * error handler.
  */
 export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
   checkOptions(options, 'rateLimit', { ...GUARD_NAMES, global: true })
@@ -70,33 +72,39 @@ export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
   }
 
   const plugin: FastifyPluginCallback = (app, _options, done) => {
-    // Wrong options fail at once, except those of routes that were declared before the plugin was loaded.
+    // Reports invalid options at once, except for routes that were declared before the plugin was loaded.
     app.addHook('onRoute', (route) => void guardOf(route))
     app.addHook('onRequest', (request, reply, next) => {
       const guard = guardOf(request.routeOptions)
       if (guard === undefined) next()
-      else enter(guard, request, reply, next)
+      else enter(guard, [request, reply, next], new Reply(reply), next)
     })
     done()
   }
   return Object.assign(plugin, PLUGIN)
 }
 
-const enter = middleware<Args>({
-  fields: (_, reply) => new ReplyFields(reply),
-  whenOver: (over, _, reply) => whenOver(reply.raw, over, new ReplyFields(reply)),
-  answer({ status, body }, _, reply) {
-    // Fastify would add a charset to JSON in a string, which JSON does not have.
-    reply.code(status).send(Buffer.from(body))
-  },
-  drop(_, reply) {
-    reply.hijack()
-    drop(reply.raw)
-  },
-  next: (_, __, next) => next,
-})
+class Reply extends FrameworkReply<FastifyReply> {
+  get raw(): NodeResponse {
+    return this.own.raw
+  }
 
-/** What fastify-plugin would set, so that the hook is for the instance that registers the plugin. */
+  override set(name: string, value: string): void {
+    this.own.header(lowerCase(name), value)
+  }
+
+  answer({ status, body }: DenialResponse): void {
+    // Fastify would add a charset to a string of JSON, which has none.
+    this.own.code(status).send(Buffer.from(body))
+  }
+
+  override drop(): void {
+    this.own.hijack()
+    super.drop()
+  }
+}
+
+/** Set by fastify-plugin in other plugins: the hook is for the instance that registers the plugin. */
 const PLUGIN = {
   [Symbol.for('skip-override')]: true,
   [Symbol.for('fastify.display-name')]: 'slidegate',

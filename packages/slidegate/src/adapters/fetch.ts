@@ -1,4 +1,4 @@
-// Handlers of the Fetch API: Workers, Deno, Bun, Next.js.
+// For handlers of the Fetch API: Workers, Deno, Bun, Next.js.
 import type { Decision } from '../decision.ts'
 import { checkOptions } from '../errors.ts'
 import {
@@ -13,11 +13,11 @@ import { createGuard } from '../http/guard.ts'
 import { promised } from '../http/maybe-async.ts'
 import { GUARD_NAMES, type GuardOptions, type HandlerResponse } from '../http/options.ts'
 
-/** The arguments of a handler: a request, and what the platform adds, perhaps the address of the connection's other end. */
+/** The arguments of a handler: a request, and those of the platform, which may have the client's address. */
 export type FetchArguments = [request: Request, ...rest: unknown[]]
 
 export interface RateLimitOptions<Args extends FetchArguments = FetchArguments> extends GuardOptions<Args> {
-  /** Answers a denied request in place of the problem body. Its response gets the headers. */
+  /** Answers a denied request instead of the problem body. Its response gets the headers. */
   readonly onDenied?: (decision: Decision, ...args: Args) => Response | Promise<Response>
 }
 
@@ -34,7 +34,7 @@ export interface RateLimitOptions<Args extends FetchArguments = FetchArguments> 
  *
  * The default key is the address of the connection's other end in Deno and Bun: behind proxies, set `address`. On other
  * platforms requests fail (`invalid_option`) without `key` or `address`. Errors, such as `StoreUnavailableError`, are thrown.
- * Headers are set on the response that a handler returns: return a new one each time, or `clone()` it.
+ * Headers are set on the handler's response: return a new one each time, or `clone()` it.
  */
 export function withRateLimit<Args extends FetchArguments, R extends HandlerResponse>(
   handler: (...args: Args) => R | Promise<R>,
@@ -43,7 +43,7 @@ export function withRateLimit<Args extends FetchArguments, R extends HandlerResp
   return rateLimit(options)(handler)
 }
 
-/** The same for several handlers, which count together: `const limited = rateLimit({ limits })`, `limited(handler)`. */
+/** The same for several handlers that count together: `const limited = rateLimit({ limits })`, `limited(handler)`. */
 export function rateLimit<Args extends FetchArguments = FetchArguments>(
   options: RateLimitOptions<Args>,
 ): <Own extends Args, R extends HandlerResponse>(
@@ -58,7 +58,7 @@ export function rateLimit<Args extends FetchArguments = FetchArguments>(
   return <Own extends Args, R extends HandlerResponse>(handler: (...args: Own) => R | Promise<R>) => {
     const limited = async (...args: Own) => {
       const verdict = await promised(() => guard(...args))
-      const { denial, over } = verdict
+      const { denial, onFinished } = verdict
       if (denial?.action === 'drop') return droppedResponse()
       if (denial !== undefined) {
         const answer = await denialResponse(denial, (body, init) => new Response(body, init))
@@ -67,9 +67,9 @@ export function rateLimit<Args extends FetchArguments = FetchArguments>(
       const handle = async () => await handler(...args)
       const [request, connection] = args
       const answer =
-        over === undefined
+        onFinished === undefined
           ? await handle()
-          : await watchResponse(over, request, asConnection(connection), handle)
+          : await watchResponse(onFinished, request, asConnection(connection), handle)
       return withHeaders(verdict, answer)
     }
     // Deno passes the connection only to handlers that name a second parameter.

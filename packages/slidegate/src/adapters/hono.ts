@@ -1,4 +1,4 @@
-// Hono 4, in any runtime.
+// Middleware for Hono 4, in any runtime.
 import type { Context, MiddlewareHandler, Next } from 'hono'
 import type { Decision } from '../decision.ts'
 import { checkOptions } from '../errors.ts'
@@ -20,12 +20,12 @@ import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 type Args = [c: Context, next: Next]
 
 export interface RateLimitOptions extends GuardOptions<Args> {
-  /** Answers a denied request in place of the problem body. Its response gets the headers. */
+  /** Answers a denied request instead of the problem body. Its response gets the headers. */
   readonly onDenied?: (decision: Decision, ...args: Args) => Response | ReturnType<MiddlewareHandler>
 }
 
 /**
- * Middleware for Hono 4, on Node, Bun, Deno, Workers and wherever else it runs.
+ * Middleware for Hono 4 in any runtime.
  *
  *     app.use(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *     app.use(rateLimit({ limits, address: { trust: 1, header: 'cf-connecting-ip' } }))
@@ -40,36 +40,36 @@ export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
   const guard = createGuard(options, { ...binding, canDrop: true })
   return async (c, next) => {
     const verdict = await promised(() => guard(c, next))
-    const { denial, over } = verdict
+    const { denial, onFinished } = verdict
     if (denial?.action === 'drop') return dropped(c)
     if (denial !== undefined) {
       const answer = await denialResponse(denial, (body, init) => c.newResponse(body, init as Init))
-      // Else it was passed on.
+      // Otherwise onDenied called next.
       if (!c.finalized && answer) c.res = answer as Response
-    } else if (over === undefined) {
+    } else if (onFinished === undefined) {
       await next()
     } else {
-      replace(c, await watchResponse(over, c.req.raw, connectionOf(c), () => next().then(() => c.res)))
+      replace(c, await watchResponse(onFinished, c.req.raw, connectionOf(c), () => next().then(() => c.res)))
     }
     replace(c, withHeaders(verdict, c.res))
   }
 }
 
-/** Hono knows its statuses one by one. */
+/** Hono's type of statuses is a union of numbers. */
 type Init = Parameters<Context['newResponse']>[1]
 
 function connectionOf({ env }: Context): Connection {
   return asConnection(env?.server ?? env)
 }
 
-/** Hono would put the fields of the former response over those of the new one. */
+/** Replaces the response. Otherwise Hono would copy the old one's fields over it. */
 function replace(c: Context, response: Response): void {
   if (response === c.res) return
   c.res = undefined
   c.res = response
 }
 
-/** The client may have gone before, anywhere. */
+/** Drops the connection on Node. Elsewhere the client must have hung up already. */
 function dropped(c: Context): Response {
   const { outgoing } = connectionOf(c)
   if (outgoing !== undefined) drop(outgoing)

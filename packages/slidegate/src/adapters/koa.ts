@@ -1,12 +1,12 @@
-// Koa 3 and 2.
+// Middleware for Koa 3 and 2.
 import type { Middleware, Next, ParameterizedContext } from 'koa'
 import { checkOptions } from '../errors.ts'
 import { createGuard, type Denial } from '../http/guard.ts'
 import { placeHeaders } from '../http/headers.ts'
 import { promised } from '../http/maybe-async.ts'
-import { drop, NodeFields, nodeBinding, whenOver } from '../http/node.ts'
+import { NodeReply, nodeBinding } from '../http/node.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
-import { believesAnybody, spoofableAddress } from '../http/trust.ts'
+import { spoofableAddress, trustsEveryone } from '../http/trust.ts'
 
 type Context = ParameterizedContext
 
@@ -19,9 +19,8 @@ export type RateLimitOptions = GuardOptions<[ctx: Context, next: Next]>
  *     app.use(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *     app.use(rateLimit({ limits, key: (ctx) => userKey(ctx.state.user?.id) }))
  *
- * The default key is the address in `ctx.ip`. Behind proxies the app needs `proxy` and their number as `maxIpsCount`: without
- * that number callers choose their own address, so requests fail (`invalid_option`). Errors, such as `StoreUnavailableError`,
- * are thrown.
+ * The default key is the address in `ctx.ip`. Behind proxies the app needs `proxy` and their number as `maxIpsCount`: without it
+ * clients can spoof their address, so requests fail (`invalid_option`). Errors, such as `StoreUnavailableError`, are thrown.
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
   checkOptions(options, 'rateLimit', GUARD_NAMES)
@@ -31,26 +30,27 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   )
   const guard = createGuard(options, { ...node, address: clientAddress })
   return async (ctx, next) => {
-    const { headers, denial, over } = await promised(() => guard(ctx, next))
-    placeHeaders(headers, new NodeFields(ctx.res))
-    if (over !== undefined) whenOver(ctx.res, over)
-    return denial === undefined ? await next() : await deny(ctx, denial)
+    const { headers, denial, onFinished } = await promised(() => guard(ctx, next))
+    const reply = new NodeReply(ctx.res)
+    placeHeaders(headers, reply)
+    if (onFinished !== undefined) reply.whenOver(onFinished)
+    return denial === undefined ? await next() : await deny(ctx, denial, reply)
   }
 }
 
-/** Koa takes the last `maxIpsCount` addresses in the header, by default all of them, and of these the first. */
+/** Koa takes the first of the last `maxIpsCount` addresses in the header, by default of all. */
 function clientAddress(ctx: Context): string | undefined {
   const { proxy, maxIpsCount } = ctx.app
-  if (proxy && believesAnybody((_, hop) => !(maxIpsCount > 0) || hop < maxIpsCount)) {
+  if (proxy && trustsEveryone((_, hop) => !(maxIpsCount > 0) || hop < maxIpsCount)) {
     throw spoofableAddress('proxy', 'set maxIpsCount to the number of your proxies')
   }
   return ctx.ip
 }
 
-async function deny(ctx: Context, denial: Denial): Promise<unknown> {
+async function deny(ctx: Context, denial: Denial, reply: NodeReply): Promise<unknown> {
   if (denial.action === 'drop') {
     ctx.respond = false
-    return drop(ctx.res)
+    return reply.drop()
   }
   for (const { name, value } of denial.headers) ctx.set(name, value)
   if (denial.action === 'custom') return await promised(denial.answer)

@@ -1,4 +1,4 @@
-// Nest: the module, and rateLimit() as a guard of its own.
+// Nest: the module, and rateLimit() as a separate guard.
 import {
   type CanActivate,
   type DynamicModule,
@@ -27,14 +27,14 @@ export {
 } from './nest/platform.ts'
 
 /**
- * For Nest on Express or Fastify: limits all handlers, and separately those that have `@RateLimit()`.
+ * For Nest on Express or Fastify. Limits all handlers, and separately those with `@RateLimit()`.
  *
  *     @Module({ imports: [RateLimitModule.forRoot({ limits: [slidingWindow({ limit: 100, window: '1m' })] })] })
  *
- * The default key is the address in `request.ip`. The platform's trust in proxies (`trust proxy`, `trustProxy`) must name
- * them: if it trusts everybody, callers choose their own address, so requests fail (`invalid_option`). A denial is a
- * {@link RateLimitException}. Errors, such as `StoreUnavailableError`, go to the exception filters. Requests without a
- * handler are not limited: Nest calls no guard for them.
+ * The default key is the address in `request.ip`. The platform's `trust proxy` or `trustProxy` must list the proxies: if it trusts
+ * every client, clients can spoof their address, so requests fail (`invalid_option`). A denial is a {@link RateLimitException}.
+ * Errors, such as `StoreUnavailableError`, go to exception filters. Requests without a handler aren't limited: Nest calls no
+ * guard for them.
  */
 export class RateLimitModule implements OnModuleInit {
   readonly #module: ModuleRef
@@ -47,14 +47,14 @@ export class RateLimitModule implements OnModuleInit {
     this.#scanner = scanner
   }
 
-  /** The module, with these options. */
+  /** Creates the module. */
   static forRoot<Request = HttpRequest, Response = HttpResponse>(
     options: RateLimitModuleOptions<Request, Response>,
   ): DynamicModule {
     return RateLimitModule.forRootAsync({ global: options?.global, useFactory: () => options })
   }
 
-  /** The module, with options that are made of what else Nest provides. */
+  /** Creates the module with a factory of its options, which may inject providers. */
   static forRootAsync<Request = HttpRequest, Response = HttpResponse>(
     options: RateLimitAsyncOptions<Request, Response>,
   ): DynamicModule {
@@ -77,7 +77,7 @@ export class RateLimitModule implements OnModuleInit {
     }
   }
 
-  /** Checks all options at the start, not at the first request. */
+  /** Checks all options at startup. */
   onModuleInit(): void {
     const made = this.#discovery.getProviders().filter(({ token }) => token === HandlerGuards)
     if (made.length > 1)
@@ -101,8 +101,8 @@ for (const [i, needed] of [ModuleRef, DiscoveryService, MetadataScanner].entries
 }
 
 /**
- * A guard on its own, without the module: `@UseGuards(rateLimit({ limits }))`, `app.useGlobalGuards(rateLimit({ limits }))`.
- * `@RateLimit()` and `@SkipRateLimit()` say nothing to it.
+ * A guard without the module: `@UseGuards(rateLimit({ limits }))`, `app.useGlobalGuards(rateLimit({ limits }))`. It ignores
+ * `@RateLimit()` and `@SkipRateLimit()`.
  */
 export function rateLimit<Request = HttpRequest, Response = HttpResponse>(
   options: RateLimitOptions<Request, Response>,

@@ -1,4 +1,4 @@
-// node:http, node:https and node:http2, and whatever takes middleware as Connect does.
+// Middleware for node:http, node:https, node:http2 and Connect.
 import { checkOptions } from '../errors.ts'
 import { createGuard } from '../http/guard.ts'
 import { connect, type NodeRequest, type NodeResponse, nodeBinding } from '../http/node.ts'
@@ -6,11 +6,11 @@ import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 
 type Next = (error?: unknown) => void
 
-/** The options of every adapter. Functions get the request, the response and `next`. */
+/** The options of every adapter. Functions get `req`, `res` and `next`. */
 export type RateLimitOptions = GuardOptions<[req: NodeRequest, res: NodeResponse, next: Next]>
 
 /**
- * For servers of `node:http`, `node:https` and `node:http2`, and for whatever takes middleware as Connect does.
+ * Middleware for servers of `node:http`, `node:https` and `node:http2`, and for Connect.
  *
  *     const limit = rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] })
  *     createServer((req, res) => limit(req, res, (error) => (error ? fail(error, res) : handle(req, res))))

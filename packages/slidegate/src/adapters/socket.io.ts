@@ -1,28 +1,28 @@
-// Socket.IO: the events of each connection.
+// Limits the events of Socket.IO connections.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'socket.io'
-import { mayBeCut, textOf } from '../http/client-address.ts'
+import { mayBeTruncated, textOf } from '../http/client-address.ts'
 import { limitMessages, type MessageOptions } from '../http/messages.ts'
 
 export type { DenialMessage } from '../http/denial-message.ts'
 
-/** A socket of a server with whatever types of events. */
+/** A socket of a server with any types of events. */
 export type AnySocket = Pick<Socket, 'id' | 'connected' | 'handshake' | 'data'> & {
   readonly request: IncomingMessage
 }
 
-/** What a client has emitted. */
+/** An event that a client emitted. */
 export interface ClientEvent<S extends AnySocket = Socket> {
   readonly socket: S
   readonly name: string
   readonly args: readonly unknown[]
-  /** Answers the client, where it has asked for an acknowledgement. */
+  /** Answers the client, if it asked for an acknowledgement. */
   readonly acknowledge: ((...args: unknown[]) => void) | undefined
 }
 
 /**
- * Default `maxPending`: 1,000. With one more the connection is closed, since Socket.IO can't read slower. Each may be as large
- * as the server's `maxHttpBufferSize`.
+ * Default `maxPending`: 1,000. One more closes the connection, since Socket.IO can't pause reading. Each event may be as large as
+ * the server's `maxHttpBufferSize`.
  */
 export type RateLimitOptions<S extends AnySocket = Socket> = MessageOptions<ClientEvent<S>>
 
@@ -31,24 +31,24 @@ interface PendingEvent<S extends AnySocket> extends ClientEvent<S> {
 }
 
 /**
- * Limits the events of each connection to a namespace, in their order, as a middleware of its sockets:
+ * Limits the events of each connection to a namespace, in order, as middleware of its sockets:
  *
  *     io.on('connection', rateLimit({ limits: [slidingWindow({ limit: 20, window: '10s' })] }))
  *     io.of('/admin').on('connection', rateLimit({ limits: [slidingWindow({ limit: 5, window: '10s' })] }))
  *
- * A denied event is not handled. A client that has asked for an acknowledgement gets `{ error }`, a {@link DenialMessage}; any
- * other the event `rate_limited` with it, unless `onDenied` does something else. `denied: 'drop'` disconnects the client, as
- * does the list `deny`. Once the client is disconnected nothing is handled, and what was not handled is not charged.
+ * A denied event isn't handled. If the client asked for an acknowledgement, it gets `{ error }`, a {@link DenialMessage}; else the
+ * event `rate_limited` with it. `onDenied` replaces both. `denied: 'drop'` and the list `deny` disconnect the client. After a
+ * disconnect, events that weren't handled aren't charged.
  *
- * Errors, `StoreUnavailableError` among them, are those of a middleware: the event is not handled, and the socket
- * emits `error`. Listeners of `onAny` come before all middleware: they see denied events, too.
+ * Errors, such as `StoreUnavailableError`, fail the middleware: the event isn't handled, and the socket emits `error`. Listeners
+ * of `onAny` run before middleware, so they see denied events, too.
  */
 export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOptions<S>): (socket: S) => void {
   const open = limitMessages<Pick<ClientEvent<S>, 'socket'>, PendingEvent<S>>(options, {
     id: ({ socket }) => socket.id,
     peer: ({ socket }) => socket.handshake.address,
     header: (name, { socket }) => textOf(socket.handshake.headers[name]),
-    isCut: ({ socket }) => mayBeCut(socket.request),
+    isTruncated: ({ socket }) => mayBeTruncated(socket.request),
   })
   const { maxPending = 1000 } = options
   return (limited) => {
@@ -60,7 +60,7 @@ export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOption
       { socket: limited },
       {
         handle: ({ next }, undo) => {
-          // In the same turn Socket.IO looks whether the client is still there.
+          // Socket.IO handles the event in this turn, unless the client is gone.
           process.nextTick(() => {
             if (!socket.connected) undo()
           })
@@ -89,10 +89,10 @@ export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOption
   }
 }
 
-/** For those who wait for one connection together: its namespaces are as many as a client likes. */
+/** Shared by all namespaces of a connection: a client may open any number. */
 const drains = new WeakMap<Socket['conn'], Promise<void>>()
 
-/** Sends something; a promise where the client has not taken all that was sent before. */
+/** Sends something. Returns a promise if the client still has to read what was sent before. */
 function flushed({ conn }: Socket, send: () => void): PromiseLike<void> | undefined {
   if (!drains.has(conn)) {
     const drained = new Promise<void>((resolve) => {

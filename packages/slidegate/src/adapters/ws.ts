@@ -1,13 +1,13 @@
-// ws: the messages of each connection.
+// Limits the messages of ws connections.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { RawData, WebSocket } from 'ws'
-import { mayBeCut, textOf } from '../http/client-address.ts'
+import { mayBeTruncated, textOf } from '../http/client-address.ts'
 import { limitMessages, type MessageOptions } from '../http/messages.ts'
 
 export type { DenialMessage } from '../http/denial-message.ts'
 
-/** A connection, and the request that it began with. */
+/** A connection, and the request that opened it. */
 export interface Connection<
   Socket extends WebSocket = WebSocket,
   Request extends IncomingMessage = IncomingMessage,
@@ -26,7 +26,7 @@ export interface Message<
   readonly isBinary: boolean
 }
 
-/** Default `maxPending`: 100. No more are read then, and TCP holds the client back. Each may be as large as `maxPayload`. */
+/** Default `maxPending`: 100. Beyond it reading pauses, and TCP slows the client. Each message may be as large as `maxPayload`. */
 export type RateLimitOptions<
   Socket extends WebSocket = WebSocket,
   Request extends IncomingMessage = IncomingMessage,
@@ -39,22 +39,21 @@ const POLICY_VIOLATION = 1008
 const INTERNAL_ERROR = 1011
 
 /**
- * Limits the messages of each connection of a `WebSocketServer`, in their order:
+ * Limits the messages of each connection of a `WebSocketServer`, in order:
  *
  *     const limit = rateLimit({ limits: [slidingWindow({ limit: 20, window: '10s' })] })
  *     wss.on('connection', (socket, request) => {
  *       socket.on('message', limit(socket, request, (data) => broadcast(data)))
  *     })
  *
- * A denied message is not handled; the client is told by a text message, a {@link DenialMessage} as JSON, unless `onDenied` does
- * something else. `denied: 'drop'` terminates the connection. While a message is being decided nothing is read; while it
- * waits for room, no more than `maxPending` messages, so that it is noticed when the client hangs up. Once the
- * connection is closed nothing is handled, and what was not handled is not charged.
+ * A denied message isn't handled: the client gets a {@link DenialMessage} as JSON, unless there is an `onDenied`. `denied: 'drop'`
+ * terminates the connection. While a message is decided, nothing is read; while it waits for room, up to `maxPending` messages,
+ * to notice when the client hangs up. After a close, messages that weren't handled aren't charged.
  *
- * Clients on the list `deny` are closed with 1008. An error, `StoreUnavailableError` among them, closes the connection
- * with 1011 and is emitted by its socket as `error`; where nobody listens for that it is printed.
+ * Clients in `deny` are closed with 1008. An error, such as `StoreUnavailableError`, closes the connection with 1011, and the
+ * socket emits it as `error`; without a listener it is logged.
  *
- * Connections are limited before there are any: by `slidegate/node`, on the server's `upgrade`.
+ * To limit new connections, use `slidegate/node` on the server's `upgrade`.
  */
 export function rateLimit<
   Socket extends WebSocket = WebSocket,
@@ -66,7 +65,7 @@ export function rateLimit<
     id: ({ connectionId }) => connectionId,
     peer: ({ request }) => request.socket.remoteAddress,
     header: (name, { request }) => textOf(request.headers[name]),
-    isCut: ({ request }) => mayBeCut(request),
+    isTruncated: ({ request }) => mayBeTruncated(request),
   })
   const { maxPending = 100 } = options
   return (socket, request, handler) => {

@@ -1,4 +1,4 @@
-// Reads IP addresses and networks in all their spellings, and finds addresses in lists of networks of any length.
+// Parses IP addresses and networks in any spelling, and finds addresses in lists of networks.
 import ipaddr from 'ipaddr.js'
 import { invalidOption, show } from '../errors.ts'
 
@@ -7,7 +7,7 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6
 const BYTE = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)'
 const IPV4 = new RegExp(`^${BYTE}(?:\\.${BYTE}){3}$`)
 
-/** Four decimal parts without leading zeros, as Node has it, too. */
+/** Four decimal parts without leading zeros, as in Node. */
 export function isIPv4(text: string): boolean {
   return IPV4.test(text)
 }
@@ -15,10 +15,10 @@ export function isIPv4(text: string): boolean {
 /** The well-known prefix of NAT64 (RFC 6052). */
 const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
 
-/** Ranges that no translator may embed there. Reading them could turn a stranger into a trusted proxy. */
+/** Ranges that no translator may embed. Accepting them could make a stranger a trusted proxy. */
 const NEVER_TRANSLATED: readonly string[] = ['private', 'loopback', 'linkLocal', 'carrierGradeNat']
 
-/** Reads an address in any spelling. IPv4 that is mapped or translated into IPv6 is read as IPv4. */
+/** Parses an address in any spelling. IPv4 mapped or translated into IPv6 becomes IPv4. */
 export function readAddress(address: string): Address | undefined {
   if (isIPv4(address)) return ipaddr.IPv4.parse(address)
   const hex = hexadecimal(address)
@@ -31,9 +31,9 @@ export function readAddress(address: string): Address | undefined {
 }
 
 /**
- * An IPv6 address without its zone id, its last four bytes in hexadecimal if they were dotted. The parser
- * reads dotted bytes as more than they are: it takes octal and hexadecimal parts, and `::1.2.3.4` for
- * IPv4-mapped although `::102:304`, the same address, is not.
+ * Removes the zone id of an IPv6 address, and writes dotted bytes in hexadecimal.
+ *
+ * The parser takes octal and hexadecimal parts, and takes `::1.2.3.4` for IPv4-mapped, but not `::102:304`, the same address.
  */
 function hexadecimal(address: string): string | undefined {
   const [bare = ''] = address.split('%', 1)
@@ -45,13 +45,14 @@ function hexadecimal(address: string): string | undefined {
   return `${bare.slice(0, lastPart)}${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
 }
 
-/** An address, and how many of its leading bits name the network. */
+/** An address, and the length of its prefix. */
 export type Network = readonly [Address, number]
 
 /**
- * A network such as `10.0.0.0/8` or `2001:db8::/32`, or a single address.
+ * Parses a network such as `10.0.0.0/8` or `2001:db8::/32`, or a single address.
  *
- * @throws {SlidegateError} `invalid_option`; `of` says what the text belongs to
+ * @param of names the option in errors
+ * @throws {SlidegateError} `invalid_option`
  */
 export function parseNetwork(text: unknown, of: string): Network {
   if (typeof text !== 'string')
@@ -71,7 +72,7 @@ export function parseNetwork(text: unknown, of: string): Network {
   return [read, prefix]
 }
 
-/** Whoever writes 10.0.0.1/8 may have meant one address. */
+/** Rejects a network like 10.0.0.1/8, which may be meant as one address. */
 function checkHost(text: string, of: string, [address, prefix]: Network): void {
   const Family = address instanceof ipaddr.IPv4 ? ipaddr.IPv4 : ipaddr.IPv6
   const first = Family.networkAddressFromCIDR(`${address}/${prefix}`)
@@ -82,7 +83,7 @@ function checkHost(text: string, of: string, [address, prefix]: Network): void {
   )
 }
 
-/** Whether an address is in one of many networks: a look-up for each length of their prefixes, however many there are. */
+/** A set of networks. Finding an address takes a look-up per length of prefix, not per network. */
 export class Networks {
   readonly #byPrefix = { ipv4: new Map<number, Set<string>>(), ipv6: new Map<number, Set<string>>() }
 
@@ -94,7 +95,7 @@ export class Networks {
     }
   }
 
-  /** False for anything that is no address. */
+  /** False for text that isn't an address. */
   has(text: string | undefined): boolean {
     const address = text === undefined ? undefined : readAddress(text)
     if (address === undefined) return false

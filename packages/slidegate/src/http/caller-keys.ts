@@ -1,38 +1,36 @@
-// Keys of callers, by their address or by something else that was verified. Each other kind has a prefix, so a user with the
-// name of an address is still somebody else. Callers without one share a key, the bare prefix: nobody gets around a limit by
-// leaving something out.
+// Limiter keys of callers: their address, user id, session, API key or email.
 //
-// Use verified values only. A caller who may send any user, session or API key chooses a new key for each request: look it up
-// first, and limit those that are unknown by their address.
+// All but addresses have a prefix, so they never collide. Callers without a value share a key, the bare prefix: leaving it out
+// doesn't bypass a limit. Use verified values only, or callers choose a new key for each request: limit unknown ones by address.
 import ipaddr from 'ipaddr.js'
 import { invalidOption, show } from '../errors.ts'
 import { sha256 } from '../runtime/platform.ts'
 import { isIPv4, readAddress } from './addresses.ts'
 
-/** The one key of all callers whose address is missing or cannot be read: limited together, never let past. */
+/** The shared key of callers whose address is missing or invalid. */
 export const UNKNOWN_ADDRESS = 'unknown'
 
-/** How much of an address names a caller. */
+/** Options of {@link addressKey}. */
 export interface AddressKeyOptions {
   /**
-   * Leading bits of an IPv6 address that name a caller, from 1 to 128. Within its network a caller picks addresses at will.
-   * Choose 56 or 48 if callers own larger ones. IPv4 addresses are never masked. Default: 64, the smallest network.
+   * Leading bits of an IPv6 address that make the key, from 1 to 128: within their network, callers pick addresses at will.
+   * Choose 56 or 48 if callers own larger networks. IPv4 addresses are never masked. Default: 64, the smallest network.
    */
   readonly ipv6Prefix?: number
 }
 
 /**
- * The limiter key of a client address: `203.0.113.7`, or the network of an IPv6 address, `2001:db8:1:2::/64`.
+ * Returns the limiter key of a client address: `203.0.113.7`, or for IPv6 its network, `2001:db8:1:2::/64`.
  *
  * All spellings of an address have one key. IPv4 that is mapped into IPv6, or translated by NAT64 (`64:ff9b::/96`), is IPv4.
- * Anything else, such as an address with a port, shares {@link UNKNOWN_ADDRESS}.
+ * Anything else, such as an address with a port, returns {@link UNKNOWN_ADDRESS}.
  */
 export function addressKey(address: string | undefined, options: AddressKeyOptions = {}): string {
   const { ipv6Prefix = 64 } = options
   checkPrefix(ipv6Prefix)
   if (typeof address !== 'string') return UNKNOWN_ADDRESS
   if (isIPv4(address)) return address
-  // A server that listens on IPv6 too sees IPv4 callers like this.
+  // How a server that listens on IPv6 sees IPv4 callers.
   if (address.startsWith(MAPPED) && isIPv4(address.slice(MAPPED.length))) return address.slice(MAPPED.length)
   return networkOf(address, ipv6Prefix)
 }
@@ -49,24 +47,24 @@ export function checkPrefix(ipv6Prefix: unknown): void {
 
 const MAPPED = '::ffff:'
 
-/** A cache: reading an address takes longer than deciding a request. */
+/** A cache: parsing an address takes longer than deciding a request. */
 const keysOf = new Map<string, string>()
 const MAX_KEPT = 4096
 
 function networkOf(address: string, prefix: number): string {
-  const spelling = `${address}/${prefix}`
-  let key = keysOf.get(spelling)
+  const cacheKey = `${address}/${prefix}`
+  let key = keysOf.get(cacheKey)
   if (key === undefined) {
     key = readNetwork(address, prefix)
-    // New addresses without end empty the cache; they can't make it grow.
+    // A flood of new addresses empties the cache; it can't grow it.
     if (keysOf.size === MAX_KEPT) keysOf.clear()
-    if (spelling.length <= MAX_SPELLING) keysOf.set(spelling, key)
+    if (cacheKey.length <= MAX_CACHED_LENGTH) keysOf.set(cacheKey, key)
   }
   return key
 }
 
-/** No address is longer. */
-const MAX_SPELLING = 64
+/** Addresses are shorter. */
+const MAX_CACHED_LENGTH = 64
 
 function readNetwork(address: string, prefix: number): string {
   const read = readAddress(address)
@@ -75,12 +73,12 @@ function readNetwork(address: string, prefix: number): string {
   return `${ipaddr.IPv6.networkAddressFromCIDR(`${read}/${prefix}`)}/${prefix}`
 }
 
-/** `user:42`, for a user who is logged in; `user` for all others. */
+/** `user:42` for a logged-in user, else `user`. */
 export function userKey(id: string | number | bigint | null | undefined): string {
   return id === null || id === undefined || id === '' ? 'user' : `user:${id}`
 }
 
-/** `session:` and a hash of the session's id, so the secret is in no store; `session` without one. */
+/** `session:` and a hash of the session id, so no store has the secret; `session` without one. */
 export function sessionKey(id: string | null | undefined): string {
   return secretKey('session', id)
 }
@@ -92,15 +90,15 @@ export function apiKeyKey(apiKey: string | null | undefined): string {
 
 const MAX_EMAIL = 320
 
-/** `email:` and the address in NFKC, trimmed and in lower case; `email` if it's no string, empty, or over 320 characters. */
+/** `email:` and the address in NFKC, trimmed and in lower case; `email` if it is not a string, empty, or over 320 characters. */
 export function emailKey(email: unknown): string {
   if (typeof email !== 'string' || email.length > MAX_EMAIL) return 'email'
-  // Lower case may compose anew.
+  // Lower-casing may denormalize.
   const address = email.toWellFormed().normalize('NFKC').toLowerCase().normalize('NFKC').trim()
   return address === '' ? 'email' : `email:${address}`
 }
 
-/** A request whose route the router of Express or Fastify has matched. */
+/** A request that Express or Fastify has routed. */
 export interface RoutedRequest {
   readonly route?: { readonly path?: unknown } | undefined
   readonly routeOptions?: { readonly url?: string | undefined } | undefined
@@ -109,7 +107,7 @@ export interface RoutedRequest {
 /**
  * `route:/users/:id`, the matched route, however the URL is spelled (`//users/7`, `/USERS/7;x`); `route` if none matched.
  *
- * Express knows it only in middleware of the route, and without the path where the router is mounted: pass that as `mount`.
+ * In Express, use it in middleware of the route, and pass the path of a mounted router as `mount`.
  */
 export function routeKey({ route, routeOptions }: RoutedRequest, mount = ''): string {
   const path = routeOptions?.url ?? route?.path

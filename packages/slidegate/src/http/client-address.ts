@@ -1,10 +1,10 @@
-// Finds the client's address behind proxies, in the headers that trusted ones set.
+// Finds the client's address behind proxies, in headers that trusted proxies set.
 import { checkOptions, invalidOption, show } from '../errors.ts'
 import { type AddressKeyOptions, addressKey, checkPrefix } from './caller-keys.ts'
 import { MAX_HOPS, type Trust, trustOf } from './trust.ts'
 
 /**
- * Headers that a platform, or your own proxy, sets to the client's address. Left out are those that may pass on the caller's
+ * Headers that a platform, or your own proxy, sets to the client's address. Some are left out since they may have the caller's
  * own value: `fastly-client-ip`, `true-client-ip`, `x-azure-clientip`, `x-envoy-external-address`.
  */
 const PLATFORM_HEADERS = [
@@ -18,19 +18,19 @@ const PLATFORM_HEADERS = [
   'x-vercel-forwarded-for',
 ] as const
 
-/** A header in which proxies report whom a request is from. */
+/** A header with the client's address. */
 export type AddressHeader = 'x-forwarded-for' | 'forwarded' | (typeof PLATFORM_HEADERS)[number]
 
 const HEADERS: readonly string[] = ['x-forwarded-for', 'forwarded', ...PLATFORM_HEADERS]
 
-/** Which proxies are trusted, and which header they set. */
+/** Options of {@link clientAddress}: which proxies are trusted, and the header that they set. */
 export interface ClientAddressOptions extends AddressKeyOptions {
-  /** Which proxies are yours, see {@link Trust}. No others are trusted. */
+  /** Your proxies, see {@link Trust}. No others are trusted. */
   readonly trust: Trust
   /**
    * The header, in lower case. Lists (`x-forwarded-for`, and `forwarded` of RFC 7239) are read from the right, as far as
-   * proxies are trusted. Any other holds one address: choose it only if the platform in front of you overwrites the header,
-   * and nobody can get around the platform. Default: `x-forwarded-for`.
+   * proxies are trusted. All others have one address: choose one only if the platform in front of your server overwrites the
+   * header and can't be bypassed. Default: `x-forwarded-for`.
    */
   readonly header?: AddressHeader
 }
@@ -44,33 +44,33 @@ export interface AddressedRequest {
   readonly raw?: { readonly rawHeaders?: readonly string[] }
 }
 
-/** Versions of Node with CVE-2026-58044 drop headers beyond these, perhaps those that a proxy has added. */
+/** Versions of Node with CVE-2026-58044 drop headers beyond these, perhaps those of a proxy. */
 const MAX_HEADERS = 1000
 
 /** Whether headers of a request may be missing. */
-export function mayBeCut({ rawHeaders, raw }: Pick<AddressedRequest, 'rawHeaders' | 'raw'>): boolean {
+export function mayBeTruncated({ rawHeaders, raw }: Pick<AddressedRequest, 'rawHeaders' | 'raw'>): boolean {
   const namesAndValues = rawHeaders ?? raw?.rawHeaders ?? []
   return namesAndValues.length >= 2 * MAX_HEADERS
 }
 
-/** A longer `Forwarded` header is not read. */
+/** A longer `Forwarded` header is rejected. */
 const MAX_FORWARDED = 4096
 
 /**
- * Makes a key function by the client's address, behind proxies too:
+ * Returns a key function by the client's address, for servers behind proxies:
  *
  *     rateLimit({ limits, key: clientAddress({ trust: 1 }) })
  *     rateLimit({ limits, key: clientAddress({ trust: ['10.0.0.0/8'], header: 'forwarded' }) })
  *
- * Starts at the other end of the connection. While an address is trusted, the next one is whom it has the request from, as
- * the header says. The first that isn't trusted is the client, or the farthest if all are. Its key is {@link addressKey}.
+ * Starts at the other end of the connection, and follows the header while addresses are trusted. The first that isn't trusted is
+ * the client, or the last if all are. Its key is {@link addressKey}.
  *
- * The key is `UNKNOWN_ADDRESS` if an address is missing or can't be read, if a `Forwarded` header breaks its grammar, and for
- * requests with 1,000 headers or more. On a Unix socket there is no address of the connection: count proxies there.
+ * The key is `UNKNOWN_ADDRESS` if an address is missing or invalid, if a `Forwarded` header breaks its grammar, and for requests
+ * with 1,000 headers or more. A Unix socket has no address: set `trust` to a number there.
  *
- * A number trusts anybody who connects: use it only if nobody but your proxies can connect.
+ * A number trusts every client that connects: use it only if nothing but your proxies can connect.
  *
- * @throws {SlidegateError} `invalid_option`, also for settings by which callers could choose their key
+ * @throws {SlidegateError} `invalid_option`, also for settings with which callers could choose their key
  */
 export function clientAddress(options: ClientAddressOptions): (request: AddressedRequest) => string {
   const read = addressReader(options, 'clientAddress')
@@ -79,43 +79,44 @@ export function clientAddress(options: ClientAddressOptions): (request: Addresse
     const header = isHeaders(headers)
       ? (name: string) => headers.get(name) ?? undefined
       : (name: string) => textOf(headers[name])
-    const address = read(request.socket?.remoteAddress, header, () => mayBeCut(request))
+    const address = read(request.socket?.remoteAddress, header, () => mayBeTruncated(request))
     return addressKey(address, options)
   }
 }
 
-/** Finds the client's address from the connection's other end and the headers; undefined if it can't be known. */
+/** Finds the client's address from the connection's other end and the headers; undefined if it's unknown. */
 export type AddressReader = (
   peer: string | undefined,
   header: (name: string) => string | undefined,
-  isCut: () => boolean,
+  isTruncated: () => boolean,
 ) => string | undefined
 
-/** @throws {SlidegateError} `invalid_option`; `caller` is who was given the options */
+/** @throws {SlidegateError} `invalid_option`, which names `caller` */
 export function addressReader(options: ClientAddressOptions, caller: string): AddressReader {
   checkOptions(options, caller, { trust: true, header: true, ipv6Prefix: true })
-  const { trust, header: name, ipv6Prefix = 64 } = options
+  const { trust, header: given, ipv6Prefix = 64 } = options
   checkPrefix(ipv6Prefix)
   const isTrusted = trustOf(trust)
-  if (name !== undefined && !HEADERS.includes(name)) {
+  if (given !== undefined && !HEADERS.includes(given)) {
     throw invalidOption(
-      `header is ${show(name)}; it must be one of ${HEADERS.join(', ')}: any other may come from the caller`,
-      name,
+      `header is ${show(given)}; it must be one of ${HEADERS.join(', ')}: callers may set any other`,
+      given,
     )
   }
-  if (name !== undefined && (trust === 0 || (trust as readonly string[]).length === 0)) {
+  if (given !== undefined && (trust === 0 || (trust as readonly string[]).length === 0)) {
     throw invalidOption(
-      `header is ${show(name)}, but nobody is trusted to set it; say in trust which proxies do`,
-      name,
+      `header is ${show(given)}, but no proxy is trusted to set it; list your proxies in trust`,
+      given,
     )
   }
-  const sourceOf = addressSourceOf(name ?? 'x-forwarded-for')
-  return (peer, header, isCut) => {
+  const name = given ?? 'x-forwarded-for'
+  const sourceOf = LISTS.get(name) ?? once
+  return (peer, header, isTruncated) => {
     let address = peer
     let next: AddressSource | undefined
     for (let hop = 0; isTrusted(address, hop); hop++) {
       if (hop === MAX_HOPS) return undefined
-      next ??= isCut() ? UNREADABLE : sourceOf(header)
+      next ??= isTruncated() ? UNREADABLE : sourceOf(header(name))
       const found = next()
       if (found === undefined) break
       address = withoutPort(found)
@@ -124,25 +125,17 @@ export function addressReader(options: ClientAddressOptions, caller: string): Ad
   }
 }
 
-/** Returns the next address, the nearest first; undefined after the last. */
+/** Returns the next address, nearest first; undefined after the last. */
 type AddressSource = () => string | undefined
 
 const UNREADABLE: AddressSource = () => ''
 
-function addressSourceOf(
-  name: AddressHeader,
-): (header: (name: string) => string | undefined) => AddressSource {
-  switch (name) {
-    case 'x-forwarded-for':
-      return (header) => fromTheRight(header(name))
-    case 'forwarded':
-      return (header) => forwarded(header(name))
-    default:
-      return (header) => once(header(name))
-  }
-}
+const LISTS: ReadonlyMap<AddressHeader, (header: string | undefined) => AddressSource> = new Map([
+  ['x-forwarded-for', fromTheRight],
+  ['forwarded', forwarded],
+])
 
-/** Fields of one name are one list. */
+/** Joins fields of one name to a list. */
 export function textOf(value: string | readonly string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(', ') : (value as string | undefined)
 }
@@ -151,7 +144,7 @@ function isHeaders(headers: AddressedRequest['headers']): headers is Pick<Header
   return typeof headers.get === 'function'
 }
 
-/** Reads no more of a list than is asked for: the rest may be anything. */
+/** Reads a list from the right, as far as needed: the rest may be anything. */
 function fromTheRight(list: string | undefined): AddressSource {
   let end = list?.length ?? -1
   return () => {
@@ -163,7 +156,7 @@ function fromTheRight(list: string | undefined): AddressSource {
   }
 }
 
-/** RFC 7239. Each proxy adds an element, perhaps without an address. */
+/** RFC 7239. Each proxy adds an element, maybe without an address. */
 function forwarded(header: string | undefined): AddressSource {
   if (header === undefined) return () => undefined
   if (header.length > MAX_FORWARDED) return UNREADABLE
@@ -174,12 +167,12 @@ function forwarded(header: string | undefined): AddressSource {
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 const QUOTED = '"(?:[\\t !#-[\\]-~\\x80-\\xff]|\\\\[\\t -~\\x80-\\xff])*"'
 
-/** A parameter, and what comes after it: `;` one more of the same element, `,` one of the next, or the end. */
+/** A parameter, then `;` before another one of its element, `,` before the next element, or the end. */
 const PARAMETER = new RegExp(`(${TOKEN})=(?:(${TOKEN})|(${QUOTED}))(?:[\\t ]*([;,])[\\t ]*|$)`, 'y')
 
 /**
- * The `for` of each element of a `Forwarded` header, '' for an element without one. If a parameter comes twice in an element,
- * the last counts. Undefined if the header breaks the grammar of RFC 7239.
+ * The `for` of each element of a `Forwarded` header, '' if there is none, the last if there are several. Undefined if the header
+ * breaks the grammar of RFC 7239.
  */
 export function forwardedFor(header: string): string[] | undefined {
   const elements: string[] = ['']
@@ -197,7 +190,7 @@ export function forwardedFor(header: string): string[] | undefined {
   return elements
 }
 
-/** A platform's header is the client's address, and the last. Without it there is none. */
+/** The one address of a platform's header; invalid without it. */
 function once(address: string | undefined): AddressSource {
   let isRead = false
   return () => {
@@ -211,12 +204,12 @@ const PORT = ':(?:\\d{1,5}|_[\\w.-]{1,64})'
 const IPV4_AND_PORT = new RegExp(`^(\\d+\\.\\d+\\.\\d+\\.\\d+)${PORT}$`)
 const BRACKETS = new RegExp(`^\\[([^\\]]*)\\](?:${PORT})?$`)
 
-/** Some proxies add the port, and `Forwarded` has IPv6 in brackets. */
+/** Some proxies add a port, and `Forwarded` has IPv6 in brackets. */
 function withoutPort(address: string): string {
   return IPV4_AND_PORT.exec(address)?.[1] ?? bracketed(address) ?? address
 }
 
-/** Brackets are of IPv6 only. */
+/** Only IPv6 has brackets. */
 function bracketed(address: string): string | undefined {
   const inner = BRACKETS.exec(address)?.[1]
   return inner?.includes(':') ? inner : undefined

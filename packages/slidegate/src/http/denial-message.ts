@@ -1,4 +1,4 @@
-// The answer to a denied request or message: a problem of RFC 9457, as JSON, a page or text.
+// The answer to a denied request or message: a problem of RFC 9457, as JSON, HTML or text.
 import Negotiator from 'negotiator'
 import type { Decision } from '../decision.ts'
 import { type Header, retryAfterHeaders } from './headers.ts'
@@ -6,26 +6,26 @@ import { type Header, retryAfterHeaders } from './headers.ts'
 /** The media type of the body of a denial. */
 export const PROBLEM_CONTENT_TYPE = 'application/problem+json'
 
-/** The body of a denial after RFC 9457, of the problem types that the RateLimit header draft registers. */
+/** The body of a denial: a problem of RFC 9457, with the types of the RateLimit header draft. */
 export type Problem = QuotaExceededProblem | ReducedCapacityProblem | ForbiddenProblem
 
-/** The caller has used up a limit. */
+/** The caller used up a limit. */
 export interface QuotaExceededProblem {
   readonly type: 'https://iana.org/assignments/http-problem-types#quota-exceeded'
   readonly title: string
   readonly status: 429
-  /** Bans in force, then limits without room. Absent if limits aren't disclosed. */
+  /** Bans in force, then exhausted limits. Absent if limits aren't disclosed. */
   readonly 'violated-policies'?: readonly string[]
 }
 
-/** The store gave no answer, so it isn't known whether the caller has. */
+/** The store is unavailable, so the usage is unknown. */
 export interface ReducedCapacityProblem {
   readonly type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity'
   readonly title: string
   readonly status: 503
 }
 
-/** The caller's address is on the list `deny`. */
+/** The caller's address is in `deny`. */
 export interface ForbiddenProblem {
   readonly type: 'about:blank'
   readonly title: string
@@ -34,7 +34,7 @@ export interface ForbiddenProblem {
 
 export const FORBIDDEN: ForbiddenProblem = { type: 'about:blank', title: 'Forbidden', status: 403 }
 
-/** The problem that a denied request is answered with. */
+/** The problem body for a denied request. */
 export function problemOf({ source, deniedBy }: Decision, disclose = true): Problem {
   if (source === 'failClosed') {
     return {
@@ -51,7 +51,7 @@ export function problemOf({ source, deniedBy }: Decision, disclose = true): Prob
   }
 }
 
-/** What the client is sent about a denied message: the problem body of a denied request, and how long to wait. */
+/** Sent to the client for a denied message: a problem body with the time to wait. */
 export type DenialMessage = Problem & {
   /** Milliseconds. Absent if waiting doesn't help, or if limits aren't disclosed. */
   readonly retryAfterMs?: number
@@ -63,14 +63,8 @@ export function denialMessageOf(decision: Decision, disclose = true): DenialMess
   return { ...problemOf(decision, disclose), ...(isDisclosed && { retryAfterMs }) }
 }
 
-/** A body, and its `Content-Type`. */
-export interface DenialBody {
-  readonly headers: readonly Header[]
-  readonly body: string
-}
-
-/** An answer to a request that was denied. */
-export interface DenialAnswer {
+/** The answer to a denied request. */
+export interface DenialResponse {
   readonly status: number
   /** `Retry-After` and `Content-Type`. */
   readonly headers: readonly Header[]
@@ -85,42 +79,41 @@ export interface DenialOptions {
   readonly disclose?: boolean
 }
 
-/** The answer of `rateLimit` to a denied request, if you call a limiter yourself. Add headers, such as {@link draft11Headers}. */
-export function denialOf(decision: Decision, { accept, disclose = true }: DenialOptions = {}): DenialAnswer {
-  const problem = problemOf(decision, disclose)
-  const retryAfter = disclose ? retryAfterHeaders(decision) : []
-  const seconds = retryAfter[0] === undefined ? undefined : Number(retryAfter[0].value)
-  const { headers, body } = denialBody(problem, seconds, accept)
-  return { status: problem.status, headers: [...retryAfter, ...headers], body }
+/** The answer of `rateLimit` to a denied request, for code that calls a limiter itself. Add {@link draft11Headers}. */
+export function denialOf(
+  decision: Decision,
+  { accept, disclose = true }: DenialOptions = {},
+): DenialResponse {
+  return answerOf(problemOf(decision, disclose), disclose ? retryAfterHeaders(decision) : [], accept)
 }
 
-/** Most preferred first: the first is for clients that accept anything, or none of these. */
+/** Most preferred first. The first is also for clients that accept none of these. */
 const MEDIA_TYPES = [PROBLEM_CONTENT_TYPE, 'application/json', 'text/html', 'text/plain']
 
-/** A longer `Accept` header is not read: it would take long. */
+/** A longer `Accept` header is ignored: parsing it would take long. */
 const MAX_ACCEPT = 1024
 
-/**
- * The body in the form that the client accepts: JSON for programs, a page for browsers, a line of text.
- *
- * @param retryAfterS whole seconds; undefined if waiting doesn't help, or isn't disclosed
- */
-export function denialBody(
+/** An answer in the form that the client accepts: JSON, HTML for browsers, or text. */
+export function answerOf(
   problem: Problem,
-  retryAfterS: number | undefined,
+  retryAfter: readonly Header[],
   accept: string | undefined,
-): DenialBody {
-  const title = TITLES[problem.status]
-  const advice = adviceOf(retryAfterS)
+): DenialResponse {
+  const { status } = problem
+  const answer = (type: string, body: string): DenialResponse => {
+    return { status, headers: [...retryAfter, { name: 'Content-Type', value: type }], body }
+  }
+  const title = TITLES[status]
+  const advice = adviceOf(retryAfter[0]?.value)
   switch (preferred(accept)) {
     case 'text/html':
-      return bodyOf('text/html; charset=utf-8', page(title, advice))
+      return answer('text/html; charset=utf-8', page(title, advice))
     case 'text/plain':
-      return bodyOf('text/plain; charset=utf-8', `${title}.${advice === undefined ? '' : ` ${advice}`}\n`)
+      return answer('text/plain; charset=utf-8', `${title}.${advice === undefined ? '' : ` ${advice}`}\n`)
     case 'application/json':
-      return bodyOf('application/json', JSON.stringify(problem))
+      return answer('application/json', JSON.stringify(problem))
     default:
-      return bodyOf(PROBLEM_CONTENT_TYPE, JSON.stringify(problem))
+      return answer(PROBLEM_CONTENT_TYPE, JSON.stringify(problem))
   }
 }
 
@@ -129,11 +122,7 @@ function preferred(accept: string | undefined): string | undefined {
   return new Negotiator({ headers: { accept } }).mediaType(MEDIA_TYPES)
 }
 
-function bodyOf(type: string, body: string): DenialBody {
-  return { headers: [{ name: 'Content-Type', value: type }], body }
-}
-
-/** Nothing in it comes from the caller. */
+/** Needs no escaping: nothing comes from the caller. */
 function page(title: string, advice: string | undefined): string {
   const paragraph = advice === undefined ? '' : `<p>${advice}</p>`
   return `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title><h1>${title}</h1>${paragraph}</html>\n`
@@ -141,7 +130,7 @@ function page(title: string, advice: string | undefined): string {
 
 const TITLES = { 403: 'Forbidden', 429: 'Too many requests', 503: 'Temporarily out of capacity' } as const
 
-function adviceOf(retryAfterS: number | undefined): string | undefined {
-  if (retryAfterS === undefined) return undefined
-  return `Try again in ${retryAfterS} ${retryAfterS === 1 ? 'second' : 'seconds'}.`
+/** @param seconds undefined if waiting doesn't help, or isn't disclosed */
+function adviceOf(seconds: string | undefined): string | undefined {
+  return seconds && `Try again in ${seconds} ${seconds === '1' ? 'second' : 'seconds'}.`
 }

@@ -1,4 +1,4 @@
-// What happens to denied requests: they are rejected, delayed, queued or dropped.
+// Treats denied requests: rejects, delays, queues or drops them.
 import type { Decision } from '../decision.ts'
 import {
   checkNames,
@@ -14,15 +14,15 @@ import type { Limiter } from '../limiter.ts'
 import { type Duration, parseDuration } from '../runtime/duration.ts'
 
 /**
- * What happens to requests without room:
- * - `'reject'`: answered with 429
- * - `{ delay: '2s' }`: waits for its turn, up to this long; rejected if it takes longer
- * - `{ queue: 100, maxWait: '10s' }`: the same, for up to 100 requests of all callers in this process at a time, from 1 to
- *   2^20; more are rejected. Default `maxWait`: 30 s
- * - `'drop'`: the connection is closed without an answer
+ * How denied requests are treated:
+ * - `'reject'`: answers with 429
+ * - `{ delay: '2s' }`: waits for up to this long, then rejects
+ * - `{ queue: 100, maxWait: '10s' }`: the same, for up to 100 requests of all callers of this process, from 1 to 2^20; rejects
+ *   more. Default `maxWait`: 30 s
+ * - `'drop'`: closes the connection without an answer
  *
  * Requests of a key wait first come, first served, until the client hangs up. Times are from 1 ms to 2^31 - 1 ms. The limiter's
- * `maxWaiting` is a bound, too.
+ * `maxWaiting` applies, too.
  */
 export type DeniedPolicy =
   | 'reject'
@@ -30,12 +30,12 @@ export type DeniedPolicy =
   | { readonly delay: Duration }
   | { readonly queue: number; readonly maxWait?: Duration }
 
-/** A policy, checked. */
+/** A checked policy. */
 export interface Treatment {
   readonly isDropped: boolean
-  /** Milliseconds that a request waits at most; 0 if it doesn't wait. */
+  /** Maximum wait in milliseconds; 0 if requests don't wait. */
   readonly maxWaitMs: number
-  /** Requests that wait at the same time, at most. */
+  /** Maximum number of waiting requests. */
   readonly maxQueued: number
 }
 
@@ -45,15 +45,15 @@ const DROP: Treatment = { isDropped: true, maxWaitMs: 0, maxQueued: 0 }
 const MAX_WAIT_MS = 2 ** 31 - 1
 const MAX_QUEUED = 2 ** 20
 
-/** What can be done here. */
-export interface Means {
+/** The policies that are possible. */
+export interface Capabilities {
   readonly canDrop: boolean
-  /** A limiter may be a wrapper of the user's that only consumes. */
+  /** A limiter may be a wrapper without `wait`. */
   readonly canWait: boolean
 }
 
 /** @throws {SlidegateError} `invalid_option` */
-export function parseDenied(denied: DeniedPolicy, { canDrop, canWait }: Means): Treatment {
+export function parseDenied(denied: DeniedPolicy, { canDrop, canWait }: Capabilities): Treatment {
   if (denied === 'reject') return REJECT
   if (denied === 'drop') {
     if (canDrop) return DROP
@@ -63,31 +63,31 @@ export function parseDenied(denied: DeniedPolicy, { canDrop, canWait }: Means): 
     delay,
     queue,
     maxWait = '30s',
-  } = (denied ?? {}) as { delay?: unknown; queue?: unknown; maxWait?: unknown }
-  if (!canWait && (delay !== undefined || queue !== undefined)) {
+  } = Object(denied) as Partial<Record<'delay' | 'queue' | 'maxWait', unknown>>
+  if ((delay === undefined) === (queue === undefined)) {
+    throw invalidOption(
+      `denied is ${show(denied)}; it must be 'reject', 'drop', { delay: '2s' } or { queue: 100, maxWait: '10s' }`,
+      denied,
+    )
+  }
+  if (!canWait) {
     throw invalidOption(
       `denied is ${show(denied)}, but the limiter cannot wait: give one of createLimiter`,
       denied,
     )
   }
-  if (delay !== undefined && queue === undefined) {
+  if (delay !== undefined) {
     checkNames(denied as object, { delay: true }, 'invalid_option', 'denied: { delay }')
     return { isDropped: false, maxWaitMs: waitMs('delay', delay), maxQueued: Number.POSITIVE_INFINITY }
   }
-  if (queue !== undefined && delay === undefined) {
-    checkNames(denied as object, { queue: true, maxWait: true }, 'invalid_option', 'denied: { queue }')
-    if (!Number.isInteger(queue) || (queue as number) < 1 || (queue as number) > MAX_QUEUED) {
-      throw invalidOption(
-        `queue of denied is ${show(queue)}; it must be an integer from 1 to ${MAX_QUEUED}`,
-        queue,
-      )
-    }
-    return { isDropped: false, maxWaitMs: waitMs('maxWait', maxWait), maxQueued: queue as number }
+  checkNames(denied as object, { queue: true, maxWait: true }, 'invalid_option', 'denied: { queue }')
+  if (!Number.isInteger(queue) || (queue as number) < 1 || (queue as number) > MAX_QUEUED) {
+    throw invalidOption(
+      `queue of denied is ${show(queue)}; it must be an integer from 1 to ${MAX_QUEUED}`,
+      queue,
+    )
   }
-  throw invalidOption(
-    `denied is ${show(denied)}; it must be 'reject', 'drop', { delay: '2s' } or { queue: 100, maxWait: '10s' }`,
-    denied,
-  )
+  return { isDropped: false, maxWaitMs: waitMs('maxWait', maxWait), maxQueued: queue as number }
 }
 
 export function cannotDrop(): SlidegateError {
@@ -103,13 +103,13 @@ function waitMs(name: string, duration: unknown): number {
   )
 }
 
-/** What is asked of a limiter for a request. */
+/** Options of the limiter for a request. */
 export interface Ask {
   readonly cost?: number
   readonly request: unknown
 }
 
-/** Requests of a guard that wait for room. */
+/** The waiting requests of a guard. */
 export class Waiters<Key extends AnyKey> {
   readonly #limiter: Limiter<Key>
   #waiting = 0
@@ -119,8 +119,8 @@ export class Waiters<Key extends AnyKey> {
   }
 
   /**
-   * The decision in the end; undefined if the client has hung up, and nothing is charged. If the queue is full, a request is
-   * admitted only if there is room for it and for all before it.
+   * Resolves with the final decision, or undefined, uncharged, if the client hung up. If the queue is full, a request is admitted
+   * only if there is room for it and all before it.
    */
   async decide(
     key: Key,
@@ -132,18 +132,18 @@ export class Waiters<Key extends AnyKey> {
     const ends = (maxWaitMs: number) => this.#wait(key, { ...ask, maxWaitMs, signal })
     const isFull = this.#waiting >= maxQueued
     let end = await ends(isFull ? 0 : maxWaitMs)
-    // Those that held the places may have been admitted at once.
-    if (isFull && end === 'late' && this.#waiting < maxQueued) end = await ends(maxWaitMs)
+    // Those in the queue may have been admitted in the meantime.
+    if (isFull && end === 'timeout' && this.#waiting < maxQueued) end = await ends(maxWaitMs)
     if (end === 'aborted') return undefined
     if (typeof end === 'string') return await this.#denial(key, ask)
     if (!signal.aborted) return end
-    // It was admitted while its client went.
+    // It was admitted while its client hung up.
     await this.#limiter.refund(key, end).catch(() => 0)
     return undefined
   }
 
   async #wait(key: Key, options: WaitOptions & { maxWaitMs: number }): Promise<Decision | WaitErrorReason> {
-    // A request that doesn't wait takes no place.
+    // A request that doesn't wait isn't in the queue.
     const places = Math.sign(options.maxWaitMs)
     this.#waiting += places
     try {
@@ -156,7 +156,7 @@ export class Waiters<Key extends AnyKey> {
     }
   }
 
-  /** For a request that waits no longer: those before it take what room there is. */
+  /** The denial of a request that stops waiting. Those before it take the room that there is. */
   async #denial(key: Key, ask: Ask | undefined): Promise<Decision> {
     const now = await this.#limiter.peek(key, ask)
     const { expectedWaitMs } = this.#limiter.waiting(key)

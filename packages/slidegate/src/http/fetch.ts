@@ -1,15 +1,15 @@
-// Shared by frameworks whose handlers take a Request and return a Response, in any runtime.
+// Shared by adapters whose handlers take a Request and return a Response, in any runtime.
 import { invalidOption, type SlidegateError } from '../errors.ts'
-import { mayBeCut } from './client-address.ts'
+import { mayBeTruncated } from './client-address.ts'
 import type { Binding, Denial, Verdict } from './guard.ts'
 import { type HeaderAccess, placeHeadersBefore } from './headers.ts'
 import { promised } from './maybe-async.ts'
 import { type NodeRequest, type NodeResponse, whenOver } from './node.ts'
 import type { FinishedResponse, HandlerArguments, HandlerResponse } from './options.ts'
 
-/** What a runtime passes to a handler about the connection, beside the request. */
+/** The connection, as runtimes pass it to a handler. */
 export interface Connection {
-  /** Node, as @hono/node-server has it. */
+  /** Node, by @hono/node-server. */
   readonly incoming?: NodeRequest
   readonly outgoing?: NodeResponse
   /** Deno. */
@@ -18,7 +18,7 @@ export interface Connection {
   requestIP?(request: Request): { readonly address: string } | null
 }
 
-/** The part of a binding that is the same for all of them. `connectionOf` may return something else: platforms differ. */
+/** The shared part of their bindings. `connectionOf` may return anything: platforms differ. */
 export function fetchBinding<Args extends HandlerArguments>(
   requestOf: (...args: Args) => Request,
   connectionOf: (...args: Args) => unknown,
@@ -32,9 +32,9 @@ export function fetchBinding<Args extends HandlerArguments>(
     },
     peer: (...args) => addressIn(args)?.(requestOf(...args)),
     header: (name, ...args) => requestOf(...args).headers.get(name) ?? undefined,
-    isCut(...args) {
+    isTruncated(...args) {
       const { incoming } = asConnection(connectionOf(...args))
-      return incoming !== undefined && mayBeCut(incoming)
+      return incoming !== undefined && mayBeTruncated(incoming)
     },
     signal: (...args) => requestOf(...args).signal,
   }
@@ -44,7 +44,7 @@ export function asConnection(given: unknown): Connection {
   return typeof given === 'object' && given !== null ? given : {}
 }
 
-/** Finds how the platform reports the address of the connection's other end; undefined if it doesn't. */
+/** Reads the address of the connection's other end; undefined if the platform doesn't report it. */
 function addressSourceOf(connection: Connection): ((request: Request) => string | undefined) | undefined {
   const { incoming, remoteAddr, requestIP } = connection
   if (incoming?.socket !== undefined) return () => incoming.socket.remoteAddress
@@ -53,14 +53,14 @@ function addressSourceOf(connection: Connection): ((request: Request) => string 
   return undefined
 }
 
-/** Without it all callers would share one key. */
+/** Without an address all callers would share one key. */
 function unknownAddress(): SlidegateError {
   return invalidOption(
-    "the client's address is not known here; give a key function, or say in address who tells it, such as { trust: 1, header: 'cf-connecting-ip' }",
+    "the client's address is unknown here; set key, or address, such as { trust: 1, header: 'cf-connecting-ip' }",
   )
 }
 
-/** Answers a denied request. What the user's function returns is passed on as it is. */
+/** Answers a denied request. Returns the result of `onDenied` as it is. */
 export async function denialResponse(
   denial: Exclude<Denial, { action: 'drop' }>,
   respond: (body: string, init: { status: number; headers: Record<string, string> }) => Response,
@@ -70,17 +70,17 @@ export async function denialResponse(
   return respond(denial.body, { status: denial.status, headers })
 }
 
-/** For a connection that is closed: only logs see it, which know the status from nginx. */
+/** For a closed connection. Only logs see it; the status is nginx's. */
 export function droppedResponse(): Response {
   return new Response(null, { status: 499 })
 }
 
-/** Sets a verdict's headers on a response, which may have those of later limiters. Returns a copy if it is immutable. */
+/** Sets a verdict's headers on a response that may have those of later limiters. Copies an immutable one. */
 export function withHeaders<R extends HandlerResponse>(
   { headers, denial }: Verdict,
   answer: R,
 ): R | Response {
-  // Upgrades, and errors of the network.
+  // An upgrade or a network error.
   if (!answer || answer.status < 200) return answer
   const on = new ResponseFields(answer)
   placeHeadersBefore(headers, on, denial === undefined && isDenial(answer))
@@ -91,7 +91,7 @@ export function withHeaders<R extends HandlerResponse>(
 }
 
 class ResponseFields implements HeaderAccess {
-  /** A copy once a header was set on an immutable one. */
+  /** Replaced by a copy if it is immutable. */
   response: Response
 
   constructor(response: Response) {
@@ -106,21 +106,21 @@ class ResponseFields implements HeaderAccess {
     try {
       this.response.headers.set(name, value)
     } catch {
-      // It was fetched, or is a redirect.
+      // Immutable: it was fetched, or is a redirect.
       this.response = new Response(this.response.body, this.response)
       this.response.headers.set(name, value)
     }
   }
 }
 
-/** Whether a later limiter has denied the request, by its response. */
+/** Whether the response is a denial by a later limiter. */
 function isDenial({ status, headers }: Response): boolean {
   return (status === 429 || status === 503) && headers.has('retry-after')
 }
 
-/** Handles a request, and calls back once the response is over: sent by Node, or elsewhere read to its end. */
+/** Handles a request, and calls back once Node has sent the response, or elsewhere once it was read. */
 export async function watchResponse<R extends HandlerResponse>(
-  over: (response: FinishedResponse) => void,
+  onFinished: (response: FinishedResponse) => void,
   request: Request,
   { outgoing }: Connection,
   handle: () => Promise<R>,
@@ -128,19 +128,19 @@ export async function watchResponse<R extends HandlerResponse>(
   let answer: R | undefined
   const header = (name: string) => answer?.headers.get(name) ?? undefined
   if (outgoing !== undefined) {
-    // The headers that were sent can't be read from it.
-    whenOver(outgoing, (sent) => over({ ...sent, header }))
+    // Sent headers can't be read from it.
+    whenOver(outgoing, (sent) => onFinished({ ...sent, header }))
     answer = await handle()
     return answer
   }
   try {
     answer = await handle()
   } catch (error) {
-    over({ status: 500, isComplete: true, header })
+    onFinished({ status: 500, isComplete: true, header })
     throw error
   }
   const { status = 200, body = null } = answer ?? {}
-  const finish = (isComplete: boolean) => over({ status, isComplete, header })
+  const finish = (isComplete: boolean) => onFinished({ status, isComplete, header })
   if (body === null || status < 200 || request.method === 'HEAD') {
     finish(!request.signal.aborted)
     return answer

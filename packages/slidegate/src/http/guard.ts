@@ -1,7 +1,7 @@
-// THE policy that all adapters share: a request -> a verdict. A binding is how it reaches into one framework.
+// The policy that all adapters share: a request -> a verdict. A binding reads requests of one framework.
 //
-// In this order: the lists of addresses, `skip`, the key, `denied`, the cost; then the limiter: `consume`, or `wait` if denied requests
-// are delayed or queued, so nobody overtakes those who wait. Each step continues without a promise if there is nothing to wait for.
+// In this order: `allow` and `deny`, `skip`, the key, its limits, the cost, `denied`; then the limiter: `consume`, or `wait` if denied
+// requests are delayed or queued, so nobody overtakes a waiter. A step makes no promise if there is nothing to wait for.
 
 import { type Decision, isDecided } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
@@ -10,13 +10,13 @@ import type { Limiter } from '../limiter.ts'
 import { Networks, parseNetwork } from './addresses.ts'
 import { addressKey } from './caller-keys.ts'
 import { type AddressReader, addressReader } from './client-address.ts'
-import { type DenialAnswer, denialBody, denialOf, FORBIDDEN } from './denial-message.ts'
-import { type Ask, type Means, parseDenied, type Treatment, Waiters } from './denied.ts'
+import { answerOf, type DenialResponse, denialOf, FORBIDDEN } from './denial-message.ts'
+import { type Ask, type Capabilities, parseDenied, type Treatment, Waiters } from './denied.ts'
 import {
-  generationsOf,
-  HEADER_GENERATIONS,
+  formatsOf,
+  HEADER_FORMATS,
   type Header,
-  type HeaderGeneration,
+  type HeaderFormat,
   type HeaderSet,
   retryAfterHeaders,
 } from './headers.ts'
@@ -31,55 +31,57 @@ import {
 } from './options.ts'
 import { settler } from './settle-response.ts'
 
-/** How the guard reads a request of one framework. Each function maps, none decides. */
+/** Reads requests of one framework for the guard. Decides nothing. */
 export interface Binding<Args extends HandlerArguments> {
   /**
-   * The client's address by the framework; undefined if it has none.
+   * The client's address according to the framework; undefined if it has none.
    *
-   * @throws {SlidegateError} `invalid_option` if the framework trusts what callers say about it
+   * @throws {SlidegateError} `invalid_option` if callers can spoof it
    */
   address(...args: Args): string | undefined
-  /** The address of the connection's other end; undefined if it can't be seen. */
+  /** The address of the connection's other end; undefined if it's unknown. */
   peer(...args: Args): string | undefined
-  /** A header of the request, by its name in lower case. Fields of one name are one list. */
+  /** A header by its name in lower case. Fields of one name are joined to a list. */
   header(name: string, ...args: Args): string | undefined
-  /** Whether headers of the request may be missing. Default: they never are. */
-  isCut?(...args: Args): boolean
+  /** Whether headers of the request may be missing. Default: never. */
+  isTruncated?(...args: Args): boolean
   /** Aborted when the client hangs up. Called only for a request that has to wait. */
   signal(...args: Args): AbortSignal
   /** Whether a connection can be closed without an answer. */
   readonly canDrop: boolean
 }
 
-/** What an adapter does with a request. */
+/** The guard's answer: what an adapter does with a request. */
 export interface Verdict {
-  /** Placed on the response by {@link placeHeaders}, whoever writes it. */
+  /** Place them on the response with {@link placeHeaders}, whoever writes it. */
   readonly headers: readonly HeaderSet[]
-  /** Present if the request is denied: what to do instead of handling it. */
+  /** Present if the request is denied: do this instead of handling it. */
   readonly denial?: Denial
-  /** If present, to be called once the response is over, however it ended. */
-  readonly over?: (response: FinishedResponse) => void
+  /** If present, call it once the response is over, however it ended. */
+  readonly onFinished?: (response: FinishedResponse) => void
 }
 
 /** What to do with a request that is denied. */
 export type Denial =
-  | ({ readonly action: 'answer' } & DenialAnswer)
+  | ({ readonly action: 'answer' } & DenialResponse)
   /** Calls the user's `onDenied`, which answers. */
   | { readonly action: 'custom'; readonly headers: readonly Header[]; readonly answer: () => unknown }
-  /** The connection is closed; the client may have done so before. */
+  /** Close the connection; the client may have done so already. */
   | { readonly action: 'drop' }
 
-/** Returns a promise only if there is something to wait for: async functions, or a store elsewhere. */
+/** Returns a promise only if there is something to wait for: async functions, or a store outside this process. */
 export type Guard<Args extends HandlerArguments> = (...args: Args) => Verdict | PromiseLike<Verdict>
 
 const UNLIMITED: Verdict = { headers: [] }
 const DROPPED: Verdict = { headers: [], denial: { action: 'drop' } }
 
 /**
- * Makes the guard of an adapter, which passes it the arguments of a handler and carries out the verdict. It throws or rejects
- * if a function of the user does, if the key or cost is invalid, or if the store is unavailable: an error, never a denial.
+ * Creates the guard of an adapter, which passes it the arguments of a handler and carries out the verdict.
  *
- * @throws {SlidegateError} `invalid_option`, and what `createLimiter` refuses
+ * The guard throws or rejects if a function in the options does, if the key or cost is invalid, or if the store is unavailable:
+ * these are errors, not denials.
+ *
+ * @throws {SlidegateError} `invalid_option`, and the errors of `createLimiter`
  */
 export function createGuard<Args extends HandlerArguments>(
   options: GuardOptions<Args>,
@@ -98,7 +100,7 @@ export function createGuard<Args extends HandlerArguments>(
     canDrop: binding.canDrop,
     canWait: typeof limiter.wait === 'function',
   })
-  const headersOf = spelling(disclose ? generationsOf(options.headers ?? 'draft-11') : [])
+  const headersOf = headerWriter(disclose ? formatsOf(options.headers ?? 'draft-11') : [])
   const addressOf = addressed(options, binding)
   const listed = lists(options)
 
@@ -161,7 +163,7 @@ export function createGuard<Args extends HandlerArguments>(
     const headers = isDecided(decision.source) ? headersOf(decision) : []
     if (!decision.allowed) return { headers, denial: denied(decision, args) }
     const verdict =
-      settlerOf === undefined ? { headers } : { headers, over: settlerOf(whom, what, decision, args) }
+      settlerOf === undefined ? { headers } : { headers, onFinished: settlerOf(whom, what, decision, args) }
     return onAllowed === undefined ? verdict : after(onAllowed(decision, ...args), () => verdict)
   }
 
@@ -177,8 +179,8 @@ export function createGuard<Args extends HandlerArguments>(
   function forbidden(args: Args): Verdict | PromiseLike<Verdict> {
     return after(treatmentOf(args[0]), ({ isDropped }) => {
       if (isDropped) return DROPPED
-      const { headers, body } = denialBody(FORBIDDEN, undefined, binding.header('accept', ...args))
-      return { headers: [], denial: { action: 'answer', status: FORBIDDEN.status, headers, body } }
+      const answer = answerOf(FORBIDDEN, [], binding.header('accept', ...args))
+      return { headers: [], denial: { action: 'answer', ...answer } }
     })
   }
 
@@ -190,19 +192,19 @@ export function createGuard<Args extends HandlerArguments>(
   }
 }
 
-function spelling(generations: readonly HeaderGeneration[]): (decision: Decision) => readonly HeaderSet[] {
-  const [first, ...others] = generations
+function headerWriter(formats: readonly HeaderFormat[]): (decision: Decision) => readonly HeaderSet[] {
+  const [first, ...others] = formats
   if (first === undefined) return () => []
   if (others.length === 0) return (decision) => [setOf(first, decision)]
-  return (decision) => generations.map((each) => setOf(each, decision))
+  return (decision) => formats.map((each) => setOf(each, decision))
 }
 
-function setOf(generation: HeaderGeneration, decision: Decision): HeaderSet {
-  const { spell } = HEADER_GENERATIONS[generation]
-  return { generation, isDenial: !decision.allowed, headers: spell(decision) }
+function setOf(format: HeaderFormat, decision: Decision): HeaderSet {
+  const { write } = HEADER_FORMATS[format]
+  return { format, isDenial: !decision.allowed, headers: write(decision) }
 }
 
-/** Asks without a promise if the limiter's state is in this process. */
+/** Decides without a promise if the limiter's state is in this process. */
 function decider(limiter: Limiter<AnyKey>): (key: AnyKey, ask?: Ask) => Decision | PromiseLike<Decision> {
   let isSync = typeof limiter.consumeSync === 'function'
   return (key, ask) => {
@@ -219,7 +221,7 @@ function decider(limiter: Limiter<AnyKey>): (key: AnyKey, ask?: Ask) => Decision
 
 function treatments<Args extends HandlerArguments>(
   { denied = 'reject' }: GuardOptions<Args>,
-  can: Means,
+  can: Capabilities,
 ): (request: Args[0]) => Treatment | PromiseLike<Treatment> {
   if (typeof denied === 'function') {
     return (request) => after(denied(request), (policy) => parseDenied(policy, can))
@@ -228,20 +230,20 @@ function treatments<Args extends HandlerArguments>(
   return () => treatment
 }
 
-/** The client's address by the option `address`, else by the framework. */
+/** Finds the client's address by the option `address`, else by the framework. */
 function addressed<Args extends HandlerArguments>(
   { address }: GuardOptions<Args>,
   binding: Binding<Args>,
 ): (args: Args) => string | undefined {
   if (address === undefined) {
-    return (args) => (binding.isCut?.(...args) === true ? undefined : binding.address(...args))
+    return (args) => (binding.isTruncated?.(...args) === true ? undefined : binding.address(...args))
   }
   const read: AddressReader = addressReader(address, 'address')
   return (args) =>
     read(
       binding.peer(...args),
       (name) => binding.header(name, ...args),
-      () => binding.isCut?.(...args) === true,
+      () => binding.isTruncated?.(...args) === true,
     )
 }
 
@@ -260,7 +262,7 @@ function lists<Args extends HandlerArguments>({
 }
 
 function checkedCost(units: number): number {
-  // The limiter would take it for a cost that is left out, which is 1.
+  // The limiter would take it for the default cost, 1.
   if (units === undefined) {
     throw new SlidegateError('invalid_cost', 'the cost is undefined; it must be an integer from 1', units)
   }

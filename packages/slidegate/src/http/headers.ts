@@ -1,4 +1,4 @@
-// Rate limit headers, one function per generation, and how several limiters of one response merge theirs.
+// Rate limit headers, one function per format, and how several limiters of one response merge theirs.
 import { bansIn, type Decision, type LimitDecision } from '../decision.ts'
 import { invalidOption, show } from '../errors.ts'
 
@@ -8,73 +8,89 @@ export interface Header {
   readonly value: string
 }
 
-/** A generation of headers: a draft of the IETF by its number, or `X-RateLimit-*`. */
-export type HeaderGeneration = 'draft-11' | 'draft-7' | 'draft-6' | 'legacy'
+/** A format of headers: a draft of the IETF by its number, or `X-RateLimit-*`. */
+export type HeaderFormat = 'draft-11' | 'draft-7' | 'draft-6' | 'legacy'
 
-/** How a generation is spelt, and how several limiters of one response merge theirs. */
-interface Generation {
-  readonly spell: (decision: Decision) => readonly Header[]
-  /** In a generation that isn't of lists, which has room for one limiter only: where its remaining units are. */
+interface Format {
+  readonly names: readonly string[]
+  readonly write: (decision: Decision) => readonly Header[]
+  /** Where a format without lists has its remaining units: it has room for one limiter only. */
   readonly remaining?: { readonly name: string; readonly pattern: RegExp }
 }
 
-/** One function per generation of rate limit headers, so that none changes when the next one comes. */
-export const HEADER_GENERATIONS: Readonly<Record<HeaderGeneration, Generation>> = {
-  'draft-11': { spell: draft11Headers },
-  'draft-7': { spell: draft7Headers, remaining: { name: 'RateLimit', pattern: /remaining=(\d+)/ } },
-  'draft-6': { spell: draft6Headers, remaining: { name: 'RateLimit-Remaining', pattern: /^(\d+)$/ } },
-  legacy: { spell: legacyHeaders, remaining: { name: 'X-RateLimit-Remaining', pattern: /^(\d+)$/ } },
+/** One function per format, so that none changes when the next one comes. */
+export const HEADER_FORMATS: Readonly<Record<HeaderFormat, Format>> = {
+  'draft-11': { names: ['RateLimit-Policy', 'RateLimit'], write: draft11Headers },
+  'draft-7': {
+    names: ['RateLimit-Policy', 'RateLimit'],
+    write: draft7Headers,
+    remaining: { name: 'RateLimit', pattern: /remaining=(\d+)/ },
+  },
+  'draft-6': {
+    names: ['RateLimit-Policy', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'],
+    write: draft6Headers,
+    remaining: { name: 'RateLimit-Remaining', pattern: /^(\d+)$/ },
+  },
+  legacy: {
+    names: ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+    write: legacyHeaders,
+    remaining: { name: 'X-RateLimit-Remaining', pattern: /^(\d+)$/ },
+  },
 }
 
-/** The fields of one generation that a limiter adds to a response. */
+/** The fields of one format that a limiter adds to a response. */
 export interface HeaderSet {
-  readonly generation: HeaderGeneration
+  readonly format: HeaderFormat
   readonly isDenial: boolean
   readonly headers: readonly Header[]
 }
 
-/** The fields of a response, whoever writes it. */
+/** Reads and writes the header fields of a response. */
 export interface HeaderAccess {
-  /** The field as it is now. */
+  /** The value of the field, if it is set. */
   get(name: string): string | undefined
-  /** In place of what it was. */
+  /** Replaces the field. */
   set(name: string, value: string): void
 }
 
 /** Sets headers on a response that may have those of earlier limiters: lists are joined, else the tighter limit stays. */
 export function placeHeaders(sets: readonly HeaderSet[], on: HeaderAccess): void {
-  for (const set of sets) place(set, on, false, false)
+  for (const set of sets) place(set, on, set.isDenial, false)
 }
 
-/** The same for a response that comes from limiters behind this one; `isDenial` if they have denied it. */
+/** The same for a response that has headers of later limiters; `isDenial` if those denied the request. */
 export function placeHeadersBefore(sets: readonly HeaderSet[], on: HeaderAccess, isDenial: boolean): void {
-  for (const set of sets) place(set, on, true, isDenial)
+  for (const set of sets) place(set, on, isDenial, true)
 }
 
-function place(set: HeaderSet, on: HeaderAccess, isBefore: boolean, othersDeny: boolean): void {
-  const { remaining } = HEADER_GENERATIONS[set.generation]
-  const isLater = !isBefore
-  const laterDenies = isLater ? set.isDenial : othersDeny
-  if (remaining !== undefined && !laterDenies) {
-    const others = remainingIn(on.get(remaining.name), remaining.pattern)
-    const ours = remainingIn(fieldIn(set, remaining.name), remaining.pattern)
-    // Of limits that are as tight the first stays.
-    if (others !== undefined && ours !== undefined && (isLater ? others <= ours : others < ours)) return
-  } else if (remaining !== undefined && isBefore) return
+/**
+ * @param laterDenies whether the later limiter denied the request
+ * @param isBefore whether this limiter is the earlier one
+ */
+function place(set: HeaderSet, on: HeaderAccess, laterDenies: boolean, isBefore: boolean): void {
+  const { remaining } = HEADER_FORMATS[set.format]
+  if (remaining !== undefined) {
+    if (laterDenies ? isBefore : isLooser(set, on, remaining, isBefore)) return
+    for (const { name, value } of set.headers) on.set(name, value)
+    return
+  }
   for (const { name, value } of set.headers) {
-    const others = remaining === undefined ? on.get(name) : undefined
+    const others = on.get(name)
     if (others === undefined) on.set(name, value)
-    else on.set(name, isLater ? joined(others, value, laterDenies) : joined(value, others, laterDenies))
+    else on.set(name, isBefore ? joined(value, others, laterDenies) : joined(others, value, laterDenies))
   }
 }
 
-/** Two lists as one. If the later limiter denied, the times of the earlier one no longer matter. */
-function joined(earlier: string, later: string, laterDenies: boolean): string {
-  return `${laterDenies ? withoutTime(earlier) : earlier}, ${later}`
-}
-
-function fieldIn({ headers }: HeaderSet, name: string): string | undefined {
-  return headers.find((header) => header.name === name)?.value
+/** Whether the response has a tighter limit. Of limits that are as tight, the earlier one stays. */
+function isLooser(
+  { headers }: HeaderSet,
+  on: HeaderAccess,
+  { name, pattern }: NonNullable<Format['remaining']>,
+  isBefore: boolean,
+): boolean {
+  const others = remainingIn(on.get(name), pattern)
+  const ours = remainingIn(headers.find((header) => header.name === name)?.value, pattern)
+  return others !== undefined && ours !== undefined && (isBefore ? others < ours : others <= ours)
 }
 
 function remainingIn(value: string | undefined, pattern: RegExp): number | undefined {
@@ -82,30 +98,41 @@ function remainingIn(value: string | undefined, pattern: RegExp): number | undef
   return found === null ? undefined : Number(found[1])
 }
 
+/** Two lists as one. If the later limiter denied, the times of the earlier one no longer matter. */
+function joined(earlier: string, later: string, laterDenies: boolean): string {
+  return `${laterDenies ? withoutTime(earlier) : earlier}, ${later}`
+}
+
 /** The header names to list in `Access-Control-Expose-Headers`. */
-export function exposedHeaders(generations: HeaderGenerations = 'draft-11'): readonly string[] {
-  return [...new Set(generationsOf(generations).flatMap((generation) => NAMES[generation])), 'Retry-After']
+export function exposedHeaders(formats: HeadersOption = 'draft-11'): readonly string[] {
+  const names = formatsOf(formats).flatMap((format) => HEADER_FORMATS[format].names)
+  return [...new Set(names), 'Retry-After']
 }
 
-const NAMES: Readonly<Record<HeaderGeneration, readonly string[]>> = {
-  'draft-11': ['RateLimit-Policy', 'RateLimit'],
-  'draft-7': ['RateLimit-Policy', 'RateLimit'],
-  'draft-6': ['RateLimit-Policy', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'],
-  legacy: ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+const LOWER_CASE = new Map<string, string>()
+
+/** A name of one of our fields in lower case. Cached, since a new string is slow as the key of an object. */
+export function lowerCase(name: string): string {
+  let lower = LOWER_CASE.get(name)
+  if (lower === undefined) {
+    lower = name.toLowerCase()
+    LOWER_CASE.set(name, lower)
+  }
+  return lower
 }
 
-/** One generation, `legacy` beside a draft, or none. */
-export type HeaderGenerations = HeaderGeneration | readonly HeaderGeneration[] | false
+/** One format, an array of `legacy` and another one, or `false` for none. */
+export type HeadersOption = HeaderFormat | readonly HeaderFormat[] | false
 
-/** @throws {SlidegateError} `invalid_option`, also for two generations that give one name two meanings */
-export function generationsOf(headers: HeaderGenerations): readonly HeaderGeneration[] {
-  const generations = headers === false ? [] : typeof headers === 'string' ? [headers] : headers
-  const isRight =
-    Array.isArray(generations) &&
-    generations.every((each) => typeof each === 'string' && Object.hasOwn(HEADER_GENERATIONS, each)) &&
-    generations.filter((each) => each !== 'legacy').length < 2 &&
-    new Set(generations).size === generations.length
-  if (isRight) return generations
+/** @throws {SlidegateError} `invalid_option`, also for two formats that give one name two meanings */
+export function formatsOf(headers: HeadersOption): readonly HeaderFormat[] {
+  const formats = headers === false ? [] : typeof headers === 'string' ? [headers] : headers
+  const isValid =
+    Array.isArray(formats) &&
+    formats.every((each) => typeof each === 'string' && Object.hasOwn(HEADER_FORMATS, each)) &&
+    formats.filter((each) => each !== 'legacy').length < 2 &&
+    new Set(formats).size === formats.length
+  if (isValid) return formats
   throw invalidOption(
     `headers is ${show(headers)}; it must be 'draft-11', 'draft-7', 'draft-6', 'legacy', an array of 'legacy' and one of the others, or false`,
     headers,
@@ -113,15 +140,15 @@ export function generationsOf(headers: HeaderGenerations): readonly HeaderGenera
 }
 
 /**
- * `RateLimit-Policy` and `RateLimit` after draft-ietf-httpapi-ratelimit-headers-11: structured field lists
- * over all enforced limits, in declared order. Of a denial, for instance:
+ * `RateLimit-Policy` and `RateLimit` after draft-ietf-httpapi-ratelimit-headers-11.
+ *
+ * Both are structured lists of all enforced limits, in declared order. For example, for a denial:
  *
  *     RateLimit-Policy: "burst";q=100;w=60, "hourly";q=1000;w=3600
  *     RateLimit: "burst";r=0;t=12, "hourly";r=480
  *
- * `t`, in seconds, is when all quota of a limit is back; on a denial it is when the same request fits a limit
- * that denied it, stands on no other, and never exceeds `Retry-After`. A ban in force is a policy without quota, before
- * the limits, which keep the room that they have:
+ * `t`, in seconds, is when all quota of a limit is back. On a denial only limits that denied the request have it: when the same
+ * request fits, never later than `Retry-After`. A ban in force is a policy without quota, listed before the limits:
  *
  *     RateLimit-Policy: "ip.ban";q=0, "ip.burst";q=100;w=60
  *     RateLimit: "ip.ban";r=0;t=600, "ip.burst";r=100
@@ -147,7 +174,7 @@ function policyOfBan(ban: string): string {
   return `"${ban}";q=0`
 }
 
-/** The policies spelt last: most requests meet the same limits as the one before. */
+/** A cache of one: most requests have the same limits as the request before. */
 let lastPolicies: { readonly limits: readonly LimitDecision[]; readonly header: Header | undefined } = {
   limits: [],
   header: undefined,
@@ -183,7 +210,7 @@ function banTime({ retryAfterMs, blockedMs = 0 }: Decision): string {
 
 function timeParameter(decision: Decision, limit: LimitDecision): string {
   if (decision.allowed) return `;t=${seconds(limit.resetAfterMs)}`
-  // A wait would mislead where another limit never admits the request.
+  // A wait would mislead if another limit never admits the request.
   if (limit.allowed || decision.retryAfterMs === Number.POSITIVE_INFINITY) return ''
   return `;t=${seconds(limit.retryAfterMs)}`
 }
@@ -194,10 +221,11 @@ function withoutTime(states: string): string {
 }
 
 /**
- * `RateLimit-Policy` and `RateLimit` after draft-ietf-httpapi-ratelimit-headers-07, which knows one limit at
- * a time: the tightest, on a denial the one that denies for longest, else the one with the least remaining.
- * `reset`, in seconds, is `Retry-After` on a denial, else (and where waiting does not help) when all quota is
- * back. There is no `RateLimit-Policy` for a window below one second, since that draft requires a `w`.
+ * `RateLimit-Policy` and `RateLimit` after draft-ietf-httpapi-ratelimit-headers-07.
+ *
+ * That draft has one limit: on a denial the one that denies for longest, else the one with the least remaining. `reset`, in
+ * seconds, is `Retry-After` on a denial; else, or if waiting doesn't help, it's when all quota is back. A window below one second
+ * has no `RateLimit-Policy`, since that draft requires a `w`.
  *
  *     RateLimit-Policy: 100;w=60
  *     RateLimit: limit=100, remaining=50, reset=30
@@ -209,10 +237,7 @@ export function draft7Headers(decision: Decision): readonly Header[] {
   return [...draft7Policy(limit), { name: 'RateLimit', value: state }]
 }
 
-/**
- * `RateLimit-Limit`, `-Remaining` and `-Reset` after draft-ietf-httpapi-ratelimit-headers-06, of the limit that
- * {@link draft7Headers} names and with its meanings.
- */
+/** `RateLimit-Limit`, `-Remaining` and `-Reset` after draft-ietf-httpapi-ratelimit-headers-06, as in {@link draft7Headers}. */
 export function draft6Headers(decision: Decision): readonly Header[] {
   const limit = tightest(decision)
   if (limit === undefined) return []
@@ -230,9 +255,9 @@ function draft7Policy({ limit, windowMs }: LimitDecision): readonly Header[] {
 }
 
 /**
- * `X-RateLimit-Limit`, `-Remaining` and `-Reset` of the limit that {@link draft7Headers} names.
- * `X-RateLimit-Reset` is the same moment as `reset` there, but in whole seconds since the epoch by the store's
- * clock, as express-rate-limit and GitHub have it.
+ * `X-RateLimit-Limit`, `-Remaining` and `-Reset`, of the same limit as {@link draft7Headers}.
+ *
+ * `X-RateLimit-Reset` is in whole seconds since the epoch by the store's clock, as in express-rate-limit and GitHub.
  */
 export function legacyHeaders(decision: Decision): readonly Header[] {
   const limit = tightest(decision)
@@ -244,33 +269,29 @@ export function legacyHeaders(decision: Decision): readonly Header[] {
   ]
 }
 
-/** `Retry-After` in whole seconds, rounded up; none for a request that is allowed or never will be. */
+/** `Retry-After` in whole seconds, rounded up. None for a request that is allowed, or never will be. */
 export function retryAfterHeaders(decision: Decision): readonly Header[] {
   if (decision.allowed || decision.retryAfterMs === Number.POSITIVE_INFINITY) return []
   return [{ name: 'Retry-After', value: `${seconds(decision.retryAfterMs)}` }]
 }
 
-function enforced(decision: Decision): readonly LimitDecision[] {
-  return decision.limits.filter((limit) => !limit.shadow)
-}
-
 /** On a denial the denying limit with the longest wait, else the limit with the least remaining. */
 function tightest(decision: Decision): LimitDecision | undefined {
-  const limits = enforced(decision)
+  const limits = decision.limits.filter((limit) => !limit.shadow)
   const [denying] = limits.filter((limit) => !limit.allowed).sort((a, b) => b.retryAfterMs - a.retryAfterMs)
   return denying ?? limits.toSorted((a, b) => a.remaining - b.remaining)[0]
 }
 
-/** Until the request fits the limit if it does not fit now but will, else until all of the limit is free again. */
+/** Milliseconds until the request fits, or, if it does now or never will, until all quota is back. */
 function waitMs(decision: Decision, { allowed, retryAfterMs, resetAfterMs }: LimitDecision): number {
-  // A ban may be over later than any limit has room.
+  // A ban may end after all limits have room.
   if (decision.blockedMs !== undefined && decision.retryAfterMs !== Number.POSITIVE_INFINITY) {
     return decision.retryAfterMs
   }
   return allowed || retryAfterMs === Number.POSITIVE_INFINITY ? resetAfterMs : retryAfterMs
 }
 
-/** `;w=` in whole seconds; nothing for a window below one second, which they cannot express. */
+/** `;w=` in whole seconds; nothing for a window below one second, which can't be expressed. */
 function windowParameter(windowMs: number): string {
   return windowMs < 1000 ? '' : `;w=${seconds(windowMs)}`
 }

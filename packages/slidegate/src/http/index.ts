@@ -17,8 +17,8 @@ export {
   clientAddress,
 } from './client-address.ts'
 export {
-  type DenialAnswer,
   type DenialOptions,
+  type DenialResponse,
   denialOf,
   type ForbiddenProblem,
   PROBLEM_CONTENT_TYPE,
@@ -36,9 +36,9 @@ export {
   exposedHeaders,
   type Header,
   type HeaderAccess,
-  type HeaderGeneration,
-  type HeaderGenerations,
+  type HeaderFormat,
   type HeaderSet,
+  type HeadersOption,
   legacyHeaders,
   placeHeaders,
   placeHeadersBefore,

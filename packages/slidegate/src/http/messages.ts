@@ -1,43 +1,42 @@
-// Limits the messages of connections: their options, and the queue in which each connection's messages are decided.
+// Limits the messages of connections: the options, and a queue per connection that decides its messages in order.
 import { checkOptions, invalidOption, type Names, show } from '../errors.ts'
 import { type DenialMessage, denialMessageOf } from './denial-message.ts'
 import { type Binding, createGuard, type Guard, type Verdict } from './guard.ts'
-import { after, settle } from './maybe-async.ts'
+import { after, asError, isPending } from './maybe-async.ts'
 import { type FinishedResponse, GUARD_NAMES, type GuardOptions } from './options.ts'
 import { RouteOptions } from './per-route.ts'
 
-const OF_RESPONSES = ['headers', 'refundIf', 'settle', 'onSettleError'] as const
-
-/** The options of `rateLimit` for the messages of a connection: all but those about responses. */
+/** The options of `rateLimit` for messages of connections: all but those about responses. */
 export interface MessageOptions<Message>
-  extends Omit<GuardOptions<[message: Message]>, (typeof OF_RESPONSES)[number]> {
+  extends Omit<GuardOptions<[message: Message]>, 'headers' | 'refundIf' | 'settle' | 'onSettleError'> {
   /**
-   * The key that is limited, or an object of keys if the limiter has `dimensions`. Connections of one key share their limits.
-   * Default: each connection has limits of its own.
+   * Returns the key to limit, or an object of keys if the limiter has `dimensions`. Connections with the same key share their
+   * limits. Default: each connection has its own limits.
    */
   readonly key?: NonNullable<GuardOptions<[message: Message]>['key']>
-  /** Addresses and networks of clients whose connections are closed immediately, whatever `allow` and `skip` say. */
+  /** Addresses and networks of clients whose connections are closed immediately. Overrides `allow` and `skip`. */
   readonly deny?: readonly string[]
-  /** Called for each denied message, in place of a message to the client. The next message waits for what it returns. */
+  /** Called for each denied message, instead of a message to the client. The next message waits for its promise. */
   readonly onDenied?: NonNullable<GuardOptions<[message: Message]>['onDenied']>
-  /** Messages of a connection that are held while one of them waits, from 1 to 2^20. */
+  /** Maximum number of messages held while one of them waits, from 1 to 2^20. */
   readonly maxPending?: number
 }
 
-/** How the guard reads a connection, and the key of one without `key`. */
+/** Reads connections for the guard. */
 export interface ConnectionBinding<Connection>
-  extends Pick<Binding<[connection: Connection]>, 'peer' | 'header' | 'isCut'> {
+  extends Pick<Binding<[connection: Connection]>, 'peer' | 'header' | 'isTruncated'> {
+  /** The default key. */
   id(connection: Connection): string
 }
 
-/** Begins to limit the messages of a connection; undefined if its client is on the list `deny`. */
+/** Starts to limit the messages of a connection; undefined if its client is in `deny`. */
 export type Open<Connection, Message> = (
   connection: Connection,
   carrier: Carrier<Message>,
 ) => MessageQueue<Message> | undefined
 
 /**
- * Limits messages of connections, by the guard of all adapters.
+ * Limits messages of connections, with the guard of all adapters.
  *
  * @throws {SlidegateError} `invalid_option`, and what `createLimiter` refuses
  */
@@ -57,7 +56,7 @@ export function limitMessages<Connection, Message extends Connection>(
         rest.onDenied ??
         ((decision, message, queue) =>
           queue.carrier.notify(denialMessageOf(decision, rest.disclose), message)),
-      // A message that isn't handled in the end isn't charged. If its charge can't be returned, it expires with the window.
+      // A message that isn't handled isn't charged. If a refund fails, the charge expires with the window.
       refundIf: ({ isComplete }) => !isComplete,
       onSettleError: () => {},
     },
@@ -89,11 +88,6 @@ const {
 const NAMES: Names<MessageOptions<unknown>> = { ...OF_REQUESTS, maxPending: true }
 
 function checkMessageOptions<Message>(options: MessageOptions<Message>): void {
-  for (const name of OF_RESPONSES) {
-    const given = (options as GuardOptions<[message: Message]> | undefined)?.[name]
-    if (given === undefined) continue
-    throw invalidOption(`${name} is given, but messages have no responses; leave it out`, given)
-  }
   checkOptions(options, 'rateLimit', NAMES)
   const { maxPending = 1 } = options
   if (!Number.isInteger(maxPending) || (maxPending as number) < 1 || (maxPending as number) > MAX_PENDING) {
@@ -104,19 +98,19 @@ function checkMessageOptions<Message>(options: MessageOptions<Message>): void {
   }
 }
 
-/** How verdicts on the messages of one connection are carried out. */
+/** Carries out the verdicts on the messages of a connection. */
 export interface Carrier<Message> {
-  /** Calls `undo` if the message isn't handled after all. */
+  /** Handles an admitted message. Calls `undo` if it isn't handled after all. */
   handle(message: Message, undo: () => void): void
-  /** The next message waits for what it returns, so a client that doesn't read isn't sent more and more. */
+  /** Sends a denial. The next message waits for its promise, so a slow reader isn't flooded. */
   notify(denial: DenialMessage, message: Message): unknown
   drop(): void
   fail(error: Error, message: Message): void
-  /** Called with the number of messages held, and whether one of them waits for room rather than for an answer. */
+  /** Called with the number of messages held, and whether one waits for room rather than for a decision. */
   pace(held: number, isWaiting: boolean): void
 }
 
-/** The messages of one connection, decided one after the other. */
+/** Decides the messages of one connection one by one. */
 export class MessageQueue<Message> {
   readonly carrier: Carrier<Message>
   readonly #guard: Guard<[message: Message, queue: MessageQueue<Message>]>
@@ -130,7 +124,7 @@ export class MessageQueue<Message> {
     this.carrier = carrier
   }
 
-  /** Throws what the handler throws. */
+  /** Throws errors of the handler. */
   push(message: Message): void {
     if (this.#isClosed) return
     if (!this.#isBusy) {
@@ -141,7 +135,7 @@ export class MessageQueue<Message> {
     }
   }
 
-  /** Handles no more messages, and ends the waits of those that are held: they are never charged. */
+  /** Stops. Messages that are held are neither handled nor charged. */
   close(): void {
     if (this.#isClosed) return
     this.#next.length = 0
@@ -149,7 +143,7 @@ export class MessageQueue<Message> {
     this.#pace()
   }
 
-  /** Called for a message that has to wait for room. The signal is aborted when the client hangs up. */
+  /** Called when a message has to wait for room. The signal is aborted when the client hangs up. */
   wait(): AbortSignal {
     this.#isWaiting = true
     this.#pace()
@@ -162,27 +156,42 @@ export class MessageQueue<Message> {
 
   #take(message: Message): void {
     this.#isBusy = true
-    settle(this.#decide, [message], this.#decided, this.#failed)
+    this.#decide(message)
     if (this.#isBusy) this.#pace()
   }
 
-  readonly #decide = (message: Message) =>
-    after(this.#guard(message, this), (verdict) => this.#dealtWith(verdict))
+  #decide(message: Message): void {
+    let verdict: Verdict | PromiseLike<Verdict>
+    try {
+      verdict = after(this.#guard(message, this), (verdict) => this.#dealtWith(verdict))
+    } catch (reason) {
+      this.#failed(reason, message)
+      return
+    }
+    if (isPending(verdict)) {
+      verdict.then(
+        (known) => this.#decided(known, message),
+        (reason) => this.#failed(reason, message),
+      )
+    } else {
+      this.#decided(verdict, message)
+    }
+  }
 
-  readonly #decided = ({ denial, over }: Verdict, [message]: readonly [Message]) => {
+  #decided({ denial, onFinished }: Verdict, message: Message): void {
     this.#goOn()
     if (denial !== undefined) return
-    const undo = () => over?.(UNHANDLED)
+    const undo = () => onFinished?.(UNHANDLED)
     if (this.#isClosed) undo()
     else this.carrier.handle(message, undo)
   }
 
-  readonly #failed = (error: Error, [message]: readonly [Message]) => {
+  #failed(reason: unknown, message: Message): void {
     this.#goOn()
-    if (!this.#isClosed) this.carrier.fail(error, message)
+    if (!this.#isClosed) this.carrier.fail(asError(reason), message)
   }
 
-  /** The verdict, when a denial has been carried out. */
+  /** Carries out a denial, then returns the verdict. */
   #dealtWith(verdict: Verdict): Verdict | PromiseLike<Verdict> {
     const { denial } = verdict
     if (denial === undefined || this.#isClosed) return verdict
@@ -195,7 +204,7 @@ export class MessageQueue<Message> {
   #goOn(): void {
     this.#isWaiting = false
     this.#isBusy = this.#next.length > 0
-    // After the current message was handled, whatever its handler throws.
+    // After the current message was handled, even if its handler throws.
     if (this.#isBusy) queueMicrotask(() => this.#takeNext())
     this.#pace()
   }

@@ -1,18 +1,18 @@
-// What frameworks on node:http share: the binding, the end of a response, and middleware that carries verdicts out.
+// What frameworks on node:http share: the binding, the end of a response, and carrying out a verdict.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Socket } from 'node:net'
-import { mayBeCut, textOf } from './client-address.ts'
-import type { DenialAnswer } from './denial-message.ts'
+import { mayBeTruncated, textOf } from './client-address.ts'
+import type { DenialResponse } from './denial-message.ts'
 import type { Binding, Denial, Guard, Verdict } from './guard.ts'
-import { type HeaderAccess, placeHeaders } from './headers.ts'
-import { asError, isPending, settle } from './maybe-async.ts'
+import { type HeaderAccess, lowerCase, placeHeaders } from './headers.ts'
+import { asError, isPending } from './maybe-async.ts'
 import type { FinishedResponse, HandlerArguments } from './options.ts'
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest
 export type NodeResponse = ServerResponse | Http2ServerResponse
 
-/** The part of a binding that is the same for all of them. */
+/** The shared part of their bindings. */
 export function nodeBinding<Args extends HandlerArguments>(
   requestOf: (...args: Args) => NodeRequest,
   responseOf: (...args: Args) => NodeResponse,
@@ -21,7 +21,7 @@ export function nodeBinding<Args extends HandlerArguments>(
     canDrop: true,
     peer: (...args) => requestOf(...args).socket?.remoteAddress,
     header: (name, ...args) => textOf(requestOf(...args).headers[name]),
-    isCut: (...args) => mayBeCut(requestOf(...args)),
+    isTruncated: (...args) => mayBeTruncated(requestOf(...args)),
     signal: (...args) => hangUp(responseOf(...args)),
   }
 }
@@ -36,20 +36,20 @@ function hangUp(res: NodeResponse): AbortSignal {
 /** Calls back once the response has been sent or the client is gone. */
 export function whenOver(
   res: NodeResponse,
-  over: (response: FinishedResponse) => void,
-  fields: HeaderAccess = new NodeFields(res),
+  onFinished: (response: FinishedResponse) => void,
+  fields: HeaderAccess = new NodeReply(res),
 ): void {
   const isComplete = completeness(res)
   whenClosed(res, () =>
-    over({ status: res.statusCode, isComplete: isComplete(), header: (name) => fields.get(name) }),
+    onFinished({ status: res.statusCode, isComplete: isComplete(), header: (name) => fields.get(name) }),
   )
 }
 
-/** Node calls responses finished that were cut off, or never begun. */
+/** Node also emits `finish` for responses that were cut off, or never started. */
 function completeness(res: NodeResponse): () => boolean {
   if ('stream' in res) return () => res.writableFinished && !res.stream.aborted
   let isSent = false
-  // Before Node's own listeners, which separate the response from its connection.
+  // Runs before Node's own listener, which detaches the socket.
   res.prependOnceListener('finish', () => {
     isSent = !res.socket?.destroyed && !res.socket?.errored
   })
@@ -69,17 +69,14 @@ function whenClosed(res: NodeResponse, callback: () => void): void {
     callback()
   }
   stops.push(onClose(res, once))
-  // Of pipelined requests, only the one whose turn it is gets an event when the connection closes.
+  // When a connection closes, only the first of its pipelined responses emits `close`.
   if (socket !== undefined) stops.push(onClose(socket, once))
 }
 
-/**
- * One listener for each, however many requests there are: more than ten look like a leak to Node. A connection that closes ends all
- * responses on it, but Node notifies only the one whose turn it is. So each response listens to the socket.
- */
+/** One listener per response or socket, however many callbacks there are: Node warns of a leak at more than ten. */
 const listeners = new WeakMap<NodeResponse | Socket, Set<() => void>>()
 
-/** Calls back when it closes. Returns a function that stops this. */
+/** Calls back on `close`. Returns a function that cancels this. */
 function onClose(closing: NodeResponse | Socket, callback: () => void): () => void {
   let all = listeners.get(closing)
   if (all === undefined) {
@@ -94,8 +91,17 @@ function onClose(closing: NodeResponse | Socket, callback: () => void): () => vo
   return () => all.delete(callback)
 }
 
-/** The fields of a response, before it is sent. */
-export class NodeFields implements HeaderAccess {
+/** A response that isn't sent yet, for carrying out a verdict. */
+export interface Reply extends HeaderAccess {
+  /** Calls back once the response has been sent or the client is gone. */
+  whenOver(onFinished: (response: FinishedResponse) => void): void
+  /** Answers a denied request, after the headers were set. */
+  answer(answer: DenialResponse): unknown
+  /** Closes the connection without an answer. */
+  drop(): unknown
+}
+
+export class NodeReply implements Reply {
   readonly #res: NodeResponse
 
   constructor(res: NodeResponse) {
@@ -103,37 +109,61 @@ export class NodeFields implements HeaderAccess {
   }
 
   get(name: string): string | undefined {
-    return this.#res.getHeader(name)?.toString()
+    return this.#res.getHeader(lowerCase(name))?.toString()
   }
 
   set(name: string, value: string): void {
     this.#res.setHeader(name, value)
   }
-}
 
-/** The fields of a Fastify reply or a Nest response. */
-export class ReplyFields implements HeaderAccess {
-  readonly #reply: Reply
-
-  constructor(reply: Reply) {
-    this.#reply = reply
+  whenOver(onFinished: (response: FinishedResponse) => void): void {
+    whenOver(this.#res, onFinished, this)
   }
 
-  get(name: string): string | undefined {
-    return this.#reply.getHeader(name)?.toString()
+  answer({ status, body }: DenialResponse): void {
+    this.#res.statusCode = status
+    this.#res.end(body)
   }
 
-  set(name: string, value: string): void {
-    this.#reply.header(name, value)
+  drop(): void {
+    drop(this.#res)
   }
 }
 
-interface Reply {
+interface Fields {
   getHeader(name: string): number | string | string[] | undefined
   header(name: string, value: string): unknown
 }
 
-/** Closes the connection, or of HTTP/2 only the stream, since others share the connection. */
+/** A reply of Fastify, or a response of Nest. */
+export abstract class FrameworkReply<Own extends Fields> implements Reply {
+  protected readonly own: Own
+
+  constructor(own: Own) {
+    this.own = own
+  }
+
+  get(name: string): string | undefined {
+    return this.own.getHeader(lowerCase(name))?.toString()
+  }
+
+  set(name: string, value: string): void {
+    this.own.header(name, value)
+  }
+
+  whenOver(onFinished: (response: FinishedResponse) => void): void {
+    whenOver(this.raw, onFinished, this)
+  }
+
+  drop(): void {
+    drop(this.raw)
+  }
+
+  abstract get raw(): NodeResponse
+  abstract answer(answer: DenialResponse): unknown
+}
+
+/** Closes the connection; with HTTP/2 only the stream, since others share the connection. */
 export function drop(res: NodeResponse): void {
   if ('stream' in res && res.stream !== undefined) res.stream.close(HTTP2_CANCEL)
   else res.destroy()
@@ -142,70 +172,66 @@ export function drop(res: NodeResponse): void {
 /** RFC 9113, section 7. */
 const HTTP2_CANCEL = 8
 
-/** How verdicts are carried out in a framework that goes on by a callback. */
-export interface Responses<Args extends HandlerArguments> {
-  fields(...args: Args): HeaderAccess
-  /** Calls back once the response has been sent or the client is gone. */
-  whenOver(over: (response: FinishedResponse) => void, ...args: Args): void
-  /** Answers a denied request, after the headers were set. */
-  answer(answer: DenialAnswer, ...args: Args): unknown
-  /** Closes the connection without an answer. */
-  drop(...args: Args): unknown
-  /** Goes on to the handler, or to the error handler. */
-  next(...args: Args): (error?: Error) => void
+type Next = (error?: Error) => void
+
+/**
+ * Calls the guard, and carries out its verdict. Calls `next` for admitted requests, and with errors.
+ *
+ * Returns no promise: Express 5 would pass its rejection to `next` again.
+ */
+export function enter<Args extends HandlerArguments>(
+  guard: Guard<Args>,
+  args: Args,
+  reply: Reply,
+  next: Next,
+): void {
+  let verdict: ReturnType<Guard<Args>>
+  try {
+    verdict = guard(...args)
+  } catch (reason) {
+    next(asError(reason))
+    return
+  }
+  if (isPending(verdict)) carryOutLater(verdict, reply, next)
+  else carryOut(verdict, reply, next)
 }
 
-/** Calls `next` for requests that the guard admits. No promise is returned: Express 5 would pass its rejection to next once more. */
-export function middleware<Args extends HandlerArguments>(
-  responses: Responses<Args>,
-): (guard: Guard<Args>, ...args: Args) => void {
-  function carryOut({ headers, denial, over }: Verdict, args: Args): void {
-    let answered: unknown
-    try {
-      placeHeaders(headers, responses.fields(...args))
-      if (over !== undefined) responses.whenOver(over, ...args)
-      if (denial !== undefined) answered = deny(denial, args)
-    } catch (reason) {
-      fail(reason, args)
-      return
-    }
-    // What is thrown downstream of next() is not ours to handle.
-    if (denial === undefined) responses.next(...args)()
-    // A reply of Fastify has a then, too, which calls its callback later.
-    else if (isPending(answered)) answered.then(ignore, (reason) => fail(reason, args))
-  }
+/** On its own, since closures cost a function memory even if it doesn't get to them. */
+function carryOutLater(verdict: PromiseLike<Verdict>, reply: Reply, next: Next): void {
+  verdict.then((known) => carryOut(known, reply, next), failing(next))
+}
 
-  function deny(denial: Denial, args: Args): unknown {
-    if (denial.action === 'drop') return responses.drop(...args)
-    const fields = responses.fields(...args)
-    for (const { name, value } of denial.headers) fields.set(name, value)
-    return denial.action === 'custom' ? denial.answer() : responses.answer(denial, ...args)
+function carryOut({ headers, denial, onFinished }: Verdict, reply: Reply, next: Next): void {
+  let answered: unknown
+  try {
+    placeHeaders(headers, reply)
+    if (onFinished !== undefined) reply.whenOver(onFinished)
+    if (denial !== undefined) answered = deny(denial, reply)
+  } catch (reason) {
+    next(asError(reason))
+    return
   }
+  // Outside of the try: errors downstream of next() aren't ours.
+  if (denial === undefined) next()
+  // onDenied may return a reply of Fastify, which has a then that calls back later.
+  else if (isPending(answered)) answered.then(ignore, failing(next))
+}
 
-  function fail(reason: unknown, args: Args): void {
-    responses.next(...args)(asError(reason))
-  }
+function deny(denial: Denial, reply: Reply): unknown {
+  if (denial.action === 'drop') return reply.drop()
+  for (const { name, value } of denial.headers) reply.set(name, value)
+  return denial.action === 'custom' ? denial.answer() : reply.answer(denial)
+}
 
-  return (guard, ...args) => settle(guard, args, carryOut, fail)
+function failing(next: Next): (reason: unknown) => void {
+  return (reason) => next(asError(reason))
 }
 
 function ignore(): void {}
 
-type Connected<Req, Res, Next> = [req: Req, res: Res, next: Next]
-
 /** Connect middleware: `next` is called for admitted requests, and with errors. */
 export function connect<Req, Res extends NodeResponse, Next extends (error?: unknown) => void>(
-  guard: Guard<Connected<Req, Res, Next>>,
+  guard: Guard<[req: Req, res: Res, next: Next]>,
 ): (req: Req, res: Res, next: Next) => void {
-  const enter = middleware<Connected<Req, Res, Next>>({
-    fields: (_, res) => new NodeFields(res),
-    whenOver: (over, _, res) => whenOver(res, over),
-    answer: ({ status, body }, _, res) => {
-      res.statusCode = status
-      res.end(body)
-    },
-    drop: (_, res) => drop(res),
-    next: (_, __, next) => next,
-  })
-  return (req, res, next) => enter(guard, req, res, next)
+  return (req, res, next) => enter(guard, [req, res, next], new NodeReply(res), next)
 }

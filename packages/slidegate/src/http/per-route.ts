@@ -1,4 +1,4 @@
-// The options of a route, or of a class, over those around it.
+// Merges the options of a route or a class with those of the app.
 import { checkOptions } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { sha256 } from '../runtime/platform.ts'
@@ -12,17 +12,17 @@ import {
   limiterFrom,
 } from './options.ts'
 
-/** The options of the routes in an app, or in a part of it, that has options for all of them. */
+/** The options of the routes of an app, or of a part of it. */
 export class RouteOptions<Args extends HandlerArguments> {
   readonly #around: GuardOptions<Args>
   readonly #limiter: Limiter | undefined
-  /** The name and the store for routes that have limits of their own. */
+  /** Name and store for routes with their own limits. */
   #name: string | undefined
   #store: Store | undefined
   readonly #guards = new WeakMap<object, Map<string, Guard<Args>>>()
 
   /**
-   * @param around the options for what a route leaves out; without limits only if `mayLack`
+   * @param around the defaults of all routes; they may lack limits if `mayLack`
    * @throws {SlidegateError} `invalid_option`, and what `createLimiter` refuses
    */
   constructor(around: GuardOptions<Args>, mayLack = false) {
@@ -32,18 +32,18 @@ export class RouteOptions<Args extends HandlerArguments> {
     this.#around = around
     this.#name = name
     this.#store = store
-    // Made once, so routes without limits of their own count together.
+    // Made once, so routes without their own limits count together.
     this.#limiter = limits === undefined ? (around.limiter as Limiter) : limiterFrom({ name, limits, store })
   }
 
-  /** The options of routes without any; undefined if these aren't limited. */
+  /** The options of routes without their own; undefined if those aren't limited. */
   get shared(): GuardOptions<Args> | undefined {
     return this.#limiter === undefined ? undefined : this.#with({ limiter: this.#limiter })
   }
 
   /**
-   * The options of a route: its own, and the others of those around it. Limits of its own are counted apart, by default under
-   * a name made from the route's; without any it counts with all others.
+   * Merges a route's options with the defaults. A route with its own limits is counted separately, by default under a name made
+   * from the route's; without limits it shares the app's.
    */
   of(own: GuardOptions<Args>, route: string): GuardOptions<Args> {
     checkOptions(own, 'rateLimit', GUARD_NAMES)
@@ -53,7 +53,7 @@ export class RouteOptions<Args extends HandlerArguments> {
     return this.#with({ ...rest, limiter: this.#limiterOf(own, route) })
   }
 
-  /** Made once for each route, even if a framework declares it twice, for GET and for HEAD. */
+  /** Makes one guard per route, even if a framework declares it twice, for GET and HEAD. */
   guardOf(own: GuardOptions<Args>, route: string, binding: Binding<Args>): Guard<Args> {
     const known = this.#guards.get(own) ?? new Map<string, Guard<Args>>()
     const guard = known.get(route) ?? createGuard(this.of(own, route), binding)
@@ -61,7 +61,7 @@ export class RouteOptions<Args extends HandlerArguments> {
     return guard
   }
 
-  /** The options of the routes in a part, such as a class, that has options of its own. */
+  /** The options of the routes of a part, such as a class, with its own options. */
   within(own: GuardOptions<Args>, part: string): RouteOptions<Args> {
     const inner = new RouteOptions(this.of(own, part), this.#limiter === undefined)
     inner.#name = own.name ?? this.#name
@@ -82,7 +82,7 @@ export class RouteOptions<Args extends HandlerArguments> {
   }
 }
 
-/** The name of a route. HEAD has that of GET, or callers would have two budgets. */
+/** The name of a route. HEAD has the name of GET, so both share a budget. */
 export function routeName(method: string | readonly string[], url: string): string {
   const methods = new Set([method].flat().map((each) => (each === 'HEAD' ? 'GET' : each)))
   return `${[...methods].sort().join(',')} ${url}`
@@ -90,10 +90,10 @@ export function routeName(method: string | readonly string[], url: string): stri
 
 const MAX_NAME = 64
 
-/** Characters of base64url: with 132 bits, no two routes share a name and its count. */
+/** Characters of base64url: 132 bits, so routes never collide. */
 const HASH_LENGTH = 22
 
-/** Within the alphabet of names, and the same in all processes. */
+/** A valid name, the same in all processes. */
 function nameOf(around: string, route: string): string {
   const hash = sha256(JSON.stringify([around, route])).slice(0, HASH_LENGTH)
   return `${around.slice(0, MAX_NAME - 1 - HASH_LENGTH)}.${hash}`

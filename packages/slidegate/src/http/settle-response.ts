@@ -1,4 +1,4 @@
-// Returns or charges the difference once a response is over: `refundIf` and `settle`.
+// `refundIf` and `settle`: refunds or charges the difference after a response.
 import type { Decision } from '../decision.ts'
 import { SlidegateError, show } from '../errors.ts'
 import type { AnyKey } from '../key.ts'
@@ -13,13 +13,13 @@ export type Settler<Key extends AnyKey, Args extends HandlerArguments> = (
   args: Args,
 ) => (response: FinishedResponse) => void
 
-/** A client can't get its charge back by hanging up early: such a response is neither. */
+/** A response that was cut off is neither, or clients could get refunds by hanging up. */
 const REFUNDED: Readonly<Record<string, (response: FinishedResponse) => boolean>> = {
   successful: ({ status, isComplete }) => isComplete && status < 400,
   failed: ({ status, isComplete }) => isComplete && status >= 400,
 }
 
-/** Undefined if there is nothing to settle. */
+/** Undefined without `refundIf` and `settle`. */
 export function settler<Key extends AnyKey, Args extends HandlerArguments>(
   limiter: Limiter<Key>,
   options: Pick<GuardOptions<Args>, 'refundIf' | 'settle' | 'onSettleError'>,
@@ -53,7 +53,7 @@ export function settler<Key extends AnyKey, Args extends HandlerArguments>(
       isOver = true
       settled(key, ask, decision, response, args)
         .catch((error: unknown) => onSettleError(error, ...args))
-        // An error of onSettleError itself must not end the process.
+        // An error of onSettleError must not end the process.
         .catch(warn)
     }
   }
@@ -68,7 +68,7 @@ function checkedUnits(units: unknown): number {
   )
 }
 
-/** Warns once: while a store is down every response would. */
+/** Warns once: while the store is down, every response fails to settle. */
 function warner(): (error: unknown) => void {
   let hasWarned = false
   return (error) => {

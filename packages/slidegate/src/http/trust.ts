@@ -1,18 +1,18 @@
-// Decides which proxies are trusted, and finds framework settings that trust everybody.
+// Which proxies are trusted; and rejects settings of frameworks that trust any client.
 import ipaddr from 'ipaddr.js'
 import { invalidOption, type SlidegateError, show } from '../errors.ts'
 import { type Network, Networks, parseNetwork } from './addresses.ts'
 
 /**
- * Your proxies: how many there are in front of this server, from 0 to 16; or their networks, such as `10.0.0.0/8` or
- * `2001:db8::/32`, single addresses, or the private networks `loopback`, `linklocal` and `uniquelocal`.
+ * Your proxies: their number in front of this server, from 0 to 16; or an array of networks, such as `10.0.0.0/8` or
+ * `2001:db8::/32`, single addresses, and the private networks `loopback`, `linklocal` and `uniquelocal`.
  */
 export type Trust = number | readonly string[]
 
-/** Whether the address, at this hop from the server, is a trusted proxy's. */
+/** Whether the address, this many hops from the server, is a trusted proxy's. */
 export type IsTrusted = (address: string | undefined, hop: number) => boolean
 
-/** The longest chain of proxies that is read. */
+/** The longest chain of proxies. */
 export const MAX_HOPS = 16
 
 const NAMED: Readonly<Record<string, readonly string[]>> = {
@@ -21,13 +21,13 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
   uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 }
 
-/** Networks with a shorter prefix include strangers. */
+/** Shorter prefixes include public addresses. */
 const MIN_PREFIX = { ipv4: 8, ipv6: 16 }
 
-/** Except these, which are private. */
+/** Private networks with shorter prefixes. */
 const PRIVATE = ['fc00::/7', 'fe80::/10'].map((network) => ipaddr.IPv6.parseCIDR(network))
 
-/** @throws {SlidegateError} `invalid_option` for what is no such setting, or would trust strangers */
+/** @throws {SlidegateError} `invalid_option`, also for public ranges */
 export function trustOf(trust: unknown): IsTrusted {
   if (Number.isInteger(trust) && (trust as number) >= 0 && (trust as number) <= MAX_HOPS) {
     return (_, hop) => hop < (trust as number)
@@ -47,7 +47,7 @@ function networksOf(text: unknown): readonly Network[] {
   const network = parseNetwork(text, `trust (where ${Object.keys(NAMED).join(', ')} are known too)`)
   if (network[1] < MIN_PREFIX[network[0].kind()] && !isPrivate(network)) {
     throw invalidOption(
-      `trust holds ${text}, which strangers are in too: whoever is believed about others chooses his own key; give the networks of your proxies`,
+      `trust includes ${text}, a public range: clients there could spoof their address; give the networks of your proxies`,
       text,
     )
   }
@@ -61,33 +61,33 @@ function isPrivate([address, prefix]: Network): boolean {
   )
 }
 
-/** For a framework whose setting trusts everybody: its addresses are whatever callers say. */
+/** The error for a framework setting that trusts any client, which could spoof its address. */
 export function spoofableAddress(
   setting: string,
   remedy = 'set it to the addresses of your proxies',
 ): SlidegateError {
   return invalidOption(
-    `with ${setting} set to trust everybody the client's address is whatever the client says; ${remedy}, or give a key function`,
+    `${setting} trusts every client, so clients can spoof their address; ${remedy}, or set key`,
     true,
   )
 }
 
-/** Addresses of nobody, reserved for documentation. */
+/** Reserved for documentation: no proxy has them. */
 const STRANGERS: readonly string[] = ['192.0.2.1', '2001:db8::1']
 
-/** More strangers in a row than there are proxies in any chain. */
+/** Longer than any chain of proxies. */
 const MANY: number = 4 * MAX_HOPS
 
-/** Whether strangers are trusted, however many there are in a row. */
-export function believesAnybody(isTrusted: IsTrusted): boolean {
+/** Whether any chain of strangers is trusted. */
+export function trustsEveryone(isTrusted: IsTrusted): boolean {
   return STRANGERS.some((address) => {
     for (let hop = 0; hop <= MANY; hop++) if (!isTrusted(address, hop)) return false
     return true
   })
 }
 
-/** The address by a framework that shows its trust setting: an error if that trusts everybody. The setting may change. */
-export function unlessAnybody<Request>(
+/** Reads the address of a framework whose trust setting is readable, and may change. Throws if it trusts every client. */
+export function unlessTrustsEveryone<Request>(
   setting: string,
   isTrustedOf: (request: Request) => IsTrusted,
   addressOf: (request: Request) => string | undefined,
@@ -96,7 +96,7 @@ export function unlessAnybody<Request>(
   return (request) => {
     const isTrusted = isTrustedOf(request)
     if (isTrusted !== checked) {
-      if (believesAnybody(isTrusted)) throw spoofableAddress(setting)
+      if (trustsEveryone(isTrusted)) throw spoofableAddress(setting)
       checked = isTrusted
     }
     return addressOf(request)
@@ -104,8 +104,9 @@ export function unlessAnybody<Request>(
 }
 
 /**
- * The address by a framework that doesn't show its setting: an error if it trusts a forged chain of strangers to the end.
- * Tried once for all requests of a prototype, since they share the setting.
+ * Reads the address of a framework whose trust setting can't be read. Throws if it trusts a forged chain of strangers.
+ *
+ * Tried once per prototype of requests: they share the setting.
  */
 export function unlessSpoofed<Request extends { readonly ip?: string | undefined }>(
   setting: string,

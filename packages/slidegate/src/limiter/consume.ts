@@ -1,11 +1,12 @@
-// Decides requests: from what the caller asks to the store, and from its outcome to a decision.
+// Decides requests: makes an op of the caller's input, and a decision of the store's outcome.
 import type { Decision } from '../decision.ts'
 import { SlidegateError, show } from '../errors.ts'
 import type { Announcer } from '../events.ts'
 import type { AnyKey, KeyOptions } from '../key.ts'
 import type { ConsumeOptions } from '../limiter.ts'
+import type { Limit } from '../limits/limit.ts'
 import type { Call, ConsumeOp, ConsumeOutcome, FastPath, Outcome, Part, Store } from '../stores/store.ts'
-import { decisionBy, decisionOf } from './decide.ts'
+import { decisionBy, decisionByOne, decisionOf } from './decide.ts'
 import type { KeyLimits } from './dimensions.ts'
 import { chargeBy, type FastPathCharges, remember } from './refund.ts'
 import { NAMELESS, parseCost, RequestNamer } from './request.ts'
@@ -19,21 +20,25 @@ export class Requests {
   readonly #announcer: Announcer
   readonly #fastPath: FastPath | undefined
   readonly #fastCharges: FastPathCharges | undefined
+  /** If there is one, and it is enforced. */
+  readonly #onlyLimit: Limit | undefined
   #lastKey: string | undefined
-  /** The last op without a name, as stores take it: a caller who hammers a key asks the same again and again. */
+  /** The last op without a name: callers that hammer a key repeat it. */
   #lastOps: readonly [ConsumeOp] | undefined
   #lastDenied: { readonly outcome: ConsumeOutcome; readonly decision: Decision } | undefined
   #isClosed = false
 
   constructor(limiter: string, keys: KeyLimits, store: Store, announcer: Announcer) {
-    this.namer = new RequestNamer(keys.spelling)
+    this.namer = new RequestNamer(keys.encoding)
     this.#limiter = limiter
     this.#keys = keys
     this.#store = store
     this.#announcer = announcer
     if (keys.set === undefined) return
     this.#fastPath = store.fastPath?.(keys.set)
-    this.#fastCharges = { limiter: this, set: keys.set, spelling: keys.spelling }
+    this.#fastCharges = { limiter: this, set: keys.set, encoding: keys.encoding }
+    const [limit, ...others] = keys.set.limits
+    if (others.length === 0 && !limit!.shadow) this.#onlyLimit = limit
   }
 
   // Neither async nor in terms of other promises: at full load, promises are what a decision costs.
@@ -71,9 +76,13 @@ export class Requests {
     if (this.#fastPath === undefined || isNamed || this.#isClosed) return undefined
     const cost = parseCost(options)
     const of = this.#fastCharges!
-    const outcome = this.#fastPath(key, cost, of.spelling)
+    const outcome = this.#fastPath(key, cost, of.encoding)
     if (outcome === undefined) return undefined
-    const decision = decisionBy(of.set.limits, cost, outcome, 0, true)
+    const only = this.#onlyLimit
+    const decision =
+      only === undefined
+        ? decisionBy(of.set.limits, cost, outcome, 0, true)
+        : decisionByOne(only, cost, outcome)
     if (decision.allowed) remember(decision, { of, key, cost, atMs: outcome.atMs })
     this.announce(key, decision)
     return decision
@@ -130,7 +139,7 @@ export class Requests {
 
   announce(key: AnyKey, decision: Decision): void {
     // Without a listener no event is made.
-    if (this.#announcer.isHeard('decision')) this.#announcer.tell('decision', { key, decision })
+    if (this.#announcer.isHeard('decision')) this.#announcer.emit('decision', { key, decision })
   }
 
   checkOpen(): void {
@@ -160,7 +169,7 @@ function keep(resolve: (decision: Decision) => void, reject: (error: unknown) =>
 /** A request that waits for its decision. A store may answer before anybody waits. */
 export class ConsumeCall implements Call {
   isSettled = false
-  /** `undefined` until it is settled, and if the store gave no answer. */
+  /** `undefined` until it is settled, and if it failed. */
   decision: Decision | undefined
   /** Why there is no decision. */
   error: unknown

@@ -1,10 +1,9 @@
 // Makes limiters, and checks their options.
 import { checkOptions, invalidOption, type Names, show } from '../errors.ts'
-import { type AnyKey, type Keys, spellingBy } from '../key.ts'
+import { type AnyKey, encodingBy, type Keys } from '../key.ts'
 import type { CommonOptions, DimensionOptions, Limiter, LimiterOptions } from '../limiter.ts'
 import { parseName } from '../limits/declare.ts'
-import { acrossDomains } from '../resilience/cluster/across-domains.ts'
-import { withFailurePolicy } from '../resilience/failure-policy.ts'
+import { guardStore } from '../resilience/guard.ts'
 import { Dimension, KeyLimits, ownOf, parseDimension } from './dimensions.ts'
 import { StoreLimiter } from './store-limiter.ts'
 
@@ -22,7 +21,7 @@ const NAMES: Names<LimiterOptions | DimensionOptions<string>> = {
 /**
  * Creates a limiter.
  *
- * @throws {SlidegateError} `invalid_name`, `invalid_limit`, `duplicate_limit`, `invalid_window`, `invalid_option`
+ * @throws {SlidegateError} `invalid_name`, `invalid_limit`, `duplicate_limit`, `invalid_duration`, `invalid_option`
  */
 export function createLimiter<Dimension extends string>(
   options: DimensionOptions<Dimension>,
@@ -31,12 +30,8 @@ export function createLimiter(options: LimiterOptions): Limiter
 export function createLimiter(options: LimiterOptions | DimensionOptions<string>): Limiter<AnyKey> {
   checkOptions(options, 'createLimiter', NAMES)
   const name = parseName(options.name ?? 'default')
-  const keys = new KeyLimits(dimensionsOf(name, options), spellingBy(options))
-  const { store, announcer } = withFailurePolicy(name, options)
-  // On a Cluster the keys of one request may live on several servers.
-  const domainOf = keys.dimensions.length > 1 ? options.store?.domainOf : undefined
-  const whole = domainOf === undefined ? store : acrossDomains(store, domainOf.bind(options.store))
-  return new StoreLimiter(name, keys, whole, announcer, options)
+  const keys = new KeyLimits(dimensionsOf(name, options), encodingBy(options))
+  return new StoreLimiter(name, keys, guardStore(name, options), options)
 }
 
 const MAX_DIMENSIONS = 16

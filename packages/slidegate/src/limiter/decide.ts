@@ -5,7 +5,7 @@ import {
   isCounted,
   isDecided,
   type LimitDecision,
-  NOBODY,
+  NO_NAMES,
   type Source,
 } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
@@ -183,9 +183,22 @@ export function decisionBy(
     remaining,
     retryAfterMs,
     resetAfterMs,
-    deniedBy ?? NOBODY,
+    deniedBy ?? NO_NAMES,
     verdicts,
     source,
     atMs,
   )
+}
+
+/** The decision if one enforced limit decided. */
+export function decisionByOne(limit: Limit, cost: number, outcome: ConsumeOutcome): Decision {
+  const { atMs, limits: numbers } = outcome
+  const allowed = outcome.admitted > 0
+  const free = Math.max(0, limit.limit - usedOf(numbers, 0))
+  const left = allowed ? free - cost : free
+  const wait = allowed ? 0 : waitOf(numbers, 0)
+  const reset = resetOf(numbers, 0)
+  const verdict = new PlainLimitDecision(limit, allowed, left, wait, reset)
+  const deniedBy = allowed ? NO_NAMES : [limit.name]
+  return new PlainDecision(allowed, cost, left, wait, reset, deniedBy, [verdict], 'store', atMs)
 }

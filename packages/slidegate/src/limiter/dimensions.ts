@@ -1,9 +1,9 @@
 // Finds the limits of a key: by its dimensions, or by a function.
 import { banName } from '../decision.ts'
 import { SlidegateError, show } from '../errors.ts'
-import { type AnyKey, type Keys, plainSpelling, type Spelling } from '../key.ts'
+import { type AnyKey, type KeyEncoding, type Keys, plainEncoding } from '../key.ts'
 import { type BanOptions, banLog } from '../limits/ban.ts'
-import { checkCount, isDeclared, limitIn, parseName, showNoLimit } from '../limits/declare.ts'
+import { checkCount, isDeclared, limitIn, showNoLimit } from '../limits/declare.ts'
 import type { Limit } from '../limits/limit.ts'
 import { type LimitSet, limitSet, withLog, withOverrides } from '../limits/limit-set.ts'
 import type { Part } from '../stores/store.ts'
@@ -18,17 +18,17 @@ export interface OneKey {
 type LimitsFunction = (key: string, request: unknown) => readonly Limit[]
 
 /** The limits of each key, or a function that returns them, from the key and the caller's `request`. */
-export type LimitsOf = readonly Limit[] | LimitsFunction
+export type LimitsOption = readonly Limit[] | LimitsFunction
 
-/** What the keys of a dimension are held to. */
+/** The rules for the keys of a dimension. */
 export interface Rules {
-  readonly limits: LimitsOf
+  readonly limits: LimitsOption
   readonly ban?: BanOptions | undefined
   /** Whether each decision reads the override of its key. */
   readonly isOverridable?: boolean
 }
 
-/** The most limit sets that are kept for a function: mostly it returns the same few again and again. */
+/** The most limit sets that are kept for a function. Most functions return the same few. */
 const MAX_SETS = 1024
 
 const DIMENSION = /^[A-Za-z0-9_-]{1,64}$/
@@ -42,7 +42,7 @@ export class Dimension {
   readonly limits: readonly Limit[]
   /** The same as a set, if all keys have the same. */
   readonly set: LimitSet | undefined
-  readonly #limitsOf: LimitsOf
+  readonly #limitsOf: LimitsOption
   readonly #ban: ReturnType<typeof banLog> | undefined
   readonly #isOverridable: boolean
   readonly #bare: LimitSet
@@ -63,7 +63,7 @@ export class Dimension {
     this.limits = this.set?.limits ?? []
   }
 
-  /** A key's override and the log of its bans, without its limits; nothing if it can have neither. */
+  /** A key's override and bans, without its limits. `undefined` if it can have neither. */
   bareOf(key: string): Part | undefined {
     return this.#isOverridable || this.#ban !== undefined ? { key, set: this.#bare } : undefined
   }
@@ -115,7 +115,7 @@ export class Dimension {
   }
 }
 
-/** What makes two limits differ. */
+/** The differences between two limits. */
 function textOf(declared: Limit): unknown {
   const { name, limit, windowMs, shadow, kind, rule } = declared
   return [name, kind.logName(declared), limit, windowMs, shadow, rule]
@@ -125,15 +125,15 @@ function textOf(declared: Limit): unknown {
 export class KeyLimits {
   readonly dimensions: readonly Dimension[]
   /** How keys, ids and values are stored. */
-  readonly spelling: Spelling
+  readonly encoding: KeyEncoding
   /** The limits of every key. */
   readonly limits: readonly Limit[]
   /** The only dimension, if it has no name. */
   readonly #only: Dimension | undefined
 
-  constructor(dimensions: readonly Dimension[], spelling: Spelling = plainSpelling) {
+  constructor(dimensions: readonly Dimension[], encoding: KeyEncoding = plainEncoding) {
     this.dimensions = dimensions
-    this.spelling = spelling
+    this.encoding = encoding
     this.limits = dimensions.flatMap(({ limits }) => limits)
     this.#only = dimensions[0]!.name === undefined ? dimensions[0] : undefined
   }
@@ -146,62 +146,49 @@ export class KeyLimits {
   /**
    * The parts of a request.
    *
+   * @param hasAll whether the key must have all dimensions. It must have one in any case
    * @throws {SlidegateError} `invalid_key`, and errors of a limits function
    */
-  partsOf(key: AnyKey, request: unknown): readonly Part[] {
+  partsOf(key: Partial<AnyKey>, request: unknown, hasAll = true): readonly Part[] {
     const only = this.#only
-    if (only !== undefined) return [only.partOf(key as string, this.spelling.key(key), request)]
-    return this.keysOf(key).map(({ dimension, given, key }) => dimension.partOf(given, key, request))
-  }
-
-  /** The same of some dimensions, one at least. */
-  somePartsOf(key: Partial<AnyKey>, request: unknown): readonly Part[] {
-    return this.someKeysOf(key).map(({ dimension, given, key }) => dimension.partOf(given, key, request))
+    if (only !== undefined) return [only.partOf(key as string, this.encoding.key(key), request)]
+    return this.keysOf(key, hasAll).map(({ dimension, given, key }) => dimension.partOf(given, key, request))
   }
 
   /** The key of each dimension. `null` keys are left out. */
-  keysOf(key: AnyKey): readonly OneKey[] {
-    if (this.#only !== undefined) return this.someKeysOf(key)
-    const keys = this.#checked(key)
-    for (const { name } of this.dimensions) {
-      if (ownOf(keys, name!) !== undefined) continue
-      const right = this.dimensions.map((each) => each.name).join(', ')
-      throw new SlidegateError(
-        'invalid_key',
-        `the key has no ${show(name)}; it must have all of ${right}, or null where there is none`,
-        key,
-      )
-    }
-    return this.someKeysOf(key)
-  }
-
-  /** The same of some dimensions, one at least. */
-  someKeysOf(key: Partial<AnyKey>): readonly OneKey[] {
+  keysOf(key: Partial<AnyKey>, hasAll = true): readonly OneKey[] {
     const only = this.#only
-    if (only !== undefined) return [{ dimension: only, given: key as string, key: this.spelling.key(key) }]
-    const keys = this.#checked(key)
+    if (only !== undefined) return [{ dimension: only, given: key as string, key: this.encoding.key(key) }]
+    const keys = this.#checked(key, hasAll)
     const found = this.dimensions.flatMap((dimension) => {
       const given = ownOf(keys, dimension.name!)
-      return given === undefined || given === null
-        ? []
-        : [{ dimension, given, key: this.spelling.key(given) }]
+      if (given === undefined || given === null) return []
+      return [{ dimension, given, key: this.encoding.key(given) }]
     })
     if (found.length > 0) return found
     throw new SlidegateError('invalid_key', 'the key has no dimension; it must have one at least', key)
   }
 
-  #checked(key: unknown): Partial<Keys> {
+  #checked(key: unknown, hasAll: boolean): Partial<Keys> {
+    const invalid = (message: string) => new SlidegateError('invalid_key', message, key)
+    const names = this.dimensions.map(({ name }) => name!)
     if (typeof key !== 'object' || key === null) {
-      const right = this.dimensions.map(({ name }) => `${name}: '...'`).join(', ')
-      throw new SlidegateError('invalid_key', `the key is ${show(key)}; it must be { ${right} }`, key)
+      throw invalid(
+        `the key is ${show(key)}; it must be { ${names.map((name) => `${name}: '...'`).join(', ')} }`,
+      )
     }
-    for (const name of Object.keys(key)) {
-      if (!this.dimensions.some((dimension) => dimension.name === name)) {
-        const known = this.dimensions.map((dimension) => dimension.name).join(', ')
-        throw new SlidegateError('invalid_key', `the key has ${show(name)}; there is only ${known}`, key)
-      }
+    const unknown = Object.keys(key).find((name) => !names.includes(name))
+    if (unknown !== undefined) {
+      throw invalid(`the key has ${show(unknown)}; there is only ${names.join(', ')}`)
     }
-    return key as Partial<Keys>
+    const keys = key as Partial<Keys>
+    const missing = hasAll ? names.find((name) => ownOf(keys, name) === undefined) : undefined
+    if (missing !== undefined) {
+      throw invalid(
+        `the key has no ${show(missing)}; it must have all of ${names.join(', ')}, or null where there is none`,
+      )
+    }
+    return keys
   }
 }
 
@@ -224,7 +211,7 @@ export function parseDimension(name: string): string {
       name,
     )
   }
-  return parseName(name)
+  return name
 }
 
 function checkedLimits(limits: unknown): readonly Limit[] {

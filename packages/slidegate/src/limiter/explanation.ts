@@ -2,8 +2,8 @@
 import type { LimitDecision } from '../decision.ts'
 import { invalidOption, show } from '../errors.ts'
 import type { Declaration } from '../limits/declaration.ts'
-import { adaptedFrom, declaredOptions } from '../limits/declare.ts'
-import type { BanState, Charged, Limit } from '../limits/limit.ts'
+import { originOf } from '../limits/declare.ts'
+import type { BanState, Limit, ListedCharge } from '../limits/limit.ts'
 import { usedOf } from '../ops/numbers.ts'
 import { limitsInForce, limitsOf } from '../stores/outcome.ts'
 import type { ExplainOp, ExplainOutcome, Part } from '../stores/store.ts'
@@ -19,15 +19,15 @@ export interface LimitExplanation extends LimitDecision {
    * Only of kinds that know it. With leases, and while a changed window hasn't passed, it may differ by the difference.
    */
   readonly oldestAtMs?: number
-  /** When how many units are free again, in at most eleven steps up to all that is used. */
+  /** Units that are free again by then, in up to eleven steps until all are. */
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
   /**
    * With `charges`, of kinds that keep times: the latest charges that count, oldest first, those of one grain as one. At most 512,
    * fewer with many limits. An entry counts with its units, at the time of its last renewal.
    */
-  readonly charges?: readonly Charged[]
+  readonly charges?: readonly ListedCharge[]
   /** With `charges`: older units that count, too. */
-  readonly chargedElsewhere?: number
+  readonly olderUnits?: number
   /** With `charges`: the declaration of the limit. */
   readonly declared?: Declaration
 }
@@ -41,7 +41,7 @@ export function mostCharges(parts: readonly Part[]): number {
   return Math.max(1, Math.min(MAX_CHARGES, Math.floor(MAX_CHARGES_OF_ALL / limitsOf(parts).length)))
 }
 
-/** The most charges to list of each limit, if any were asked for. */
+/** The most charges to list of each limit, if the options want any. */
 export function chargesAsked(
   options: { readonly charges?: boolean } | undefined,
   parts: readonly Part[],
@@ -58,7 +58,7 @@ export interface BanExplanation extends BanState {
   readonly dimension?: string
 }
 
-/** All that is known of a key. */
+/** The state of a key. */
 export interface Explanation {
   readonly atMs: number
   /** Whether a request of this cost would be admitted now. */
@@ -76,7 +76,7 @@ export interface Explanation {
   readonly overrides: readonly Override[]
 }
 
-/** @param names of the dimensions, by part */
+/** @param names the dimensions by part */
 export function explanationOf(
   op: ExplainOp,
   outcome: ExplainOutcome,
@@ -116,7 +116,7 @@ function explained(
     frees.set(afterMs, i === 0 ? 1 : Math.ceil((used * i) / 10))
   })
   const first = times[0]
-  const knowsOldest = kind.keepsTimes === true && first !== undefined
+  const knowsOldest = kind.charges !== undefined && first !== undefined
   return {
     ...verdict,
     used,
@@ -128,11 +128,11 @@ function explained(
 
 function charged(
   limit: Limit,
-  charges: readonly Charged[] | undefined,
+  charges: readonly ListedCharge[] | undefined,
   used: number,
-): Pick<LimitExplanation, 'charges' | 'chargedElsewhere' | 'declared'> {
-  const declared = declaredOptions(adaptedFrom(limit).limit) as Declaration
+): Pick<LimitExplanation, 'charges' | 'olderUnits' | 'declared'> {
+  const declared = originOf(limit).options as Declaration
   if (charges === undefined) return { declared }
   const listed = charges.reduce((sum, { units }) => sum + units, 0)
-  return { charges, chargedElsewhere: used - listed, declared }
+  return { charges, olderUnits: used - listed, declared }
 }

@@ -1,15 +1,7 @@
 // Overrides of single keys: other numbers, exemptions and blocks.
 import { checkOptions, invalidOption, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import type { AnyKey, KeyOptions } from '../key.ts'
-import {
-  adaptedFrom,
-  declaredName,
-  declaredOptions,
-  isNamed,
-  parseLimit,
-  parseName,
-  redeclare,
-} from '../limits/declare.ts'
+import { declaredName, originOf, parseLimit, parseName, redeclare } from '../limits/declare.ts'
 import type { Limit, LimitNumbers } from '../limits/limit.ts'
 import {
   EXEMPT,
@@ -86,7 +78,7 @@ export interface Overrides<Key> {
    * Replaces the numbers or the exemption of a key, or blocks it. Takes the key of one dimension.
    *
    * @throws {SlidegateError} `invalid_limit`, also if the limit has no name of its own: a default name changes with the
-   * numbers. `invalid_window`, `invalid_precision`, `invalid_name`, `invalid_key`
+   * numbers. `invalid_duration`, `invalid_precision`, `invalid_name`, `invalid_key`
    */
   set(key: Key, change: OverrideChange, options?: OverrideOptions): Promise<void>
   /** Returns the override of the key, if it has one. */
@@ -133,7 +125,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
   }
 
   async *list(): AsyncGenerator<Override> {
-    const { isSecret } = this.#keys.spelling
+    const { isSecret } = this.#keys.encoding
     for (const dimension of this.#keys.dimensions) {
       const parts = [dimension.bareOf('')!]
       let buckets = 1
@@ -174,7 +166,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
   ): Override {
     const unused = limits === undefined ? [] : unusedNames(limits, rule)
     return {
-      key: this.#keys.spelling.isSecret ? key : given,
+      key: this.#keys.encoding.isSecret ? key : given,
       ...(name !== undefined && { dimension: name }),
       ...(rule === EXEMPT ? { exempt: true } : rule !== '' && { limits: numbersOf(rule) }),
       ...(rule !== '' && ruleMs !== FOREVER && { expiresInMs: ruleMs }),
@@ -184,14 +176,14 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
   }
 
   #oneOf(key: Partial<AnyKey>): OneKey {
-    const [one, other] = this.#keys.someKeysOf(key)
+    const [one, other] = this.#keys.keysOf(key, false)
     if (other === undefined) return one!
     throw new SlidegateError('invalid_key', 'the key has several dimensions; an override is of one', key)
   }
 
   /** The keys that can be blocked, one at least. */
   #blockable(key: Partial<AnyKey>): readonly OneKey[] {
-    const keys = this.#keys.someKeysOf(key).filter(({ dimension }) => dimension.bareOf('') !== undefined)
+    const keys = this.#keys.keysOf(key, false).filter(({ dimension }) => dimension.bareOf('') !== undefined)
     if (keys.length > 0) return keys
     throw invalidOption(
       `the limiter ${show(this.#limiter)} never blocks this key; make it with overrides: true, or set its ban option`,
@@ -205,7 +197,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
 
   /** Returns whether anything was in force before. */
   async #write(keys: readonly OneKey[], fields: Change): Promise<boolean> {
-    const { isSecret } = this.#keys.spelling
+    const { isSecret } = this.#keys.encoding
     const given = keys.map(({ given, key }) => (given === key || isSecret ? '' : given))
     const op: OverrideOp = { type: 'override', parts: bareOf(keys), ...fields }
     const outcome = await this.#ask(given.join('') === '' ? op : { ...op, given })
@@ -245,7 +237,7 @@ function ruleOf(change: unknown, { set, limits: declared }: Dimension): Rule {
   const byName = isOnly ? { [nameOfOnly(limits, change)]: change } : change
   const numbers = Object.entries(byName).map(([name, change]) => {
     const limit = limits === undefined ? undefined : limitNamed(name, limits)
-    return [name, limit === undefined ? anyNumbers(name, change) : numbersFor(limit, change)]
+    return [name, limit === undefined ? numbersIn(name, change) : numbersFor(limit, change)]
   })
   const rule = JSON.stringify(Object.fromEntries(numbers))
   if (isRule(rule)) return rule
@@ -262,7 +254,7 @@ function nameOfOnly(limits: readonly Limit[] | undefined, change: unknown): stri
       change,
     )
   }
-  return isNamed(only) ? declaredName(only) : ONLY
+  return originOf(only).isUnnamed ? ONLY : declaredName(only)
 }
 
 function limitNamed(name: string, limits: readonly Limit[]): Limit {
@@ -272,7 +264,7 @@ function limitNamed(name: string, limits: readonly Limit[]): Limit {
     const known = limits.map(declaredName).join(', ')
     throw invalid(`there is no limit ${show(name)}; there is ${known}`, name)
   }
-  if (isNamed(limit)) return limit
+  if (!originOf(limit).isUnnamed) return limit
   throw invalid(
     `the limit ${show(name)} has no name of its own, and its default name changes with its numbers; declare it with a name, like name: 'minute'`,
     name,
@@ -282,9 +274,15 @@ function limitNamed(name: string, limits: readonly Limit[]): Limit {
 const FIELDS = ['limit', 'window', 'capacity', 'refill'] as const
 
 /** Checks what can be checked without knowing the limit. */
-function anyNumbers(name: string, change: unknown): LimitNumbers {
+function numbersIn(name: string, change: unknown, known: readonly string[] = FIELDS): LimitNumbers {
   if (name !== ONLY) parseName(name)
-  const { limit, window, capacity, refill } = fieldsOf(name, change, FIELDS)
+  const fields = typeof change === 'object' && change !== null ? Object.keys(change) : []
+  const unknown = fields.find((field) => !known.includes(field))
+  if (fields.length === 0 || unknown !== undefined) {
+    const what = unknown === undefined ? `is ${show(change)}` : `has ${show(unknown)}`
+    throw invalid(`the override of ${show(name)} ${what}; it can change ${known.join(', ')}`, change)
+  }
+  const { limit, window, capacity, refill } = change as LimitChange
   return {
     ...(limit !== undefined && { limit: parseLimit(limit) }),
     ...(window !== undefined && { windowMs: parseWindow(window) }),
@@ -296,12 +294,10 @@ function anyNumbers(name: string, change: unknown): LimitNumbers {
 /** Checks the numbers as if the limit were declared with them. */
 function numbersFor(limit: Limit, change: unknown): LimitNumbers {
   const name = declaredName(limit)
-  const declared = adaptedFrom(limit).limit
-  const options = declaredOptions(declared)!
-  const known = FIELDS.filter((field) => isChangeable(options, field))
-  const fields = fieldsOf(name, change, known)
-  const numbers = anyNumbers(name, fields)
-  redeclare(declared, fields)
+  const { limit: declared, options } = originOf(limit)
+  const known = FIELDS.filter((field) => isChangeable(options!, field))
+  const numbers = numbersIn(name, change, known)
+  redeclare(declared, change as LimitChange)
   if (renumber(limit, numbers) !== undefined) return numbers
   throw invalid(
     `the log of the limit ${show(name)} has no room for ${show(change)}; use smaller numbers`,
@@ -315,14 +311,6 @@ function isChangeable(declaration: object, field: (typeof FIELDS)[number]): bool
     Object.hasOwn(declaration, field) &&
     (field !== 'window' || (kind === 'slidingWindow' && log === 'packed'))
   )
-}
-
-function fieldsOf(name: string, change: unknown, known: readonly string[]): LimitChange {
-  const fields = typeof change === 'object' && change !== null ? Object.keys(change) : []
-  const unknown = fields.find((field) => !known.includes(field))
-  if (fields.length > 0 && unknown === undefined) return change as LimitChange
-  const what = unknown === undefined ? `is ${show(change)}` : `has ${show(unknown)}`
-  throw invalid(`the override of ${show(name)} ${what}; it can change ${known.join(', ')}`, change)
 }
 
 function invalid(message: string, value: unknown): SlidegateError {

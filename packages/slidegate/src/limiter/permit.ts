@@ -8,8 +8,7 @@ import type { HoldOp, HoldOutcome } from '../stores/store.ts'
 import { chargedBy, chargeOf } from './refund.ts'
 
 /**
- * What `acquire` resolves to. If it is allowed, it holds units until `release`, or until the end of the block that declares it
- * with `await using`.
+ * A held slot, if it was allowed. It is held until `release`, or until the end of the block that declares it with `await using`.
  *
  * It is renewed after each third of the limit's `ttl`, by one timer per limiter, which doesn't keep the process alive.
  */
@@ -30,56 +29,16 @@ export interface Permit extends AsyncDisposable {
   release(): Promise<boolean>
 }
 
-class Held implements Permit {
+/** A permit that is held. */
+interface Held {
   readonly decision: Decision
+  /** It is lost this long after a renewal. */
+  readonly ttlMs: number
+  readonly abort: AbortController
   /** When it was last renewed, by `performance.now()` before the op was sent. */
   heldAtMs: number
   /** When the next renewal is due. */
   dueAtMs: number
-  /** It is lost this long after a renewal. */
-  readonly ttlMs: number
-  readonly abort: AbortController = new AbortController()
-  readonly #permits: Permits
-
-  constructor(permits: Permits, decision: Decision, heldAtMs: number) {
-    this.#permits = permits
-    this.decision = decision
-    this.heldAtMs = heldAtMs
-    this.ttlMs = ttlOf(decision)
-    this.dueAtMs = heldAtMs + this.ttlMs / 3
-  }
-
-  get allowed(): boolean {
-    return this.decision.allowed
-  }
-
-  get signal(): AbortSignal {
-    return this.abort.signal
-  }
-
-  extend(): Promise<boolean> {
-    return this.#permits.extend(this)
-  }
-
-  release(): Promise<boolean> {
-    return this.#permits.release(this)
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    try {
-      await this.release()
-    } catch (error) {
-      // An error of the block matters more. The units are free in time.
-      if (!(error instanceof StoreUnavailableError)) throw error
-    }
-  }
-}
-
-// Compilers of `await using` look for this one if the runtime doesn't have it yet.
-if (Symbol.asyncDispose === undefined) {
-  Object.defineProperty(Held.prototype, Symbol.for('Symbol.asyncDispose'), {
-    value: Held.prototype[Symbol.asyncDispose],
-  })
 }
 
 /** The shortest `ttl` of its limits. */
@@ -117,21 +76,41 @@ export class Permits {
 
   /** @param askedAtMs by `performance.now()` */
   give(decision: Decision, askedAtMs: number): Permit {
-    const permit = new Held(this, decision, askedAtMs)
+    const ttlMs = ttlOf(decision)
+    const abort = new AbortController()
+    const permit: Held = { decision, ttlMs, abort, heldAtMs: askedAtMs, dueAtMs: askedAtMs + ttlMs / 3 }
     // A denied request holds nothing, nor does one that was admitted uncounted.
     if ((chargeOf(decision)?.left ?? 0) > 0) {
       this.#held.add(permit)
-      if (permit.ttlMs < this.#ttlMs) {
-        this.#ttlMs = permit.ttlMs
+      if (ttlMs < this.#ttlMs) {
+        this.#ttlMs = ttlMs
         clearTimeout(this.#timer)
         this.#timer = undefined
       }
-      this.#watch(permit.ttlMs)
+      this.#watch(ttlMs)
     }
-    return permit
+    const release = () => this.#release(permit)
+    const dispose = async (): Promise<void> => {
+      try {
+        await release()
+      } catch (error) {
+        // An error of the block matters more. The units are free in time.
+        if (!(error instanceof StoreUnavailableError)) throw error
+      }
+    }
+    return {
+      decision,
+      allowed: decision.allowed,
+      signal: abort.signal,
+      extend: () => this.#extend(permit),
+      release,
+      [Symbol.asyncDispose]: dispose,
+      // Compilers of `await using` look for this one if the runtime doesn't have the other yet.
+      [Symbol.for('Symbol.asyncDispose')]: dispose,
+    }
   }
 
-  async extend(permit: Held): Promise<boolean> {
+  async #extend(permit: Held): Promise<boolean> {
     if (!this.#held.has(permit)) return false
     const sentAtMs = performance.now()
     const isHeld = await this.#send('extend', permit)
@@ -145,7 +124,7 @@ export class Permits {
     return isHeld
   }
 
-  async release(permit: Held): Promise<boolean> {
+  async #release(permit: Held): Promise<boolean> {
     return this.#drop(permit) && (await this.#send('release', permit))
   }
 
@@ -210,7 +189,7 @@ export class Permits {
       try {
         // Not due again before this one has ended.
         permit.dueAtMs = Number.POSITIVE_INFINITY
-        await this.extend(permit)
+        await this.#extend(permit)
       } catch {
         // The store may answer again soon.
         permit.dueAtMs = performance.now() + permit.ttlMs / 9

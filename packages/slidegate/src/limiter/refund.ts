@@ -1,7 +1,7 @@
 // Remembers the charge of a decision, and returns it.
 import { type Decision, isCounted, type Source } from '../decision.ts'
 import { SlidegateError, StoreUnavailableError, show } from '../errors.ts'
-import type { Spelling } from '../key.ts'
+import type { KeyEncoding } from '../key.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
 import type { Ask } from '../stores/call.ts'
 import {
@@ -16,7 +16,7 @@ import {
 } from '../stores/store.ts'
 import { areKept, areWhole, NAMELESS, parseUnits } from './request.ts'
 
-/** What an admitted request was charged. A refund goes by this, not by the fields of the decision. */
+/** The charge of an admitted request. Refunds use it, not the fields of the decision. */
 export interface Charge {
   /** Identifies the limiter. */
   readonly limiter: object
@@ -32,15 +32,15 @@ export interface Charge {
   readonly charged?: readonly boolean[] | undefined
   /** Units not yet returned. */
   left: number
-  /** Of a request that has waited: when the store was asked, by `performance.now()`, so before the charge. */
+  /** When a waiting request was sent, by `performance.now()`, so before the charge. */
   askedAtMs?: number
 }
 
-/** What the charges of a limiter's fast path share. */
+/** Shared by the charges of a limiter's fast path. */
 export interface FastPathCharges {
   readonly limiter: object
   readonly set: LimitSet
-  readonly spelling: Spelling
+  readonly encoding: KeyEncoding
 }
 
 /** A charge as the fast path keeps it. It becomes a {@link Charge} when it is first read: most never are. */
@@ -53,8 +53,8 @@ interface FastCharge {
 }
 
 function chargeFrom({ of, key, cost, atMs }: FastCharge): Charge {
-  const { limiter, set, spelling } = of
-  const parts = [{ key: spelling.key(key), set }]
+  const { limiter, set, encoding } = of
+  const parts = [{ key: encoding.key(key), set }]
   return { limiter, parts, names: NAMELESS, cost, atMs, source: 'store', left: cost }
 }
 
@@ -65,8 +65,8 @@ class Returned {
   }
 }
 
-// A private field on an object that stays plain data in every other respect: it goes wherever the decision goes, and nobody
-// else can make one. A WeakMap would do the same, at many times the cost of the decision.
+// A private field on an object that stays plain data in every other respect: it goes wherever the decision goes, and no other
+// code can make one. A WeakMap would do the same, at many times the cost of the decision.
 class Charged extends Returned {
   #charge: Charge | FastCharge
 
@@ -95,7 +95,7 @@ export function chargeOf(decision: unknown): Charge | undefined {
   return typeof decision === 'object' && decision !== null ? Charged.chargeOf(decision) : undefined
 }
 
-/** What an admitted request was charged, by the outcome of its op. */
+/** The charge of an admitted request, by the outcome of its op. */
 export function chargeBy(
   limiter: object,
   { parts, requestId, mayRepeat }: ConsumeOp,
@@ -194,7 +194,7 @@ export function returnable(
 
 /** Returns units that are left. Resolves to how many were returned, the least over the enforced limits. */
 export async function returnUnits(ask: Ask, charge: Charge, units: number): Promise<number> {
-  // Taken before asking: two refunds at once don't return a decision twice.
+  // Taken before the call: concurrent refunds don't return a decision twice.
   const asked = Math.min(units, charge.left)
   if (asked === 0) return 0
   charge.left -= asked
@@ -209,7 +209,7 @@ export async function returnUnits(ask: Ask, charge: Charge, units: number): Prom
     const counted = returned.filter((_, i) => logs[i]!.role === 'count')
     return Math.min(...(counting.length > 0 ? counting : counted))
   } catch (error) {
-    // What certainly wasn't done can be tried again; what perhaps was can't.
+    // An op that was never sent can be retried. One that may have been done can't.
     if (isUnsent(error)) charge.left += asked
     throw error
   }

@@ -1,6 +1,6 @@
 // Checks what a caller passes with a request: its cost, id and value.
 import { invalidOption, SlidegateError, type SlidegateErrorCode, show } from '../errors.ts'
-import type { Spelling } from '../key.ts'
+import type { KeyEncoding } from '../key.ts'
 import type { Entries, Limit } from '../limits/limit.ts'
 import { randomText } from '../runtime/platform.ts'
 import type { Named, Part } from '../stores/store.ts'
@@ -15,7 +15,7 @@ export interface RequestNames {
    * send the id of an admitted request is admitted. Default: a random one.
    */
   readonly requestId?: string | undefined
-  /** What a `distinct` limit counts; other limiters reject it. A non-empty string of up to 64 KiB. */
+  /** The value that a `distinct` limit counts; other limiters reject it. A non-empty string of up to 64 KiB. */
   readonly value?: string | undefined
 }
 
@@ -28,7 +28,7 @@ export function parseCost(options: { readonly cost?: number } | undefined): numb
   return options.cost === undefined ? 1 : parseUnits(options.cost, 'invalid_cost')
 }
 
-/** Returns units as a number; throws an error of this code unless it is an integer from `least`. */
+/** Returns units as a number. @throws {SlidegateError} this code unless it is an integer from `least` */
 export function parseUnits(units: unknown, code: SlidegateErrorCode, least = 1): number {
   if (!Number.isSafeInteger(units) || (units as number) < least) {
     throw new SlidegateError(
@@ -49,13 +49,13 @@ export const NAMELESS: Named = {}
 
 /** Names the requests of a limiter in logs that keep entries. */
 export class RequestNamer {
-  /** Tells the ids of this limiter from all others. Drawn with the first one. */
+  /** Makes the ids of this limiter unique. Drawn with the first one. */
   #head: string | undefined
-  readonly #spelling: Spelling
+  readonly #encoding: KeyEncoding
   #made = 0
 
-  constructor(spelling: Spelling) {
-    this.#spelling = spelling
+  constructor(encoding: KeyEncoding) {
+    this.#encoding = encoding
   }
 
   /**
@@ -100,7 +100,7 @@ export class RequestNamer {
         cost,
       )
     }
-    return { requestId: this.#spelling.text(value, 'value', 'invalid_value'), mayRepeat: false }
+    return { requestId: this.#encoding.text(value, 'value', 'invalid_value'), mayRepeat: false }
   }
 
   #parsedId(requestId: string, parts: readonly Part[]): string {
@@ -111,7 +111,7 @@ export class RequestNamer {
         requestId,
       )
     }
-    return this.#spelling.text(requestId, 'requestId', 'invalid_request_id')
+    return this.#encoding.text(requestId, 'requestId', 'invalid_request_id')
   }
 }
 
@@ -141,7 +141,7 @@ export function refuseValues(parts: readonly Part[], what: string): void {
   )
 }
 
-/** Whether a limit needs what only the code behind a request knows: when it is over, or a value. */
+/** Whether only the code behind a request knows what the limit needs: its end, or a value. */
 export function isForHandlers(limit: Limit): boolean {
   const are = limit?.kind?.entries?.are
   return are === 'holder' || are === 'value'

@@ -2,7 +2,7 @@
 import type { Decision } from '../decision.ts'
 import { invalidOption, SlidegateError, show } from '../errors.ts'
 import type { AnyKey } from '../key.ts'
-import { type ExtraLog, withLog } from '../limits/limit-set.ts'
+import { type Log, withLog } from '../limits/limit-set.ts'
 import { reservationLog } from '../limits/reservations.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { fromBase64url, randomText, toBase64url } from '../runtime/platform.ts'
@@ -11,16 +11,16 @@ import type { ConsumeOp, Part, SettleOp, SettleOutcome } from '../stores/store.t
 import { chargeOf, isUnsent, logsCharged } from './refund.ts'
 import { areKept, parseUnits } from './request.ts'
 
-/** What settling a reservation has changed. */
+/** The effect of settling a reservation. */
 export interface Settlement {
-  /** Units returned, the least over the enforced limits: fewer if a log no longer holds them. */
+  /** Units returned, the least over the enforced limits. Fewer if a log no longer holds them. */
   readonly returned: number
   /** Units charged beyond the estimate. */
   readonly added: number
 }
 
 /**
- * What `reserve` resolves to. If it is allowed, its estimate is charged until it is settled or cancelled, once.
+ * A charged estimate, if it was allowed, until it is settled or cancelled, once.
  *
  * If the decision was made without the store, only the reservation itself knows that it was settled: its token can be settled
  * again, and charges each time.
@@ -46,7 +46,7 @@ export interface Reservation {
 interface Claim {
   readonly key: AnyKey
   readonly units: number
-  /** Its unique name in the store, which ends with the units. '' if it was decided without the store, which has none then. */
+  /** Its unique name in the store, ending with the units. '' if it was decided without the store. */
   readonly name: string
   /** Per part, the logs that were charged. */
   readonly charged: readonly (readonly string[])[]
@@ -56,7 +56,7 @@ interface Claim {
 
 const VERSION = 1
 
-/** The most keys of a request, and logs of each, in a token: anybody can make one. */
+/** The most keys in a token, and logs of each. Any caller can forge one. */
 const MOST_PARTS = 16
 const MOST_LOGS = 1024
 
@@ -70,10 +70,10 @@ function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
   const charged = parts.map(({ set }) => set.logs.filter(() => isCharged[place++]).map((log) => log.name))
   const instants = parts.map((_, i) => debits?.[i]?.atMs ?? atMs)
   // A fallback keeps no reservations.
-  if (source !== 'store') return { key, units, name: '', charged, instants }
+  const isStored = source === 'store'
   // The store settles it: a refund would return it once more.
-  charge.left = 0
-  return { key, units, name, charged, instants }
+  if (isStored) charge.left = 0
+  return { key, units, name: isStored ? name : '', charged, instants }
 }
 
 function tokenOf(limiter: string, { key, units, name, charged, instants }: Claim): string {
@@ -83,34 +83,34 @@ function tokenOf(limiter: string, { key, units, name, charged, instants }: Claim
 
 /** @throws {SlidegateError} `invalid_reservation` unless it is a token of this limiter */
 function parseToken(limiter: string, token: unknown): Claim {
-  const words = typeof token === 'string' ? wordsOf(token) : undefined
-  if (words?.length !== 7 || words[0] !== VERSION) {
-    throw invalid(`the token is ${show(token)}; it must be one of reserve()`, token)
-  }
-  const [, of, key, units, name, charged, instants] = words
-  if (of !== limiter)
-    throw invalid(`the token is one of the limiter ${show(of)}, not of ${show(limiter)}`, token)
-  const isSound =
+  const words = wordsOf(token)
+  const [version, of, key, units, name, charged, instants] = words
+  const isToken =
+    words.length === 7 &&
+    version === VERSION &&
     Number.isSafeInteger(units) &&
     typeof name === 'string' &&
     // The store knows the name only, so the units must be those in it.
     (name === '' || name.endsWith(`.${units}`)) &&
-    Array.isArray(charged) &&
-    charged.length <= MOST_PARTS &&
-    charged.every((logs) => Array.isArray(logs) && logs.length <= MOST_LOGS) &&
-    Array.isArray(instants) &&
-    instants.length <= MOST_PARTS &&
-    instants.every((atMs) => Number.isSafeInteger(atMs))
-  if (!isSound) throw invalid(`the token is ${show(token)}; it must be one of reserve()`, token)
-  return { key: key as AnyKey, units: units as number, name, charged, instants }
+    isList(charged, MOST_PARTS, (logs) => isList(logs, MOST_LOGS, () => true)) &&
+    isList(instants, MOST_PARTS, Number.isSafeInteger)
+  if (!isToken) throw invalid(`the token is ${show(token)}; it must be one of reserve()`, token)
+  if (of !== limiter) {
+    throw invalid(`the token is one of the limiter ${show(of)}, not of ${show(limiter)}`, token)
+  }
+  return { key, units, name, charged, instants } as Claim
 }
 
-function wordsOf(token: string): unknown[] | undefined {
+function isList(value: unknown, most: number, isItem: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.length <= most && value.every(isItem)
+}
+
+function wordsOf(token: unknown): readonly unknown[] {
   try {
-    const words: unknown = JSON.parse(fromBase64url(token))
-    return Array.isArray(words) ? words : undefined
+    const words: unknown = JSON.parse(fromBase64url(token as string))
+    return Array.isArray(words) ? words : []
   } catch {
-    return undefined
+    return []
   }
 }
 
@@ -121,12 +121,12 @@ function invalid(message: string, value: unknown): SlidegateError {
 /** The reservations of a limiter. */
 export class Reservations {
   readonly #limiter: string
-  readonly #log: ExtraLog
+  readonly #log: Log
   readonly #ask: Ask
 
   /**
    * @param ttl for how long a reservation can be settled
-   * @throws {SlidegateError} `invalid_window`
+   * @throws {SlidegateError} `invalid_duration`
    */
   constructor(limiter: string, ttl: Duration, ask: Ask) {
     this.#limiter = limiter
@@ -164,7 +164,7 @@ export class Reservations {
       try {
         return await this.#settle(op, claim)
       } catch (error) {
-        // What was never sent can be tried again.
+        // An op that was never sent can be retried.
         if (isUnsent(error)) isOver = false
         throw error
       }
@@ -178,7 +178,7 @@ export class Reservations {
     return parseToken(this.#limiter, token).key
   }
 
-  /** @param parts of the token's key */
+  /** @param parts the parts of the token's key */
   async settle(parts: readonly Part[], token: string, actual: number): Promise<Settlement> {
     const claim = parseToken(this.#limiter, token)
     return this.#settle(settleOp(this.partsWith(parts), claim, actual), claim)

@@ -1,11 +1,19 @@
-// The limiter: each method checks its input, makes an op, and asks the store.
+// The limiter: each method checks its input, makes an op, and sends it to the store.
 import type { Decision } from '../decision.ts'
 import { invalidOption, type SlidegateError, show } from '../errors.ts'
 import type { Announcer, LimiterEvent, LimiterListener, LimiterStats } from '../events.ts'
 import type { AnyKey, KeyOptions } from '../key.ts'
-import type { BulkRequest, ConsumeOptions, ExplainOptions, LimitEntries, Limiter } from '../limiter.ts'
+import type {
+  BulkRequest,
+  CommonOptions,
+  ConsumeOptions,
+  ExplainOptions,
+  LimitEntries,
+  Limiter,
+} from '../limiter.ts'
 import type { Limit } from '../limits/limit.ts'
 import { kindOf } from '../ops/table.ts'
+import type { Guarded } from '../resilience/guard.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { outcomesOf } from '../stores/call.ts'
 import type {
@@ -37,12 +45,6 @@ import { parseWaitOptions, type WaitOptions } from './waiting/waiter.ts'
 /** The most requests of one `consumeMany`. */
 const MAX_BULK = 10_000
 
-interface Settings {
-  readonly overrides?: boolean
-  readonly maxWaiting?: number
-  readonly reservationTtl?: Duration
-}
-
 /** A limiter on a store, guarded by its failure policy. */
 export class StoreLimiter implements Limiter<AnyKey> {
   readonly name: string
@@ -57,9 +59,9 @@ export class StoreLimiter implements Limiter<AnyKey> {
   readonly #reservations: Reservations
   readonly #room: WaitingRoom
 
-  /** @throws {SlidegateError} `invalid_window`, `invalid_option` */
-  constructor(name: string, keys: KeyLimits, store: Store, announcer: Announcer, settings: Settings) {
-    const { overrides = false, maxWaiting, reservationTtl = '1h' } = settings
+  /** @throws {SlidegateError} `invalid_duration`, `invalid_option` */
+  constructor(name: string, keys: KeyLimits, { store, announcer }: Guarded, options: CommonOptions) {
+    const { overrides = false, maxWaiting, reservationTtl = '1h' } = options
     const ask = (op: Op) => this.#ask(op)
     const askWhileOpen = async (op: Op) => {
       this.#requests.checkOpen()
@@ -75,7 +77,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     this.#overrides = new StoredOverrides(name, keys, askWhileOpen)
     this.#permits = new Permits(ask)
     this.#reservations = new Reservations(name, reservationTtl, askWhileOpen)
-    const asker = {
+    const requester = {
       ask: async (parts: readonly Part[], cost: number, count: number) => {
         const names = this.#requests.namer.made(parts)
         const op: ConsumeOp = { type: 'consume', parts, cost, count, leaseMs: 0, isWaiting: true, ...names }
@@ -86,7 +88,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
       // A refund that gets lost leaves the window in time.
       giveBack: (decision: Decision) => void this.#giveBack(decision).catch(() => {}),
     }
-    this.#room = new WaitingRoom({ asker, maxWaiting, counts: announcer.counts.waits })
+    this.#room = new WaitingRoom(requester, maxWaiting, announcer.counts)
   }
 
   consume(key: AnyKey, options?: ConsumeOptions): Promise<Decision> {
@@ -160,7 +162,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     const units = parseCost(options)
     const parts = this.#requests.partsOf(key, options)
     if (!areHeld(parts)) throw this.#holdsNothing(key)
-    const requestId = this.#keys.spelling.text(id, 'requestId', 'invalid_request_id')
+    const requestId = this.#keys.encoding.text(id, 'requestId', 'invalid_request_id')
     return ((await this.#ask({ type, parts, requestId, units })) as HoldOutcome).held
   }
 
@@ -230,7 +232,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     const charges = chargesAsked(options, parts)
     const op: ExplainOp = { type: 'explain', parts, cost, count: 1, charges }
     const outcome = (await this.#ask(op)) as ExplainOutcome
-    const keys = this.#keys.someKeysOf(key)
+    const keys = this.#keys.keysOf(key, false)
     const overrides = keys.flatMap((one, part) => {
       const inForce = outcome.overrides?.[part]
       return inForce === undefined ? [] : [this.#overrides.overrideOf(one, inForce, parts[part]!.set.limits)]
@@ -316,13 +318,12 @@ export class StoreLimiter implements Limiter<AnyKey> {
     this.#requests.close()
     this.#permits.close()
     this.#room.close()
-    // Ends the timers of the failure policy. A store in this process may have other users.
-    if (this.#store.applySync === undefined) this.#store.close()
+    this.#store.close()
   }
 
   #someParts(key: Partial<AnyKey>, options: KeyOptions | undefined): readonly Part[] {
     this.#requests.checkOpen()
-    return this.#keys.somePartsOf(key, options?.request)
+    return this.#keys.partsOf(key, options?.request, false)
   }
 
   #holdsNothing(key: AnyKey): SlidegateError {

@@ -1,19 +1,19 @@
--- The twin of ban.ts: no limit, but it denies all while the key is blocked.
+-- The twin of ban.ts: no limit, but it denies all requests while the key is blocked.
 --
--- Words: logs before it in its part, denials that bring a ban on, within what time, when bans are forgotten, then for how long
+-- Words: logs before it in its part, denials that bring on a ban, within what time, when bans are forgotten, then how long
 -- the first ban blocks, the second and so on.
--- Reads and writes: one string per log: format (1 byte, 1), then of 6 bytes each: time of the last write, until when the
--- key is blocked, how many bans in a row, until when that is remembered, and the time of each denial, oldest first;
--- unsigned, big-endian. Times are milliseconds, 0 where there is nothing that they would be the time of.
--- TTL: set whenever it is written, to the time until nothing of it matters any more + slack.
--- Invariants: at most 1000 denials, none after the last write; a log of which nothing matters is no key at all.
+-- Stored: one string, unsigned, big-endian: format (1 byte, 1), then of 6 bytes each: time of the last write, when the block
+-- ends, the number of bans in a row, when that is forgotten, and the time of each denial, oldest first. Times are
+-- milliseconds, 0 if there is no ban or level.
+-- TTL: set at each write, to the time until nothing in it counts any more + slack.
+-- Invariants: at most 1000 denials, none after the last write; a log in which nothing counts has no key.
 
 local BAN_FORMAT = '>BI6I6I6I6'
 local BAN_SIZE = 25
 local DENIAL_FORMAT = '>I6'
 local DENIAL_SIZE = 6
 local MOST_OF_BAN = 6025
--- One byte more than it should have.
+-- One more byte is read, so that longer values are noticed.
 local LAST_OF_BAN = '6025'
 local NO_BAN = 'not a ban of format 1'
 
@@ -45,7 +45,7 @@ if blocked_ms > 0 then fitting, op.is_blocked = 0, true end
 --- tables
 local ban = {}
 
--- Denials stay the bytes that they are: most decisions need but their number.
+-- Denials stay bytes: most decisions need only their number.
 local function denial_at(log, i)
   return (struct_unpack(DENIAL_FORMAT, log.denials, i * DENIAL_SIZE + 1))
 end
@@ -70,7 +70,7 @@ function ban.save(log, words, p, clock, is_clock_given)
   call_redis('SET', log.key, raw, 'PX', (ttl_of(math.max(0, expires - clock), is_clock_given)))
 end
 
--- What was left of each time when it was last written is left of it now.
+-- Keeps what was left of each time when it was last written.
 function ban.restamp(log, now)
   local by = now - log.stamp
   if by >= 0 then return end

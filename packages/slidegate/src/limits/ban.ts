@@ -1,25 +1,28 @@
 // Bans: no limit, but a log that counts a key's denials, and blocks it after too many.
+//
+// `after` denials within `within` bring on a ban. Its length depends on the level: how many bans there were in a row. The level is
+// forgotten `forgetAfter` after the last ban. A log has the time of each denial that counts, the end of the ban, and the level.
 
 import { checkNames, invalidOption, show } from '../errors.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
+import { isLimit, wrong } from './declare.ts'
 import type { Kind, LogParams } from './limit.ts'
-import type { ExtraLog } from './limit-set.ts'
+import type { Log } from './limit-set.ts'
 import { ObjectLogs } from './logs.ts'
 
-/** When a key is blocked for being denied too often, and for how long. */
+/** When too many denials block a key, and for how long. */
 export interface BanOptions {
-  /** Denials that bring a ban on: an integer from 1 to 1000. Those of a key that is blocked do not count. */
+  /** Denials that bring on a ban: an integer from 1 to 1000. Denials of a blocked key don't count. */
   readonly after: number
-  /** Within what time they have to come, from 10 ms to 366 days. */
+  /** The time within which they come, from 10 ms to 366 days. */
   readonly within: Duration
   /**
-   * For how long the key is then blocked: one duration, or 1 to 32 of them for the first ban, the second and so on; the
-   * last counts for all later ones. Each from 10 ms to 366 days.
+   * How long the key is blocked: one duration, or 1 to 32 of them for the first ban, the second and so on. The
+   * last is for all later ones. Each from 10 ms to 366 days.
    */
   readonly for: Duration | readonly Duration[]
   /**
-   * How long after the end of a ban the next is a first one again, from 10 ms to 366 days. Default: the longest of
-   * `for`.
+   * How long after a ban the next one is a first one again, from 10 ms to 366 days. Default: the longest of `for`.
    */
   readonly forgetAfter?: Duration
 }
@@ -30,14 +33,14 @@ const MOST_TIMES = 32
 /**
  * The log of a part's bans.
  *
- * @throws {SlidegateError} `invalid_option`, and `invalid_window` for durations
+ * @throws {SlidegateError} `invalid_option`, and `invalid_duration` for durations
  */
-export function banLog(options: BanOptions): ExtraLog {
-  return { name: 'b', role: 'ban', kind: banKind, params: parseBan(options) }
+export function banLog(options: BanOptions): Log {
+  return { name: 'b', kind: banKind, role: 'ban', shadow: false, params: parseBan(options), serves: [] }
 }
 
-/** What the log was made by. */
-export function banOptionsOf(log: ExtraLog): BanOptions {
+/** The options that made the log. */
+export function banOptionsOf(log: Log): BanOptions {
   const { after, within, for: times, forgetAfter } = log.params as BanParams
   return { after, within, for: times, forgetAfter }
 }
@@ -45,23 +48,18 @@ export function banOptionsOf(log: ExtraLog): BanOptions {
 function parseBan(options: BanOptions): BanParams {
   if (typeof options !== 'object' || options === null) {
     const remedy = (options as unknown) === true ? '; to block keys by hand, set overrides: true' : ''
-    throw invalidOption(`ban is ${show(options)}; it must be { after, within, for }${remedy}`, options)
+    throw wrong('ban', options, `{ after, within, for }${remedy}`, 'invalid_option')
   }
   checkNames(options, { after: true, within: true, for: true, forgetAfter: true }, 'invalid_option', 'ban')
-  const { after, within, for: times, forgetAfter } = options
-  if (!Number.isSafeInteger(after) || after < 1 || after > MOST_DENIALS) {
-    throw invalidOption(`ban.after is ${show(after)}; it must be an integer from 1 to ${MOST_DENIALS}`, after)
+  const { after, forgetAfter } = options
+  if (!isLimit(after, MOST_DENIALS)) {
+    throw wrong('ban.after', after, `an integer from 1 to ${MOST_DENIALS}`, 'invalid_option')
   }
-  const withinMs = parseWindow(within, 'ban.within')
-  const timesMs = parseTimes(times)
-  return {
-    ...ANY,
-    after,
-    within: withinMs,
-    for: timesMs,
-    forgetAfter:
-      forgetAfter === undefined ? Math.max(...timesMs) : parseWindow(forgetAfter, 'ban.forgetAfter'),
-  }
+  const within = parseWindow(options.within, 'ban.within')
+  const times = parseTimes(options.for)
+  const forgetMs =
+    forgetAfter === undefined ? Math.max(...times) : parseWindow(forgetAfter, 'ban.forgetAfter')
+  return { ...ANY, after, within, for: times, forgetAfter: forgetMs }
 }
 
 function parseTimes(times: BanOptions['for']): readonly number[] {
@@ -70,11 +68,10 @@ function parseTimes(times: BanOptions['for']): readonly number[] {
     const given = Array.isArray(times) ? `an array of ${times.length}` : show(times)
     throw invalidOption(`ban.for is ${given}; it must be a duration or an array of 1 to ${MOST_TIMES}`, times)
   }
-  // By index: of a hole, too, it is to be said that it is no duration.
+  // By index, so that holes are rejected.
   return Array.from(times as readonly Duration[], (time, i) => parseWindow(time, `ban.for[${i}]`))
 }
 
-/** Also what the Lua is given. */
 interface BanParams extends LogParams {
   readonly after: number
   readonly within: number
@@ -83,25 +80,25 @@ interface BanParams extends LogParams {
   readonly forgetAfter: number
 }
 
-/** A log with content counts as a used limit of 1. So a full memory store keeps its key. */
+/** A log with content counts as a limit of 1 that is used up. So a full memory store keeps its key. */
 const ANY: LogParams = { precision: 1, records: 1, windows: [0], limits: [1] }
 
-/** Times are 0 where there is nothing that they would be the time of. */
+/** Times are 0 if there is no ban or level. */
 interface Ban {
   /** When it was last written. */
   stampMs: number
   blockedUntilMs: number
-  /** How many bans in a row, and until when that is remembered. */
+  /** The number of bans in a row, and when it is forgotten. */
   level: number
   levelUntilMs: number
-  /** When requests were denied, oldest first: fewer than bring a ban on. */
+  /** When requests were denied, oldest first: fewer than `after`. */
   denialsMs: readonly number[]
 }
 
 const banKind: Kind<Ban, BanParams> = {
   tag: 'b',
 
-  // What one denial brings on is to be told to the next.
+  // One denial may block the next request.
   isOneByOne: true,
 
   logName: () => 'b',
@@ -119,7 +116,7 @@ const banKind: Kind<Ban, BanParams> = {
 
   newest: (ban) => ban.stampMs,
 
-  /** What was left of each time when it was last written is left of it now. */
+  /** Keeps what was left of each time when it was last written. */
   restamp(ban, _params, nowMs) {
     const shifted = (atMs: number) => (atMs === 0 ? 0 : Math.max(0, atMs + nowMs - ban.stampMs))
     ban.blockedUntilMs = shifted(ban.blockedUntilMs)
@@ -174,7 +171,7 @@ const banKind: Kind<Ban, BanParams> = {
   },
 }
 
-/** When the ban is over, its level forgotten, and none of the denials counts. */
+/** When the ban is over, the level is forgotten, and no denial counts. */
 function expiresAt({ blockedUntilMs, levelUntilMs, denialsMs }: Ban, { within }: BanParams): number {
   const newestMs = denialsMs.at(-1)
   return Math.max(blockedUntilMs, levelUntilMs, newestMs === undefined ? 0 : newestMs + within)
@@ -190,7 +187,7 @@ function levelAt({ level, levelUntilMs }: Ban, nowMs: number): number {
   return nowMs < levelUntilMs ? level : 0
 }
 
-/** Forgets what is over: a log that holds nothing has no stamp either, as if it had never been written. */
+/** Forgets what is over. An empty log has no stamp. */
 function settle(ban: Ban, params: BanParams, nowMs: number): void {
   ban.denialsMs = counting(ban, params, nowMs)
   if (ban.blockedUntilMs <= nowMs) ban.blockedUntilMs = 0

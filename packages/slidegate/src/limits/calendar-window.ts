@@ -3,11 +3,10 @@
 // Redis knows no time zones, but its clock counts. So an op brings the edges of two windows before now, the present one and two after.
 // If the clocks differ by more than that, the script rejects the op.
 
-import { SlidegateError, show } from '../errors.ts'
 import { Calendar, type CalendarWindowOptions, isUnit } from './calendar.ts'
 import { registerKind } from './declaration.ts'
-import { checkDeclaration, declareLimit, parseLimit } from './declare.ts'
-import { type Counter, commonParams, type FixedWindowParams, fixedWindowKind } from './fixed-window.ts'
+import { checkDeclaration, declareLimit, paramsOf, parseLimit, wrong } from './declare.ts'
+import { type Counter, type FixedWindowParams, fixedWindowKind } from './fixed-window.ts'
 import type { Kind, Limit } from './limit.ts'
 
 /**
@@ -24,37 +23,25 @@ import type { Kind, Limit } from './limit.ts'
  *
  * Importing `slidegate/calendar` also lets this process read such limits from overrides, and from clients of `serveStore`.
  *
- * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
+ * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
 export function calendarWindow(options: CalendarWindowOptions): Limit {
-  checkDeclaration(options, '{ limit, unit }', {
-    limit: true,
-    unit: true,
-    timeZone: true,
-    name: true,
-    shadow: true,
-  })
+  checkDeclaration(options, '{ limit, unit }', { limit: true, unit: true, timeZone: true })
   const { unit, timeZone = 'UTC' } = options
   const limit = parseLimit(options.limit)
-  if (!isUnit(unit)) {
-    throw new SlidegateError(
-      'invalid_window',
-      `the unit is ${show(unit)}; it must be 'hour', 'day', 'week' or 'month'`,
-      unit,
-    )
-  }
+  if (!isUnit(unit)) throw wrong('the unit', unit, "'hour', 'day', 'week' or 'month'", 'invalid_duration')
   const rule = new Calendar(unit, timeZone)
   const { nominalMs } = rule
   return declareLimit(
     { kind: calendarWindowKind, limit, windowMs: nominalMs, precisionMs: nominalMs, rule },
     calendarWindow,
-    { kind: 'calendarWindow', limit, unit, timeZone: rule.timeZone },
     options,
+    { kind: 'calendarWindow', limit, unit, timeZone: rule.timeZone },
     `${limit}-per-${unit}`,
   )
 }
 
-/** A kind of its own, since Redis needs the edges of its windows. */
+/** The kind of fixed windows, with the edges of a calendar. */
 const calendarWindowKind: Kind<Counter, FixedWindowParams> = {
   ...fixedWindowKind,
 
@@ -63,9 +50,8 @@ const calendarWindowKind: Kind<Counter, FixedWindowParams> = {
     return `f${unit}-${timeZone}`
   },
 
-  params: (limits) => ({ ...commonParams(limits), calendar: limits[0]!.rule as Calendar }),
+  params: (limits) => ({ ...paramsOf(limits, limits[0]!.windowMs), calendar: limits[0]!.rule as Calendar }),
 
-  // Redis knows no time zones.
   words({ calendar, limits }, nowMs) {
     const edges = calendar!.edgesAround(nowMs)
     return [0, edges.length, ...limits, ...edges]

@@ -3,8 +3,7 @@
 import * as Instant from 'temporal-polyfill/fns/Instant'
 import * as PlainDate from 'temporal-polyfill/fns/PlainDate'
 import * as ZonedDateTime from 'temporal-polyfill/fns/ZonedDateTime'
-import { SlidegateError, show } from '../errors.ts'
-import type { NameOptions } from './declare.ts'
+import { type NameOptions, wrong } from './declare.ts'
 
 /** Windows that a calendar knows. */
 export type CalendarUnit = 'hour' | 'day' | 'week' | 'month'
@@ -23,14 +22,14 @@ export interface CalendarWindowOptions extends NameOptions {
    * An IANA name such as `Europe/Berlin`, by the rules that this process has. Default: `UTC`.
    *
    * With Redis the time is that of Redis. If it is more than two windows from that of this process, requests fail as if the
-   * store were unavailable, with the reason `state`.
+   * store were unavailable, with the reason `invalid_state`.
    */
   readonly timeZone?: string
 }
 
 const HOUR_MS = 3_600_000
 
-/** What a window is said to be long: months differ, and so do days and hours in which the local clock is set. */
+/** The nominal length of a window: months differ, and so do days and hours when the local clock is set. */
 const NOMINAL_MS: Readonly<Record<CalendarUnit, number>> = {
   hour: HOUR_MS,
   day: 24 * HOUR_MS,
@@ -38,10 +37,10 @@ const NOMINAL_MS: Readonly<Record<CalendarUnit, number>> = {
   month: 31 * 24 * HOUR_MS,
 }
 
-/** Windows before the present one, and as many after it, whose edges are told to a store with a clock of its own. */
+/** Windows before the current one, and after it, whose edges Redis gets. */
 const AROUND = 2
 
-/** Windows that are remembered. */
+/** Windows in the cache. */
 const MAX_KNOWN = 64
 
 export function isUnit(value: unknown): value is CalendarUnit {
@@ -57,28 +56,28 @@ interface Window {
 /**
  * The windows of a local calendar. They follow each other without a gap, however the local clock is set:
  *
- * - An hour begins with the full hour of the local clock, and where that clock is set. One that is set by half an hour
- *   leaves an hour of 30 minutes.
- * - A day begins with the first local time of its date. Where the clock is then set back over midnight, it goes on. Weeks
+ * - An hour begins with the full hour of the local clock, and when that clock is set. A change of half an hour leaves an hour of
+ *   30 minutes.
+ * - A day begins with the first local time of its date, and goes on if the clock is then set back over midnight. Weeks
  *   begin with their Mondays, months with their first days. A day that the zone has left out has no window.
  *
- * What the library says is remembered: to ask it takes longer than a decision.
+ * Windows are cached: finding one takes longer than a decision.
  */
 export class Calendar {
   readonly unit: CalendarUnit
-  /** In the spelling of the IANA. */
+  /** As IANA spells it. */
   readonly timeZone: string
-  /** The latest windows found, newest first. Logs use few windows at a time. */
+  /** The latest windows found, newest first. */
   #known: readonly Window[] = []
   #edges: readonly number[] = []
 
-  /** @throws {SlidegateError} `invalid_window` */
+  /** @throws {SlidegateError} `invalid_duration` */
   constructor(unit: CalendarUnit, timeZone: unknown) {
     this.unit = unit
     this.timeZone = parseTimeZone(timeZone)
   }
 
-  /** What a window is said to be long. */
+  /** The nominal length of a window. */
   get nominalMs(): number {
     return NOMINAL_MS[this.unit]
   }
@@ -121,11 +120,11 @@ function isIn({ startMs, endMs }: Window, ms: number): boolean {
   return ms >= startMs && ms < endMs
 }
 
-/** The local hour, or what the setting of the local clock leaves of it. */
+/** The local hour, cut if the local clock is set within it. */
 function hourAt(local: ZonedDateTime.Record): Window {
   const ms = local.epochMilliseconds
   const hourMs = ms - (local.minute * 60_000 + local.second * 1000 + local.millisecond)
-  // The one before, of an instant at which it is set, is not that.
+  // "previous" leaves out a change at this very instant.
   const after = ZonedDateTime.addMilliseconds(local, 1)
   const setMs = ZonedDateTime.getTimeZoneTransition(after, 'previous')?.epochMilliseconds
   const nextSetMs = ZonedDateTime.getTimeZoneTransition(local, 'next')?.epochMilliseconds
@@ -161,19 +160,20 @@ function beginningOf(date: PlainDate.Record, timeZone: string): number {
   return PlainDate.toZonedDateTime(date, timeZone).epochMilliseconds
 }
 
-/** The name of a time zone; `invalid_window` unless it is known. */
+/** @throws {SlidegateError} `invalid_duration` unless the time zone is known */
 function parseTimeZone(timeZone: unknown): string {
-  // Only names: an offset would be the zone of nobody, and a date is none.
+  // Temporal accepts offsets and dates, too.
   if (typeof timeZone === 'string' && /^[A-Za-z][A-Za-z0-9_+/-]*$/.test(timeZone)) {
     try {
       return Instant.toZonedDateTimeISO(Instant.fromEpochMilliseconds(0), timeZone).timeZoneId
     } catch {
-      // Told below.
+      // Reported below.
     }
   }
-  throw new SlidegateError(
-    'invalid_window',
-    `the time zone is ${show(timeZone)}; it must be one of the IANA, such as 'UTC' or 'Europe/Berlin'`,
+  throw wrong(
+    'the time zone',
     timeZone,
+    "one of the IANA, such as 'UTC' or 'Europe/Berlin'",
+    'invalid_duration',
   )
 }

@@ -3,7 +3,7 @@
 import { SlidegateError, show } from '../errors.ts'
 import type { CalendarWindowOptions } from './calendar.ts'
 import { type ConcurrencyOptions, concurrency } from './concurrency.ts'
-import { declaredOptions, showNoLimit } from './declare.ts'
+import { isDeclared, originOf, showNoLimit } from './declare.ts'
 import { type DistinctOptions, distinct } from './distinct.ts'
 import { type FixedWindowOptions, fixedWindow } from './fixed-window.ts'
 import type { Limit } from './limit.ts'
@@ -23,25 +23,20 @@ export type Declaration =
   | ({ readonly kind: 'distinct' } & DistinctOptions)
 
 /**
- * What a limit was made of, in full: every option written out, durations in milliseconds, so that it makes the same limit
- * whatever the defaults are by then.
+ * The declaration of a limit as plain JSON.
  *
- * @throws {SlidegateError} `invalid_limit` for what none of these functions has made
+ * It is complete, with durations in milliseconds. So it makes the same limit even if a later version has other defaults.
+ *
+ * @throws {SlidegateError} `invalid_limit` if it isn't a declared limit
  */
 export function declarationOf(limit: Limit): Declaration {
-  const options = declaredOptions(limit)
-  if (options === undefined) {
-    throw new SlidegateError(
-      'invalid_limit',
-      `the limit is ${showNoLimit(limit, `it must be made by ${KINDS.join(', ')}`)}`,
-      limit,
-    )
-  }
-  return options as Declaration
+  if (isDeclared(limit)) return originOf(limit).options as Declaration
+  const remedy = `it must be made by ${KINDS.join(', ')}`
+  throw new SlidegateError('invalid_limit', `the limit is ${showNoLimit(limit, remedy)}`, limit)
 }
 
 /**
- * The limit of a declaration, perhaps one that others have written.
+ * Makes the limit of a declaration. Checks it as if a stranger had written it.
  *
  * @throws {SlidegateError} `invalid_limit` for an unknown kind, and what the function that makes the limit throws
  */

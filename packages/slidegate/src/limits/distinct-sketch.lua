@@ -1,18 +1,18 @@
--- The twin of distinct-sketch.ts.
+-- The twin of distinct-sketch.ts: a HyperLogLog per sub-window, of all values from then on.
 --
 -- Words: the length of a sub-window, the limit.
 -- Answer: -1 less the values used, and behind all answers the two times of packed-window.lua.
--- Reads and writes: one string per log: format (1 byte, 1), start of the newest sub-window (6 bytes, milliseconds), its
--- place from 0 to 10 (1 byte); unsigned, big-endian. And 11 HyperLogLogs, by the log's key, '~' and their place, in turn:
--- one per sub-window, each of all values that were added since it began. So one count is one sketch, and Redis caches
--- it. A sketch of an earlier log is removed before its place is used.
--- TTL: set as a sub-window begins, that of its sketch, too: the length of all sub-windows + slack.
+-- Stored: one string, unsigned, big-endian: format (1 byte, 1), start of the newest sub-window (6 bytes, milliseconds), its
+-- place from 0 to 10 (1 byte). And 11 HyperLogLogs, by the log's key, '~' and their place, in turn: one per sub-window, each of
+-- all values that were added since it began. So a count reads one sketch, and Redis caches it. A sketch of an earlier log is
+-- removed before its place is used.
+-- TTL: set when a sub-window begins, also that of its sketch: the length of all sub-windows + slack.
 -- Work: a value is added to 11 sketches; a wait takes up to 10 counts.
 
 local SUB_WINDOWS = 11
 local SKETCHES_FORMAT = '>BI6B'
 local SKETCHES_SIZE = 8
--- One byte more than it should have.
+-- One more byte is read, so that longer values are noticed.
 local LAST_OF_SKETCHES = '8'
 
 local NO_SKETCHES = 'not a distinct sketch of format 1'
@@ -60,7 +60,7 @@ if limit - used < cost * fitting then fitting = limit - used < cost and 0 or mat
 reply[answer], answer = -1 - used, answer + 1
 local is_whole = false
 if (fitting > 0 or op and op.is_forced) and not (op and op.is_look) then
-  -- While a Cluster moves the slot, keys may be elsewhere. A key written in their place would stop the move.
+  -- While a Cluster moves the slot, keys may be on another server. Writing one here would stop the move.
   local all = { key }
   for age = 0, SUB_WINDOWS - 1 do all[age + 2] = sketch_of(key, age) end
   local found = pcall_redis('EXISTS', unpack(all))
@@ -87,7 +87,7 @@ if mine > 0 or is_restamped and not is_look then
   local begun, ttl = mine > 0 and passed or 0, ttl_of(SUB_WINDOWS * precision, clock ~= reply[1])
   if mine > 0 then stamp, turn = now - now % precision, (turn + passed) % SUB_WINDOWS end
   if begun > 0 or is_restamped then
-    -- First, since it is refused when memory is out.
+    -- Comes first: Redis rejects it if it is out of memory.
     call_redis('SET', key, struct_pack(SKETCHES_FORMAT, 1, stamp, turn), 'PX', ttl)
   end
   for age = 0, SUB_WINDOWS - 1 do
@@ -96,13 +96,13 @@ if mine > 0 or is_restamped and not is_look then
     if mine > 0 then
       changed = pcall_redis('PFADD', sketch, op and op.id or '')
       if type(changed) == 'table' then
-        -- A damaged sketch is the affair of this op, anything else of the whole call.
+        -- A damaged sketch fails this op, any other error the whole call.
         local _, reason = count_since(key, turn, age)
         if reason then return nil, reason end
         call_redis('PFADD', sketch, op and op.id or '')
       end
     end
-    -- A sketch that Redis has dropped begins again. If a clock was passed in, it isn't known how long ago the TTL was set.
+    -- A sketch that Redis has dropped begins again. With a clock that was passed in, the age of the TTL isn't known.
     local is_due = age < begun or is_restamped or not is_whole or clock ~= reply[1]
     if is_due and (changed == 1 or is_restamped) then call_redis('PEXPIRE', sketch, ttl) end
   end

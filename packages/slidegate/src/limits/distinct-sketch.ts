@@ -1,20 +1,26 @@
-// A kind of limit: about how many different values came, by sketches.
+// A kind of limit: an estimate of how many different values came, by sketches.
+//
+// Time is divided into sub-windows of a tenth of the window. Redis has a HyperLogLog per sub-window, of all values from then on: the
+// one of the oldest sub-window that counts is the number used. The memory store keeps the values themselves, with the sub-window in
+// which each came last. A sketch can't tell a known value from a new one, so a key at its limit is denied altogether. Only
+// admitted values are added.
 
 import { startOf } from '../runtime/duration.ts'
 import { mapKey } from '../runtime/hash.ts'
+import { paramsOf } from './declare.ts'
 import type { Kind, LogParams } from './limit.ts'
 import { ObjectLogs } from './logs.ts'
 
-/** The greatest limit, and how many values the memory store keeps per key at most. */
+/** The largest limit, and the most values that the memory store keeps per key. */
 export const MAX_VALUES = 1_000_000
 
-/** Sub-windows that touch a window: the current one, and ten before it. */
+/** The sub-windows that a window touches: the current one, and ten before it. */
 const SUB_WINDOWS = 11
 
 interface Values {
   /** When the newest sub-window began. */
   stamp: number
-  /** Its number. They are numbered as they come, so that a clock set back changes no number. */
+  /** Its number. They are numbered as they come, so a clock that is set back changes no number. */
   turn: number
   /** By {@link mapKey}, the sub-window that each value was last added in; oldest first. */
   turns: Map<string, number>
@@ -25,22 +31,12 @@ interface Values {
 /** Bytes of a value of the usual length. */
 const VALUE_BYTES = 160
 
-/**
- * Estimated distinct values in sub-windows of a tenth. Redis keeps a HyperLogLog per sub-window, of all values from then
- * on; here they are kept themselves. A key at its limit is denied altogether, since a sketch can't distinguish a known
- * value from a new one. Only admitted values are added.
- */
 export const distinctSketchKind: Kind<Values> = {
   tag: 'e',
 
   logName: (limit) => `e${limit.windowMs}`,
 
-  params: (limits) => ({
-    precision: tenthOf(limits[0]!.windowMs),
-    records: 1,
-    windows: limits.map(({ windowMs }) => windowMs),
-    limits: limits.map(({ limit }) => limit),
-  }),
+  params: (limits) => paramsOf(limits, tenthOf(limits[0]!.windowMs)),
 
   most: () => MAX_VALUES,
 
@@ -91,7 +87,7 @@ export const distinctSketchKind: Kind<Values> = {
   entries: { are: 'value', find: () => undefined, renew: () => false, list: () => [] },
 }
 
-/** Length of a sub-window: ten of them are no shorter than the window. */
+/** The length of a sub-window: ten are no shorter than the window. */
 export function tenthOf(windowMs: number): number {
   return Math.ceil(windowMs / 10)
 }
@@ -113,7 +109,7 @@ function countSince({ counts, turn }: Values, age: number): number {
   return count
 }
 
-/** Lets the current sub-window be the newest, and forgets what no longer counts. */
+/** Makes the current sub-window the newest, and forgets values that no longer count. */
 function begin(values: Values, params: LogParams, nowMs: number): void {
   values.turn += passed(values, params, nowMs)
   values.stamp = startOf(nowMs, params.precision)

@@ -1,8 +1,7 @@
 // Limits on distinct values: their options, and which kind keeps their log.
 
-import { SlidegateError, show } from '../errors.ts'
 import { parseWindow } from '../runtime/duration.ts'
-import { checkDeclaration, declareLimit, type LimitOptions, nameOf, parseLimit } from './declare.ts'
+import { checkDeclaration, declareLimit, type LimitOptions, parseFlag, parseLimit } from './declare.ts'
 import { distinctSketchKind, MAX_VALUES, tenthOf } from './distinct-sketch.ts'
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
 import type { Limit } from './limit.ts'
@@ -23,41 +22,30 @@ export interface DistinctOptions extends LimitOptions {
 }
 
 /**
- * At most `limit` different values in any window of this length: accounts that an address logs in to, addresses from
- * which an account is used. Exact unless {@link DistinctOptions.approximate}. A value counts for as long as it was brought
- * by an admitted request within the window: a known one takes no more room, a new one takes one unit.
+ * At most `limit` different values in any window of this length.
  *
- * It needs a limiter of its own: no other limit, no dimensions, no cost. Each request says which value:
+ * For example accounts that an address logs in to, or addresses from which an account is used. Exact unless
+ * {@link DistinctOptions.approximate}. A value counts while an admitted request had it within the window: a known value takes no
+ * more room, a new one takes one unit.
+ *
+ * It needs a limiter of its own: no other limit, no dimensions, no cost. Each request has a value:
  * `limiter.consume(key, { value })`. A refund takes no value back: it was seen.
  *
  * In Redis a sorted set of values, about 120 bytes each, or sketches. A value longer than 128 bytes, or with others than printable
  * characters, is stored as its SHA-256.
  *
- * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
+ * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
 export function distinct(options: DistinctOptions): Limit {
-  checkDeclaration(options, '{ limit, window }', {
-    limit: true,
-    window: true,
-    name: true,
-    shadow: true,
-    approximate: true,
-  })
+  checkDeclaration(options, '{ limit, window }', { limit: true, window: true, approximate: true })
   const { approximate = false } = options
-  if (typeof approximate !== 'boolean') {
-    throw new SlidegateError(
-      'invalid_limit',
-      `approximate is ${show(approximate)}; it must be true or false`,
-      approximate,
-    )
-  }
+  parseFlag(approximate, 'approximate')
   const limit = parseLimit(options.limit, 'the limit', approximate ? MAX_VALUES : MAX_ENTRIES)
   const windowMs = parseWindow(options.window)
-  const declared = approximate
-    ? { kind: distinctSketchKind, limit, windowMs, precisionMs: tenthOf(windowMs) }
-    : { kind: distinctKind, limit, windowMs, precisionMs: 1 }
-  const madeOf = { kind: 'distinct', limit, window: windowMs, ...(approximate && { approximate }) }
-  return declareLimit(declared, distinct, madeOf, options, nameOf(limit, windowMs))
+  const kind = approximate ? distinctSketchKind : distinctKind
+  const made = { kind, limit, windowMs, precisionMs: approximate ? tenthOf(windowMs) : 1 }
+  const given = { kind: 'distinct', limit, window: windowMs, ...(approximate && { approximate }) }
+  return declareLimit(made, distinct, options, given)
 }
 
 const distinctKind = entryWindowKind('d', 'value')

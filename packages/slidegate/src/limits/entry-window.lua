@@ -1,21 +1,20 @@
 -- The twin of entry-window.ts: windows whose log keeps what it counts one by one.
 --
 -- Words: window, what the entries are (see ENTRIES below), the limits.
--- Answer: units that it takes of the log, if it is in shadow and may know the request; then as packed-window.lua says.
--- Reads and writes: one sorted set per log. A member is the name of an entry, its score the time at which it was
+-- Answer: units that it takes of the log, if it is in shadow and may have the request; then as in packed-window.lua.
+-- Stored: one sorted set. A member is the name of an entry, its score the time at which it was
 -- charged or last renewed, in milliseconds. An entry of n units has n members: its name, and behind a space the
 -- numbers 2 to n; no name holds a space.
 -- TTL: renewed by charges and renewals now and then, to the window + slack.
--- Work: what has left the window is removed with later charges, as many members as they add and PRUNED more, so that no
--- call removes many. No log keeps more than MAX_ENTRIES units: a charge that nobody asked for pushes out the oldest,
--- which no limit can tell.
+-- Work: members that have left the window are removed with later charges, as many as they add and PRUNED more, so no
+-- call removes many. A log keeps up to MAX_ENTRIES units: more charges push out the oldest, and no limit notices.
 
 local MAX_ENTRIES = 10000
 local PRUNED = 100
 -- Arguments per command: unpack takes no more than 8,000.
 local MAX_WORDS = 4000
 local MAX_SCORE = 2 ^ 47
--- ENTRIES: 0 for requests that are not found again; else
+-- ENTRIES: 0 for requests that aren't found again; else
 local REQUEST = 1
 local HOLDER = 2
 local VALUE = 3
@@ -69,7 +68,7 @@ if entries > 0 and entries < RESERVATION and id then
       op.is_held = 0
     end
   elseif entries == VALUE then
-    -- A value that counts has its place, whatever the limit is by now.
+    -- A value that counts keeps its place, even under a lower limit.
     if is_known then live, used = live - 1, math.min(live, words[first_limit]) - 1 end
   elseif is_shadow and op.may_repeat then
     if is_known then price, is_free = 0, true end
@@ -105,7 +104,7 @@ elseif mine < wanted or is_free then
       elseif is_ahead then
         retry = window
       else
-        -- That of the newest units that fit beside the cost is the last to wait for.
+        -- The oldest unit that doesn't fit beside the cost.
         local at = string.format('%d', price - limit - 1)
         local found = call_redis('ZRANGE', key, at, at, 'WITHSCORES')
         retry = (found[2] or stamp) + window - now
@@ -138,7 +137,7 @@ end
 if is_due then call_redis('PEXPIRE', key, (ttl_of(window, clock ~= reply[1]))) end
 if held_at and op.hold ~= RENEWED then
   if cost == 1 then call_redis('ZREM', key, id) else tables_of(kinds, 5).remove(key, id, cost) end
-  -- Entries that the newest has pushed out of the window must not count again if an older one becomes the newest.
+  -- Entries that were gone must not count again if an older entry becomes the newest.
   if held_at == stamp and card > live then
     call_redis('ZREMRANGEBYSCORE', key, '-inf', string.format('%d', stamp - window))
   end
@@ -162,7 +161,7 @@ local function members_of(entry, units, before)
   return members
 end
 
--- Answers how many members there are more, or fewer.
+-- Returns how many members were added or removed.
 local function write_all(command, key, words)
   local written = 0
   for first = 1, #words, MAX_WORDS do
@@ -176,7 +175,7 @@ function entry_window.add(key, entry, units, stamp)
   return write_all('ZADD', key, members_of(entry, units, stamp))
 end
 
--- What counted as of the newest stamp counts from now on; the rest is forgotten.
+-- Entries that counted at the newest stamp count from now on. Others are removed.
 function entry_window.restamp(key, cut, now)
   local all, moved, gone = call_redis('ZRANGE', key, '0', '-1', 'WITHSCORES'), {}, {}
   for i = 1, #all, 2 do
@@ -188,14 +187,6 @@ function entry_window.restamp(key, cut, now)
   end
   write_all('ZADD', key, moved)
   write_all('ZREM', key, gone)
-end
-
--- After a refund.
-function entry_window.save(log, words, p)
-  entry_window.remove(log.key, log.removed, log.units)
-  if log.is_newest then
-    call_redis('ZREMRANGEBYSCORE', log.key, '-inf', string.format('%d', log.stamp - words[p + 1]))
-  end
 end
 
 -- The time and units of an entry that counts.
@@ -213,11 +204,14 @@ function entry_window.refund(log, words, p, now, at_ms, units, entry)
   local entries, stamp, held = words[p + 2], entry_window.find(log, words, p, now, entry)
   -- Holders and reservations may have been renewed.
   if entries == VALUE or held ~= units or entries < HOLDER and stamp ~= at_ms then return 0 end
-  log.removed, log.units, log.is_newest = entry, units, stamp == log.stamp
+  entry_window.remove(log.key, entry, units)
+  if stamp == log.stamp then
+    call_redis('ZREMRANGEBYSCORE', log.key, '-inf', string.format('%d', stamp - words[p + 1]))
+  end
   return units
 end
 
--- Stamp and units, one behind the other; of the newest so many units.
+-- Stamp and units of the charges that count, in turn: the newest units, up to `most`, oldest first.
 function entry_window.charges(log, words, p, _, now, most)
   local charges, cut = {}, math.max(log.stamp, now) - words[p + 1]
   local found = call_redis('ZRANGE', log.key, string.format('%d', -most), '-1', 'WITHSCORES')

@@ -1,11 +1,10 @@
 // A kind of limit: sliding windows whose log keeps entries one by one: requests, slots or values.
 
 import { mapKey } from '../runtime/hash.ts'
-import type { Charge, Charged, Entries, Entry, Kind, Limit, LogParams, Logs } from './limit.ts'
+import type { Charge, Entries, Entry, Kind, Limit, ListedCharge, LogParams, Logs } from './limit.ts'
 import { ObjectLogs } from './logs.ts'
 import { packedWindowKind } from './packed-window.ts'
-import { MAX_RECORDS, subtract } from './window-log.ts'
-import { type WindowLog, WindowLogs } from './window-logs.ts'
+import { MAX_RECORDS, type WindowLog, WindowLogs } from './window-log.ts'
 
 /** Units that a log keeps one by one at most, or records, and so the greatest limit on it. */
 export const MAX_ENTRIES = 10_000
@@ -88,8 +87,6 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
   return {
     tag,
 
-    keepsTimes: true,
-
     logName: (limit) => `${prefix}${limit.windowMs}`,
 
     params: (limits: readonly Limit[]): LogParams => ({
@@ -145,7 +142,7 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
     expiresAt: ({ log }) => log.stamp + log.keepMs,
 
     charges({ entries }, params, _i, nowMs, most) {
-      const charges: Charged[] = []
+      const charges: ListedCharge[] = []
       let left = most
       for (const entry of Array.from(entries.values()).reverse()) {
         if (left === 0 || !counts(entry, params, nowMs)) break
@@ -233,7 +230,7 @@ function canBeRewritten({ log, entries }: EntryLog, params: LogParams, place: st
 function remove({ log, entries }: EntryLog, place: string): void {
   const { atMs, units } = entries.get(place)!
   entries.delete(place)
-  subtract(log, atMs, units, MAX_RECORDS)
+  log.subtract(atMs, units, MAX_RECORDS)
 }
 
 /** The oldest come first, since whatever is renewed is added anew. */

@@ -1,16 +1,16 @@
--- The twin of fixed-window.ts.
+-- The twin of fixed-window.ts: the units of one window, which count until it ends.
 --
 -- Words: the length of a window, or 0 for windows of a calendar; 1 if windows begin with their first charge, or the number of
--- edges of a calendar; the limits; then the edges: when the windows around now begin, one behind the other and without a gap, as
--- the process that asks knows its calendar.
+-- edges of a calendar; the limits; then the edges: when the windows around now begin, in order and without a gap, by the
+-- calendar of the calling process.
 -- Answer: the units of this window before the op; and, if windows begin with their first charge, when that was.
--- Reads and writes: one string per log: format (1 byte, 1), time of the first charge in the window (6 bytes,
--- milliseconds), units charged in it (6 bytes); unsigned, big-endian.
+-- Stored: one string, unsigned, big-endian: format (1 byte, 1), time of the first charge in the window (6 bytes,
+-- milliseconds), units charged in it (6 bytes).
 -- TTL: set at the first charge in a window, to what is left of the window + slack.
 
 local COUNTER_FORMAT = '>BI6I6'
 local COUNTER_SIZE = 13
--- One byte more than it should have.
+-- One more byte is read, so that longer values are noticed.
 local LAST_OF_COUNTER = '13'
 local NO_COUNTER = 'not a fixed window of format 1'
 local CLOCKS_APART = 'the clocks of Redis and of this process are more than two windows of its calendar apart'
@@ -27,7 +27,7 @@ if raw ~= '' then
 end
 --- load
 local length, first_hit, end_of_limits = words[p + 1], words[p + 2], last
--- When this window began; from the first hit on, the earliest that it may have.
+-- When this window began; with `first-hit`, the earliest that it can have.
 local start, ends
 if length > 0 then
   start = first_hit == 1 and now - length + 1 or now - now % length
@@ -79,15 +79,7 @@ function fixed_window.load(counter)
   counter.stamp, counter.units = since, used
 end
 
-function fixed_window.save(counter)
-  if counter.units == 0 then
-    call_redis('DEL', counter.key)
-  else
-    call_redis('SETRANGE', counter.key, '7', struct_pack(NUMBER_FORMAT, counter.units))
-  end
-end
-
--- When the window that holds `ms` began; from the first hit on, the earliest that it may have.
+-- When the window of `ms` began; with `first-hit`, the earliest that it can have.
 local function earliest_start(words, p, last, ms)
   local length, edge = words[p + 1], last
   if length > 0 then return words[p + 2] == 1 and ms - length + 1 or ms - ms % length end
@@ -102,7 +94,10 @@ function fixed_window.refund(counter, words, p, now, at_ms, units)
   end
   if counter.units == 0 or stamp < earliest_start(words, p, last, now) or at_ms < stamp then return 0 end
   if stamp < earliest_start(words, p, last, at_ms) then return 0 end
-  local returned = math.min(units, counter.units)
-  counter.units = counter.units - returned
-  return returned
+  if units >= counter.units then
+    call_redis('DEL', counter.key)
+    return counter.units
+  end
+  call_redis('SETRANGE', counter.key, '7', struct_pack(NUMBER_FORMAT, counter.units - units))
+  return units
 end

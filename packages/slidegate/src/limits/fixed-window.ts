@@ -1,6 +1,9 @@
 // A kind of limit: one count per fixed window.
+//
+// A log has the units charged in the window of its first charge. Once that window has ended, the count is 0. So `check` needs only the
+// start of the current window: a multiple of the length, or with `first-hit` any time later than one length ago. Calendar windows
+// are the same kind, with edges from a calendar: see calendar-window.ts.
 
-import { SlidegateError, show } from '../errors.ts'
 import { parseWindow, startOf } from '../runtime/duration.ts'
 import type { Calendar } from './calendar.ts'
 import {
@@ -8,86 +11,70 @@ import {
   declareLimit,
   type LimitOptions,
   MAX_UNITS,
-  nameOf,
+  paramsOf,
   parseLimit,
+  wrong,
 } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
-import { Row, RowLogs, rowOf } from './logs.ts'
+import { RowLogs } from './logs.ts'
 
 /** The options of {@link fixedWindow}. */
 export interface FixedWindowOptions extends LimitOptions {
   /**
-   * When windows begin: `epoch`, the default, at whole multiples of their length since 1970-01-01T00:00Z; `first-hit`
-   * with the first charge after the one before has ended, for each key on its own.
+   * When windows begin. Default: `epoch`.
+   *
+   * - `epoch`: at whole multiples of their length since 1970-01-01T00:00Z.
+   * - `first-hit`: with the first charge after the previous window has ended, for each key on its own.
    */
   readonly align?: 'epoch' | 'first-hit'
 }
 
 /**
- * At most `limit` units in each window, by the store's clock: one number per key. The windows are of one length, aligned
- * to the epoch or to the first hit. For windows of a calendar, see `calendarWindow` of `slidegate/calendar`.
+ * At most `limit` units in each window, by the store's clock.
+ *
+ * A key has one number. Windows have the same length. For windows of a calendar, see `calendarWindow` of `slidegate/calendar`.
  *
  * ```ts
  * fixedWindow({ limit: 100, window: '1m' })
  * fixedWindow({ limit: 100, window: '1m', align: 'first-hit' })
  * ```
  *
- * At worst `2 * limit` pass within the length of one window, around the edge between two: with 100 a minute, 100 at
- * 0:59.9 and 100 more at 1:00.0. From the first hit on it is `2 * limit - 1`, since that hit comes a whole window before
+ * At worst `2 * limit` units pass within the length of one window, around the edge between two: with 100 a minute, 100 at
+ * 0:59.9 and 100 more at 1:00.0. With `first-hit` it is `2 * limit - 1`, since the first hit comes a whole window before
  * the edge.
  *
- * Limits of the same windows share their count; those of another length or alignment begin with an empty one.
+ * Limits of the same windows share their count. Another length or alignment begins with an empty one.
  *
- * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
+ * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
 export function fixedWindow(options: FixedWindowOptions): Limit {
-  checkDeclaration(options, '{ limit, window }', {
-    limit: true,
-    window: true,
-    name: true,
-    shadow: true,
-    align: true,
-  })
+  checkDeclaration(options, '{ limit, window }', { limit: true, window: true, align: true })
   const { align = 'epoch' } = options
   const limit = parseLimit(options.limit)
   if (align !== 'epoch' && align !== 'first-hit') {
-    throw new SlidegateError(
-      'invalid_limit',
-      `align is ${show(align)}; it must be 'epoch' or 'first-hit'. For hours, days, weeks and months use calendarWindow() of slidegate/calendar`,
-      align,
-    )
+    const calendars = 'For hours, days, weeks and months use calendarWindow() of slidegate/calendar'
+    throw wrong('align', align, `'epoch' or 'first-hit'. ${calendars}`)
   }
   const windowMs = parseWindow(options.window)
   return declareLimit(
     { kind: fixedWindowKind, limit, windowMs, precisionMs: windowMs, rule: align },
     fixedWindow,
-    { kind: 'fixedWindow', limit, window: windowMs, align },
     options,
-    nameOf(limit, windowMs),
+    { kind: 'fixedWindow', limit, window: windowMs, align },
   )
 }
 
-/** The units charged in one window, and when the first of them were. */
-export class Counter extends Row {
-  get since(): number {
-    return this.numbers[this.at]!
-  }
-  set since(since: number) {
-    this.numbers[this.at] = since
-  }
-
-  get units(): number {
-    return this.numbers[this.at + 1]!
-  }
-  set units(units: number) {
-    this.numbers[this.at + 1] = units
-  }
+/** A log. */
+export interface Counter {
+  /** When the first units of the window were charged. */
+  since: number
+  units: number
 }
 
 export interface FixedWindowParams extends LogParams {
-  /** Where the windows are those of a calendar. Else they are of the length `precision`, */
+  /** Set for windows of a calendar. Other windows have the length `precision`. */
   readonly calendar?: Calendar
-  /** and begin with the first charge, where this is true. */
+  /** Whether they begin with their first charge. */
   readonly fromFirstHit?: boolean
 }
 
@@ -97,7 +84,7 @@ export const fixedWindowKind: Kind<Counter, FixedWindowParams> = {
   logName: ({ windowMs, rule }) => (rule === 'first-hit' ? `fhit${windowMs}` : `f${windowMs}`),
 
   params: (limits) => ({
-    ...commonParams(limits),
+    ...paramsOf(limits, limits[0]!.windowMs),
     ...(limits[0]!.rule === 'first-hit' && { fromFirstHit: true }),
   }),
 
@@ -105,10 +92,10 @@ export const fixedWindowKind: Kind<Counter, FixedWindowParams> = {
 
   read(next, { fromFirstHit }, nowMs) {
     const units = next()
-    return rowOf(new Counter(), [fromFirstHit ? next() : nowMs, units])
+    return { since: fromFirstHit ? next() : nowMs, units }
   },
 
-  createLogs: () => new RowLogs(2, new Counter()),
+  createLogs: () => new RowLogs<Counter>('since', 'units'),
 
   newest: (counter) => counter.since,
 
@@ -122,7 +109,11 @@ export const fixedWindowKind: Kind<Counter, FixedWindowParams> = {
   },
 
   commit(counter, params, nowMs, { units }) {
-    charge(counter, params, nowMs, units)
+    if (!isOpen(counter, params, nowMs)) {
+      counter.since = nowMs
+      counter.units = 0
+    }
+    counter.units = Math.min(counter.units + units, MAX_UNITS)
   },
 
   retryAfter(counter, params, i, nowMs, cost) {
@@ -145,35 +136,18 @@ export const fixedWindowKind: Kind<Counter, FixedWindowParams> = {
   expiresAt: (counter, params) => endOf(params, counter.since),
 }
 
-export function commonParams(limits: readonly Limit[]): LogParams {
-  return {
-    precision: limits[0]!.windowMs,
-    records: 1,
-    windows: limits.map((limit) => limit.windowMs),
-    limits: limits.map((limit) => limit.limit),
-  }
-}
-
-/** Whether what it holds is of the window of now. */
+/** Whether its window hasn't ended. */
 function isOpen(counter: Counter, params: FixedWindowParams, nowMs: number): boolean {
   return counter.units > 0 && counter.since >= earliestStart(params, nowMs)
 }
 
-function charge(counter: Counter, params: FixedWindowParams, nowMs: number, units: number): void {
-  if (!isOpen(counter, params, nowMs)) {
-    counter.since = nowMs
-    counter.units = 0
-  }
-  counter.units = Math.min(counter.units + units, MAX_UNITS)
-}
-
-/** When the window of now began; from the first hit on, the earliest that it may have. */
+/** When the current window began; with `first-hit`, the earliest that it can have. */
 function earliestStart({ calendar, fromFirstHit, precision }: FixedWindowParams, nowMs: number): number {
   if (calendar !== undefined) return calendar.startOf(nowMs)
   return fromFirstHit ? nowMs - precision + 1 : startOf(nowMs, precision)
 }
 
-/** When the window that was first charged at `since` ends. */
+/** When the window ends whose first charge was at `since`. */
 function endOf({ calendar, fromFirstHit, precision }: FixedWindowParams, since: number): number {
   if (calendar !== undefined) return calendar.endOf(since)
   return (fromFirstHit ? since : startOf(since, precision)) + precision

@@ -1,30 +1,26 @@
 // Limit sets: the limits of one limiter, arranged by the logs that they share.
 //
-// Logs of other roles are read and written in the same step as those of limits, and live and die with their keys:
+// Some logs are read by no limit. They are read and written in the same step as the others, and live and die with their keys:
 // - `ban`: if it blocks, the request is denied, and limits are read only to report them. A denial by the limits of its own part is
-//   counted in the same step, so requests of such a key are never joined or leased, and their denials are never cached.
-// - `reservations`: an entry for each. A settlement that finds none does nothing. The entry's name has the units, so no token is
+//   counted in the same step. So requests of such a key are never joined or leased, and their denials are never cached.
+// - `reservations`: an entry for each. A settlement without an entry does nothing. The entry's name has the units, so no token is
 //   worth more than its reservation.
 
 import { SlidegateError, show } from '../errors.ts'
 import type { Entries, Kind, Limit, LogParams } from './limit.ts'
 
-/**
- * What a log is there for:
- * - `count`: limits read it, and it is charged.
- * - `ban`, `reservations`: no limit reads it.
- */
+/** The purpose of a log: `count` if limits read it, and requests are charged to it. */
 export type Role = 'count' | 'ban' | 'reservations'
 
-/** A piece of stored state and the limits that read it. */
+/** A piece of stored state, and the limits that read it. */
 export interface Log {
-  /** Last part of the log's stored key: `w1`, `f60000`, `w1s<name>` for a shadow limit's own. */
+  /** The last part of its stored key: `w1`, `f60000`, or `w1s<name>` for a shadow limit. */
   readonly name: string
   readonly kind: Kind
   readonly role: Role
   readonly shadow: boolean
   readonly params: LogParams
-  /** Which limits of the set it serves, as indices into {@link LimitSet.limits}, in the order of `params`. */
+  /** The limits of the set that it serves, as indices into {@link LimitSet.limits}, in the order of `params`. */
   readonly serves: readonly number[]
 }
 
@@ -39,18 +35,17 @@ export interface LimitSet {
   readonly limiter: string
   readonly limits: readonly Limit[]
   readonly logs: readonly Log[]
-  /** What the entries are that limits keep one by one. */
+  /** The kinds of entries that its limits keep. */
   readonly keeps: ReadonlySet<Entries>
-  /** Logs that no limit reads, in the order in which they were added. */
-  readonly additions: readonly ExtraLog[]
   /** Whether a key of it may have an override, which each op reads first. */
   readonly isOverridable: boolean
 }
 
 /**
- * Enforced limits that read the same stored log share it. A shadow limit has one of its own, because it is
- * charged less often than the enforced ones. So has each limit of a kind whose rate is part of its state: the second of
- * the same name gets a number.
+ * Arranges limits by their logs.
+ *
+ * Enforced limits share a log of the same name. A shadow limit has its own, since it is charged at other times. So has each limit of
+ * a kind that is unshared: the second of the same name gets a number.
  */
 export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
   const names = new Set<string>()
@@ -71,7 +66,7 @@ export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
     return { name, kind, role: 'count', shadow, params: kind.params(shared), serves }
   })
   const keeps = new Set(limits.flatMap(({ kind }) => kind.entries?.are ?? []))
-  return { limiter, limits, logs, keeps, additions: [], isOverridable: false }
+  return { limiter, limits, logs, keeps, isOverridable: false }
 }
 
 /** The names of logs, and which limits read each. */
@@ -88,7 +83,7 @@ function servedBy(limits: readonly Limit[]): ReadonlyMap<string, readonly number
   return serves
 }
 
-/** A limit of distinct values takes one unit of one key with each request, whatever other limits would take. */
+/** With distinct values a request takes one unit, so other limits can't share its cost. */
 function checkAlone(limiter: string, limits: readonly Limit[]): void {
   const values = limits.find(({ kind }) => kind.entries?.are === 'value')
   if (values === undefined || (limits.length === 1 && !limiter.includes('/'))) return
@@ -99,35 +94,38 @@ function checkAlone(limiter: string, limits: readonly Limit[]): void {
   )
 }
 
-/** A log that no limit reads. */
-export type ExtraLog = Omit<Log, 'shadow' | 'serves'>
+/** Limit sets made of others: the same one each time, since stores know sets by identity. */
+export class DerivedSets {
+  readonly #sets = new WeakMap<LimitSet, Map<string, LimitSet>>()
 
-const extended = new WeakMap<LimitSet, Map<string, LimitSet>>()
-
-/** The same, and a log that no limit reads: the same set for the same log, by its name. */
-export function withLog(set: LimitSet, log: ExtraLog): LimitSet {
-  let known = extended.get(set)
-  if (known === undefined) {
-    known = new Map()
-    extended.set(set, known)
+  of(set: LimitSet, name: string, make: () => LimitSet): LimitSet {
+    let known = this.#sets.get(set)
+    if (known === undefined) {
+      known = new Map()
+      this.#sets.set(set, known)
+    }
+    let made = known.get(name)
+    if (made === undefined) {
+      // Callers choose the names of some.
+      if (known.size >= MAX_DERIVED) known.clear()
+      made = make()
+      known.set(name, made)
+    }
+    return made
   }
-  let more = known.get(log.name)
-  if (more === undefined) {
-    const logs = [...set.logs, { ...log, shadow: false, serves: [] }]
-    more = { ...set, logs, additions: [...set.additions, log] }
-    known.set(log.name, more)
-  }
-  return more
 }
 
-const overridable = new WeakMap<LimitSet, LimitSet>()
+const MAX_DERIVED = 256
 
-/** The same, whose keys may have overrides: the same set each time. */
+const extended = new DerivedSets()
+const overridable = new DerivedSets()
+
+/** The same limits, and a log that none of them reads. */
+export function withLog(set: LimitSet, log: Log): LimitSet {
+  return extended.of(set, log.name, () => ({ ...set, logs: [...set.logs, log] }))
+}
+
+/** The same limits, whose keys may have overrides. */
 export function withOverrides(set: LimitSet): LimitSet {
-  let more = overridable.get(set)
-  if (more === undefined) {
-    more = { ...set, isOverridable: true }
-    overridable.set(set, more)
-  }
-  return more
+  return overridable.of(set, '', () => ({ ...set, isOverridable: true }))
 }

@@ -1,32 +1,36 @@
-// Where the memory store keeps logs: those of a few numbers as rows, all others as objects.
+// Where the memory store keeps logs: a few numbers each as rows, all others as objects.
 
 import { Slab } from '../runtime/slab.ts'
 import type { Logs } from './limit.ts'
 
 const NO_NUMBERS = new Float64Array(0)
 
-/** A log that is a few numbers: where they stand. A kind that keeps such logs gives them names. */
-export class Row {
+/** Where the numbers of a log are. */
+class Row {
   numbers: Float64Array = NO_NUMBERS
   at = 0
 }
 
-/** A view of a log of its own. */
-export function rowOf<View extends Row>(view: View, numbers: readonly number[]): View {
-  view.numbers = new Float64Array(numbers)
-  return view
-}
-
-/** Logs that are a few numbers each: rows of a slab, all of them shown through one view. An empty one is all 0. */
-export class RowLogs<View extends Row> implements Logs<View> {
+/** Logs that are a few numbers each: rows of a slab, all shown through one view with a name for each number. */
+export class RowLogs<State extends object> implements Logs<State> {
   readonly #rows: Slab
-  readonly #view: View
+  readonly #view: Row & State
 
-  /** `width` is how many numbers. */
-  constructor(width: number, view: View) {
-    this.#rows = new Slab(width)
-    this.#view = view
-    // Number 0, in which all is 0.
+  constructor(...names: readonly (keyof State & string)[]) {
+    this.#rows = new Slab(names.length)
+    class View extends Row {}
+    names.forEach((name, i) => {
+      Object.defineProperty(View.prototype, name, {
+        get(this: Row) {
+          return this.numbers[this.at + i]
+        },
+        set(this: Row, number: number) {
+          this.numbers[this.at + i] = number
+        },
+      })
+    })
+    this.#view = new View() as Row & State
+    // Number 0, which stays empty.
     this.#rows.create()
   }
 
@@ -41,7 +45,7 @@ export class RowLogs<View extends Row> implements Logs<View> {
     return log
   }
 
-  at(log: number): View {
+  at(log: number): Row & State {
     const view = this.#view
     const rows = this.#rows
     view.numbers = rows.doubles[log >>> rows.shift]!
@@ -63,7 +67,7 @@ export class RowLogs<View extends Row> implements Logs<View> {
   }
 }
 
-/** Logs that are objects, for kinds of which few keys have one. */
+/** Logs that are objects, for kinds that few keys use. */
 export class ObjectLogs<State extends object> implements Logs<State> {
   readonly #make: () => State
   readonly #copy: (state: State) => State
@@ -71,14 +75,11 @@ export class ObjectLogs<State extends object> implements Logs<State> {
   readonly #states: State[]
   readonly #free: number[] = []
   #bytes = 0
-  /** The last one that was returned: it may have grown since. */
+  /** The last one that was returned. It may have grown since. */
   #shown: State
   #shownBytes: number
 
-  /**
-   * @param copy makes another of the same content
-   * @param bytesOf roughly how many bytes it holds
-   */
+  /** @param bytesOf roughly how many bytes it holds */
   constructor(make: () => State, copy: (state: State) => State, bytesOf: (state: State) => number) {
     this.#make = make
     this.#copy = copy
@@ -111,7 +112,7 @@ export class ObjectLogs<State extends object> implements Logs<State> {
     const state = this.at(log)
     this.#show(this.#states[0]!)
     this.#bytes -= this.#bytesOf(state)
-    // Lets go of what it held.
+    // Lets go of its content.
     this.#states[log] = this.#states[0]!
     this.#free.push(log)
   }

@@ -1,10 +1,8 @@
-// Overrides: how one is stored, and the limits that it changes.
+// Overrides: the numbers that replace those of a key's limits, or exempt or block it. Their stored form: see override.lua.
 
-import { adapt, adaptedFrom, declaredName, isName, MAX_LIMIT } from './declare.ts'
+import { adapt, declaredName, isLimit, isName, MAX_LIMIT, originOf } from './declare.ts'
 import type { Limit, LimitNumbers } from './limit.ts'
-import type { LimitSet } from './limit-set.ts'
-
-// The effect of an override. Its stored form: see override.lua.
+import { DerivedSets, type LimitSet } from './limit-set.ts'
 
 /** The stored rule: `''` for none, `exempt`, or JSON with numbers by the name of their limit. */
 export type Rule = string
@@ -27,7 +25,7 @@ export interface InForce {
   readonly blockedMs: number
 }
 
-/** An override as it is kept. Times are by the store's clock: {@link FOREVER} for never, 0 for neither rule nor block. */
+/** A stored override. Times are by the store's clock: {@link FOREVER} for never, 0 if there is no rule or block. */
 export interface Kept {
   readonly rule: Rule
   readonly endsAtMs: number
@@ -55,10 +53,10 @@ export function numbersOf(rule: Rule): Numbers {
   return rule === '' || rule === EXEMPT ? NOTHING : (JSON.parse(rule) as Numbers)
 }
 
-/** Longest rule that is read, in characters: more than the numbers of 64 limits take. */
+/** The longest rule, in characters: more than the numbers of 64 limits take. */
 export const MAX_RULE = 8192
 
-/** Whether a limiter could have written this rule. Lua might read any other JSON differently. */
+/** Whether a limiter could have written this rule. Lua may read other JSON differently. */
 export function isRule(rule: string): boolean {
   if (rule === '' || rule === EXEMPT) return true
   if (rule.length > MAX_RULE || !isReadable(rule)) return false
@@ -80,50 +78,28 @@ export function isReadable(rule: string): boolean {
 const FIELDS: readonly string[] = ['limit', 'windowMs', 'capacity', 'refill'] satisfies (keyof LimitNumbers)[]
 
 function areNumbers(value: unknown): boolean {
-  return isRecord(value) && Object.entries(value).every(isNumber)
-}
-
-function isNumber([field, number]: readonly [string, unknown]): boolean {
-  return (
-    FIELDS.includes(field) &&
-    Number.isInteger(number) &&
-    (number as number) >= 1 &&
-    (number as number) <= MAX_LIMIT
-  )
+  if (!isRecord(value)) return false
+  return Object.entries(value).every(([field, number]) => FIELDS.includes(field) && isLimit(number))
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+const inForce = new DerivedSets()
+
 /** The limit set with the numbers of a rule, or exempt. Its logs stay the same. */
 export function setInForce(set: LimitSet, rule: Rule): LimitSet {
   if (rule === '' || set.limits.length === 0) return set
-  let known = madeOf.get(set)
-  if (known === undefined) {
-    known = new Map()
-    madeOf.set(set, known)
-  }
-  let made = known.get(rule)
-  if (made === undefined) {
-    if (known.size >= MAX_KNOWN) known.clear()
-    made = makeSet(set, rule)
-    known.set(rule, made)
-  }
-  return made
+  return inForce.of(set, rule, () => makeSet(set, rule))
 }
-
-/** Rules that are remembered per limit set. */
-const MAX_KNOWN = 256
-
-const madeOf = new WeakMap<LimitSet, Map<Rule, LimitSet>>()
 
 function makeSet(set: LimitSet, rule: Rule): LimitSet {
   const isExempt = rule === EXEMPT
   const numbers = numbersOf(rule)
   const limits = set.limits.map((limit) => {
     const changed = isExempt ? { ...limit, shadow: true } : renumber(limit, numbersFor(set, limit, numbers))
-    return changed === undefined ? limit : adapt(changed, adaptedFrom(limit))
+    return changed === undefined ? limit : adapt(changed, originOf(limit))
   })
   const logs = set.logs.map((log) => {
     if (log.role !== 'count') return log

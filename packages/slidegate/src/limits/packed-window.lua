@@ -1,14 +1,14 @@
--- The twin of packed-window.ts.
+-- The twin of packed-window.ts: stamps and running totals, in a ring whose two ends are beside the header.
 --
--- Words: precision, then window and limit of each. A window is given with precision - 1 more: a stamp is the start of its grain.
--- Answer: per limit the units used, if all that was asked for was admitted: then the newest stamp is the grain of now.
+-- Words: precision, then window and limit of each. A window has precision - 1 more: a stamp is the start of its grain.
+-- Answer: if all requests were admitted, per limit the units used: the newest stamp is then the grain of now.
 -- Else -1 less the units used, and behind all answers per limit: milliseconds until the cost fits once more (-1: never),
 -- and until all is free.
--- Reads and writes: one string per log. Integers are unsigned, big-endian, of this many bytes:
---   format        1  always 1; any other is refused, never guessed at
+-- Stored: one string. Integers are unsigned, big-endian, of this many bytes:
+--   format        1  1; any other is rejected
 --   since         6  the time of its first charge, since it was last empty
 --   slots         2  pages that the ring has room for
---   keep          6  the longest time for which any commit needed charges to count; after it they are gone
+--   keep          6  how long charges are kept: the longest time that any commit needed
 --   base          6  the total before the oldest record
 --   total, stamp  12 the newest record: the running total of all units up to and with it, and its time
 --   front         1  records in the front; 16 more if units have been taken on lease
@@ -23,19 +23,18 @@
 -- Times are milliseconds, totals units; a record is total and stamp. A string ends after the last part that was
 -- ever used.
 --
--- Records come in at the back and leave from the front, so most decisions read and write these two and the
--- header, in one piece. Every fourth moves a page from the back to the ring, or from the ring to the front. Little
--- is read and written besides: Lua hashes each string that it is given. So edges and pages have four records: longer edges
--- are read and written at every decision, shorter ones move a page more often. 3 to 6 measured alike, 8 slower.
+-- Records come in at the back and leave from the front. So most decisions read and write only these and the header, in one
+-- piece: Lua hashes each string that it gets or makes. Every fourth decision moves a page from the back to the ring, or from the
+-- ring to the front. Longer edges are read at every decision, shorter ones move more often: 3 to 6 records measured alike.
 --
 -- TTL: set to keep + slack once in a part of the time that is a second less than the slack, and when keep changes.
--- Invariants: stamps and totals rise from record to record; pages <= slots <= 16384; while the ring holds pages,
--- the front is not empty; a log without units is no key at all.
+-- Invariants: stamps and totals rise from record to record; pages <= slots <= 16384; while the ring has pages, the front
+-- isn't empty; a log without units has no key.
 
 local FORMAT = 1
 local HEADER_FORMAT = '>BI6I2I6I6I6I6BBI2I2'
 local BACK = 39
--- What nearly every commit changes, and is written alone: from base to the last record of the back.
+-- The part that nearly every commit changes: from base to the last record of the back.
 local PUSH_FORMAT = '>I6I6I6BBI2I2c0I6I6'
 local HOT_OFFSET = '15'
 local RECORD_FORMAT = '>I6I6'
@@ -50,23 +49,27 @@ local LEASES = 87
 local FRONT = 99
 local EDGES = 147
 local LAST_OF_EDGES = '146'
--- A ring that is not larger is kept when its log has run empty: it will be filled again.
+-- A ring of up to this size is kept when its log has run empty: it will be filled again.
 local KEPT_SLOTS = 64
 local MANY_PAGES = 16380
 local MAX_PAGES = 16384
--- Steps of a search in a ring: each third halves it.
+-- Operations other than decisions read and write a ring of up to this size as a whole.
+local LARGE_RING = 64
+-- Empty pages are written in pieces of this many bytes.
+local MOST_ZEROS = 4096
+-- The most steps of a search: each third one halves the ring.
 local MOST_TRIES = 60
 local MAX_TOTAL = 2 ^ 47
 local MAX_RECORDS = 65536
 local MIN_REFUND_RECORDS = 256
 local MAX_REFUND_RECORDS = 4096
--- The header of a log that isn't there.
+-- The header of a log without a key.
 local EMPTY_WINDOW = '\1' .. string.rep('\0', 38)
 local NO_WINDOW = 'not a window log of format 1'
 local DAMAGED_WINDOW = 'a damaged window log'
 
 --- shared
--- Records that the longest of its limits can fill.
+-- The most records that its longest limit can fill.
 local function records_of(words, p, last)
   local precision, longest = words[p + 1], p + 2
   for i = p + 4, last, 2 do
@@ -76,10 +79,9 @@ local function records_of(words, p, last)
 end
 
 --- before
--- Searches for the first record whose number at `column` is above the bound, from a place whose record is not; the
--- newest is. Answers the total before it, its stamp (nil for the newest's), and its place. Pages of the ring are
--- looked up as a name in a telephone book: where it should stand if records came evenly, and now and then in the middle.
--- Nothing if the ring is damaged.
+-- Searches for the first record whose number at `column` is above the bound, from a place whose record isn't. The newest
+-- record's is. Returns the total before it, its stamp (nil for the newest's), and its place. Nothing if the ring is damaged.
+-- An interpolation search: it reads the page where the bound would be if records came evenly, each third time the middle.
 local function find(
   key, raw, back, head, slots, pages, records, place, rest, taken, is_in_back, column, bound, newest
 )
@@ -146,7 +148,7 @@ local function expiry_of(stamp, window, keep, lease, leased)
   return stamp + (window < keep and window or keep)
 end
 
---- load
+--- read
 local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_EDGES)
 local size = #raw
 if size < BACK then
@@ -154,7 +156,7 @@ if size < BACK then
   raw = EMPTY_WINDOW
 end
 local format, since, slots, keep, base, total, stamp, front, back, head, pages = struct_unpack(HEADER_FORMAT, raw)
-local lease, leased, is_restamped = 0, 0, false
+local lease, leased = 0, 0
 if format ~= FORMAT then return nil, NO_WINDOW end
 if front >= HAS_LEASES and size >= FRONT then
   front, lease, leased = front - HAS_LEASES, struct_unpack(RECORD_FORMAT, raw, LEASES + 1)
@@ -162,16 +164,18 @@ end
 if front > 0 and (size < EDGES or front > PAGE) or back > 0 and size < BACK + back * WIDTH then
   return nil, DAMAGED_WINDOW
 end
+--- load
+local is_restamped = false
 if stamp > now then
   if stamp <= clock + MAX_AHEAD then return nil, stamp end
-  -- All that it holds counts from now on.
+  -- All units count from now on.
   stamp, slots, head, pages, front, back, is_restamped = now - now % words[p + 1], 0, 0, 0, 0, 0, true
   if since > now then since = now end
   if leased > now + lease then leased = now + lease end
 end
 
--- Skips what no longer counts. A place in the log is told by five: `rest` records stand from `start` on in `records`, which
--- is the front, a page of the ring, or the back; `taken` pages of the ring lie before what follows them. No rest: the newest.
+-- Skips records that no longer count. A place in the log is five values: `rest` records begin at `start` in `records`, which
+-- is the front, a page of the ring, or the back; `taken` pages of the ring come before the ones behind them. No rest: the newest.
 local gone = now - keep
 local is_empty = stamp <= gone
 local records, start, rest, taken, is_in_back = raw, EDGES - front * WIDTH, front, 0, false
@@ -184,7 +188,7 @@ else
     oldest_total, oldest_stamp = total, stamp
   else
     oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, raw, start + 1)
-    -- Mostly but one is gone.
+    -- Usually just one is gone.
     if oldest_stamp <= gone and rest > 1 then
       before, start, rest = oldest_total, start + WIDTH, rest - 1
       oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, raw, start + 1)
@@ -222,7 +226,7 @@ for i = p + 2, last, 2 do
   if free < cost * fitting then fitting = free < cost and 0 or (free - free % cost) / cost end
 end
 -- All other reads come before the first write.
-local old, is_rare = nil, nil
+local old, wrapped, is_rare, rare = nil, nil, nil, nil
 if (fitting > 0 or op and op.is_forced) and not is_empty then
   -- Tables have to lower all totals.
   is_rare = total > MAX_UNITS
@@ -235,12 +239,15 @@ if (fitting > 0 or op and op.is_forced) and not is_empty then
       if not records then return nil, DAMAGED_WINDOW end
     end
     if is_rare then
-      local all = call_redis('GETRANGE', key, '0', '-1')
-      if slots > 0 and #all ~= EDGES + slots * PAGE_WIDTH then return nil, DAMAGED_WINDOW end
+      rare = { key = key }
+      local _, damage = tables_of(kinds, 1).load(rare)
+      if damage then return nil, damage end
     elseif back == PAGE and pages - taken >= slots and pages > taken then
-      -- A larger ring.
-      old = call_redis('GETRANGE', key, string.format('%d', EDGES), '-1')
-      if #old ~= slots * PAGE_WIDTH then return nil, DAMAGED_WINDOW end
+      -- A larger ring, in order of time from its start.
+      local split = EDGES + head * PAGE_WIDTH
+      old = call_redis('GETRANGE', key, string.format('%d', split), '-1')
+      wrapped = head > 0 and call_redis('GETRANGE', key, string.format('%d', EDGES), string.format('%d', split - 1)) or ''
+      if #old + #wrapped ~= slots * PAGE_WIDTH then return nil, DAMAGED_WINDOW end
     end
   end
 end
@@ -250,7 +257,7 @@ if mine > 0 then
   units, new_stamp = cost * mine, now - now % words[p + 1]
   newest = new_stamp
   if units > MAX_UNITS then units = MAX_UNITS end
-  -- Other limits may read the log over longer windows: of leased units, these have to know for longer, too.
+  -- Other limits may read the log over longer windows, and need leased units for longer, too.
   if is_empty then keep, lease, leased = 0, 0, 0 end
   kept = keep - lease
   if kept < longest then kept = longest end
@@ -264,11 +271,11 @@ if mine > 0 then
   kept = kept + lease
 end
 if mine < wanted or leased > 0 then
-  -- As it will be after the commit. Reads come before it.
+  -- The times after the commit, read before it.
   answer = place
   for i = p + 2, last, 2 do
     local window, limit, used, retry = words[i], words[i + 1], reply[answer], 0
-    -- For how long a charge counts, but for leases.
+    -- How long a charge counts without a lease.
     local span = window < kept and window or kept
     local reset = (leased > newest and expiry_of(newest, window, kept, lease, leased) or newest + span) - now
     if reset < 0 then reset = 0 end
@@ -285,7 +292,7 @@ if mine < wanted or leased > 0 then
         if oldest_total <= above then
           local found, after =
             find(key, raw, back, head, slots, pages, records, start, rest, taken, is_in_back, TOTAL, above, total)
-          -- A damaged ring counts until all is free: what other logs have been charged by now stands.
+          -- Other logs may be charged already. So a damaged ring waits until all is free.
           holder = found and after or stamp
         end
         retry = (leased > holder and expiry_of(holder, window, kept, lease, leased) or holder + span) - now
@@ -296,12 +303,12 @@ if mine < wanted or leased > 0 then
   end
 end
 if mine > 0 and is_rare then
-  local tables, log = tables_of(kinds, 1), { key = key }
-  tables.load(log)
-  if is_restamped then log.records, log.slots, log.since, log.stamp = '', 0, since, stamp end
-  tables.commit(log, now, gone, new_stamp, units)
-  log.keep, log.lease, log.leased, log.ttl = kept, lease, leased, ttl_of(kept, clock ~= reply[1])
-  tables.save(log)
+  local tables = tables_of(kinds, 1)
+  if is_restamped then rare.pieces, rare.count, rare.slots, rare.since, rare.stamp = {}, 0, 0, since, stamp end
+  tables.commit(rare, now, gone, new_stamp, units)
+  rare.keep, rare.lease, rare.leased = kept, lease, leased
+  tables.save(rare)
+  call_redis('PEXPIRE', key, (ttl_of(kept, clock ~= reply[1])))
 elseif mine > 0 or is_restamped and not is_look then
   new_stamp = new_stamp or stamp
   -- `older` are the records of the back that stay there, before the one that was the newest.
@@ -336,16 +343,12 @@ elseif mine > 0 or is_restamped and not is_look then
         else
           -- A larger ring.
           ring = string.sub(raw, BACK + 1, LEASES)
-          if pages > 0 then
-            ring = string.sub(old, head * PAGE_WIDTH + 1) .. string.sub(old, 1, head * PAGE_WIDTH) .. ring
-          end
-          -- Room for twice as many, but not beyond what the limits can fill while that suffices.
+          -- Twice as many slots, but no more than the limits can fill, unless that is too few.
           local most = math.ceil((records_of(words, p, last) - 1) / PAGE)
           if pages >= most then most = MAX_PAGES end
           head, slots = 0, math.min(math.max(2 * pages, 1), most)
           new_front = new_front or string.sub(raw, FRONT + 1)
           pages, back = pages + 1, 0
-          ring = ring .. string.rep('\0', (slots - pages) * PAGE_WIDTH)
         end
       end
     end
@@ -359,7 +362,7 @@ elseif mine > 0 or is_restamped and not is_look then
   local is_due = now - now % part > stamp or keep ~= kept
   if leased > 0 then front = front + HAS_LEASES end
   if newest_total and not (new_front or is_due) and lease_ms == 0 then
-    -- Nearly all commits.
+    -- The usual commit.
     call_redis('SETRANGE', key, HOT_OFFSET, struct_pack(
       PUSH_FORMAT, base, total, new_stamp, front, back, head, pages, older, newest_total, stamp
     ))
@@ -372,7 +375,15 @@ elseif mine > 0 or is_restamped and not is_look then
       value = value .. string.rep('\0', LEASES - #value) .. struct_pack(RECORD_FORMAT, lease, leased)
     end
     if new_front then value = value .. new_front end
-    if ring then value = value .. ring end
+    if ring then
+      -- string.rep appends byte after byte.
+      local function empty_pages(count)
+        if count < PAGE then return string.rep('\0', count * PAGE_WIDTH) end
+        local part = empty_pages((count - count % PAGE) / PAGE)
+        return part .. part .. part .. part .. string.rep('\0', count % PAGE * PAGE_WIDTH)
+      end
+      value = value .. (old or '') .. (wrapped or '') .. ring .. empty_pages(slots - pages)
+    end
     local ttl = (is_due or is_new) and ttl_of(kept, clock ~= reply[1])
     if not (is_new or ring) then
       call_redis('SETRANGE', key, '0', value)
@@ -387,65 +398,117 @@ end
 --- tables
 local packed_window = {}
 
--- Fills in the log from its key; answers what is wrong with the value, if anything. `records` are all but the newest, as they
--- are stored, oldest first.
+-- `pieces` are where the records but the newest lie, oldest first: how many, and where in the value the first begins. `raw` is
+-- the value, or its beginning if the ring is large: then only the pages in question are read and written.
 function packed_window.load(log)
-  local raw = pcall_redis('GETRANGE', log.key, '0', '-1')
-  if raw.err then return raw.err end
-  log.since, log.slots, log.keep, log.base, log.total, log.stamp = 0, 0, 0, 0, 0, 0
-  log.lease, log.leased, log.records = 0, 0, ''
-  if raw == '' then return nil end
-  if string.byte(raw) ~= FORMAT or #raw < BACK then return NO_WINDOW end
-  local _, front, back, head, pages
-  _, log.since, log.slots, log.keep, log.base, log.total, log.stamp, front, back, head, pages =
-    struct_unpack(HEADER_FORMAT, raw)
-  if front >= HAS_LEASES and #raw >= FRONT then
-    front, log.lease, log.leased = front - HAS_LEASES, struct_unpack(RECORD_FORMAT, raw, LEASES + 1)
+  local key = log.key
+  --- read
+  if back > PAGE or pages > slots or pages > 0 and front == 0 or base > total then return nil, DAMAGED_WINDOW end
+  if slots > 0 then
+    local is_large, size_of_ring = slots > LARGE_RING, slots * PAGE_WIDTH
+    local rest = call_redis('GETRANGE', key, string.format('%d', is_large and EDGES + size_of_ring - 1 or EDGES), '-1')
+    if head >= slots or #rest ~= (is_large and 1 or size_of_ring) then return nil, DAMAGED_WINDOW end
+    if not is_large then raw = raw .. rest end
   end
-  local is_whole = log.slots == 0 or #raw == EDGES + log.slots * PAGE_WIDTH
-  if not is_whole or front > PAGE or back > PAGE or #raw < BACK + back * WIDTH or front > 0 and #raw < EDGES
-    or pages > log.slots or pages > 0 and front == 0 or log.base > log.total then return DAMAGED_WINDOW end
-  local split = EDGES + head * PAGE_WIDTH
-  local ring = pages > 0 and string.sub(raw, split + 1) .. string.sub(raw, EDGES + 1, split) or ''
-  log.records = string.sub(raw, EDGES - front * WIDTH + 1, EDGES) .. string.sub(ring, 1, pages * PAGE_WIDTH)
-    .. string.sub(raw, BACK + 1, BACK + back * WIDTH)
-  return nil
+  log.since, log.slots, log.keep, log.base, log.total, log.stamp = since, slots, keep, base, total, stamp
+  log.lease, log.leased, log.raw, log.count = lease, leased, raw, front + PAGE * pages + back
+  log.pieces = {}
+  if front > 0 then log.pieces[1] = { count = front, start = EDGES - front * WIDTH } end
+  if pages > 0 then
+    local unwrapped = math.min(pages, slots - head)
+    log.pieces[2] = { count = PAGE * unwrapped, start = EDGES + head * PAGE_WIDTH }
+    log.pieces[3] = { count = PAGE * (pages - unwrapped), start = EDGES }
+  end
+  if back > 0 then log.pieces[#log.pieces + 1] = { count = back, start = BACK } end
+  -- These records stay in place when the log is saved.
+  log.settled = head == 0 and front == PAGE and PAGE * (1 + pages) or 0
 end
 
--- Stores all of it. A new TTL is in `ttl`.
+local function read_piece(log, piece, first, last)
+  local start, stop, text = piece.start + first * WIDTH, piece.start + last * WIDTH - 1, piece.text or log.raw
+  if stop < #text then return string.sub(text, start + 1, stop + 1) end
+  return call_redis('GETRANGE', log.key, string.format('%d', start), string.format('%d', stop))
+end
+
+-- The records from one place up to another, in as few texts as they lie in pieces.
+local function texts_of(log, from, to)
+  local texts = {}
+  for i = 1, #log.pieces do
+    local piece = log.pieces[i]
+    local first, last = from > 0 and from or 0, to < piece.count and to or piece.count
+    if first < last then texts[#texts + 1] = read_piece(log, piece, first, last) end
+    from, to = from - piece.count, to - piece.count
+  end
+  return texts
+end
+
+local function text_of(log, from, to)
+  return from < to and table.concat(texts_of(log, from, to)) or ''
+end
+
+-- Replaces the records from `index` on.
+local function replace(log, index, text)
+  log.kept, log.count = index, index + #text / WIDTH
+  for i = 1, #log.pieces do
+    local piece = log.pieces[i]
+    if piece.count > index then piece.count = index end
+    index = index - piece.count
+  end
+  if text ~= '' then log.pieces[#log.pieces + 1] = { count = #text / WIDTH, start = 0, text = text } end
+end
+
+-- Writes the log. The ring then begins in its first slot, and its empty slots are zeros. Records that are in place already aren't
+-- written again.
 function packed_window.save(log)
   if log.total == log.base then
     call_redis('DEL', log.key)
     return
   end
-  local records, count, front, pages = log.records, #log.records / WIDTH, 0, 0
-  if count > PAGE then front, pages = PAGE, math.floor(count / PAGE) - 1 end
-  local split, slots = (front + pages * PAGE) * WIDTH, math.max(log.slots, pages)
-  local value = struct_pack(
+  local front, pages = 0, 0
+  if log.count > PAGE then front, pages = PAGE, math.floor(log.count / PAGE) - 1 end
+  local split, slots = front + pages * PAGE, math.max(log.slots, pages)
+  local edges = struct_pack(
     HEADER_FORMAT, FORMAT, log.since, slots, log.keep, log.base, log.total, log.stamp,
-    log.leased > 0 and front + HAS_LEASES or front, count - front - pages * PAGE, 0, pages
-  ) .. string.sub(records, split + 1)
+    log.leased > 0 and front + HAS_LEASES or front, log.count - split, 0, pages
+  ) .. text_of(log, split, log.count)
   if log.leased > 0 or front > 0 or slots > 0 then
-    value = value .. string.rep('\0', LEASES - #value) .. struct_pack(RECORD_FORMAT, log.lease, log.leased)
-      .. string.rep('\0', PAGE_WIDTH - front * WIDTH) .. string.sub(records, 1, split)
-      .. string.rep('\0', (slots - pages) * PAGE_WIDTH)
+    edges = edges .. string.rep('\0', LEASES - #edges) .. struct_pack(RECORD_FORMAT, log.lease, log.leased)
+      .. string.rep('\0', PAGE_WIDTH - front * WIDTH) .. text_of(log, 0, front)
   end
-  if log.ttl then
-    call_redis('SET', log.key, value, 'PX', log.ttl)
-  else
-    call_redis('SET', log.key, value, 'KEEPTTL')
+  if slots <= LARGE_RING or slots ~= log.slots then
+    local zeros = string.rep('\0', (slots - pages) * PAGE_WIDTH)
+    call_redis('SET', log.key, edges .. text_of(log, front, split) .. zeros, 'KEEPTTL')
+    return
+  end
+  local from = math.max(front, math.min(log.kept, log.settled, split))
+  -- All reads come before the first write.
+  local texts, offset, size = texts_of(log, from, split), EDGES + (from - front) * WIDTH, EDGES + slots * PAGE_WIDTH
+  local zeros = string.rep('\0', math.min(MOST_ZEROS, (slots - pages) * PAGE_WIDTH))
+  call_redis('SETRANGE', log.key, '0', edges)
+  while offset < size do
+    local text = table.remove(texts, 1) or string.sub(zeros, 1, size - offset)
+    call_redis('SETRANGE', log.key, string.format('%d', offset), text)
+    offset = offset + #text
   end
 end
 
 -- Total and stamp of a record. The newest is behind the others.
 local function at(log, index)
-  if index * WIDTH == #log.records then return log.total, log.stamp end
-  return struct_unpack(RECORD_FORMAT, log.records, index * WIDTH + 1)
+  if index == log.count then return log.total, log.stamp end
+  for i = 1, #log.pieces do
+    local piece = log.pieces[i]
+    local start, text = piece.start + index * WIDTH, piece.text or log.raw
+    if index < piece.count then
+      if start < #text then return struct_unpack(RECORD_FORMAT, text, start + 1) end
+      return struct_unpack(RECORD_FORMAT, read_piece(log, piece, index, index + 1))
+    end
+    index = index - piece.count
+  end
 end
 
--- The place of the first record whose total or stamp is above the bound, or that of the newest.
+-- Index of the first record whose number is above the bound; that of the newest if no other is.
 local function first_above(log, column, bound)
-  local low, high = 0, #log.records / WIDTH
+  local low, high = 0, log.count
   while low < high do
     local middle = math.floor((low + high) / 2)
     local total, stamp = at(log, middle)
@@ -460,73 +523,71 @@ end
 
 -- The records from `first` on, with totals lowered by `units`.
 local function lowered(log, first, units)
-  local records = {}
-  for index = first, #log.records / WIDTH - 1 do
-    local total, stamp = at(log, index)
+  local records, text = {}, text_of(log, first, log.count)
+  for start = 1, #text, WIDTH do
+    local total, stamp = struct_unpack(RECORD_FORMAT, text, start)
     records[#records + 1] = struct_pack(RECORD_FORMAT, total - units, stamp)
   end
   return table.concat(records)
 end
 
-local function drop(log, index)
-  log.base, log.records = total_before(log, index), string.sub(log.records, index * WIDTH + 1)
-end
-
 -- The log must not be empty.
 function packed_window.commit(log, now, gone, stamp, units)
-  drop(log, first_above(log, STAMP, gone))
+  local first, shift, pushed = first_above(log, STAMP, gone), 0, ''
+  log.base = total_before(log, first)
   if log.total + units > MAX_TOTAL then
     -- Lowers all totals by the base, or by more: units beyond 2^46 are forgotten, the oldest first.
-    local shift = math.max(log.base, log.total + units - MAX_UNITS)
-    drop(log, first_above(log, TOTAL, shift))
-    log.records, log.base, log.total = lowered(log, 0, shift), 0, log.total - shift
+    shift = math.max(log.base, log.total + units - MAX_UNITS)
+    first, log.base = first_above(log, TOTAL, shift), shift
   end
   if log.total == log.base then
     log.since = now
   elseif log.stamp ~= stamp then
     -- Merged into the next one: its units count for longer than they should, never for less.
-    if #log.records >= (MAX_RECORDS - 1) * WIDTH then log.records = string.sub(log.records, WIDTH + 1) end
-    log.records = log.records .. struct_pack(RECORD_FORMAT, log.total, log.stamp)
+    if log.count - first >= MAX_RECORDS - 1 then first = first + 1 end
+    pushed = struct_pack(RECORD_FORMAT, log.total - shift, log.stamp)
   end
-  log.total, log.stamp = log.total + units, stamp
+  replace(log, 0, lowered(log, first, shift) .. pushed)
+  log.base, log.total, log.stamp = log.base - shift, log.total + units - shift, stamp
 end
 
 function packed_window.refund(log, words, p, now, at_ms, units)
   local stamp = at_ms - at_ms % words[p + 1]
   if at_ms < log.since or stamp <= now - log.keep then return 0 end
-  local index, newest = first_above(log, STAMP, stamp - 1), #log.records / WIDTH
+  local index, newest = first_above(log, STAMP, stamp - 1), log.count
   local most = math.min(MAX_REFUND_RECORDS, math.max(MIN_REFUND_RECORDS, records_of(words, p, log.last)))
   local total, found = at(log, index)
   if found ~= stamp or newest - index > most then return 0 end
-  -- A damaged log: no number below 0 may get into the reply, where it has a meaning.
+  -- In a damaged log. Numbers below 0 have a meaning in the reply.
   local held = total - total_before(log, index)
   if held <= 0 then return 0 end
   local returned = math.min(units, held)
-  -- A record left with nothing is removed, so that no log has more records than units.
+  -- An empty record is removed, so no log has more records than units.
   local is_gone = returned == held
   if is_gone and index == newest and index > 0 then
-    index = index - 1
-    log.total, log.stamp = at(log, index)
-    log.records = string.sub(log.records, 1, index * WIDTH)
+    log.total, log.stamp = at(log, index - 1)
+    replace(log, index - 1, '')
   else
-    log.records = string.sub(log.records, 1, index * WIDTH) .. lowered(log, is_gone and index + 1 or index, returned)
+    replace(log, index, lowered(log, is_gone and index + 1 or index, returned))
     log.total = log.total - returned
   end
+  packed_window.save(log)
   return returned
 end
 
 -- Stamp and units of the charges that count, in turn: the newest records, up to `most`, oldest first.
 function packed_window.charges(log, words, p, i, now, most)
   if log.stamp > now then return { now - now % words[p + 1], log.total - log.base } end
-  local window, newest = words[i], #log.records / WIDTH
+  local window = words[i]
   if now < log.leased + window then window = window + log.lease end
   local cut = now - math.min(window, log.keep)
   if log.stamp <= cut then return {} end
-  local charges, from = {}, math.max(first_above(log, STAMP, cut), newest + 1 - most)
-  local before = total_before(log, from)
-  for index = from, newest do
-    local total, stamp = at(log, index)
+  local charges, from = {}, math.max(first_above(log, STAMP, cut), log.count + 1 - most)
+  local before, text = total_before(log, from), text_of(log, from, log.count)
+  for start = 1, #text, WIDTH do
+    local total, stamp = struct_unpack(RECORD_FORMAT, text, start)
     charges[#charges + 1], charges[#charges + 2], before = stamp, total - before, total
   end
+  charges[#charges + 1], charges[#charges + 2] = log.stamp, log.total - before
   return charges
 end

@@ -1,39 +1,35 @@
 // A kind of limit: sliding windows over a log of records.
+//
+// A record is a stamp and the running total of all units up to and with it. So the units in a window are the newest total less the
+// total before the window, which a binary search finds. Limits of one precision share a log, whatever their windows: a log keeps
+// what the longest needs (`keepMs`).
+//
+// A lease is units that another process may spend later. So they count for as much longer, in every window.
 
 import { isWindow, startOf } from '../runtime/duration.ts'
 import { MAX_UNITS } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
 import {
-  append,
-  at,
-  clear,
-  countUpTo,
-  drop,
-  firstAbove,
   MAX_RECORDS,
-  merge,
-  newestAfter,
   refundable,
-  subtract,
-  totalUpTo,
-  trim,
+  STAMP_COLUMN,
+  TOTAL_COLUMN,
+  type WindowLog,
+  WindowLogs,
 } from './window-log.ts'
-import { STAMP, TOTAL, type WindowLog, WindowLogs } from './window-logs.ts'
 
-/** Records that a limit can fill. */
+/** The most records that a limit can fill. */
 function recordsOf(limit: number, windowMs: number, precisionMs: number): number {
   return Math.min(limit, Math.ceil(windowMs / precisionMs) + 1)
 }
 
-/** Whether a limit keeps to the bound of its log at this precision. */
+/** Whether the log of a limit stays within its bound at this precision. */
 export function fits(limit: number, windowMs: number, precisionMs: number): boolean {
   return recordsOf(limit, windowMs, precisionMs) <= MAX_RECORDS
 }
 
 export const packedWindowKind: Kind<WindowLog> = {
   tag: 'w',
-
-  keepsTimes: true,
 
   logName: (limit) => `w${limit.precisionMs}`,
 
@@ -65,7 +61,7 @@ export const packedWindowKind: Kind<WindowLog> = {
   newest: (log) => log.stamp,
 
   restamp(log, params, nowMs) {
-    merge(log, grainOf(nowMs, params.precision))
+    log.merge(grainOf(nowMs, params.precision))
     log.since = Math.min(log.since, nowMs)
     const { leaseMs, leasedUntil } = log.lease
     if (leaseMs > 0) log.lease = { leaseMs, leasedUntil: Math.min(leasedUntil, nowMs + leaseMs) }
@@ -73,13 +69,13 @@ export const packedWindowKind: Kind<WindowLog> = {
 
   check(log, params, nowMs, used) {
     for (let i = 0; i < params.windows.length; i++) {
-      used[i] = log.total - totalUpTo(log, nowMs - spanOf(log, params.windows[i]!, nowMs))
+      used[i] = log.total - log.totalUpTo(nowMs - spanOf(log, params.windows[i]!, nowMs))
     }
   },
 
   commit(log, params, nowMs, { units, leaseMs }) {
-    trim(log, nowMs)
-    // Other limits may read the log over longer windows: of leased units, these have to know for longer, too.
+    log.trim(nowMs)
+    // Other limits may read the log over longer windows, and need leased units for longer, too.
     const longestMs = Math.max(log.keepMs - log.lease.leaseMs, ...params.windows)
     if (leaseMs > 0) {
       const { lease } = log
@@ -90,7 +86,7 @@ export const packedWindowKind: Kind<WindowLog> = {
       }
     }
     log.keepMs = longestMs + log.lease.leaseMs
-    append(log, nowMs, grainOf(nowMs, params.precision), Math.min(units, MAX_UNITS))
+    log.append(nowMs, grainOf(nowMs, params.precision), Math.min(units, MAX_UNITS))
   },
 
   admit(log, params, nowMs, cost, used) {
@@ -107,9 +103,9 @@ export const packedWindowKind: Kind<WindowLog> = {
       let before = base
       if (stamp <= cut) before = total
       else {
-        const index = countUpTo(log, cut)
-        if (index > 0) before = at(log, index - 1, TOTAL)
-        // What has left the window that it was kept for is what `trim` would find.
+        const index = log.countUpTo(cut)
+        if (index > 0) before = log.at(index - 1, TOTAL_COLUMN)
+        // Records that have left the longest window are gone.
         if (spanMs === keepMs) gone = index
       }
       used[i] = total - before
@@ -117,19 +113,19 @@ export const packedWindowKind: Kind<WindowLog> = {
     }
     if (keepMs > longestMs || log.isLeased) return undefined
     if (!hasRoom) return false
-    if (stamp <= nowMs - keepMs) clear(log)
-    else drop(log, gone)
+    if (stamp <= nowMs - keepMs) log.clear()
+    else log.drop(gone)
     log.keepMs = longestMs
-    append(log, nowMs, grainOf(nowMs, params.precision), cost)
+    log.append(nowMs, grainOf(nowMs, params.precision), cost)
     return true
   },
 
   retryAfter(log, params, i, nowMs, cost) {
     const limit = params.limits[i]!
     if (cost > limit) return Number.POSITIVE_INFINITY
-    // Enough has left the window when the record that holds this unit has.
-    const index = firstAbove(log, TOTAL, log.total + cost - limit - 1)
-    return expiryOf(log, params.windows[i]!, at(log, index, STAMP)) - nowMs
+    // There is room once the record of this unit has left the window.
+    const index = log.firstAbove(TOTAL_COLUMN, log.total + cost - limit - 1)
+    return expiryOf(log, params.windows[i]!, log.at(index, STAMP_COLUMN)) - nowMs
   },
 
   resetAfter: (log, params, i, nowMs) => Math.max(0, expiryOf(log, params.windows[i]!, log.stamp) - nowMs),
@@ -137,16 +133,16 @@ export const packedWindowKind: Kind<WindowLog> = {
   refund(log, params, nowMs, atMs, units) {
     const stamp = grainOf(atMs, params.precision)
     if (atMs < log.since || stamp <= nowMs - log.keepMs) return 0
-    return subtract(log, stamp, units, refundable(params.records))
+    return log.subtract(stamp, units, refundable(params.records))
   },
 
   expiresAt: (log) => log.stamp + log.keepMs,
 
   charges: (log, params, i, nowMs, most) =>
-    newestAfter(log, nowMs - spanOf(log, params.windows[i]!, nowMs), most),
+    log.newestAfter(nowMs - spanOf(log, params.windows[i]!, nowMs), most),
 }
 
-/** For how long a charge counts in this window, as seen from now. */
+/** How long a charge counts in this window, as of now. */
 function spanOf(log: WindowLog, windowMs: number, nowMs: number): number {
   const { leaseMs, leasedUntil } = log.lease
   const leased = nowMs < leasedUntil + windowMs

@@ -1,17 +1,16 @@
 // Reservations: no limit, but a log of those that can still be settled.
 
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
-import type { ExtraLog } from './limit-set.ts'
+import type { Log } from './limit-set.ts'
 
 const kind = entryWindowKind('r', 'holder')
 
 /**
- * Where the reservations of a key are kept that are still to be settled, one entry each. There are no more than 10,000
- * at a time: one more, and the oldest can be settled no longer.
+ * The log of a key's open reservations, one entry each. It keeps 10,000: one more, and the oldest can't be settled.
  *
  * @param ttlMs for how long they can be settled
  */
-export function reservationLog(ttlMs: number): ExtraLog {
+export function reservationLog(ttlMs: number): Log {
   const params = { precision: 1, records: MAX_ENTRIES, windows: [ttlMs], limits: [MAX_ENTRIES] }
-  return { name: `r${ttlMs}`, kind, role: 'reservations', params }
+  return { name: `r${ttlMs}`, kind, role: 'reservations', shadow: false, params, serves: [] }
 }

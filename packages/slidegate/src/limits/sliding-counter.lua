@@ -1,16 +1,16 @@
--- The twin of sliding-counter.ts.
+-- The twin of sliding-counter.ts: the units of two windows. Those of the previous one count by its share of the sliding window.
 --
 -- Words: window, precision, the most units that a window counts, then the limits.
--- Answer: the units of this window and of the one before it, before the op.
--- Reads and writes: one string per log: format (1 byte, 1), start of the newer window (6 bytes, milliseconds), units
--- charged in it and in the one before it (7 bytes each), time of the first charge (6 bytes); unsigned, big-endian.
--- TTL: set when it is first written in a window, to the length of two + slack.
--- Invariants: the start is a multiple of the window; units <= 2^52 in each; two windows without units are no key at
--- all. Units above the most that a window counts, charged under larger limits, count as that many.
+-- Answer: the units of this window and of the previous one, before the op.
+-- Stored: one string, unsigned, big-endian: format (1 byte, 1), start of the current window (6 bytes, milliseconds), units
+-- charged in it and in the previous one (7 bytes each), time of the first charge (6 bytes).
+-- TTL: set at the first write in a window, to the length of two + slack.
+-- Invariants: the start is a multiple of the window; units <= 2^52 in each; two windows without units have no key. More units
+-- than a window counts, charged under larger limits, count as that many.
 
 local TWO_WINDOWS_FORMAT = '>BI6I7I7I6'
 local TWO_WINDOWS_SIZE = 27
--- One byte more than it should have.
+-- One more byte is read, so that longer values are noticed.
 local LAST_OF_TWO_WINDOWS = '27'
 local MOST_IN_WINDOW = 2 ^ 52
 local NO_TWO_WINDOWS = 'not a sliding counter of format 1'
@@ -77,20 +77,7 @@ function sliding_counter.load(counter, words, p)
   counter.stamp, counter.current, counter.previous, counter.since = stamp, current, previous, since
 end
 
-function sliding_counter.save(counter, words, p, _, is_clock_given)
-  if counter.current == 0 and counter.previous == 0 then
-    call_redis('DEL', counter.key)
-    return
-  end
-  local raw = struct_pack(TWO_WINDOWS_FORMAT, 1, counter.stamp, counter.current, counter.previous, counter.since)
-  if counter.is_new then
-    call_redis('SET', counter.key, raw, 'PX', (ttl_of(2 * words[p + 1], is_clock_given)))
-  else
-    call_redis('SET', counter.key, raw, 'KEEPTTL')
-  end
-end
-
-function sliding_counter.refund(counter, words, p, now, at_ms, units)
+function sliding_counter.refund(counter, words, p, now, at_ms, units, _, is_clock_given)
   if at_ms < counter.since then return 0 end
   local window, most_units = words[p + 1], words[p + 3]
   local start, charged_in = now - now % window, at_ms - at_ms % window
@@ -98,8 +85,15 @@ function sliding_counter.refund(counter, words, p, now, at_ms, units)
   if counter.stamp ~= start then current, previous = 0, counter.stamp == start - window and current or 0 end
   local held = charged_in == start and current or charged_in == start - window and previous or 0
   local returned = math.min(units, held)
+  if returned == 0 then return 0 end
   if charged_in == start then current = current - returned else previous = previous - returned end
-  counter.is_new = counter.stamp ~= start
-  counter.stamp, counter.current, counter.previous = start, current, previous
+  local raw = struct_pack(TWO_WINDOWS_FORMAT, 1, start, current, previous, counter.since)
+  if current == 0 and previous == 0 then
+    call_redis('DEL', counter.key)
+  elseif counter.stamp ~= start then
+    call_redis('SET', counter.key, raw, 'PX', (ttl_of(2 * window, is_clock_given)))
+  else
+    call_redis('SET', counter.key, raw, 'KEEPTTL')
+  end
   return returned
 end

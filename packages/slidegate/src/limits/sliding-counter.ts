@@ -1,4 +1,10 @@
 // A kind of limit: a sliding window, estimated from two counts.
+//
+// A log has the units of the current fixed window and of the previous one. The previous ones count by the share of that window that is
+// still within the sliding window, as if they had come evenly. That share goes down in grains, and is rounded up: what came in
+// one window counts at least 1 until the next one ends.
+//
+//   used = current + previous - floor(previous * elapsed grains / grains)
 
 import { parseWindow, startOf } from '../runtime/duration.ts'
 import {
@@ -6,91 +12,65 @@ import {
   declareLimit,
   finestPrecision,
   type LimitOptions,
-  nameOf,
+  paramsOf,
   parseLimit,
 } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
-import { Row, RowLogs, rowOf } from './logs.ts'
+import { RowLogs } from './logs.ts'
 
 /** The limit and its window. */
 export type SlidingCounterOptions = LimitOptions
 
 /**
- * About `limit` units in any window of this length, estimated from two numbers per key, however large the limit: the
- * units of the current window, aligned to the epoch by the store's clock, and those of the one before it. The latter
- * count by how much of that window still lies within the last `window` milliseconds, as if they had come evenly,
- * rounded up.
+ * About `limit` units in any window of this length, estimated from two counts.
+ *
+ * A key has four numbers, however large the limit. The store's clock divides time into windows. Units of the previous window count by
+ * how much of it is within the last `window` milliseconds, as if they had come evenly, rounded up.
  *
  * At worst `2 * limit - 1` units pass within the length of one window: with 100 a minute, 100 at 0:59.999, and 99 at
- * 1:59.998, when the former still count 1. Never more: what came in one window counts at least 1 until the next one ends.
- * At other times it denies what an exact count would admit: 100 at 0:00 count 50 at 1:30, though they are 90 s old.
- * Where that matters, and the limit is one that can be logged, `slidingWindow` is exact.
+ * 1:59.998, when the former still count 1. At other times it denies what an exact count would admit: 100 at 0:00 count 50 at
+ * 1:30, though they are 90 s old. `slidingWindow` is exact.
  *
- * The weight goes down in steps of the limit's `precisionMs`: the finest of 1, 2, 5, 10, 20, 50, ... ms with which all of the
- * arithmetic is exact. That is 1 ms where limit times window is at most 2^52.
+ * The weight goes down in steps of the limit's `precisionMs`: the finest of 1, 2, 5, 10, 20, 50, ... ms with which the
+ * arithmetic is exact. That is 1 ms if limit times window is at most 2^52.
  *
  * Popularised by Cloudflare: "How we built rate limiting capable of scaling to millions of domains", 2017.
  *
- * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
+ * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
 export function slidingCounter(options: SlidingCounterOptions): Limit {
-  checkDeclaration(options, '{ limit, window }', { limit: true, window: true, name: true, shadow: true })
+  checkDeclaration(options, '{ limit, window }', { limit: true, window: true })
   const limit = parseLimit(options.limit)
   const windowMs = parseWindow(options.window)
   const precisionMs = finestPrecision((ms) => limit * Math.ceil(windowMs / ms) <= MAX_PRODUCT)
-  return declareLimit(
-    { kind: slidingCounterKind, limit, windowMs, precisionMs },
-    slidingCounter,
-    { kind: 'slidingCounter', limit, window: windowMs },
-    options,
-    nameOf(limit, windowMs),
-  )
+  return declareLimit({ kind: slidingCounterKind, limit, windowMs, precisionMs }, slidingCounter, options, {
+    kind: 'slidingCounter',
+    limit,
+    window: windowMs,
+  })
 }
 
-/** What units times grains come to at most: all of the arithmetic with them is exact. */
+/** The most that units times grains can be: all arithmetic is exact. */
 const MAX_PRODUCT: number = 2 ** 52
 
 interface CounterParams extends LogParams {
-  /** Length of a window, that of all the limits. */
+  /** Length of a window. */
   readonly window: number
-  /** Grains in a window. The last one is shorter where the precision does not divide it. */
+  /** Grains in a window. The last one may be shorter. */
   readonly grains: number
-  /** The units at which a window saturates: no limit of this log is above it. What it held for larger limits counts as so much. */
+  /** The most units that a window counts: no limit of this log is above it. */
   readonly mostUnits: number
 }
 
-class TwoWindows extends Row {
-  /** When the newer one began. */
-  get start(): number {
-    return this.numbers[this.at]!
-  }
-  set start(start: number) {
-    this.numbers[this.at] = start
-  }
-
+interface TwoWindows {
+  /** When the current one began. */
+  start: number
   /** Units charged in it. */
-  get current(): number {
-    return this.numbers[this.at + 1]!
-  }
-  set current(units: number) {
-    this.numbers[this.at + 1] = units
-  }
-
-  /** Units charged in the one before it. */
-  get previous(): number {
-    return this.numbers[this.at + 2]!
-  }
-  set previous(units: number) {
-    this.numbers[this.at + 2] = units
-  }
-
+  current: number
+  /** Units charged in the previous one. */
+  previous: number
   /** When the first of them were charged. */
-  get since(): number {
-    return this.numbers[this.at + 3]!
-  }
-  set since(since: number) {
-    this.numbers[this.at + 3] = since
-  }
+  since: number
 }
 
 const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
@@ -104,10 +84,7 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
     const precisionMs = Math.max(...limits.map((limit) => limit.precisionMs))
     const grains = Math.ceil(windowMs / precisionMs)
     return {
-      precision: precisionMs,
-      records: 1,
-      windows: limits.map((limit) => limit.windowMs),
-      limits: limits.map((limit) => limit.limit),
+      ...paramsOf(limits, precisionMs),
       window: windowMs,
       grains,
       mostUnits: Math.floor(MAX_PRODUCT / grains),
@@ -118,9 +95,14 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
 
   words: ({ window, precision, mostUnits, limits }) => [window, precision, mostUnits, ...limits],
 
-  read: (next, { window }, nowMs) => rowOf(new TwoWindows(), [startOf(nowMs, window), next(), next(), 0]),
+  read: (next, { window }, nowMs) => ({
+    start: startOf(nowMs, window),
+    current: next(),
+    previous: next(),
+    since: 0,
+  }),
 
-  createLogs: () => new RowLogs(4, new TwoWindows()),
+  createLogs: () => new RowLogs<TwoWindows>('start', 'current', 'previous', 'since'),
 
   newest: (counter) => counter.start,
 
@@ -135,14 +117,15 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
     const start = startOf(nowMs, params.window)
     const previous = previousAt(counter, params, start)
     const elapsed = Math.floor((nowMs - start) / params.precision)
-    // Rounded up: as long as they are within the last `window` milliseconds they count at least 1.
     const units =
       currentAt(counter, params, start) + previous - Math.floor((previous * elapsed) / params.grains)
     for (let i = 0; i < params.limits.length; i++) used[i] = units
   },
 
   commit(counter, params, nowMs, { units }) {
-    charge(counter, params, nowMs, units)
+    roll(counter, params, startOf(nowMs, params.window))
+    if (counter.current === 0 && counter.previous === 0) counter.since = nowMs
+    counter.current = Math.min(counter.current + units, params.mostUnits)
   },
 
   retryAfter(counter, params, i, nowMs, cost) {
@@ -181,13 +164,7 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
   expiresAt: (counter, params) => counter.start + (counter.current > 0 ? 2 : 1) * params.window,
 }
 
-function charge(counter: TwoWindows, params: CounterParams, nowMs: number, units: number): void {
-  roll(counter, params, startOf(nowMs, params.window))
-  if (counter.current === 0 && counter.previous === 0) counter.since = nowMs
-  counter.current = Math.min(counter.current + units, params.mostUnits)
-}
-
-/** Lets the window that begins at `start` be the newer one. */
+/** Makes the window that begins at `start` the current one. */
 function roll(counter: TwoWindows, params: CounterParams, start: number): void {
   if (counter.start === start) return
   counter.previous = previousAt(counter, params, start)
@@ -206,7 +183,7 @@ function previousAt(counter: TwoWindows, { window, mostUnits }: CounterParams, s
   return counter.start === start - window ? Math.min(counter.current, mostUnits) : 0
 }
 
-/** Milliseconds from the start of a window until more units than `room`, charged before it, count for no more. */
+/** Milliseconds into a window until `units` of the one before it count for at most `room`. */
 function fadesIn(units: number, room: number, { window, precision, grains }: CounterParams): number {
   const elapsed = grains - Math.floor((room * grains) / units)
   return elapsed < grains ? elapsed * precision : window

@@ -7,8 +7,8 @@ import {
   declareLimit,
   finestPrecision,
   type LimitOptions,
-  nameOf,
   parseLimit,
+  wrong,
 } from './declare.ts'
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
 import type { Kind, Limit } from './limit.ts'
@@ -17,70 +17,57 @@ import { MAX_RECORDS } from './window-log.ts'
 
 export interface SlidingWindowOptions extends LimitOptions {
   /**
-   * The step in which the window slides: whole milliseconds, at most the window. Default: the finest of 1,
-   * 2, 5, 10, 20, 50, ... ms with which the log of a limit sixteen times as large stays within 65,536 records: 1 ms for
-   * limits up to 4,096, or windows up to 65 s. At the grain of 1 ms a charge counts for exactly the window. At a coarser
-   * one it counts until its whole grain has left the window: for less than a grain longer, never shorter. A limit whose
-   * precision changes begins with an empty log; declare it where the numbers of a limit may change from small to large.
+   * The step in which the window slides: whole milliseconds, at most the window.
+   *
+   * At 1 ms a charge counts for exactly the window. At a coarser precision it counts for less than a grain longer, never
+   * shorter. A limit whose precision changes begins with an empty log: set it if a small limit may become large.
+   *
+   * Default: the finest of 1, 2, 5, 10, 20, 50, ... ms with which the log of a limit sixteen times as large stays within
+   * 65,536 records. That is 1 ms for limits up to 4,096, or windows up to 65 s.
    */
   readonly precision?: Duration
   /**
-   * How the log is kept. All are exact, and mean the same:
-   * - `packed`, the default: 12 bytes per request, any cost, by far the fastest.
-   * - `zset`: in Redis a sorted set of request ids, about 120 bytes per unit, fewer up to 128 of them. A request that
-   *   comes again with its `requestId` within the window is answered as the first time and charged once, and `list`
-   *   shows who has used the limit.
-   * - `stream`: in Redis a stream, about 45 bytes per request, so that other programs can follow admissions with
-   *   XREAD: entries `<ms>-<n>` of `id`, `cost` and `total`, the running total of units. A request that is returned
-   *   vanishes without a message. If more entries count than the limit, 128 to 1,024, only the newest can be
-   *   returned. After the clock was set back the stream begins anew, with lower ids. Consumer groups do not outlive that, nor a refund.
+   * How the log is stored. All are exact. Default: `packed`.
    *
-   * The latter two are for limits up to 10,000, at the precision of 1 ms. Each of their windows has a log of its own,
-   * and they take back only whole requests.
+   * - `packed`: 12 bytes per request, any cost, by far the fastest.
+   * - `zset`: in Redis a sorted set of request ids, about 120 bytes per unit, fewer up to 128 of them. A request that is repeated
+   *   with its `requestId` within the window gets the first answer and is charged once. `list` returns who used the limit.
+   * - `stream`: in Redis a stream, about 45 bytes per request. Other programs can follow admissions with
+   *   XREAD: entries `<ms>-<n>` of `id`, `cost` and `total`, the running total of units. A refunded request
+   *   vanishes without a message. If more entries count than the limit, 128 to 1,024, only the newest can be
+   *   refunded. A refund, or a clock that was set back, replaces the stream: consumer groups are lost, and the clock also
+   *   lowers ids.
+   *
+   * `zset` and `stream` are for limits up to 10,000, at a precision of 1 ms. Each window has a log of its own,
+   * and refunds return whole requests.
    */
   readonly log?: 'packed' | 'zset' | 'stream'
 }
 
 /**
- * At most `limit` units in any window of this length, wherever it begins: exact, not estimated. A log of
- * stamps and running totals: 12 bytes a record, and some slack.
+ * At most `limit` units in any window of this length, wherever it begins.
  *
- * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_precision`, `invalid_name`
+ * Exact, not estimated. A log of stamps and running totals: 12 bytes a record, and some slack.
+ *
+ * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_precision`, `invalid_name`
  */
 export function slidingWindow(options: SlidingWindowOptions): Limit {
-  checkDeclaration(options, '{ limit, window }', {
-    limit: true,
-    window: true,
-    name: true,
-    shadow: true,
-    precision: true,
-    log: true,
-  })
+  const names = { limit: true, window: true, precision: true, log: true } as const
+  checkDeclaration(options, '{ limit, window }', names)
   const { precision, log = 'packed' } = options
   const limit = parseLimit(options.limit)
   const windowMs = parseWindow(options.window)
   if (log !== 'packed' && log !== 'zset' && log !== 'stream') {
-    throw new SlidegateError(
-      'invalid_limit',
-      `the log is ${show(log)}; it must be 'packed', 'zset' or 'stream'`,
-      log,
-    )
+    throw wrong('the log', log, "'packed', 'zset' or 'stream'")
   }
-  const kind = KINDS[log]
   if (log !== 'packed') checkEntries(limit, precision, log)
   const precisionMs = log === 'packed' ? precisionOf(precision, limit, windowMs) : 1
+  const given = { kind: 'slidingWindow', limit, window: windowMs, log }
   return declareLimit(
-    { kind, limit, windowMs, precisionMs },
+    { kind: KINDS[log], limit, windowMs, precisionMs },
     slidingWindow,
-    {
-      kind: 'slidingWindow',
-      limit,
-      window: windowMs,
-      log,
-      ...(log === 'packed' && { precision: precisionMs }),
-    },
     options,
-    nameOf(limit, windowMs),
+    log === 'packed' ? { ...given, precision: precisionMs } : given,
   )
 }
 
@@ -90,7 +77,7 @@ const KINDS: Readonly<Record<NonNullable<SlidingWindowOptions['log']>, Kind>> = 
   stream: entryWindowKind('x', 'record', 'x'),
 }
 
-/** What is kept one by one is kept as it was, and not too much of it. */
+/** Logs of entries are small, and of the finest precision. */
 function checkEntries(limit: number, precision: unknown, log: string): void {
   if (limit > MAX_ENTRIES) {
     throw new SlidegateError(
@@ -99,41 +86,29 @@ function checkEntries(limit: number, precision: unknown, log: string): void {
       limit,
     )
   }
-  if (precision !== undefined && precision !== 1 && precision !== '1ms') {
-    throw new SlidegateError(
-      'invalid_precision',
-      `the precision is ${show(precision)}; with the log '${log}' it is 1 ms`,
-      precision,
-    )
-  }
+  if (precision === undefined || precision === 1 || precision === '1ms') return
+  throw new SlidegateError(
+    'invalid_precision',
+    `the precision is ${show(precision)}; with the log '${log}' it is 1 ms`,
+    precision,
+  )
 }
 
-/** The default precision suits limits so many times as large: a limit can grow and keep its log. */
+/** The default precision suits limits this many times as large: a limit can grow and keep its log. */
 const ROOM = 16
 
 function precisionOf(precision: unknown, limit: number, windowMs: number): number {
-  if (precision === undefined)
-    return finestPrecision((precisionMs) => fits(ROOM * limit, windowMs, precisionMs))
-  const asked = parsePrecision(precision, windowMs)
-  if (!fits(limit, windowMs, asked)) {
-    const finest = finestPrecision((precisionMs) => fits(limit, windowMs, precisionMs))
-    throw new SlidegateError(
-      'invalid_precision',
-      `the precision is ${show(precision)}, for which the log could need more than ${MAX_RECORDS} records; ${finest} ms fits`,
-      precision,
-    )
-  }
-  return asked
-}
-
-function parsePrecision(precision: unknown, windowMs: number): number {
+  const finest = (most: number) => finestPrecision((precisionMs) => fits(most, windowMs, precisionMs))
+  if (precision === undefined) return finest(ROOM * limit)
   const ms = parseDuration(precision)
   if (ms === undefined || ms < 1 || ms > windowMs) {
-    throw new SlidegateError(
-      'invalid_precision',
-      `the precision is ${show(precision)}; it must be whole milliseconds from 1 to the window's ${windowMs}`,
-      precision,
-    )
+    const right = `whole milliseconds from 1 to the window's ${windowMs}`
+    throw wrong('the precision', precision, right, 'invalid_precision')
   }
-  return ms
+  if (fits(limit, windowMs, ms)) return ms
+  throw new SlidegateError(
+    'invalid_precision',
+    `the precision is ${show(precision)}, for which the log could need more than ${MAX_RECORDS} records; ${finest(limit)} ms fits`,
+    precision,
+  )
 }

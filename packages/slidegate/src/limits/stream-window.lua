@@ -1,31 +1,31 @@
--- The twin of entry-window.ts for logs that other programs can follow.
+-- The twin of entry-window.ts for logs that other programs can follow: a stream of charges and running totals.
 --
 -- Words: window, then the limits.
 -- Answer: as packed-window.lua says.
--- Reads and writes: one stream per log. An entry stands at <time of the charge in milliseconds>-<number> and has three
--- fields: `id`, the name of the request; `cost`, its units; `total`, all units up to and with it, as text. Units used
--- are the newest total less the total before the first entry that counts.
--- TTL: renewed by charges now and then, and where the stream is written anew, to the window + slack.
--- Invariants: ids and totals rise from entry to entry among those later than the newest less the window; what is older
--- is gone, removed or not. Totals begin anew where nothing counts any more, or before they pass MAX_STREAM_TOTAL.
--- Work: a decision reads two entries, or some more to tell how long to wait; its charge removes what has left the
--- window, by whole nodes of the stream. No log keeps more than MAX_STREAM entries, and the last node's: a charge that
--- nobody asked for pushes out the oldest, which no limit can tell. A refund of any entry but the newest writes all that
--- counts anew, some 7 ms for each 1,000 entries: as many as the limit lets in, MAX_REFUND_ENTRIES at most.
--- Followers: XREAD shows each admission once, in order. An entry that is returned vanishes, and the totals behind it
--- fall; no id changes. When the clock was set back by more than a second, the stream begins anew with what counts, and
--- its ids fall. A consumer group lasts only until the stream is written anew, or has been empty for its TTL.
+-- Stored: one stream. The id of an entry is <time of the charge in milliseconds>-<number>. It has three fields: `id`, the
+-- name of the request; `cost`, its units; `total`, all units up to and with it, as text. The units used are the newest total
+-- less the total before the first entry that counts.
+-- TTL: renewed by charges now and then, and when the stream is replaced, to the window + slack.
+-- Invariants: ids and totals rise from entry to entry among those later than the newest less the window. Older entries are
+-- gone, removed or not. Totals begin at 0 again when nothing counts any more, or before they pass MAX_STREAM_TOTAL.
+-- Work: a decision reads two entries, or a few more to compute a wait. Its charge removes entries that have left the
+-- window, by whole nodes of the stream. A log keeps up to MAX_STREAM entries, and the last node's: more charges push out the
+-- oldest, and no limit notices. A refund of any entry but the newest writes all that count again: 7 ms per 1,000 entries, up to
+-- the limit and MAX_REFUND_ENTRIES.
+-- Followers: XREAD returns each admission once, in order. A refunded entry vanishes, and the totals behind it fall; no id
+-- changes. If the clock was set back by more than a second, the stream is replaced by the entries that count, and its ids
+-- fall. A consumer group lasts until the stream is replaced, or has been empty for its TTL.
 
 local MAX_STREAM = 10000
 local MAX_STREAM_TEXT = '10000'
--- Entries that may count when one of them, not the newest, is returned.
+-- The most entries that may count when one other than the newest is refunded.
 local MIN_REFUND_ENTRIES = 128
 local MAX_REFUND_ENTRIES = 1024
 local MAX_STREAM_TOTAL = 2 ^ 52
 local MAX_STREAM_STAMP = 2 ^ 47
 local LAST_STREAM_ID = '18446744073709551615-18446744073709551615'
--- Entries that a search reads at once, how often it guesses before it halves, and how often it reads at most: more than
--- it takes to halve 366 days.
+-- The entries that a search reads at once, the guesses before it halves, and the most reads: more than it takes to halve 366
+-- days.
 local STREAM_BATCH = 12
 local STREAM_BATCH_TEXT = '12'
 local STREAM_GUESSES = 6
@@ -61,14 +61,14 @@ local function time_of(key, wanted, low, below, high, above)
   while high - low > 1 and guesses < STREAM_READS do
     local middle = math.floor((low + high) / 2)
     if guesses < STREAM_GUESSES then
-      -- A little too early: what follows is read with it.
+      -- A little too early: the next entries are read with it.
       local share = (wanted - below - STREAM_BATCH / 3) / (above - below)
       middle = math.max(low + 1, math.min(high - 1, low + math.floor((high - low) * share)))
     end
     guesses = guesses + 1
     for i, raw in ipairs(entries_after(key, middle, 'COUNT', STREAM_BATCH_TEXT)) do
       local stamp, units, total = read_entry(raw)
-      -- Damaged: until all is free, for what has been charged by now stands.
+      -- Damaged, and other logs may be charged already: wait until all is free.
       if not stamp then return newest end
       if i == 1 and total - units >= wanted then
         high, above = middle, total - units
@@ -127,7 +127,7 @@ if mine < wanted then
       elseif is_ahead or not first then
         retry = window
       elseif needed <= first_total then
-        -- Mostly it is the oldest that has to leave.
+        -- Usually the oldest has to leave.
         retry = first + window - now
       else
         retry = time_of(key, needed, first, base, stamp, total) + window - now
@@ -146,7 +146,7 @@ if units > 0 or is_ahead and not is_look then
   end
   if units > 0 then
     local trimming, how, threshold = 'MINID', '~', string.format('%d', math.max(0, now - window + 1))
-    -- Where there may be more entries than are kept: each has a unit at least.
+    -- If there may be more entries than are kept: each has at least one unit.
     if live + units > MAX_STREAM then trimming, how, threshold = 'MAXLEN', '=', MAX_STREAM_TEXT end
     local entry = {
       'XADD', key, trimming, how, threshold, id, 'id', op and op.id or '',
@@ -154,7 +154,7 @@ if units > 0 or is_ahead and not is_look then
     }
     local added = pcall_redis(unpack(entry))
     if type(added) == 'table' then
-      -- The last id is that of an entry that was removed, and later than now.
+      -- The last id is of a removed entry, and later than now.
       if string.find(added.err, 'equal or smaller', 1, true) then
         tables_of(kinds, 6).rewrite(key, now - window, 0)
         is_rewritten = true
@@ -177,10 +177,10 @@ function stream_window.load(log)
   log.stamp, log.total, log.newest = stamp, total, newest[1] and newest[1][1]
 end
 
--- Writes the stream again with what is ours and later than `cut`: under its ids, or all under this one. Its totals are less by
--- `lower`, and if an entry is removed, those behind it also by its units.
--- There is no way back to a lower id but by removing all; and a script that has removed something may write on when
--- Redis is out of memory. So what is written first changes nothing that stays.
+-- Replaces the stream by our entries later than `cut`: under their ids, or all under this one. Totals go down by
+-- `lower`, and behind a removed entry also by its units.
+-- Lower ids need an empty stream. After a removal a script may write even if Redis is out of memory. So the first command is a
+-- write that Redis may reject, and that changes nothing.
 function stream_window.rewrite(key, cut, lower, id, removed)
   local entries = entries_after(key, cut)
   call_redis('XSETID', key, LAST_STREAM_ID)
@@ -197,19 +197,7 @@ function stream_window.rewrite(key, cut, lower, id, removed)
   end
 end
 
--- After a refund.
-function stream_window.save(log, words, p, _, is_clock_given)
-  local key, window = log.key, words[p + 1]
-  if log.removed == log.newest then
-    call_redis('XDEL', key, log.removed)
-    if call_redis('XLEN', key) == 0 then call_redis('DEL', key) end
-  else
-    stream_window.rewrite(key, log.stamp - window, 0, nil, log.removed)
-    call_redis('PEXPIRE', key, (ttl_of(window, is_clock_given)))
-  end
-end
-
-function stream_window.refund(log, words, p, now, at_ms, units, entry)
+function stream_window.refund(log, words, p, now, at_ms, units, entry, is_clock_given)
   local key, window = log.key, words[p + 1]
   local gone = log.stamp - window
   if at_ms <= math.max(now - window, gone) then return 0 end
@@ -219,15 +207,22 @@ function stream_window.refund(log, words, p, now, at_ms, units, entry)
     if charged == units and raw[2][2] == entry then id = id or raw[1] end
   end
   if not id then return 0 end
-  -- What the newest has seen to leave the window must not come back with an older newest.
+  -- Entries that were gone must not count again if an older entry becomes the newest.
   call_redis('XTRIM', key, 'MINID', '=', string.format('%d', math.max(0, gone + 1)))
   local most = math.min(MAX_REFUND_ENTRIES, math.max(MIN_REFUND_ENTRIES, unpack(words, p + 2, log.last)))
-  if id ~= log.newest and call_redis('XLEN', key) > most then return 0 end
-  log.removed = id
+  if id == log.newest then
+    call_redis('XDEL', key, id)
+    if call_redis('XLEN', key) == 0 then call_redis('DEL', key) end
+  elseif call_redis('XLEN', key) <= most then
+    stream_window.rewrite(key, gone, 0, nil, id)
+    call_redis('PEXPIRE', key, (ttl_of(window, is_clock_given)))
+  else
+    return 0
+  end
   return units
 end
 
--- Stamp and units, one behind the other; of the newest so many entries.
+-- Stamp and units of the charges that count, in turn: the newest entries, up to `most`, oldest first.
 function stream_window.charges(log, words, p, _, now, most)
   local charges, cut = {}, math.max(log.stamp, now) - words[p + 1]
   local first, count = string.format('%d', math.max(0, cut + 1)), string.format('%d', most)
@@ -243,7 +238,7 @@ end
 function stream_window.list(log, words, p, now)
   local flat, last, at = {}, 0, log.stamp > now and string.format('%d', now)
   for _, entry in ipairs(entries_after(log.key, math.max(log.stamp, now) - words[p + 1])) do
-    -- Numbers take most of the time. Those that aren't computed with stay text.
+    -- Reading numbers takes most of the time, so these stay text.
     local fields = entry[2]
     if fields[3] == 'cost' and fields[6] and string.find(fields[4], '^[1-9]%d*$') then
       flat[last + 1], flat[last + 2], flat[last + 3] = fields[2], fields[4], at or string.match(entry[1], '^%d+')

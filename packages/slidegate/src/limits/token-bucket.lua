@@ -1,19 +1,19 @@
--- The twin of token-bucket.ts.
+-- The twin of token-bucket.ts: a debt in parts of a token, which goes down by the refill each millisecond.
 --
--- Words: refill, parts of a token, the debt at which a charge saturates, capacity.
--- Answer: the debt before the op; or -1 less it, and the refill by which it is paid, if that is another.
--- Reads and writes: one string per log: format (1 byte, 1), time of the last charge (6 bytes, milliseconds), debt at
+-- Words: refill, parts of a token, the largest debt, capacity.
+-- Answer: the debt before the op; if another refill pays it, -1 less the debt, and that refill.
+-- Stored: one string, unsigned, big-endian: format (1 byte, 1), time of the last charge (6 bytes, milliseconds), debt at
 -- that time (7 bytes, parts of a token), time of the first charge since the bucket was full or its refill changed (6
--- bytes), refill at the last charge (6 bytes), when the key's TTL ends (6 bytes); unsigned, big-endian.
--- TTL: renewed when it would end before the debt is paid, to that time + slack.
--- Invariants: 0 < debt <= 2^52; a bucket without debt is no key at all.
+-- bytes), refill at the last charge (6 bytes), when the key's TTL ends (6 bytes).
+-- TTL: renewed if it would end before the debt is paid, to that time + slack.
+-- Invariants: 0 < debt <= 2^52; a bucket without debt has no key.
 
 local BUCKET_FORMAT = '>BI6I7I6I6I6'
 local BUCKET_SIZE = 32
--- One byte more than it should have.
+-- One more byte is read, so that longer values are noticed.
 local LAST_OF_BUCKET = '32'
 local MAX_PARTS = 2 ^ 52
--- A bucket that isn't there.
+-- A bucket without a key.
 local EMPTY_BUCKET = '\1' .. string.rep('\0', 31)
 local NO_BUCKET = 'not a token bucket of format 1'
 
@@ -79,20 +79,17 @@ function token_bucket.load(bucket)
   bucket.stamp, bucket.debt, bucket.since, bucket.refill, bucket.expires = stamp, debt, since, last_refill, expires
 end
 
--- After a refund: a TTL that was long enough still is.
-function token_bucket.save(bucket)
-  if bucket.debt == 0 then
-    call_redis('DEL', bucket.key)
-  else
-    call_redis('SETRANGE', bucket.key, '1', struct_pack('>I6I7', bucket.stamp, bucket.debt))
-  end
-end
-
 function token_bucket.refund(bucket, words, p, now, at_ms, units)
   local refill, parts = words[p + 1], words[p + 2]
   if at_ms > bucket.stamp or at_ms < bucket.since or bucket.refill ~= refill then return 0 end
   local debt = math.max(0, bucket.debt - math.max(0, now - bucket.stamp) * refill)
   local returned = math.max(0, math.min(units * parts - math.max(0, now - at_ms) * refill, debt))
-  bucket.debt, bucket.stamp = debt - returned, math.max(bucket.stamp, now)
+  if returned == 0 then return 0 end
+  if returned == debt then
+    call_redis('DEL', bucket.key)
+  else
+    -- The TTL is still long enough.
+    call_redis('SETRANGE', bucket.key, '1', struct_pack('>I6I7', math.max(bucket.stamp, now), debt - returned))
+  end
   return math.ceil(returned / parts)
 end

@@ -1,50 +1,61 @@
-// A kind of limit: a bucket of tokens that refills evenly.
+// A kind of limit: a bucket of tokens that refills evenly. GCRA, the generic cell rate algorithm (ITU-T I.371).
+//
+// Each unit takes a token, and `refill` tokens come back per interval. A log has the debt: what the bucket lacked of being full
+// when it was last charged. Debts are counted in parts of a token, as many as the interval has milliseconds. So `refill` parts come
+// back each millisecond, and all arithmetic is exact.
+//
+// Two more numbers make refunds safe: since when the bucket wasn't full, and the refill at the last charge. A refund never returns
+// tokens that may have come back by themselves.
 
 import { SlidegateError, show } from '../errors.ts'
 import { type Duration, formatDuration, MAX_WINDOW_MS, parseWindow } from '../runtime/duration.ts'
-import { checkDeclaration, declareLimit, MAX_UNITS, type NameOptions, nameOf, parseLimit } from './declare.ts'
+import {
+  checkDeclaration,
+  declareLimit,
+  MAX_UNITS,
+  type NameOptions,
+  nameOf,
+  paramsOf,
+  parseLimit,
+} from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
-import { Row, RowLogs, rowOf } from './logs.ts'
+import { RowLogs } from './logs.ts'
 import { mostOf } from './override.ts'
 
-/** How much may come at once, and how fast it comes back. */
+/** How many tokens a bucket holds, and how fast they come back. */
 export interface TokenBucketOptions extends NameOptions {
   /**
-   * Tokens that the bucket holds, and so units that may come at once: an integer from 1 to 2^40. The capacity times the
+   * Tokens that the bucket holds, and so the largest burst: an integer from 1 to 2^40. The capacity times the
    * interval in milliseconds is at most 2^52: 52 million at an interval of a day.
    */
   readonly capacity: number
   /** Tokens that come back per interval, evenly over it and not at its end: an integer from 1 to 2^40. */
   readonly refill: number
-  /** What `refill` is for, from 10 ms to 366 days. An empty bucket has to be full again within 366 days. */
+  /** The interval of `refill`, from 10 ms to 366 days. An empty bucket must be full again within 366 days. */
   readonly interval: Duration
 }
 
 /**
- * A bucket of `capacity` tokens, of which each unit takes one; `refill` of them come back per `interval`, evenly.
- * Four numbers per key, however large the limit. In any `T` milliseconds it admits at most
+ * A bucket of `capacity` tokens. Each unit takes one, and `refill` come back per `interval`, evenly.
+ *
+ * A key has four numbers, however large the limit. In any `T` milliseconds the bucket admits at most
  * `capacity + floor(T * refill / interval)` units: with a capacity of 100 and a refill of 100 a minute, up to 200 in
  * one minute, and 100 in each one after it.
  *
- * A request waits until its tokens are there, to the millisecond. The limit's `limit` is the capacity, its `windowMs`
- * the time in which an empty bucket fills. A refund returns what cannot have come back by itself since the charge. What is
- * charged without asking may leave the bucket in debt, for as long as 366 days at most. The capacity and the refill can
- * change at any time: tokens that were taken stay taken. Since the last charge the greater of the refill then and the refill
- * now counts, so a lower one counts from the next charge on. A bucket whose interval changes begins full.
+ * - `retryAfterMs` is when the tokens are there, to the millisecond.
+ * - The limit's `limit` is the capacity. Its `windowMs` is the time in which an empty bucket fills.
+ * - A refund returns what can't have come back by itself since the charge.
+ * - `charge` may leave the bucket in debt, for up to 366 days.
+ * - The capacity and the refill can change at any time, and tokens that were taken stay taken. A lower refill counts from the
+ *   next charge on. A bucket whose interval changes begins full.
  *
- * The algorithm is GCRA, the generic cell rate algorithm (ITU-T I.371). Its one number, the theoretical arrival time, is
- * kept as two, the time of the last charge and the debt at that time, so that a clock that was set back is noticed. Two more
- * say since when it was charged and at which refill, so a refund never returns refilled tokens.
- *
- * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
+ * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
 export function tokenBucket(options: TokenBucketOptions): Limit {
   checkDeclaration(options, '{ capacity, refill, interval }', {
     capacity: true,
     refill: true,
     interval: true,
-    name: true,
-    shadow: true,
   })
   const capacity = parseLimit(options.capacity, 'the capacity')
   const refill = parseLimit(options.refill, 'the refill')
@@ -52,17 +63,17 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
   const rate: Rate = { refill, parts: intervalMs }
   const most = Math.floor(MAX_PARTS / intervalMs)
   if (capacity > most) {
+    const right = `with an interval of ${formatDuration(intervalMs)} it must be an integer from 1 to ${most}`
     throw new SlidegateError(
       'invalid_limit',
-      `the capacity is ${capacity}; with an interval of ${formatDuration(intervalMs)} it must be an integer from 1 to ` +
-        `${most}. A shorter interval allows a larger one`,
+      `the capacity is ${capacity}; ${right}. A shorter interval allows a larger one`,
       capacity,
     )
   }
   const windowMs = Math.ceil((capacity * rate.parts) / rate.refill)
   if (windowMs > MAX_WINDOW_MS) {
     throw new SlidegateError(
-      'invalid_window',
+      'invalid_duration',
       `the interval is ${show(options.interval)}, with which a bucket of ${capacity} takes ` +
         `${formatDuration(windowMs)} to fill; it must do so within 366d`,
       options.interval,
@@ -71,13 +82,13 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
   return declareLimit(
     { kind: tokenBucketKind, limit: capacity, windowMs, precisionMs: 1, rule: rate },
     tokenBucket,
-    { kind: 'tokenBucket', capacity, refill, interval: intervalMs },
     options,
+    { kind: 'tokenBucket', capacity, refill, interval: intervalMs },
     nameOf(refill, intervalMs),
   )
 }
 
-/** Parts of tokens that any bucket may be counted in: all of their sums and differences are exact. */
+/** The most parts in a debt: all sums and differences are exact. */
 const MAX_PARTS: number = 2 ** 52
 
 /** Each millisecond `refill` parts of a token come back. A token has as many parts as the interval has milliseconds. */
@@ -87,42 +98,19 @@ interface Rate {
 }
 
 interface BucketParams extends LogParams, Rate {
-  /** The debt at which a charge saturates: whole tokens, and more than the bucket holds. */
+  /** The largest debt: whole tokens, and at least the capacity. */
   readonly mostDebt: number
 }
 
-class Bucket extends Row {
+interface Bucket {
   /** When it was last charged. */
-  get stamp(): number {
-    return this.numbers[this.at]!
-  }
-  set stamp(stamp: number) {
-    this.numbers[this.at] = stamp
-  }
-
+  stamp: number
   /** What it then lacked of being full, in parts of a token. */
-  get debt(): number {
-    return this.numbers[this.at + 1]!
-  }
-  set debt(debt: number) {
-    this.numbers[this.at + 1] = debt
-  }
-
+  debt: number
   /** The first charge since it was full, or since its refill changed. */
-  get since(): number {
-    return this.numbers[this.at + 2]!
-  }
-  set since(since: number) {
-    this.numbers[this.at + 2] = since
-  }
-
-  /** At which refill it was last charged. */
-  get refill(): number {
-    return this.numbers[this.at + 3]!
-  }
-  set refill(refill: number) {
-    this.numbers[this.at + 3] = refill
-  }
+  since: number
+  /** The refill when it was last charged. */
+  refill: number
 }
 
 const tokenBucketKind: Kind<Bucket, BucketParams> = {
@@ -139,10 +127,7 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     const { refill, parts } = limits[0]!.rule as Rate
     const most = Math.min(MAX_PARTS, MAX_UNITS * parts, refill * MAX_WINDOW_MS)
     return {
-      precision: 1,
-      records: 1,
-      windows: limits.map((limit) => limit.windowMs),
-      limits: limits.map((limit) => limit.limit),
+      ...paramsOf(limits, 1),
       refill,
       parts,
       mostDebt: Math.max(most - (most % parts), ...limits.map(({ limit }) => limit * parts)),
@@ -163,7 +148,7 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
   share(limit, processes) {
     const { refill, parts } = limit.rule as Rate
     const capacity = Math.max(1, Math.floor(limit.limit / processes))
-    // Less comes back, too. For a time beyond all bounds it comes back a little sooner.
+    // Less comes back, too. At the bound of parts it comes back a little sooner.
     const rule: Rate = { refill, parts: Math.min(parts * processes, Math.floor(MAX_PARTS / capacity)) }
     return { ...limit, limit: capacity, rule }
   },
@@ -173,11 +158,11 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
   read(next, { refill }, nowMs) {
     const debt = next()
     return debt < 0
-      ? rowOf(new Bucket(), [nowMs, -1 - debt, 0, next()])
-      : rowOf(new Bucket(), [nowMs, debt, 0, refill])
+      ? { stamp: nowMs, debt: -1 - debt, since: 0, refill: next() }
+      : { stamp: nowMs, debt, since: 0, refill }
   },
 
-  createLogs: () => new RowLogs(4, new Bucket()),
+  createLogs: () => new RowLogs<Bucket>('stamp', 'debt', 'since', 'refill'),
 
   newest: (bucket) => bucket.stamp,
 
@@ -192,7 +177,11 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
   },
 
   commit(bucket, params, nowMs, { units }) {
-    charge(bucket, params, nowMs, units)
+    const debt = debtAt(bucket, params, nowMs)
+    if (debt === 0 || bucket.refill !== params.refill) bucket.since = nowMs
+    bucket.debt = Math.min(debt + units * params.parts, params.mostDebt)
+    bucket.stamp = nowMs
+    bucket.refill = params.refill
   },
 
   retryAfter(bucket, params, i, nowMs, cost) {
@@ -205,10 +194,9 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     Math.ceil(debtAt(bucket, params, nowMs) / refillOf(bucket, params)),
 
   refund(bucket, params, nowMs, atMs, units) {
-    // A charge by a clock that was set back since counts from another time than it says, and nobody knows what came back
-    // at another refill.
+    // If the clock was set back or the refill changed since, nobody knows what came back.
     if (atMs > bucket.stamp || atMs < bucket.since || bucket.refill !== params.refill) return 0
-    // Had it not been made, the bucket might have been full for all the time since, and no token come back.
+    // Without the charge the bucket might have been full since then, and no token would have come back.
     const owed = units * params.parts - Math.max(0, nowMs - atMs) * params.refill
     const debt = debtAt(bucket, params, nowMs)
     const returned = Math.max(0, Math.min(owed, debt))
@@ -222,17 +210,7 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
   expiresAt: ({ stamp, debt, refill }) => (debt === 0 ? stamp : stamp + Math.ceil(debt / refill)),
 }
 
-// Debts are at most 2^52 parts. What is above 2^53 is rounded, but stays above it: it is then only compared.
-
-function charge(bucket: Bucket, params: BucketParams, nowMs: number, units: number): void {
-  const debt = debtAt(bucket, params, nowMs)
-  if (debt === 0 || bucket.refill !== params.refill) bucket.since = nowMs
-  bucket.debt = Math.min(debt + units * params.parts, params.mostDebt)
-  bucket.stamp = nowMs
-  bucket.refill = params.refill
-}
-
-/** Parts of tokens that the bucket lacks. A refund may come before a restamp, and so before the stamp. */
+/** The debt at a time. Refunds may come before a restamp, so the stamp may be later. */
 function debtAt(bucket: Bucket, params: BucketParams, nowMs: number): number {
   return Math.max(0, bucket.debt - Math.max(0, nowMs - bucket.stamp) * refillOf(bucket, params))
 }

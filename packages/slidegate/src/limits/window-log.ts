@@ -1,8 +1,8 @@
-// Operations on the log of a sliding window in memory: search, append, refund, trim.
+// The logs of sliding windows in memory: what was charged when, in order of time.
 
+import { Slab } from '../runtime/slab.ts'
 import { MAX_UNITS } from './declare.ts'
-import type { Charged } from './limit.ts'
-import { NO_LEASE, STAMP, TOTAL, WIDTH, type WindowLog } from './window-logs.ts'
+import type { ListedCharge, Logs } from './limit.ts'
 
 /** Records that a log may hold. */
 export const MAX_RECORDS = 65_536
@@ -10,192 +10,448 @@ export const MAX_RECORDS = 65_536
 const MIN_REFUND_RECORDS = 256
 const MAX_REFUND_RECORDS = 4096
 
-/** Totals are rebased before they pass this. */
+/** Totals are lowered before they pass this. */
 const MAX_TOTAL: number = 2 ** 47
+
+/** The columns of a record. */
+export const STAMP_COLUMN = 0
+export const TOTAL_COLUMN = 1
+const COLUMNS = 2
+
+type Column = typeof STAMP_COLUMN | typeof TOTAL_COLUMN
+
+/** Records of a narrow ring are no further apart, in milliseconds and in units. */
+const MAX_SPAN: number = 2 ** 32 - 1
+
+/** Records in a log's first ring. Each further ring has room for twice as many. */
+const FIRST_SLOTS = 4
 
 /** An empty log keeps a ring of up to this many slots. It keeps a larger one if a quarter of it was in use. */
 const KEPT_SLOTS = 64
 
-/** Slots of a log's first ring; each further one has twice as many. */
-const FIRST_SLOTS = 4
+/** Doubles in a row: six numbers, and two integers of 32 bits. */
+const ROW = 7
+const RING = 12
+const HEAD_AND_COUNT = 13
 
-export function clear(log: WindowLog): void {
-  if (log.slots > KEPT_SLOTS && 4 * log.count < log.slots) log.resize(0)
-  log.keepMs = 0
-  log.base = 0
-  log.stamp = 0
-  log.total = 0
-  log.lease = NO_LEASE
-  log.head = 0
-  log.count = 0
+/** The integer of a ring has its number, whether it is wide, and the logarithm of its doubles: 0 if there is no ring. */
+const RING_SHIFT = 6
+const WIDE = 2 ** 5
+const COUNT_BITS = 16
+
+/** Doubles in a chunk of rings, as a power of two. A larger ring has a chunk of its own. */
+const CHUNK_SHIFT = 15
+
+const NO_RECORDS = new Int32Array(0)
+
+interface Lease {
+  readonly leaseMs: number
+  readonly leasedUntil: number
 }
 
-/** Stamp or total of a record, counted from the oldest; `count` is the newest. */
-export function at(log: WindowLog, index: number, column: typeof STAMP | typeof TOTAL): number {
-  if (index === log.count) return column === STAMP ? log.stamp : log.total
-  return log.records[slotOf(log, index) + column]!
-}
+const NO_LEASE: Lease = { leaseMs: 0, leasedUntil: 0 }
 
-/** The total of all records up to and with `cut`. */
-export function totalUpTo(log: WindowLog, cut: number): number {
-  return log.stamp <= cut ? log.total : totalBefore(log, countUpTo(log, cut))
-}
-
-/** How many records of the ring have stamps up to and with `cut`. */
-export function countUpTo(log: WindowLog, cut: number): number {
-  return log.count === 0 || log.oldest > cut ? 0 : firstAbove(log, STAMP, cut)
-}
-
-/**
- * Index of the first record whose stamp (or total) is above the bound, `count` where none but perhaps the
- * newest is. Searched from the oldest on in growing steps: what leaves a window mostly lies near it.
- */
-export function firstAbove(log: WindowLog, column: typeof STAMP | typeof TOTAL, bound: number): number {
-  const { count } = log
-  if (count === 0) return 0
-  const { records, recordsAt, head } = log
-  const mask = log.slots - 1
-  let low = 0
-  let step = 1
-  while (
-    low + step <= count &&
-    records[recordsAt + ((head + low + step - 1) & mask) * WIDTH + column]! <= bound
-  ) {
-    low += step
-    step *= 2
-  }
-  let high = Math.min(low + step - 1, count)
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (records[recordsAt + ((head + middle) & mask) * WIDTH + column]! <= bound) low = middle + 1
-    else high = middle
-  }
-  return low
-}
-
-/** The total of all records before this one. */
-function totalBefore(log: WindowLog, index: number): number {
-  return index === 0 ? log.base : at(log, index - 1, TOTAL)
-}
-
-/** What was charged after `cut`: the newest records, so many at most, oldest first. */
-export function newestAfter(log: WindowLog, cut: number, most: number): Charged[] {
-  if (log.stamp <= cut) return []
-  const from = Math.max(firstAbove(log, STAMP, cut), log.count + 1 - most)
-  let before = totalBefore(log, from)
-  const charges: Charged[] = []
-  for (let index = from; index <= log.count; index++) {
-    const total = at(log, index, TOTAL)
-    charges.push({ atMs: at(log, index, STAMP), units: total - before })
-    before = total
-  }
-  return charges
-}
-
-/** Drops what is gone at `nowMs`. */
-export function trim(log: WindowLog, nowMs: number): void {
-  const cut = nowMs - log.keepMs
-  if (log.stamp <= cut) clear(log)
-  else drop(log, countUpTo(log, cut))
-}
-
-/** Adds units that are charged now, at `stamp`, which is not before the newest record's. */
-export function append(log: WindowLog, nowMs: number, stamp: number, units: number): void {
-  if (log.total + units > MAX_TOTAL) rebase(log, units)
-  if (log.total === log.base) log.since = nowMs
-  else if (log.stamp !== stamp) push(log)
-  log.stamp = stamp
-  log.total += units
-}
-
-/** Merges all records into one at `stamp`. */
-export function merge(log: WindowLog, stamp: number): void {
-  log.stamp = stamp
-  log.head = 0
-  log.count = 0
-  log.resize(0)
-}
-
-/**
- * How many records a refund may have to rewrite: as many as the limits can fill, within bounds. A charge with more records
- * behind it returns nothing.
- */
+/** How many records a refund may have to rewrite: as many as the limits can fill, within bounds. */
 export function refundable(records: number): number {
   return Math.min(MAX_REFUND_RECORDS, Math.max(MIN_REFUND_RECORDS, records))
 }
 
-/**
- * Takes up to `units` from the record at `stamp`, and so from the totals of all later ones. Answers how many
- * it held: none where there is no such record, or where more than `mostRecords` have followed it.
- */
-export function subtract(log: WindowLog, stamp: number, units: number, mostRecords: number): number {
-  const index = firstAbove(log, STAMP, stamp - 1)
-  if (at(log, index, STAMP) !== stamp || log.count - index > mostRecords) return 0
-  const held = at(log, index, TOTAL) - totalBefore(log, index)
-  const returned = Math.min(units, held)
-  // A record left with nothing is removed, so that no log has more records than units.
-  const removed = returned === held ? 1 : 0
-  for (let later = index + removed; later < log.count; later++) {
-    set(log, later - removed, at(log, later, STAMP), at(log, later, TOTAL) - returned)
-  }
-  log.total -= returned
-  if (removed === 1) remove(log, index === log.count)
-  return returned
-}
+/** Where the logs of a store lie. */
+class Memory {
+  readonly rows: Slab = new Slab(ROW)
+  /** Few logs have a lease, so their rows have no room for it. */
+  readonly leases: Map<number, Lease> = new Map()
+  /** Rings, by the logarithm of their doubles. */
+  readonly #rings: Slab[] = []
 
-function remove(log: WindowLog, newest: boolean): void {
-  if (log.count === 0) {
-    clear(log)
-    return
+  get bytes(): number {
+    return this.#rings.reduce((sum, { bytes }) => sum + bytes, this.rows.bytes)
   }
-  if (newest) log.stamp = at(log, log.count - 1, STAMP)
-  log.count--
-}
 
-/** Drops the oldest records of the ring. */
-export function drop(log: WindowLog, records: number): void {
-  if (records === 0) return
-  log.base = at(log, records - 1, TOTAL)
-  log.head = (log.head + records) & (log.slots - 1)
-  log.count -= records
-  if (log.count > 0) log.oldest = at(log, 0, STAMP)
+  rings(power: number): Slab {
+    this.#rings[power] ??= new Slab(2 ** power, Math.max(0, CHUNK_SHIFT - power))
+    return this.#rings[power]
+  }
 }
 
 /**
- * Lowers all totals by what no longer needs to be told apart. A log that would hold more than 2^46 units
- * forgets its oldest: no limit is large enough to see the difference.
+ * Records in order of time. Each has a stamp and the total of all units up to and with it, so the units of any time span
+ * are one subtraction, and a binary search finds where a window starts and when units are free. The newest record stands
+ * apart; the others are in a ring.
+ *
+ * In a narrow ring, stamps and totals are the last 32 bits, which the newest record completes. A ring whose records are
+ * further apart is wide: it has doubles.
+ *
+ * An empty log has a `keepMs` of 0, so nothing in it counts.
+ *
+ * This is a view: {@link show} reads the row of a log into its fields, and writes back those of the one before.
  */
-function rebase(log: WindowLog, units: number): void {
-  const shift = Math.max(log.base, log.total + units - MAX_UNITS)
-  drop(log, firstAbove(log, TOTAL, shift))
-  for (let index = 0; index < log.count; index++) {
-    set(log, index, at(log, index, STAMP), at(log, index, TOTAL) - shift)
+export class WindowLog {
+  readonly #memory: Memory
+  #number = 0
+  /** Stamp and total of the newest record. */
+  stamp = 0
+  total = 0
+  /** The total before the oldest record. */
+  base = 0
+  /** For how long charges count, at most. After that they are gone. */
+  keepMs = 0
+  /** When it was first charged since it was last empty. */
+  since = 0
+  /** No record in the ring has an earlier stamp. Usually the oldest one has this stamp. */
+  oldest = 0
+  /** Records in the ring. */
+  count = 0
+  #head = 0
+  /** See {@link RING}. */
+  #ring = 0
+  #records: Int32Array | Float64Array = NO_RECORDS
+  #recordsAt = 0
+  #slots = 0
+
+  constructor(memory: Memory) {
+    this.#memory = memory
   }
-  log.base = 0
-  log.total -= shift
-}
 
-/** Moves the newest record into the ring. */
-function push(log: WindowLog): void {
-  if (log.count === MAX_RECORDS - 1) {
-    // Merged into the next one: its units count for longer than they should, never for less.
-    log.head = (log.head + 1) & (log.slots - 1)
-    log.count--
-  } else if (log.count === log.slots) {
-    log.resize(Math.max(2 * log.slots, FIRST_SLOTS))
+  show(number: number): void {
+    if (number !== this.#number) this.#load(number)
   }
-  set(log, log.count, log.stamp, log.total)
-  if (log.count === 0) log.oldest = log.stamp
-  log.count++
+
+  /** Apart, so that `show` stays small enough to be inlined. */
+  #load(number: number): void {
+    const { shift, mask, doubles, ints } = this.#memory.rows
+    let row = doubles[this.#number >>> shift]!
+    let words = ints[this.#number >>> shift]!
+    let at = (this.#number & mask) * ROW
+    row[at] = this.stamp
+    row[at + 1] = this.total
+    row[at + 2] = this.base
+    row[at + 3] = this.keepMs
+    row[at + 4] = this.since
+    row[at + 5] = this.oldest
+    words[2 * at + RING] = this.#ring
+    words[2 * at + HEAD_AND_COUNT] = (this.#head << COUNT_BITS) | this.count
+
+    this.#number = number
+    row = doubles[number >>> shift]!
+    words = ints[number >>> shift]!
+    at = (number & mask) * ROW
+    this.stamp = row[at]!
+    this.total = row[at + 1]!
+    this.base = row[at + 2]!
+    this.keepMs = row[at + 3]!
+    this.since = row[at + 4]!
+    this.oldest = row[at + 5]!
+    const headAndCount = words[2 * at + HEAD_AND_COUNT]!
+    this.#head = headAndCount >>> COUNT_BITS
+    this.count = headAndCount & (2 ** COUNT_BITS - 1)
+    this.#useRing(words[2 * at + RING]!)
+  }
+
+  #useRing(ring: number): void {
+    this.#ring = ring
+    if (ring === 0) {
+      this.#records = NO_RECORDS
+      this.#slots = 0
+      return
+    }
+    const isWide = (ring & WIDE) !== 0
+    const { shift, mask, width, doubles, ints } = this.#memory.rings(ring & (WIDE - 1))
+    const number = ring >>> RING_SHIFT
+    const at = (number & mask) * width
+    this.#records = isWide ? doubles[number >>> shift]! : ints[number >>> shift]!
+    this.#recordsAt = isWide ? at : 2 * at
+    this.#slots = isWide ? width / 2 : width
+  }
+
+  get slots(): number {
+    return this.#slots
+  }
+
+  get #isWide(): boolean {
+    return (this.#ring & WIDE) !== 0
+  }
+
+  /** Leased units may be spent elsewhere, later. */
+  get lease(): Lease {
+    return this.isLeased ? this.#memory.leases.get(this.#number)! : NO_LEASE
+  }
+  set lease(lease: Lease) {
+    if (lease.leaseMs > 0) this.#memory.leases.set(this.#number, lease)
+    else if (this.isLeased) this.#memory.leases.delete(this.#number)
+  }
+
+  get isLeased(): boolean {
+    return this.#memory.leases.size > 0 && this.#memory.leases.has(this.#number)
+  }
+
+  /** Stamp or total of a record, counted from the oldest. `count` is the newest. */
+  at(index: number, column: Column): number {
+    const newest = column === STAMP_COLUMN ? this.stamp : this.total
+    if (index === this.count) return newest
+    const kept = this.#records[this.#placeOf(index) + column]!
+    return this.#isWide ? kept : completed(kept, newest)
+  }
+
+  /**
+   * Index of the first record whose stamp or total is above the bound, `count` if only the newest can be. It searches from the
+   * oldest in growing steps, since most of what leaves a window is near it.
+   */
+  firstAbove(column: Column, bound: number): number {
+    const { count } = this
+    let low = 0
+    let step = 1
+    while (low + step <= count && this.at(low + step - 1, column) <= bound) {
+      low += step
+      step *= 2
+    }
+    let high = Math.min(low + step - 1, count)
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.at(middle, column) <= bound) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  /** How many records of the ring have stamps up to and with `cut`. */
+  countUpTo(cut: number): number {
+    return this.count === 0 || this.oldest > cut ? 0 : this.firstAbove(STAMP_COLUMN, cut)
+  }
+
+  /** The total of all records up to and with `cut`. */
+  totalUpTo(cut: number): number {
+    return this.stamp <= cut ? this.total : this.totalBefore(this.countUpTo(cut))
+  }
+
+  /** The total of all records before this one. */
+  totalBefore(index: number): number {
+    return index === 0 ? this.base : this.at(index - 1, TOTAL_COLUMN)
+  }
+
+  /** The newest charges after `cut`, up to `most`, oldest first. */
+  newestAfter(cut: number, most: number): ListedCharge[] {
+    if (this.stamp <= cut) return []
+    const from = Math.max(this.firstAbove(STAMP_COLUMN, cut), this.count + 1 - most)
+    let before = this.totalBefore(from)
+    const charges: ListedCharge[] = []
+    for (let index = from; index <= this.count; index++) {
+      const total = this.at(index, TOTAL_COLUMN)
+      charges.push({ atMs: this.at(index, STAMP_COLUMN), units: total - before })
+      before = total
+    }
+    return charges
+  }
+
+  clear(): void {
+    if (this.#isWide || (this.#slots > KEPT_SLOTS && 4 * this.count < this.#slots)) this.#freeRing()
+    this.lease = NO_LEASE
+    this.stamp = 0
+    this.total = 0
+    this.base = 0
+    this.keepMs = 0
+    this.#head = 0
+    this.count = 0
+  }
+
+  /** Drops records that are gone at `nowMs`. */
+  trim(nowMs: number): void {
+    const cut = nowMs - this.keepMs
+    if (this.stamp <= cut) this.clear()
+    else this.drop(this.countUpTo(cut))
+  }
+
+  /** Drops the oldest records of the ring. */
+  drop(records: number): void {
+    if (records === 0) return
+    this.base = this.at(records - 1, TOTAL_COLUMN)
+    this.#head = (this.#head + records) & (this.#slots - 1)
+    this.count -= records
+    this.oldest = this.at(0, STAMP_COLUMN)
+  }
+
+  /** Adds units that are charged now, at `stamp`, which is not before the newest record's. */
+  append(nowMs: number, stamp: number, units: number): void {
+    if (this.total + units > MAX_TOTAL) this.#lower(units)
+    if (this.total === this.base) this.since = nowMs
+    else if (this.stamp !== stamp) this.#push()
+    if (stamp - this.oldest > MAX_SPAN || this.total + units - this.base > MAX_SPAN) this.#widen()
+    this.stamp = stamp
+    this.total += units
+  }
+
+  /** Merges all records into one at `stamp`. */
+  merge(stamp: number): void {
+    this.#freeRing()
+    this.stamp = stamp
+  }
+
+  /**
+   * Takes up to `units` from the record at `stamp`, and so from the totals of all later ones. Returns how many it held: 0 if
+   * there is no such record, or more than `mostRecords` have followed it.
+   */
+  subtract(stamp: number, units: number, mostRecords: number): number {
+    const index = this.firstAbove(STAMP_COLUMN, stamp - 1)
+    if (this.at(index, STAMP_COLUMN) !== stamp || this.count - index > mostRecords) return 0
+    const held = this.at(index, TOTAL_COLUMN) - this.totalBefore(index)
+    const returned = Math.min(units, held)
+    // A record left with nothing is removed, so that no log has more records than units.
+    const removed = returned === held ? 1 : 0
+    for (let later = index + removed; later < this.count; later++) {
+      this.#set(later - removed, this.at(later, STAMP_COLUMN), this.at(later, TOTAL_COLUMN) - returned)
+    }
+    this.total -= returned
+    if (removed === 0) return returned
+    if (this.count === 0) this.clear()
+    else {
+      if (index === this.count) this.stamp = this.at(this.count - 1, STAMP_COLUMN)
+      this.count--
+    }
+    return returned
+  }
+
+  /**
+   * Lowers all totals by units that have expired. A log that would hold more than 2^46 units
+   * forgets its oldest: no limit is large enough to see the difference.
+   */
+  #lower(units: number): void {
+    const shift = Math.max(this.base, this.total + units - MAX_UNITS)
+    this.drop(this.firstAbove(TOTAL_COLUMN, shift))
+    for (let index = 0; index < this.count; index++) {
+      this.#set(index, this.at(index, STAMP_COLUMN), this.at(index, TOTAL_COLUMN) - shift)
+    }
+    this.base = 0
+    this.total -= shift
+  }
+
+  /** Moves the newest record into the ring. */
+  #push(): void {
+    if (this.count === MAX_RECORDS - 1) {
+      // Merged into the next one: its units count for longer than they should, never for less.
+      this.#head = (this.#head + 1) & (this.#slots - 1)
+      this.count--
+    } else if (this.count === this.#slots) {
+      this.#resize(Math.max(2 * this.#slots, FIRST_SLOTS), this.#isWide)
+    }
+    this.#set(this.count, this.stamp, this.total)
+    if (this.count === 0) this.oldest = this.stamp
+    this.count++
+  }
+
+  #widen(): void {
+    if (this.count > 0 && !this.#isWide) this.#resize(this.#slots, true)
+  }
+
+  #set(index: number, stamp: number, total: number): void {
+    const place = this.#placeOf(index)
+    this.#records[place + STAMP_COLUMN] = stamp
+    this.#records[place + TOTAL_COLUMN] = total
+  }
+
+  #placeOf(index: number): number {
+    return this.#recordsAt + ((this.#head + index) & (this.#slots - 1)) * COLUMNS
+  }
+
+  /** Moves the records to another ring. */
+  #resize(slots: number, isWide: boolean): void {
+    const before = this.#ring
+    this.#copyRing(slots, isWide)
+    this.#delete(before)
+  }
+
+  /** Copies the records to another ring. */
+  #copyRing(slots: number, isWide: boolean): void {
+    const records = this.#records
+    const head = this.#head
+    const first = this.#recordsAt
+    const mask = this.#slots - 1
+    const wasWide = this.#isWide
+    const power = 31 - Math.clz32(isWide ? 2 * slots : slots)
+    const number = this.#memory.rings(power).create()
+    this.#useRing((number << RING_SHIFT) | (isWide ? WIDE : 0) | power)
+    this.#head = 0
+    for (let index = 0; index < this.count; index++) {
+      const place = first + ((head + index) & mask) * COLUMNS
+      const stamp = records[place + STAMP_COLUMN]!
+      const total = records[place + TOTAL_COLUMN]!
+      if (wasWide) this.#set(index, stamp, total)
+      else this.#set(index, completed(stamp, this.stamp), completed(total, this.total))
+    }
+  }
+
+  #freeRing(): void {
+    this.#delete(this.#ring)
+    this.#useRing(0)
+    this.#head = 0
+    this.count = 0
+  }
+
+  #delete(ring: number): void {
+    if (ring !== 0) this.#memory.rings(ring & (WIDE - 1)).delete(ring >>> RING_SHIFT)
+  }
+
+  /** Takes a copy of the ring in place of it, which another log has. */
+  unshareRing(): void {
+    if (this.#slots > 0) this.#copyRing(this.#slots, this.#isWide)
+  }
+
+  /** Forgets what it holds, before its row is deleted. */
+  forget(): void {
+    this.#freeRing()
+    this.lease = NO_LEASE
+    this.show(0)
+  }
 }
 
-function set(log: WindowLog, index: number, stamp: number, total: number): void {
-  const slot = slotOf(log, index)
-  log.records[slot + STAMP] = stamp
-  log.records[slot + TOTAL] = total
+/** The number whose last 32 bits these are, the latest up to `newest`. */
+function completed(bits: number, newest: number): number {
+  return newest - ((newest - bits) >>> 0)
 }
 
-/** Where the record stands among the numbers of `records`. */
-function slotOf(log: WindowLog, index: number): number {
-  return log.recordsAt + ((log.head + index) & (log.slots - 1)) * WIDTH
+/** The window logs of a store. */
+export class WindowLogs implements Logs<WindowLog> {
+  readonly #memory = new Memory()
+  readonly #log = new WindowLog(this.#memory)
+
+  constructor() {
+    // Number 0, in which all is 0.
+    this.#memory.rows.create()
+  }
+
+  get bytes(): number {
+    return this.#memory.bytes
+  }
+
+  create(): number {
+    const { rows } = this.#memory
+    const number = rows.create()
+    const at = (number & rows.mask) * ROW
+    rows.doubles[number >>> rows.shift]!.fill(0, at, at + ROW)
+    return number
+  }
+
+  at(number: number): WindowLog {
+    this.#log.show(number)
+    return this.#log
+  }
+
+  copy(number: number): number {
+    const { rows, leases } = this.#memory
+    const copied = this.create()
+    // Writes back what is shown.
+    const log = this.at(0)
+    const { shift, mask, doubles } = rows
+    const from = (number & mask) * ROW
+    const row = doubles[number >>> shift]!.subarray(from, from + ROW)
+    doubles[copied >>> shift]!.set(row, (copied & mask) * ROW)
+    if (leases.has(number)) leases.set(copied, leases.get(number)!)
+    log.show(copied)
+    log.unshareRing()
+    return copied
+  }
+
+  delete(number: number): void {
+    this.at(number).forget()
+    this.#memory.rows.delete(number)
+  }
 }

@@ -1,4 +1,4 @@
-// The attributes of metrics and spans, and the bounds of their histogram of shares.
+// The attributes of metrics and spans, and the bounds of the histogram of utilization.
 /** The limiter's name. */
 export const POLICY = 'slidegate.rate_limiting.policy'
 
@@ -8,13 +8,13 @@ export const RESULT = 'slidegate.rate_limiting.result'
 /** A limit's name. */
 export const LIMIT = 'slidegate.limit'
 
-/** Who has decided. */
+/** The source of the decision. */
 export const SOURCE = 'slidegate.source'
 
-/** Why something has failed: of few possible words. */
+/** Why something failed: one of a few fixed words. */
 export const ERROR_TYPE = 'error.type'
 
-/** Bounds of shares of a limit. */
+/** Bounds of the share of a limit in use. */
 export const UTILIZATION: readonly number[] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1]
 
 export function resultOf(allowed: boolean): 'acquired' | 'denied' {

@@ -2,7 +2,6 @@
 import {
   type Attributes,
   type BatchObservableResult,
-  type Histogram,
   type Meter,
   metrics,
   type Observable,
@@ -15,23 +14,29 @@ import type { Limiter } from '../limiter.ts'
 import { nextTurn } from '../runtime/platform.ts'
 import type { RedisStoreStats } from '../stores/redis/call-counts.ts'
 import { ERROR_TYPE, LIMIT, POLICY, RESULT, resultOf, SOURCE, UTILIZATION } from './attributes.ts'
-import { DecisionCounts } from './metrics.ts'
+import {
+  DecisionCounts,
+  type DecisionCountsSnapshot,
+  type HistogramCounts,
+  type LimitCounts,
+} from './metrics.ts'
 import { ReplayedHistogram } from './replayed-histogram.ts'
 
-/** Who measures, and what besides the limiter. */
+/** Options of {@link measure}. */
 export interface MeasureOptions {
-  /** Who makes the instruments. Default: `metrics.getMeter('slidegate')` of the API, as that is set up by then. */
+  /** Makes the instruments. Default: `metrics.getMeter('slidegate')` of the API, as it is when `measure` is called. */
   readonly meter?: Meter
-  /** The limiter's store in Redis, where its calls are to be measured, too; of limiters that share one, by one of them. */
+  /** The limiter's Redis store, to measure its calls too. If limiters share a store, pass it for one of them. */
   readonly store?: { stats(): RedisStoreStats }
 }
 
 const MS_PER_SECOND = 1000
 
 /**
- * Tells OpenTelemetry of a limiter, until the function is called that it answers. A decision costs no more than
- * {@link DecisionCounts.add}: all else is done when metrics are collected. Never of keys: attributes are the names of the
- * limiter and of its limits, and words of which there are few.
+ * Reports a limiter to OpenTelemetry. Returns a function that stops it.
+ *
+ * A decision costs no more than {@link DecisionCounts.add}: the rest happens when metrics are collected. Attributes are names of
+ * limiters and limits and a few fixed words, never keys.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -41,19 +46,20 @@ export function measure<Key extends AnyKey>(limiter: Limiter<Key>, options: Meas
   checkStore(store)
   const counts = new DecisionCounts()
   const count = ({ decision }: LimiterEvents<Key>['decision']) => counts.add(decision)
-  const make = new Maker(meter)
-  const observeLimiter = limiterInstruments(make, limiter, counts)
-  const observeStore = store && storeInstruments(make, limiter.name, store)
+  const all: Pick<Instruments<never>, 'observables' | 'collect'>[] = [
+    limiterInstruments(meter, limiter, counts),
+  ]
+  if (store !== undefined) all.push(storeInstruments(meter, limiter.name, store))
+  const observables = all.flatMap((each) => each.observables)
   const collect = (result: BatchObservableResult) =>
     inTurn(() => {
-      observeLimiter(result)
-      observeStore?.(result)
+      for (const each of all) each.collect(result)
     })
   limiter.on('decision', count)
-  meter.addBatchObservableCallback(collect, make.made)
+  meter.addBatchObservableCallback(collect, observables)
   return () => {
     limiter.off('decision', count)
-    meter.removeBatchObservableCallback(collect, make.made)
+    meter.removeBatchObservableCallback(collect, observables)
   }
 }
 
@@ -70,43 +76,81 @@ function inTurn(report: () => void): Promise<void> {
 
 function checkStore(store: unknown): void {
   if (store === undefined) return
-  // That of a memory store tells other things.
+  // A memory store has other stats.
   const { stats } = Object(store) as { stats?: unknown }
   if (typeof stats === 'function' && 'callMs' in stats.call(store)) return
   throw invalidOption(`the store is ${show(store)}; it must be a redisStore()`, store)
 }
 
-/** Makes instruments, named after those of ASP.NET Core's rate limiter. */
-class Maker {
-  /** Those that are asked when metrics are collected. */
-  readonly made: Observable[] = []
+type Sample<Value> = readonly [value: Value, attributes?: Attributes]
+
+/** Instruments that report one state, named after those of ASP.NET Core's rate limiter. */
+class Instruments<State> {
+  readonly observables: Observable[] = []
   readonly #meter: Meter
+  readonly #policy: Attributes
+  readonly #read: () => State
+  readonly #reports: ((state: State, result: BatchObservableResult) => void)[] = []
 
-  constructor(meter: Meter) {
+  /** @param read called once per collection */
+  constructor(meter: Meter, policy: string, read: () => State) {
     this.#meter = meter
+    this.#policy = { [POLICY]: policy }
+    this.#read = read
   }
 
-  counter(name: string, unit: string, description: string): Observable {
-    return this.#observed(this.#meter.createObservableCounter(nameOf(name), { unit, description }))
+  collect(result: BatchObservableResult): void {
+    const state = this.#read()
+    for (const report of this.#reports) report(state, result)
   }
 
-  /** What goes up and down, and may be added up over processes. */
-  level(name: string, unit: string, description: string): Observable {
-    return this.#observed(this.#meter.createObservableUpDownCounter(nameOf(name), { unit, description }))
+  counter(
+    name: string,
+    unit: string,
+    description: string,
+    samples: (state: State) => Sample<number>[],
+  ): void {
+    this.#observe(this.#meter.createObservableCounter(nameOf(name), { unit, description }), samples)
   }
 
-  gauge(name: string, unit: string, description: string): Observable {
-    return this.#observed(this.#meter.createObservableGauge(nameOf(name), { unit, description }))
+  /** A gauge that may be added up over processes. */
+  level(name: string, unit: string, description: string, samples: (state: State) => Sample<number>[]): void {
+    this.#observe(this.#meter.createObservableUpDownCounter(nameOf(name), { unit, description }), samples)
   }
 
-  histogram(name: string, unit: string, description: string, bounds: readonly number[]): Histogram {
-    const advice = { explicitBucketBoundaries: [...bounds] }
-    return this.#meter.createHistogram(nameOf(name), { unit, description, advice })
+  gauge(name: string, unit: string, description: string, samples: (state: State) => Sample<number>[]): void {
+    this.#observe(this.#meter.createObservableGauge(nameOf(name), { unit, description }), samples)
   }
 
-  #observed(observable: Observable): Observable {
-    this.made.push(observable)
-    return observable
+  /** @param scale how much of the counts is 1 of the unit */
+  histogram(
+    name: string,
+    unit: string,
+    description: string,
+    bounds: readonly number[],
+    samples: (state: State) => readonly Sample<HistogramCounts>[],
+    scale = 1,
+  ): void {
+    const advice = { explicitBucketBoundaries: bounds.map((bound) => bound / scale) }
+    const histogram = this.#meter.createHistogram(nameOf(name), { unit, description, advice })
+    const replay = ([, attributes]: Sample<HistogramCounts>, known?: HistogramCounts) =>
+      new ReplayedHistogram(histogram, { ...this.#policy, ...attributes }, scale, known)
+    const replayed = samples(this.#read()).map((sample) => replay(sample, sample[0]))
+    this.#reports.push((state) =>
+      samples(state).forEach((sample, i) => {
+        replayed[i] ??= replay(sample)
+        replayed[i].record(sample[0])
+      }),
+    )
+  }
+
+  #observe(observable: Observable, samples: (state: State) => Sample<number>[]): void {
+    this.observables.push(observable)
+    this.#reports.push((state, result) => {
+      for (const [value, attributes] of samples(state)) {
+        result.observe(observable, value, { ...this.#policy, ...attributes })
+      }
+    })
   }
 }
 
@@ -114,115 +158,92 @@ function nameOf(name: string): string {
   return `slidegate.rate_limiting.${name}`
 }
 
-function seconds(boundsMs: readonly number[]): number[] {
-  return boundsMs.map((ms) => ms / MS_PER_SECOND)
-}
-
-/** What is read of a limiter. */
+/** The parts of a limiter that are measured. */
 interface Measured {
   readonly name: string
   stats(): LimiterStats
   waiting(): WaitingState
 }
 
-/** Makes the instruments of a limiter. What it returns is called when metrics are collected. */
-function limiterInstruments(
-  make: Maker,
-  limiter: Measured,
-  counts: DecisionCounts,
-): (result: BatchObservableResult) => void {
-  const policy = { [POLICY]: limiter.name }
-  const requests = make.counter('requests', '{request}', 'Requests that were decided.')
-  const blocked = make.counter(
-    'blocked_requests',
+function limiterInstruments(meter: Meter, limiter: Measured, counts: DecisionCounts) {
+  const make = new Instruments(meter, limiter.name, () => ({
+    ...counts.read(),
+    ...limiter.stats(),
+    queued: queuedIn(limiter),
+  }))
+  make.counter('requests', '{request}', 'Requests decided.', outcomes)
+  make.counter('blocked_requests', '{request}', 'Requests denied by a ban in force.', ({ blocked }) => [
+    [blocked],
+  ])
+  make.counter('bans', '{ban}', 'Denials that caused a ban.', ({ bans }) => [[bans]])
+  make.counter('limit.denials', '{request}', 'Requests denied by the limit.', perLimit('denials'))
+  make.counter('limit.shadow_denials', '{request}', 'Denials of a shadow limit.', perLimit('shadowDenials'))
+  make.counter(
+    'near_limit',
     '{request}',
-    'Requests denied because their key was blocked before.',
+    'Admitted with 80% of the limit used, or more.',
+    perLimit('nearLimit'),
   )
-  const bans = make.counter('bans', '{ban}', 'Denials that have brought a ban about.')
-  const denials = make.counter(
-    'limit.denials',
-    '{request}',
-    'Requests that an enforced limit had no room for.',
-  )
-  const shadowDenials = make.counter(
-    'limit.shadow_denials',
-    '{request}',
-    'Requests that a shadow limit had no room for.',
-  )
-  const near = make.counter(
-    'limit.near',
-    '{request}',
-    'Requests admitted with 80% of the limit used, or more.',
-  )
-  const utilization = make.histogram(
-    'limit.utilization',
-    '1',
-    'Share of the limit that is used once a request is decided.',
-    UTILIZATION,
-  )
-  const leases = make.level('active_request_leases', '{request}', 'Permits that are held.')
-  const queued = make.level('queued_requests', '{request}', 'Requests that wait to be admitted.')
-  const { waits } = limiter.stats()
-  const timeInQueue = make.histogram(
+  make.histogram('limit.utilization', '1', 'Share of the limit in use.', UTILIZATION, perLimit('utilization'))
+  make.level('active_request_leases', '{request}', 'Permits held.', ({ permits }) => [[permits]])
+  make.level('queued_requests', '{request}', 'Requests waiting.', ({ queued }) => [[queued]])
+  make.histogram(
     'request.time_in_queue',
     's',
-    'How long requests have waited that were admitted in the end.',
-    seconds(waits.bounds),
+    'How long admitted requests waited.',
+    limiter.stats().waits.bounds,
+    (state) => [[state.waits, { [RESULT]: resultOf(true) }]],
+    MS_PER_SECOND,
   )
-  const waitErrors = make.counter('queue.errors', '{request}', 'Waits that ended without an admission.')
-  const storeErrors = make.counter(
-    'store.errors',
-    '{request}',
-    'What was asked of the store without an answer.',
+  make.counter('queue.errors', '{request}', 'Failed waits.', ({ waitErrors }) => byType(waitErrors))
+  make.counter('store.errors', '{request}', 'Unanswered operations.', ({ storeErrors }) =>
+    byType(storeErrors),
   )
-  const isStoreDown = make.gauge(
-    'store.down',
-    '1',
-    '1 while the store is not asked, since it has failed; else 0.',
-  )
-  const breakerOpened = make.counter('store.breaker_openings', '{opening}', 'How often that has begun.')
-  const clockSteps = make.counter('store.clock_steps', '{step}', "How often the store's clock was set.")
-
-  const served = { ...policy, [RESULT]: resultOf(true) }
-  const replayedWaits = new ReplayedHistogram(timeInQueue, served, MS_PER_SECOND, waits)
-  const utilizationOf = new Map<string, ReplayedHistogram>()
-
-  function observeDecisions(result: BatchObservableResult): void {
-    const read = counts.read()
-    for (const [source, { allowed, denied }] of Object.entries(read.decisions)) {
-      const by = { ...policy, [SOURCE]: source }
-      if (allowed > 0) result.observe(requests, allowed, { ...by, [RESULT]: resultOf(true) })
-      if (denied > 0) result.observe(requests, denied, { ...by, [RESULT]: resultOf(false) })
-    }
-    result.observe(blocked, read.blocked, policy)
-    result.observe(bans, read.bans, policy)
-    for (const each of read.limits) {
-      const limit = { ...policy, [LIMIT]: each.name }
-      result.observe(denials, each.denials, limit)
-      result.observe(shadowDenials, each.shadowDenials, limit)
-      result.observe(near, each.near, limit)
-      const replayed = utilizationOf.get(each.name) ?? new ReplayedHistogram(utilization, limit, 1)
-      utilizationOf.set(each.name, replayed)
-      replayed.record(each.utilization)
-    }
-  }
-
-  return (result) => {
-    observeDecisions(result)
-    const stats = limiter.stats()
-    result.observe(leases, stats.permits, policy)
-    result.observe(queued, waitingFor(limiter), policy)
-    replayedWaits.record(stats.waits)
-    observeByType(result, waitErrors, stats.waitErrors, policy)
-    observeByType(result, storeErrors, stats.storeErrors, policy)
-    result.observe(isStoreDown, stats.isStoreDown ? 1 : 0, policy)
-    result.observe(breakerOpened, stats.breakerOpened, policy)
-    result.observe(clockSteps, stats.clockSteps, policy)
-  }
+  make.gauge('store.down', '1', '1 while the breaker is open.', ({ isStoreDown }) => [[isStoreDown ? 1 : 0]])
+  make.counter('store.breaker_opened', '{opening}', 'Breaker openings.', ({ breakerOpened }) => [
+    [breakerOpened],
+  ])
+  make.counter('store.clock_steps', '{step}', 'Steps of the clock of the store.', ({ clockSteps }) => [
+    [clockSteps],
+  ])
+  return make
 }
 
-/** Nobody waits for a limiter that is closed. */
-function waitingFor(limiter: Measured): number {
+function storeInstruments(meter: Meter, name: string, store: { stats(): RedisStoreStats }) {
+  const { callMs, requestsPerCall, opsPerCall } = store.stats()
+  const make = new Instruments(meter, name, () => store.stats())
+  make.counter('store.calls', '{call}', 'Calls of Redis.', ({ calls }) => [[calls]])
+  make.counter('store.failed_calls', '{call}', 'Failed calls of Redis.', ({ failedCalls }) => [[failedCalls]])
+  make.counter('store.script_loads', '{load}', 'Times the script was sent anew.', ({ scriptLoads }) => [
+    [scriptLoads],
+  ])
+  make.histogram(
+    'store.call.duration',
+    's',
+    'How long a call of Redis took.',
+    callMs.bounds,
+    (stats) => [[stats.callMs]],
+    MS_PER_SECOND,
+  )
+  make.histogram(
+    'store.call.requests',
+    '{request}',
+    'Requests per call.',
+    requestsPerCall.bounds,
+    (stats) => [[stats.requestsPerCall]],
+  )
+  make.histogram(
+    'store.call.operations',
+    '{operation}',
+    'Operations per call: equal requests for a key are one.',
+    opsPerCall.bounds,
+    (stats) => [[stats.opsPerCall]],
+  )
+  return make
+}
+
+/** A closed limiter has no waiters. */
+function queuedIn(limiter: Measured): number {
   try {
     return limiter.waiting().length
   } catch {
@@ -230,66 +251,21 @@ function waitingFor(limiter: Measured): number {
   }
 }
 
-/** The same for a store in Redis. */
-function storeInstruments(
-  make: Maker,
-  name: string,
-  store: { stats(): RedisStoreStats },
-): (result: BatchObservableResult) => void {
-  const policy = { [POLICY]: name }
-  const { callMs, requestsPerCall, opsPerCall } = store.stats()
-  const calls = make.counter('store.calls', '{call}', 'Calls of Redis.')
-  const failedCalls = make.counter(
-    'store.failed_calls',
-    '{call}',
-    'Calls of Redis that have failed as a whole.',
-  )
-  const scriptLoads = make.counter(
-    'store.script_loads',
-    '{load}',
-    'How often Redis did not know the script, and was sent it.',
-  )
-  const duration = make.histogram(
-    'store.call.duration',
-    's',
-    'How long Redis took to answer a call.',
-    seconds(callMs.bounds),
-  )
-  const requests = make.histogram(
-    'store.call.requests',
-    '{request}',
-    'Requests that travelled in a call.',
-    requestsPerCall.bounds,
-  )
-  const ops = make.histogram(
-    'store.call.operations',
-    '{operation}',
-    'What Redis had to decide in a call: equal requests for a key are one.',
-    opsPerCall.bounds,
-  )
-  const replayedDuration = new ReplayedHistogram(duration, policy, MS_PER_SECOND, callMs)
-  const replayedRequests = new ReplayedHistogram(requests, policy, 1, requestsPerCall)
-  const replayedOps = new ReplayedHistogram(ops, policy, 1, opsPerCall)
-
-  return (result) => {
-    const stats = store.stats()
-    result.observe(calls, stats.calls, policy)
-    result.observe(failedCalls, stats.failedCalls, policy)
-    result.observe(scriptLoads, stats.scriptLoads, policy)
-    replayedDuration.record(stats.callMs)
-    replayedRequests.record(stats.requestsPerCall)
-    replayedOps.record(stats.opsPerCall)
-  }
+function outcomes({ decisions }: DecisionCountsSnapshot): Sample<number>[] {
+  return Object.entries(decisions)
+    .flatMap(([source, { allowed, denied }]): Sample<number>[] => [
+      [allowed, { [SOURCE]: source, [RESULT]: resultOf(true) }],
+      [denied, { [SOURCE]: source, [RESULT]: resultOf(false) }],
+    ])
+    .filter(([count]) => count > 0)
 }
 
-/** Counts of what has failed, those that are none left out. */
-function observeByType(
-  result: BatchObservableResult,
-  observable: Observable,
-  counts: Readonly<Record<string, number>>,
-  policy: Attributes,
-): void {
-  for (const [type, count] of Object.entries(counts)) {
-    if (count > 0) result.observe(observable, count, { ...policy, [ERROR_TYPE]: type })
-  }
+function perLimit<Field extends keyof LimitCounts>(field: Field) {
+  return ({ limits }: DecisionCountsSnapshot): Sample<LimitCounts[Field]>[] =>
+    limits.map((limit) => [limit[field], { [LIMIT]: limit.name }])
+}
+
+function byType(counts: Readonly<Record<string, number>>): Sample<number>[] {
+  const types = Object.entries(counts).filter(([, count]) => count > 0)
+  return types.map(([type, count]) => [count, { [ERROR_TYPE]: type }])
 }

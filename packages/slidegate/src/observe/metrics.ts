@@ -1,4 +1,4 @@
-// slidegate/metrics: counts decisions by limit, outcome and source, and how full limits are found.
+// slidegate/metrics: counts decisions by limit, outcome and source, and the utilization of limits.
 import { bansIn, type Decision, isDecided, type LimitDecision, type Source } from '../decision.ts'
 import { mapKey } from '../runtime/hash.ts'
 import { Histogram, type HistogramCounts } from '../runtime/histogram.ts'
@@ -6,36 +6,36 @@ import { UTILIZATION } from './attributes.ts'
 
 export { Histogram, type HistogramCounts } from '../runtime/histogram.ts'
 
-/** Limits that are counted by their names; the others are counted together. */
+/** Maximum number of limits counted by name; the others are counted together. */
 const MAX_LIMITS = 64
 
-/** The name under which these are. */
+/** Their name. */
 const OTHER = 'other'
 
-/** Who is admitted with this share of a limit used, or more, is near it. */
+/** A request is near a limit if it is admitted with this share of it used, or more. */
 const NEAR = 0.8
 
-/** What one limit has said of the requests that it was asked about. */
+/** Decisions of one limit in numbers. */
 export interface LimitCounts {
   /** Its name; `other` for all beyond the first 64. */
   readonly name: string
-  /** Requests that it had no room for, enforced. */
+  /** Requests that it denied. */
   readonly denials: number
-  /** Requests that it had no room for, as a shadow limit. */
+  /** Requests that it would have denied, as a shadow limit. */
   readonly shadowDenials: number
-  /** Requests that were admitted, with 80% of it or more used then; none of `fallback`, which knows of a share only. */
-  readonly near: number
-  /** Share of the limit that was used after each decision but those of `fallback`, from 0 to 1; where it had no room, 1. */
+  /** Requests admitted with 80% of it used, or more. Excludes `fallback`, which sees only a share of the usage. */
+  readonly nearLimit: number
+  /** Share of the limit used after each decision, from 0 to 1; 1 for denials. Excludes `fallback`. */
   readonly utilization: HistogramCounts
 }
 
-/** Decisions of a limiter in numbers, since the counting began. */
-export interface DecisionCountsRead {
-  /** All of them, by who has decided. */
+/** Decisions of a limiter in numbers, since counting began. */
+export interface DecisionCountsSnapshot {
+  /** All decisions, by source. */
   readonly decisions: Readonly<Record<Source, { readonly allowed: number; readonly denied: number }>>
-  /** Requests denied by a ban that was in force. They count for no limit. */
+  /** Requests denied by a ban in force. They don't count for limits. */
   readonly blocked: number
-  /** Denials that have brought a ban about. */
+  /** Denials that caused a ban. */
   readonly bans: number
   /** In the order in which they were first seen. */
   readonly limits: readonly LimitCounts[]
@@ -44,10 +44,12 @@ export interface DecisionCountsRead {
 type Outcomes = { allowed: number; denied: number }
 
 /**
- * Counts decisions, in bounded memory and without any key:
- * `limiter.on('decision', ({ decision }) => counts.add(decision))`. Adding one allocates nothing and takes some tens of
- * nanoseconds. Decisions without knowledge (`failOpen`, `failClosed`) and denials by a ban in force count for no limit,
- * only among the decisions.
+ * Counts decisions, in bounded memory and without keys:
+ *
+ *     limiter.on('decision', ({ decision }) => counts.add(decision))
+ *
+ * Adding one allocates nothing and takes some tens of nanoseconds. Decisions without the store (`failOpen`, `failClosed`) and
+ * denials by a ban in force count among the decisions, but not for limits.
  */
 export class DecisionCounts {
   readonly #decisions: Record<Source, Outcomes> = {
@@ -60,7 +62,7 @@ export class DecisionCounts {
   }
   #blocked = 0
   #bans = 0
-  /** In the order in which limits were first seen: mostly that of every decision. */
+  /** In the order in which limits were first seen, mostly the order in decisions. */
   readonly #rows: LimitRow[] = []
   readonly #rowOf = new Map<string, LimitRow>()
 
@@ -88,17 +90,9 @@ export class DecisionCounts {
   }
 
   /** A copy of the counts so far. */
-  read(): DecisionCountsRead {
-    const { store, lease, denyCache, fallback, failOpen, failClosed } = this.#decisions
+  read(): DecisionCountsSnapshot {
     return {
-      decisions: {
-        store: { ...store },
-        lease: { ...lease },
-        denyCache: { ...denyCache },
-        fallback: { ...fallback },
-        failOpen: { ...failOpen },
-        failClosed: { ...failClosed },
-      },
+      decisions: structuredClone(this.#decisions),
       blocked: this.#blocked,
       bans: this.#bans,
       limits: this.#rows.map((row) => row.read()),
@@ -122,15 +116,15 @@ class LimitRow {
   readonly #utilization = new Histogram(UTILIZATION)
   #denials = 0
   #shadowDenials = 0
-  #near = 0
+  #nearLimit = 0
 
   constructor(name: string) {
     this.name = name
   }
 
   /**
-   * @param admitted whether the request was, by all limits
-   * @param isShare whether it was decided by a share of the limits: of the whole, nobody knows what is used
+   * @param admitted whether all limits admitted the request
+   * @param isShare whether it was decided by a share of the limits, without the total usage
    */
   add({ limit, remaining, shadow, allowed }: LimitDecision, admitted: boolean, isShare: boolean): void {
     if (!allowed) {
@@ -139,7 +133,7 @@ class LimitRow {
     }
     if (isShare) return
     const used = allowed ? (limit - remaining) / limit : 1
-    if (admitted && allowed && used >= NEAR) this.#near++
+    if (admitted && allowed && used >= NEAR) this.#nearLimit++
     this.#utilization.observe(used)
   }
 
@@ -148,7 +142,7 @@ class LimitRow {
       name: this.name,
       denials: this.#denials,
       shadowDenials: this.#shadowDenials,
-      near: this.#near,
+      nearLimit: this.#nearLimit,
       utilization: this.#utilization.read(),
     }
   }

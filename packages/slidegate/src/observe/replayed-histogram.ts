@@ -1,29 +1,30 @@
-// Histograms, handed to OpenTelemetry when it collects.
+// Histograms that are passed to OpenTelemetry when it collects.
 import type { Attributes, Histogram } from '@opentelemetry/api'
 import type { HistogramCounts } from '../runtime/histogram.ts'
 
-/** Values that are recorded of one histogram in one go at most. */
+/** Maximum number of values recorded per collection. */
 const MOST = 1000
 
-/** A bucket's lower bound is not part of it. */
+/** Keeps values above the lower bound of their bucket, which isn't part of it. */
 const LEAST_SHARE = 0.001
 
 /**
- * OpenTelemetry asks for counters and gauges when it collects. Histograms it takes value by value, each at many
- * times the cost of a decision. So values are counted in buckets as they come, and when it collects, what has come since is
- * recorded: as many values in each bucket, and of the same sum. Where they are more than 1,000, it is a thousand in the
- * same shares; what that rounds off is recorded later.
+ * Records counts in a histogram of OpenTelemetry when it collects.
+ *
+ * OpenTelemetry takes histograms value by value, each at many times the cost of a decision. So values are counted in buckets, and a
+ * collection records the new ones: as many in each bucket, with the same sum. Of more than 1,000 it records 1,000 in the same
+ * shares, and carries rounded parts over.
  */
 export class ReplayedHistogram {
   readonly #histogram: Histogram
   readonly #attributes: Attributes
-  /** What 1 of the histogram is in the unit of the counts. */
+  /** Divides counted values to get recorded ones. */
   readonly #unit: number
   #recorded: HistogramCounts | undefined
-  /** Parts of values that are still to be recorded, by bucket. */
+  /** Parts of values carried over, by bucket. */
   readonly #rest: number[] = []
 
-  /** @param recorded what is not recorded, for it was counted before */
+  /** @param recorded counts to leave out */
   constructor(histogram: Histogram, attributes: Attributes, unit: number, recorded?: HistogramCounts) {
     this.#histogram = histogram
     this.#attributes = attributes
@@ -31,7 +32,7 @@ export class ReplayedHistogram {
     this.#recorded = recorded
   }
 
-  /** Records what is new in these counts. */
+  /** Records the values since the last call. */
   record(counts: HistogramCounts): void {
     const recorded = this.#recorded
     this.#recorded = counts
@@ -49,14 +50,14 @@ export class ReplayedHistogram {
   }
 }
 
-/** A value in each bucket, the same share of the way through each, so that all together have the sum of those that were counted. */
+/** One value per bucket, at the same share of its width, so that they add up to the sum. */
 function valuesOf(bounds: readonly number[], counts: readonly number[], sum: number): number[] {
   const lows = [0, ...bounds]
   const widths = lows.map((low, i) => (bounds[i] ?? low) - low)
   const lowest = lows.reduce((total, low, i) => total + counts[i]! * low, 0)
   const width = widths.reduce((total, width, i) => total + counts[i]! * width, 0)
   const above = counts.at(-1)!
-  // Those above all bounds have the rest of the sum, whatever the others are taken for.
+  // Values above all bounds take the rest of the sum.
   const share = above > 0 ? 0.5 : Math.min(1, Math.max(LEAST_SHARE, (sum - lowest) / width))
   const values = lows.map((low, i) => Math.min(bounds[i] ?? low, low + share * widths[i]!))
   const greatest = bounds.at(-1) ?? 0

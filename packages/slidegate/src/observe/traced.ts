@@ -1,4 +1,4 @@
-// A span for each decision.
+// traced(): a span for each decision.
 import { type Attributes, type Span, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api'
 import type { Decision } from '../decision.ts'
 import { checkOptions, SlidegateError, StoreUnavailableError, WaitError } from '../errors.ts'
@@ -6,27 +6,27 @@ import type { AnyKey } from '../key.ts'
 import type { Limiter } from '../limiter.ts'
 import { ERROR_TYPE, POLICY, RESULT, resultOf, SOURCE } from './attributes.ts'
 
-/** Who traces, and what spans say besides. */
+/** Options of {@link traced}. */
 export interface TracedOptions {
-  /** Who makes the spans. Default: `trace.getTracer('slidegate')` of the API. */
+  /** Makes the spans. Default: `trace.getTracer('slidegate')` of the API. */
   readonly tracer?: Tracer
-  /** What every span says besides. */
+  /** More attributes for every span. */
   readonly attributes?: Attributes
 }
 
-/** What decides nothing. */
+/** Methods that decide nothing. */
 const UNTRACED = [
   ...(['peek', 'charge', 'waiting', 'settle', 'cancel', 'release', 'extend', 'list', 'explain'] as const),
   ...(['refund', 'reset', 'block', 'unblock', 'isBlocked', 'stats', 'close'] as const),
 ]
 
 /**
- * The same limiter, with a span for each of its decisions: of `consume`, `consumeSync`, `acquire`, `wait`, `schedule` and
- * `reserve`, and one for all of a `consumeMany`. The parent is the active span. It says which limiter has decided, how, by
- * what, at what cost, and by which limits it was denied; and how long was waited: a span of `schedule` ends as its
- * task begins. It never says whom it was about; nor what an error says, for that may be the key.
+ * Wraps a limiter to make a span per call of `consume`, `consumeSync`, `consumeMany`, `acquire`, `wait`, `schedule` and `reserve`.
  *
- * Decisions, permits and reservations are the limiter's own: it does not matter to which of the two they are returned.
+ * The parent is the active span. Attributes are the limiter, the result, its source and cost, the denying limits, and the time in
+ * the queue. The span of `schedule` ends when its task starts. Spans never have keys, nor messages of errors, which may have one.
+ *
+ * Decisions, permits and reservations work with the wrapped limiter, too.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -55,7 +55,7 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
         span.end()
         return decision
       } catch (error) {
-        // Adapters find out so how to ask: it is no decision, and no span.
+        // Adapters try this first: it isn't a decision.
         if (!isSyncUnsupported(error)) endFailed(span, error)
         throw error
       }
@@ -77,7 +77,7 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
       )
     },
     schedule(key, task, options) {
-      // Nothing is to be waited for.
+      // The limiter rejects it.
       if (typeof task !== 'function') return limiter.schedule(key, task, options)
       const span = start('schedule')
       if (!span.isRecording()) return limiter.schedule(key, task, options)
@@ -88,7 +88,7 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
         return task(decision)
       }
       const result = limiter.schedule(key, begin, options)
-      // What the task throws is no matter of the limiter.
+      // After the task started, errors are the task's.
       result.catch((error) => span.isRecording() && endFailed(span, error))
       return result
     },
@@ -109,7 +109,7 @@ function untraced<Key extends AnyKey>(limiter: Limiter<Key>): Pick<Limiter<Key>,
   return Object.fromEntries(methods)
 }
 
-/** Ends the span before whoever waits for the answer goes on. Where nobody records it, nothing is done. */
+/** Ends the span before the caller continues. Does nothing if the span isn't recorded. */
 function traceResult<T>(
   span: Span,
   answer: Promise<T>,
@@ -134,7 +134,7 @@ function setDecision(span: Span, { allowed, source, cost, deniedBy, retryAfterMs
 
 function setDenial(span: Span, deniedBy: readonly string[], retryAfterMs: number): void {
   span.setAttribute('slidegate.denied_by', [...deniedBy])
-  // Never is no number that all exporters know.
+  // Not all exporters support Infinity.
   if (Number.isFinite(retryAfterMs)) span.setAttribute('slidegate.retry_after_ms', retryAfterMs)
 }
 
@@ -161,13 +161,13 @@ function endFailed(span: Span, error: unknown): void {
     span.setAttribute(RESULT, resultOf(false))
     if (error.decision !== undefined) setDenial(span, error.decision.deniedBy, error.decision.retryAfterMs)
   }
-  // Without its message: Redis puts the key into some, and so does whoever is handed a wrong one.
+  // Without the message: it may have the key.
   span.addEvent('exception', { 'exception.type': error instanceof Error ? error.name : typeof error })
   span.setStatus({ code: SpanStatusCode.ERROR, message: type })
   span.end()
 }
 
-/** One of few words. */
+/** One of a few fixed words. */
 function typeOf(error: unknown): string {
   if (error instanceof StoreUnavailableError || error instanceof WaitError) return error.reason
   if (error instanceof SlidegateError) return error.code

@@ -2,8 +2,7 @@
 
 import { costIn } from './driver.ts'
 import { stateOf } from './memory.ts'
-import type { OpKind } from './op.ts'
-import { FORCED } from './options.ts'
+import { FORCED, type OpKind } from './op.ts'
 import type { AnyOp, Named } from './request.ts'
 
 export interface ChargeOp extends AnyOp, Named {

@@ -2,9 +2,8 @@
 
 import { answer, decided, look, roomIn } from './driver.ts'
 import { type Loaded, type LoadedLog, type Memory, stateOf } from './memory.ts'
-import type { OpKind } from './op.ts'
-import { LEASE, RESERVATION_NAME, WAITING } from './options.ts'
-import type { AnyOp, ConsumeOutcome, RequestOp } from './request.ts'
+import { LEASE, type OpKind, RESERVATION_NAME, WAITING } from './op.ts'
+import type { ConsumeOutcome, RequestOp } from './request.ts'
 
 /**
  * Decides `count` requests of `cost` units, in order.
@@ -60,13 +59,6 @@ export const consume: OpKind<ConsumeOp, ConsumeOutcome> = {
   },
 
   answer: (reply) => reply.decision(),
-}
-
-/** Whether it has no id, lease, reservation or waiter. */
-export function isUsual(op: AnyOp): op is ConsumeOp {
-  if (op.type !== 'consume') return false
-  const { requestId, leaseMs, isWaiting, reservation } = op as ConsumeOp
-  return requestId === undefined && leaseMs === 0 && isWaiting !== true && reservation === undefined
 }
 
 /** Charges the admitted requests to every log. A shadow limit's log is charged for those that fit. */

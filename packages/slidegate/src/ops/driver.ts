@@ -2,18 +2,16 @@
 // over all logs. consume.lua does the same in one chain of calls.
 
 import type { BanState, Entries, Entry } from '../limits/limit.ts'
-import { entriesOf } from '../limits/limit-set.ts'
-import { type Loaded, type LoadedLog, type Memory, stateOf } from './memory.ts'
+import { entriesOf, type Log } from '../limits/limit-set.ts'
+import { type CheckedLog, type Loaded, type LoadedLog, type Memory, stateOf } from './memory.ts'
 import { countFrom, setReset, setUsed, setWait, unused } from './numbers.ts'
 import {
   type Ban,
   banOf,
   type ConsumeOutcome,
-  debitsOf,
   type Named,
   type Overrides,
   type RequestOp,
-  takesOnce,
 } from './request.ts'
 
 /**
@@ -23,8 +21,10 @@ import {
 export const MAX_AHEAD_MS = 1000
 
 /**
- * The one instant of an op: the clock's, but not before the newest stamp of any log. A stamp so far ahead
- * that the clock must have been set back does not count: its log will be restamped.
+ * Returns the one instant of an op.
+ *
+ * It is the clock's, but not before the newest stamp of any log. A stamp too far ahead doesn't count: the clock was set back,
+ * and its log will be restamped.
  */
 export function settleInstant(loaded: Loaded, clockMs: number): number {
   let nowMs = clockMs
@@ -81,28 +81,33 @@ function check(loaded: Loaded, nowMs: number, op: RequestOp): number {
 /** The numbers of all limits, in declared order: see `ConsumeOutcome.limits`. */
 export function answer(loaded: Loaded, nowMs: number, count: number): number[] {
   const numbers = unused(1)
-  for (let l = 0; l < loaded.length; l++) {
-    const held = loaded[l]!
-    const { first, used, cost, charged } = held
-    const { kind, params, serves } = held.log
-    const state = stateOf(held)
-    for (let i = 0; i < serves.length; i++) {
-      const limit = first + serves[i]!
-      const isFull = used[i]! + charged + cost > params.limits[i]! && charged < cost * count
-      setUsed(numbers, limit, used[i]!)
-      setWait(numbers, limit, isFull ? kind.retryAfter(state, params, i, nowMs, cost) : 0)
-      setReset(numbers, limit, kind.resetAfter(state, params, i, nowMs))
-    }
-  }
+  for (let i = 0; i < loaded.length; i++) answerOf(loaded[i]!, stateOf(loaded[i]!), nowMs, count, numbers)
   return numbers
 }
 
-/** The units charged to each limit, in declared order. Nothing if each is the cost. */
-function costsIn(loaded: Loaded, op: Named): number[] | undefined {
-  if (!loaded.some(({ log }) => takesOnce(log, op))) return undefined
-  const costs: number[] = []
-  for (const { log, first, cost } of loaded) for (const i of log.serves) costs[first + i] = cost
-  return costs
+/** Writes the numbers of a log's limits, once `count` requests were decided. */
+export function answerOf(
+  { log, first, used, cost, charged }: CheckedLog,
+  state: unknown,
+  nowMs: number,
+  count: number,
+  numbers: number[],
+): void {
+  const { kind, params, serves } = log
+  for (let i = 0; i < serves.length; i++) {
+    const limit = first + serves[i]!
+    const isFull = used[i]! + charged + cost > params.limits[i]! && charged < cost * count
+    setUsed(numbers, limit, used[i]!)
+    setWait(numbers, limit, isFull ? kind.retryAfter(state, params, i, nowMs, cost) : 0)
+    setReset(numbers, limit, kind.resetAfter(state, params, i, nowMs))
+  }
+}
+
+/** Whether an op may take other units of a log than its cost. Its outcome then has debits. */
+export function takesOnce(log: Log, { mayRepeat }: Named): boolean {
+  if (!log.shadow || mayRepeat !== true) return false
+  const are = entriesOf(log)
+  return are === 'request' || are === 'holder'
 }
 
 /** The units charged to a log. 0 if it is in shadow and has the request. */
@@ -113,7 +118,7 @@ export function costIn(held: LoadedLog, nowMs: number, cost: number, op: Named):
 }
 
 /** How many of `count` requests fit all limits of the log. */
-export function roomIn({ log, used, cost }: LoadedLog, count: number): number {
+export function roomIn({ log, used, cost }: CheckedLog, count: number): number {
   const { limits } = log.params
   let room = count
   for (let i = 0; i < limits.length; i++) {
@@ -161,7 +166,30 @@ export function decided(loaded: Loaded, nowMs: number, admitted: number, op: Req
   return withDebits(loaded, op, { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 })
 }
 
-function withDebits(loaded: Loaded, op: RequestOp, outcome: ConsumeOutcome): ConsumeOutcome {
-  const costs = costsIn(loaded, op)
-  return costs === undefined ? outcome : { ...outcome, debits: debitsOf(op.parts, outcome, costs) }
+/** With the units charged to each part, if they may be other than the cost. */
+export function withDebits<Outcome extends ConsumeOutcome>(
+  logs: readonly CheckedLog[],
+  op: RequestOp,
+  outcome: Outcome,
+): Outcome {
+  if (op.mayRepeat !== true || !logs.some(({ log }) => takesOnce(log, op))) return outcome
+  const costs: number[] = []
+  for (const { log, first, cost } of logs) for (const i of log.serves) costs[first + i] = cost
+  const { source, atMs } = outcome
+  const debits = op.parts.map(({ set }) => ({ source, atMs, costs: costs.splice(0, set.limits.length) }))
+  return { ...outcome, debits }
+}
+
+const TENTHS: readonly number[] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+
+/** When units of limit `i` are free again, if `used` are used: see `ExplainOutcome.frees`. */
+export function freesIn(
+  { kind, params }: Log,
+  state: unknown,
+  i: number,
+  used: number,
+  nowMs: number,
+): number[] {
+  const freed = used === 0 ? [] : [1, ...TENTHS.map((tenth) => Math.ceil((used * tenth) / 10))]
+  return freed.map((units) => kind.retryAfter(state, params, i, nowMs, params.limits[i]! - used + units))
 }

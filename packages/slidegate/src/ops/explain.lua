@@ -22,6 +22,7 @@ local function tell_charges(log, words, i, now, most, filled)
   return last
 end
 
+-- Only of kinds whose times the script computes: not of those with `read`.
 -- For each limit eleven times or none, with their number before them, and its charges; then of each log of bans.
 function ops.explain(op, words, codes, k, now, clock, filled)
   local look, logs = { requests = 1, lease_ms = 0, is_look = true, id = op.id }, logs_of(words, codes, k)

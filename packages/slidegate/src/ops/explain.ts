@@ -1,11 +1,9 @@
 // A peek with more about each limit.
 
-import type { Charged } from '../limits/limit.ts'
-import type { Log } from '../limits/limit-set.ts'
-import { bansOf, decided, look } from './driver.ts'
+import type { ListedCharge } from '../limits/limit.ts'
+import { bansOf, decided, freesIn, look } from './driver.ts'
 import { type Loaded, stateOf } from './memory.ts'
-import type { OpKind } from './op.ts'
-import { CHARGES, EXPLAIN } from './options.ts'
+import { CHARGES, EXPLAIN, type OpKind } from './op.ts'
 import type { ExplainOutcome, RequestOp } from './request.ts'
 
 export interface ExplainOp extends RequestOp {
@@ -40,8 +38,6 @@ export const explain: OpKind<ExplainOp, ExplainOutcome> = {
   answer: (reply) => reply.explanation(),
 }
 
-const TENTHS: readonly number[] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
-
 /** Per limit, when units are free again: see `ExplainOutcome.frees`. */
 function freesOf(loaded: Loaded, nowMs: number): number[][] {
   const frees: number[][] = []
@@ -53,21 +49,9 @@ function freesOf(loaded: Loaded, nowMs: number): number[][] {
   return frees
 }
 
-/** The same of limit `i` of a log, of which `used` units are used. */
-export function freesIn(
-  { kind, params }: Log,
-  state: unknown,
-  i: number,
-  used: number,
-  nowMs: number,
-): number[] {
-  const freed = used === 0 ? [] : [1, ...TENTHS.map((tenth) => Math.ceil((used * tenth) / 10))]
-  return freed.map((units) => kind.retryAfter(state, params, i, nowMs, params.limits[i]! - used + units))
-}
-
 /** Per limit, the latest of what it counts, where its kind keeps times: see `ExplainOutcome.charges`. */
-function chargesOf(loaded: Loaded, nowMs: number, most: number): (readonly Charged[] | undefined)[] {
-  const told: (readonly Charged[] | undefined)[] = []
+function chargesOf(loaded: Loaded, nowMs: number, most: number): (readonly ListedCharge[] | undefined)[] {
+  const told: (readonly ListedCharge[] | undefined)[] = []
   for (const held of loaded) {
     const { kind, params, serves } = held.log
     serves.forEach((limit, i) => {
@@ -79,8 +63,8 @@ function chargesOf(loaded: Loaded, nowMs: number, most: number): (readonly Charg
 }
 
 /** Adds up charges of the same instant. */
-function joinedByStamp(charges: readonly Charged[]): readonly Charged[] {
-  const joined: Charged[] = []
+function joinedByStamp(charges: readonly ListedCharge[]): readonly ListedCharge[] {
+  const joined: ListedCharge[] = []
   for (const { atMs, units } of charges) {
     const last = joined.at(-1)
     if (last?.atMs === atMs) joined[joined.length - 1] = { atMs, units: last.units + units }

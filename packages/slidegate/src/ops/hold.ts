@@ -2,8 +2,7 @@
 
 import { entriesOf, type Log } from '../limits/limit-set.ts'
 import { stateOf } from './memory.ts'
-import type { OpKind } from './op.ts'
-import { HOLD, LOOK } from './options.ts'
+import { HOLD, LOOK, type OpKind } from './op.ts'
 import type { AnyOp, Debit } from './request.ts'
 
 /** Lets what is held under this id count for as long again, or no longer. */

@@ -4,23 +4,28 @@ import type { Logs } from '../limits/limit.ts'
 import type { Log } from '../limits/limit-set.ts'
 import type { OverrideChange, Overrides, OverridesOutcome, Part } from './request.ts'
 
-/** A log of an op. */
-export interface LoadedLog {
+/** A log, as `check` found it. */
+export interface CheckedLog {
   log: Log
-  /** Its key's slot in the table; 0 while it has none. */
-  slot: number
-  /** Where it is kept, and its number there: 0 while its key has no slot. */
-  logs: Logs
-  number: number
-  /** Which of the op's parts it belongs to, and the number of limits of those before. */
-  part: number
+  /** Limits of the parts before its own. */
   first: number
-  /** Units within each limit's window before the op, as `check` finds them. */
+  /** Units within each limit's window before the op. */
   readonly used: number[]
   /** Units that one request takes of it. */
   cost: number
   /** Units that the op has charged. */
   charged: number
+}
+
+/** A log of an op in memory. */
+export interface LoadedLog extends CheckedLog {
+  /** Its key's slot in the table; 0 while it has none. */
+  slot: number
+  /** Where it is kept, and its number there: 0 while its key has no slot. */
+  logs: Logs
+  number: number
+  /** Which of the op's parts it belongs to. */
+  part: number
 }
 
 /** The logs of an op, over all of its parts in order. */

@@ -1,6 +1,10 @@
 -- Runs operations other than decisions, each in the file of its name. Finishes decisions with bans, repeats or explanations.
 -- Redis creates all functions of a script at each call, and most calls don't need these.
 --
+-- An operation's file defines `ops.<type>(logs, words, run, id, clock, now, filled, k, overridable)`. Its `logs` are loaded;
+-- kind 8 is a ban. `log.tables` has the functions under `tables` of the kind's file. It calls `save` after each change,
+-- appends its answer to `reply` after the place `filled`, and returns the last place.
+--
 -- JSON of an operation: its fields (see its .ts file), `type`, `isLook` if it writes nothing, `isUnread` if it ignores the stored
 -- state, and `keys`, their number, if it has other keys than its logs.
 
@@ -66,9 +70,7 @@ end
 -- Takes a charge back, if the log still holds it. Answers the units.
 local function return_charge(log, words, now, clock, at_ms, units, id)
   local refund = log.tables.refund
-  local returned = refund and refund(log, words, log.p, now, at_ms, units, id) or 0
-  if returned > 0 then save(log, words, clock) end
-  return returned
+  return refund and refund(log, words, log.p, now, at_ms, units, id, clock ~= reply[1]) or 0
 end
 
 -- The function of an operation, made when it is first needed.

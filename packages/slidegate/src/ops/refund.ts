@@ -11,9 +11,9 @@ export interface RefundOp extends AnyOp, Named {
   readonly type: 'refund'
   readonly units: number
   readonly atMs: number
-  /** Per log, over all parts in order: whether it was charged then (a shadow limit without room was not). */
+  /** Whether each log of all parts was charged then. A shadow limit without room wasn't. */
   readonly charged: readonly boolean[]
-  /** Who has charged it, where that was not the store. */
+  /** The source of the charge, if that wasn't the store. */
   readonly source?: 'fallback'
   /** See `ConsumeOutcome.debits`: in place of `atMs` and `source`. */
   readonly debits?: readonly Debit[] | undefined

@@ -1,8 +1,8 @@
 // Types that several operations share, and functions for the outcomes of requests.
 
 import type { Source } from '../decision.ts'
-import type { BanState, Charged } from '../limits/limit.ts'
-import { entriesOf, type LimitSet, type Log } from '../limits/limit-set.ts'
+import type { BanState, ListedCharge } from '../limits/limit.ts'
+import type { LimitSet } from '../limits/limit-set.ts'
 import { FOREVER, type InForce, type Rule, setInForce } from '../limits/override.ts'
 
 /** A key and the limits that it is held to. */
@@ -20,9 +20,9 @@ export interface AnyOp {
 
 /** By what an op is known in logs that keep entries. An op that has a name is one of its own: it never joins others. */
 export interface Named {
-  /** Of the request, or the value that it brings, as stored; where a log keeps entries. */
+  /** The stored id of the request, or its value, if a log keeps entries. */
   readonly requestId?: string | undefined
-  /** Whether the id was chosen by the caller, who may ask again with it, perhaps because an answer was lost. */
+  /** Whether the caller chose the id, and may repeat the request with it. */
   readonly mayRepeat?: boolean | undefined
 }
 
@@ -31,13 +31,6 @@ export interface RequestOp extends AnyOp, Named {
   readonly cost: number
   /** Requests to be decided. */
   readonly count: number
-}
-
-/** Whether what an op takes of a log may be other than its cost, so that its outcome says it. */
-export function takesOnce(log: Log, { mayRepeat }: Named): boolean {
-  if (!log.shadow || mayRepeat !== true) return false
-  const are = entriesOf(log)
-  return are === 'request' || are === 'holder'
 }
 
 /** The charge of a part. */
@@ -51,7 +44,7 @@ export interface Debit {
 }
 
 export interface Ban {
-  /** For so many milliseconds a key is blocked, the most over all parts; `Infinity` for ever. */
+  /** Milliseconds for which a key is blocked, the most over all parts; `Infinity` for ever. */
   readonly ms: number
   /** The parts that were blocked before the op, which deny every request. None if this op brought the ban about. */
   readonly parts: readonly number[]
@@ -64,20 +57,22 @@ export interface ConsumeOutcome {
   /** How many of `count` were admitted (for a peek: would be). */
   readonly admitted: number
   /**
-   * Three numbers per limit, over the limits of all parts in order: the units used within its window before
-   * this op; the milliseconds until it has room for the cost once more after it (0 where it has,
-   * `Infinity` where it never will); the milliseconds until its window is empty after it.
+   * Three numbers per limit, for the limits of all parts in order.
+   *
+   * - The units used within its window before this op.
+   * - Milliseconds until it has room for the cost once more after this op. 0 if it has room, `Infinity` if it never will.
+   * - Milliseconds until its window is empty after this op.
    */
   readonly limits: readonly number[]
-  /** The request was admitted before, at `atMs`, and charged so many units; nothing was charged now. */
+  /** The units that a repeated request was charged at `atMs`. Nothing was charged now. */
   readonly repeats?: number
   /** With the source `failClosed`: for how many milliseconds the refusal is expected to last. Else 0. */
   readonly waitMs: number
   /** If a key is blocked. */
   readonly ban?: Ban | undefined
   /**
-   * Per part, what it was charged. Only if parts were decided apart, so that `atMs` is the latest of them and `source` the
-   * one that knows least, or if some limit takes other units than the cost.
+   * Per part, what it was charged. Only if some limit takes other units than the cost, or if parts were decided apart. Then
+   * `atMs` is the latest of them, and `source` the one that knows least.
    */
   readonly debits?: readonly Debit[]
   /** Per part, what was in force of its override. Only if there was any. */
@@ -106,32 +101,17 @@ export function partsInForce(parts: readonly Part[], overrides: Overrides): read
   return parts.map(({ key, set }, i) => ({ key, set: setInForce(set, overrides[i]?.rule ?? '') }))
 }
 
-/** The charges of one decision, by the units per limit over all parts. */
-export function debitsOf(
-  parts: readonly Part[],
-  { source, atMs }: ConsumeOutcome,
-  costs: readonly number[],
-): readonly Debit[] {
-  let first = 0
-  return parts.map(({ set }) => {
-    const end = first + set.limits.length
-    const debit = { source, atMs, costs: costs.slice(first, end) }
-    first = end
-    return debit
-  })
-}
-
 /** A decision, and more about each limit. */
 export interface ExplainOutcome extends ConsumeOutcome {
   /**
-   * Per limit, in how many milliseconds one unit of what is used is free again, then one tenth of it (rounded up), two, and
-   * so on to all of it; none where nothing is used.
+   * Per limit, milliseconds until used units are free again. First one unit, then one tenth (rounded up), two tenths, and so on.
+   * Empty if nothing is used.
    */
   readonly frees: readonly (readonly number[])[]
   /** Per part, where it has a log of bans. */
   readonly bans: readonly (BanState | undefined)[]
   /** If requested: charges per limit, oldest first, for kinds that know them. */
-  readonly charges?: readonly (readonly Charged[] | undefined)[]
+  readonly charges?: readonly (readonly ListedCharge[] | undefined)[]
 }
 
 /** An override, as a page of them has it. */
@@ -158,8 +138,8 @@ export interface OverrideChange {
   readonly rule?: Rule | undefined
   /** With a rule: milliseconds until it ends, `FOREVER` for never. */
   readonly ruleMs?: number | undefined
-  /** Milliseconds for which the key is blocked, `FOREVER` for never to end; 0 to let it go. */
+  /** Milliseconds for which the key is blocked: `FOREVER` has no end, 0 unblocks. */
   readonly blockMs?: number | undefined
-  /** Per part, the key as it was given, `''` if that is how it is stored. Left out if all are. */
+  /** Per part, the key as it was given; `''` if it is stored as given. Left out if all are. */
   readonly given?: readonly string[] | undefined
 }

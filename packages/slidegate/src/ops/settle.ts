@@ -15,7 +15,7 @@ export interface SettleOp extends AnyOp {
   readonly actual: number
   /** Per log, over all parts in order: whether it was charged then. */
   readonly charged: readonly boolean[]
-  /** Per part, when it was charged: what was counted anew since, for the clock was set back, is not returned. */
+  /** Per part, when it was charged. A charge that was restamped since isn't returned. */
   readonly instants: readonly number[]
 }
 

@@ -1,49 +1,22 @@
-// All operations by their names.
+// The operations by their names.
 
-import { charge } from './charge.ts'
-import { consume } from './consume.ts'
-import { explain } from './explain.ts'
-import { extend, release } from './hold.ts'
-import { list } from './list.ts'
+import * as all from './all.ts'
 import type { Field, OpKind } from './op.ts'
-import { override } from './override.ts'
-import { overrides } from './overrides.ts'
-import { peek } from './peek.ts'
-import { refund } from './refund.ts'
-import { reset } from './reset.ts'
-import { settle } from './settle.ts'
 
-interface Kinds {
-  readonly consume: typeof consume
-  readonly peek: typeof peek
-  readonly charge: typeof charge
-  readonly refund: typeof refund
-  readonly extend: typeof extend
-  readonly release: typeof release
-  readonly list: typeof list
-  readonly reset: typeof reset
-  readonly settle: typeof settle
-  readonly explain: typeof explain
-  readonly override: typeof override
-  readonly overrides: typeof overrides
-}
+type Any = (typeof all)[keyof typeof all]
 
 /** A request to a store, distinguished by `type`. */
-export type Op = Parameters<Kinds[keyof Kinds]['apply']>[0]
+export type Op = Parameters<Any['apply']>[0]
 
 /** The outcome of an op, if it has one. */
-export type Outcome = ReturnType<Kinds[keyof Kinds]['apply']>
-
-const ALL: Kinds = {
-  ...{ consume, peek, explain, charge, refund, extend, release, list, reset, settle, override, overrides },
-}
+export type Outcome = ReturnType<Any['apply']>
 
 /** An operation, whichever it is. */
 export interface Kind extends OpKind<Op, Outcome> {
   readonly fields: Readonly<Record<string, Field>>
 }
 
-export const OPS = ALL as unknown as Readonly<Record<Op['type'], Kind>>
+export const OPS = { ...all } as unknown as Readonly<Record<Op['type'], Kind>>
 
 export function kindOf({ type }: Op): Kind {
   return OPS[type]
@@ -53,4 +26,11 @@ export function kindOf({ type }: Op): Kind {
 export function unitsOf(op: Op): number {
   const { cost, units = 1 } = op as { readonly cost?: number; readonly units?: number }
   return cost ?? units
+}
+
+/** Whether it is a consume without an id, lease, reservation or waiter. Nearly every op is. */
+export function isUsual(op: Op): op is Extract<Op, { readonly type: 'consume' }> {
+  if (op.type !== 'consume') return false
+  const { requestId, leaseMs, isWaiting, reservation } = op
+  return requestId === undefined && leaseMs === 0 && isWaiting !== true && reservation === undefined
 }

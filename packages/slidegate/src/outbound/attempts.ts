@@ -1,4 +1,4 @@
-// The attempts of one outbound request: it waits for a slot, is sent, is charged where it counts, and is sent again.
+// The attempts of one outbound request: it waits for a slot, is sent, is charged when the upstream counts it, and is retried.
 import type { Decision } from '../decision.ts'
 import { WaitError } from '../errors.ts'
 import { chargeOf } from '../limiter/refund.ts'
@@ -12,21 +12,20 @@ import { setLearnedLimits, type Terms, upstreamTerms } from './upstream-limiter.
 export interface Sending extends OutboundRequest {
   readonly signal: AbortSignal | undefined
   readonly body: unknown
-  /** Whether redirects are followed unseen. */
+  /** Whether `fetch` follows redirects. */
   readonly isFollowed: boolean
 }
 
-/** The share of a window after which a request that is still under way is charged anew, before its charge expires. */
+/** A request that is still in flight after this share of a window is charged again, before its charge expires. */
 const RENEWED_AFTER = 0.8
 
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
- * The attempts of one request, from its first wait to its last answer: `admitted`, then it is sent, then `answered` or
- * `failed`, which return whether to begin again.
+ * The attempts of one request: await `admitted`, send it, then call `answered` or `failed`, which return whether to retry.
  *
- * The upstream counts it at some time between its admission and its answer. Where those are no further apart than the
- * margin, the charge of its admission counts for as long as the upstream does. Else it is moved to its answer.
+ * The upstream counts the request at some time between its admission and its answer. If these are at most the margin apart, the
+ * charge lasts as long as the upstream's. Else it is moved to the time of the answer.
  */
 export class Attempts {
   readonly #settings: OutboundSettings
@@ -40,7 +39,7 @@ export class Attempts {
   #attempt = 0
   #delayMs = 0
   #decision: Decision | undefined
-  /** Before it was charged. */
+  /** A time before the charge. */
   #askedAtMs = 0
   #renewal: ReturnType<typeof setInterval> | undefined
   #isRenewed = false
@@ -97,12 +96,12 @@ export class Attempts {
     }
   }
 
-  /** Whether a learned limit is lower than the cost: if it's never sent, a higher limit may never be learned. */
+  /** Whether a learned limit is below the cost. Without sending the request, a higher limit may never be learned. */
   async #isTooLowToTry(terms: Terms, error: unknown): Promise<boolean> {
-    if (!(error instanceof WaitError) || error.reason !== 'never') return false
+    if (!(error instanceof WaitError) || error.reason !== 'impossible') return false
     const isOurs = error.decision?.source === 'store' && areOf(terms, error.decision)
     if (!isOurs || terms.limits.some(({ limit }) => limit < this.#cost)) return false
-    // An override that was set by hand may have no end.
+    // Overrides set by an operator may have no end.
     const override = await this.#settings.limiter.overrides.get(this.#key)
     return override?.expiresInMs !== undefined
   }
@@ -111,7 +110,7 @@ export class Attempts {
     return Math.max(0, Math.ceil(this.#untilMs - performance.now()))
   }
 
-  /** Called when the upstream has answered. Returns whether to drop the answer, and send the request again. */
+  /** Call it with the answer. Returns whether to drop the answer and send the request again. */
   answered(status: number, header: ReadHeader): boolean {
     this.#counted()
     const { limiter, learn, maxHoldMs, retry } = this.#settings
@@ -120,20 +119,20 @@ export class Attempts {
     const gate = this.#gate
     const decision = this.#decision!
     const headers = readResponseHeaders(header, Date.now())
-    // Requests that were refused together count as one refusal.
+    // Requests that were refused together count once.
     if (gate.isInformed(this.#askedAtMs)) gate.refusals = status === 429 ? gate.refusals + 1 : 0
     const refusals = learn ? gate.refusals : this.#attempt
     const learned = learnedFrom(headers, status, terms, { refusals, maxHoldMs, random: Math.random })
     if (learn && terms !== undefined && isNews(learned, terms, decision, gate.latest ?? decision)) {
       gate.learn(() => putInForce(learned, terms, limiter, this.#key, decision))
     }
-    // The connection of a CONNECT belongs to the caller, whatever the answer.
+    // The connection of a CONNECT belongs to the caller.
     const isAnyMethod = status === 429 && retry.anyMethodOn429 && method !== 'CONNECT'
     const mayRepeat = isIdempotent(method) || isAnyMethod
     return this.#again(isRefusal(status) && mayRepeat, learned.askedMs)
   }
 
-  /** Called when no answer came; `isUnsent` if nothing was sent. Returns whether to send the request again. */
+  /** Call it if there is no answer; `isUnsent` if nothing was sent. Returns whether to send the request again. */
   failed(error: unknown, isUnsent = false): boolean {
     const { url, method, isFollowed } = this.#sending
     if (isUnsent || isUnseen(error, url, isFollowed)) this.#uncounted()
@@ -157,15 +156,15 @@ export class Attempts {
     return false
   }
 
-  /** The upstream has counted it by now, or will later if it failed and may still be on its way. */
+  /** The upstream counted it, or, if it failed and may be on its way, will count it. */
   #counted(isFailed = false): void {
     clearInterval(this.#renewal)
-    // A stamp is up to a millisecond earlier than what it stands for.
+    // A stamp may be a millisecond early.
     const latestMs = this.#askedAtMs + this.#marginMs - 1
     if (isFailed || this.#isRenewed || performance.now() > latestMs) this.#moveToNow()
   }
 
-  /** By how much the windows in force are longer than the upstream's. */
+  /** Milliseconds by which the windows in force are longer than the upstream's. */
   get #marginMs(): number {
     const terms = upstreamTerms(this.#settings.limiter)
     return terms !== undefined && areOf(terms, this.#decision!) ? terms.marginMs : 0
@@ -183,12 +182,12 @@ export class Attempts {
     this.#renewal.unref?.()
   }
 
-  /** Resolves when a request that was answered late counts from its answer on: awaited, since the process may end then. */
+  /** Resolves when the charge of a late answer was moved. Await it: the process may exit after it. */
   get moved(): Promise<void> | undefined {
     return this.#moving
   }
 
-  /** Moves the charge to now. Charges first, so there is no instant at which the request doesn't count. */
+  /** Moves the charge to now. Charges first, so the request counts at every instant. */
   #moveToNow(): void {
     const { limiter } = this.#settings
     this.#moving = limiter.charge(this.#key, this.#cost).then(
@@ -197,13 +196,13 @@ export class Attempts {
     )
   }
 
-  /** A refund that gets lost does no harm: the charge expires with the window. */
+  /** A lost refund is harmless: the charge expires with the window. */
   #giveBack(): void {
     this.#settings.limiter.refund(this.#key, this.#decision!).catch(() => {})
   }
 }
 
-/** Whether the decision is by the limits of the upstream, or by learned ones. */
+/** Whether the decision is by the upstream's limits, declared or learned. */
 function areOf({ limits }: Terms, decision: Decision): boolean {
   return decision.limits.every(
     ({ windowMs, shadow }) => shadow || limits.some((limit) => limit.windowMs === windowMs),
@@ -214,7 +213,7 @@ interface Emitter {
   once(event: 'error', listener: (error: Error) => void): unknown
 }
 
-/** Listens for errors of a stream of Node before it is sent: without a listener they would end the process. */
+/** Aborts if a body stream fails before it is sent: without a listener the error would end the process. */
 function withFailure({ body, signal }: Sending): AbortSignal | undefined {
   if (typeof (body as Partial<Emitter> | null | undefined)?.once !== 'function') return signal
   const failure = new AbortController()
@@ -222,7 +221,7 @@ function withFailure({ body, signal }: Sending): AbortSignal | undefined {
   return signal === undefined ? failure.signal : AbortSignal.any([signal, failure.signal])
 }
 
-/** Signals that end waits for something else than a limiter. */
+/** Signals that end waits for anything but a limiter. */
 const aborts = new AbortListeners<(reason: unknown) => void>((waiting, reason) => {
   for (const abort of waiting) abort(reason)
 })

@@ -1,46 +1,48 @@
 // Learns the limits of an upstream from its answers, and puts them in force.
 //
-// While a learned limit is written, no request of its key is sent. A request that was admitted before goes back into the queue.
+// While a learned limit is being written, no request of its key is sent; requests admitted before go back into the queue.
 
 import type { Decision, LimitDecision } from '../decision.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Quota, ResponseHeaders } from './response-headers.ts'
 import { setLearnedLimits, type Terms } from './upstream-limiter.ts'
 
-/** What an answer says of one of the limits, as far as it does. */
+/** What an answer reports about one limit. */
 interface LearnedLimit {
   /** Units per window. */
   readonly units?: number | undefined
   readonly remaining?: number | undefined
 }
 
-/** What an answer teaches about the budget of its request. */
+/** What an answer reports about the budget of its request. */
 export interface Learned {
-  /** Milliseconds for which the request isn't to be sent again. */
+  /** Milliseconds to wait before sending the request again. */
   readonly askedMs: number
-  /** Milliseconds for which no request of the key is to be sent. */
+  /** Milliseconds to wait before sending any request of the key. */
   readonly holdMs: number
-  /** Of each limit. */
+  /** One for each limit. */
   readonly limits: readonly LearnedLimit[]
 }
 
-/** Milliseconds of the first hold for which the upstream gives no time; each further one takes twice as long. */
+/** Milliseconds of the first hold if the upstream gives no time; doubled for each further one. */
 const REFUSED_MS = 1000
 
-/** Whole seconds may be rounded. */
+/** Times in whole seconds may be rounded by this much. */
 const ROUNDED_MS = 1000
 
-/** The margin that is added to what an upstream asks for, at most: that of a day is an hour. */
+/** The maximum margin added to the time that an upstream asks for. */
 const MAX_ADDED_MS = 1000
 
-/** Whether an upstream reports that it is over its limits. */
+/** Whether the upstream refused the request because of its limits. */
 export function isRefusal(status: number): boolean {
   return status === 429 || status === 503
 }
 
 /**
- * @param terms those of the limiter, where it was made for an upstream
- * @param refusals how many 429 there were in a row, with this one
+ * Reads what an answer reports about the limits.
+ *
+ * @param terms undefined if the limiter isn't an upstreamLimiter
+ * @param refusals 429s in a row, including this one
  * @param random from 0 to less than 1
  */
 export function learnedFrom(
@@ -62,7 +64,7 @@ export function learnedFrom(
     if (place >= 0) limits[place] = tighter(limits[place]!, { units: limit || undefined, remaining })
     if (remaining !== 0 && limit !== 0) continue
     emptyMs = Math.max(emptyMs ?? 0, resetMs)
-    // A quota that is empty for longer than our window isn't one that we count.
+    // We don't count a quota that stays empty for longer than our window.
     const isOurs = place >= 0 && limit !== 0 && resetMs <= terms!.windowsMs[place]! + ROUNDED_MS
     if (!isOurs) askedMs = Math.max(askedMs, resetMs)
   }
@@ -76,7 +78,7 @@ export function learnedFrom(
   return { askedMs, holdMs: Math.min(askedMs, maxHoldMs), limits }
 }
 
-/** The index of the limit that a quota is about, or -1. */
+/** The index of the limit that a quota belongs to, or -1. */
 function placeOf({ limit, windowMs }: Quota, terms: Terms | undefined): number {
   if (terms === undefined) return -1
   const { windowsMs, limits } = terms
@@ -85,7 +87,7 @@ function placeOf({ limit, windowMs }: Quota, terms: Terms | undefined): number {
     const nearest = Math.min(...distances)
     return nearest < ROUNDED_MS ? distances.indexOf(nearest) : -1
   }
-  // A limit that is larger than the declared one may be of any window.
+  // A limit above the declared one may have any window.
   if (limits.length === 1) return limit === undefined || limit <= limits[0]!.limit ? 0 : -1
   return limits.findIndex((ours) => ours.limit === limit)
 }
@@ -119,8 +121,8 @@ interface Plan {
 }
 
 /**
- * Our count lacks the units by which the upstream reports less remaining than we do: the smaller difference of when the
- * request was admitted and now, since in between others were admitted, and others have left the window.
+ * The excess is by how much less remains upstream than here: the smaller difference of when the request was admitted and now,
+ * since other requests were admitted or left the window in between.
  */
 function planOf(learned: Learned, { limits }: Terms, then: Decision, now: Decision): Plan {
   const plan = { units: [] as number[], isLower: false, isHigher: false, excess: 0 }
@@ -144,12 +146,12 @@ function limitIn({ limits }: Decision, windowMs: number): LimitDecision | undefi
   return limits.find((limit) => limit.windowMs === windowMs)
 }
 
-/** What would remain if the limit were this. */
+/** The remaining units if the limit were `units`. */
 function remainingOf(units: number, { limit, remaining }: LimitDecision): number {
   return Math.max(0, units - (limit - remaining))
 }
 
-/** Puts what was learned in force, for all processes that share the budget. */
+/** Puts learned limits in force, for all processes that share the budget. */
 export async function putInForce(
   learned: Learned,
   terms: Terms,
@@ -165,7 +167,7 @@ export async function putInForce(
   if (excess > 0) await limiter.charge(key, excess)
 }
 
-/** Holds back a key's requests while an answer is being put in force, and keeps what this process knows of the key. */
+/** Holds back a key's requests while learned limits are written, and keeps the key's state in this process. */
 export class KeyGate {
   /** Refusals in a row. */
   refusals = 0
@@ -188,17 +190,17 @@ export class KeyGate {
     if (--this.#users === 0) this.#emptied()
   }
 
-  /** Whether an admission that was asked for then was decided by all that was learned. */
+  /** Whether a decision requested at this time took all learned limits into account. */
   isInformed(askedAtMs: number): boolean {
     return this.#learning === undefined && askedAtMs >= this.#learntAtMs
   }
 
-  /** Undefined if nothing is being put in force. */
+  /** Undefined if nothing is being written. */
   get learning(): Promise<void> | undefined {
     return this.#learning
   }
 
-  /** One after the other. What fails is not learned: the next answer says it again. */
+  /** Writes one after the other. Ignores failures: the next answer reports the same again. */
   learn(putInForce: () => Promise<void>): void {
     this.enter()
     const learning = (this.#learning ?? Promise.resolve())
@@ -215,7 +217,7 @@ export class KeyGate {
 
 const gatesOf = new WeakMap<object, Map<string, KeyGate>>()
 
-/** The gate of a limiter's key, shared by all who send; it exists while a request of the key is under way. */
+/** The gate of a limiter's key. It exists while requests of the key are in flight, which share it. */
 export function keyGateOf(limiter: object, key: string): KeyGate {
   const gates = gatesOf.get(limiter) ?? new Map<string, KeyGate>()
   gatesOf.set(limiter, gates)

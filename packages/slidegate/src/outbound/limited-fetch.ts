@@ -1,20 +1,20 @@
-// limitedFetch(): any fetch, within the limits of an upstream.
+// limitedFetch(): wraps any fetch, to stay within the limits of an upstream.
 import { invalidOption, show } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { Attempts } from './attempts.ts'
 import { type OutboundOptions, outboundSettings } from './options.ts'
 
-/** What is needed of a `Response`. */
+/** The parts of a `Response` that are used. */
 interface AnyResponse {
   readonly status: number
   readonly headers: { get(name: string): string | null }
   readonly body: { cancel(): Promise<void> } | null
 }
 
-/** Any `fetch`: that of the platform, of undici, or one that wraps it. */
+/** Any `fetch`: the platform's, undici's, or a wrapper. */
 export type AnyFetch = (input: never, init?: never) => Promise<AnyResponse>
 
-/** What is read of a `Request` and of what goes with it. */
+/** The parts of a `Request`, or of its options, that are read. */
 interface RequestParts {
   readonly url?: string
   readonly method?: string
@@ -24,12 +24,13 @@ interface RequestParts {
 }
 
 /**
- * A `fetch` whose requests wait for a slot within the limiter's budget, shared with all that use the same store, and heed
- * what the upstream answers. Redirects that it follows are requests of their own, of which it knows nothing: fetch with
- * `redirect: 'manual'` where the upstream redirects to itself.
+ * Wraps `fetch`: requests wait for a slot of the limiter, and follow the limits in the upstream's answers.
  *
- * Rejects as `fetch` does, with the signal's reason when it is aborted, with a `WaitError` where there is no slot (`full`,
- * `late`, `never`), and with a `StoreUnavailableError` where the store gave no answer.
+ * The budget is shared by all processes with the same store. Redirects that `fetch` follows aren't counted: use
+ * `redirect: 'manual'` if the upstream redirects to itself.
+ *
+ * Rejects as `fetch` does; with the signal's reason if it is aborted; with a `WaitError` (`full`, `timeout`, `impossible`) if there is no
+ * slot; with a `StoreUnavailableError` if the store is unavailable.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -67,7 +68,7 @@ export function limitedFetch<Fetch extends AnyFetch>(
       const isDropped = attempts.answered(response.status, (name) => response.headers.get(name))
       await attempts.moved
       if (!isDropped) return response
-      // So that its connection is free.
+      // Frees the connection.
       await response.body?.cancel().catch(() => {})
     }
   }
@@ -75,7 +76,7 @@ export function limitedFetch<Fetch extends AnyFetch>(
   return limited as unknown as Fetch
 }
 
-/** What URLs are relative to in browsers. */
+/** Browsers resolve relative URLs against this. */
 function pageUrl(): string | undefined {
   return (globalThis as { readonly location?: { readonly href: string } }).location?.href
 }

@@ -1,10 +1,10 @@
-// The interceptor of undici. What it uses of undici is declared by its shape, so nobody needs to install it.
+// limitedInterceptor(): an interceptor of undici. Types of undici are declared here, so it needn't be installed.
 import { invalidOption, show } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { Attempts } from './attempts.ts'
 import { type OutboundOptions, type OutboundSettings, originOfUrl, outboundSettings } from './options.ts'
 
-/** How a call is paused and aborted. */
+/** Pauses and aborts a call. */
 export interface CallController {
   readonly aborted: boolean
   readonly paused: boolean
@@ -34,15 +34,16 @@ export interface CallOptions {
   readonly body?: unknown
 }
 
-/** What `dispatcher.compose()` of undici 7 and later takes. */
+/** An interceptor for `dispatcher.compose()` of undici 7 and later. */
 export type LimitedInterceptor = <Options, Handler>(
   dispatch: (options: Options, handler: Handler) => boolean,
 ) => (options: Options, handler: Handler) => boolean
 
 /**
- * The same as `limitedFetch` for a dispatcher of undici: `agent.compose(limitedInterceptor(limiter))`. Interceptors that
- * send again on their own, such as `redirect()` and `retry()`, come after it in `compose`: then each of their requests waits
- * for a slot.
+ * The same as `limitedFetch` for a dispatcher of undici: `agent.compose(limitedInterceptor(limiter))`.
+ *
+ * Put interceptors that send requests again, such as `redirect()` and `retry()`, after it: then each of their requests waits for
+ * a slot.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -60,13 +61,13 @@ export function limitedInterceptor(limiter: Limiter, options?: OutboundOptions):
   }
 }
 
-/** A dropped response is read up to here, so that its connection can be used again. */
+/** A dropped response is read up to here, to reuse its connection. */
 const MAX_DROPPED_BYTES = 65_536
 
 /** The origin of a call that has none. */
 const NOWHERE = 'http://unknown.invalid'
 
-/** The controller for the caller, which lasts over all attempts. */
+/** The caller's controller, for all attempts. */
 class LastingController implements CallController {
   readonly #aborts = new AbortController()
   #current: CallController | undefined
@@ -119,7 +120,7 @@ class LastingController implements CallController {
 
 type Dispatch = (options: CallOptions, handler: CallHandler) => boolean
 
-/** A call of undici, over all attempts. */
+/** A call of undici with all its attempts. */
 export class LimitedCall implements CallHandler {
   readonly #settings: OutboundSettings
   readonly #options: CallOptions
@@ -142,7 +143,7 @@ export class LimitedCall implements CallHandler {
   async start(): Promise<void> {
     try {
       if (this.#attempts === undefined) {
-        // From here on it can be aborted.
+        // From now on the caller can abort.
         this.#handler.onRequestStart?.(this.#controller, null)
         this.#attempts = this.#newAttempts()
       }
@@ -164,7 +165,7 @@ export class LimitedCall implements CallHandler {
     const { origin, path, method, body } = this.#options
     if (origin === undefined && this.#settings.keyOf === originOfUrl) {
       throw invalidOption(
-        `origin is ${show(origin)}: a Client or a Pool does not tell its own; give the option key`,
+        `origin is ${show(origin)}: a Client or a Pool does not pass its own; give the option key`,
         origin,
       )
     }
@@ -191,7 +192,7 @@ export class LimitedCall implements CallHandler {
   }
 
   onResponseStart(_: CallController, status: number, headers: CallHeaders, message?: string): void {
-    // An informational response is no answer yet.
+    // An informational response isn't the answer.
     if (status >= 200 && this.#attempts!.answered(status, readerOf(headers))) {
       this.#dropped = 0
       return

@@ -4,23 +4,23 @@ import { isForHandlers } from '../limiter/request.ts'
 import type { Limiter } from '../limiter.ts'
 import { upstreamTerms } from './upstream-limiter.ts'
 
-/** A request that is about to be sent, as it is passed to functions of the options. */
+/** A request to be sent, as functions in the options get it. */
 export interface OutboundRequest {
   readonly url: URL
   /** In upper case. */
   readonly method: string
 }
 
-/** Which requests are sent again, and how often: see {@link OutboundOptions.retry}. */
+/** Options of {@link OutboundOptions.retry}. */
 export interface RetryOptions {
-  /** How often a request is sent in all, an integer from 1 to 100. Default: 3. */
-  readonly attempts?: number
+  /** Times a request is sent in all, an integer from 1 to 100. Default: 3. */
+  readonly maxAttempts?: number
   /**
-   * Milliseconds that another attempt may be put off, an integer from 0 to 2^31 - 1. If the upstream asks for more, its answer
-   * is returned. Default: 30,000.
+   * Maximum delay of an attempt in milliseconds, an integer from 0 to 2^31 - 1. If the upstream asks for more, its answer is
+   * returned. Default: 30,000.
    */
   readonly maxDelayMs?: number
-  /** Whether a 429 is retried for any method: right if the upstream promises not to have executed it. Default: false. */
+  /** Whether to retry a 429 for any method: safe if the upstream never executes what it refuses. Default: `false`. */
   readonly anyMethodOn429?: boolean
 }
 
@@ -31,25 +31,25 @@ export interface OutboundOptions {
    * the origin of the URL, such as `https://api.example.com`.
    */
   readonly key?: string | ((request: OutboundRequest) => string)
-  /** Units that it takes, an integer from 1, else `invalid_cost`. Default: 1. */
+  /** Units that the request takes, an integer from 1, else `invalid_cost`. Default: 1. */
   readonly cost?: number | ((request: OutboundRequest) => number)
-  /** Waiting requests in this process are sent by priority, an integer, the highest first; then in order. Default: 0. */
+  /** An integer. Waiting requests of this process are sent by priority, the highest first, then in order. Default: 0. */
   readonly priority?: number | ((request: OutboundRequest) => number)
-  /** Milliseconds that a request waits for slots, over all attempts, an integer from 0 to 2^31 - 1. Default: 30,000. */
+  /** Maximum wait for slots in milliseconds, over all attempts, an integer from 0 to 2^31 - 1. Default: 30,000. */
   readonly maxWaitMs?: number
   /**
-   * Whether to learn from answers what the upstream admits now: what remains, lower limits, and when to come back. Requires a
-   * limiter of `upstreamLimiter`, with which it is the default.
+   * Whether to learn from answers: remaining units, lower limits, and when to retry. Requires a limiter of `upstreamLimiter`, for
+   * which it is the default.
    */
   readonly learn?: boolean
   /**
-   * Milliseconds for which one answer of an upstream can hold back a key, an integer from 10 to 2^31 - 1. After that, a request
-   * tries again as far as our limits have room. Default: 300,000, 5 minutes.
+   * Maximum time in milliseconds for which one answer can hold back a key, an integer from 10 to 2^31 - 1. Default: 300,000
+   * (5 minutes).
    */
   readonly maxHoldMs?: number
   /**
-   * Retries after a 429, a 503 or a failed connection, with a random delay: GET, HEAD, OPTIONS, TRACE, PUT and DELETE, unless
-   * the body is a stream. Each attempt waits for a slot of its own and is charged. `false` disables them.
+   * Retries after a 429, a 503 or a failed connection, with a random delay: for GET, HEAD, OPTIONS, TRACE, PUT and DELETE, unless
+   * the body is a stream. Each attempt waits for its own slot and is charged. `false` disables retries.
    */
   readonly retry?: RetryOptions | false
 }
@@ -77,7 +77,7 @@ const NAMES: Names<OutboundOptions> = {
   ...{ key: true, cost: true, priority: true, maxWaitMs: true, learn: true, maxHoldMs: true, retry: true },
 }
 
-const NO_RETRY: Required<RetryOptions> = { attempts: 1, maxDelayMs: 0, anyMethodOn429: false }
+const NO_RETRY: Required<RetryOptions> = { maxAttempts: 1, maxDelayMs: 0, anyMethodOn429: false }
 
 /** @throws {SlidegateError} `invalid_option` */
 export function outboundSettings(limiter: Limiter, options: OutboundOptions = {}): OutboundSettings {
@@ -87,20 +87,19 @@ export function outboundSettings(limiter: Limiter, options: OutboundOptions = {}
       limiter,
     )
   }
-  checkLimits(limiter)
-  const marginMs = (options as { readonly marginMs?: unknown } | null)?.marginMs
-  if (marginMs !== undefined) {
+  const held = limiter.limits.find(isForHandlers)
+  if (held !== undefined) {
     throw invalidOption(
-      'marginMs is an option of upstreamLimiter(), where it makes the windows longer',
-      marginMs,
+      `the limit ${show(held.name)} cannot be held here; call the limited fetch in schedule() of another limiter`,
+      held.name,
     )
   }
   checkOptions(options, 'a limited fetch', NAMES)
   const { key, cost = 1, priority = 0, maxWaitMs = 30_000, maxHoldMs = 300_000, retry = {} } = options
-  const isTaught = upstreamTerms(limiter) !== undefined
-  const { learn = isTaught } = options
+  const canLearn = upstreamTerms(limiter) !== undefined
+  const { learn = canLearn } = options
   checkBoolean(learn, 'learn')
-  if (learn && !isTaught) {
+  if (learn && !canLearn) {
     throw invalidOption('learn is true; that needs a limiter made by upstreamLimiter()', learn)
   }
   checkInteger(maxWaitMs, 'maxWaitMs', 0)
@@ -119,24 +118,14 @@ export function outboundSettings(limiter: Limiter, options: OutboundOptions = {}
 
 function parseRetry(retry: RetryOptions): Required<RetryOptions> {
   if (typeof retry !== 'object' || retry === null) {
-    throw invalidOption(`retry is ${show(retry)}; it must be false or { attempts, maxDelayMs }`, retry)
+    throw invalidOption(`retry is ${show(retry)}; it must be false or { maxAttempts, maxDelayMs }`, retry)
   }
-  checkNames(retry, { attempts: true, maxDelayMs: true, anyMethodOn429: true }, 'invalid_option', 'retry')
-  const { attempts = 3, maxDelayMs = 30_000, anyMethodOn429 = false } = retry
-  checkInteger(attempts, 'retry.attempts', 1, 100)
+  checkNames(retry, { maxAttempts: true, maxDelayMs: true, anyMethodOn429: true }, 'invalid_option', 'retry')
+  const { maxAttempts = 3, maxDelayMs = 30_000, anyMethodOn429 = false } = retry
+  checkInteger(maxAttempts, 'retry.maxAttempts', 1, 100)
   checkInteger(maxDelayMs, 'retry.maxDelayMs', 0)
   checkBoolean(anyMethodOn429, 'retry.anyMethodOn429')
-  return { attempts, maxDelayMs, anyMethodOn429 }
-}
-
-/** Concurrency slots must be released, and values passed, by code that knows of them. */
-function checkLimits({ limits }: Limiter): void {
-  const held = limits.find(isForHandlers)
-  if (held === undefined) return
-  throw invalidOption(
-    `the limit ${show(held.name)} cannot be held here; call the limited fetch in schedule() of another limiter`,
-    held.name,
-  )
+  return { maxAttempts, maxDelayMs, anyMethodOn429 }
 }
 
 function asFunction<T extends string | number>(
@@ -146,7 +135,10 @@ function asFunction<T extends string | number>(
 ): (request: OutboundRequest) => T {
   if (typeof given === 'function') return given
   if (typeof given !== type) {
-    throw invalidOption(`${what} is ${show(given)}; it must be a ${type} or a function that tells one`, given)
+    throw invalidOption(
+      `${what} is ${show(given)}; it must be a ${type} or a function that returns one`,
+      given,
+    )
   }
   return () => given
 }

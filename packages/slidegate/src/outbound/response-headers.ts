@@ -1,4 +1,4 @@
-// Reads the rate limit headers of an upstream's answers, of all generations.
+// Reads the rate limit headers of an upstream's answers, in all formats.
 import {
   type BareItem,
   type Item,
@@ -8,28 +8,28 @@ import {
   Token,
 } from 'structured-headers'
 
-/** One of an upstream's limits, as far as its headers report it. */
+/** One of an upstream's limits, as its headers report it. */
 export interface Quota {
   readonly name?: string | undefined
   /** Units per window. */
   readonly limit?: number | undefined
   readonly windowMs?: number | undefined
   readonly remaining?: number | undefined
-  /** Milliseconds until there is more, or all of it is back: upstreams mean either. */
+  /** Milliseconds until more quota is back, or all of it: upstreams differ. */
   readonly resetMs?: number | undefined
 }
 
-/** What the headers of an answer report. All numbers are finite and not negative. */
+/** The rate limits in the headers of an answer. All numbers are finite and not negative. */
 export interface ResponseHeaders {
   readonly quotas: readonly Quota[]
   /** Milliseconds to wait before another request. */
   readonly retryAfterMs: number | undefined
 }
 
-/** Returns a header of an answer, by its name in lower case; several of one name joined by commas. */
+/** Returns a header by its name in lower case. Fields of one name are joined by commas. */
 export type ReadHeader = (name: string) => string | null | undefined
 
-/** Longer fields, and longer lists, are not read. */
+/** Longer fields are ignored; of longer lists, the rest. */
 const MAX_LENGTH = 4096
 const MAX_QUOTAS = 16
 
@@ -37,10 +37,9 @@ const MAX_QUOTAS = 16
 const MAX_MS = 366 * 86_400_000
 
 /**
- * Reads any generation of rate limit headers: draft 8 and later, 7, 6, `X-RateLimit-*`, `X-Rate-Limit-*`. Ignores what it
- * can't read.
+ * Reads rate limit headers: draft 8 and later, 7, 6, `X-RateLimit-*`, `X-Rate-Limit-*`. Ignores invalid ones.
  *
- * @param nowMs the time of day, for absolute times; the answer's own `Date` comes first
+ * @param nowMs the time of day, for absolute times if the answer has no `Date`
  */
 export function readResponseHeaders(header: ReadHeader, nowMs: number): ResponseHeaders {
   const read = (name: string) => {
@@ -48,10 +47,10 @@ export function readResponseHeaders(header: ReadHeader, nowMs: number): Response
     return typeof value === 'string' && value.length <= MAX_LENGTH ? value : undefined
   }
   const clockMs = dateIn(read('date')) ?? nowMs
-  const generations = [structuredQuotas, ...PREFIXES.map((prefix) => fieldQuotas(prefix))]
+  const formats = [structuredQuotas, ...PREFIXES.map((prefix) => fieldQuotas(prefix))]
   let quotas: readonly Quota[] = []
-  for (const generation of generations) {
-    quotas = generation(read, clockMs)
+  for (const format of formats) {
+    quotas = format(read, clockMs)
     if (quotas.length > 0) break
   }
   return { quotas: quotas.slice(0, MAX_QUOTAS), retryAfterMs: retryAfterIn(read('retry-after'), clockMs) }
@@ -83,7 +82,7 @@ function dictionaryQuota(field: string | undefined): readonly Quota[] {
   return [{ limit, remaining, resetMs: seconds(reset) }]
 }
 
-/** A field each for the limit, what remains of it, and when it is reset. */
+/** Separate fields for the limit, the remaining units and the reset. */
 function fieldQuotas(prefix: string) {
   return (read: Read, clockMs: number): readonly Quota[] => {
     const limits = read(`${prefix}limit`)
@@ -99,7 +98,7 @@ function fieldQuotas(prefix: string) {
   }
 }
 
-/** Members like `"burst";q=100;w=60`, or `100;w=60` as they once were. Quotas of anything but requests are left out. */
+/** Members like `"burst";q=100;w=60`, or `100;w=60` of older drafts. Leaves out quotas of anything but requests. */
 function policiesIn(field: string | undefined): readonly Quota[] {
   return membersOf(field).flatMap(([value, parameters]): Quota[] => {
     const unit = parameters.get('qu')
@@ -141,12 +140,12 @@ function parsed<T>(parse: (field: string) => T, field: string | undefined): T | 
   }
 }
 
-/** A number of units or seconds; `undefined` if it is none. */
+/** A number of units or seconds; undefined if the value is invalid. */
 function count(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.floor(value) : undefined
 }
 
-/** The name of a policy, which isn't a number. */
+/** The name of a policy; undefined for a number. */
 function textOf(value: BareItem): string | undefined {
   return typeof value === 'string' || value instanceof Token ? `${value}` : undefined
 }
@@ -155,13 +154,13 @@ function seconds(value: number | undefined): number | undefined {
   return value === undefined ? undefined : Math.min(value * 1000, MAX_MS)
 }
 
-/** The number that a field begins with. */
+/** The number at the start of a field. */
 function leading(field: string | undefined): number | undefined {
   const digits = /^\s*"?(\d{1,15})(?![\d:-])/.exec(field ?? '')?.[1]
   return digits === undefined ? undefined : Number(digits)
 }
 
-/** Seconds from now, or a time by the clock, in seconds or milliseconds since the epoch: no reset is 30 years away. */
+/** Seconds from now, or, if it would be over 30 years, seconds or milliseconds since the epoch. */
 function resetIn(field: string | undefined, clockMs: number): number | undefined {
   const value = /^\s*"?(\d{1,15}(?:\.\d{1,9})?)"?\s*$/.exec(field ?? '')?.[1]
   if (value === undefined) return until(dateIn(field), clockMs)

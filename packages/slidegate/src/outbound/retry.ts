@@ -1,5 +1,5 @@
 // Decides which requests are safe to send again, and when.
-/** Methods that may be repeated without more effect than once: RFC 9110, section 9.2.2. */
+/** RFC 9110, section 9.2.2. */
 const IDEMPOTENT = ['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']
 
 export function isIdempotent(method: string): boolean {
@@ -20,10 +20,10 @@ export function isRepeatable(body: unknown): boolean {
   )
 }
 
-/** Errors of a connection that was never made. */
+/** The connection was never made. */
 const UNCONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']
 
-/** Errors of a connection on which the request may have got through. */
+/** The request may have reached the upstream. */
 const BROKEN = [
   ...['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET'],
   ...['ENETDOWN', 'ENETUNREACH', 'EHOSTDOWN', 'EHOSTUNREACH'],
@@ -36,7 +36,7 @@ interface NetworkError {
   readonly port?: unknown
 }
 
-/** The network error that this is, or is caused by. */
+/** The error, or its cause, if that has the code. */
 function networkError(error: unknown): NetworkError {
   const { code, cause } = (error ?? {}) as { readonly code?: unknown; readonly cause?: unknown }
   return (typeof code === 'string' ? error : (cause ?? {})) as NetworkError
@@ -48,9 +48,9 @@ export function isNetworkError(error: unknown): boolean {
 }
 
 /**
- * Whether the upstream has certainly seen nothing of the request.
+ * Whether the request certainly never reached the upstream.
  *
- * @param isFollowed whether it may have been sent elsewhere by then, by an upstream that has seen it
+ * @param isFollowed whether the upstream may have redirected it elsewhere, where it failed
  */
 export function isUnseen(error: unknown, url: URL, isFollowed: boolean): boolean {
   const { code, hostname, address, port } = networkError(error)
@@ -65,21 +65,22 @@ function bare(host: string): string {
   return host.replace(/^\[|\]$/g, '')
 }
 
-/** The maximum random delay of the second attempt, beyond what the upstream asks for; doubled for each further one. */
+/** Maximum random delay of the second attempt, added to what the upstream asks for; doubled for each further one. */
 const BACKOFF_MS = 500
 
 /**
- * Milliseconds until the next attempt: what the upstream asks for, and a random part, so that requests that were refused
- * together don't come back together. `undefined` if there is no next attempt.
+ * Milliseconds until the next attempt; undefined if there is none.
  *
- * @param attempt how often it was sent
+ * A random part is added to what the upstream asks for, so that requests refused together don't return together.
+ *
+ * @param attempt times it was sent
  */
 export function delayMs(
-  { attempts, maxDelayMs }: { readonly attempts: number; readonly maxDelayMs: number },
+  { maxAttempts, maxDelayMs }: { readonly maxAttempts: number; readonly maxDelayMs: number },
   attempt: number,
   askedMs: number,
   random: () => number,
 ): number | undefined {
-  if (attempt >= attempts || askedMs > maxDelayMs) return undefined
+  if (attempt >= maxAttempts || askedMs > maxDelayMs) return undefined
   return askedMs + random() * Math.min(BACKOFF_MS * 2 ** (attempt - 1), maxDelayMs - askedMs)
 }

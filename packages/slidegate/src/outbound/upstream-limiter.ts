@@ -2,31 +2,33 @@
 import { checkOptions, invalidOption, type Names, SlidegateError, show } from '../errors.ts'
 import { COMMON_NAMES, createLimiter } from '../limiter/create-limiter.ts'
 import type { Limiter, LimiterOptions } from '../limiter.ts'
-import { checkDeclaration, nameOf, parseLimit } from '../limits/declare.ts'
+import { checkForm, nameOf, parseLimit } from '../limits/declare.ts'
 import type { Limit } from '../limits/limit.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 
-/** A limit as the upstream has published it. */
+/** A limit that the upstream published. */
 export interface UpstreamLimit {
-  /** Units that it admits per window: an integer from 1 to 2^40. */
+  /** Units per window, an integer from 1 to 2^40. */
   readonly limit: number
   /** Length of its window, from 10 ms to 366 days. */
   readonly window: Duration
-  /** What decisions and metrics call it. Default: like `50-per-10s`. */
+  /** The name in decisions and metrics. Default: like `50-per-10s`. */
   readonly name?: string
 }
 
-/** The limits of an upstream, and the margin by which we stay below them. */
+/** Options of {@link upstreamLimiter}. */
 export interface UpstreamLimiterOptions
   extends Omit<LimiterOptions, 'limits' | 'overrides' | 'ban' | 'dimensions'> {
-  /** What the upstream admits: 1 to 64 limits, each with a window of its own. */
+  /** The upstream's limits, 1 to 64, each with a different window. */
   readonly limits: readonly UpstreamLimit[]
   /**
-   * Milliseconds by which our windows are longer than the upstream's, an integer from 1 to the shortest window: for requests
-   * that arrive late, and for differences of clocks. A request that is answered later counts from its answer on. The margin
-   * costs its share of the rate: 500 ms of `50` per `10s` leave 95 %. All that share the limits must use the same margin.
-   * Default: a twentieth of the shortest window.
+   * Milliseconds by which our windows are longer than the upstream's, an integer from 1 to the shortest window. Default: a
+   * twentieth of the shortest window.
+   *
+   * The margin allows for requests that arrive late, and for clocks that differ. A request that takes longer counts from its
+   * answer on. The margin costs its share of the rate: 500 ms of `50` per `10s` leave 95 %. All processes that share the limits
+   * must use the same margin.
    */
   readonly marginMs?: number
 }
@@ -34,17 +36,17 @@ export interface UpstreamLimiterOptions
 const { overrides: _overrides, ...COMMON } = COMMON_NAMES
 const NAMES: Names<UpstreamLimiterOptions> = { limits: true, marginMs: true, ...COMMON }
 
-/** The limits of an upstream, as the limiter made for it knows them. */
+/** The limits of an upstream, without and with the margin. */
 export interface Terms {
   readonly marginMs: number
-  /** Windows as the upstream tells them. */
+  /** The upstream's own windows. */
   readonly windowsMs: readonly number[]
-  /** What it is held to: the same with the margin. */
+  /** The limits in force, with the margin. */
   readonly limits: readonly Limit[]
 }
 
-/** How long a learned limit is in force without another answer. */
-const LEARNT_FOR = '1d'
+/** A learned limit expires after this long without another answer. */
+const LEARNED_TTL = '1d'
 
 const termsOf = new WeakMap<object, Terms>()
 
@@ -53,7 +55,7 @@ export function upstreamTerms(limiter: object): Terms | undefined {
   return termsOf.get(limiter)
 }
 
-/** Limits a key to these units of each limit from now on. A blocked key stays blocked. */
+/** Sets the units of each limit of a key. A blocked key stays blocked. */
 export async function setLearnedLimits(
   limiter: Limiter,
   { limits }: Terms,
@@ -61,24 +63,17 @@ export async function setLearnedLimits(
   units: readonly number[],
 ): Promise<void> {
   const numbers = limits.map(({ name }, i) => [name, { limit: units[i]! }])
-  await limiter.overrides.set(key, Object.fromEntries(numbers), { ttl: LEARNT_FOR })
+  await limiter.overrides.set(key, Object.fromEntries(numbers), { ttl: LEARNED_TTL })
 }
 
 /**
- * A limiter for requests to somebody else's service, by the limits that it has published: see `limitedFetch`. What it learns
- * from answers are overrides; `limiter.overrides.delete(key)` forgets it.
+ * Creates a limiter for requests to another service, with the limits that it published, for `limitedFetch`.
  *
- * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`, `duplicate_limit`, `invalid_option`
+ * Learned limits are overrides: `limiter.overrides.delete(key)` forgets them.
+ *
+ * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`, `duplicate_limit`, `invalid_option`
  */
 export function upstreamLimiter(options: UpstreamLimiterOptions): Limiter {
-  for (const name of ['overrides', 'ban', 'dimensions'] as const) {
-    const given = (options as Partial<Record<typeof name, unknown>> | undefined)?.[name]
-    if (given === undefined) continue
-    throw invalidOption(
-      `${name} is ${show(given)}; an upstreamLimiter has limits only, and keeps what it learns in overrides and bans`,
-      given,
-    )
-  }
   checkOptions(options, 'upstreamLimiter', NAMES)
   const { limits: declared, marginMs: margin, ...common } = options
   const parsed = parseLimits(declared)
@@ -107,12 +102,12 @@ function parseLimits(limits: unknown): readonly ParsedLimit[] {
     )
   }
   const parsed = Array.from(limits as readonly UpstreamLimit[], (each) => {
-    checkDeclaration(each, '{ limit, window }', { limit: true, window: true, name: true })
+    checkForm(each, '{ limit, window }', { limit: true, window: true, name: true })
     const limit = parseLimit(each.limit)
     const windowMs = parseWindow(each.window)
     return { limit, windowMs, name: each.name ?? nameOf(limit, windowMs) }
   })
-  // Reports of an upstream about a limit are told apart by its window.
+  // Reports about limits are matched by window.
   const twice = parsed.find(({ windowMs }, i) =>
     parsed.some((other, j) => j < i && other.windowMs === windowMs),
   )

@@ -1,17 +1,6 @@
-// The circuit breaker: when a failing store isn't asked.
+// The circuit breaker: stops requests to a failing store.
 
-/** When a store that fails is no longer asked, and when it is asked again. */
-export interface BreakerOptions {
-  /** The share of requests without an answer, above 0 and up to 1, from which on the store is not asked. Default: 0.5. */
-  readonly failureRate?: number
-  /** Among at least so many requests, from 1 to 2^20. Default: 5. */
-  readonly minRequests?: number
-  /**
-   * Milliseconds, from 10 to 60,000, between attempts at most. They begin with 100 and double. Whatever it is, attempts
-   * are spread at random, so that processes do not all come at once. Default: 500.
-   */
-  readonly maxPauseMs?: number
-}
+import type { BreakerOptions } from '../stores/store.ts'
 
 /** Requests are counted in stretches of this length: the current one and the one before. */
 const STRETCH_MS = 250
@@ -24,7 +13,7 @@ export interface BreakerListener {
   closed(): void
 }
 
-/** Stops requests to a store that fails, but for an attempt now and then. After M. Nygard, "Release It!". */
+/** Stops requests to a failing store, except for an attempt now and then. After M. Nygard, "Release It!". */
 export class Breaker {
   readonly #options: Required<BreakerOptions>
   readonly #listener: BreakerListener
@@ -48,17 +37,17 @@ export class Breaker {
     this.#sinceMs = nowMs
   }
 
-  /** The number of the current outage; 0 while closed. An attempt in one outage says nothing about the next. */
+  /** The number of the current outage; 0 while closed. An attempt counts for its own outage only. */
   get outage(): number {
     return this.#pauseMs === 0 ? 0 : this.#outages
   }
 
-  /** Whether the store may be asked. While open, `true` starts an attempt: report its result. */
+  /** Whether a request may be sent. While open, `true` starts an attempt: report its result. */
   admits(nowMs: number): boolean {
     if (this.#pauseMs === 0) return true
     if (nowMs < this.#nextAtMs) return false
     this.#isAttempting = true
-    this.#nextAtMs = nowMs + this.#options.maxPauseMs
+    this.#nextAtMs = nowMs + this.#options.maxBackoffMs
     return true
   }
 
@@ -67,7 +56,7 @@ export class Breaker {
     return this.#pauseMs === 0 || this.#isAttempting ? 0 : Math.max(0, Math.ceil(this.#nextAtMs - nowMs))
   }
 
-  /** @param isAttempt whether it was an attempt of this outage: earlier requests say nothing about the time since */
+  /** @param isAttempt whether it was an attempt of this outage. Earlier requests don't close it */
   succeeded(nowMs: number, isAttempt: boolean): void {
     if (this.#pauseMs === 0) {
       this.#beginStretch(nowMs)
@@ -124,7 +113,7 @@ export class Breaker {
   }
 
   #open(nowMs: number, pauseMs: number): void {
-    this.#pauseMs = Math.min(pauseMs, this.#options.maxPauseMs)
+    this.#pauseMs = Math.min(pauseMs, this.#options.maxBackoffMs)
     this.#nextAtMs = nowMs + this.#pauseMs * (0.5 + Math.random() / 2)
     this.#isAttempting = false
   }

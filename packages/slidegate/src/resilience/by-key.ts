@@ -5,7 +5,7 @@ import type { Part } from '../stores/store.ts'
 
 /**
  * Entries by limiter name and key: whatever the limit sets, they may share logs. In two steps, since a string put
- * together for a lookup has to be hashed each time, and a key that is asked again has its hash already.
+ * together for a lookup has to be hashed each time, and a key that comes again has its hash already.
  */
 export class ByKey<Entry> {
   readonly #limiters = new Map<string, Map<string, Entry>>()

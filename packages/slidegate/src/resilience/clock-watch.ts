@@ -1,6 +1,6 @@
 // Notices when the store's clock is set.
 
-import type { Announcer } from '../events.ts'
+import type { FailureReports } from '../events.ts'
 
 /** A clock may be off, or held back, by up to this much without a report. */
 const TOLERANCE_MS = 1000
@@ -35,12 +35,12 @@ export class ClockWatch {
 
 /** Reports steps. Each part of a Cluster notices a step, but it is reported once. */
 export class ClockSteps {
-  readonly #announcer: Announcer
+  readonly #reports: FailureReports
   #atMs = Number.NEGATIVE_INFINITY
   #byMs = 0
 
-  constructor(announcer: Announcer) {
-    this.#announcer = announcer
+  constructor(reports: FailureReports) {
+    this.#reports = reports
   }
 
   report(byMs: number, nowMs: number): void {
@@ -48,7 +48,7 @@ export class ClockSteps {
     this.#atMs = nowMs
     this.#byMs = byMs
     if (isSame) return
-    this.#announcer.counts.clockSteps++
-    this.#announcer.tell('clockStep', { byMs })
+    this.#reports.counts.clockSteps++
+    this.#reports.emit('clockStep', { byMs })
   }
 }

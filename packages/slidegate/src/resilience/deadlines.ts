@@ -10,7 +10,7 @@ export interface Due {
   giveUp(): void
 }
 
-/** A timer that is this late has found the event loop blocked, perhaps since before the call was sent. */
+/** If a timer is this late, the event loop was blocked. */
 const LATE_MS = 10
 
 /** Then replies get this long to arrive. */
@@ -18,7 +18,7 @@ const GRACE_MS = 5
 
 const MIN_SWEEP = 4096
 
-/** Calls that time out in one turn of the event loop, at most: other work waits for it. */
+/** The most calls that time out in one turn of the event loop. */
 const MAX_AT_ONCE = 1024
 
 /**

@@ -3,24 +3,24 @@
 import type { Limit } from '../limits/limit.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
 import { FOREVER } from '../limits/override.ts'
-import { isUsual } from '../ops/consume.ts'
 import { resetOf, setReset, setUsed, setWait, usedOf, waitOf } from '../ops/numbers.ts'
-import { kindOf } from '../ops/table.ts'
+import { isUsual, kindOf } from '../ops/table.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { PassingCall } from '../stores/call.ts'
 import { limitsInForce, outcomeAt } from '../stores/outcome.ts'
 import type { Call, ConsumeOp, ConsumeOutcome, Op, Outcome, Part, Store } from '../stores/store.ts'
 import { KeyRing, slotOf } from './by-key.ts'
+import { failurePolicy } from './failure-policy.ts'
 import { checkInteger, checkWrapped } from './options.ts'
 
-/** For how long denials are repeated, and of how many keys. */
+/** How long denials are repeated, and for how many keys. */
 export interface DenyCacheOptions {
   /**
-   * Milliseconds, from 1 to 2^31 - 1, for which a denial is repeated at most. What others do to the key, such as a
-   * refund in another process, shows by then. Default: 1000.
+   * The longest time that a denial is repeated, in milliseconds from 1 to 2^31 - 1. Changes in other processes, such as refunds,
+   * show by then. Default: 1000.
    */
   readonly maxStaleMs?: number
-  /** Keys whose denials are held at most, from 1 to 2^24; beyond it the oldest go. Default: 10,000. */
+  /** The most keys whose denials are held, from 1 to 2^24. The oldest are dropped. Default: 10,000. */
   readonly maxKeys?: number
   /** A monotonic clock in milliseconds, for tests. Default: `performance.now`. */
   readonly clock?: Clock
@@ -29,10 +29,10 @@ export interface DenyCacheOptions {
 /**
  * Answers repeated denials in this process.
  *
- * A denied request cannot be admitted before its `retryAfterMs`, so the same one (key, limits and cost) is denied again
- * without asking the store; `source` is then `denyCache`. The waits and `deniedBy` come from the store's last answer, less
- * the time that has passed. If another process was admitted since, the store may report more limits and longer waits,
- * never shorter ones. `remaining` may be stale.
+ * No request is admitted before the `retryAfterMs` of its denial. Until then the same request (key, limits and cost) is denied
+ * without the store, with the `source` `denyCache`. Waits and `deniedBy` come from the store's last answer, less the time
+ * that has passed. If another process was admitted since, the store may report more limits and longer waits, never shorter
+ * ones. `remaining` may be stale.
  *
  * Changes made through this wrapper show at once, those made elsewhere within `maxStaleMs`. If denials lead to bans, only
  * denials of a blocked key are repeated.
@@ -62,8 +62,9 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
         store.apply(ops, new ChangeCall(call, ops, denials))
       }
     },
-    domainOf: store.domainOf?.bind(store),
-    isCrowded: store.isCrowded?.bind(store),
+    shardOf: store.shardOf?.bind(store),
+    isOverloaded: store.isOverloaded?.bind(store),
+    failurePolicy,
     connection: store.connection,
     close: () => store.close(),
   }
@@ -110,14 +111,14 @@ class RequestCall extends PassingCall {
   }
 }
 
-/** Whether the next denial may lead to a ban, so that the store must count it. */
+/** Whether the next denial may lead to a ban. The store must count it then. */
 function mayBan({ parts }: ConsumeOp, { ban }: ConsumeOutcome): boolean {
   return (
     (ban === undefined || ban.parts.length === 0) && parts[0]!.set.logs.some(({ role }) => role === 'ban')
   )
 }
 
-/** Ops that may change keys. Until they are answered, nobody knows whether they have. */
+/** Ops that may change keys. Until they are answered, that is unknown. */
 class ChangeCall extends PassingCall {
   readonly #ops: readonly Op[]
   readonly #denials: Denials
@@ -209,7 +210,7 @@ class Denial {
   readonly #sentAtMs: number
   /** For this long after it was sent the store is certain to deny it again. */
   readonly #lastsMs: number
-  /** The answer as of `#ageMs`: a caller that hammers gets it for as long as the millisecond lasts. */
+  /** The answer at `#ageMs`. Callers that hammer get it until the millisecond ends. */
   #answer: readonly Outcome[] = []
   #ageMs = -1
 
@@ -227,7 +228,7 @@ class Denial {
     this.#lastsMs = Math.min(waitMs, maxStaleMs, ...endsMs) - 1
   }
 
-  /** `undefined` if the store has to be asked. */
+  /** `undefined` if the store must decide. */
   answerAt(nowMs: number): readonly Outcome[] | undefined {
     const passedMs = nowMs - this.#sentAtMs
     if (!(passedMs >= 0 && passedMs <= this.#lastsMs)) return undefined
@@ -254,7 +255,7 @@ class Denial {
     }
   }
 
-  /** The three numbers of each limit when so many milliseconds have passed. */
+  /** The three numbers of each limit after these milliseconds. */
   #limitsAfter(ageMs: number): number[] {
     const limits = this.#outcome.limits.slice()
     this.#limits.forEach(({ limit }, i) => {

@@ -2,121 +2,136 @@
 
 import {
   asUnavailable,
+  type Diagnosis,
   noAnswer,
-  type Silence,
   SlidegateError,
   type StoreUnavailableError,
   type StoreUnavailableReason,
 } from '../errors.ts'
-import { Announcer } from '../events.ts'
+import type { FailureReports } from '../events.ts'
+import { isClusterWorker, warn } from '../runtime/platform.ts'
 import { send } from '../stores/call.ts'
-import type { Call, ConsumeOutcome, Op, Outcome, Store } from '../stores/store.ts'
+import type {
+  Call,
+  ConsumeOutcome,
+  FailurePolicy,
+  FailureSettings,
+  Op,
+  Outcome,
+  Store,
+} from '../stores/store.ts'
 import { Breaker } from './breaker.ts'
 import { ClockSteps, ClockWatch } from './clock-watch.ts'
+import { acrossShards } from './cluster/across-shards.ts'
 import { Deadlines, type Due } from './deadlines.ts'
 import { Fallback } from './fallback.ts'
-import { guardLocal, type LocalStore } from './local-guard.ts'
-import { checkFailureOptions, type FailureOptions, type FailurePolicy } from './options.ts'
 import { LateCharges } from './refunds.ts'
+import { SeenOverrides } from './seen-overrides.ts'
 import { StoreHealth } from './store-health.ts'
 
 /**
- * Returns the store with a failure policy, and what reports its failures.
+ * The failure policy of stores that can fail or hang. A store that isn't in this process brings it: `{ failurePolicy, apply, ... }`.
  *
  * A call without an answer within `timeoutMs` fails, whatever the store's client waits for. A store that fails too often
- * isn't asked, except for an attempt now and then. Charges that arrive too late are returned, unless the caller was allowed to
+ * gets no requests, except for an attempt now and then. Charges that arrive too late are returned, unless the caller was allowed to
  * pass, or has chosen the request's id and can ask again with it.
- *
- * @param name the limiter's name
- * @throws {SlidegateError} `invalid_option`
  */
-export function withFailurePolicy(
-  name: string,
-  options: FailureOptions,
-): { readonly store: Store; readonly announcer: Announcer } {
-  const policy = checkFailureOptions(options)
-  const { store } = policy
-  const announcer = new Announcer(name, policy.logger || undefined)
-  const fallback = new Fallback(policy.onStoreError, policy.instances, announcer.counts)
-  const guarded =
-    store.applySync === undefined
-      ? guardRemote(policy, fallback, announcer)
-      : guardLocal(store as LocalStore, fallback, announcer)
-  return { store: guarded, announcer }
+export const failurePolicy: FailurePolicy = (store, settings, reports) => {
+  warnOfInstances(settings)
+  const guarded = new GuardedStore(store, settings, reports)
+  return store.shardOf === undefined ? guarded : acrossShards(guarded, store.shardOf.bind(store))
 }
 
-/** What the calls of a limiter share. */
-interface Guard {
-  readonly policy: FailurePolicy
+/** A store with its failure policy, for one limiter. */
+class GuardedStore implements Store {
+  readonly store: Store
+  readonly settings: FailureSettings
+  readonly reports: FailureReports
+  readonly overrides: SeenOverrides = new SeenOverrides()
   readonly fallback: Fallback
-  readonly announcer: Announcer
   readonly health: StoreHealth
   readonly late: LateCharges
   readonly clockSteps: ClockSteps
-  readonly deadlines: Deadlines
-}
+  readonly deadlines: Deadlines = new Deadlines()
+  readonly #shards: Shard[] = []
 
-function guardRemote(policy: FailurePolicy, fallback: Fallback, announcer: Announcer): Store {
-  const { store, onStoreError } = policy
-  const deadlines = new Deadlines()
-  const health = new StoreHealth(announcer, onStoreError, store)
-  const late = new LateCharges(store)
-  const clockSteps = new ClockSteps(announcer)
-  const guard: Guard = { policy, fallback, announcer, health, late, clockSteps, deadlines }
-  const domains: Domain[] = []
-  return {
-    apply(ops, call) {
-      const op = ops[0]!
-      if (fallback.settles(op, call)) return
-      const nowMs = deadlines.now()
-      const number = store.domainOf?.(op) ?? 0
-      domains[number] ??= new Domain(guard, nowMs)
-      const domain = domains[number]
-      if (!domain.breaker.admits(nowMs)) {
-        domain.answer(ops, call)
-        return
-      }
-      const guarded = new GuardedCall(domain, ops, call, nowMs)
-      send(store, ops, guarded)
-      guarded.watch()
-    },
-    close: () => deadlines.close(),
+  constructor(store: Store, settings: FailureSettings, reports: FailureReports) {
+    this.store = store
+    this.settings = settings
+    this.reports = reports
+    this.fallback = new Fallback(settings, reports.counts, this.overrides)
+    this.health = new StoreHealth(reports, settings.onStoreError, store)
+    this.late = new LateCharges(store)
+    this.clockSteps = new ClockSteps(reports)
+  }
+
+  apply(ops: readonly Op[], call: Call): void {
+    const op = ops[0]!
+    if (this.fallback.settles(op, call)) return
+    const nowMs = this.deadlines.now()
+    const number = this.store.shardOf?.(op) ?? 0
+    this.#shards[number] ??= new Shard(this, nowMs)
+    const shard = this.#shards[number]
+    if (!shard.breaker.admits(nowMs)) {
+      shard.answer(ops, call)
+      return
+    }
+    const guarded = new GuardedCall(shard, ops, call, nowMs)
+    send(this.store, ops, guarded)
+    guarded.watch()
+  }
+
+  close(): void {
+    this.deadlines.close()
   }
 }
 
-/** What may be down on its own: a store, or a part of a Cluster. */
-class Domain {
-  readonly guard: Guard
+let isWarned = false
+
+/** Warns once. Only workers of `node:cluster` can detect that there are others. */
+function warnOfInstances({ onStoreError, instances }: FailureSettings): void {
+  if (isWarned || onStoreError !== 'local' || instances !== undefined || !isClusterWorker()) return
+  isWarned = true
+  warn(
+    "onStoreError is 'local' without instances: in an outage each process admits the whole limit. " +
+      'Set instances to their number. See docs/failures.md.',
+    'SLIDEGATE_LOCAL_INSTANCES',
+  )
+}
+
+/** A store, or a part of a Cluster, which may be down on its own. */
+class Shard {
+  readonly guard: GuardedStore
   readonly breaker: Breaker
   readonly clock: ClockWatch = new ClockWatch()
 
-  constructor(guard: Guard, nowMs: number) {
+  constructor(guard: GuardedStore, nowMs: number) {
     this.guard = guard
-    this.breaker = new Breaker(guard.policy.breaker, guard.health, nowMs)
+    this.breaker = new Breaker(guard.settings.breaker, guard.health, nowMs)
   }
 
   /** Answers a call without the store. Returns whether the caller may pass. */
-  answer(ops: readonly Op[], call: Call, error?: StoreUnavailableError, isCrowd = false): boolean {
-    const { announcer, fallback, health } = this.guard
+  answer(ops: readonly Op[], call: Call, error?: StoreUnavailableError, isOverload = false): boolean {
+    const { reports, fallback, health } = this.guard
     health.countRequest()
-    if (error === undefined) announcer.counts.storeErrors.down++
+    if (error === undefined) reports.counts.storeErrors.down++
     const nowMs = performance.now()
-    const answers = fallback.answer(ops, nowMs, this.breaker.pauseAt(nowMs), isCrowd)
-    if (answers === undefined) call.reject(error ?? announcer.named(health.error()))
+    const answers = fallback.answer(ops, nowMs, this.breaker.pauseAt(nowMs), isOverload)
+    if (answers === undefined) call.reject(error ?? reports.named(health.error()))
     else call.resolve(answers, 0)
     return answers !== undefined && (answers[0] as ConsumeOutcome).admitted > 0
   }
 }
 
 /** These errors concern one key or this process, not the store's health. */
-const IS_ANSWER: readonly StoreUnavailableReason[] = ['state', 'full']
+const IS_ANSWER: readonly StoreUnavailableReason[] = ['invalid_state', 'full']
 
-const SILENCE: Silence = { message: 'the store did not answer' }
+const NO_DIAGNOSIS: Diagnosis = { message: 'the store did not answer' }
 
-/** A call to the store, until its answer: a late one, too, for it may have charged. */
+/** A call to the store, until its answer. A late one may have charged. */
 class GuardedCall implements Call, Due {
   isSettled = false
-  readonly #domain: Domain
+  readonly #shard: Shard
   readonly #ops: readonly Op[]
   readonly #call: Call
   /** Never before the store's first connection. */
@@ -127,24 +142,24 @@ class GuardedCall implements Call, Due {
   /** Whether it failed and the caller may pass, so that a late charge is right. */
   #mayPass = false
 
-  constructor(domain: Domain, ops: readonly Op[], call: Call, sentAtMs: number) {
-    this.#domain = domain
+  constructor(shard: Shard, ops: readonly Op[], call: Call, sentAtMs: number) {
+    this.#shard = shard
     this.#ops = ops
     this.#call = call
     this.#sentAtMs = sentAtMs
-    this.#outage = domain.breaker.outage
+    this.#outage = shard.breaker.outage
   }
 
   get dueAtMs(): number {
-    return this.#sentAtMs + this.#domain.guard.policy.timeoutMs
+    return this.#sentAtMs + this.#shard.guard.settings.timeoutMs
   }
 
-  /** Starts the deadline: with the first connection, or the first requests of a process would fail. */
+  /** Starts the deadline, when the first connection is there. */
   watch(): void {
     // Answers from this process need no deadline.
     if (this.isSettled) return
-    const { deadlines, policy } = this.#domain.guard
-    const started = policy.store.connection?.whenStarted()
+    const { deadlines, store } = this.#shard.guard
+    const started = store.connection?.whenStarted()
     if (started === undefined) deadlines.watch(this)
     else void started.then(() => this.#watchFromNow(deadlines))
   }
@@ -169,27 +184,27 @@ class GuardedCall implements Call, Due {
   reject(reason: unknown): void {
     if (this.isSettled) return
     this.isSettled = true
-    const { breaker, guard } = this.#domain
+    const { breaker, guard } = this.#shard
     if (reason instanceof SlidegateError) {
       breaker.succeeded(this.#sentAtMs, this.#isAttempt)
       this.#call.reject(reason)
       return
     }
     const error = asUnavailable(reason)
-    const isCrowd = this.#isCrowd(error)
-    this.#tellBreaker(error, isCrowd)
-    const named = guard.announcer.named(error)
-    guard.announcer.storeFailed(named)
-    this.#mayPass = this.#domain.answer(this.#ops, this.#call, named, isCrowd)
+    const isOverload = this.#isOverload(error)
+    this.#tellBreaker(error, isOverload)
+    const named = guard.reports.named(error)
+    guard.reports.storeFailed(named)
+    this.#mayPass = this.#shard.answer(this.#ops, this.#call, named, isOverload)
   }
 
   giveUp(): void {
-    const { store, timeoutMs } = this.#domain.guard.policy
-    this.reject(noAnswer(store.connection?.silence() ?? SILENCE, timeoutMs))
+    const { store, settings } = this.#shard.guard
+    this.reject(noAnswer(store.connection?.diagnose() ?? NO_DIAGNOSIS, settings.timeoutMs))
   }
 
   get #isAttempt(): boolean {
-    return this.#outage !== 0 && this.#outage === this.#domain.breaker.outage
+    return this.#outage !== 0 && this.#outage === this.#shard.breaker.outage
   }
 
   #watchFromNow(deadlines: Deadlines): void {
@@ -198,7 +213,7 @@ class GuardedCall implements Call, Due {
   }
 
   #learn(outcomes: readonly Outcome[]): void {
-    const { breaker, clock, guard } = this.#domain
+    const { breaker, clock, guard } = this.#shard
     const outcome = outcomes[0]
     if (outcome !== undefined && 'source' in outcome && outcome.source !== 'store') {
       // The deny cache and leases answer whether or not the store could.
@@ -207,7 +222,8 @@ class GuardedCall implements Call, Due {
     }
     breaker.succeeded(this.#sentAtMs, this.#isAttempt)
     const nowMs = guard.deadlines.now()
-    guard.fallback.learn(this.#ops, outcomes, nowMs)
+    // All parts are of one limiter.
+    if (this.#ops[0]!.parts[0]?.set.isOverridable) guard.overrides.learn(this.#ops, outcomes, nowMs)
     // The instant of a repeated request is long past.
     if (outcome === undefined || !('atMs' in outcome) || outcome.repeats !== undefined) return
     const byMs = clock.stepAt(outcome.atMs, this.#sentAtMs, nowMs)
@@ -215,20 +231,20 @@ class GuardedCall implements Call, Due {
   }
 
   /** Whether the op timed out because of other requests for its keys. */
-  #isCrowd({ reason }: StoreUnavailableError): boolean {
+  #isOverload({ reason }: StoreUnavailableError): boolean {
     if (reason !== 'timeout' && reason !== 'overload') return false
-    const { store, timeoutMs } = this.#domain.guard.policy
+    const { store, settings } = this.#shard.guard
     // A request that is rejected at once hasn't waited, but others have.
-    const sinceMs = reason === 'timeout' ? this.#sentAtMs : this.#sentAtMs - timeoutMs
-    return store.isCrowded?.(this.#ops[0]!, sinceMs) === true
+    const sinceMs = reason === 'timeout' ? this.#sentAtMs : this.#sentAtMs - settings.timeoutMs
+    return store.isOverloaded?.(this.#ops[0]!, sinceMs) === true
   }
 
-  #tellBreaker(error: StoreUnavailableError, isCrowd: boolean): void {
-    const { breaker } = this.#domain
+  #tellBreaker(error: StoreUnavailableError, isOverload: boolean): void {
+    const { breaker } = this.#shard
     if (IS_ANSWER.includes(error.reason)) {
       breaker.succeeded(this.#sentAtMs, this.#isAttempt)
-    } else if (isCrowd) {
-      // A key's own flood says nothing about the store.
+    } else if (isOverload) {
+      // The store hasn't failed: it was the key's own flood.
       if (this.#isAttempt) breaker.notAsked(performance.now())
     } else if (error.reason !== 'overload' || this.#isAttempt) {
       breaker.failed(performance.now(), error, this.#isAttempt)
@@ -237,7 +253,7 @@ class GuardedCall implements Call, Due {
 
   /** Requests that were admitted too late have failed already, or may pass without the store. */
   #returnCharges(outcomes: readonly Outcome[], position: number): void {
-    const { late } = this.#domain.guard
+    const { late } = this.#shard.guard
     this.#ops.forEach((op, i) => {
       const outcome = outcomes[i] as ConsumeOutcome
       // A caller that has chosen the id can ask again, and gets this answer.

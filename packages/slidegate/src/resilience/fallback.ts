@@ -1,9 +1,8 @@
 // The fallback: what requests are answered without the store.
 
-import type { StatCounts } from '../events.ts'
+import type { FailureReports } from '../events.ts'
 import type { Limit } from '../limits/limit.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
-import { FOREVER, type InForce } from '../limits/override.ts'
 import { setUsed, setWait, usedOf, waitOf } from '../ops/numbers.ts'
 import { type MemoryStore, memoryStore } from '../stores/memory/memory.ts'
 import { limitsOf, zerosFor } from '../stores/outcome.ts'
@@ -12,24 +11,15 @@ import {
   type Call,
   type ConsumeOp,
   type ConsumeOutcome,
+  type FailureSettings,
+  type OnStoreError,
   type Op,
   type Outcome,
   type Part,
   type PeekOp,
   partsInForce,
 } from '../stores/store.ts'
-import { KeyRing } from './by-key.ts'
-
-/**
- * What a request is told when the store gives no answer:
- * - `throw`: a `StoreUnavailableError`
- * - `deny`: it is denied, with the source `failClosed`
- * - `allow`: it is allowed, uncounted, with the source `failOpen`
- * - `local`: this process decides, by an equal share of the limits, with the source `fallback`
- *
- * Where so much was asked for a key at once that it waited for itself while the store was answering, all but `throw` deny it.
- */
-export type OnStoreError = 'throw' | 'deny' | 'allow' | 'local'
+import type { SeenOverrides } from './seen-overrides.ts'
 
 /** A denial lasts at least this long, so that callers don't retry in a loop. */
 const MIN_WAIT_MS = 100
@@ -37,12 +27,18 @@ const MIN_WAIT_MS = 100
 /** Answers requests by `onStoreError`. */
 export class Fallback {
   readonly #policy: OnStoreError
-  readonly #counts: StatCounts
+  readonly #counts: FailureReports['counts']
   readonly #local: LocalShare
-  readonly #overrides = new SeenOverrides()
+  readonly #overrides: SeenOverrides | undefined
 
-  constructor(policy: OnStoreError, instances: number, counts: StatCounts) {
-    this.#policy = policy
+  /** @param overrides those that the store has answered with: they stay in force without it */
+  constructor(
+    { onStoreError, instances }: FailureSettings,
+    counts: FailureReports['counts'],
+    overrides?: SeenOverrides,
+  ) {
+    this.#policy = onStoreError
+    this.#overrides = overrides
     this.#counts = counts
     this.#local = new LocalShare(instances)
   }
@@ -51,27 +47,27 @@ export class Fallback {
    * Returns nothing if the ops fail: callers that charge, refund or reset must know that it wasn't done.
    *
    * @param pauseMs until the store may be asked again
-   * @param isCrowd whether the keys had too many requests of their own: such requests are never allowed
+   * @param isOverload whether the keys had too many requests of their own: such requests are never allowed
    */
   answer(
     ops: readonly Op[],
     nowMs: number,
     pauseMs: number,
-    isCrowd: boolean,
+    isOverload: boolean,
   ): readonly Outcome[] | undefined {
     if (this.#policy === 'throw') return undefined
-    const policy = isCrowd ? 'deny' : this.#policy
+    const policy = isOverload ? 'deny' : this.#policy
     const answers: ConsumeOutcome[] = []
     for (const op of ops) {
       if (op.type === 'charge' && this.#policy === 'local') this.#local.charge(op)
       if (op.type !== 'consume' && op.type !== 'peek') return undefined
       answers.push(this.#decide(op, policy, nowMs, Math.max(MIN_WAIT_MS, pauseMs)))
     }
-    this.#counts.addAnswers(answers)
+    for (const { source } of answers) this.#counts.withoutStore[source as 'fallback']++
     return answers
   }
 
-  /** Whether the op is about what was decided in this process: then the call is answered. A reset is for the store, too. */
+  /** Answers ops about decisions of this process. Returns whether it did. A reset is for the store, too. */
   settles(op: Op, call: Call): boolean {
     if ('source' in op && op.source === 'fallback') {
       call.resolve([this.#local.apply(op)], 0)
@@ -81,18 +77,13 @@ export class Fallback {
     return false
   }
 
-  /** Called with what the store has answered. */
-  learn(ops: readonly Op[], outcomes: readonly Outcome[], nowMs: number): void {
-    for (let i = 0; i < ops.length; i++) this.#overrides.learn(ops[i]!, outcomes[i], nowMs)
-  }
-
   #decide(
     op: ConsumeOp | PeekOp,
     policy: Exclude<OnStoreError, 'throw'>,
     nowMs: number,
     pauseMs: number,
   ): ConsumeOutcome {
-    const overrides = this.#overrides.of(op.parts, nowMs)
+    const overrides = this.#overrides?.of(op.parts, nowMs)
     const parts = partsInForce(op.parts, overrides)
     const unblocked = parts.map(() => 0)
     const ban = banOf(unblocked, overrides)
@@ -109,19 +100,18 @@ function uncounted(
   isAllowed: boolean,
   pauseMs: number,
 ): ConsumeOutcome {
-  const limits = zerosFor(parts)
-  const atMs = Date.now()
+  const numbers = { atMs: Date.now(), limits: zerosFor(parts) }
   return isAllowed
-    ? { source: 'failOpen', atMs, admitted: count, limits, waitMs: 0 }
-    : { source: 'failClosed', atMs, admitted: 0, limits, waitMs: pauseMs }
+    ? { source: 'failOpen', ...numbers, admitted: count, waitMs: 0 }
+    : { source: 'failClosed', ...numbers, admitted: 0, waitMs: pauseMs }
 }
 
 /** Keys that this process holds, at most. */
 const MAX_LOCAL_KEYS = 100_000
 
 /**
- * Decides in this process: each of `instances` processes admits an equal share of the limits, at least 1. It knows nothing of
- * what the store has counted.
+ * Decides in this process: each of `instances` processes admits an equal share of the limits, at least 1. It doesn't
+ * know the counts of the store.
  */
 export class LocalShare {
   readonly #instances: number
@@ -131,7 +121,7 @@ export class LocalShare {
 
   /** @param createStore makes the store when it is first needed */
   constructor(
-    instances: number,
+    instances = 1,
     createStore = (): MemoryStore => memoryStore({ maxKeys: MAX_LOCAL_KEYS, onFull: 'deny' }),
   ) {
     this.#instances = instances
@@ -159,7 +149,7 @@ export class LocalShare {
     try {
       this.apply(op)
     } catch {
-      // The charge fails in any case: the store knows nothing of it.
+      // The charge fails in any case: the store doesn't have it.
     }
   }
 
@@ -194,54 +184,4 @@ export class LocalShare {
 function shareOf(limit: Limit, instances: number): Limit {
   if (limit.kind.share !== undefined) return limit.kind.share(limit, instances)
   return { ...limit, limit: Math.max(1, Math.floor(limit.limit / instances)) }
-}
-
-/** Keys whose overrides are remembered, at most. The oldest are forgotten. */
-const MAX_OVERRIDES = 10_000
-
-interface Seen {
-  inForce: InForce | undefined
-  atMs: number
-}
-
-/** Overrides that decisions of the store have read: they stay in force without it. */
-class SeenOverrides {
-  readonly #seen = new KeyRing<Seen>(MAX_OVERRIDES)
-
-  learn({ type, parts }: Op, outcome: Outcome, nowMs: number): void {
-    const isRead = outcome !== undefined && 'admitted' in outcome
-    if (!isRead && type !== 'override') return
-    for (let i = 0; i < parts.length; i++) {
-      const part = parts[i]!
-      if (part.set.isOverridable) this.#keep(part, isRead ? outcome.overrides?.[i] : undefined, nowMs)
-    }
-  }
-
-  /** The overrides in force per part, as far as they are known. */
-  of(parts: readonly Part[], nowMs: number): ConsumeOutcome['overrides'] {
-    const found = parts.map((part) => {
-      const seen = part.set.isOverridable ? this.#seen.get(part) : undefined
-      return seen?.inForce && after(nowMs - seen.atMs, seen.inForce)
-    })
-    return found.some((each) => each !== undefined) ? found : undefined
-  }
-
-  #keep(part: Part, inForce: InForce | undefined, atMs: number): void {
-    const seen = this.#seen.get(part)
-    if (seen !== undefined) {
-      seen.inForce = inForce
-      seen.atMs = atMs
-    } else if (inForce !== undefined) {
-      this.#seen.add(part, { inForce, atMs })
-    }
-  }
-}
-
-/** What is left of an override. */
-function after(passedMs: number, { rule, ruleMs, blockedMs }: InForce): InForce | undefined {
-  const left = (ms: number) => (ms === FOREVER ? FOREVER : Math.max(0, Math.ceil(ms - passedMs)))
-  const ruleLeftMs = left(ruleMs)
-  const blockedLeftMs = left(blockedMs)
-  if (ruleLeftMs === 0 && blockedLeftMs === 0) return undefined
-  return { rule: ruleLeftMs === 0 ? '' : rule, ruleMs: ruleLeftMs, blockedMs: blockedLeftMs }
 }

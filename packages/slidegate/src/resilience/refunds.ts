@@ -1,4 +1,4 @@
-// Returns charges that nobody uses: those of requests that were answered too late, and unspent leases.
+// Returns unused charges: of requests that were answered too late, and of unspent leases.
 
 import { isCounted } from '../decision.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -26,7 +26,7 @@ export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, 
   const units = parts.flatMap(({ set }) => {
     const ofPart = set.logs.map(({ role, shadow, serves }) => {
       const i = first + serves[0]!
-      // What no limit reads was not charged.
+      // Logs without limits weren't charged.
       if (role !== 'count' || costs?.[i] === 0) return 0
       // A shadow limit was charged only for the requests that it had room for.
       return op.cost * Math.max(0, (shadow ? Math.min(end, rooms[i]!) : end) - from)

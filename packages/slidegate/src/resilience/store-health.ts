@@ -1,11 +1,10 @@
 // Reports when a store goes down or comes back: by events of each limiter, and in one log for all of them.
 
 import { asUnavailable, plainError, StoreUnavailableError } from '../errors.ts'
-import type { Announcer, Logger } from '../events.ts'
+import type { FailureReports, Logger } from '../events.ts'
 import { backgroundTimer } from '../runtime/platform.ts'
-import type { Store } from '../stores/store.ts'
+import type { OnStoreError, Store } from '../stores/store.ts'
 import type { BreakerListener } from './breaker.ts'
-import type { OnStoreError } from './fallback.ts'
 
 const MEANWHILE: Readonly<Record<OnStoreError, string>> = {
   throw: 'requests fail',
@@ -16,7 +15,7 @@ const MEANWHILE: Readonly<Record<OnStoreError, string>> = {
 
 /** The health of a store as one limiter sees it. A Cluster is down while any of its parts is. */
 export class StoreHealth implements BreakerListener {
-  readonly #announcer: Announcer
+  readonly #reports: FailureReports
   readonly #onStoreError: OnStoreError
   readonly #what: string
   readonly #log: OutageLog
@@ -29,14 +28,14 @@ export class StoreHealth implements BreakerListener {
   #message = ''
   #cause: Error | undefined
 
-  constructor(announcer: Announcer, onStoreError: OnStoreError, store: Store) {
-    this.#announcer = announcer
-    this.#what = store.domainOf === undefined ? 'the store' : 'a part of the store'
+  constructor(reports: FailureReports, onStoreError: OnStoreError, store: Store) {
+    this.#reports = reports
+    this.#what = store.shardOf === undefined ? 'the store' : 'a part of the store'
     this.#onStoreError = onStoreError
-    this.#log = outageLogOf(store, announcer.logger)
+    this.#log = outageLogOf(store, reports.logger)
   }
 
-  /** Why the store isn't asked. */
+  /** The reason why no requests are sent. */
   error(): StoreUnavailableError {
     const cause = this.#cause
     return new StoreUnavailableError(
@@ -50,32 +49,30 @@ export class StoreHealth implements BreakerListener {
     const error = asUnavailable(reason)
     this.#message = error.message
     this.#cause = error.cause === undefined ? undefined : plainError(error.cause)
-    this.#announcer.counts.opened++
-    this.#announcer.counts.isDown = true
+    this.#reports.counts.breakerOpened++
+    this.#reports.counts.isStoreDown = true
     this.#down++
     if (this.#down > 1) return
     this.#downSinceMs = performance.now()
     this.#requests = 0
     const { message } = error
     this.#log.wentDown(() =>
-      this.#announcer.log(
+      this.#reports.log(
         `${this.#what} is down (${message}); ${MEANWHILE[this.#onStoreError]} until it answers`,
       ),
     )
-    this.#announcer.tell('storeDown', { error: this.#announcer.named(error) })
+    this.#reports.emit('storeDown', { error: this.#reports.named(error) })
   }
 
   closed(): void {
     this.#down--
     if (this.#down > 0) return
-    this.#announcer.counts.isDown = false
+    this.#reports.counts.isStoreDown = false
     const downMs = Math.round(performance.now() - this.#downSinceMs)
     this.#log.cameUp((downMs, requests) =>
-      this.#announcer.log(
-        `${this.#what} is up again after ${downMs} ms; ${requests} requests went without it`,
-      ),
+      this.#reports.log(`${this.#what} is up again after ${downMs} ms; ${requests} requests went without it`),
     )
-    this.#announcer.tell('storeUp', { downMs, requests: this.#requests })
+    this.#reports.emit('storeUp', { downMs, requests: this.#requests })
   }
 
   /** Counts a request that was answered without the store, or failed. */

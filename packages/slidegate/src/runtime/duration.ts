@@ -25,19 +25,19 @@ export function parseDuration(duration: unknown): number | undefined {
   return Number.isSafeInteger(ms) ? ms : undefined
 }
 
-/** The window of a limit, or the like, in milliseconds; `invalid_window` unless it lies from 10 ms to 366 days. */
+/** The window of a limit, or the like, in milliseconds; `invalid_duration` unless it lies from 10 ms to 366 days. */
 export function parseWindow(window: unknown, what = 'the window'): number {
   const ms = parseDuration(window)
   if (ms === undefined) {
     throw new SlidegateError(
-      'invalid_window',
+      'invalid_duration',
       `${what} is ${show(window)}; it must be whole milliseconds or a text such as '250ms', '10s', '1m', '1h' or '7d'`,
       window,
     )
   }
   if (!isWindow(ms)) {
     throw new SlidegateError(
-      'invalid_window',
+      'invalid_duration',
       `${what} is ${show(window)}; it must lie between 10ms and 366d`,
       window,
     )

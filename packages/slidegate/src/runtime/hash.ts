@@ -19,9 +19,11 @@ const NINE = 0x39
 const MARK = '#'
 
 /**
- * A text that somebody else has chosen, as a key of a `Map`. V8 hashes texts with a secret, but before Node 20.20.2, 22.22.2,
- * 24.14.1 and 25.8.2 it hashed decimal numbers of up to 32 bits to themselves (CVE-2026-21717): whoever chooses such keys
- * could have thousands of them in one bucket, through which each look-up walks. With a character before it, a text is none.
+ * A text that a caller chose, as a key of a `Map`.
+ *
+ * V8 hashes texts with a secret. But before Node 20.20.2, 22.22.2, 24.14.1 and 25.8.2 a decimal number of up to 32 bits was its
+ * own hash (CVE-2026-21717). A caller could put thousands of such keys into one bucket, which each lookup walks through. So they
+ * get a character in front.
  */
 export function mapKey(text: string): string {
   // Most begin with a letter.
@@ -29,7 +31,7 @@ export function mapKey(text: string): string {
   return isIndex(text) || text.startsWith(MARK) ? MARK + text : text
 }
 
-/** Leading zeros do not matter: such texts are just marked as well. */
+/** Texts with leading zeros are marked as well, which does no harm. */
 function isIndex(text: string): boolean {
   if (text.length > MAX_INDEX_LENGTH) return false
   for (let i = 0; i < text.length; i++) {

@@ -4,18 +4,18 @@ import { invalidOption, show } from '../errors.ts'
 
 /** How often values fell between which bounds. */
 export interface HistogramCounts {
-  /** Upper bounds, ascending; a value that is equal to one lies below it. */
+  /** Upper bounds, ascending and inclusive. */
   readonly bounds: readonly number[]
-  /** Values in each bucket, not cumulative; one more than bounds: the last is of those above all of them. */
+  /** Values in each bucket, not cumulative. One more than bounds: the last is for values above them. */
   readonly counts: readonly number[]
-  /** Of all values. */
+  /** The sum of all values. */
   readonly sum: number
 }
 
 /** Counts values in buckets that are made beforehand: nothing is allocated for a value. */
 export class Histogram {
   readonly #bounds: readonly number[]
-  /** And their sum, behind them: as a field of its own it might be allocated anew each time. */
+  /** The sum is the last. As a field of its own it might be allocated at each change. */
   readonly #counts: Float64Array
 
   /**

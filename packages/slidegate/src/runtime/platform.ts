@@ -1,16 +1,13 @@
-// What runtimes differ in. Node, Deno and Bun have Node's built-in modules; Workers, edge functions and browsers have what the
-// Web has. Nothing of Node is imported, since a module that does would not even load there. Nor are its globals used: bundlers
-// bring stand-ins for their bare names along, and there are runtimes in which they are functions that throw.
+// What differs between runtimes: Node, Deno and Bun have Node's built-in modules, Workers and browsers only those of the Web.
 //
-// Nor is anything drawn, scheduled or read from a clock while a module loads or a limiter is made: Workers refuse it, or
-// answer 0, until there is a request.
+// Don't import modules of Node: the import would fail in Workers. Don't use its globals: bundlers replace their bare names, and
+// in some runtimes they throw. Don't draw random numbers, start timers or read clocks while a module loads or a limiter is made:
+// Workers allow that only during a request.
 
-import { hmac } from '@noble/hashes/hmac.js'
-import { sha256 as portableSha256 } from '@noble/hashes/sha2.js'
+import { hmacSha256 as portableHmac, sha256 as portableSha256 } from './sha256.ts'
 
 const nodeProcess = builtin((get) => get('node:process'))
 const nodeCrypto = builtin((get) => get('node:crypto'))
-const NodeBuffer = builtin((get) => get('node:buffer'))?.Buffer
 const AsyncResource = builtin((get) => get('node:async_hooks'))?.AsyncResource
 const hrtime = nodeProcess?.hrtime
 const hasTurns = nodeProcess !== undefined && globalThis.setImmediate !== undefined
@@ -25,10 +22,7 @@ function builtin<Module>(ask: (get: NodeJS.Process['getBuiltinModule']) => Modul
   }
 }
 
-/**
- * Milliseconds since some time in the past, whatever becomes of the wall clock. Of Node's clocks this is read in the
- * least time.
- */
+/** Milliseconds of a monotonic clock. `hrtime` is the fastest that Node has. */
 export const elapsedMs: () => number =
   hrtime === undefined
     ? () => performance.now()
@@ -46,19 +40,19 @@ export const sha256: (text: string) => string =
 /** Makes the HMAC-SHA-256 (RFC 2104) of texts, in base64url. The secret is copied. */
 export function hmacSha256(secret: Uint8Array): (text: string) => string {
   if (nodeCrypto?.createSecretKey === undefined) {
-    const begun = hmac.create(portableSha256, secret)
-    return (text) => base64url(begun.clone().update(utf8(text)).digest())
+    const mac = portableHmac(secret)
+    return (text) => base64url(mac(utf8(text)))
   }
   const key = nodeCrypto.createSecretKey(secret)
   return (text) => nodeCrypto.createHmac('sha256', key).update(text).digest('base64url')
 }
 
-/** So many random bytes, in base64url. */
+/** Random bytes, in base64url. */
 export function randomText(bytes: number): string {
   return base64url(crypto.getRandomValues(new Uint8Array(bytes)))
 }
 
-/** Any number of 32 bits. */
+/** A random integer of 32 bits. */
 export function randomInt32(): number {
   return crypto.getRandomValues(new Int32Array(1))[0]!
 }
@@ -68,9 +62,6 @@ export function utf8(text: string): Uint8Array {
 }
 
 function base64url(bytes: Uint8Array): string {
-  if (NodeBuffer !== undefined) {
-    return NodeBuffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64url')
-  }
   let binary = ''
   for (const byte of bytes) binary += String.fromCharCode(byte)
   return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
@@ -78,30 +69,29 @@ function base64url(bytes: Uint8Array): string {
 
 /** A text in UTF-8, in base64url. */
 export function toBase64url(text: string): string {
-  return NodeBuffer === undefined ? base64url(utf8(text)) : NodeBuffer.from(text).toString('base64url')
+  return base64url(utf8(text))
 }
 
-/** The text again. Of what is none it is any text, or it throws. */
+/** Decodes base64url. Invalid input gives garbage or throws. */
 export function fromBase64url(encoded: string): string {
-  if (NodeBuffer !== undefined) return NodeBuffer.from(encoded, 'base64url').toString()
   const binary = atob(encoded.replaceAll('-', '+').replaceAll('_', '/'))
   const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0))
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
 }
 
-/** Whose async context timers have: made on behalf of a request, they would keep that of the request. */
+/** The async context of timers. Started for a request, a timer would keep the context of that request. */
 export interface AsyncOrigin {
   runInAsyncScope<Result>(run: () => Result): Result
 }
 
-/** That of whoever calls this. Where there is no such context there is nothing to keep. */
+/** The async context of the caller, if the runtime has such contexts. */
 export function asyncOrigin(name: string): AsyncOrigin {
   return AsyncResource === undefined ? { runInAsyncScope: (run) => run() } : new AsyncResource(name)
 }
 
 export type Timer = ReturnType<typeof setTimeout>
 
-/** A timer that does not keep the process alive. Those of browsers and Workers are numbers, and keep nothing alive. */
+/** A timer that doesn't keep the process alive. In browsers and Workers timers are numbers, and never do. */
 export function backgroundTimer(onTime: () => void, ms: number): Timer {
   const timer = setTimeout(onTime, ms)
   timer.unref?.()
@@ -110,23 +100,23 @@ export function backgroundTimer(onTime: () => void, ms: number): Timer {
 
 export type Turn = object | number
 
-/** Whether other processes surely run the same program: this one is a worker of `node:cluster`. PM2 makes such workers, too. */
+/** Whether other processes run the same program: this is a worker of `node:cluster`, perhaps by PM2. */
 export function isClusterWorker(): boolean {
   const cluster = builtin((get) => get('node:cluster')) as { readonly isWorker?: boolean } | undefined
   return cluster?.isWorker === true
 }
 
-/** Emits a warning of the process, if the runtime has such warnings. */
+/** Emits a process warning, if the runtime has them. */
 export function warn(message: string, code: string): void {
   nodeProcess?.emitWarning(message, { type: 'SlidegateWarning', code })
 }
 
-/** Runs it at the end of the current tick. Makes less garbage than `queueMicrotask`, which makes a resource for async hooks. */
+/** Runs it at the end of the current tick. `queueMicrotask` allocates more: a resource for async hooks. */
 export function endOfTick(run: () => void): void {
   void Promise.resolve().then(run)
 }
 
-/** Runs it when what has arrived meanwhile has been read: in the next turn of the event loop. */
+/** Runs it in the next turn of the event loop, when arrived data was read. */
 export function nextTurn(run: () => void): Turn {
   return hasTurns ? globalThis.setImmediate(run) : setTimeout(run, 0)
 }

@@ -22,10 +22,10 @@ export function outcomesOf(store: Store, ops: readonly Op[]): Promise<readonly O
   })
 }
 
-/** Asks a store for one op. */
+/** Applies one op to a store. */
 export type Ask = (op: Op) => Promise<Outcome>
 
-/** Asks for each op on its own; the call hears of them when the last is answered. */
+/** Applies each op on its own. The call is resolved with the last of them. */
 export function applyEach(ops: readonly Op[], call: Call, apply: (op: Op, call: Call) => void): void {
   const outcomes: Outcome[] = ops.map(() => undefined)
   let left = ops.length

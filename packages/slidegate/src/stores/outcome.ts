@@ -23,17 +23,14 @@ export function costsOf({ parts, cost }: RequestOp, debits: readonly Debit[]): r
   return debits.flatMap(({ costs }, part) => costs ?? parts[part]!.set.limits.map(() => cost))
 }
 
-/** The numbers of limits that were not looked at: as of keys of which nothing is known. */
+/** The numbers of limits that weren't read: as for new keys. */
 export function zerosFor(parts: readonly Part[]): number[] {
   let limits = 0
   for (let part = 0; part < parts.length; part++) limits += parts[part]!.set.limits.length
   return unused(limits)
 }
 
-/**
- * How many requests the log of each limit had room for, over the limits of all parts in order. It matters for logs that only
- * count: these are charged for as many.
- */
+/** How many requests the log of each limit had room for. A shadow limit's log is charged for that many. */
 export function roomsOf(parts: readonly Part[], cost: number, numbers: readonly number[]): readonly number[] {
   const rooms: number[] = []
   let first = 0
@@ -49,7 +46,7 @@ export function roomsOf(parts: readonly Part[], cost: number, numbers: readonly 
   return rooms
 }
 
-/** The outcome for one of the requests that were decided together, as if it had asked after those before it. */
+/** The outcome for one of several requests that were decided together, as if it came after those before it. */
 export function outcomeAt(op: Op, outcome: Outcome, position: number): Outcome {
   if (op.type !== 'consume' || position === 0) return outcome
   const { admitted, limits: together, ...told } = outcome as ConsumeOutcome

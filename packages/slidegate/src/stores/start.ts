@@ -38,6 +38,7 @@ export class Start {
   }
 
   end(): void {
+    if (this.isOver) return
     this.whenOver = undefined
     this.#resolve()
   }

@@ -109,8 +109,8 @@ export const explaining: Cases = {
     const startMs = scene.clock.now()
     const told = async () => {
       const { limits } = await limiter.explain('k', { charges: true })
-      return limits.map(({ charges, chargedElsewhere = 0, used }) => {
-        const units = charges?.reduce((sum, each) => sum + each.units, chargedElsewhere)
+      return limits.map(({ charges, olderUnits = 0, used }) => {
+        const units = charges?.reduce((sum, each) => sum + each.units, olderUnits)
         assert.ok(charges === undefined || units === used)
         return charges?.map(({ atMs, units }) => [atMs - startMs, units])
       })
@@ -164,8 +164,8 @@ export const explaining: Cases = {
       await admits(limiter, 'k', 2)
     }
     const { limits } = await limiter.explain('k', { charges: true })
-    const told = limits.map(({ charges = [], chargedElsewhere }) => {
-      return [charges.length, charges[0]!.atMs - startMs, chargedElsewhere, charges.at(-1)!.atMs - startMs]
+    const told = limits.map(({ charges = [], olderUnits }) => {
+      return [charges.length, charges[0]!.atMs - startMs, olderUnits, charges.at(-1)!.atMs - startMs]
     })
     assert.deepEqual(told, [
       [512, 39, 76, 550],
@@ -183,8 +183,8 @@ export const explaining: Cases = {
       await admits(limiter, 'k')
     }
     const explained = await limiter.explain('k', { charges: true })
-    for (const { charges = [], chargedElsewhere, declared } of explained.limits) {
-      assert.deepEqual([charges.length, chargedElsewhere, declared?.kind], [32, 8, 'slidingWindow'])
+    for (const { charges = [], olderUnits, declared } of explained.limits) {
+      assert.deepEqual([charges.length, olderUnits, declared?.kind], [32, 8, 'slidingWindow'])
     }
   },
 

@@ -123,7 +123,7 @@ describe('Express', () => {
       }
       // @ts-expect-error a queue is a number
       const wrong: RateLimitOptions = { denied: { queue: '100' } }
-      // @ts-expect-error no such generation
+      // @ts-expect-error no such format
       const worse: RateLimitOptions = { headers: ['draft-9'] }
       // @ts-expect-error the key is a text, or texts by dimension
       const worst: RateLimitOptions = { key: () => 42 }

@@ -288,7 +288,7 @@ describe('Hono 4', () => {
         expect([(await ask(app, env)).status, (await ask(app, env)).status]).toEqual([500, 500])
         expect(app.errors[1]).toMatchObject({
           code: 'invalid_option',
-          message: expect.stringContaining('give a key function'),
+          message: expect.stringContaining('set key'),
         })
       })
 

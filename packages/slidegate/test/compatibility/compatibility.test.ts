@@ -101,7 +101,7 @@ describe('what is stored in a form that this version does not know', () => {
 })
 
 function isRefused({ gives }: Told): boolean {
-  return JSON.stringify(gives ?? null).includes('"reason":"state"')
+  return JSON.stringify(gives ?? null).includes('"reason":"invalid_state"')
 }
 
 function isRequest(step: Told): boolean {

@@ -50,8 +50,8 @@ export interface Ports {
   readonly 8080: number
 }
 
-/** Enough for a machine that stands still for seconds, and bearable where a page stops Redis. */
-const TIMEOUT_MS = 5000
+/** Long for a busy machine. Each request waits for it once a page has stopped Redis. */
+const TIMEOUT_MS = 2000
 
 /** Ends what a block has printed. */
 export const END = '\u0004'

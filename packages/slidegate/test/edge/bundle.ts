@@ -4,6 +4,7 @@ import { build, type Metafile } from 'esbuild'
 
 export const SLIDEGATE: string = fileURLToPath(new URL('../../src/index.ts', import.meta.url))
 export const CALENDAR: string = fileURLToPath(new URL('../../src/calendar.ts', import.meta.url))
+export const CLIENT: string = fileURLToPath(new URL('../../src/stores/remote/index.ts', import.meta.url))
 export const HTTP: string = fileURLToPath(new URL('../../src/http/index.ts', import.meta.url))
 export const FETCH: string = fileURLToPath(new URL('../../src/adapters/fetch.ts', import.meta.url))
 

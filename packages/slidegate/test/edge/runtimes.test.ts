@@ -76,7 +76,7 @@ describe.each<[string, () => Promise<Runtime>]>([
       const given = limiter.wait('key', { signal: ended.signal })
       ended.abort()
       await expect(given).rejects.toMatchObject({ reason: 'aborted' })
-      await expect(limiter.wait('key', { maxWaitMs: 10 })).rejects.toMatchObject({ reason: 'late' })
+      await expect(limiter.wait('key', { maxWaitMs: 10 })).rejects.toMatchObject({ reason: 'timeout' })
       await limiter.close()
     })
 
@@ -99,7 +99,11 @@ describe.each<[string, () => Promise<Runtime>]>([
     })
 
     it('is answered in time where its store is silent', async () => {
-      const silent: nodeCore.Store = { apply: () => {}, close: () => {} }
+      const silent: nodeCore.Store = {
+        failurePolicy: core.failurePolicy,
+        apply: () => {},
+        close: () => {},
+      }
       const limiter = oneIn('1m', { store: silent, timeoutMs: 30, onStoreError: 'deny' })
       expect(await limiter.consume('key')).toMatchObject({ allowed: false, source: 'failClosed' })
       await limiter.close()

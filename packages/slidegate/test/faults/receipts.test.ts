@@ -115,7 +115,7 @@ describe('a call that is executed twice in a row', () => {
     await redis.set(log!, 'x'.repeat(100), 'KEEPTTL')
     const results = await Promise.allSettled(['a', 'bad', 'b'].map((key) => limiter.consume(key)))
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-    expect(results[1]).toMatchObject({ reason: { reason: 'state' } })
+    expect(results[1]).toMatchObject({ reason: { reason: 'invalid_state' } })
     const [once, again] = client.replies.at(-1)!
     expect(again).toEqual(once)
     expect((await limiter.peek('b')).remaining).toBe(999)
@@ -191,7 +191,7 @@ it('at full memory what needs none is answered as without receipts', async () =>
   await redis.config('SET', 'maxmemory', '1', 'maxmemory-policy', 'noeviction')
   try {
     expect((await limiter.consume('full')).allowed).toBe(false)
-    await expect(limiter.consume('bad')).rejects.toMatchObject({ reason: 'state' })
+    await expect(limiter.consume('bad')).rejects.toMatchObject({ reason: 'invalid_state' })
     await expect(limiter.consume('new')).rejects.toMatchObject({ reason: 'error' })
     await limiter.reset('full')
   } finally {

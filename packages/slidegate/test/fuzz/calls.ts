@@ -89,7 +89,13 @@ function called(name: Exclude<keyof Limiter, 'name' | 'limits' | 'overrides'>): 
   return (limiter, args) => (limiter[name] as (...args: unknown[]) => unknown)(...args)
 }
 
-const METHODS: Readonly<Record<string, Method>> = {
+/** A new method of a limiter belongs here. */
+type Asked = Exclude<
+  keyof Limiter,
+  'name' | 'limits' | 'overrides' | 'stats' | 'close' | 'wait' | 'schedule' | 'waiting' | 'on' | 'off'
+>
+
+const METHODS: Readonly<Record<Asked, Method>> & Readonly<Record<string, Method>> = {
   consume: called('consume'),
   consumeSync: called('consumeSync'),
   consumeMany: (limiter, [key, options, other]) =>
@@ -98,6 +104,8 @@ const METHODS: Readonly<Record<string, Method>> = {
   peek: called('peek'),
   charge: (limiter, [key, options, units]) => limiter.charge(...([key, units, options] as Arguments)),
   acquire: called('acquire'),
+  release: (limiter, [key, options, id]) => limiter.release(...([key, id, options] as Arguments)),
+  extend: (limiter, [key, options, id]) => limiter.extend(...([key, id, options] as Arguments)),
   list: called('list'),
   explain: called('explain'),
   refund: (limiter, [key, , units], { decisions }) =>

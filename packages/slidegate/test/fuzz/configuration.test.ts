@@ -87,7 +87,7 @@ fuzz('rules of overrides', mutated(fc.constantFrom(...RULES)), async (rule) => {
   // What a limiter writes is read. What is read besides makes sense in Redis and here.
   if (isRule(rule)) expect(decision.status).toBe('fulfilled')
   if (decision.status === 'fulfilled') expectSense(decision.value)
-  else expect(decision.reason).toMatchObject({ name: 'StoreUnavailableError', reason: 'state' })
+  else expect(decision.reason).toMatchObject({ name: 'StoreUnavailableError', reason: 'invalid_state' })
 })
 
 function numbersOf({ kind, rule: _, ...numbers }: Limit): unknown {
@@ -117,7 +117,7 @@ const common = {
     {
       failureRate: fc.constantFrom(0.5, 1),
       minRequests: fc.constantFrom(1, 5),
-      maxPauseMs: fc.constantFrom(10, 500),
+      maxBackoffMs: fc.constantFrom(10, 500),
     },
     { requiredKeys: [] },
   ),

@@ -43,7 +43,7 @@ fuzz('responses', fc.array(anyDecisions, { minLength: 1, maxLength: 3 }), (all) 
   const response = new Map<string, string>()
   for (const decision of upToDenial) {
     const set = {
-      generation: 'draft-11',
+      format: 'draft-11',
       isDenial: !decision.allowed,
       headers: draft11Headers(decision),
     } as const

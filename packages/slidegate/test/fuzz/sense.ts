@@ -9,7 +9,7 @@ import {
 import { Hostility } from './hostile.ts'
 
 const CODES: readonly SlidegateErrorCode[] = [
-  ...(['invalid_limit', 'invalid_window', 'invalid_precision', 'duplicate_limit', 'invalid_name'] as const),
+  ...(['invalid_limit', 'invalid_duration', 'invalid_precision', 'duplicate_limit', 'invalid_name'] as const),
   ...([
     'invalid_key',
     'invalid_cost',

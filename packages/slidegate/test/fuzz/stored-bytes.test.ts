@@ -198,7 +198,7 @@ function expectUsable(name: string, result: PromiseSettledResult<unknown>, allow
     return
   }
   const error: unknown = result.reason
-  if (error instanceof StoreUnavailableError && error.reason === 'state') return
+  if (error instanceof StoreUnavailableError && error.reason === 'invalid_state') return
   // Not every limiter has each of these, and a damaged one may well say late.
   if (error instanceof SlidegateError || error instanceof WaitError) return
   throw new Error(`${name} (${allowed})`, { cause: error })

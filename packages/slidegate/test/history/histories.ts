@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import type { Declaration, KindName } from './declarations.ts'
-import type { Change } from './models/override.ts'
 import { declarationsOf } from './random-limits.ts'
 import type { Scale } from './scale.ts'
 
@@ -19,13 +18,6 @@ export type Event =
   | { readonly type: 'charge'; readonly who: number; readonly units: number; readonly value: number }
   | { readonly type: 'refund'; readonly which: number; readonly units: number }
   | { readonly type: 'reset' | 'list'; readonly who: number }
-  | {
-      readonly type: 'override'
-      readonly who: number
-      readonly change: Change
-      readonly ttlMs: number | undefined
-    }
-  | { readonly type: 'deleteOverride'; readonly who: number }
   | { readonly type: 'wait'; readonly ms: number }
   /** Waits for one of the windows, and so to the very edge of what was charged last. */
   | { readonly type: 'waitWindow'; readonly who: number; readonly which: number; readonly offBy: number }

@@ -265,7 +265,7 @@ export class KeyedOracle {
         return {
           ...told,
           ...(oldestAtMs !== undefined && { oldestAtMs }),
-          ...{ charges, chargedElsewhere: 0 },
+          ...{ charges, olderUnits: 0 },
         }
       }),
       bans: parts.flatMap(({ dimension, ban }): BanExplanation[] => {

@@ -85,13 +85,11 @@ export class KeyedStorePlayer {
         const asked = { ...this.#options(event), charges: true }
         const explanation = await limiter.explain(this.#part(event.key), asked)
         const { overrides, ...rest } = explanation
-        const limits = explanation.limits.map(
-          ({ oldestAtMs, charges, chargedElsewhere, declared, ...limit }) => ({
-            ...limit,
-            ...(oldestAtMs !== undefined && this.#isAlone && { oldestAtMs }),
-            ...(charges !== undefined && this.#isAlone && { charges, chargedElsewhere }),
-          }),
-        )
+        const limits = explanation.limits.map(({ oldestAtMs, charges, olderUnits, declared, ...limit }) => ({
+          ...limit,
+          ...(oldestAtMs !== undefined && this.#isAlone && { oldestAtMs }),
+          ...(charges !== undefined && this.#isAlone && { charges, olderUnits }),
+        }))
         return [{ ...rest, limits, overrides: overrides.map((each) => this.#shown(each)) }]
       }
       case 'charge': {

@@ -1,9 +1,7 @@
 import type { Decision } from '../../src/index.ts'
 import type { ManualClock } from '../../src/testing/index.ts'
-import { type Declaration, ruledBy } from './declarations.ts'
 import { FOUND, HELD, isAny, LISTED, unitsOf, WHOLE } from './kind-traits.ts'
 import type { Request } from './models/log-model.ts'
-import { exempt, OverrideModel, withNumbers } from './models/override.ts'
 import { Oracle, Refused, type Ruled } from './oracle.ts'
 import { type Asking, inOrder, type ListedEntry, type Result } from './result.ts'
 
@@ -17,37 +15,16 @@ interface Admission {
 /** Plays events on the oracle. */
 export class OraclePlayer {
   decisions = 0
-  readonly #declared: readonly (readonly Declaration[])[]
   readonly #ruled: readonly (readonly Ruled[])[]
   readonly #clock: ManualClock
-  readonly #oracle: Oracle
-  readonly #override: OverrideModel
+  readonly #oracle = new Oracle()
   readonly #admissions: Admission[] = []
   readonly #permits: { readonly who: number; readonly id: string; isHeld: boolean }[] = []
   #named = 0
 
-  constructor(declared: readonly (readonly Declaration[])[], clock: ManualClock, like?: OraclePlayer) {
-    this.#declared = declared
-    this.#ruled = like === undefined ? declared.map(ruledBy) : like.#ruled
+  constructor(ruled: readonly (readonly Ruled[])[], clock: ManualClock) {
+    this.#ruled = ruled
     this.#clock = clock
-    this.#oracle = like === undefined ? new Oracle() : like.#oracle.copy()
-    this.#override = like === undefined ? new OverrideModel() : like.#override.copy()
-  }
-
-  copy(): OraclePlayer {
-    const copied = new OraclePlayer(this.#declared, this.#clock, this)
-    copied.#admissions.push(...this.#admissions.map((admission) => ({ ...admission })))
-    copied.#permits.push(...this.#permits.map((permit) => ({ ...permit })))
-    copied.#named = this.#named
-    return copied
-  }
-
-  /** The limits in force. */
-  #by(who: number): readonly Ruled[] {
-    const inForce = this.#override.at(this.#clock.now())
-    if (inForce === undefined) return this.#ruled[who]!
-    const ruled = ruledBy(withNumbers(this.#declared[who]!, inForce.rule))
-    return inForce.rule === 'exempt' ? exempt(ruled) : ruled
   }
 
   results(event: Asking): Result[] {
@@ -80,35 +57,31 @@ export class OraclePlayer {
         if (permit === undefined) return [undefined]
         // What is known to be lost is not asked about any more.
         if (!permit.isHeld) return [false]
-        const wasHeld = this.#oracle[event.type](this.#by(permit.who), nowMs, permit.id)
+        const wasHeld = this.#oracle[event.type](this.#ruled[permit.who]!, nowMs, permit.id)
         // What is lost to one limit is released from the others.
-        if (!wasHeld) this.#oracle.release(this.#by(permit.who), nowMs, permit.id)
+        if (!wasHeld) this.#oracle.release(this.#ruled[permit.who]!, nowMs, permit.id)
         permit.isHeld = wasHeld && event.type === 'extend'
         return [wasHeld]
       }
       case 'peek': {
         this.decisions++
         const request = this.#request(event.who, event.cost, event.value, this.#idFor(event))
-        return [
-          this.#denialByBlock(event.who, request, this.#oracle.copy()) ??
-            this.#oracle.peek(this.#by(event.who), nowMs, request),
-        ]
+        return [this.#oracle.peek(this.#ruled[event.who]!, nowMs, request)]
       }
       case 'charge':
-        this.#oracle.charge(this.#by(event.who), nowMs, this.#request(event.who, event.units, event.value))
+        this.#oracle.charge(
+          this.#ruled[event.who]!,
+          nowMs,
+          this.#request(event.who, event.units, event.value),
+        )
         return [undefined]
       case 'refund':
         return [this.#refund(event.which, event.units, nowMs)]
       case 'list':
         return [isAny(this.#ruled[event.who]!, LISTED) ? this.#list(event.who, nowMs) : []]
       case 'reset':
-        this.#oracle.reset(this.#by(event.who))
+        this.#oracle.reset(this.#ruled[event.who]!)
         return [undefined]
-      case 'override':
-        this.#override.set(event.change, event.ttlMs, nowMs)
-        return [true]
-      case 'deleteOverride':
-        return [this.#override.delete(nowMs)]
     }
   }
 
@@ -125,35 +98,15 @@ export class OraclePlayer {
 
   #consume(who: number, request: Request): Decision {
     this.decisions++
-    const blocked = this.#denialByBlock(who, request, this.#oracle)
-    if (blocked !== undefined) return blocked
-    const decision = this.#oracle.consume(this.#by(who), this.#clock.now(), request)
+    const decision = this.#oracle.consume(this.#ruled[who]!, this.#clock.now(), request)
     const { cost } = decision
     if (decision.allowed)
       this.#admissions.push({ who, decision, request: { ...request, units: cost }, left: cost })
     return decision
   }
 
-  /** The decision while the key is blocked. */
-  #denialByBlock(who: number, request: Request, oracle: Oracle): Decision | undefined {
-    const clockMs = this.#clock.now()
-    const { blockedMs = 0 } = this.#override.at(clockMs) ?? {}
-    if (blockedMs === 0) return undefined
-    const ruled = this.#by(who)
-    const { decision } = oracle.explain(ruled, oracle.settle(ruled, clockMs), request)
-    return {
-      ...decision,
-      allowed: false,
-      remaining: 0,
-      retryAfterMs: Math.max(decision.retryAfterMs, blockedMs),
-      resetAfterMs: Math.max(decision.resetAfterMs, blockedMs),
-      deniedBy: ['ban', ...decision.deniedBy],
-      blockedMs,
-    }
-  }
-
   #list(who: number, nowMs: number): ListedEntry[] {
-    const listed = this.#oracle.list(this.#by(who), nowMs)
+    const listed = this.#oracle.list(this.#ruled[who]!, nowMs)
     return inOrder(
       listed.map((entry) => ({ ...entry, name: entry.name.startsWith('#') ? 'made' : entry.name })),
     )
@@ -163,7 +116,7 @@ export class OraclePlayer {
     const admission = this.#admissions.at(which % this.#admissions.length)
     if (admission === undefined) return undefined
     const { decision, request } = admission
-    const ruled = this.#by(admission.who)
+    const ruled = this.#ruled[admission.who]!
     const asked = Math.min(units, request.units)
     if (asked !== request.units && isAny(ruled, WHOLE)) return 'invalid_refund'
     const taken = Math.min(asked, admission.left)

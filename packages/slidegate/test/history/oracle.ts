@@ -1,4 +1,4 @@
-import type { Charged, Decision, Limit, LimitDecision } from '../../src/index.ts'
+import type { Decision, Limit, LimitDecision, ListedCharge } from '../../src/index.ts'
 import type { KindName } from './declarations.ts'
 import type { Entry, LogModel, Request, Stamped } from './models/log-model.ts'
 
@@ -36,12 +36,12 @@ export interface Beside<Model extends Timed = Timed> {
 export interface Explained {
   readonly used: number
   /** By their stamps, oldest first, where the log keeps them. */
-  readonly charges: readonly Charged[] | undefined
+  readonly charges: readonly ListedCharge[] | undefined
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
 }
 
 /** What was charged at the same instant, as one. */
-function byStamp(charges: readonly Stamped[] | undefined): readonly Charged[] | undefined {
+function byStamp(charges: readonly Stamped[] | undefined): readonly ListedCharge[] | undefined {
   if (charges === undefined) return undefined
   const stamps = [...new Set(charges.map(({ stampMs }) => stampMs))].sort((a, b) => a - b)
   return stamps.map((atMs) => {

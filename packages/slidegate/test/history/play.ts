@@ -40,7 +40,7 @@ export async function play(
       })
     })
   })
-  const expected = new OraclePlayer(history.limiters, clock)
+  const expected = new OraclePlayer(ruled, clock)
   const players = limiters.map((pair) => new StorePlayer(ruled, pair, key))
   try {
     for (const [place, event] of history.events.entries()) {

@@ -1,6 +1,5 @@
 import { type Decision, type Limiter, type Permit, SlidegateError } from '../../src/index.ts'
 import { FOUND, HELD, isAny, LISTED, unitsOf, VALUED } from './kind-traits.ts'
-import { changeOf } from './models/override.ts'
 import type { Ruled } from './oracle.ts'
 import { type Asking, inOrder, type ListedEntry, type Result } from './result.ts'
 
@@ -64,13 +63,6 @@ export class StorePlayer {
       case 'reset':
         await this.#limiters[event.who]!.reset(this.#key)
         return [undefined]
-      case 'override': {
-        const { overrides } = this.#limiters[event.who]!
-        await overrides.set(this.#key, changeOf(event.change), { ttl: event.ttlMs })
-        return [true]
-      }
-      case 'deleteOverride':
-        return [await this.#limiters[event.who]!.overrides.delete(this.#key)]
     }
   }
 

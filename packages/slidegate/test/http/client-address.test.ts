@@ -23,13 +23,13 @@ describe('settings by which callers could choose their key are refused', () => {
     [-1, /-1/],
     [1.5, /1\.5/],
     [() => true, /a function/],
-    [['0.0.0.0/0'], /strangers/],
-    [['0.0.0.0/1', '128.0.0.0/1'], /strangers/],
-    [['10.0.0.0/7'], /strangers/],
-    [['::/0'], /strangers/],
-    [['2000::/3'], /strangers/],
-    [['2a00::/12'], /strangers/],
-    [['fc00::/6'], /strangers/],
+    [['0.0.0.0/0'], /public range/],
+    [['0.0.0.0/1', '128.0.0.0/1'], /public range/],
+    [['10.0.0.0/7'], /public range/],
+    [['::/0'], /public range/],
+    [['2000::/3'], /public range/],
+    [['2a00::/12'], /public range/],
+    [['fc00::/6'], /public range/],
     [['::ffff:0:0/96'], /it must be like/],
     [['::ffff:10.0.0.0/104'], /it must be like/],
     [['64:ff9b::/96'], /it must be like/],
@@ -61,7 +61,7 @@ describe('settings by which callers could choose their key are refused', () => {
   })
 
   it.each([0, []])('a header that nobody is trusted to set: trust %j', (trust) => {
-    expect(() => clientAddress({ trust, header: 'cf-connecting-ip' })).toThrow(/nobody is trusted/)
+    expect(() => clientAddress({ trust, header: 'cf-connecting-ip' })).toThrow(/no proxy is trusted/)
   })
 
   it.each([0, 129, 1.5, '64', null])('a prefix of %j bits', (ipv6Prefix) => {

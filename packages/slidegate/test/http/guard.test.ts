@@ -4,6 +4,7 @@ import {
   concurrency,
   createLimiter,
   distinct,
+  failurePolicy,
   type Limiter,
   memoryStore,
   SlidegateError,
@@ -26,7 +27,7 @@ interface Refusal {
 }
 
 describe('options are refused at construction', () => {
-  const store = { apply: async () => [], close: () => {} }
+  const store = { failurePolicy, apply: async () => [], close: () => {} }
   it.each<[string, unknown, Refusal]>([
     ['none at all', undefined, { value: undefined }],
     ['no object', 'draft-7', { value: 'draft-7' }],
@@ -37,16 +38,12 @@ describe('options are refused at construction', () => {
     ['what is no limiter', { limiter: 'api' }, { value: 'api' }],
     ['a null limiter', { limiter: null }, { value: null }],
     ['no store', { limits, store: {} }, { value: {} }],
-    ['an unknown generation of headers', { limits, headers: 'draft-8' }, { value: 'draft-8' }],
+    ['an unknown format of headers', { limits, headers: 'draft-8' }, { value: 'draft-8' }],
     ['headers that every object has', { limits, headers: 'toString' }, { value: 'toString' }],
     ['headers: true', { limits, headers: true }, { value: true }],
     ['two drafts at once', { limits, headers: ['draft-11', 'draft-7'] }, { value: ['draft-11', 'draft-7'] }],
-    ['a generation twice', { limits, headers: ['legacy', 'legacy'] }, { value: ['legacy', 'legacy'] }],
-    [
-      'generations of which one is unknown',
-      { limits, headers: ['legacy', null] },
-      { value: ['legacy', null] },
-    ],
+    ['a format twice', { limits, headers: ['legacy', 'legacy'] }, { value: ['legacy', 'legacy'] }],
+    ['formats of which one is unknown', { limits, headers: ['legacy', null] }, { value: ['legacy', null] }],
     ['headers that are no text', { limits, headers: Object.create(null) }, { value: {} }],
     ['a key that is no function', { limits, key: 'ip' }, { value: 'ip' }],
     ['a cost that is no function', { limits, cost: 2 }, { value: 2 }],
@@ -219,8 +216,8 @@ describe('a function that returns limits', () => {
     const errors: unknown[] = []
     const store = newStore()
     const onSettleError = (error: unknown) => errors.push(error)
-    const { over } = await plainGuard({ limits, store, settle: () => 3, onSettleError })('pro-bob')
-    over!({ status: 200, isComplete: true, header: () => undefined })
+    const { onFinished } = await plainGuard({ limits, store, settle: () => 3, onSettleError })('pro-bob')
+    onFinished!({ status: 200, isComplete: true, header: () => undefined })
     const pro = createLimiter({ name: 'default', limits: plans.pro, store })
     await vi.waitFor(async () => expect((await pro.peek('pro-bob')).remaining).toBe(0))
     expect(errors).toEqual([])
@@ -233,7 +230,7 @@ describe('a verdict', () => {
     expect(await guard('ann')).toEqual({
       headers: [
         {
-          generation: 'draft-11',
+          format: 'draft-11',
           isDenial: false,
           headers: [
             { name: 'RateLimit-Policy', value: '"two";q=2;w=60' },
@@ -329,6 +326,7 @@ describe('a verdict without the store', () => {
 function elsewhere(): Store {
   const store = memoryStore()
   return {
+    failurePolicy,
     apply: (ops, call) => queueMicrotask(() => store.apply(ops, call)),
     close() {},
   }
@@ -366,8 +364,8 @@ describe('onSettleError', () => {
     const warn = vi.spyOn(console, 'warn').mockReturnValue()
     onTestFinished(() => warn.mockRestore())
     const guard = plainGuard({ limits, settle: () => -1, onSettleError })
-    const { over } = await guard('caller')
-    over!({ status: 200, isComplete: true, header: () => undefined })
+    const { onFinished } = await guard('caller')
+    onFinished!({ status: 200, isComplete: true, header: () => undefined })
     await expect.poll(() => warn.mock.calls.length).toBeGreaterThan(0)
     expect(warn.mock.calls).toEqual([['slidegate: a response could not be settled: told in vain']])
   })

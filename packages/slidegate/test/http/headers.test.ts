@@ -5,10 +5,10 @@ import {
   draft7Headers,
   draft11Headers,
   exposedHeaders,
-  HEADER_GENERATIONS,
-  type HeaderGeneration,
-  type HeaderGenerations,
+  HEADER_FORMATS,
+  type HeaderFormat,
   type HeaderSet,
+  type HeadersOption,
   legacyHeaders,
   placeHeaders,
   placeHeadersBefore,
@@ -203,12 +203,12 @@ it.each([draft11Headers, draft7Headers, draft6Headers, legacyHeaders])(
 )
 
 describe('several limiters on one response', () => {
-  type Spelt = [generation: HeaderGeneration, ...limits: LimitDecision[]]
+  type Spelt = [format: HeaderFormat, ...limits: LimitDecision[]]
 
-  const setOf = ([generation, ...limits]: Spelt): HeaderSet => {
+  const setOf = ([format, ...limits]: Spelt): HeaderSet => {
     const decision = decide(...limits)
-    const { spell } = HEADER_GENERATIONS[generation]
-    return { generation, isDenial: !decision.allowed, headers: spell(decision) }
+    const { write } = HEADER_FORMATS[format]
+    return { format, isDenial: !decision.allowed, headers: write(decision) }
   }
   const response = (given: Record<string, string> = {}) => {
     const all = { ...given }
@@ -255,25 +255,25 @@ describe('several limiters on one response', () => {
     expect(all.RateLimit).toBe('"a";r=1;pk=:AA==:, "b;t=5\\";t=6";r=2, "c";r=3;at=4, "denying";r=7;t=1')
   })
 
-  it.each<[HeaderGeneration, string, (limit: number, remaining: number) => string]>([
+  it.each<[HeaderFormat, string, (limit: number, remaining: number) => string]>([
     ['draft-7', 'RateLimit', (limit, remaining) => `limit=${limit}, remaining=${remaining}, reset=60`],
     ['draft-6', 'RateLimit-Remaining', (_, remaining) => `${remaining}`],
     ['legacy', 'X-RateLimit-Remaining', (_, remaining) => `${remaining}`],
-  ])('%s: of limits that allow it is the tighter, wherever it stands', (generation, name, value) => {
-    expect(placed([generation, ample], [generation, scarce])[name]).toBe(value(20, 3))
-    expect(placed([generation, scarce], [generation, ample])).toEqual(placed([generation, scarce]))
-    expect(placed([generation, ample], [generation, limit('other', { remaining: 9 })])).toEqual(
-      placed([generation, ample]),
+  ])('%s: of limits that allow it is the tighter, wherever it stands', (format, name, value) => {
+    expect(placed([format, ample], [format, scarce])[name]).toBe(value(20, 3))
+    expect(placed([format, scarce], [format, ample])).toEqual(placed([format, scarce]))
+    expect(placed([format, ample], [format, limit('other', { remaining: 9 })])).toEqual(
+      placed([format, ample]),
     )
   })
 
-  it.each<HeaderGeneration>(['draft-7', 'draft-6', 'legacy'])('%s: the one that denies', (generation) => {
-    expect(placed([generation, scarce], [generation, denying])).toEqual(placed([generation, denying]))
+  it.each<HeaderFormat>(['draft-7', 'draft-6', 'legacy'])('%s: the one that denies', (format) => {
+    expect(placed([format, scarce], [format, denying])).toEqual(placed([format, denying]))
   })
 })
 
 describe('headers that scripts of other origins may read', () => {
-  it.each<[HeaderGenerations | undefined, string]>([
+  it.each<[HeadersOption | undefined, string]>([
     [undefined, 'RateLimit-Policy, RateLimit, Retry-After'],
     ['draft-6', 'RateLimit-Policy, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After'],
     [
@@ -281,12 +281,12 @@ describe('headers that scripts of other origins may read', () => {
       'RateLimit-Policy, RateLimit, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After',
     ],
     [false, 'Retry-After'],
-  ])('%j', (generations, names) => {
-    expect(exposedHeaders(generations).join(', ')).toBe(names)
+  ])('%j', (formats, names) => {
+    expect(exposedHeaders(formats).join(', ')).toBe(names)
   })
 
-  it.each(Object.keys(HEADER_GENERATIONS) as HeaderGeneration[])('%s: all that it sets', (generation) => {
-    const { headers } = { headers: HEADER_GENERATIONS[generation].spell(decide(limit('x'))) }
-    expect(exposedHeaders(generation)).toEqual([...headers.map(({ name }) => name), 'Retry-After'])
+  it.each(Object.keys(HEADER_FORMATS) as HeaderFormat[])('%s: all that it sets', (format) => {
+    const { headers } = { headers: HEADER_FORMATS[format].write(decide(limit('x'))) }
+    expect(exposedHeaders(format)).toEqual([...headers.map(({ name }) => name), 'Retry-After'])
   })
 })

@@ -3,17 +3,17 @@ import { parseRateLimit } from 'ratelimit-header-parser'
 import { parseDictionary, parseItem, parseList } from 'structured-headers'
 import { expect, it, onTestFinished } from 'vitest'
 import { rateLimit } from '../../src/adapters/node.ts'
-import type { HeaderGenerations } from '../../src/http/index.ts'
+import type { HeadersOption } from '../../src/http/index.ts'
 import { memoryStore, slidingWindow } from '../../src/index.ts'
 import { listen } from '../adapters/listen.ts'
 
-// Headers on the wire, as libraries of others read them: `ratelimit-header-parser`, which knows the generations up to
+// Headers on the wire, as libraries of others read them: `ratelimit-header-parser`, which knows the formats up to
 // draft-7, and `structured-headers`, which is strict about RFC 9651.
 
 const NOW_MS = 1_700_000_000_000
 
 /** Two answers: the first is admitted, the second denied 10 s later. */
-async function answers(headers: HeaderGenerations): Promise<[Response, Response]> {
+async function answers(headers: HeadersOption): Promise<[Response, Response]> {
   const clock = { nowMs: NOW_MS }
   const limit = rateLimit({
     limits: [
@@ -79,7 +79,7 @@ it('draft-7: a dictionary and a list of integers', async () => {
   }
 })
 
-it.each<HeaderGenerations>(['draft-7', 'draft-6', 'legacy', ['draft-7', 'legacy'], ['draft-6', 'legacy']])(
+it.each<HeadersOption>(['draft-7', 'draft-6', 'legacy', ['draft-7', 'legacy'], ['draft-6', 'legacy']])(
   '%j: as ratelimit-header-parser reads it',
   async (headers) => {
     const [admitted, denied] = await answers(headers)
@@ -104,7 +104,7 @@ it('ratelimit-header-parser takes draft-11 for draft-7 and finds no numbers, eve
   }
 })
 
-it('Retry-After is an integer, and of one limit in all generations', async () => {
+it('Retry-After is an integer, and of one limit in all formats', async () => {
   for (const headers of ['draft-11', 'draft-7', 'draft-6', 'legacy', false] as const) {
     const [admitted, denied] = await answers(headers)
     expect(admitted.headers.has('Retry-After')).toBe(false)

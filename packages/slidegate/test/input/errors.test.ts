@@ -4,6 +4,7 @@ import {
   type Call,
   createLimiter,
   declarationOf,
+  failurePolicy,
   memoryStore,
   SlidegateError,
   StoreUnavailableError,
@@ -85,7 +86,7 @@ it('a message says what it can of an object of which nothing can be said', async
 it('what a store has failed with is the cause, and never a flood of what is no error', async () => {
   const causes = [new Error('ECONNREFUSED'), 'gone', undefined, null, 0, Symbol('s'), { code: 5 }, ['a']]
   for (const cause of causes) {
-    const store = { apply: (_: unknown, call: Call) => call.reject(cause), close() {} }
+    const store = { failurePolicy, apply: (_: unknown, call: Call) => call.reject(cause), close() {} }
     const error = await errorOf(() => createLimiter({ limits, store, logger: false }).consume('k'))
     expect(error).toBeInstanceOf(StoreUnavailableError)
     expect(error).toMatchObject({ reason: 'error', message: expect.stringContaining('did not decide') })
@@ -94,7 +95,11 @@ it('what a store has failed with is the cause, and never a flood of what is no e
 })
 
 it('a store that is not asked any more says so, and why', async () => {
-  const store = { apply: (_: unknown, call: Call) => call.reject(new Error('ECONNREFUSED')), close() {} }
+  const store = {
+    failurePolicy,
+    apply: (_: unknown, call: Call) => call.reject(new Error('ECONNREFUSED')),
+    close() {},
+  }
   const limiter = createLimiter({ limits, store, logger: false, breaker: { minRequests: 1 } })
   expect(await errorOf(() => limiter.consume('k'))).toMatchObject({ reason: 'error' })
   expect(await errorOf(() => limiter.consume('k'))).toMatchObject({

@@ -57,7 +57,7 @@ describe.each(['slidingWindow', 'fixedWindow', 'slidingCounter'] as const)('%s r
   ])('the window %j, which is no duration', async (window) => {
     const right = /must be whole milliseconds or a text such as '250ms'/
     await expectRefusal(() => make(kind, { ...good, window }), {
-      code: 'invalid_window',
+      code: 'invalid_duration',
       value: window,
       right,
     })
@@ -76,7 +76,7 @@ describe.each(['slidingWindow', 'fixedWindow', 'slidingCounter'] as const)('%s r
   ])('the window %s, which is no duration', async (window) => {
     const right = /must be whole milliseconds or a text such as '250ms'/
     await expectRefusal(() => make(kind, { ...good, window }), {
-      code: 'invalid_window',
+      code: 'invalid_duration',
       value: window,
       right,
     })
@@ -87,7 +87,7 @@ describe.each(['slidingWindow', 'fixedWindow', 'slidingCounter'] as const)('%s r
     async (window) => {
       const right = /must lie between 10ms and 366d/
       await expectRefusal(() => make(kind, { ...good, window }), {
-        code: 'invalid_window',
+        code: 'invalid_duration',
         value: window,
         right,
       })
@@ -129,7 +129,7 @@ describe('fixedWindow refuses', () => {
 
   it('no window, from the first hit on', async () => {
     const right = /must be whole milliseconds or a text such as/
-    await refuse({ align: 'first-hit' }, { code: 'invalid_window', value: undefined, right })
+    await refuse({ align: 'first-hit' }, { code: 'invalid_duration', value: undefined, right })
   })
 })
 
@@ -139,7 +139,7 @@ describe('calendarWindow refuses', () => {
 
   it.each(['year', 'Month', '', 'toString', null, 1, ['day'], undefined])('the unit %j', async (unit) => {
     const right = /must be 'hour', 'day', 'week' or 'month'/
-    await refuse({ unit }, { code: 'invalid_window', value: unit, right })
+    await refuse({ unit }, { code: 'invalid_duration', value: unit, right })
   })
 
   it.each([
@@ -160,7 +160,7 @@ describe('calendarWindow refuses', () => {
     ['UTC'],
   ])('the time zone %j', async (timeZone) => {
     const right = /must be one of the IANA, such as 'UTC' or 'Europe\/Berlin'/
-    await refuse({ unit: 'day', timeZone }, { code: 'invalid_window', value: timeZone, right })
+    await refuse({ unit: 'day', timeZone }, { code: 'invalid_duration', value: timeZone, right })
   })
 })
 
@@ -187,7 +187,11 @@ describe.each([
 
   it.each(['', 'soon', 9, '9ms', '367d', 10.5, null, undefined])('the window, or ttl, %s', async (window) => {
     const right = /must (be whole milliseconds or a text such as '250ms'|lie between 10ms and 366d)/
-    await expectRefusal(() => declare({ ...good, window }), { code: 'invalid_window', value: window, right })
+    await expectRefusal(() => declare({ ...good, window }), {
+      code: 'invalid_duration',
+      value: window,
+      right,
+    })
   })
 
   it.each(['', 'two words', 5])('the name %j', async (name) => {
@@ -329,18 +333,26 @@ describe('tokenBucket refuses', () => {
 
   it.each(['', '1', '1w', 1.5, Number.NaN, null, undefined, 1000n])('the interval %s', async (interval) => {
     const right = /^the interval is .*; it must be whole milliseconds or a text such as '250ms'/
-    await expectRefusal(() => make({ ...good, interval }), { code: 'invalid_window', value: interval, right })
+    await expectRefusal(() => make({ ...good, interval }), {
+      code: 'invalid_duration',
+      value: interval,
+      right,
+    })
   })
 
   it.each([0, 9, '367d'])('the interval %s, shorter than 10 ms or longer than 366 days', async (interval) => {
     const right = /^the interval is .*; it must lie between 10ms and 366d/
-    await expectRefusal(() => make({ ...good, interval }), { code: 'invalid_window', value: interval, right })
+    await expectRefusal(() => make({ ...good, interval }), {
+      code: 'invalid_duration',
+      value: interval,
+      right,
+    })
   })
 
   it('a bucket that takes longer than 366 days to fill', async () => {
     const slow = { capacity: 3, refill: 1, interval: '183d' }
     const right = /with which a bucket of 3 takes 549d to fill; it must do so within 366d/
-    await expectRefusal(() => make(slow), { code: 'invalid_window', value: '183d', right })
+    await expectRefusal(() => make(slow), { code: 'invalid_duration', value: '183d', right })
     expect(make({ ...slow, capacity: 2 }).windowMs).toBe(366 * 86_400_000)
     expect(make({ ...slow, refill: 2 }).windowMs).toBe(274.5 * 86_400_000)
   })

@@ -48,7 +48,7 @@ describe('createLimiter refuses', () => {
       } else if (option !== 'for' || isDuration) {
         const right = /must be whole milliseconds or a text|must lie between 10ms and 366d/
         await expectRefusal(() => create({ ban: { ...ban, [option]: value } }), {
-          ...{ code: 'invalid_window', value, right },
+          ...{ code: 'invalid_duration', value, right },
         })
       }
     }
@@ -77,7 +77,7 @@ describe('createLimiter refuses', () => {
     }
     for (const value of [...NO_DURATIONS, ...OUT_OF_RANGE]) {
       await expectRefusal(() => create({ ban: { ...ban, for: ['1m', value] } }), {
-        ...{ code: 'invalid_window', value, right: /ban.for\[1\]/ },
+        ...{ code: 'invalid_duration', value, right: /ban.for\[1\]/ },
       })
     }
   })
@@ -96,7 +96,7 @@ describe('createLimiter refuses', () => {
     for (const value of [...NO_DURATIONS, ...OUT_OF_RANGE]) {
       if (value === undefined) continue
       const right = /reservationTtl .*(must be whole milliseconds|must lie between)/
-      await expectRefusal(() => create({ reservationTtl: value }), { code: 'invalid_window', value, right })
+      await expectRefusal(() => create({ reservationTtl: value }), { code: 'invalid_duration', value, right })
     }
   })
 
@@ -303,7 +303,7 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
     for (const value of [...NO_DURATIONS, ...OUT_OF_RANGE]) {
       const right = /the duration .*(must be whole milliseconds|must lie between)/
       await expectRefusals([() => limiter.block('k', value as never)], {
-        ...{ code: 'invalid_window', value, right },
+        ...{ code: 'invalid_duration', value, right },
       })
     }
   })
@@ -376,13 +376,13 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
     for (const limit of [0, -1, 1.5, 2 ** 40 + 1, Number.NaN, '5', null]) {
       await refuse({ limit }, 'invalid_limit', limit, /must be an integer from 1 to 2\^40/)
     }
-    for (const window of OUT_OF_RANGE) await refuse({ window }, 'invalid_window', window, /the window/)
+    for (const window of OUT_OF_RANGE) await refuse({ window }, 'invalid_duration', window, /the window/)
     named.close()
     for (const value of [...NO_DURATIONS, ...OUT_OF_RANGE]) {
       if (value === undefined) continue
       const ttl = value as string
       await expectRefusals([() => limiter.overrides.set('k', 'exempt', { ttl })], {
-        ...{ code: 'invalid_window', value, right: /the ttl/ },
+        ...{ code: 'invalid_duration', value, right: /the ttl/ },
       })
     }
   })

@@ -103,6 +103,12 @@ describe('createLimiter refuses, of what is done when the store fails', () => {
     },
   )
 
+  it('a store that answers later, without a failure policy', async () => {
+    const store = { apply() {}, close() {} }
+    const right = /the store has no failurePolicy; give it that of slidegate/
+    await expectRefusal(() => create({ limits, store }), { code: 'invalid_option', value: store, right })
+  })
+
   it.each([0, -1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 20 + 1, '4', 4n, null])(
     'instances %s',
     async (instances) => {
@@ -121,7 +127,7 @@ describe('createLimiter refuses, of what is done when the store fails', () => {
   it.each<[string, RegExp, unknown[]]>([
     ['failureRate', /must be above 0 and at most 1/, [0, -0.1, 1.1, 50, Number.NaN, '0.5', 1n, null]],
     ['minRequests', /must be an integer from 1 to 1048576/, [0, 1.5, 2 ** 20 + 1, Number.NaN, '5', null]],
-    ['maxPauseMs', /must be an integer from 10 to 60000/, [9, 10.5, 60_001, Number.NaN, '500', null]],
+    ['maxBackoffMs', /must be an integer from 10 to 60000/, [9, 10.5, 60_001, Number.NaN, '500', null]],
   ])('breaker.%s', async (name, right, values) => {
     for (const value of values) {
       const options = { limits, breaker: { [name]: value } }
@@ -141,8 +147,8 @@ describe('createLimiter refuses, of what is done when the store fails', () => {
     const extremes: LimiterOptions[] = [
       { limits, onStoreError: 'local', instances: 1, breaker: {}, logger: false },
       { limits, instances: 2 ** 20, logger: console },
-      { limits, breaker: { failureRate: 1, minRequests: 1, maxPauseMs: 10 } },
-      { limits, breaker: { failureRate: Number.MIN_VALUE, minRequests: 2 ** 20, maxPauseMs: 60_000 } },
+      { limits, breaker: { failureRate: 1, minRequests: 1, maxBackoffMs: 10 } },
+      { limits, breaker: { failureRate: Number.MIN_VALUE, minRequests: 2 ** 20, maxBackoffMs: 60_000 } },
       // As if they had been left out.
       {
         limits,
@@ -196,7 +202,7 @@ describe('redisStore refuses', () => {
     ['an empty object', {}],
     ['half a client', { eval: async () => [] }],
   ])('a client that is %s', async (_, value) => {
-    const right = /give a client of ioredis.* \{ url \}, or \{ command\(words\) \}/
+    const right = /pass a client of ioredis.* \{ url \}, or \{ command\(words\) \}/
     await expectRefusal(() => create(value), { code: 'invalid_option', value, right })
   })
 

@@ -247,7 +247,7 @@ describe('the log', () => {
   it('a store that comes and goes takes a line a second at most, and the last one is true', async () => {
     vi.useFakeTimers()
     const logger = lines()
-    const limiter = create({ logger, onStoreError: 'allow', breaker: { minRequests: 1, maxPauseMs: 10 } })
+    const limiter = create({ logger, onStoreError: 'allow', breaker: { minRequests: 1, maxBackoffMs: 10 } })
     for (let i = 0; i < 60_000; i += 20) {
       store.failure = i % 200 < 100 ? FAILURES.rejects : undefined
       await limiter.consume('k')

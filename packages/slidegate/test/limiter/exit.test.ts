@@ -55,12 +55,12 @@ describe('a process ends by itself, without a word', () => {
     'with a store that is silent, and not asked any more, %s',
     async (policy) => {
       const { code, output } = await run(`
-      import { createLimiter, slidingWindow } from 'slidegate'
+      import { createLimiter, failurePolicy, slidingWindow } from 'slidegate'
       const limiter = createLimiter({
         limits: [slidingWindow({ limit: 10, window: '366d' })],
-        store: { apply() {}, close() {} },
+        store: { failurePolicy, apply() {}, close() {} },
         onStoreError: '${policy}',
-        breaker: { maxPauseMs: 60_000 },
+        breaker: { maxBackoffMs: 60_000 },
         logger: false,
       })
       const awake = setInterval(() => {}, 1000)

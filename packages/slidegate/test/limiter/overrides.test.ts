@@ -4,7 +4,7 @@ import {
   createLimiter,
   fixedWindow,
   type Limit,
-  type LimitsOf,
+  type LimitsOption,
   memoryStore,
   slidingWindow,
   tokenBucket,
@@ -90,7 +90,7 @@ describe.each(Object.entries(stores))('overrides in %s', (_, storeOf) => {
 
   it('a function that needs the request is not asked for the limits of a list', async () => {
     const requests: unknown[] = []
-    const limits: LimitsOf = (_, request) => {
+    const limits: LimitsOption = (_, request) => {
       requests.push(request)
       return (request as { readonly limits: readonly Limit[] }).limits
     }

@@ -8,6 +8,7 @@ import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
   concurrency,
   createLimiter,
+  failurePolicy,
   type Limit,
   type Limiter,
   memoryStore,
@@ -114,6 +115,7 @@ describe.concurrent('by the real clock', () => {
     const limiter = createLimiter({
       limits: [concurrency({ limit: 1, ttl: 1200 })],
       store: {
+        failurePolicy,
         apply(ops, call) {
           if (ops[0]!.type === 'extend') seen.push(context.getStore())
           memory.apply(ops, call)
@@ -209,6 +211,7 @@ describe.concurrent('by the real clock', () => {
     const limiter = createLimiter({
       limits: [concurrency({ limit: 1, ttl: 90 })],
       store: {
+        failurePolicy,
         apply(ops, call) {
           if (isDown) call.reject(new Error('down'))
           else memory.apply(ops, call)
@@ -256,6 +259,7 @@ it('many are renewed little by little, and a store that was gone for a moment lo
   const limiter = createLimiter({
     limits: [concurrency({ limit: 1000, ttl: 3000 })],
     store: {
+      failurePolicy,
       apply(ops, call) {
         most = Math.max(most, ++asked)
         setTimeout(() => {
@@ -295,6 +299,7 @@ it('whoever holds hears that it is lost as soon as somebody else may hold it, no
   const limiter = createLimiter({
     limits: [concurrency({ limit: 1, ttl: 1000 })],
     store: {
+      failurePolicy,
       apply(ops, call) {
         if (isDown) call.reject(new Error('down'))
         else memory.apply(ops, call)
@@ -315,7 +320,7 @@ it('whoever holds hears that it is lost as soon as somebody else may hold it, no
 it('what this process holds for lack of the store is released here', async () => {
   const limiter = createLimiter({
     limits: [concurrency({ limit: 4, ttl: '1h' })],
-    store: { apply: (_, call) => call.reject(new Error('down')), close() {} },
+    store: { failurePolicy, apply: (_, call) => call.reject(new Error('down')), close() {} },
     onStoreError: 'local',
     instances: 2,
     logger: false,
@@ -340,6 +345,7 @@ it.each([undefined, new Error('the work has failed')])(
     const limiter = createLimiter({
       limits: [concurrency({ limit: 1, ttl: '10s' })],
       store: {
+        failurePolicy,
         apply: (ops, call) => (isDown ? call.reject(new Error('down')) : memory.apply(ops, call)),
         close() {},
       },
@@ -360,7 +366,7 @@ it.each([undefined, new Error('the work has failed')])(
 it('who passes uncounted holds nothing', async () => {
   const limiter = createLimiter({
     limits: [concurrency({ limit: 1, ttl: '10s' })],
-    store: { apply: (_, call) => call.reject(new Error('down')), close() {} },
+    store: { failurePolicy, apply: (_, call) => call.reject(new Error('down')), close() {} },
     onStoreError: 'allow',
     logger: false,
   })

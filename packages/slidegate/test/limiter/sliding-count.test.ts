@@ -227,7 +227,7 @@ describe('it refuses', () => {
 
   it.each([undefined, null, 0, 9, '367d', 'soon', Number.NaN])('the period %j', async (period) => {
     const right = /the period is .*; it must/
-    await expectRefusal(() => make({ period }), { code: 'invalid_window', value: period, right })
+    await expectRefusal(() => make({ period }), { code: 'invalid_duration', value: period, right })
   })
 
   it.each([0, 1001, 'fine', null])('the precision %j', async (precision) => {

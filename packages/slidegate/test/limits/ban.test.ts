@@ -272,7 +272,7 @@ describe('the key in Redis', () => {
     ]
     for (const op of ops) {
       await expect(outcomesOf(twins.redis, [op])).rejects.toMatchObject({
-        reason: 'state',
+        reason: 'invalid_state',
         name: 'StoreUnavailableError',
       })
     }

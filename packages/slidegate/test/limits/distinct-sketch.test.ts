@@ -135,9 +135,9 @@ it.each([
       limiter.consume('other', { value }),
       limiter.charge('k', 1, { value }),
     ] as const
-    await expect(asked[0]).rejects.toMatchObject({ reason: 'state' })
+    await expect(asked[0]).rejects.toMatchObject({ reason: 'invalid_state' })
     expect((await asked[1]).allowed).toBe(true)
-    await expect(asked[2]).rejects.toMatchObject({ reason: 'state' })
+    await expect(asked[2]).rejects.toMatchObject({ reason: 'invalid_state' })
     await limiter.reset('k')
     expect((await limiter.consume('k', { value })).remaining).toBe(8)
   }

@@ -1,5 +1,5 @@
 // tier: integration
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
 import * as calendar from '../../src/calendar.ts'
 import * as api from '../../src/index.ts'
@@ -276,13 +276,13 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
     await limiter.consume('k', options())
     const before = await limiter.peek('k', options())
     const explained = await limiter.explain('k', { charges: true })
-    const { used, frees, oldestAtMs, charges, chargedElsewhere, declared, ...verdict } = explained.limits[0]!
+    const { used, frees, oldestAtMs, charges, olderUnits, declared, ...verdict } = explained.limits[0]!
     expect([used, verdict]).toEqual([2, before.limits[0]])
     expect(declared).toEqual(api.declarationOf(limiter.limits[0]!))
     // A kind that keeps the times of charges tells them.
     expect(charges?.[0]?.atMs).toBe(oldestAtMs)
     if (charges !== undefined) {
-      expect(charges.reduce((sum, { units }) => sum + units, chargedElsewhere!)).toBe(2)
+      expect(charges.reduce((sum, { units }) => sum + units, olderUnits!)).toBe(2)
     }
     expect(frees.at(-1)).toEqual({ afterMs: before.resetAfterMs, units: 2 })
     if (oldestAtMs !== undefined) expect(clock.now() - oldestAtMs).toBe(100)
@@ -320,12 +320,12 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
   it.skipIf(needsValue)('is waited for', async () => {
     const limiter = create()
     for (let i = 0; i < LIMIT; i++) await limiter.wait('k')
-    await expect(limiter.wait('k', { maxWaitMs: 0 })).rejects.toMatchObject({ reason: 'late' })
+    await expect(limiter.wait('k', { maxWaitMs: 0 })).rejects.toMatchObject({ reason: 'timeout' })
     const wait = limiter.wait('k', { maxWaitMs: 2 ** 31 - 1 })
     await limiter.reset('k')
     expect((await wait).allowed).toBe(true)
     expect((await limiter.peek('k')).remaining).toBe(LIMIT - 1)
-    await expect(limiter.wait('k', { cost: LIMIT + 1 })).rejects.toMatchObject({ reason: 'never' })
+    await expect(limiter.wait('k', { cost: LIMIT + 1 })).rejects.toMatchObject({ reason: 'impossible' })
     limiter.close()
   })
 
@@ -431,10 +431,12 @@ describe.each(samples)('%s in Redis', (_, sample) => {
         await write()
         const before = await redis.dump(stored)
         const asked = [one.ask(), one.limiter.consume('other', one.options), one.peek()] as const
-        await expect(asked[0]).rejects.toMatchObject({ reason: 'state' })
+        await expect(asked[0]).rejects.toMatchObject({ reason: 'invalid_state' })
         expect((await asked[1]).allowed).toBe(true)
-        await expect(asked[2]).rejects.toMatchObject({ reason: 'state' })
-        await expect(one.limiter.charge('k', 1, one.options)).rejects.toMatchObject({ reason: 'state' })
+        await expect(asked[2]).rejects.toMatchObject({ reason: 'invalid_state' })
+        await expect(one.limiter.charge('k', 1, one.options)).rejects.toMatchObject({
+          reason: 'invalid_state',
+        })
         expect(await redis.dump(stored)).toEqual(before)
         await one.limiter.reset('k')
         await one.fill()
@@ -487,11 +489,27 @@ describe.each(samples)('%s in Redis', (_, sample) => {
 describe('the recipe', () => {
   const read = (path: string) => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8')
 
+  const FOLDER = 'docs/limits'
+
+  /** The pages about kinds. */
+  const PAGES = readdirSync(new URL(`../../../../${FOLDER}`, import.meta.url))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => read(`${FOLDER}/${name}`))
+    .join('\n')
+
+  /** The changelog, and what will be in it. */
+  const CHANGES = readdirSync(new URL('../../../../.changeset', import.meta.url))
+    .map((name) => `.changeset/${name}`)
+    .concat('packages/slidegate/CHANGELOG.md')
+    .map(read)
+    .join('\n')
+
   /** What is exported and makes no limit. */
   const OTHERS = [
     ...[
       'createLimiter',
       'declarationOf',
+      'failurePolicy',
       'limitOf',
       'memoryStore',
       'slidingCount',
@@ -517,9 +535,15 @@ describe('the recipe', () => {
     for (const name of names) expect(documented).toContain(`\`${name.match(/^[a-z]+/)![0]}`)
   })
 
+  it.each(samples)('a declaration makes the same limit: %s', (_, { make }) => {
+    const limit = make({ limit: LIMIT })
+    const declaration = api.declarationOf(limit)
+    expect(api.declarationOf(api.limitOf(declaration))).toEqual(declaration)
+  })
+
   it.each([...new Set(samples.map(([, { by }]) => by))])('%s is explained, drawn and measured', (by) => {
-    expect(read('docs/limits.md')).toContain(`${by}(`)
-    expect(read('packages/slidegate/CHANGELOG.md')).toContain(by)
+    expect(PAGES).toContain(`${by}(`)
+    expect(CHANGES).toContain(by)
     expect(read('bench/src/kinds/kinds.ts')).toContain(by)
     expect(read('packages/slidegate/test/history/declarations.ts')).toContain(by)
   })

@@ -66,7 +66,7 @@ describe('the clock of this process may differ from that of Redis,', () => {
         const error: unknown = asked.status === 'rejected' && asked.reason
         expect(error).toBeInstanceOf(StoreUnavailableError)
         expect(error).toMatchObject({
-          reason: 'state',
+          reason: 'invalid_state',
           message: expect.stringMatching(/clocks of Redis and of this process .* more than two windows/),
         })
       }

@@ -207,7 +207,7 @@ describe('stream', () => {
     const first = await limiter.consume('k')
     const key = await keyOf('k')
     await redis.xadd(key, `${clock.now()}-*`, 'x', 'y')
-    await expect(limiter.consume('k')).rejects.toMatchObject({ reason: 'state' })
+    await expect(limiter.consume('k')).rejects.toMatchObject({ reason: 'invalid_state' })
     await redis.xadd(key, `${clock.now()}-*`, 'id', 'other', 'cost', '2', 'total', '3')
     expect((await limiter.peek('k')).remaining).toBe(6)
     await limiter.consume('k')

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { slidingWindow } from '../../src/index.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
-import { append, MAX_RECORDS, merge, totalUpTo, trim } from '../../src/limits/window-log.ts'
-import { WindowLogs } from '../../src/limits/window-logs.ts'
+import { MAX_RECORDS, WindowLogs } from '../../src/limits/window-log.ts'
 
 // One log for all windows of a precision: what one of them no longer needs, another may.
 
@@ -22,24 +21,24 @@ describe.each([
 it('it keeps no more records than its bound', () => {
   const logs = new WindowLogs()
   const number = logs.create()
-  for (let i = 0; i <= MAX_RECORDS; i++) append(logs.at(number), 1000 + i, 1000 + i, 1)
+  for (let i = 0; i <= MAX_RECORDS; i++) logs.at(number).append(1000 + i, 1000 + i, 1)
   const log = logs.at(number)
   // The newest is apart.
   expect([log.count, log.slots, log.total]).toEqual([MAX_RECORDS - 1, MAX_RECORDS, MAX_RECORDS + 1])
-  append(log, 1000 + MAX_RECORDS + 1, 1000 + MAX_RECORDS + 1, 1)
-  expect([log.count, totalUpTo(log, 1001), totalUpTo(log, 1003)]).toEqual([MAX_RECORDS - 1, 0, 4])
+  log.append(1000 + MAX_RECORDS + 1, 1000 + MAX_RECORDS + 1, 1)
+  expect([log.count, log.totalUpTo(1001), log.totalUpTo(1003)]).toEqual([MAX_RECORDS - 1, 0, 4])
 })
 
 it('its header has the oldest stamp of its ring, so most requests need not read the ring', () => {
   const logs = new WindowLogs()
   const log = logs.at(logs.create())
-  for (const ms of [1000, 1010, 1020, 1030]) append(log, ms, ms, 1)
+  for (const ms of [1000, 1010, 1020, 1030]) log.append(ms, ms, 1)
   expect([log.count, log.oldest]).toEqual([3, 1000])
   log.keepMs = 100
-  trim(log, 1110)
+  log.trim(1110)
   expect([log.count, log.oldest]).toEqual([1, 1020])
   // As after a step of the clock.
-  merge(log, 500)
-  for (const ms of [510, 520]) append(log, ms, ms, 1)
+  log.merge(500)
+  for (const ms of [510, 520]) log.append(ms, ms, 1)
   expect([log.count, log.oldest]).toEqual([2, 500])
 })

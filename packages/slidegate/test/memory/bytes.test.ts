@@ -8,7 +8,7 @@ import {
   slidingWindow,
 } from '../../src/index.ts'
 import { banLog } from '../../src/limits/ban.ts'
-import { type ExtraLog, limitSet, withLog, withOverrides } from '../../src/limits/limit-set.ts'
+import { type Log, limitSet, withLog, withOverrides } from '../../src/limits/limit-set.ts'
 import { FOREVER } from '../../src/limits/override.ts'
 import { KeyTable } from '../../src/stores/memory/key-table.ts'
 import { MemoryOps } from '../../src/stores/memory/memory-ops.ts'
@@ -22,7 +22,7 @@ const HOUR_MS = 3_600_000
 
 interface Flood {
   readonly limits?: (i: number) => readonly Limit[]
-  readonly addition?: ExtraLog
+  readonly addition?: Log
   readonly key?: (i: number) => string
   readonly op?: (i: number) => object
   readonly ops: number

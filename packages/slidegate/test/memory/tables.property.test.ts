@@ -72,7 +72,7 @@ class OrderModel {
 
 it('the least recently used slot that may not be at its limit is found', () => {
   const op = fc.record({
-    what: fc.constantFrom('add', 'add', 'add', 'use', 'use', 'forget', 'park', 'park', 'wait'),
+    what: fc.constantFrom('add', 'add', 'add', 'use', 'use', 'forget', 'park', 'park', 'wait', 'search'),
     which: fc.nat(),
     ms: times,
   })
@@ -99,6 +99,7 @@ it('the least recently used slot that may not be at its limit is found', () => {
           const slot = slots[which % slots.length]
           if (what === 'add') add()
           else if (what === 'wait') nowMs += ms
+          else if (what === 'search') order.searchAhead(ms)
           else if (what === 'park') {
             const oldest = order.oldest(nowMs)
             expect(oldest).toBe(model.oldest(nowMs))

@@ -23,7 +23,7 @@ it('nothing is allocated for a decision that nobody measures, and no more than a
 
 // Compilers may leave out what nobody looks at, so bytes alone do not tell.
 it('no event is made of a decision that nobody hears of', async () => {
-  const told = vi.spyOn(Announcer.prototype, 'tell')
+  const told = vi.spyOn(Announcer.prototype, 'emit')
   const limiter = createLimiter({ limits: [slidingWindow({ limit: 100, window: '1h' })] })
   const decide = async () => {
     limiter.consumeSync('k')

@@ -14,7 +14,7 @@ import {
   withDenyCache,
   withLeases,
 } from '../../src/index.ts'
-import { DecisionCounts, type DecisionCountsRead } from '../../src/observe/metrics.ts'
+import { DecisionCounts, type DecisionCountsSnapshot } from '../../src/observe/metrics.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { FAILURES, failing } from '../resilience/failing-store.ts'
 
@@ -32,7 +32,9 @@ function counted(options: LimiterOptions): { limiter: Limiter; counts: DecisionC
 }
 
 /** The same, all decisions at hand. */
-function recount(decisions: readonly Decision[]): Omit<DecisionCountsRead, 'limits'> & { limits: object[] } {
+function recount(
+  decisions: readonly Decision[],
+): Omit<DecisionCountsSnapshot, 'limits'> & { limits: object[] } {
   const sources: Source[] = ['store', 'lease', 'denyCache', 'fallback', 'failOpen', 'failClosed']
   const known = decisions.filter(({ source }) => source !== 'failOpen' && source !== 'failClosed')
   const blocked = known.filter(({ deniedBy }) => deniedBy.includes('ban'))
@@ -45,7 +47,7 @@ function recount(decisions: readonly Decision[]): Omit<DecisionCountsRead, 'limi
         const allowed = own.filter((decision) => decision.allowed).length
         return [source, { allowed, denied: own.length - allowed }]
       }),
-    ) as DecisionCountsRead['decisions'],
+    ) as DecisionCountsSnapshot['decisions'],
     blocked: blocked.length,
     bans: asked.filter(({ blockedMs }) => blockedMs !== undefined).length,
     limits: [...names].map((name) => {
@@ -57,8 +59,9 @@ function recount(decisions: readonly Decision[]): Omit<DecisionCountsRead, 'limi
         name,
         denials: verdicts.filter(({ allowed, shadow }) => !allowed && !shadow).length,
         shadowDenials: verdicts.filter(({ allowed, shadow }) => !allowed && shadow).length,
-        near: verdicts.filter(({ allowed, isAdmitted }, i) => allowed && isAdmitted && shares[i]! > 0.799)
-          .length,
+        nearLimit: verdicts.filter(
+          ({ allowed, isAdmitted }, i) => allowed && isAdmitted && shares[i]! > 0.799,
+        ).length,
         asked: verdicts.length,
         sum: Math.round(shares.reduce((sum, share) => sum + share, 0) * 1e6),
       }
@@ -66,7 +69,7 @@ function recount(decisions: readonly Decision[]): Omit<DecisionCountsRead, 'limi
   }
 }
 
-function summed({ limits, ...rest }: DecisionCountsRead): ReturnType<typeof recount> {
+function summed({ limits, ...rest }: DecisionCountsSnapshot): ReturnType<typeof recount> {
   const rows = limits.map(({ utilization: { counts, sum }, ...row }) => ({
     ...row,
     asked: counts.reduce((total, count) => total + count, 0),
@@ -106,7 +109,7 @@ describe('all decisions of a limiter', () => {
     const { limiter, counts } = counted({ limits: [slidingWindow({ limit: 10, window: '1h', name: 'ten' })] })
     const nears = Array.from({ length: 12 }, () => {
       limiter.consumeSync('k')
-      return counts.read().limits[0]!.near
+      return counts.read().limits[0]!.nearLimit
     })
     expect(nears).toEqual([0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 3, 3])
     const { utilization, denials } = counts.read().limits[0]!
@@ -154,7 +157,7 @@ describe('all decisions of a limiter', () => {
     await limiter.acquire('k')
     await limiter.acquire('k')
     expect(told.map(({ allowed }) => allowed)).toEqual([true, true, true, false])
-    expect(counts.read().limits).toMatchObject([{ name: 'slots', denials: 1, near: 2 }])
+    expect(counts.read().limits).toMatchObject([{ name: 'slots', denials: 1, nearLimit: 2 }])
   })
 })
 
@@ -185,7 +188,7 @@ describe('a share of the limits, while the store is down', () => {
     for (let i = 0; i < 6; i++) await limiter.consume('k')
     const { decisions, limits: rows } = counts.read()
     expect(decisions.fallback).toEqual({ allowed: 5, denied: 1 })
-    expect(rows).toMatchObject([{ name: 'hundred', denials: 1, near: 0, utilization: { sum: 0 } }])
+    expect(rows).toMatchObject([{ name: 'hundred', denials: 1, nearLimit: 0, utilization: { sum: 0 } }])
   })
 })
 
@@ -209,8 +212,8 @@ describe('names of limits', () => {
       ...Array.from({ length: 64 }, (_, i) => `limit-${i}`),
       'other',
     ])
-    expect(limits[3]).toMatchObject({ denials: 1, near: 1 })
-    expect(limits.at(-1)).toMatchObject({ near: 1000 - 64 })
+    expect(limits[3]).toMatchObject({ denials: 1, nearLimit: 1 })
+    expect(limits.at(-1)).toMatchObject({ nearLimit: 1000 - 64 })
   })
 
   it('one that is called other', () => {

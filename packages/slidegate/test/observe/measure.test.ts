@@ -50,7 +50,7 @@ describe('measure', () => {
     expect(told.value('limit.denials', ten)).toBe(2)
     expect(told.value('limit.denials', five)).toBe(0)
     expect(told.value('limit.shadow_denials', five)).toBe(7)
-    expect(told.value('limit.near', ten)).toBe(3)
+    expect(told.value('near_limit', ten)).toBe(3)
     const { count, sum, buckets } = told.histogram('limit.utilization', ten)
     expect(buckets.boundaries).toEqual([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1])
     expect(buckets.counts).toEqual([1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 3, 0])
@@ -88,10 +88,10 @@ describe('measure', () => {
       bans: '{ban}',
       'limit.denials': '{request}',
       'limit.shadow_denials': '{request}',
-      'limit.near': '{request}',
+      near_limit: '{request}',
       'limit.utilization': '1',
       'store.down': '1',
-      'store.breaker_openings': '{opening}',
+      'store.breaker_opened': '{opening}',
       'store.clock_steps': '{step}',
       'store.calls': '{call}',
       'store.failed_calls': '{call}',
@@ -147,7 +147,7 @@ describe('measure', () => {
       },
     })
     const { limiter, collect } = measured(
-      { store, timeoutMs: 50, onStoreError: 'deny', breaker: { minRequests: 4, maxPauseMs: 20 } },
+      { store, timeoutMs: 50, onStoreError: 'deny', breaker: { minRequests: 4, maxBackoffMs: 20 } },
       { store },
     )
     answer = () => new Promise(() => {})
@@ -158,7 +158,7 @@ describe('measure', () => {
     expect(told.value('store.errors', { 'error.type': 'timeout' })).toBe(1)
     expect(told.value('store.errors', { 'error.type': 'error' })).toBeGreaterThan(1)
     expect(told.value('store.failed_calls')).toBeGreaterThan(1)
-    expect([told.value('store.down', api), told.value('store.breaker_openings', api)]).toEqual([1, 1])
+    expect([told.value('store.down', api), told.value('store.breaker_opened', api)]).toEqual([1, 1])
     expect(told.value('requests', { 'slidegate.source': 'failClosed' })).toBe(5)
     expect(told.names).not.toContain('limit.denials')
     answer = undefined

@@ -120,8 +120,8 @@ describe('a limiter', () => {
 
   it('of a Cluster, until all of it is up again', async () => {
     const store = failing(memoryStore())
-    store.domainOf = ({ parts }) => Number(parts[0]!.key.at(-1))
-    const options = { onStoreError: 'deny', breaker: { minRequests: 1, maxPauseMs: 10 } } as const
+    store.shardOf = ({ parts }) => Number(parts[0]!.key.at(-1))
+    const options = { onStoreError: 'deny', breaker: { minRequests: 1, maxBackoffMs: 10 } } as const
     const limiter = createLimiter({ ...settings, ...options, store })
     const isUp = (key: string) =>
       vi.waitFor(async () => expect((await limiter.consume(key)).source).toBe('store'), { timeout: 10_000 })
@@ -170,13 +170,13 @@ describe('a limiter', () => {
     abort.abort()
     await isRejected(aborted, 'aborted')
     await isRejected(limiter.wait('k', { signal: abort.signal }), 'aborted')
-    await isRejected(limiter.wait('k', { maxWaitMs: 0 }), 'late')
-    await isRejected(limiter.wait('other', { cost: 2 }), 'never')
+    await isRejected(limiter.wait('k', { maxWaitMs: 0 }), 'timeout')
+    await isRejected(limiter.wait('other', { cost: 2 }), 'impossible')
     // And a grain.
     await vi.advanceTimersByTimeAsync(10_100)
     await served
     const { waits, waitErrors } = limiter.stats()
-    expect(waitErrors).toEqual({ full: 1, late: 1, aborted: 2, never: 1 })
+    expect(waitErrors).toEqual({ full: 1, timeout: 1, aborted: 2, impossible: 1 })
     expect(total(waits)).toBe(2)
     expect(waits.sum - before).toBeGreaterThan(9900)
     expect(waits.sum - before).toBeLessThanOrEqual(10_100)

@@ -192,10 +192,10 @@ describe('what fails', () => {
     const { limiter } = tracedOn()
     await limiter.consume('k', { cost: 2 })
     exporter.reset()
-    expect(await errorOf(() => limiter.wait('k', { maxWaitMs: 0 }))).toMatchObject({ reason: 'late' })
+    expect(await errorOf(() => limiter.wait('k', { maxWaitMs: 0 }))).toMatchObject({ reason: 'timeout' })
     expect(only().attributes).toMatchObject({
       ...DENIED,
-      ...{ 'error.type': 'late', 'slidegate.denied_by': ['two'] },
+      ...{ 'error.type': 'timeout', 'slidegate.denied_by': ['two'] },
     })
   })
 

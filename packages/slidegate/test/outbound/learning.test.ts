@@ -202,7 +202,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(asked).toHaveLength(2)
     expect((await elsewhere.peek('k')).limits[0]).toMatchObject({ limit: 10, remaining: 0 })
     expect(await errorOf(() => sender(here, { ...options, cost: 11 })(url))).toMatchObject({
-      reason: 'never',
+      reason: 'impossible',
     })
   })
 
@@ -210,7 +210,9 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     const { here } = budget()
     const { url, asked } = await upstreamOf(ok)
     await here.overrides.set('k', { limit: 2 })
-    expect(await errorOf(() => sender(here, { ...options, cost: 5 })(url))).toMatchObject({ reason: 'never' })
+    expect(await errorOf(() => sender(here, { ...options, cost: 5 })(url))).toMatchObject({
+      reason: 'impossible',
+    })
     expect(asked).toEqual([])
   })
 

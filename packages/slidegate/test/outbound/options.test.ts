@@ -34,12 +34,17 @@ describe('a limiter for an upstream', () => {
     ['marginMs', 0, 'invalid_option', /from 1 to the shortest window, 10000/],
     ['marginMs', 10_001, 'invalid_option', /from 1 to/],
     ['marginMs', 1.5, 'invalid_option', /an integer/],
-    ['overrides', true, 'invalid_option', /keeps what it learns/],
-    ['ban', true, 'invalid_option', /keeps what it learns/],
-    ['dimensions', {}, 'invalid_option', /limits only/],
   ] as const)('refuses %s: %s', async (name, given, code, right) => {
     const value = Array.isArray(given) && given.length > 0 ? given[0] : given
     await expectRefusal(() => upstreamLimiter({ limits, [name]: given }), { code, value, right })
+  })
+
+  it.each(['overrides', 'ban', 'dimensions'])('rejects the option %s of other limiters', async (name) => {
+    await expectRefusal(() => upstreamLimiter({ limits, [name]: true }), {
+      code: 'invalid_option',
+      value: name,
+      right: /no option of upstreamLimiter/,
+    })
   })
 
   it('refuses two limits of the same window', async () => {
@@ -64,7 +69,6 @@ describe.each([
     ['maxHoldMs', 9, /from 10 to/],
     ['learn', 1, /true or false/],
     ['retry', true, /false or \{/],
-    ['marginMs', 500, /upstreamLimiter/],
   ])('%s: %s', async (name, value, right) => {
     await expectRefusal(() => make(limiter as never, { [name]: value } as never), {
       code: 'invalid_option',
@@ -74,8 +78,8 @@ describe.each([
   })
 
   it.each<[string, unknown, RegExp]>([
-    ['attempts', 0, /from 1 to 100/],
-    ['attempts', 101, /from 1 to 100/],
+    ['maxAttempts', 0, /from 1 to 100/],
+    ['maxAttempts', 101, /from 1 to 100/],
     ['maxDelayMs', -1, /from 0/],
     ['anyMethodOn429', 'yes', /true or false/],
   ])('retry.%s: %s', async (name, value, right) => {
@@ -83,6 +87,14 @@ describe.each([
       code: 'invalid_option',
       value,
       right,
+    })
+  })
+
+  it('marginMs, which is an option of the limiter', async () => {
+    await expectRefusal(() => make(limiter as never, { marginMs: 500 } as never), {
+      code: 'invalid_option',
+      value: 'marginMs',
+      right: /no option of a limited fetch/,
     })
   })
 
@@ -136,7 +148,7 @@ it('has the types of what it is given', () => {
   const options: OutboundOptions = {
     key: ({ url, method }) => `${method} ${url.host}`,
     cost: 2,
-    retry: { attempts: 2 },
+    retry: { maxAttempts: 2 },
   }
   // @ts-expect-error: it is no option here
   const misplaced: OutboundOptions = { marginMs: 5 }

@@ -140,7 +140,7 @@ describe.concurrent('three processes, one budget, and an upstream that counts wh
         async (upstream) => {
           await arrived(upstream, 2 * limit)
           upstream.limit = lowered
-          await arrived(upstream, 5 * lowered, upstream.arrivals.length)
+          await arrived(upstream, 3 * lowered, upstream.arrivals.length)
         },
       )
       const sent = Object.assign({}, ...reports.map((report) => report.sent)) as Record<string, number>

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Decision } from '../../src/decision.ts'
-import { HEADER_GENERATIONS } from '../../src/http/headers.ts'
+import { HEADER_FORMATS } from '../../src/http/headers.ts'
 import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { type ResponseHeaders, readResponseHeaders } from '../../src/outbound/response-headers.ts'
 import { ManualClock } from '../../src/testing/index.ts'
@@ -68,7 +68,7 @@ describe('quotas', () => {
     expect(quotas(fields)).toEqual([{ limit: 100, remaining: 4, resetMs: 1500 }])
   })
 
-  it('of the newest generation where there are several', () => {
+  it('of the newest format where there are several', () => {
     const fields = {
       'X-RateLimit-Limit': '100',
       'X-RateLimit-Remaining': '4',
@@ -134,12 +134,12 @@ describe('Retry-After', () => {
 describe('our own headers', () => {
   it.each(['draft-11', 'draft-7', 'draft-6', 'legacy'] as const)(
     'of %s are read as they are meant',
-    async (generation) => {
+    async (format) => {
       const clock = new ManualClock(NOW_MS)
       const limits = [slidingWindow({ limit: 5, window: '10s' })]
       const limiter = createLimiter({ limits, store: memoryStore({ clock: clock.now }) })
       const decision: Decision = await limiter.consume('k', { cost: 2 })
-      const fields = HEADER_GENERATIONS[generation].spell(decision).map(({ name, value }) => [name, value])
+      const fields = HEADER_FORMATS[format].write(decision).map(({ name, value }) => [name, value])
       const [quota] = read(Object.fromEntries(fields)).quotas
       expect(quota).toMatchObject({ limit: 5, remaining: 3 })
       expect(quota!.resetMs).toBeLessThanOrEqual(10_000)

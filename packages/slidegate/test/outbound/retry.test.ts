@@ -83,7 +83,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
   it('as often as it may be, and the last answer is handed on', async () => {
     const { limiter, used } = budget()
     const { url, asked } = await upstreamOf(refused)
-    expect(await send(limiter, { attempts: 4 })(url)).toEqual({ status: 429, text: 'too many' })
+    expect(await send(limiter, { maxAttempts: 4 })(url)).toEqual({ status: 429, text: 'too many' })
     expect(asked).toHaveLength(4)
     expect(await used()).toBe(4)
   })
@@ -162,7 +162,7 @@ describe('limitedFetch, given a Request', () => {
 })
 
 describe('the delay', () => {
-  const retry = { attempts: 3, maxDelayMs: 10_000 }
+  const retry = { maxAttempts: 3, maxDelayMs: 10_000 }
 
   it('is what was asked for, and a chance part that doubles', () => {
     expect(delayMs(retry, 1, 0, () => 0)).toBe(0)
@@ -182,7 +182,7 @@ describe('the delay', () => {
     )
     fc.assert(
       fc.property(numbers, ([maxDelayMs, askedMs, attempt, chance]) => {
-        const delay = delayMs({ attempts: 100, maxDelayMs }, attempt, askedMs, () => chance)
+        const delay = delayMs({ maxAttempts: 100, maxDelayMs }, attempt, askedMs, () => chance)
         if (attempt >= 100 || askedMs > maxDelayMs) expect(delay).toBeUndefined()
         else expect(delay! >= askedMs && delay! <= maxDelayMs).toBe(true)
       }),

@@ -6,6 +6,7 @@ import { Agent, Client, interceptors, Pool, request } from 'undici'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
   createLimiter,
+  failurePolicy,
   type Limiter,
   memoryStore,
   type Store,
@@ -138,8 +139,8 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
 
   it.each([
     ['full', { maxWaiting: 1 }, {}],
-    ['late', {}, { maxWaitMs: 0 }],
-    ['never', {}, { cost: 11 }],
+    ['timeout', {}, { maxWaitMs: 0 }],
+    ['impossible', {}, { cost: 11 }],
   ] as const)('says why there is no slot: %s', async (reason, limits, options) => {
     const { limiter } = budget(limits)
     const { url } = await upstreamOf(ok)
@@ -479,6 +480,7 @@ it('a response that is late is handed over when it counts from then on: the proc
   const memory = memoryStore()
   const kinds: string[] = []
   const later: Store = {
+    failurePolicy,
     apply(ops, call) {
       setTimeout(() => {
         memory.apply(ops, call)

@@ -57,9 +57,10 @@ const RESOLUTIONS = {
 const EDGE = ['slidegate', 'http', 'fetch', 'hono', 'outbound', 'client']
 
 /** A wrapper as a stranger writes it, all of whose types have names. */
-const WRAPPER = `import type { Call, Op, Outcome, Store } from 'slidegate'
+const WRAPPER = `import { type Call, failurePolicy, type Op, type Outcome, type Store } from 'slidegate'
 export function told(store: Store, tell: (op: Op, outcome: Outcome) => void): Store {
   return {
+    failurePolicy,
     apply(ops: readonly Op[], call: Call) {
       store.apply(ops, {
         get isSettled() { return call.isSettled },

@@ -1,5 +1,5 @@
 // tier: system
-import { readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
@@ -31,6 +31,12 @@ async function sizesOf(imports: readonly string[]): Promise<[minified: number, g
   return [contents.length / 1000, gzipSync(contents, { level: 9 }).length / 1000]
 }
 
+function bytesIn(path: string): number {
+  const stats = statSync(path)
+  if (!stats.isDirectory()) return stats.size
+  return readdirSync(path).reduce((sum, name) => sum + bytesIn(join(path, name)), 0)
+}
+
 describe('the sizes in docs/dependencies.md', () => {
   it('are those of all imports', () => {
     expect([...told.keys()].flatMap((imports) => imports.split(','))).toEqual(
@@ -45,4 +51,23 @@ describe('the sizes in docs/dependencies.md', () => {
       expect(size, `${sizes.map((each) => each.toFixed(1))} kB`).toBeGreaterThan(bounds[i]! * 0.9 - 1)
     }
   })
+})
+
+it('an installation takes 1.5 MB at most, dependencies included', () => {
+  const folders = Object.keys(manifest.dependencies).map((name) =>
+    ['packages/slidegate/node_modules', 'node_modules'].map((at) => join(ROOT, at, name)).find(existsSync),
+  )
+  const own = ['dist', 'README.md', 'CHANGELOG.md', 'LICENSE'].map((name) =>
+    join(ROOT, 'packages/slidegate', name),
+  )
+  const bytes = [...own, ...folders].reduce((sum, path) => sum + bytesIn(path!), 0)
+  expect(bytes / 1e6).toBeLessThanOrEqual(1.5)
+})
+
+it('compiled code has no comments: they are in its types', () => {
+  const modules = readdirSync(join(ROOT, 'packages/slidegate/dist'), { recursive: true, encoding: 'utf8' })
+  const starts = (path: string) =>
+    /^ *\/[/*]/m.test(readFileSync(join(ROOT, 'packages/slidegate/dist', path), 'utf8'))
+  expect(modules.filter((path) => path.endsWith('.js') && starts(path))).toEqual([])
+  expect(modules.filter((path) => path.endsWith('.d.ts') && starts(path)).length).toBeGreaterThan(100)
 })

@@ -4,21 +4,11 @@ import type { Admission } from './fullest-window.ts'
 
 const WORKER = new URL('worker.js', import.meta.url)
 
-/** The keys of a dimension, and what each is held to. */
-interface DimensionOrder {
-  readonly limits: readonly SlidingWindowOptions[]
-  readonly keys: number
-}
-
 /** What a worker is to do. */
 export interface Order {
   readonly port: number
-  /** Whether that is one of a Cluster. */
-  readonly isCluster?: boolean
   /** The sliding windows that every key is held to. */
   readonly limits: readonly SlidingWindowOptions[]
-  /** In place of `limits` and `keys`: each request is for one key of each, the first keys far more often than the last. */
-  readonly dimensions?: Readonly<Record<string, DimensionOrder>>
   /** Requests are for so many keys in turn, and for costs from 1 to so many. */
   readonly keys: number
   readonly costs: number
@@ -34,10 +24,7 @@ export interface Order {
 export interface Report {
   /** When units were spent: by the store's clock, or where they were leased, by the machine's. */
   admissions: (Admission & {
-    /** Where there are dimensions: of the first. */
     readonly key: string
-    /** The key of each dimension, and when it was charged by the clock of where that lives. */
-    readonly charges?: Readonly<Record<string, { readonly key: string; readonly atMs: number }>>
     readonly isLeased: boolean
   })[]
   denied: number

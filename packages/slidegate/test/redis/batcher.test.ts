@@ -5,10 +5,11 @@ import { limitSet } from '../../src/limits/limit-set.ts'
 import {
   type BatchOptions,
   batchedStore,
-  type Result,
+  type Receiver,
   type Transport,
 } from '../../src/stores/redis/batcher.ts'
 import type { Request } from '../../src/stores/redis/encode.ts'
+import type { Batch } from '../../src/stores/redis/queue.ts'
 
 const OF_SERVER: BatchOptions = { maxCalls: 16, readsFirst: false }
 const OF_BUCKET: BatchOptions = { maxCalls: 4, readsFirst: true }
@@ -26,9 +27,10 @@ class HeldTransport implements Transport {
 
   lost(): void {}
 
-  send(batch: readonly Request[]): Promise<readonly Result[]> {
-    this.calls.push(batch)
-    return new Promise((resolve) => this.#answers.push(() => resolve(batch.map(() => undefined))))
+  send(batch: Batch, receiver: Receiver): void {
+    this.calls.push(batch.ops)
+    const results = batch.ops.map(() => undefined)
+    this.#answers.push(() => receiver.answered(batch, results))
   }
 
   /** The requests in each call. */
@@ -58,10 +60,12 @@ async function nextTurn(): Promise<void> {
 function batcherOf(options: BatchOptions): {
   transport: HeldTransport
   ask: (count: number, again?: boolean) => void
+  giveUp: () => void
 } {
   const transport = new HeldTransport()
   const store = batchedStore([transport], options, () => 0)
   let keys = 0
+  const calls: { isSettled: boolean }[] = []
   const one = (again: boolean): void => {
     const op = {
       type: 'consume',
@@ -71,12 +75,17 @@ function batcherOf(options: BatchOptions): {
       leaseMs: 0,
     } as const
     const call = { isSettled: false, resolve: () => again && one(true), reject() {} }
+    calls.push(call)
     store.apply([op], call)
   }
   const ask = (count: number, again = false): void => {
     for (let i = 0; i < count; i++) one(again)
   }
-  return { transport, ask }
+  /** All requests so far time out. */
+  const giveUp = (): void => {
+    for (const call of calls.splice(0)) call.isSettled = true
+  }
+  return { transport, ask, giveUp }
 }
 
 it('a lone request leaves in the same turn', async () => {
@@ -173,4 +182,22 @@ it('a half that is due while the client is not ready stays until it is', async (
   transport.isReady = true
   await transport.answer()
   expect(transport.sizes).toEqual([32, 16])
+})
+
+it('a server that answers after a silence gets full calls again', async () => {
+  const { transport, ask, giveUp } = batcherOf(OF_SERVER)
+  for (let lost = 0; lost < OF_SERVER.maxCalls; lost++) {
+    ask(1)
+    await nextTurn()
+    giveUp()
+  }
+  // One op at a time, while it is silent.
+  ask(64)
+  await nextTurn()
+  const sent = OF_SERVER.maxCalls + 1
+  expect(transport.sizes).toEqual(Array.from({ length: sent }, () => 1))
+  // A late answer is one, too.
+  await transport.answer()
+  await nextTurn()
+  expect(transport.sizes.slice(sent)).toEqual([32])
 })

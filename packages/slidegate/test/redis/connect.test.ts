@@ -5,7 +5,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { OwnConnection } from '../../src/stores/redis/connect.ts'
 import { loadIoredis, loadNodeRedis } from '../../src/stores/redis/create-client.ts'
-import { Script } from '../../src/stores/redis/transport.ts'
+import { runScript } from '../../src/stores/redis/transport.ts'
 import type { UrlOptions } from '../../src/stores/redis/url.ts'
 import { rulesFor } from '../support/access.ts'
 import { ask } from '../support/ask.ts'
@@ -30,7 +30,10 @@ async function expectRejectedAtOnce(promise: Promise<unknown>, message: string |
   expect(String(error)).toMatch(message)
 }
 
-const scriptOn = (connection: OwnConnection) => new Script(connection.sender(), connection)
+function scriptOn(connection: OwnConnection) {
+  const send = connection.sender()
+  return { run: (keys: string[]) => runScript(connection, send, keys.length, keys) }
+}
 
 let server: RedisServer
 beforeAll(async () => {
@@ -118,7 +121,7 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     onTestFinished(() => slow.stop())
     slow.freeze()
     const connection = connect({ url: slow.url })
-    const first = scriptOn(connection).run(['k'], [])
+    const first = scriptOn(connection).run(['k'])
     first.catch(() => {})
     await delay(100)
     connection.close()
@@ -134,11 +137,11 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     await mortal.kill()
     const script = scriptOn(connection)
     const reason = `no connection to Redis at 127.0.0.1:${mortal.port} (connect ECONNREFUSED)`
-    await vi.waitFor(() => expect(script.run(['k'], [])).rejects.toThrow(reason), {
+    await vi.waitFor(() => expect(script.run(['k'])).rejects.toThrow(reason), {
       timeout: 30_000,
       interval: 5,
     })
-    await expectRejectedAtOnce(script.run(['k'], []), reason)
+    await expectRejectedAtOnce(script.run(['k']), reason)
     await mortal.start()
     await vi.waitFor(() => limiter.consume('k'), patient)
   })
@@ -156,7 +159,7 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     await mortal.kill()
     await mortal.start()
     await lost
-    await vi.waitFor(() => scriptOn(connection).run(['slidegate:k'], []), patient)
+    await vi.waitFor(() => scriptOn(connection).run(['slidegate:k']), patient)
     await delay(100)
     expect(await ask(mortal.port, 'DBSIZE')).toBe(0)
   })
@@ -199,7 +202,7 @@ it('without any client the reason is told', async () => {
     onTestFinished(() => void process.off('warning', hear))
   })
   const connection = new OwnConnection({ url: server.url }, async () => undefined)
-  await expect(scriptOn(connection).run(['k'], [])).rejects.toMatchObject({ code: 'invalid_option' })
+  await expect(scriptOn(connection).run(['k'])).rejects.toMatchObject({ code: 'invalid_option' })
   expect(await warned).toMatchObject({
     name: 'SlidegateWarning',
     message: expect.stringContaining('install redis'),

@@ -61,7 +61,7 @@ async function askBetween(limiter: Limiter): Promise<unknown> {
 
 /** What cannot be seen to be damaged is believed; the answer makes sense all the same. */
 function expectSense(answer: unknown): void {
-  if (answer instanceof StoreUnavailableError) expect(answer.reason).toBe('state')
+  if (answer instanceof StoreUnavailableError) expect(answer.reason).toBe('invalid_state')
   else expect((answer as Decision).remaining).toBeGreaterThanOrEqual(0)
 }
 
@@ -88,10 +88,10 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
     const value = await redis.dumpBuffer(key)
     const error = await askBetween(limiter)
     expect(error).toBeInstanceOf(StoreUnavailableError)
-    expect(error).toMatchObject({ reason: 'state', message: expect.stringMatching(/\bbad\b/) })
-    await expect(limiter.peek('bad')).rejects.toMatchObject({ reason: 'state' })
-    await expect(limiter.charge('bad', 1)).rejects.toMatchObject({ reason: 'state' })
-    await expect(limiter.refund('bad', decision)).rejects.toMatchObject({ reason: 'state' })
+    expect(error).toMatchObject({ reason: 'invalid_state', message: expect.stringMatching(/\bbad\b/) })
+    await expect(limiter.peek('bad')).rejects.toMatchObject({ reason: 'invalid_state' })
+    await expect(limiter.charge('bad', 1)).rejects.toMatchObject({ reason: 'invalid_state' })
+    await expect(limiter.refund('bad', decision)).rejects.toMatchObject({ reason: 'invalid_state' })
     expect(await redis.dumpBuffer(key)).toEqual(value)
   })
 
@@ -119,7 +119,7 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
           const answer = await askBetween(limiter)
           clock.advance(-laterMs)
           // A request may be decided without a look at what is missing; not without the header.
-          if (length < 56) expect([length, answer]).toMatchObject([length, { reason: 'state' }])
+          if (length < 56) expect([length, answer]).toMatchObject([length, { reason: 'invalid_state' }])
           else expectSense(answer)
         }
       }
@@ -133,7 +133,7 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
     for (let length = 1; length < value.length; length++) {
       await redis.flushall()
       await redis.set(key, value.subarray(0, length))
-      expect(await askBetween(limiter)).toMatchObject({ reason: 'state' })
+      expect(await askBetween(limiter)).toMatchObject({ reason: 'invalid_state' })
     }
   })
 
@@ -177,7 +177,7 @@ it.each([
   value.writeUIntBE(high, at, bytes - 5)
   value.writeUIntBE(number % 2 ** 40, at + bytes - 5, 5)
   await redis.set(key, value)
-  await expect(limiter.consume('bad')).rejects.toMatchObject({ reason: 'state' })
+  await expect(limiter.consume('bad')).rejects.toMatchObject({ reason: 'invalid_state' })
 })
 
 /** Limits whose log keeps what it counts one by one. */
@@ -228,12 +228,12 @@ describe.each(Object.entries(KEPT))('%s', (what, limits) => {
     await put(key)
     const value = await redis.dumpBuffer(key)
     expect(await askBetween(limiter)).toMatchObject({
-      reason: 'state',
+      reason: 'invalid_state',
       message: expect.stringMatching(/\bbad\b/),
     })
-    await expect(limiter.peek('bad')).rejects.toMatchObject({ reason: 'state' })
-    await expect(limiter.charge('bad', 1)).rejects.toMatchObject({ reason: 'state' })
-    await expect(limiter.list('bad')).rejects.toMatchObject({ reason: 'state' })
+    await expect(limiter.peek('bad')).rejects.toMatchObject({ reason: 'invalid_state' })
+    await expect(limiter.charge('bad', 1)).rejects.toMatchObject({ reason: 'invalid_state' })
+    await expect(limiter.list('bad')).rejects.toMatchObject({ reason: 'invalid_state' })
     expect(await redis.dumpBuffer(key)).toEqual(value)
     await limiter.reset('bad')
     expect((await limiter.consume('bad')).remaining).toBe(499)
@@ -259,8 +259,8 @@ it('a window log whose oldest total is above its newest is no log of ours', asyn
   ] as const) {
     await redis.set(key, changed)
     clock.advance(laterMs)
-    await expect(limiter.consume('bad', { cost: 2 })).rejects.toMatchObject({ reason: 'state' })
-    await expect(limiter.peek('bad')).rejects.toMatchObject({ reason: 'state' })
+    await expect(limiter.consume('bad', { cost: 2 })).rejects.toMatchObject({ reason: 'invalid_state' })
+    await expect(limiter.peek('bad')).rejects.toMatchObject({ reason: 'invalid_state' })
   }
 })
 
@@ -335,7 +335,7 @@ describe('an override', () => {
         limiter.consume('other'),
         create('bare').consume('vip'),
       ])
-      const state = { reason: { name: 'StoreUnavailableError', reason: 'state' } }
+      const state = { reason: { name: 'StoreUnavailableError', reason: 'invalid_state' } }
       for (const each of asked.slice(0, 6)) expect(each).toMatchObject(state)
       expect(asked.slice(6)).toMatchObject([{ value: { remaining: 299 } }, { value: { remaining: 4 } }])
       expect(await redis.get(key)).toBe(record)
@@ -353,7 +353,7 @@ describe('an override', () => {
       const limiter = createLimiter({ dimensions, overrides: true, store, timeoutMs: 30_000 })
       for (const dimension of ['user', 'ip']) await limiter.overrides.set({ [dimension]: 'k' }, { limit: 3 })
       const [key = ''] = await redis.keys(`*/${damaged}:k:o`)
-      const state = { reason: { name: 'StoreUnavailableError', reason: 'state' } }
+      const state = { reason: { name: 'StoreUnavailableError', reason: 'invalid_state' } }
       for (const write of [
         () => redis.rpush(key, 'x'),
         () => redis.set(key, '1 0 0'),
@@ -385,7 +385,7 @@ describe('an override', () => {
         limiter.block('vip', '1m'),
         listed(limiter),
       ])
-      for (const each of asked) expect(each).toMatchObject({ reason: { reason: 'state' } })
+      for (const each of asked) expect(each).toMatchObject({ reason: { reason: 'invalid_state' } })
       expect((await redis.keys('*')).sort()).toEqual(before)
       expect((await limiter.consume('vip')).remaining).toBe(499)
     },
@@ -439,7 +439,7 @@ const DAMAGES: Readonly<Record<string, readonly [requests: number, damage: (valu
 
 describe.each(Object.entries(DAMAGES))('a window log %s', (_, [requests, damage]) => {
   const isTold = {
-    reason: 'state',
+    reason: 'invalid_state',
     message: expect.stringMatching(/not a window log of format 1|a damaged window log/),
   }
   const create = () =>
@@ -482,7 +482,7 @@ it('a window log that is cut off where a shorter window begins does not trouble 
   const limiter = createLimiter({ limits, store, timeoutMs: 30_000 })
   const key = await filledLog(limiter, 60)
   await redis.set(key, (await redis.getBuffer(key))!.subarray(0, 200))
-  expect(await askBetween(limiter)).toMatchObject({ reason: 'state' })
+  expect(await askBetween(limiter)).toMatchObject({ reason: 'invalid_state' })
 })
 
 it('a window log of more than 2^46 units, cut off, is left alone', async () => {
@@ -494,6 +494,6 @@ it('a window log of more than 2^46 units, cut off, is left alone', async () => {
   await redis.set(key, (await redis.getBuffer(key))!.subarray(0, -1))
   const value = await redis.dumpBuffer(key)
   clock.advance(1)
-  await expect(limiter.charge('bad', 1)).rejects.toMatchObject({ reason: 'state' })
+  await expect(limiter.charge('bad', 1)).rejects.toMatchObject({ reason: 'invalid_state' })
   expect(await redis.dumpBuffer(key)).toEqual(value)
 })

@@ -230,7 +230,7 @@ describe('no key is ever that of something else', () => {
           expect(new Set(keys).size).toBe(keys.length)
           // Each is of one bucket, whatever is in its parts; and no limiter is called like a store. Logs of requests have no unit.
           for (const key of keys) expect(key).toMatch(/^p:\{\d+\}:[^:~][^:]*:(.+:[^:=]+|~overrides)$/s)
-          expect(space.receiptHead(0)).toMatch(/^p:\{\d+\}:~[^:]+:$/)
+          expect(space.receiptKey(undefined, 0)).toMatch(/^p:\{\d+\}:~[^:]+:0$/)
         },
       ),
       { numRuns: 300 },

@@ -6,7 +6,7 @@ import { createClientPool, createClient as createNodeRedis6, createSentinel } fr
 import { createClient as createNodeRedis5 } from 'redis5'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { connectionOf, type RedisClient } from '../../src/stores/redis/clients.ts'
-import { Script } from '../../src/stores/redis/transport.ts'
+import { runScript } from '../../src/stores/redis/transport.ts'
 import { startRedis } from '../support/redis-server.ts'
 
 interface Lazy {
@@ -57,7 +57,7 @@ it.each(Object.entries(CLIENTS))('%s is ready unless it would queue', async (_, 
   await end()
   // Whoever asks it now is told so.
   await becomes(true)
-  await expect(new Script(connection.sender(), connection).run(['k'], [])).rejects.toThrow(/closed/i)
+  await expect(runScript(connection, connection.sender(), 1, ['k'])).rejects.toThrow(/closed/i)
 })
 
 it('a pool and a Sentinel, which do not tell, are asked', () => {

@@ -107,9 +107,9 @@ async function isSentTwice(
   withinMs: number,
 ): Promise<boolean> {
   const send = connectionOf(client).sender()
-  await send('EVAL', SCRIPT, ['slidegate:before{counter}'], [])
+  await send('EVAL', SCRIPT, 1, ['slidegate:before{counter}'])
   server.freeze()
-  void send('EVAL', SCRIPT, ['slidegate:{counter}'], []).catch(() => {})
+  void send('EVAL', SCRIPT, 1, ['slidegate:{counter}']).catch(() => {})
   // Until it has been sent.
   await delay(300)
   await server.kill()

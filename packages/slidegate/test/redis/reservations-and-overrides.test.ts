@@ -179,7 +179,7 @@ describe('out of memory,', () => {
     }
     // A denial stays a denial, though it is not counted; and who waits does so in no line.
     expect((await limiter.consume('k', { cost: 19 })).deniedBy).toEqual(['20-per-1h', 'fixed'])
-    await expect(limiter.wait('k', { cost: 19, maxWaitMs: 50 })).rejects.toMatchObject({ reason: 'late' })
+    await expect(limiter.wait('k', { cost: 19, maxWaitMs: 50 })).rejects.toMatchObject({ reason: 'timeout' })
     expect(await contents()).toEqual(before)
     // What needs no memory goes on.
     expect((await limiter.consume('blocked')).blockedMs).toBeGreaterThan(0)

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createLimiter, type Limiter, slidingWindow } from '../../src/index.ts'
+import { createLimiter, failurePolicy, type Limiter, slidingWindow } from '../../src/index.ts'
 import { batchedStore } from '../../src/stores/redis/batcher.ts'
 import type { Connection } from '../../src/stores/redis/clients.ts'
 import { keyspace } from '../../src/stores/redis/keyspace.ts'
@@ -10,7 +10,7 @@ import type { Store } from '../../src/stores/store.ts'
 function storeOn(connection: Connection, prefix = 'slidegate'): Store {
   const transport = new ScriptTransport(connection, keyspace(prefix, 1))
   const { apply } = batchedStore([transport], { maxCalls: 16, readsFirst: false }, () => 0)
-  return { apply, connection, close() {} }
+  return { apply, connection, failurePolicy, close() {} }
 }
 
 /** 1,000 an hour, of keys that nobody else has. */

@@ -71,7 +71,12 @@ describe('who does not decide is no store that has denied:', () => {
     ['what looks like a reason', says(503, { code: 'store_constructor' }), 'error', /503/],
     ['a service that is overloaded', says(503, { code: 'overloaded' }), 'overload', /503/],
     ['too many requests', says(429, {}), 'overload', /429/],
-    ['an error of the store', told({ error: { reason: 'state' } }), 'state', /no answer: state$/],
+    [
+      'an error of the store',
+      told({ error: { reason: 'invalid_state' } }),
+      'invalid_state',
+      /no answer: invalid_state$/,
+    ],
     ['a refusal', told({ error: { message: 'not yours' } }), 'error', /refused: not yours$/],
     ['garbage', says(200, 'ok'), 'error', /JSON/],
     ['nothing', says(200, ''), 'error', /JSON/],

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
+import { createLimiter, failurePolicy, memoryStore, slidingWindow } from '../../src/index.ts'
 import type { Store } from '../../src/stores/store.ts'
 
 // A request that is given up in one part of a Cluster may ask another at once, in the middle of giving up those that are due.
@@ -8,12 +8,13 @@ it.each(['allow', 'local'] as const)(
   '%s: what is asked while a deadline passes takes nothing down',
   async (onStoreError) => {
     const domains = [memoryStore(), memoryStore()]
-    const domainOf: Store['domainOf'] = ({ parts }) => Number(parts[0]!.set.limiter === 'api/ip')
+    const shardOf: Store['shardOf'] = ({ parts }) => Number(parts[0]!.set.limiter === 'api/ip')
     let isSilent = false
     const store: Store = {
-      domainOf,
+      shardOf,
+      failurePolicy,
       apply(ops, call) {
-        const domain = domainOf!(ops[0]!)
+        const domain = shardOf!(ops[0]!)
         if (isSilent && domain === 0) return
         setTimeout(() => call.resolve(domains[domain]!.applySync(ops).slice(), 0), 1)
       },

@@ -8,7 +8,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-const USUAL = { failureRate: 0.5, minRequests: 5, maxPauseMs: 500 }
+const USUAL = { failureRate: 0.5, minRequests: 5, maxBackoffMs: 500 }
 const error = new Error('ECONNREFUSED')
 
 /** A breaker, what it has said, and requests that reach the store if it admits them. */
@@ -105,7 +105,7 @@ describe('a breaker opens', () => {
 
   it('by all that was answered since it began, and since it closed', () => {
     vi.spyOn(Math, 'random').mockReturnValue(1)
-    const { ask, said } = breakerWith({ failureRate: 0.6, minRequests: 1000, maxPauseMs: 100 })
+    const { ask, said } = breakerWith({ failureRate: 0.6, minRequests: 1000, maxBackoffMs: 100 })
     for (const beginMs of [0, 1_000_000]) {
       for (let i = 0; i < 1000; i++) ask(beginMs + i / 5, false)
       for (let i = 0; i < 1400; i++) ask(beginMs + 201, true)
@@ -130,7 +130,7 @@ describe('a breaker opens', () => {
 describe('an open breaker', () => {
   it('admits one request after a pause, and doubles the pause while that fails', () => {
     vi.spyOn(Math, 'random').mockReturnValue(1)
-    const { breaker, ask, said } = breakerWith({ ...USUAL, maxPauseMs: 1000 })
+    const { breaker, ask, said } = breakerWith({ ...USUAL, maxBackoffMs: 1000 })
     for (let i = 0; i < 5; i++) ask(0, true)
     let openedMs = 0
     for (const pauseMs of [100, 200, 400, 800, 1000, 1000, 1000]) {
@@ -145,9 +145,9 @@ describe('an open breaker', () => {
   it.each([
     [10, 10],
     [500, 100],
-  ])('with pauses of at most %i ms begins with %i', (maxPauseMs, firstMs) => {
+  ])('with pauses of at most %i ms begins with %i', (maxBackoffMs, firstMs) => {
     vi.spyOn(Math, 'random').mockReturnValue(1)
-    const { breaker, ask } = breakerWith({ ...USUAL, maxPauseMs })
+    const { breaker, ask } = breakerWith({ ...USUAL, maxBackoffMs })
     for (let i = 0; i < 5; i++) ask(0, true)
     expect(breaker.pauseAt(0)).toBe(firstMs)
   })
@@ -347,7 +347,7 @@ describe('a limiter', () => {
   })
 
   it.each([
-    ['holds damaged state', 'state'],
+    ['holds damaged state', 'invalid_state'],
     ['is overloaded', 'overload'],
   ] as const)('an attempt that finds a store that %s', async (how, reason) => {
     store.failure = FAILURES.rejects
@@ -356,12 +356,12 @@ describe('a limiter', () => {
     store.failure = FAILURES[how]
     expect(await reasonOf('k')).toBe(reason)
     // Who tells of damage has answered.
-    expect(events.length).toBe(reason === 'state' ? 2 : 1)
+    expect(events.length).toBe(reason === 'invalid_state' ? 2 : 1)
   })
 
   it('damaged state, however often it is asked for, shuts nobody else out', async () => {
     store.failure = FAILURES['holds damaged state']
-    for (let i = 0; i < 200; i++) expect(await reasonOf('damaged')).toBe('state')
+    for (let i = 0; i < 200; i++) expect(await reasonOf('damaged')).toBe('invalid_state')
     store.failure = undefined
     expect(await reasonOf('other')).toBe('store')
     expect(events).toEqual([])
@@ -381,7 +381,7 @@ describe('a limiter', () => {
     const parts = [failing(memoryStore()), failing(memoryStore()), failing(memoryStore())]
     const partOf = (key: string) => Number(key.at(-1))
     create(failing(memoryStore()))
-    store.domainOf = ({ parts: [part] }) => partOf(part!.key)
+    store.shardOf = ({ parts: [part] }) => partOf(part!.key)
     store.apply = (ops, call) => parts[partOf(ops[0]!.parts[0]!.key)]!.apply(ops, call)
     parts[1]!.failure = FAILURES.rejects
     for (let i = 0; i < 20; i++) await reasonOf('k1')

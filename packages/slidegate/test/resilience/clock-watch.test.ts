@@ -90,7 +90,7 @@ describe('clockStep', async () => {
     const clocks = [new ManualClock(), new ManualClock(EPOCH_MS + HOUR_MS)]
     const parts = clocks.map(({ now }) => memoryStore({ clock: now }))
     const store = failing(memoryStore())
-    store.domainOf = ({ parts: [part] }) => Number(part!.key)
+    store.shardOf = ({ parts: [part] }) => Number(part!.key)
     store.apply = (ops, call) => parts[Number(ops[0]!.parts[0]!.key)]!.apply(ops, call)
     const limiter = createLimiter({ limits, store })
     const steps: number[] = []

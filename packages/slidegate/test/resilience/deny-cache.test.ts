@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
+  failurePolicy,
   fixedWindow,
   type Limit,
   type Limiter,
@@ -387,6 +388,7 @@ it('neither errors nor refusals of a store that has not decided are held', async
 it('only what the store itself has said is held', async () => {
   const inner = memoryStore()
   const substitute: Store = {
+    failurePolicy,
     apply(ops, call) {
       const outcomes = inner.applySync(ops).map((outcome) => ({ ...outcome, source: 'fallback' }))
       call.resolve(outcomes as never, 0)

@@ -320,11 +320,11 @@ describe('a corrupted or a foreign value under a key', () => {
     const { limiter, decision, told } = await damaged(put, 'throw', logged)
     const ops = [...OPS, () => limiter.refund('bad', decision)]
     for (const [i, ask] of ops.entries()) {
-      await expect(ask(limiter)).rejects.toMatchObject({ code: 'store_unavailable', reason: 'state' })
-      expect(limiter.stats().storeErrors.state).toBeGreaterThan(i)
+      await expect(ask(limiter)).rejects.toMatchObject({ code: 'store_unavailable', reason: 'invalid_state' })
+      expect(limiter.stats().storeErrors.invalid_state).toBeGreaterThan(i)
     }
-    const { state, ...others } = limiter.stats().storeErrors
-    expect(told.map(({ reason }) => reason)).toEqual(Array(state).fill('state'))
+    const { invalid_state: state, ...others } = limiter.stats().storeErrors
+    expect(told.map(({ reason }) => reason)).toEqual(Array(state).fill('invalid_state'))
     expect(others).toEqual({ timeout: 0, error: 0, down: 0, overload: 0, full: 0 })
     expect(await limiter.consume('good')).toMatchObject({ source: 'store', remaining: 99 })
     await limiter.reset('bad')
@@ -335,14 +335,14 @@ describe('a corrupted or a foreign value under a key', () => {
 })
 
 it('numbers of a limiter that nothing has happened to', () => {
-  const none = { timeout: 0, error: 0, down: 0, overload: 0, full: 0, state: 0 }
+  const none = { timeout: 0, error: 0, down: 0, overload: 0, full: 0, invalid_state: 0 }
   const stats = {
     storeErrors: none,
     withoutStore: { failOpen: 0, failClosed: 0, fallback: 0 },
     breakerOpened: 0,
     isStoreDown: false,
     clockSteps: 0,
-    waitErrors: { full: 0, late: 0, aborted: 0, never: 0 },
+    waitErrors: { full: 0, timeout: 0, aborted: 0, impossible: 0 },
     permits: 0,
   }
   const { waits, ...others } = limiterOn(ROOMY).stats()

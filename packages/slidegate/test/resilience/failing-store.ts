@@ -1,4 +1,9 @@
-import { type Store, StoreUnavailableError, type StoreUnavailableReason } from '../../src/index.ts'
+import {
+  failurePolicy,
+  type Store,
+  StoreUnavailableError,
+  type StoreUnavailableReason,
+} from '../../src/index.ts'
 import type { Call, Op } from '../../src/stores/store.ts'
 
 /** A way to fail, and the reason that callers are given for it. */
@@ -27,8 +32,8 @@ export const FAILURES = {
     fail: (call) => call.reject(new StoreUnavailableError('overload', 'too many wait')),
   },
   'holds damaged state': {
-    reason: 'state',
-    fail: (call) => call.reject(new StoreUnavailableError('state', 'damaged')),
+    reason: 'invalid_state',
+    fail: (call) => call.reject(new StoreUnavailableError('invalid_state', 'damaged')),
   },
 } satisfies Record<string, Failure>
 
@@ -37,8 +42,8 @@ export interface FailingStore extends Store {
   failure: Failure | undefined
   /** What has reached it. */
   readonly asked: readonly Op[]
-  domainOf?(op: Op): number
-  isCrowded?(op: Op, sinceMs: number): boolean
+  shardOf?(op: Op): number
+  isOverloaded?(op: Op, sinceMs: number): boolean
 }
 
 /** Another store, that is not in this process as it seems, until it fails. */
@@ -47,6 +52,7 @@ export function failing(store: Store, failure?: Failure): FailingStore {
   return {
     failure,
     asked,
+    failurePolicy,
     apply(ops, call) {
       asked.push(...ops)
       if (this.failure !== undefined) this.failure.fail(call)

@@ -157,7 +157,7 @@ describe('what a decision says of limits of which nothing is known', () => {
 describe.each(['says nothing', 'is overloaded'] as const)('what was asked for a crowded key, %s', (how) => {
   /** Whose key it is that so much was asked for; and until then the store answers. */
   const crowdedBy = (store: FailingStore, key: string) => {
-    store.isCrowded = (op) => op.parts[0]!.key === key
+    store.isOverloaded = (op) => op.parts[0]!.key === key
     return store
   }
   const sourceOf = (request: Promise<Decision>) =>
@@ -192,7 +192,10 @@ describe.each(['says nothing', 'is overloaded'] as const)('what was asked for a 
 
   it('as an attempt leaves the next one to whoever comes', async () => {
     const store = crowdedBy(storeThat(FAILURES.rejects), 'hog')
-    const limiter = limiterOn(store, { onStoreError: 'allow', breaker: { minRequests: 1, maxPauseMs: 1000 } })
+    const limiter = limiterOn(store, {
+      onStoreError: 'allow',
+      breaker: { minRequests: 1, maxBackoffMs: 1000 },
+    })
     await sourceOf(limiter.consume('other'))
     await vi.advanceTimersByTimeAsync(1000)
     store.failure = FAILURES[how]
@@ -206,7 +209,7 @@ describe.each(['says nothing', 'is overloaded'] as const)('what was asked for a 
 describe('a denial without the store', () => {
   it('names a wait that is neither none nor for ever, whenever it is asked', async () => {
     const store = storeThat(FAILURES.rejects)
-    const limiter = limiterOn(store, { onStoreError: 'deny', breaker: { maxPauseMs: 3000 } })
+    const limiter = limiterOn(store, { onStoreError: 'deny', breaker: { maxBackoffMs: 3000 } })
     const waits = new Set<number>()
     for (let i = 0; i < 200; i++) {
       const { allowed, source, retryAfterMs } = await limiter.consume('k', { cost: 1 + (i % 3) })
@@ -319,7 +322,7 @@ describe('the first connection of a store', () => {
     let isOver = false
     const connection = {
       whenStarted: () => (isOver ? undefined : whenOver),
-      silence: () => ({ message: 'no connection to Redis at redis:6379', cause: new Error('refused') }),
+      diagnose: () => ({ message: 'no connection to Redis at redis:6379', cause: new Error('refused') }),
     }
     const start = () => {
       isOver = true

@@ -1,7 +1,7 @@
 // tier: system
 import { describe, expect, it } from 'vitest'
 import { addressKey } from '../../src/http/index.ts'
-import { createLimiter, slidingWindow, withDenyCache, withLeases } from '../../src/index.ts'
+import { createLimiter, failurePolicy, slidingWindow, withDenyCache, withLeases } from '../../src/index.ts'
 import type { ConsumeOutcome, Store } from '../../src/stores/store.ts'
 import { bytesInUse } from '../faults/matrix/meter.ts'
 
@@ -19,7 +19,7 @@ function answering(admitted: number): Store {
     limits: [used, 3_600_000, 3_600_000],
     waitMs: 0,
   }
-  return { apply: (_ops, call) => call.resolve([outcome], 0), close() {} }
+  return { failurePolicy, apply: (_ops, call) => call.resolve([outcome], 0), close() {} }
 }
 
 const FLOOD = 60_000

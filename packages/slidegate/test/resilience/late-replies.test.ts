@@ -4,6 +4,7 @@ import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
   createLimiter,
+  failurePolicy,
   type Limiter,
   type LimiterOptions,
   memoryStore,
@@ -150,6 +151,7 @@ describe('a store that answers late', () => {
   it('a store that answers twice is not paid back for what it was right to charge', async () => {
     const behind = recorded(memoryStore())
     const store: Store = {
+      failurePolicy,
       apply(ops, call) {
         behind.apply(ops, {
           isSettled: false,

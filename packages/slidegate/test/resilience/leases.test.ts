@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
   createLimiter,
   type Decision,
+  failurePolicy,
   fixedWindow,
   type LeaseOptions,
   type Limit,
@@ -368,6 +369,7 @@ describe('while a lease is on its way', () => {
     const broken = { error: undefined as Error | undefined }
     const inner = memoryStore()
     const far = held({
+      failurePolicy,
       apply(ops, call) {
         if (broken.error === undefined) inner.apply(ops, call)
         else call.reject(broken.error)
@@ -456,6 +458,7 @@ describe('what else is asked', () => {
     const inner = memoryStore({ clock: now })
     let throws = false
     const far: Store = {
+      failurePolicy,
       apply(ops, call) {
         if (throws) throw new Error('down')
         throws = ops[0]!.type === 'refund'

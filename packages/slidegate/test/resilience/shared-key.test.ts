@@ -1,8 +1,8 @@
 import TinyQueue from 'tinyqueue'
 import { expect, it } from 'vitest'
-import { memoryStore, slidingWindow } from '../../src/index.ts'
+import { failurePolicy, memoryStore, slidingWindow } from '../../src/index.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
-import { acrossDomains } from '../../src/resilience/cluster/across-domains.ts'
+import { acrossShards } from '../../src/resilience/cluster/across-shards.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import type { ConsumeOp, ConsumeOutcome, Part, Store } from '../../src/stores/store.ts'
 import { ManualClock } from '../../src/testing/index.ts'
@@ -50,6 +50,7 @@ async function requestsOf(delayMs: number, cost: number): Promise<{ requests: Re
   const after = (ms: number, happen: () => void) =>
     events.push({ atMs: nowMs + ms, number: number++, happen })
   const far: Store = {
+    failurePolicy,
     apply(ops, call) {
       if (ops[0]!.type === 'refund') returns++
       after(delayMs, () => {
@@ -63,7 +64,7 @@ async function requestsOf(delayMs: number, cost: number): Promise<{ requests: Re
     close() {},
   }
   const flow = (user: Part, cost: number, perSecond: number) => {
-    const store = acrossDomains(far, ({ parts }) => (parts[0]!.key === 'shared' ? 0 : 1))
+    const store = acrossShards(far, ({ parts }) => (parts[0]!.key === 'shared' ? 0 : 1))
     const ask = () => {
       const op: ConsumeOp = { type: 'consume', parts: [user, sharedPart], cost, count: 1, leaseMs: 0 }
       const request = { op, atMs: nowMs, isAdmitted: false }

@@ -1,3 +1,4 @@
+import { failurePolicy } from '../../src/resilience/failure-policy.ts'
 import type { Call, Op, Outcome, Store } from '../../src/stores/store.ts'
 
 /** A store, and the ops that have reached it. */
@@ -5,6 +6,7 @@ export function recorded(store: Store): Store & { readonly ops: Op[] } {
   const reached: Op[] = []
   return {
     ops: reached,
+    failurePolicy,
     apply(ops, call) {
       reached.push(...ops)
       store.apply(ops, call)
@@ -31,6 +33,7 @@ export function held(store: Store): HeldStore {
     get waiting() {
       return waiting
     },
+    failurePolicy,
     apply(ops, call) {
       if (!this.isHolding) {
         store.apply(ops, call)

@@ -90,11 +90,11 @@ function isSourceRight({ source, allowed }: Decision, { of }: Asked): boolean {
 
 function expectWaits({ of, question }: Asked, decision: Decision, expect: Expect): void {
   const { source, allowed, retryAfterMs, resetAfterMs, cost, limits, remaining, deniedBy } = decision
-  const { maxPauseMs } = of.policy.breaker
+  const { maxBackoffMs } = of.policy.breaker
   const windowsMs = limits.map(({ windowMs, precisionMs }) => windowMs + precisionMs)
   const mostMs = Math.max(...windowsMs) + LEASE_MS + AHEAD_MS
   const isNever = limits.some(({ limit, shadow }) => !shadow && cost > limit)
-  const longestMs = isNever ? Number.POSITIVE_INFINITY : Math.max(mostMs, maxPauseMs)
+  const longestMs = isNever ? Number.POSITIVE_INFINITY : Math.max(mostMs, maxBackoffMs)
   expect(retryAfterMs >= 0 && retryAfterMs <= longestMs, () => `a wait of at most ${longestMs} ms`)
   expect(resetAfterMs >= 0 && resetAfterMs <= mostMs, () => `all back in ${resetAfterMs} ms`)
   expect(allowed === (retryAfterMs === 0), () => 'a wait for those who are denied, and nobody else')
@@ -104,7 +104,7 @@ function expectWaits({ of, question }: Asked, decision: Decision, expect: Expect
     expect(wait >= 0 && reset >= 0, () => `waits of ${wait} and ${reset} ms (${name})`)
   }
   if (source === 'failClosed') {
-    const longestPauseMs = Math.max(MIN_PAUSE_MS, maxPauseMs)
+    const longestPauseMs = Math.max(MIN_PAUSE_MS, maxBackoffMs)
     const isPause = retryAfterMs >= MIN_PAUSE_MS && retryAfterMs <= longestPauseMs
     expect(isPause, () => `a pause from ${MIN_PAUSE_MS} to ${longestPauseMs} ms`)
   } else if (question === 'consume' && source !== 'failOpen') {

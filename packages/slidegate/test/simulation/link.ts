@@ -1,13 +1,14 @@
 import { StoreUnavailableError } from '../../src/index.ts'
-import type { Result, Transport } from '../../src/stores/redis/batcher.ts'
+import type { Receiver, Result, Transport } from '../../src/stores/redis/batcher.ts'
 import type { Request } from '../../src/stores/redis/encode.ts'
+import type { Batch } from '../../src/stores/redis/queue.ts'
 import { type Execution, nameOf, type Server } from './server.ts'
 import { FINE, NOTICED, NOTICED_MS, REFUSALS, type Weather } from './weather.ts'
 import type { World } from './world.ts'
 
 type Executions = readonly (Execution | undefined)[]
 
-const DAMAGED: StoreUnavailableError = new StoreUnavailableError('state', 'what is stored is damaged')
+const DAMAGED: StoreUnavailableError = new StoreUnavailableError('invalid_state', 'what is stored is damaged')
 
 /** Less what a timer may come early by. */
 const PATIENCE_MS = 24
@@ -46,7 +47,14 @@ export class Link implements Transport {
     this.#lost++
   }
 
-  send(batch: readonly Request[], place: number): Promise<readonly Result[]> {
+  send(batch: Batch, receiver: Receiver): void {
+    this.#send(batch.ops, batch.place).then(
+      (results) => receiver.answered(batch, results),
+      (error: unknown) => receiver.failed(batch, error),
+    )
+  }
+
+  #send(batch: readonly Request[], place: number): Promise<readonly Result[]> {
     const { random, loop } = this.#world
     const { refused = 0, lost = 0, unheard = 0, name } = this.weather
     this.#world.trace(() => `p${this.#by} sends ${batch.map(wordsOf).join(', ')} (${name})`)

@@ -1,4 +1,4 @@
-import { type Store, withDenyCache, withLeases } from '../../src/index.ts'
+import { failurePolicy, type Store, withDenyCache, withLeases } from '../../src/index.ts'
 import { batchedStore } from '../../src/stores/redis/batcher.ts'
 import { Backlog } from '../../src/stores/redis/queue.ts'
 import type { Op, RefundOp } from '../../src/stores/store.ts'
@@ -89,11 +89,12 @@ export class Process {
     const backlog = new Backlog(1, 1)
     // As on one server, and as on a Cluster.
     const options = { maxCalls: MOST, readsFirst: this.links.length > 1 }
-    const domainOf = (op: Op): number => this.#world.domainOf(op.parts[0]!.key)
-    const store = batchedStore(this.links, options, domainOf, undefined, backlog)
+    const shardOf = (op: Op): number => this.#world.shardOf(op.parts[0]!.key)
+    const store = batchedStore(this.links, options, shardOf, undefined, backlog)
     return {
-      domainOf,
-      isCrowded: store.isCrowded,
+      shardOf,
+      isOverloaded: store.isOverloaded,
+      failurePolicy,
       apply: (ops, call) => {
         for (const op of ops) if (op.type === 'refund') this.refunds.push(op)
         store.apply(ops, call)

@@ -1,5 +1,10 @@
-import { fixedWindow, type Limit, type OnStoreError, slidingWindow } from '../../src/index.ts'
-import type { BreakerOptions } from '../../src/resilience/breaker.ts'
+import {
+  type BreakerOptions,
+  fixedWindow,
+  type Limit,
+  type OnStoreError,
+  slidingWindow,
+} from '../../src/index.ts'
 import type { Random } from './random.ts'
 
 /** A limiter that all processes have, with the same limits. */
@@ -87,7 +92,7 @@ export function policyOf(random: Random): Policy {
     breaker: {
       failureRate: random.pick([0.1, 0.5, 0.5, 1]),
       minRequests: random.pick([1, 5, 5, 20]),
-      maxPauseMs: random.pick([10, 100, 500, 500]),
+      maxBackoffMs: random.pick([10, 100, 500, 500]),
     },
   }
 }

@@ -62,10 +62,10 @@ export class StoreWatch {
     const { loop, servers } = this.#world
     if (!this.#isDown || servers.length > 1) return
     this.#world.count('probes')
-    const { maxPauseMs } = this.#policy.breaker
-    const leastMs = Math.min(FIRST_PAUSE_MS, maxPauseMs) / 2
+    const { maxBackoffMs } = this.#policy.breaker
+    const leastMs = Math.min(FIRST_PAUSE_MS, maxBackoffMs) / 2
     const isPauseOver = loop.nowMs - this.#failedAtMs >= leastMs - 0.001
-    const isTurnOver = loop.nowMs - this.#probedAtMs >= maxPauseMs - 0.001
+    const isTurnOver = loop.nowMs - this.#probedAtMs >= maxBackoffMs - 0.001
     const isUnanswered = this.#probe !== undefined && this.#failedAtMs < this.#probedAtMs
     this.#world.expect(
       isUnanswered ? isTurnOver : isPauseOver,

@@ -1,4 +1,4 @@
-import { createLimiter, type Decision, type Limiter, type Store } from '../../src/index.ts'
+import { createLimiter, type Decision, failurePolicy, type Limiter, type Store } from '../../src/index.ts'
 import type { Call, ConsumeOutcome, Op } from '../../src/stores/store.ts'
 import { expectAnswer } from './answers.ts'
 import { type Asked, type Question, wordsOf, wordsOfAnswer } from './asked.ts'
@@ -133,6 +133,7 @@ export class WatchedLimiter {
   /** The store, as the limiter sees it. */
   #observed(store: Store): Store {
     return {
+      failurePolicy,
       apply: (ops, call) => {
         const asked = this.#current
         this.#current = undefined
@@ -148,7 +149,7 @@ export class WatchedLimiter {
         this.#watch.asks(asked)
         store.apply(ops, this.#observedCall(asked, ops[0]!, call))
       },
-      domainOf: (op) => store.domainOf!(op),
+      shardOf: (op) => store.shardOf!(op),
       close: () => store.close(),
     }
   }

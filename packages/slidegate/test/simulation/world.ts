@@ -28,12 +28,12 @@ export class World {
     return this.loop.nowMs - this.#startMs
   }
 
-  domainOf(key: string): number {
+  shardOf(key: string): number {
     return key.charCodeAt(key.length - 1) % this.servers.length
   }
 
   serverOf(key: string): Server {
-    return this.servers[this.domainOf(key)]!
+    return this.servers[this.shardOf(key)]!
   }
 
   *executions(): Generator<Execution> {

@@ -1,7 +1,7 @@
 import type { Decision } from '../../src/decision.ts'
 import type { Limit } from '../../src/index.ts'
 import { decisionOf } from '../../src/limiter/decide.ts'
-import type { Asker } from '../../src/limiter/waiting/queue.ts'
+import type { Requester } from '../../src/limiter/waiting/queue.ts'
 import { WaitingRoom } from '../../src/limiter/waiting/room.ts'
 import { parseWaitOptions, type WaitOptions } from '../../src/limiter/waiting/waiter.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
@@ -30,7 +30,7 @@ export function roomOn(
   store: Store,
   limits: readonly Limit[],
   maxWaiting = 20_000,
-  decide: Asker['decide'] = decisionOf,
+  decide: Requester['decide'] = decisionOf,
 ): Room {
   const set = limitSet('waiting', limits)
   const partsOf = (key: string): readonly Part[] => [{ key, set }]
@@ -42,7 +42,7 @@ export function roomOn(
     sent.push(op)
     await outcomesOf(store, [op])
   }
-  const asker: Asker = {
+  const requester: Requester = {
     async ask(parts, cost, count) {
       const isNamed = set.logs.some(({ kind }) => kind.entries !== undefined)
       const op: ConsumeOp = {
@@ -70,7 +70,7 @@ export function roomOn(
     const op: Op = { type: 'peek', parts: partsOf(key), cost: 1, count: 1 }
     return (await outcomesOf(store, [op]))[0] as ConsumeOutcome
   }
-  const room = new WaitingRoom({ asker, maxWaiting })
+  const room = new WaitingRoom(requester, maxWaiting)
   return {
     room,
     wait: (key, options) => room.wait([key], () => partsOf(key), parseWaitOptions(options)),

@@ -6,6 +6,7 @@ import {
   concurrency,
   createLimiter,
   type Decision,
+  failurePolicy,
   memoryStore,
   SlidegateError,
   type Store,
@@ -136,6 +137,7 @@ describe('who waits', () => {
     const store = memoryStore()
     const seen: unknown[] = []
     const watched: Store = {
+      failurePolicy,
       apply(ops, call) {
         seen.push(context.getStore())
         store.apply(ops, call)
@@ -157,7 +159,7 @@ describe('who is not admitted', () => {
   it('is told at once where it costs more than a limit', async () => {
     const room = roomOn(memoryStore(), HOUR)
     const { reason, code, decision } = await rejection(room.wait('k', { cost: 6 }))
-    expect({ reason, code }).toEqual({ reason: 'never', code: 'wait_rejected' })
+    expect({ reason, code }).toEqual({ reason: 'impossible', code: 'wait_rejected' })
     expect(decision).toMatchObject({ allowed: false, retryAfterMs: Number.POSITIVE_INFINITY })
     expect(await room.used('k')).toBe(0)
   })
@@ -171,7 +173,7 @@ describe('who is not admitted', () => {
     await together
     const { reason, decision } = await rejection(room.wait('k', { cost: 2 }))
     expect(performance.now() - startMs).toBeLessThan(25_000)
-    expect(reason).toBe('late')
+    expect(reason).toBe('timeout')
     expect(decision?.retryAfterMs).toBeGreaterThan(3_000_000)
     expect(room.asked).toHaveLength(2)
     room.room.close()
@@ -187,7 +189,7 @@ describe('who is not admitted', () => {
       ...Array<string>(5).fill('fulfilled'),
       ...Array<string>(3).fill('rejected'),
     ])
-    expect((await rejection(waits[7]!)).reason).toBe('late')
+    expect((await rejection(waits[7]!)).reason).toBe('timeout')
     expect(await room.used('k')).toBe(5)
   })
 
@@ -334,6 +336,7 @@ describe('several processes', () => {
     onTestFinished(() => void vi.useRealTimers())
     const near = memoryStore({ clock: () => Math.floor(performance.now()) })
     const far: Store = {
+      failurePolicy,
       apply: (ops, call) => void setTimeout(() => near.apply(ops, call), 15),
       close() {},
     }
@@ -379,10 +382,10 @@ describe('limits that are not the same for all', () => {
     const ask = (request: unknown, cost = 1) => limiter.wait('k', { request, cost, maxWaitMs: 1000 })
     const never = rejection(ask('few', 5))
     expect((await ask('many', 5)).limits[0]).toMatchObject({ limit: 100, remaining: 95 })
-    expect((await never).reason).toBe('never')
+    expect((await never).reason).toBe('impossible')
     const late = rejection(ask('few'))
     expect((await ask('many')).allowed).toBe(true)
-    expect((await late).reason).toBe('late')
+    expect((await late).reason).toBe('timeout')
   })
 
   it('who is too late himself takes none with him that may have room', async () => {
@@ -390,7 +393,7 @@ describe('limits that are not the same for all', () => {
     await fill(room, 'k', 3)
     const late = rejection(room.wait('k', { cost: 5, maxWaitMs: 1000 }))
     expect((await room.wait('k', { cost: 1, maxWaitMs: 10_000 })).allowed).toBe(true)
-    expect((await late).reason).toBe('late')
+    expect((await late).reason).toBe('timeout')
   })
 
   it('an override that others set is in force when a waiter asks again', async () => {
@@ -435,14 +438,15 @@ describe('a key of several dimensions', () => {
 
   it('in different domains is asked for again soon: who was in the way may have gone', async () => {
     const domains = [memoryStore(), memoryStore()]
-    const domainOf: NonNullable<Store['domainOf']> = ({ parts }) => {
+    const shardOf: NonNullable<Store['shardOf']> = ({ parts }) => {
       return parts[0]!.set.limiter.endsWith('user') ? 0 : 1
     }
     /** Each is nearer to another domain. */
     const storeAt = (near: number): Store => ({
-      domainOf,
+      shardOf,
+      failurePolicy,
       apply(ops, call) {
-        const domain = domainOf(ops[0]!)
+        const domain = shardOf(ops[0]!)
         setTimeout(() => domains[domain]!.apply(ops, call), domain === near ? 1 : 15)
       },
       close() {},
@@ -568,7 +572,7 @@ describe('what is returned', () => {
     const room = roomOn(memoryStore(), [concurrency({ limit: 1, ttl: '1h' })])
     await room.wait('k')
     const startMs = performance.now()
-    expect((await rejection(room.wait('k', { maxWaitMs: 50 }))).reason).toBe('late')
+    expect((await rejection(room.wait('k', { maxWaitMs: 50 }))).reason).toBe('timeout')
     expect(performance.now() - startMs).toBeGreaterThanOrEqual(50)
   })
 })

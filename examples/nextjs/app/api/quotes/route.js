@@ -5,6 +5,6 @@ import { withRateLimit } from 'slidegate/fetch'
 export const GET = withRateLimit(() => Response.json({ quote: 'Enough is as good as a feast.' }), {
   name: 'quotes',
   limits: [slidingWindow({ limit: 5, window: '1m' })],
-  // Next.js tells nobody who has connected: the proxy in front of it does, in X-Forwarded-For.
+  // Next.js doesn't expose the client's address. The proxy in front sends it in X-Forwarded-For.
   address: { trust: 1 },
 })

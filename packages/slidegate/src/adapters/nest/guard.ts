@@ -1,4 +1,4 @@
-// The guard of the module, the decorators that put it on handlers, and which options a handler has.
+// The guard of the module, the decorators that add it to handlers, and the options of each handler.
 import {
   applyDecorators,
   type CanActivate,
@@ -24,7 +24,7 @@ import {
   type RequestOf,
 } from './platform.ts'
 
-/** A class, and the guard of those of its handlers that say nothing themselves. */
+/** A class, and the guard of its handlers without options. */
 interface ClassGuards {
   readonly routes: RouteOptions<NestArguments>
   readonly guard: Guard<NestArguments> | undefined
@@ -35,7 +35,7 @@ export interface HandlerOptions extends GuardOptions<NestArguments> {
   readonly requestOf?: RequestOf
 }
 
-/** Which guard a handler has: its own, or that of its class, or that of the app. */
+/** Finds the guard of a handler: its own, its class's or the app's. */
 export class HandlerGuards {
   readonly #binding = httpBinding()
   readonly #routes: RouteOptions<NestArguments>
@@ -44,7 +44,10 @@ export class HandlerGuards {
   readonly #asked = new WeakSet<ExecutionContext>()
   readonly #requestOf: RequestOf
 
-  /** @throws {SlidegateError} `invalid_option`; `mayLack`: only handlers are limited that say so */
+  /**
+   * @param mayLack whether the options may lack limits: then only handlers with their own are limited
+   * @throws {SlidegateError} `invalid_option`
+   */
   constructor(options: HandlerOptions, mayLack: boolean) {
     checkOptions(options, 'RateLimitModule', MODULE_NAMES)
     this.#requestOf = options.requestOf ?? httpOf
@@ -52,13 +55,13 @@ export class HandlerGuards {
     this.#guard = this.#guardBy(this.#routes)
   }
 
-  /** @throws what decorators of a class and of its methods have wrong */
+  /** @throws {SlidegateError} `invalid_option`, for the decorators of a class and its methods */
   check(controller: Type, handlers: readonly Decorated[]): void {
     this.#of(controller)
     for (const handler of handlers) if (optionsOf(handler) !== undefined) this.guardOf(controller, handler)
   }
 
-  /** Whether the handler may run; asked once of each call, though both the app and a decorator may have put the guard there. */
+  /** Whether the handler may run. Decides once per call, though the app and a decorator may both have added the guard. */
   admits(context: ExecutionContext): true | Promise<true> {
     if (this.#asked.has(context)) return true
     this.#asked.add(context)
@@ -66,7 +69,7 @@ export class HandlerGuards {
     return guard === 'skip' || pass(guard, ...this.#requestOf(context), context)
   }
 
-  /** @throws {SlidegateError} `invalid_option`, also where the handler has no limits */
+  /** @throws {SlidegateError} `invalid_option`, also if the handler has no limits */
   guardOf(controller: Type, handler: Decorated): Guard<NestArguments> | 'skip' {
     const known = this.#of(controller)
     let guard = known.ofHandlers.get(handler)
@@ -105,7 +108,7 @@ export class HandlerGuards {
   }
 }
 
-/** The guard of `RateLimitModule`, to be put where it should run: behind the one that knows the user, for instance. */
+/** The guard of `RateLimitModule`, to place it yourself, for instance behind an authentication guard. */
 export class RateLimitGuard implements CanActivate {
   readonly #guards: HandlerGuards
 
@@ -121,8 +124,8 @@ Injectable()(RateLimitGuard)
 Inject(HandlerGuards)(RateLimitGuard, undefined, 0)
 
 /**
- * What differs for a class or a method from the options around it: those of its class, and those of the module. Limits of its
- * own count for it alone: those of a class for its routes together. It limits what it stands on in any case.
+ * Sets options of a class or a method that differ from those of the class or the module. Its own limits count for it alone; those
+ * of a class, for its routes together. It is always limited, even without a global guard.
  */
 export function RateLimit<Request = HttpRequest, Response = HttpResponse>(
   options: GuardOptions<NestArguments<Request, Response>>,
@@ -130,7 +133,7 @@ export function RateLimit<Request = HttpRequest, Response = HttpResponse>(
   return applyDecorators(setOptions(options), setSkip(false), UseGuards(RateLimitGuard))
 }
 
-/** The class or the method is not limited by the module; `false`: it is, though its class is not. */
+/** Exempts a class or a method from the module's limits; `false` limits a method of an exempt class. */
 export function SkipRateLimit(skips = true): ClassDecorator & MethodDecorator {
   return setSkip(skips)
 }

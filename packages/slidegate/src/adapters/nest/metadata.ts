@@ -1,4 +1,4 @@
-// What decorators leave on classes and methods.
+// Metadata that the decorators set on classes and methods.
 import { type CustomDecorator, SetMetadata, type Type } from '@nestjs/common'
 import { HOST_METADATA, PATH_METADATA, VERSION_METADATA } from '@nestjs/common/constants.js'
 import { MetadataScanner, Reflector } from '@nestjs/core'
@@ -26,18 +26,18 @@ export function setSkip(skips: boolean): CustomDecorator {
   return SetMetadata(SKIP, skips)
 }
 
-/** A method knows best. */
+/** The method overrides its class. */
 export function isSkipped(controller: Decorated, handler: Decorated): boolean {
   return reflector.getAllAndOverride<boolean | undefined>(SKIP, [handler, controller]) === true
 }
 
-/** The same in all processes; classes of one name are told apart by what they are bound to. */
+/** The same in all processes. Classes with the same name differ by path, version and host. */
 export function nameOf(controller: Decorated): string {
   const bound = [PATH_METADATA, VERSION_METADATA, HOST_METADATA].map((key) => reflector.get(key, controller))
   return JSON.stringify([controller.name, ...bound])
 }
 
-/** Its name in its class: where other decorators have put a function around it, that has one of its own, or none. */
+/** The name of a method in its class: other decorators may have wrapped it in a function with another name. */
 export function methodOf({ prototype }: Type, handler: Decorated): string {
   return scanner.getAllMethodNames(prototype).find((name) => prototype[name] === handler) ?? handler.name
 }

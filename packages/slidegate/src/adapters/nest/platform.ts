@@ -1,21 +1,13 @@
-// Nest's two platforms, Express and Fastify: how they are told apart, and how a verdict is carried out on either.
+// Nest's platforms, Express and Fastify: telling them apart, and carrying out a verdict on either.
 import { type IncomingHttpHeaders, STATUS_CODES } from 'node:http'
 import { type ExecutionContext, HttpException, StreamableFile } from '@nestjs/common'
 import { invalidOption, show } from '../../errors.ts'
-import type { DenialAnswer } from '../../http/denial-message.ts'
+import type { DenialResponse } from '../../http/denial-message.ts'
 import type { Binding, Guard } from '../../http/guard.ts'
-import {
-  drop,
-  middleware,
-  type NodeRequest,
-  type NodeResponse,
-  nodeBinding,
-  ReplyFields,
-  whenOver,
-} from '../../http/node.ts'
-import { type IsTrusted, unlessAnybody, unlessSpoofed } from '../../http/trust.ts'
+import { enter, FrameworkReply, type NodeRequest, type NodeResponse, nodeBinding } from '../../http/node.ts'
+import { type IsTrusted, unlessSpoofed, unlessTrustsEveryone } from '../../http/trust.ts'
 
-/** What requests of both have. */
+/** A request of either platform. */
 export interface HttpRequest {
   readonly headers: IncomingHttpHeaders
   readonly method: string
@@ -23,7 +15,7 @@ export interface HttpRequest {
   readonly ip?: string | undefined
 }
 
-/** What responses of both have. */
+/** A response of either platform. */
 export interface HttpResponse {
   status(code: number): HttpResponse
   header(name: string, value: string): HttpResponse
@@ -32,7 +24,7 @@ export interface HttpResponse {
   send(body?: unknown): unknown
 }
 
-/** What functions among the options are given; those that tell something of a request get the first only. */
+/** The arguments of functions in the options. Most get the request only. */
 export type NestArguments<Request = HttpRequest, Response = HttpResponse> = [
   request: Request,
   response: Response,
@@ -62,12 +54,12 @@ export function httpBinding(): Binding<NestArguments> {
     (request, response) => (isFastify(response) ? response.request.raw : (request as unknown as NodeRequest)),
     (_, response) => rawOf(response),
   )
-  const ofExpress = unlessAnybody<ExpressRequest>(
+  const ofExpress = unlessTrustsEveryone<ExpressRequest>(
     "'trust proxy'",
     (req) => req.app.get('trust proxy fn'),
     (req) => req.ip,
   )
-  // Fastify's setting stands nowhere to be read.
+  // Fastify's setting can't be read.
   const ofFastify = unlessSpoofed<HttpRequest>('trustProxy')
   return {
     ...node,
@@ -76,16 +68,16 @@ export function httpBinding(): Binding<NestArguments> {
   }
 }
 
-/** Tells the request and the response of what Nest is about to handle. */
+/** Returns the request and the response of a call. */
 export type RequestOf<Request = HttpRequest, Response = HttpResponse> = (
   context: ExecutionContext,
 ) => readonly [request: Request, response: Response]
 
-/** Of handlers that serve anything but HTTP Nest does not know where these are. */
+/** Nest knows request and response of HTTP handlers only. */
 export const httpOf: RequestOf = (context) => {
   if (context.getType() !== 'http') {
     throw invalidOption(
-      `a handler of ${show(context.getType())} has no request to limit; say in requestOf where it is, or put @SkipRateLimit() on it`,
+      `a handler of ${show(context.getType())} has no HTTP request; set requestOf, or add @SkipRateLimit()`,
       context.getType(),
     )
   }
@@ -93,38 +85,33 @@ export const httpOf: RequestOf = (context) => {
   return [http.getRequest(), http.getResponse()]
 }
 
-type Passing = [...handler: NestArguments, next: (error?: Error) => void]
+class Reply extends FrameworkReply<HttpResponse> {
+  get raw(): NodeResponse {
+    return rawOf(this.own)
+  }
 
-const enter = middleware<Passing>({
-  fields: (_, response) => new ReplyFields(response),
-  whenOver: (over, _, response) => whenOver(rawOf(response), over, new ReplyFields(response)),
-  answer(answer, _, response) {
-    // What the answer is, only the filter knows that answers.
-    for (const each of [response, rawOf(response)]) each.removeHeader(CONTENT_TYPE)
+  answer(answer: DenialResponse): never {
+    // Only the filter that answers knows the type of its answer.
+    for (const each of [this.own, this.raw]) each.removeHeader(CONTENT_TYPE)
     throw new RateLimitException(answer)
-  },
-  drop: (_, response) => drop(rawOf(response)),
-  next: (_request, _response, _context, next) => next,
-})
+  }
+}
 
-/** Resolves for admitted requests. Those that are answered here, or whose connection is closed, go nowhere. */
+/** Resolves for admitted requests. Stays pending for those that are answered here, or whose connection is closed. */
 export function pass(guard: Guard<NestArguments>, ...args: NestArguments): Promise<true> {
   return new Promise((resolve, reject) => {
-    enter(
-      () => guard(...args),
-      ...args,
-      (error) => (error === undefined ? resolve(true) : reject(error)),
-    )
+    enter(guard, args, new Reply(args[1]), (error) => (error === undefined ? resolve(true) : reject(error)))
   })
 }
 
 /**
- * What denied requests end in, for exception filters. Nest's own filter answers it as all adapters do; one of yours may answer
- * something else: the rate limit headers and `Retry-After` are set by then, whoever answers. `getStatus()` is 429, 503
- * where the store gave no answer, or 403 for an address of `deny`; `getResponse()` is read as `{ statusCode, message }`.
+ * Thrown for denied requests. Nest's own filter answers like all adapters; your filter may answer differently.
+ *
+ * The rate limit headers and `Retry-After` are already set. `getStatus()` is 429, 503 if the store is unavailable, or 403 for an
+ * address in `deny`; `getResponse()` has `{ statusCode, message }`.
  */
 export class RateLimitException extends HttpException {
-  constructor({ status, headers, body }: DenialAnswer) {
+  constructor({ status, headers, body }: DenialResponse) {
     const type = headers.find(({ name }) => name === CONTENT_TYPE)?.value
     super(new DenialBody(status, type, body), status)
   }
@@ -132,14 +119,14 @@ export class RateLimitException extends HttpException {
 
 const CONTENT_TYPE = 'Content-Type'
 
-/** Nest sends a `StreamableFile` as it is, on each platform; any other body it would make JSON, and say so. */
+/** Nest sends a `StreamableFile` as it is, but would turn any other body into JSON. */
 class DenialBody extends StreamableFile {
   declare readonly statusCode: number
   declare readonly message: string
 
   constructor(status: number, type: string | undefined, body: string) {
     super(Buffer.from(body), { ...(type !== undefined && { type }) })
-    // Filters print or spread what they answer: not the stream.
+    // Hides the stream from filters that log or spread the response.
     for (const name of Object.keys(this)) Object.defineProperty(this, name, { enumerable: false })
     Object.assign(this, { statusCode: status, message: STATUS_CODES[status] })
   }

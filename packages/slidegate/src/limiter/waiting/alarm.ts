@@ -4,12 +4,12 @@ import { type AsyncOrigin, cancelTurn, nextTurn, type Timer, type Turn } from '.
 /** The longest that a timer of Node can be set for. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** Timers count whole milliseconds. What is shorter than this is waited for turn by turn of the event loop. */
+/** Timers count whole milliseconds. The last one is waited for turn by turn of the event loop. */
 const MAX_SPIN_MS = 1
 
-/** Goes off at a time, never before, and hardly after. It keeps the process alive, since somebody waits for it. */
+/** Goes off at a time, never before, and hardly after. It keeps the process alive, since requests wait for it. */
 export class Alarm {
-  /** Whose async context the timer has: made on behalf of a request, it would keep that of the request. */
+  /** The async context of the timer. It must not be that of a request, which it would keep. */
   readonly #origin: AsyncOrigin
   readonly #onTime: () => void
   #timer: Timer | undefined

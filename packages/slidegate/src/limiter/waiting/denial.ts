@@ -3,16 +3,16 @@ import { waitOf } from '../../ops/numbers.ts'
 import { limitsInForce, limitsOf } from '../../stores/outcome.ts'
 import type { ConsumeOp, ConsumeOutcome, Part } from '../../stores/store.ts'
 
-/** The next request is sent after this time at most: limits may have been raised elsewhere. */
+/** The longest pause between requests. Limits may have been raised elsewhere. */
 const MAX_WAIT_MS = 5000
 
 /** The same if a concurrency slot may be released at any time. */
 const MAX_HELD_MS = 100
 
-/** The same if processes may have blocked each other for a moment; half of it at least, by chance. */
+/** The same if processes may have blocked each other for a moment. Random, half of it at least. */
 const MAX_JOINED_MS = 1000
 
-/** A process that shares a key with others waits up to this much longer than the store has said. */
+/** A process that shares a key with others sends up to this much later than the store said. */
 const MAX_DELAY_MS = 20
 
 /** Admissions without a loss after which a process assumes that no other process waits. */
@@ -80,22 +80,22 @@ export function waitIn({ op, outcome }: Answer): number {
   return waitMs
 }
 
-/** Whether some of what is used can be released at any time. */
+/** Whether units can be released at any time. */
 function areHeld(parts: readonly Part[]): boolean {
   return limitsOf(parts).some(({ kind, shadow }) => !shadow && kind.entries?.are === 'holder')
 }
 
-/** Units per millisecond that the tightest limit admits in the long run; `Infinity` if none limits a rate. */
+/** Units per millisecond that the tightest limit admits. `Infinity` if no limit is a rate. */
 export function rateOf(parts: readonly Part[]): number {
   const rated = limitsOf(parts).filter(({ kind, shadow }) => !shadow && kind.entries?.are !== 'holder')
   return Math.min(...rated.map(({ limit, windowMs }) => limit / windowMs))
 }
 
 /**
- * How much later than the store has said a queue sends its next request, so that other processes get their turn.
+ * Delays the next request of a queue, so that other processes get their turn.
  *
  * The store names the same time to all processes, so without a delay the nearest would always be first. Each adds a random
- * delay, which halves whenever another process was faster: the longer a process goes without room, the earlier it asks. A
+ * delay, which halves whenever another process was faster: the longer a process goes without room, the earlier it sends. A
  * process that waits alone never loses, and adds nothing.
  */
 export class Contention {
@@ -104,7 +104,7 @@ export class Contention {
   /** Admissions until the process assumes that it waits alone. */
   #left = 0
 
-  /** There was no room at the time that the store had named: another process took it. */
+  /** Another process took the room that the store had promised. */
   lost(): void {
     this.#losses++
     this.#left = ALONE_AFTER
@@ -115,7 +115,7 @@ export class Contention {
     if (this.#left > 0) this.#left--
   }
 
-  /** The delay of the next request, drawn anew each time. */
+  /** The random delay of the next request. */
   delayMs(): number {
     return this.#left === 0 ? 0 : (MAX_DELAY_MS * Math.random()) / 2 ** this.#losses
   }

@@ -1,7 +1,7 @@
 // The requests that wait for one key in this process, in their order.
 import type { Decision } from '../../decision.ts'
 import { WaitError, type WaitErrorReason } from '../../errors.ts'
-import type { WaitCounts } from '../../events.ts'
+import type { StatCounts } from '../../events.ts'
 import type { AsyncOrigin } from '../../runtime/platform.ts'
 import type { ConsumeOp, ConsumeOutcome, Part } from '../../stores/store.ts'
 import { chargeOf } from '../refund.ts'
@@ -18,19 +18,19 @@ const MAX_RUN = 256
 const MIN_SWEEP = 64
 
 /** Sends the requests of a queue, and makes decisions of the outcomes. */
-export interface Asker {
+export interface Requester {
   /** @param count requests of this cost; more than 1 only if logs don't know each by a name */
   ask(parts: readonly Part[], cost: number, count: number): Promise<Answer>
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision
-  /** Returns the charge of a request that nobody waits for any more. */
+  /** Returns the charge of a request whose waiters have all left. */
   giveBack(decision: Decision): void
 }
 
-/** What a queue needs of its room. */
-export interface Surroundings {
-  readonly asker: Asker
+/** The waiting room of a queue. */
+export interface Room {
+  readonly requester: Requester
   readonly origin: AsyncOrigin
-  readonly counts: WaitCounts
+  readonly counts: Pick<StatCounts, 'waits' | 'waitErrors'>
   /** The waiter has left. */
   gone(waiter: Waiter): void
   /** No waiter is left. */
@@ -50,7 +50,7 @@ export class Queue {
   length = 0
   units = 0
   lastDenial: Decision | undefined
-  readonly #around: Surroundings
+  readonly #room: Room
   /** Both also hold settled waiters. Waiters whose request is on its way are not in line. */
   readonly #line = new Heap<Waiter>(comesBefore)
   readonly #ends = new Heap<Waiter>(endsBefore)
@@ -61,11 +61,11 @@ export class Queue {
   #isWoken = false
   #denial: Denial | undefined
 
-  constructor(key: string, words: readonly string[], around: Surroundings) {
+  constructor(key: string, words: readonly string[], room: Room) {
     this.key = key
     this.words = words
-    this.#around = around
-    this.#alarm = new Alarm(around.origin, () => this.turn())
+    this.#room = room
+    this.#alarm = new Alarm(room.origin, () => this.turn())
   }
 
   join(waiter: Waiter): void {
@@ -76,7 +76,7 @@ export class Queue {
     this.turn()
   }
 
-  /** Asks again at once: there may be more room than the store has said. */
+  /** Sends again at once: there may be more room than the store said. */
   wake(): void {
     if (this.#isAsking) {
       this.#isWoken = true
@@ -90,11 +90,11 @@ export class Queue {
   reject(waiter: Waiter, reason: WaitErrorReason, options?: ErrorOptions): void {
     const { lastDenial } = this
     this.#drop(waiter)
-    this.#around.counts.errors[reason]++
+    this.#room.counts.waitErrors[reason]++
     waiter.reject(new WaitError(reason, messageOf(reason, waiter, lastDenial), lastDenial, options))
   }
 
-  /** An estimate for a new request: those before it are admitted as fast as the tightest limit admits. */
+  /** Estimates the wait of a new request, by the rate of the tightest limit. */
   get expectedWaitMs(): number {
     if (this.length === 0 || this.#denial === undefined) return 0
     const dueInMs = Math.max(0, this.#denial.roomAtMs - performance.now())
@@ -107,18 +107,18 @@ export class Queue {
       const first = firstOf(this.#line)
       if (first === undefined) {
         this.#alarm.clear()
-        this.#around.emptied(this)
+        this.#room.emptied(this)
         return
       }
       const denial = this.#denial
       if (denial === undefined || !isInForce(denial, first)) {
-        this.#around.origin.runInAsyncScope(() => void this.#ask())
+        this.#room.origin.runInAsyncScope(() => void this.#ask())
         return
       }
       const closedUntilMs = denial.closedUntilMs ?? performance.now()
       if (first.untilMs <= closedUntilMs) {
-        // What holds for it may not hold for those behind it.
-        this.reject(first, 'late')
+        // Those behind it may have more time.
+        this.reject(first, 'timeout')
       } else if (!this.#rejectUntil(closedUntilMs)) {
         const endMs = denial.closedUntilMs === undefined ? firstOf(this.#ends)!.untilMs : denial.dueAtMs
         this.#alarm.set(Math.min(endMs, denial.dueAtMs))
@@ -152,7 +152,7 @@ export class Queue {
         const parts = first.parts()
         run = this.#takeRun(first, parts)
         const sentAtMs = performance.now()
-        const answer = await this.#around.asker.ask(parts, first.request.cost, run.length)
+        const answer = await this.#room.requester.ask(parts, first.request.cost, run.length)
         this.#answered(run, answer, sentAtMs, before)
       }
     } catch (error) {
@@ -184,7 +184,7 @@ export class Queue {
 
   #answered(run: readonly Waiter[], answer: Answer, sentAtMs: number, before: Denial | undefined): void {
     const { op, outcome } = answer
-    const { asker } = this.#around
+    const { requester } = this.#room
     if (outcome.admitted > 0) this.#contention.admitted()
     else if (before !== undefined && op.cost <= before.cost && outcome.atMs >= before.openAtMs) {
       this.#contention.lost()
@@ -192,16 +192,16 @@ export class Queue {
     const waiting = run.filter(isWaiting)
     for (let position = 0; position < outcome.admitted; position++) {
       // Before a waiter is taken out: if it fails, the run is rejected.
-      const decision = asker.decide(op, outcome, position)
+      const decision = requester.decide(op, outcome, position)
       // The charge of a waiter that left goes to the next that asks for the same.
       const waiter = waiting[position] ?? this.#takeAlike(run[0]!, op.parts)
       if (waiter === undefined) {
-        asker.giveBack(decision)
+        requester.giveBack(decision)
       } else {
         const charge = chargeOf(decision)
         if (charge !== undefined) charge.askedAtMs = sentAtMs
         this.#drop(waiter)
-        this.#around.counts.served.observe(performance.now() - waiter.sinceMs)
+        this.#room.counts.waits.observe(performance.now() - waiter.sinceMs)
         waiter.resolve(decision)
       }
     }
@@ -212,10 +212,10 @@ export class Queue {
 
   #denied(denied: readonly Waiter[], answer: Answer, sentAtMs: number): void {
     const { op, outcome } = answer
-    this.lastDenial = this.#around.asker.decide(op, outcome, outcome.admitted)
+    this.lastDenial = this.#room.requester.decide(op, outcome, outcome.admitted)
     const waitMs = waitIn(answer)
     if (waitMs === Number.POSITIVE_INFINITY) {
-      for (const waiter of denied) this.reject(waiter, 'never')
+      for (const waiter of denied) this.reject(waiter, 'impossible')
     } else if (!this.#isWoken) {
       this.#denial = denialOf(answer, sentAtMs, waitMs, this.#contention)
     }
@@ -235,7 +235,7 @@ export class Queue {
     const before = this.length
     for (let waiter = firstOf(this.#ends); waiter !== undefined; waiter = firstOf(this.#ends)) {
       if (waiter.untilMs > atMs) break
-      this.reject(waiter, 'late')
+      this.reject(waiter, 'timeout')
     }
     return this.length < before
   }
@@ -247,7 +247,7 @@ export class Queue {
     for (const heap of [this.#line, this.#ends]) {
       if (heap.size > 2 * this.length + MIN_SWEEP) heap.keep(isWaiting)
     }
-    this.#around.gone(waiter)
+    this.#room.gone(waiter)
   }
 }
 
@@ -287,7 +287,7 @@ function messageOf(
   denial: Decision | undefined,
 ): string {
   switch (reason) {
-    case 'never':
+    case 'impossible':
       return denial?.blockedMs === Number.POSITIVE_INFINITY
         ? 'the key is blocked without an end; unblock it'
         : `a cost of ${cost} is more than a limit of the key ever admits`

@@ -1,11 +1,11 @@
 // All requests that wait for a limiter in this process, in a queue for each key.
 import type { Decision } from '../../decision.ts'
 import { invalidOption, SlidegateError, show, WaitError } from '../../errors.ts'
-import { WaitCounts } from '../../events.ts'
+import { StatCounts } from '../../events.ts'
 import { AbortListeners } from '../../runtime/abort-listeners.ts'
-import { asyncOrigin } from '../../runtime/platform.ts'
+import { type AsyncOrigin, asyncOrigin } from '../../runtime/platform.ts'
 import type { Part } from '../../stores/store.ts'
-import { type Asker, Queue, type Surroundings } from './queue.ts'
+import { Queue, type Requester, type Room } from './queue.ts'
 import { Waiter, type WaitRequest } from './waiter.ts'
 
 /** How many requests wait, and how long a new one would, by estimate. */
@@ -18,41 +18,34 @@ export interface WaitingState {
   readonly expectedWaitMs: number
 }
 
-export interface WaitingRoomOptions {
-  readonly asker: Asker
-  /** The most waiting requests, from 1 to 2^20; of one key nine tenths of it. Default: 10,000. */
-  readonly maxWaiting?: number | undefined
-  readonly counts?: WaitCounts
-}
-
-export class WaitingRoom {
+export class WaitingRoom implements Room {
+  readonly requester: Requester
+  readonly counts: StatCounts
+  readonly origin: AsyncOrigin = asyncOrigin('slidegate.waiting')
   readonly #maxWaiting: number
-  readonly #around: Surroundings
   /** By all words of a request. None is empty. */
   readonly #queues = new Map<string, Queue>()
-  /** By each of several words, so that a reset doesn't visit every queue. */
+  /** By each word, so that a reset doesn't visit every queue. */
   readonly #queuesWith = new Map<string, Set<Queue>>()
   readonly #aborts = new AbortListeners<Waiter>((waiters, reason) => this.#abort(waiters, reason))
   #length = 0
   #places = 0
   #isClosed = false
 
-  /** @throws {SlidegateError} `invalid_option` */
-  constructor({ asker, maxWaiting = 10_000, counts = new WaitCounts() }: WaitingRoomOptions) {
+  /**
+   * @param maxWaiting the most waiting requests, from 1 to 2^20; of one key nine tenths of it
+   * @throws {SlidegateError} `invalid_option`
+   */
+  constructor(requester: Requester, maxWaiting = 10_000, counts: StatCounts = new StatCounts()) {
     if (!Number.isSafeInteger(maxWaiting) || maxWaiting < 1 || maxWaiting > 2 ** 20) {
       throw invalidOption(
         `maxWaiting is ${show(maxWaiting)}; it must be an integer from 1 to 2^20`,
         maxWaiting,
       )
     }
+    this.requester = requester
     this.#maxWaiting = maxWaiting
-    this.#around = {
-      asker,
-      origin: asyncOrigin('slidegate.waiting'),
-      counts,
-      gone: (waiter) => this.#gone(waiter),
-      emptied: (queue) => this.#emptied(queue),
-    }
+    this.counts = counts
   }
 
   /**
@@ -67,14 +60,14 @@ export class WaitingRoom {
     const { signal } = request
     if (this.#isClosed) return Promise.reject(closed())
     if (signal?.aborted) {
-      this.#around.counts.errors.aborted++
+      this.counts.waitErrors.aborted++
       return Promise.reject(
         new WaitError('aborted', 'the wait was aborted', undefined, { cause: signal.reason }),
       )
     }
     const queue = this.#queues.get(key)
     if (this.#isFullFor(queue?.length ?? 0)) {
-      this.#around.counts.errors.full++
+      this.counts.waitErrors.full++
       return Promise.reject(
         new WaitError('full', `${this.#length} requests wait already, as many as may`, queue?.lastDenial),
       )
@@ -89,14 +82,9 @@ export class WaitingRoom {
 
   /** Wakes the queues of these keys: units were returned in this process, or the limits changed. */
   wake(words: readonly string[]): void {
+    const woken = words.flatMap((word) => Array.from(this.#queuesWith.get(word) ?? []))
     // A queue that has several of the words is woken once.
-    const woken = new Set<Queue>()
-    for (const word of words) {
-      const alone = this.#queues.get(word)
-      if (alone !== undefined) woken.add(alone)
-      for (const queue of this.#queuesWith.get(word) ?? []) woken.add(queue)
-    }
-    for (const queue of woken) queue.wake()
+    for (const queue of new Set(woken)) queue.wake()
   }
 
   /** The state of one key, or of all: of these, the longest wait. */
@@ -124,24 +112,26 @@ export class WaitingRoom {
   }
 
   #newQueue(key: string, words: readonly string[]): Queue {
-    const queue = new Queue(key, words, this.#around)
+    const queue = new Queue(key, words, this)
     this.#queues.set(key, queue)
-    for (const word of words.length > 1 ? words : []) {
-      const sharing = this.#queuesWith.get(word)
-      if (sharing === undefined) this.#queuesWith.set(word, new Set([queue]))
-      else sharing.add(queue)
-    }
+    for (const word of words) this.#queuesWith.set(word, (this.#queuesWith.get(word) ?? new Set()).add(queue))
     return queue
   }
 
-  #emptied(queue: Queue): void {
-    const { key, words } = queue
-    if (this.#queues.get(key) === queue) this.#queues.delete(key)
-    for (const word of words) {
+  emptied(queue: Queue): void {
+    // It may have been emptied before, and another one made.
+    if (this.#queues.get(queue.key) === queue) this.#queues.delete(queue.key)
+    for (const word of queue.words) {
       const sharing = this.#queuesWith.get(word)
       sharing?.delete(queue)
       if (sharing?.size === 0) this.#queuesWith.delete(word)
     }
+  }
+
+  gone(waiter: Waiter): void {
+    this.#length--
+    const { signal } = waiter.request
+    if (signal !== undefined) this.#aborts.forget(signal, waiter)
   }
 
   #abort(waiters: Iterable<Waiter>, reason: unknown): void {
@@ -153,12 +143,6 @@ export class WaitingRoom {
     }
     // Not before all have left: the next in line may be one of them.
     for (const queue of queues) queue.turn()
-  }
-
-  #gone(waiter: Waiter): void {
-    this.#length--
-    const { signal } = waiter.request
-    if (signal !== undefined) this.#aborts.forget(signal, waiter)
   }
 }
 

@@ -1,6 +1,7 @@
 // A request that waits: what its caller asks for, checked, and the promise that it settles.
 import type { Decision } from '../../decision.ts'
 import { invalidOption, show } from '../../errors.ts'
+import { checkInteger } from '../../resilience/options.ts'
 import type { Part } from '../../stores/store.ts'
 import { parseCost } from '../request.ts'
 
@@ -39,12 +40,7 @@ const MAX_WAIT_MS = 2 ** 31 - 1
 export function parseWaitOptions(options: WaitOptions | undefined): WaitRequest {
   const cost = parseCost(options)
   const { maxWaitMs = DEFAULT_MAX_WAIT_MS, priority = 0, signal } = options ?? {}
-  if (!Number.isInteger(maxWaitMs) || maxWaitMs < 0 || maxWaitMs > MAX_WAIT_MS) {
-    throw invalidOption(
-      `maxWaitMs is ${show(maxWaitMs)}; it must be an integer from 0 to ${MAX_WAIT_MS}`,
-      maxWaitMs,
-    )
-  }
+  checkInteger('maxWaitMs', maxWaitMs, 0, MAX_WAIT_MS)
   if (!Number.isSafeInteger(priority)) {
     throw invalidOption(`priority is ${show(priority)}; it must be an integer`, priority)
   }

@@ -16,30 +16,30 @@ import type {
   RequestOp,
 } from '../../ops/request.ts'
 import { kindOf, type Op, type Outcome } from '../../ops/table.ts'
-import { byPart, logsIn } from './split.ts'
+import { byPart, logsIn, type Share } from './split.ts'
 
-/** The outcome of one domain, for its parts. */
-export interface Said<Told = ConsumeOutcome> {
-  readonly places: readonly number[]
-  readonly outcome: Told
+/** The outcome of a share. */
+interface Shared<Of = Outcome> {
+  readonly share: Pick<Share, 'places'>
+  readonly outcome: Of
 }
 
-/** The outcome of an op by those of its shares. */
-export function merged(op: Op, said: readonly Said<Outcome>[]): Outcome {
-  return kindOf(op).answer?.(new MergedReply(op, said))
+/** The outcome of an op by the answers to its shares. */
+export function merged(op: Op, answers: readonly Shared[]): Outcome {
+  return kindOf(op).answer?.(new MergedReply(op, answers))
 }
 
 class MergedReply implements Reply {
   readonly #op: Op
-  readonly #said: readonly Said<Outcome>[]
+  readonly #answers: readonly Shared[]
 
-  constructor(op: Op, said: readonly Said<Outcome>[]) {
+  constructor(op: Op, answers: readonly Shared[]) {
     this.#op = op
-    this.#said = said
+    this.#answers = answers
   }
 
   flag(name: string, by: 'every' | 'some'): boolean {
-    return this.#said[by](({ outcome }) => fieldOf(outcome, name) === true)
+    return this.#answers[by](({ outcome }) => fieldOf(outcome, name) === true)
   }
 
   unitsPerLog(name: string, areThere = true): readonly number[] {
@@ -50,15 +50,15 @@ class MergedReply implements Reply {
     return this.#joined(name, logsIn, [])
   }
 
-  /** Limits of parts that weren't asked read as unused. */
+  /** Limits of parts without an answer read as unused. */
   decision(): ConsumeOutcome {
     const { parts, count } = this.#op as RequestOp
-    const said = this.#said as readonly Said[]
-    const outcomes = said.map(({ outcome }) => outcome)
+    const answers = this.#answers as readonly Shared<ConsumeOutcome>[]
+    const outcomes = answers.map(({ outcome }) => outcome)
     const admitted = Math.min(count, ...outcomes.map((outcome) => outcome.admitted))
     const denials = outcomes.filter((outcome) => outcome.admitted <= 0)
-    const bans = said.flatMap(({ places, outcome: { ban } }) =>
-      ban === undefined ? [] : [{ ms: ban.ms, parts: ban.parts.map((part) => places[part]!) }],
+    const bans = answers.flatMap(({ share, outcome: { ban } }) =>
+      ban === undefined ? [] : [{ ms: ban.ms, parts: ban.parts.map((part) => share.places[part]!) }],
     )
     return {
       source: admitted > 0 ? leastOf(outcomes) : sourceOf(denials),
@@ -67,7 +67,7 @@ class MergedReply implements Reply {
       limits: this.#joined('limits', (part) => PER_LIMIT * limitsIn(part), 0),
       waitMs: Math.max(0, ...denials.map(({ waitMs }) => waitMs)),
       ...(bans.length > 0 && { ban: joinedBan(bans) }),
-      ...(kindOf(this.#op).effect === 'charge' && { debits: debitsIn(parts, said) }),
+      ...(kindOf(this.#op).effect === 'charge' && { debits: debitsIn(parts, answers) }),
       ...(outcomes.some(({ overrides }) => overrides !== undefined) && {
         overrides: this.#joined<InForce | undefined>('overrides', () => 1, undefined),
       }),
@@ -86,15 +86,15 @@ class MergedReply implements Reply {
   }
 
   page(): OverridesOutcome {
-    return this.#said[0]!.outcome as OverridesOutcome
+    return this.#answers[0]!.outcome as OverridesOutcome
   }
 
   /** The rows of all, in the order of the parts. Fills the cells of parts without a row. */
   #joined<Cell>(name: string, sizeOf: (part: Part) => number, filling: Cell): Cell[] {
     const { parts } = this.#op
-    const rows = this.#said.flatMap(({ places, outcome }) => {
+    const rows = this.#answers.flatMap(({ share, outcome }) => {
       const row = fieldOf(outcome, name) as readonly Cell[] | undefined
-      return row === undefined ? [] : [[places, row] as const]
+      return row === undefined ? [] : [[share.places, row] as const]
     })
     return byPart(parts, rows, sizeOf).flatMap(
       (cells, place) => cells ?? new Array<Cell>(sizeOf(parts[place]!)).fill(filling),
@@ -120,11 +120,11 @@ function joinedBan(bans: readonly Ban[]): Ban {
   }
 }
 
-function debitsIn(parts: readonly Part[], said: readonly Said[]): Debit[] {
+function debitsIn(parts: readonly Part[], answers: readonly Shared<ConsumeOutcome>[]): Debit[] {
   const debits = new Array<Debit>(parts.length)
-  for (const { places, outcome } of said) {
+  for (const { share, outcome } of answers) {
     const { source, atMs } = outcome
-    places.forEach((place, i) => {
+    share.places.forEach((place, i) => {
       debits[place] = { ...outcome.debits?.[i], source, atMs }
     })
   }

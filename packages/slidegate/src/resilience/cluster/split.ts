@@ -6,7 +6,7 @@ import { send } from '../../stores/call.ts'
 import { outcomeAt } from '../../stores/outcome.ts'
 import type { Call, Store } from '../../stores/store.ts'
 
-/** Those parts of an op that live in one domain. */
+/** Those parts of an op that live in one shard. */
 export interface Share<Asked extends Op = Op> {
   readonly op: Asked
   /** Which parts of the whole op these are. */
@@ -26,22 +26,22 @@ const SPLIT = new Map(
   }),
 )
 
-/** The parts of each domain, as an op of their own. */
-export function sharesOf<Asked extends Op>(op: Asked, domainOf: (part: Part) => number): Share<Asked>[] {
+/** The parts of each shard, as an op of their own. */
+export function sharesOf<Asked extends Op>(op: Asked, shardOf: (part: Part) => number): Share<Asked>[] {
   const places = new Map<number, number[]>()
   op.parts.forEach((part, place) => {
-    const domain = domainOf(part)
-    const known = places.get(domain)
-    if (known === undefined) places.set(domain, [place])
+    const shard = shardOf(part)
+    const known = places.get(shard)
+    if (known === undefined) places.set(shard, [place])
     else known.push(place)
   })
   const { forServer } = kindOf(op)
   const { debits } = op as { readonly debits?: readonly Debit[] }
   const shares: Share<Asked>[] = []
-  for (const ofDomain of places.values()) {
-    const share = shareOf(op, ofDomain)
-    const asked = forServer === undefined ? share : forServer(share, debits?.[ofDomain[0]!])
-    if (asked !== undefined) shares.push({ op: asked as Asked, places: ofDomain })
+  for (const ofShard of places.values()) {
+    const share = shareOf(op, ofShard)
+    const asked = forServer === undefined ? share : forServer(share, debits?.[ofShard[0]!])
+    if (asked !== undefined) shares.push({ op: asked as Asked, places: ofShard })
   }
   return shares
 }
@@ -58,13 +58,13 @@ function shareOf<Asked extends Op>(op: Asked, places: readonly number[]): Asked 
   return share as unknown as Asked
 }
 
-/** What a share was told. */
-export interface Told<Asked extends Op = Op> {
+/** The answer to a share. */
+export interface Answer<Asked extends Op = Op> {
   readonly share: Share<Asked>
-  /** As the store has told it: of all requests that were decided together. This one stands at `position` of them. */
+  /** The outcome as the store has returned it: of all requests that were decided together. This one is at `position`. */
   readonly together: Outcome
   readonly position: number
-  /** Of this one. */
+  /** The outcome of this request alone. */
   readonly outcome: Outcome
 }
 
@@ -73,36 +73,33 @@ export function askAll<Asked extends Op>(
   store: Store,
   shares: readonly Share<Asked>[],
   call: Call,
-  whenDone: (told: readonly Told<Asked>[], errors: readonly unknown[]) => void,
+  whenDone: (answers: readonly Answer<Asked>[], errors: readonly unknown[]) => void,
 ): void {
-  const told: Told<Asked>[] = []
+  const answers: Answer<Asked>[] = []
   const errors: unknown[] = []
-  let left = shares.length
-  const done = () => {
-    left--
-    if (left === 0) whenDone(told, errors)
-  }
+  // An op may concern none of the servers.
+  if (shares.length === 0) whenDone(answers, errors)
   for (const share of shares) {
     let isSettled = false
-    const asked: Call = {
+    const settle = (keep: () => void): void => {
+      if (isSettled) return
+      isSettled = true
+      keep()
+      if (answers.length + errors.length === shares.length) whenDone(answers, errors)
+    }
+    send(store, [share.op], {
       get isSettled() {
         return isSettled || call.isSettled
       },
-      resolve(outcomes, position) {
-        if (isSettled) return
-        isSettled = true
-        const together = outcomes[0]
-        told.push({ share, together, position, outcome: outcomeAt(share.op, together, position) })
-        done()
+      resolve([together], position) {
+        settle(() =>
+          answers.push({ share, together, position, outcome: outcomeAt(share.op, together, position) }),
+        )
       },
-      reject(reason) {
-        if (isSettled) return
-        isSettled = true
-        errors.push(reason)
-        done()
+      reject(error) {
+        settle(() => errors.push(error))
       },
-    }
-    send(store, [share.op], asked)
+    })
   }
 }
 

@@ -24,7 +24,7 @@ const MAX_WAITING = 65_536
 /** One key may fill this share of the room that is left. */
 const SHARE_WAITING = 1 / 4
 
-/** What all leased keys of a store share. */
+/** Shared by all leased keys of a store. */
 export interface Supply {
   readonly store: Store
   readonly clock: Clock
@@ -54,7 +54,7 @@ export class HotKey {
   }
 
   /** Whether no more requests may wait for it. */
-  get isCrowded(): boolean {
+  get isOverloaded(): boolean {
     return this.#waiting >= SHARE_WAITING * (MAX_WAITING - this.#supply.waiting)
   }
 
@@ -114,7 +114,7 @@ export class Pool implements Leaseholder {
     const lease = this.#spendable()
     if (lease !== undefined) {
       lease.spendOn(call)
-    } else if (this.key.isCrowded) {
+    } else if (this.key.isOverloaded) {
       call.reject(new StoreUnavailableError('overload', 'too many requests wait for leases already'))
     } else {
       this.key.count(1)
@@ -128,7 +128,7 @@ export class Pool implements Leaseholder {
     return this.#pending !== undefined && this.#askedAtMs < ms
   }
 
-  /** What the next request would be answered; `undefined` if the store has to be asked. */
+  /** The outcome of the next request; `undefined` if the store must decide. */
   peek(): Outcome {
     const lease = this.#spendable()
     return lease && outcomeAt(this.op, lease.outcome, lease.spent)
@@ -213,7 +213,7 @@ export class Pool implements Leaseholder {
     send(this.#supply.store, [op], this.#pending)
   }
 
-  /** What was granted at these positions is for those that will come. */
+  /** Keeps the grants at these positions for requests to come. */
   #keep(lease: Lease, outcome: ConsumeOutcome, from: number, end: number): void {
     if (this.#state === 'void') return
     if (lease === this.#pending && this.#state === 'open' && lease.op.leaseMs > 0) {
@@ -242,7 +242,7 @@ export class Pool implements Leaseholder {
     if (this.#waiting.length > 0) this.#take()
   }
 
-  /** The next lease is for as many as this one was spent on, or would have been if it had been larger. */
+  /** Sizes the next lease by the demand for this one. */
   #end(nowMs: number): void {
     const lease = this.#lease
     if (lease === undefined) return

@@ -7,6 +7,7 @@ import type {
   Call,
   ConsumeOp,
   ConsumeOutcome,
+  FailurePolicy,
   Op,
   Outcome,
   PeekOp,
@@ -14,41 +15,43 @@ import type {
   StoreConnection,
 } from '../../stores/store.ts'
 import { ByKey, slotOf } from '../by-key.ts'
+import { failurePolicy } from '../failure-policy.ts'
 import { checkInteger, checkWrapped } from '../options.ts'
 import { FEW, HotKey, Pool, type Supply } from './lease-pool.ts'
 
-/** For how long units are held, and of how many keys. */
+/** How long units are held, and for how many keys. */
 export interface LeaseOptions {
   /**
-   * Milliseconds, from 2 to 3,000, for which units are held at most; never more than a tenth of the shortest
-   * window. While a key is leased its sliding windows are longer by that, for every process: the longer, the fewer
-   * calls, and the less is admitted. Default: 100.
+   * The longest lease in milliseconds, from 2 to 3,000, and at most a tenth of the shortest window. Default: 100.
+   *
+   * A leased key's sliding windows are longer by this in every process. Longer leases take fewer calls, and admit less.
    */
   readonly leaseMs?: number
-  /** Keys (or costs of a key) that are leased at a time at most, from 1 to 2^20. Default: 1000. */
+  /** The most keys (or costs of a key) that are leased at a time, from 1 to 2^20. Default: 1000. */
   readonly maxKeys?: number
   /** A monotonic clock in milliseconds, for tests. Default: `performance.now`. */
   readonly clock?: Clock
 }
 
-/** A store that holds units: to be closed before its client is. */
+/** A store that holds units. Close it before its client. */
 export interface LeasingStore extends Store {
-  /** Returns the units that are held; resolves when that is done, or has failed. What is asked after it is not leased. */
+  /** Returns the units that are held. Resolves when that is done or has failed. Later requests aren't leased. */
   close(): Promise<void>
 }
 
-/** A lease that ends a millisecond early has to last for more than one. */
+/** A lease ends a millisecond early, so it must last longer than one. */
 const MIN_LEASE_MS = 2
 
 /** Leaves a second to return units before too many later records make the refund impossible. */
 const MAX_LEASE_MS = 3000
 
 /**
- * Takes units of hot keys for many requests at once, and spends them in this process: `source` is then `lease`,
- * `atMs` the instant at which they were charged, and `remaining` is as of then. No window is ever over its limit,
- * beside processes that do not lease either, since a unit is spent within `leaseMs` and every process counts it for so
- * much longer. What is not spent is returned. (After a reset in another process, or a step forward of the store's
- * clock, what is held is still spent, for `leaseMs` at most.)
+ * Charges hot keys for many requests in one call, and spends the units in this process.
+ *
+ * A decision from a lease has the `source` `lease`; `atMs` and `remaining` are of the time of the charge. No window is over its
+ * limit, also if other processes don't lease: a unit is spent within `leaseMs`, and every process counts it that much longer.
+ * Unspent units are returned. After a reset in another process, or if the store's clock jumps ahead, units are still spent for up
+ * to `leaseMs`.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -67,7 +70,8 @@ const ADMISSION_SLOTS = 16_384
 const CLOSE_MS = 1000
 
 class Leases implements LeasingStore {
-  readonly domainOf: Store['domainOf']
+  readonly failurePolicy: FailurePolicy = failurePolicy
+  readonly shardOf: Store['shardOf']
   readonly connection: StoreConnection | undefined
   readonly #store: Store
   readonly #clock: Clock
@@ -86,7 +90,7 @@ class Leases implements LeasingStore {
   #isClosed = false
 
   constructor(store: Store, clock: Clock, leaseMs: number, maxKeys: number) {
-    this.domainOf = store.domainOf?.bind(store)
+    this.shardOf = store.shardOf?.bind(store)
     this.connection = store.connection
     this.#store = store
     this.#clock = clock
@@ -104,10 +108,10 @@ class Leases implements LeasingStore {
     else this.#store.apply(ops, call)
   }
 
-  isCrowded(op: Op, sinceMs: number): boolean {
-    if (this.#store.isCrowded?.(op, sinceMs) === true) return true
+  isOverloaded(op: Op, sinceMs: number): boolean {
+    if (this.#store.isOverloaded?.(op, sinceMs) === true) return true
     const key = this.keyOf(op)
-    return key?.isCrowded === true && !key.pools.some((pool) => pool.isPendingSince(sinceMs))
+    return key?.isOverloaded === true && !key.pools.some((pool) => pool.isPendingSince(sinceMs))
   }
 
   async close(): Promise<void> {
@@ -146,7 +150,7 @@ class Leases implements LeasingStore {
     else this.#store.apply(ops, new ColdCall(call, this, op))
   }
 
-  /** What is held here could be consumed. */
+  /** Units that are held here could be consumed. */
   #peek(op: PeekOp, ops: readonly Op[], call: Call): void {
     const outcome = this.keyOf(op)?.find(op)?.peek()
     if (outcome !== undefined) call.resolve([outcome], 0)

@@ -22,8 +22,11 @@ export class KeyMap {
 
   get(text: string): number | undefined {
     const key = mapKey(text)
-    if (this.#shards === undefined) return this.#first!.get(key)
-    const shard = shardOf(this.#shards, key, this.#seed)
+    return this.#shards === undefined ? this.#first!.get(key) : this.#find(key, this.#shards)
+  }
+
+  #find(key: string, shards: readonly Map<string, number>[]): number | undefined {
+    const shard = shardOf(shards, key, this.#seed)
     const slot = shard.get(key)
     if (slot !== undefined || this.#first === undefined) return slot
     const moved = this.#first.get(key)

@@ -59,6 +59,13 @@ const OPS_PER_SWEEP = 32
 /** Overrides that are checked then, and by each search for room. */
 const OVERRIDES_PER_SWEEP = 64
 
+/**
+ * Rows that are searched for the least recently used keys then, once the table is this full: all of them, before there is
+ * no room.
+ */
+const ROWS_PER_SWEEP = 16_384
+const NEARLY = 7 / 8
+
 const NONE: readonly Held[] = []
 const NO_SLOTS: readonly number[] = []
 /** Stays empty. */
@@ -153,7 +160,10 @@ export class KeyTable {
     this.#inUse = NO_SLOTS
     this.#sweepBlock(nowMs - this.#graceMs)
     this.overrides.sweep(nowMs - this.#graceMs, OVERRIDES_PER_SWEEP)
-    this.isHeavy = this.bytes > this.#maxBytes
+    const { bytes } = this
+    this.isHeavy = bytes > this.#maxBytes
+    const isNearlyFull = this.size > NEARLY * this.#maxKeys || bytes > NEARLY * this.#maxBytes
+    if (isNearlyFull) this.#order.searchAhead(ROWS_PER_SWEEP)
   }
 
   /** Finds the slot of a key, 0 if it has none, and marks it as just used. */

@@ -39,7 +39,6 @@ export interface MemoryStoreOptions {
 }
 
 export interface MemoryStore extends Store {
-  /** What it answers is good until its next call. */
   applySync(ops: readonly Op[]): readonly Outcome[]
   /** Keys held, and how many live ones were dropped to make room for others. */
   stats(): { readonly keys: number; readonly evicted: number }
@@ -80,8 +79,6 @@ class KeyTableStore implements MemoryStore {
   readonly #keys: KeyTable
   readonly #now: Clock
   readonly #ops: MemoryOps
-  /** What {@link applySync} returns for the usual op. */
-  readonly #outcomes: readonly [OutcomeInMaking] = [newOutcome()]
   /** Units within each limit's window before the op. */
   readonly #used: number[] = []
 
@@ -92,13 +89,7 @@ class KeyTableStore implements MemoryStore {
   }
 
   applySync(ops: readonly Op[]): readonly Outcome[] {
-    if (ops.length === 1) {
-      const clockMs = this.#now()
-      return this.#decideAlone(ops[0]!, clockMs, this.#outcomes[0])
-        ? this.#outcomes
-        : [this.#ops.apply(ops[0]!, clockMs)]
-    }
-    return ops.map((op) => this.#ops.apply(op, this.#now()))
+    return ops.map((op) => this.#apply(op))
   }
 
   fastPath(set: LimitSet): FastPath | undefined {
@@ -106,13 +97,13 @@ class KeyTableStore implements MemoryStore {
     if (group.alone === undefined) return undefined
     const keys = this.#keys
     const outcome = newOutcome()
-    return (given, cost, spelling) => {
+    return (given, cost, encoding) => {
       const clockMs = this.#now()
       keys.sweep(clockMs)
-      let slot = spelling.isSame(given) ? keys.find(group, given) : 0
+      let slot = encoding.isSame(given) ? keys.find(group, given) : 0
       let key = given as string
       if (slot === 0) {
-        key = spelling.key(given)
+        key = encoding.key(given)
         slot = keys.find(group, key)
       }
       return this.#decide(group, key, slot, cost, clockMs, outcome) ? outcome : undefined
@@ -121,10 +112,7 @@ class KeyTableStore implements MemoryStore {
 
   apply(ops: readonly Op[], call: Call): void {
     try {
-      call.resolve(
-        ops.map((op) => this.#apply(op)),
-        0,
-      )
+      call.resolve(this.applySync(ops), 0)
     } catch (error) {
       call.reject(error)
     }
@@ -138,16 +126,14 @@ class KeyTableStore implements MemoryStore {
 
   #apply(op: Op): Outcome {
     const clockMs = this.#now()
-    const outcome = newOutcome()
-    return this.#decideAlone(op, clockMs, outcome) ? outcome : this.#ops.apply(op, clockMs)
-  }
-
-  #decideAlone(op: Op, clockMs: number, outcome: OutcomeInMaking): boolean {
     this.#keys.sweep(clockMs)
-    if (op.type !== 'consume' || op.count !== 1 || op.leaseMs > 0 || op.parts.length > 1) return false
-    const { key, set } = op.parts[0]!
-    const group = this.#keys.groupOf(set)
-    return this.#decide(group, key, this.#keys.find(group, key), op.cost, clockMs, outcome)
+    if (op.type === 'consume' && op.count === 1 && op.leaseMs === 0 && op.parts.length === 1) {
+      const { key, set } = op.parts[0]!
+      const group = this.#keys.groupOf(set)
+      const outcome = newOutcome()
+      if (this.#decide(group, key, this.#keys.find(group, key), op.cost, clockMs, outcome)) return outcome
+    }
+    return this.#ops.apply(op, clockMs)
   }
 
   /**
@@ -165,28 +151,18 @@ class KeyTableStore implements MemoryStore {
   ): boolean {
     const keys = this.#keys
     const { set, alone } = group
-    if (alone === undefined || (set.isOverridable && keys.overrides.has({ key, set }))) return false
+    if (alone === undefined || keys.isHeavy || (set.isOverridable && keys.overrides.has({ key, set })))
+      return false
     const { kind, params } = alone
     const logs = group.logs[0]!
-    let number = slot === 0 ? 0 : keys.useSlot(slot, group)
+    const number = slot === 0 ? this.#newLog(group, cost, clockMs) : keys.useSlot(slot, group)
+    if (number === 0) return false
     let state = logs.at(number)
     const newest = kind.newest(state)
-    if (newest > clockMs + MAX_AHEAD_MS || keys.isHeavy) return false
+    if (newest > clockMs + MAX_AHEAD_MS) return false
     const nowMs = newest > clockMs ? newest : clockMs
-
     const used = this.#used
-    const { limits } = params
-    if (slot === 0) {
-      for (let i = 0; i < limits.length; i++) if (cost > limits[i]!) return false
-      if (!keys.makeRoom(1, nowMs)) return false
-      number = logs.create()
-      state = logs.at(number)
-    }
-    const isAdmitted =
-      kind.admit === undefined
-        ? admit(alone, state, nowMs, cost, used)
-        : kind.admit(state, params, nowMs, cost, used)
-    if (slot === 0 && isAdmitted !== true) logs.delete(number)
+    const isAdmitted = admit(alone, state, nowMs, cost, used)
     if (isAdmitted === undefined) return false
     if (slot === 0) {
       keys.add(group, key, [number], nowMs)
@@ -196,6 +172,7 @@ class KeyTableStore implements MemoryStore {
     outcome.atMs = nowMs
     outcome.admitted = isAdmitted ? 1 : 0
     const numbers = outcome.limits
+    const { limits } = params
     // It serves all limits, in their order.
     for (let i = 0; i < limits.length; i++) {
       const isFull = !isAdmitted && used[i]! + cost > limits[i]!
@@ -205,10 +182,23 @@ class KeyTableStore implements MemoryStore {
     }
     return true
   }
+
+  /** A log for a new key. Returns 0 if there is no room for it, or if its cost is above a limit. */
+  #newLog({ logs, set }: Group, cost: number, nowMs: number): number {
+    if (set.limits.some(({ limit }) => cost > limit) || !this.#keys.makeRoom(1, nowMs)) return 0
+    return logs[0]!.create()
+  }
 }
 
-/** Charges a log if all its limits have room. */
-function admit({ kind, params }: Log, state: unknown, nowMs: number, cost: number, used: number[]): boolean {
+/** Charges a log if all its limits have room. Returns nothing if the general driver has to. */
+function admit(
+  { kind, params }: Log,
+  state: unknown,
+  nowMs: number,
+  cost: number,
+  used: number[],
+): boolean | undefined {
+  if (kind.admit !== undefined) return kind.admit(state, params, nowMs, cost, used)
   const { limits } = params
   kind.check(state, params, nowMs, used)
   for (let i = 0; i < limits.length; i++) if (used[i]! + cost > limits[i]!) return false

@@ -5,17 +5,21 @@ import type { Slab } from '../../runtime/slab.ts'
 /** Parked slots that a search unparks at most. A thousand may open in one millisecond. */
 const MOST_OPENED = 256
 
-/** Rows that are sampled to choose the tick up to which a search collects: 1 in 16 slots, 1 in 64 of many. */
+/** To collect a slot takes as long as to look at this many rows. */
+const ROWS_PER_FOUND = 64
+
+/** Rows that are sampled to choose the tick up to which a search collects. */
 const FEWEST_SAMPLED = 64
 const MOST_SAMPLED = 1024
 
-/** A free row has less: 0, or what the slab has written there. */
-const FIRST_TICK = 1
+/** Slots in a piece of an array, as a power of two. */
+const PIECE_SHIFT = 12
+const PIECE_MASK: number = 2 ** PIECE_SHIFT - 1
 
 /**
  * Finds the slot used least recently. Each use writes a tick, the number of the use, to the slot's row, which it reads
- * anyway. So order costs nothing until room is needed. A search then goes through all rows and collects the
- * oldest, which last for many keys.
+ * anyway. So order costs nothing until room is needed. A search then goes through all rows, some with each step, and
+ * collects the oldest, which last for many keys.
  *
  * Slots that were found at their limit are parked until they open or are used, so no search meets them twice. The tick of
  * a parked slot is negative.
@@ -29,6 +33,9 @@ export class UseOrder {
   /** Slots by their ticks when they were found: all that aren't parked, up to `#foundUpTo`, and some later ones. */
   readonly #found = new SlotHeap()
   #foundUpTo = 0
+  /** The row at which the search resumes, 0 if none is under way, and up to which tick it collects. */
+  #next = 0
+  #upTo = 0
 
   constructor(slots: Slab) {
     this.#slots = slots
@@ -65,7 +72,7 @@ export class UseOrder {
       } else if ((slot !== 0 && tick <= this.#foundUpTo) || this.#areAllFound) {
         return slot
       } else {
-        this.#find()
+        this.#search(Number.MAX_SAFE_INTEGER)
       }
     }
   }
@@ -94,35 +101,54 @@ export class UseOrder {
     return this.#parked.size + this.#found.size === this.#slots.rows - 1
   }
 
-  /** Collects more of the oldest slots, up to a sampled tick. */
-  #find(): void {
-    const upTo = this.#sampled()
-    this.#eachUnfound(1, upTo, (slot, tick) => this.#found.add(slot, tick))
-    this.#foundUpTo = upTo
+  /** A step of a search, unless enough are found. It takes as long as looking at `most` rows. */
+  searchAhead(most: number): void {
+    const isEnough = this.#areAllFound || this.#found.size > this.#slots.rows >>> 7
+    if (this.#next > 0 || !isEnough) this.#search(most)
   }
 
+  /** Collects the oldest slots, up to a sampled tick. */
+  #search(most: number): void {
+    if (this.#next === 0) this.#upTo = this.#sampled()
+    const { doubles, shift, mask, width } = this.#slots
+    // A free row has less than 1.
+    const from = this.#foundUpTo + 1
+    for (let left = most; left > 0; ) {
+      const chunk = doubles[this.#next >>> shift]
+      if (chunk === undefined) {
+        this.#next = 0
+        this.#foundUpTo = this.#upTo
+        return
+      }
+      const first = this.#next & mask
+      const rows = chunk.length / width
+      let place = first
+      for (; place < rows && left > 0; place++, left--) {
+        const tick = chunk[place * width]!
+        const slot = this.#next - first + place
+        if (tick < from || tick > this.#upTo || this.#found.has(slot)) continue
+        this.#found.add(slot, tick)
+        left -= ROWS_PER_FOUND
+      }
+      this.#next += place < rows ? place - first : mask + 1 - first
+    }
+  }
+
+  /** A tick that 1 in 16 slots is older than, of those that aren't found. 1 in 64 of many. */
   #sampled(): number {
-    const wanted = Math.min(Math.max(this.#slots.rows >>> 4, FEWEST_SAMPLED), MOST_SAMPLED)
-    const step = Math.max(1, Math.floor(this.#slots.rows / wanted))
+    const { rows, doubles, shift, mask, width } = this.#slots
+    const last = doubles.length - 1
+    const end = (last << shift) + doubles[last]!.length / width
+    const wanted = Math.min(Math.max(rows >>> 4, FEWEST_SAMPLED), MOST_SAMPLED)
+    const step = Math.max(1, Math.floor(end / wanted))
     const ticks: number[] = []
-    this.#eachUnfound(step, this.#tick, (_, tick) => ticks.push(tick))
+    for (let row = 0; row < end; row += step) {
+      // A freed chunk has no rows.
+      const tick = doubles[row >>> shift]![(row & mask) * width] ?? 0
+      if (tick >= this.#foundUpTo + 1 && !this.#found.has(row)) ticks.push(tick)
+    }
     const sorted = new Float64Array(ticks).sort()
     return sorted[Math.min(sorted.length >>> 4, MOST_SAMPLED >>> 6)] ?? this.#tick
-  }
-
-  /** Visits every `step`-th slot with a tick up to `upTo` that is neither found nor parked. */
-  #eachUnfound(step: number, upTo: number, visit: (slot: number, tick: number) => void): void {
-    const { doubles, shift, width } = this.#slots
-    const from = Math.max(FIRST_TICK, this.#foundUpTo + 1)
-    let place = 0
-    for (const [chunk, rows] of doubles.entries()) {
-      for (; place * width < rows.length; place += step) {
-        const tick = rows[place * width]!
-        const slot = (chunk << shift) + place
-        if (tick >= from && tick <= upTo && !this.#found.has(slot)) visit(slot, tick)
-      }
-      place = Math.max(0, place - rows.length / width)
-    }
   }
 
   #tickOf(slot: number): number {
@@ -144,8 +170,8 @@ export class UseOrder {
 class SlotHeap {
   readonly #slots: number[] = []
   readonly #values: number[] = []
-  /** Where each slot stands, from 1 on; 0 for those that are not here. */
-  #places: Int32Array = new Int32Array(64)
+  /** Where each slot is, from 1 on; 0 if it isn't here. In pieces: to copy one large array would stop the process. */
+  readonly #places: Int32Array[] = []
 
   get size(): number {
     return this.#slots.length
@@ -161,23 +187,18 @@ class SlotHeap {
   }
 
   has(slot: number): boolean {
-    return slot < this.#places.length && this.#places[slot]! > 0
+    return this.#placeOf(slot) > 0
   }
 
   add(slot: number, value: number): void {
-    if (slot >= this.#places.length) {
-      const enlarged = new Int32Array(2 * Math.max(slot, this.#places.length))
-      enlarged.set(this.#places)
-      this.#places = enlarged
-    }
     this.#slots.push(slot)
     this.#values.push(value)
     this.#rise(this.#slots.length - 1, slot, value)
   }
 
   remove(slot: number): void {
-    const place = this.#places[slot]! - 1
-    this.#places[slot] = 0
+    const place = this.#placeOf(slot) - 1
+    this.#places[slot >>> PIECE_SHIFT]![slot & PIECE_MASK] = 0
     const last = this.#slots.pop()!
     const value = this.#values.pop()!
     // The last one takes the place, and goes on from there to its own.
@@ -210,6 +231,11 @@ class SlotHeap {
   #put(place: number, slot: number, value: number): void {
     this.#slots[place] = slot
     this.#values[place] = value
-    this.#places[slot] = place + 1
+    this.#places[slot >>> PIECE_SHIFT] ??= new Int32Array(2 ** PIECE_SHIFT)
+    this.#places[slot >>> PIECE_SHIFT]![slot & PIECE_MASK] = place + 1
+  }
+
+  #placeOf(slot: number): number {
+    return this.#places[slot >>> PIECE_SHIFT]?.[slot & PIECE_MASK] ?? 0
   }
 }

@@ -9,33 +9,38 @@ import { asyncOrigin, backgroundTimer, endOfTick, nextTurn, type Timer } from '.
 import { applyEach } from '../call.ts'
 import type { Call, Op, Outcome, Store } from '../store.ts'
 import { CallCounts } from './call-counts.ts'
-import type { Request } from './encode.ts'
 import { Backlog, type Batch, type CallSize, OF_SCRIPT, Queue } from './queue.ts'
 
-/** The outcome of an op, or the error that befell it alone. */
+/** The outcome of an op, or its error. */
 export type Result = Outcome | StoreUnavailableError | SlidegateError
 
-/** Sends a batch, and returns the results of its ops. */
+/** Learns what became of a batch. */
+export interface Receiver {
+  answered(batch: Batch, results: readonly Result[]): void
+  /** The store may have decided some of its ops, or none. */
+  failed(batch: Batch, error: unknown): void
+}
+
+/** Sends batches. */
 export interface Transport {
-  /** What it sends to, for messages. */
+  /** The server, for messages. */
   readonly server: string
   /** Whether calls keep their order. If they don't, they are sent one by one. */
   readonly isOrdered: boolean
   /** Whether a call leaves at once. */
   readonly isReady: boolean
-  /** @param place which of the calls in flight it is, from 0: no two have the same at a time */
-  send(ops: readonly Request[], place: number): Promise<readonly Result[]>
+  send(batch: Batch, receiver: Receiver): void
   /** A call was abandoned before it was answered. */
   lost(): void
 }
 
 /** How calls are made. */
 export interface BatchOptions {
-  /** Calls in flight at most, if each is full: enough for a Redis that is far away. */
+  /** The most calls in flight, if each is full. Enough for a Redis that is far away. */
   readonly maxCalls: number
   /**
-   * Whether to read all that has arrived before anything is sent: callers that get answers send again, and travel together.
-   * Without this, two calls that aren't full may be in flight: Redis works on one while the next is prepared.
+   * Whether to send only once all replies that have arrived are read. Callers that got answers then send together.
+   * Else two calls that aren't full may be in flight: Redis works on one while the next is prepared.
    */
   readonly readsFirst: boolean
   /** The most that one call takes. Default: what the script may. */
@@ -51,11 +56,11 @@ const READY_MS = 10
 /** This many ops, waiting or in flight, are divided between two calls. Fewer leave together: a call costs more than they do. */
 const MIN_DIVIDED = 8
 
-/** Milliseconds that Redis should take for all that is in flight: what comes then waits for it. */
+/** The work in flight, in milliseconds of Redis. Further calls wait. */
 const IN_FLIGHT_MS = 16
 
-/** What a store has of its batches. */
-export interface BatchedStore extends Required<Pick<Store, 'apply' | 'isCrowded'>> {
+/** The part of a store that sends batches. */
+export interface BatchedStore extends Required<Pick<Store, 'apply' | 'isOverloaded'>> {
   /** Whether no caller waits for an answer any more. */
   isIdle(): boolean
   readonly counts: CallCounts
@@ -64,40 +69,43 @@ export interface BatchedStore extends Required<Pick<Store, 'apply' | 'isCrowded'
 /**
  * Sends ops by these transports.
  *
- * @param domainOf the transport of an op, by its number
+ * @param shardOf the transport of an op, by its number
  * @param now the time that counts, if it isn't the server's
  * @param backlog for tests: its seed makes them repeatable
  */
 export function batchedStore(
   transports: readonly Transport[],
   options: BatchOptions,
-  domainOf: (op: Op) => number,
+  shardOf: (op: Op) => number,
   now: () => number | undefined = () => undefined,
   backlog: Backlog = new Backlog(transports.length),
 ): BatchedStore {
   const counts = new CallCounts()
   const batchers = transports.map((transport) => new Batcher(transport, options, backlog, counts))
+  const send = (op: Op, nowMs: number | undefined, call: Call) => batchers[shardOf(op)]!.send(op, nowMs, call)
+  const sendEach = (ops: readonly Op[], nowMs: number | undefined, call: Call) =>
+    applyEach(ops, call, (op, each) => send(op, nowMs, each))
   return {
     apply(ops, call) {
-      const nowMs = now()
-      if (ops.length === 1) batchers[domainOf(ops[0]!)]!.send(ops[0]!, nowMs, call)
-      else applyEach(ops, call, (op, each) => batchers[domainOf(op)]!.send(op, nowMs, each))
+      if (ops.length === 1) send(ops[0]!, now(), call)
+      else sendEach(ops, now(), call)
     },
-    isCrowded: (op, sinceMs) => batchers[domainOf(op)]!.isCrowded(op, sinceMs),
+    isOverloaded: (op, sinceMs) => batchers[shardOf(op)]!.isOverloaded(op, sinceMs),
     isIdle: () => batchers.every((batcher) => batcher.isIdle()),
     counts,
   }
 }
 
 /**
- * Sends ops that wait at the same time in one call. A lone one is sent at once (at the end of the current
- * tick, or of this turn of the event loop): no request waits for company, so batches grow just as Redis becomes the
- * bottleneck. Equal requests for one key become one op with a count: the first to ask are the first to be admitted.
+ * Sends ops that wait at the same time in one call.
+ *
+ * A lone op is sent at the end of the current tick, or of this turn of the event loop. No request waits for others, so batches grow
+ * only as Redis becomes the bottleneck. Equal requests for one key become one op with a count, first come, first admitted.
  *
  * A call takes at most half of the ops that wait or are in flight. With all of them in one call, this process and Redis
  * would work in turns: callers whose requests return together send the next ones together.
  */
-class Batcher {
+class Batcher implements Receiver {
   readonly #transport: Transport
   readonly #options: BatchOptions
   readonly #size: CallSize
@@ -113,7 +121,7 @@ class Batcher {
   #answeredAtMs = Number.NEGATIVE_INFINITY
   /** Since when a call has waited for an answer while none came. */
   #silentSinceMs = Number.POSITIVE_INFINITY
-  /** Milliseconds that Redis has lately taken for a call, by the times between its answers. */
+  /** Milliseconds that Redis takes for a call, by the times between its answers. */
   #tookMs = 0
   /** Runs out when a Redis that has stopped answering gets another op. */
   #pause: Timer | undefined
@@ -140,9 +148,9 @@ class Batcher {
     return this.#queue.isEmpty && this.#calls.every(isAbandoned)
   }
 
-  /** See `Store.isCrowded`. */
-  isCrowded(op: Op, sinceMs: number): boolean {
-    return this.#queue.isCrowded(op, sinceMs) && this.#silentSinceMs >= sinceMs && this.#transport.isReady
+  /** See `Store.isOverloaded`. */
+  isOverloaded(op: Op, sinceMs: number): boolean {
+    return this.#queue.isOverloaded(op, sinceMs) && this.#silentSinceMs >= sinceMs && this.#transport.isReady
   }
 
   #schedule(): void {
@@ -196,7 +204,7 @@ class Batcher {
     return weight < MIN_DIVIDED ? ops : Math.min(ops, Math.ceil(weight / 2))
   }
 
-  /** A client may lose a reply for good: a call that was abandoned holds up no other. */
+  /** An abandoned call doesn't hold up others: a client may never get its reply. */
   #forgetLostCalls(): void {
     while (this.#calls[0] !== undefined && isAbandoned(this.#calls[0])) {
       this.#places.push(this.#calls.shift()!.place)
@@ -205,7 +213,7 @@ class Batcher {
     }
   }
 
-  /** A Redis that has stopped answering isn't sent more and more: it gets one op now and then, until it answers. */
+  /** Whether Redis has stopped answering. It then gets one op now and then. */
   get #isSilent(): boolean {
     return this.#lost >= this.#options.maxCalls
   }
@@ -222,24 +230,24 @@ class Batcher {
   }
 
   #execute(batch: Batch): void {
-    const { ops } = batch
     batch.place = this.#places.pop()!
     this.#calls.push(batch)
-    this.#counts.sent(batch.requests, ops.length)
+    this.#counts.sent(batch.requests, batch.ops.length)
     this.#silentSinceMs = Math.min(this.#silentSinceMs, batch.sentAtMs)
-    this.#transport.send(ops, batch.place).then(
-      (results) => this.#answered(batch, results),
-      (error: unknown) => this.#failed(batch, error),
-    )
+    try {
+      this.#transport.send(batch, this)
+    } catch (error) {
+      this.failed(batch, error)
+    }
   }
 
-  #answered(batch: Batch, results: readonly Result[]): void {
+  answered(batch: Batch, results: readonly Result[]): void {
     const { ops } = batch
     try {
       this.#heard(batch)
       for (let i = 0; i < ops.length; i++) settle(ops[i]!.calls, results[i])
     } catch (error) {
-      this.#failed(batch, error)
+      this.failed(batch, error)
       return
     }
     this.#ended(batch)
@@ -247,21 +255,21 @@ class Batcher {
 
   #heard({ sentAtMs }: Batch): void {
     const nowMs = performance.now()
-    // What was in flight with another was begun when that was answered, or later. The shortest time says most: others
-    // have the way to Redis in them.
+    // Redis begins a call once it has answered the one before. The shortest time counts most: longer ones include the network.
     const tookMs = nowMs - Math.max(sentAtMs, this.#answeredAtMs)
     this.#tookMs = tookMs < this.#tookMs ? tookMs : this.#tookMs + (tookMs - this.#tookMs) / 8
     this.#counts.answered(nowMs - sentAtMs)
     this.#answeredAtMs = nowMs
     this.#silentSinceMs = nowMs
+    // An answer, even a late one, ends the silence at once.
     this.#lost = 0
     clearTimeout(this.#pause)
     this.#pause = undefined
   }
 
-  #failed(batch: Batch, error: unknown): void {
+  failed(batch: Batch, error: unknown): void {
     this.#counts.failed()
-    // A client that is not installed is no outage.
+    // An uninstalled client isn't an outage.
     const failure = error instanceof SlidegateError ? error : asUnavailable(error, this.#transport.server)
     for (const { calls } of batch.ops) settle(calls, failure)
     this.#ended(batch)
@@ -283,7 +291,7 @@ function isAbandoned({ ops }: Batch): boolean {
   return ops.every((pending) => pending.isAbandoned)
 }
 
-/** Calls that have timed out are told, too, of what was decided: it may have been charged. */
+/** Resolves calls that have timed out, too: they may have been charged. */
 function settle(calls: readonly Call[], result: Result): void {
   const outcomes = result instanceof Error ? undefined : [result]
   for (let position = 0; position < calls.length; position++) {

@@ -6,19 +6,19 @@ const MS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500]
 const REQUESTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 const OPS = [1, 2, 4, 8, 16, 32, 64, 128]
 
-/** What a store has asked of Redis since it was made. Numbers, never keys. */
+/** Counts of calls since the store was made. Never keys. */
 export interface RedisStoreStats {
   /** Calls sent, with one request or many; of a Cluster, those to all its parts. */
   readonly calls: number
   /** Calls that have failed as a whole. One whose reply never comes has not. */
   readonly failedCalls: number
-  /** How often Redis did not know the script, and was sent it: at the first call, after a restart, a failover, `SCRIPT FLUSH`. */
+  /** How often the script was loaded. At the first call, and after a restart, a failover or `SCRIPT FLUSH`. */
   readonly scriptLoads: number
-  /** Milliseconds until calls were answered, those included whose requests had been given up by then. */
+  /** Milliseconds until calls were answered, even if all of their requests had timed out. */
   readonly callMs: HistogramCounts
   /** Requests that have travelled in a call. */
   readonly requestsPerCall: HistogramCounts
-  /** What Redis had to decide in a call: equal requests for one key are one. */
+  /** Ops per call. Equal requests for one key are one op. */
   readonly opsPerCall: HistogramCounts
 }
 

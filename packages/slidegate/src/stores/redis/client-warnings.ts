@@ -2,25 +2,22 @@
 
 import { has, type RedisClient } from './clients.ts'
 
-const PAGE = 'docs/production.md#client-settings'
-
-/** Clients that have had their warning. */
+/** Clients that were warned of. */
 const warned = new WeakSet<object>()
 
-/** Settings with which a limiter does harm, in one warning per client. What is merely not the best is none of them. */
+/** Warns once per client of settings with which a limiter does harm. Settings that are merely not the best pass. */
 export function warnOfClient(client: RedisClient): void {
   if (warned.has(client)) return
-  const harms = harmsOf(client)
+  const harms = harmsOf(client).flatMap(([isSet, harm]) => (isSet ? [`- ${harm}`] : []))
   if (harms.length === 0) return
   warned.add(client)
-  process.emitWarning(`The Redis client handed to redisStore is set to do harm. See ${PAGE}.`, {
-    type: 'SlidegateWarning',
-    code: 'SLIDEGATE_CLIENT_SETTINGS',
-    detail: harms.map((harm) => `- ${harm}`).join('\n'),
-  })
+  const message =
+    'The Redis client of redisStore has harmful settings. See docs/production.md#client-settings.'
+  const detail = harms.join('\n')
+  process.emitWarning(message, { type: 'SlidegateWarning', code: 'SLIDEGATE_CLIENT_SETTINGS', detail })
 }
 
-/** What is looked at, if the client shows it. */
+/** The settings, if the client shows them. */
 interface Shown {
   readonly isCluster?: boolean
   readonly options?: IoredisSettings & NodeRedisSettings
@@ -50,79 +47,83 @@ interface NodeRedisSettings {
   readonly socket?: { readonly reconnectStrategy?: unknown; readonly socketTimeout?: number }
 }
 
-function harmsOf(client: RedisClient): string[] {
-  const shown = client as Shown
+type Harm = readonly [isSet: boolean, harm: string]
+
+function harmsOf(client: RedisClient): readonly Harm[] {
+  const { isCluster, options, _options: cluster } = client as Shown
   if (has(client, 'evalSha')) {
-    const { defaults, keyPrefix } = shown._options ?? {}
-    return [
-      ...nodeRedis(defaults ?? shown.options ?? {}),
-      ...(has(client, 'nodeClient') ? prefixed(keyPrefix) : []),
-    ]
+    const keyPrefix = has(client, 'nodeClient') ? cluster?.keyPrefix : undefined
+    return [...nodeRedis(cluster?.defaults ?? options ?? {}), braces(keyPrefix)]
   }
-  if (!has(client, 'evalsha') || shown.options === undefined) return []
-  return shown.isCluster === true ? ioredisCluster(shown.options) : ioredis(shown.options)
+  if (!has(client, 'evalsha') || options === undefined) return []
+  return isCluster === true ? ioredisCluster(options) : ioredis(options)
 }
 
-function ioredis(options: IoredisSettings): string[] {
-  const harms: string[] = []
-  if (options.maxRetriesPerRequest === null)
-    harms.push(
-      'maxRetriesPerRequest is null: commands wait for as long as Redis is away, and are charged when nobody waits for them any more. ' +
+function ioredis({ maxRetriesPerRequest, retryStrategy, role }: IoredisSettings): readonly Harm[] {
+  return [
+    [
+      maxRetriesPerRequest === null,
+      'maxRetriesPerRequest is null: commands wait until Redis is back, and are charged after their requests have timed out. ' +
         'Leave it at its default, or give the limiter a client of its own.',
-    )
-  if (typeof options.retryStrategy !== 'function')
-    harms.push('retryStrategy is no function: the first lost connection is lost for good. Leave it out.')
-  if (options.role === 'slave') harms.push(REPLICA("role is 'slave'", "'master'"))
-  return harms
+    ],
+    [
+      typeof retryStrategy !== 'function',
+      "retryStrategy isn't a function: the client doesn't reconnect after the first lost connection. Leave it out.",
+    ],
+    [role === 'slave', `role is 'slave': ${REPLICA} Set it to 'master'.`],
+  ]
 }
 
-/** For so long a command may be passed on from server to server. By default it is 1.6 s. */
+const REPLICA = 'a replica rejects writes, and the limiter writes with each request that it admits.'
+
+/** A command may be redirected from server to server for this long. By default it is 1.6 s. */
 const LONGEST_REDIRECTIONS_MS = 30_000
 
-function ioredisCluster(options: IoredisSettings): string[] {
-  const harms: string[] = []
-  if (typeof options.clusterRetryStrategy !== 'function')
-    harms.push(
-      'clusterRetryStrategy is no function: when no server can be reached, the client ends for good. Leave it out.',
-    )
-  const { maxRedirections = 16 } = options
+function ioredisCluster(options: IoredisSettings): readonly Harm[] {
+  const { maxRedirections = 16, shardedSubscribers, autoPipeliningIgnoredCommands: ignored = [] } = options
   const delays = [options.retryDelayOnFailover, options.retryDelayOnClusterDown, options.retryDelayOnTryAgain]
   const longestMs = Math.max(...delays.map((delayMs) => delayMs ?? 100))
-  if (maxRedirections * longestMs > LONGEST_REDIRECTIONS_MS)
-    harms.push(
-      `maxRedirections is ${maxRedirections}, with ${longestMs} ms in between: commands wander for that long while slots have no server, ` +
-        'and are charged when nobody waits for them any more. Leave both at their defaults.',
-    )
-  const { enableAutoPipelining, autoPipeliningIgnoredCommands: ignored = [], shardedSubscribers } = options
-  if (enableAutoPipelining === true && shardedSubscribers === undefined && !ignored.includes('evalsha'))
-    harms.push(
-      'enableAutoPipelining is true: iovalkey sends scripts of a Cluster to any server, which refuses them. ' +
-        "Put 'evalsha' and 'eval' among the autoPipeliningIgnoredCommands.",
-    )
-  return [...harms, ...prefixed(options.keyPrefix ?? options.redisOptions?.keyPrefix)]
+  const isPipelined = options.enableAutoPipelining === true && !ignored.includes('evalsha')
+  return [
+    [
+      typeof options.clusterRetryStrategy !== 'function',
+      "clusterRetryStrategy isn't a function: the client ends for good if it can't reach any server. Leave it out.",
+    ],
+    [
+      maxRedirections * longestMs > LONGEST_REDIRECTIONS_MS,
+      `maxRedirections is ${maxRedirections}, with ${longestMs} ms in between: commands are redirected for that long if slots have no ` +
+        'server, and are charged after their requests have timed out. Leave both at their defaults.',
+    ],
+    [
+      isPipelined && shardedSubscribers === undefined,
+      'enableAutoPipelining is true: iovalkey sends scripts of a Cluster to the wrong servers, which reject them. ' +
+        "Add 'evalsha' and 'eval' to autoPipeliningIgnoredCommands.",
+    ],
+    braces(options.keyPrefix ?? options.redisOptions?.keyPrefix),
+  ]
 }
 
-function nodeRedis({ readonly, socket = {} }: NodeRedisSettings): string[] {
-  const harms: string[] = []
+function nodeRedis({ readonly, socket = {} }: NodeRedisSettings): readonly Harm[] {
   const { reconnectStrategy, socketTimeout = 0 } = socket
-  if (reconnectStrategy === false)
-    harms.push(
-      'socket.reconnectStrategy is false: the first lost connection is lost for good. Leave it out, or give a function.',
-    )
-  if (socketTimeout > 0 && reconnectStrategy === undefined)
-    harms.push(
-      'socket.socketTimeout is set, and socket.reconnectStrategy is not: by default the client ends for good when the time is over, ' +
-        'as after a quiet minute. Give a reconnectStrategy.',
-    )
-  if (readonly === true) harms.push(REPLICA('readonly is true', 'false'))
-  return harms
+  return [
+    [
+      reconnectStrategy === false,
+      "socket.reconnectStrategy is false: the client doesn't reconnect after the first lost connection. Leave it out, or set a function.",
+    ],
+    [
+      socketTimeout > 0 && reconnectStrategy === undefined,
+      'socket.socketTimeout is set without socket.reconnectStrategy: by default the client ends for good after this time without ' +
+        'traffic. Set a reconnectStrategy.',
+    ],
+    [readonly === true, `readonly is true: ${REPLICA} Leave it out.`],
+  ]
 }
 
-const REPLICA = (is: string, right: string): string =>
-  `${is}: a replica refuses to write, and the limiter writes with each request that it admits. It has to be ${right}.`
-
-/** On a Cluster, what stands in braces decides where a key lies. */
-function prefixed(keyPrefix: unknown): string[] {
-  if (typeof keyPrefix !== 'string' || !/\{[^}]+\}/.test(keyPrefix)) return []
-  return ['keyPrefix has braces: all keys of the limiter lie in one slot, on one server. Leave them out.']
+/** On a Cluster, the text in braces decides where a key lies. */
+function braces(keyPrefix: unknown): Harm {
+  const isSet = typeof keyPrefix === 'string' && /\{[^}]+\}/.test(keyPrefix)
+  return [
+    isSet,
+    'keyPrefix has braces: all keys of the limiter lie in one slot, on one server. Leave them out.',
+  ]
 }

@@ -1,61 +1,65 @@
 // Redis clients: how each sends commands, and whether it sends them again.
 
-import { invalidOption, plainError, type Silence, show } from '../../errors.ts'
+import { type Diagnosis, invalidOption, plainError, show } from '../../errors.ts'
 import { Start } from '../start.ts'
 import type { StoreConnection } from '../store.ts'
 
-/** What is used of ioredis, from 5.11 on, and of iovalkey: a `Redis`, also by Sentinel, or a `Cluster`. */
+/** ioredis from 5.11, or iovalkey: a `Redis`, also with Sentinel, or a `Cluster`. */
 export interface IoredisClient {
   evalsha(sha1: string, numkeys: number, ...args: string[]): Promise<unknown>
   eval(script: string, numkeys: number, ...args: string[]): Promise<unknown>
 }
 
-/** What is used of node-redis, from 5 on: a client, a pool, a Sentinel; from 6 on also a Cluster. */
+/** node-redis from 5: a client, a pool or a Sentinel. From 6, also a Cluster. */
 export interface NodeRedisClient {
   evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
 }
 
-/** What is used of Valkey GLIDE, from 2 on: a `GlideClient` or a `GlideClusterClient`. */
+/** Valkey GLIDE from 2: a `GlideClient` or a `GlideClusterClient`. */
 export interface GlideClient {
   customCommand(words: string[]): Promise<unknown>
 }
 
-/** Any other way to Redis: sends one command, such as `['EVALSHA', ...]`, and resolves to its reply. */
+/** Any other client. Sends one command, such as `['EVALSHA', ...]`, and resolves to its reply. */
 export interface CommandClient {
   command(words: readonly string[]): Promise<unknown>
   /** Whether it routes commands to the servers of a Cluster. Default: false. */
   readonly isCluster?: boolean
-  /** Whether it sends a command again whose reply got lost; then such a command is charged once all the same. Default: false. */
+  /** Whether it resends a command whose reply got lost. Such a command is still charged once. Default: false. */
   readonly resends?: boolean
 }
 
-/** A client of any of the packages that a store can use: known by its methods, never by its class. */
+/** A client of any supported package, recognized by its methods. */
 export type RedisClient = IoredisClient | NodeRedisClient | GlideClient | CommandClient
 
-/** Sends `EVALSHA` with a SHA-1, or `EVAL` with the script itself. */
+/**
+ * Sends `EVALSHA` with a SHA-1, or `EVAL` with the script itself.
+ *
+ * @param keys how many of the words are keys
+ */
 export type Send = (
   name: 'EVALSHA' | 'EVAL',
   script: string,
-  keys: string[],
-  words: string[],
+  keys: number,
+  words: readonly string[],
 ) => Promise<unknown>
 
-/** A client, or several that take each other's place. */
+/** A client, or a series of clients that replace each other. */
 export interface Connection extends StoreConnection {
   /** For messages: `Redis at 127.0.0.1:6379`, or `Redis` if the client doesn't show the address. */
   readonly server: string
-  /** Whether it is one of a Cluster: then the keys of a call have to lie in one slot. */
+  /** Whether it is of a Cluster. The keys of a call must then lie in one slot. */
   readonly isCluster: boolean
-  /** Whether it sends a command again whose reply got lost. */
+  /** Whether it resends a command whose reply got lost. */
   readonly resends: boolean
-  /** Whether it sends commands at once, or refuses them. Else it would queue them, for as long as it takes. */
+  /** Whether it sends commands at once, or rejects them. Else it would queue them. */
   readonly isReady: boolean
-  /** How often Redis did not know the script. */
+  /** How often Redis didn't know the script. */
   scriptLoads: number
-  /** Sends commands to one server, or to the one of a Cluster that has a bucket. */
+  /** Returns a function for each server, or for each bucket of a Cluster. */
   sender(): Send
-  /** A command was answered, or failed: the first connection is over. */
+  /** Ends the start: a command was answered, or failed. */
   answered(): void
 }
 
@@ -64,7 +68,7 @@ export function connectionOf(client: RedisClient): Connection {
   const dialect = dialectOf(client)
   if (dialect === undefined) {
     throw invalidOption(
-      `the Redis client is ${show(client)}; give a client of ioredis, iovalkey, node-redis or Valkey GLIDE, { url }, or { command(words) }`,
+      `the Redis client is ${show(client)}; pass a client of ioredis, iovalkey, node-redis or Valkey GLIDE, { url }, or { command(words) }`,
       client,
     )
   }
@@ -81,7 +85,7 @@ export function connectionOf(client: RedisClient): Connection {
     },
     scriptLoads: 0,
     whenStarted: () => start?.whenOver,
-    silence: () => silenceOf(server, dialect.isReady(), dialect.lastError?.()),
+    diagnose: () => diagnosisOf(server, dialect.isReady(), dialect.lastError?.()),
     sender: () => send,
     answered: () => start?.end(),
   }
@@ -92,7 +96,7 @@ export function serverAt(address: string | undefined): string {
   return address === undefined ? 'Redis' : `Redis at ${address}`
 }
 
-export function silenceOf(server: string, isConnected: boolean, cause: Error | undefined): Silence {
+export function diagnosisOf(server: string, isConnected: boolean, cause: Error | undefined): Diagnosis {
   return isConnected
     ? { message: `${server} did not answer` }
     : { message: `no connection to ${server}`, cause }
@@ -104,7 +108,7 @@ export interface Dialect {
   readonly resends: boolean
   /** `host:port` of a client of one server, if it shows that. */
   readonly address?: string | undefined
-  /** False while it would queue what it is given. */
+  /** False while it would queue commands. */
   isReady(): boolean
   /** Whether it connects for the first time, if it shows that. */
   isStarting?(): boolean
@@ -113,7 +117,7 @@ export interface Dialect {
   readonly send: Send
 }
 
-/** Each kind is known by what only its clients can do, never by its class. */
+/** Recognizes a kind of client by its methods, never by its class. */
 export function dialectOf(client: unknown): Dialect | undefined {
   if (has(client, 'evalSha') && has(client, 'eval')) return nodeRedis(client as NodeRedisClient)
   if (has(client, 'evalsha') && has(client, 'eval')) return ioredis(client as IoredisClient)
@@ -136,7 +140,7 @@ interface Ioredis extends IoredisClient {
   readonly connector?: { readonly firstError?: Error }
 }
 
-/** While it connects, it queues; before it is asked for the first time, and after its end, it does not. */
+/** It queues while it connects, but not before its first command or after its end. */
 const IOREDIS_QUEUES = new Set(['connecting', 'connect', 'reconnecting', 'close', 'disconnecting'])
 
 function ioredis(client: Ioredis): Dialect {
@@ -152,12 +156,12 @@ function ioredis(client: Ioredis): Dialect {
       const error = client.connector?.firstError
       return error && plainError(error)
     },
-    // A Cluster sends it to another server when the connection of the first has closed, whatever is set.
+    // A Cluster always resends to another server when the connection of the first has closed.
     resends: isCluster || client.options?.autoResendUnfulfilledCommands !== false,
     isReady: () => !IOREDIS_QUEUES.has(client.status ?? '') || client.options?.enableOfflineQueue === false,
     send: (name, script, keys, words) => {
-      if (name === 'EVALSHA') return client.evalsha(script, keys.length, ...keys, ...words)
-      return client.eval(script, keys.length, ...keys, ...words)
+      if (name === 'EVALSHA') return client.evalsha(script, keys, ...words)
+      return client.eval(script, keys, ...words)
     },
   }
 }
@@ -172,28 +176,28 @@ interface NodeRedis extends NodeRedisClient {
 }
 
 function nodeRedis(client: NodeRedis): Dialect {
-  // A Sentinel, and a client that was acquired of one, sends it to the next master when the connection has closed.
+  // A Sentinel, or a client of one, resends to the next master when the connection has closed.
   const isSentinel = has(client, 'acquire') || has(client, 'release')
   const { socket } = client.options ?? {}
   return {
     isCluster: has(client, 'nodeClient'),
     resends: isSentinel,
     address: addressText(socket?.host ?? 'localhost', socket?.port),
-    // One that is not open says so when it is asked. A pool does not tell, and a Sentinel looks for a master when it is asked.
+    // A closed client rejects. A pool doesn't show its state, and a Sentinel looks for a master with each command.
     isReady: () =>
       isSentinel ||
       client.isOpen !== true ||
       client.isReady !== false ||
       client.options?.disableOfflineQueue === true,
     send: (name, script, keys, words) => {
-      const args = { keys, arguments: words }
+      const args = { keys: words.slice(0, keys), arguments: words.slice(keys) }
       return name === 'EVALSHA' ? client.evalSha(script, args) : client.eval(script, args)
     },
   }
 }
 
 function glide(client: GlideClient): Dialect {
-  // It resends nothing, and gives up what it queues after its `requestTimeout`.
+  // It resends nothing, and what it queues fails after its `requestTimeout`.
   return byWords((words) => client.customCommand(words), has(client, 'invokeScriptWithRoute'), false)
 }
 
@@ -211,7 +215,7 @@ function byWords(
     isCluster,
     resends,
     isReady: () => true,
-    send: (name, script, keys, words) => command([name, script, String(keys.length), ...keys, ...words]),
+    send: (name, script, keys, words) => command([name, script, String(keys), ...words]),
   }
 }
 

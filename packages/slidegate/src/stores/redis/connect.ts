@@ -1,26 +1,32 @@
 // The store's own connection, made from URLs. It reconnects, and replaces a client that died silently.
 
 import {
+  type Diagnosis,
   invalidOption,
   plainError,
-  type Silence,
   SlidegateError,
   StoreUnavailableError,
 } from '../../errors.ts'
 import { Start } from '../start.ts'
-import { type Connection, dialectOf, hostPort, type Send, serverAt, silenceOf } from './clients.ts'
+import { type Connection, diagnosisOf, dialectOf, hostPort, type Send, serverAt } from './clients.ts'
 import { loadClients, type OwnClient, type OwnSettings } from './create-client.ts'
-import { Script } from './transport.ts'
+import { runScript } from './transport.ts'
 import { serversOf, type UrlOptions } from './url.ts'
 
 /** A connection that was replaced may still be answered. */
 const REPLACED_MS = 1000
 
-/** Without an answer for this long a connection is replaced: the system would take minutes to find that it is dead. */
+/** A connection without an answer for this long is replaced. The system would take minutes to close it. */
 const SILENT_MS = 2000
 
 /** Servers of a Cluster that a message names. */
 const MOST_NAMED = 3
+
+/** The client in use. */
+interface InUse {
+  readonly own: OwnClient
+  readonly send: Send
+}
 
 /**
  * Connects by node-redis or ioredis, whichever is installed.
@@ -35,9 +41,9 @@ export class OwnConnection implements Connection {
   scriptLoads = 0
   readonly #settings: OwnSettings
   readonly #loading: ReturnType<typeof loadClients>
-  /** All that are open: the one in use, and the one that is to take its place. */
+  /** The client in use, and the one that will replace it. */
   readonly #open = new Set<OwnClient>()
-  #inUse: { readonly own: OwnClient; readonly send: Send } | undefined
+  #inUse: InUse | undefined
   /** Until it is connected and knows the script, or has failed. */
   #connecting: Start | undefined
   /** Until the first answer, or the failure. */
@@ -79,8 +85,8 @@ export class OwnConnection implements Connection {
     return this.#start?.whenOver
   }
 
-  silence(): Silence {
-    return silenceOf(this.server, this.#inUse !== undefined, this.#lastError)
+  diagnose(): Diagnosis {
+    return diagnosisOf(this.server, this.#inUse !== undefined, this.#lastError)
   }
 
   answered(): void {
@@ -102,22 +108,31 @@ export class OwnConnection implements Connection {
   sender(): Send {
     let pending = 0
     let answeredAtMs = 0
-    return async (...command) => {
-      this.use()
-      const { send } = this.#inUse ?? (await this.#first())
+    const ended = (): void => {
+      pending--
+      answeredAtMs = performance.now()
+    }
+    const answered = (reply: unknown): unknown => {
+      ended()
+      return reply
+    }
+    const failed = (error: unknown): never => {
+      ended()
+      if (this.#isClosed) throw closed()
+      throw saysOffline(error) ? this.#unconnected() : error
+    }
+    const send = (inUse: InUse, command: Parameters<Send>): Promise<unknown> => {
       const nowMs = performance.now()
       if (pending === 0) answeredAtMs = nowMs
       else if (nowMs - answeredAtMs > SILENT_MS) this.#replace()
+      const reply = inUse.send(...command)
       pending++
-      try {
-        return await send(...command)
-      } catch (error) {
-        if (this.#isClosed) throw closed()
-        throw saysOffline(error) ? this.#unconnected() : error
-      } finally {
-        pending--
-        answeredAtMs = performance.now()
-      }
+      return reply.then(answered, failed)
+    }
+    return (...command) => {
+      this.use()
+      if (this.#inUse !== undefined) return send(this.#inUse, command)
+      return this.#first().then((inUse) => send(inUse, command))
     }
   }
 
@@ -138,7 +153,7 @@ export class OwnConnection implements Connection {
     const connecting = new Start()
     this.#connecting = connecting
     this.#start = new Start()
-    const load = () => new Script(this.#inUse!.send, this).run([], [])
+    const load = () => runScript(this, this.#inUse!.send, 0, [])
     this.#openOne()
       .then(load)
       .then(
@@ -161,7 +176,7 @@ export class OwnConnection implements Connection {
     const before = this.#inUse
     this.#inUse = { own, send: dialectOf(own.client)!.send }
     if (before === undefined) return
-    // Of a Cluster, other servers may still answer what it was asked.
+    // Other servers of a Cluster may still answer its commands.
     const close = () => {
       if (this.#open.delete(before.own)) before.own.close()
     }
@@ -215,7 +230,7 @@ export class OwnConnection implements Connection {
     return new StoreUnavailableError('error', `no connection to ${this.server} (${why})`, cause && { cause })
   }
 
-  async #first(): Promise<{ readonly send: Send }> {
+  async #first(): Promise<InUse> {
     await this.#connecting?.whenOver
     if (this.#isClosed) throw closed()
     if (this.#failure !== undefined) throw this.#failure
@@ -224,7 +239,7 @@ export class OwnConnection implements Connection {
   }
 }
 
-/** Half of it is chance, so that many processes do not come back all at the same time. */
+/** Half of it is random, so that processes don't all reconnect at the same time. */
 function backoffMs(attempts: number): number {
   const mostMs = Math.min(500, 25 * 2 ** Math.min(attempts, 5))
   return Math.round((mostMs * (1 + Math.random())) / 2)
@@ -234,7 +249,7 @@ function closed(): SlidegateError {
   return new SlidegateError('closed', 'the connection to Redis has been closed')
 }
 
-/** What clients say of a command that they could not send. */
+/** Whether the client couldn't send the command. */
 function saysOffline(error: unknown): boolean {
   return (
     error instanceof Error && /enableOfflineQueue|client is offline|Connection is closed/i.test(error.message)

@@ -3,7 +3,7 @@
 import type { RedisClient } from './clients.ts'
 import type { Address, Servers } from './url.ts'
 
-/** What the store's own client is to be. */
+/** How the store's own client connects. */
 export interface OwnSettings extends Servers {
   /** Milliseconds until the next attempt to connect, after `attempts`. `undefined`: it ends. */
   backoffMs(attempts: number): number | undefined
@@ -86,13 +86,13 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
     const cluster = nodeRedis.createCluster({
       rootNodes,
       defaults: { ...common, pingInterval: PING_INTERVAL_MS, socket },
-      // While a node cannot be reached it asks the others who has taken its place: by itself every 5 seconds.
+      // While a node can't be reached, it asks the others for its replacement. The default is every 5 seconds.
       topologyRefreshOnReconnectionAttemptStrategy: 250,
     })
     cluster.on('error', onError)
     cluster.on('node-error', onError)
     let isClosed = false
-    // It asks each root node once.
+    // It tries each root node once.
     const connect = async (attempts: number): Promise<unknown> => {
       try {
         return await cluster.connect()
@@ -163,12 +163,12 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
   }
 }
 
-/** Left out where there are none: clients differ in what they take undefined for. */
+/** Without undefined values, which clients treat differently. */
 function credentialsOf({ username, password }: Address): { username?: string; password?: string } {
   return { ...(username !== undefined && { username }), ...(password !== undefined && { password }) }
 }
 
-// Bundlers let a module be missing where its import stands within a try, and only there.
+// Bundlers allow a missing module only if its import is within a try.
 
 async function importNodeRedis() {
   try {

@@ -16,49 +16,61 @@ import { kindOf, type Outcome } from '../../ops/table.ts'
 import { type DecisionRequest, decisionOf } from './decode-decision.ts'
 import type { Request } from './encode.ts'
 
-/** What may stand in place of an op's first integer: see driver.lua. */
+/** Values in place of an op's first integer: see driver.lua. */
 const UNREADABLE = -1
 const AHEAD = -2
 
-/** In place of all that is answered: the call has come after a later one of its place. */
+/** The whole reply, if the call came after a later one of its place. */
 const STALE = -1
 
-/** Reads the outcomes off the reply, one per request and in their order. An error stands for the op that it befell. */
+/** Reads the outcomes of requests, in their order; an error for an op that failed alone. */
 export function decode(
   requests: readonly Request[],
   reply: unknown,
   buckets = 1,
 ): (Outcome | StoreUnavailableError)[] {
-  const script = new ScriptReply(reply, buckets)
-  return requests.map((request) => script.outcomeOf(request))
+  try {
+    reader.open(reply, buckets)
+    return requests.map(reader.outcomeOf)
+  } finally {
+    reader.close()
+  }
 }
 
-/** A reply, read from its first integer on. */
+/** Reads one reply after the other, each from its first integer on. */
 class ScriptReply implements Reply {
-  readonly #reply: unknown
-  readonly #words: readonly unknown[]
-  readonly #buckets: number
-  readonly #serverMs: number
+  #reply: unknown
+  #words: readonly unknown[] = []
+  #buckets = 1
+  #serverMs = 0
   #place = 0
-  // Of the request that is read: the time, and the instant that counts.
-  #request!: Request
+  // The request that is read, its time, and the instant that counts.
+  #request: Request | undefined
   #clockMs = 0
   #nowMs = 0
   #overrides: Overrides
 
-  constructor(reply: unknown, buckets: number) {
+  open(reply: unknown, buckets: number): void {
     this.#reply = reply
     this.#words = Array.isArray(reply) ? reply : []
     this.#buckets = buckets
+    this.#place = 0
     this.#serverMs = this.#next()
     if (this.#serverMs === STALE)
       throw new StoreUnavailableError(
         'timeout',
-        'a call has reached Redis when nobody waited for it any more',
+        'a call reached Redis after all of its requests had timed out',
       )
   }
 
-  outcomeOf(request: Request): Outcome | StoreUnavailableError {
+  /** Lets go of the last request, which would keep its caller's async context. */
+  close(): void {
+    this.#reply = undefined
+    this.#words = []
+    this.#request = undefined
+  }
+
+  readonly outcomeOf = (request: Request): Outcome | StoreUnavailableError => {
     const { op, nowMs = this.#serverMs } = request
     const kind = kindOf(op)
     // The script answers all decisions.
@@ -75,7 +87,7 @@ class ScriptReply implements Reply {
     if (first === UNREADABLE) {
       const reason = this.#text()
       const key = show(op.parts[0]!.key)
-      return new StoreUnavailableError('state', `what is stored of ${key} cannot be used: ${reason}`)
+      return new StoreUnavailableError('invalid_state', `what is stored of ${key} cannot be used: ${reason}`)
     }
     if (kind.answer === undefined) return undefined
     this.#place--
@@ -87,13 +99,13 @@ class ScriptReply implements Reply {
   }
 
   unitsPerLog(_: string, areThere = true): readonly number[] {
-    const logs = areThere ? this.#request.op.parts.flatMap(({ set }) => set.logs) : []
+    const logs = areThere ? this.#request!.op.parts.flatMap(({ set }) => set.logs) : []
     return logs.map(this.#next)
   }
 
   entriesPerLog(): readonly (readonly Entry[])[] {
     this.#next()
-    return this.#request.op.parts.flatMap(({ set }) => set.logs.map(() => entriesOf(this.#text())))
+    return this.#request!.op.parts.flatMap(({ set }) => set.logs.map(() => entriesOf(this.#text())))
   }
 
   decision(): ConsumeOutcome {
@@ -115,7 +127,7 @@ class ScriptReply implements Reply {
   }
 
   readonly #next = (): number => {
-    // Some clients are set to hand out integers as text.
+    // Some clients return integers as text.
     const number = Number(this.#words[this.#place++])
     if (Number.isSafeInteger(number)) return number
     throw new StoreUnavailableError('error', `Redis answered ${show(this.#reply)}`)
@@ -131,6 +143,8 @@ class ScriptReply implements Reply {
     return String(this.#words[this.#place++])
   }
 }
+
+const reader = new ScriptReply()
 
 /** The override in force for each part, by the stored first lines. `undefined` if there is none. */
 function inForceOf(
@@ -168,7 +182,7 @@ function pageOf(json: string, clockMs: number, buckets: number): OverridesOutcom
   return { overrides, ...(next !== '' && { next }), buckets }
 }
 
-/** What a log keeps one by one: name, units, time. Where each unit stands alone, all but the first have a number behind a space. */
+/** Reads entries: name, units and time of each. If each unit is an entry, all but the first have a number behind a space. */
 function entriesOf(json: string): Entry[] {
   const words: unknown = JSON.parse(json)
   // An empty table of Lua is an empty object.

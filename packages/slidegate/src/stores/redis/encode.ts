@@ -1,69 +1,70 @@
 // Writes the script's arguments. The head of driver.lua describes them.
 
-import { type ConsumeOp, isUsual } from '../../ops/consume.ts'
-import { CLOCK, IDS, LOOK, MAY_REPEAT, RARE } from '../../ops/options.ts'
-import type { Named, Part } from '../../ops/request.ts'
-import { kindOf, type Op, unitsOf } from '../../ops/table.ts'
-import { setWords } from './set-words.ts'
+import type { ConsumeOp } from '../../ops/consume.ts'
+import { CLOCK, IDS, LOOK, MAY_REPEAT, RARE } from '../../ops/op.ts'
+import type { Named } from '../../ops/request.ts'
+import { isUsual, kindOf, type Op, unitsOf } from '../../ops/table.ts'
+import { haveSameSets, setWordsOf } from './set-words.ts'
 
 /** An op with what its call needs. */
 export interface Request {
   readonly op: Op
-  /** The time, where it is not the server's. */
+  /** The time, if it isn't the server's. */
   readonly nowMs: number | undefined
-  /** Requests to be decided by a consume op: its own count, or that of the equal ones that have joined it. */
+  /** Requests that a consume op decides, with those that have joined it. */
   readonly count: number
 }
 
-/** The script's arguments: the word of a receipt, if any, then runs of neighbours that differ in little but their keys. */
-export function encode(requests: readonly Request[], receipt?: string): string[] {
-  const words = receipt === undefined ? [] : [receipt]
+/** Appends the script's arguments: runs of neighbours that differ in little but their keys. */
+export function encode(requests: readonly Request[], words: string[]): void {
   for (let first = 0; first < requests.length; ) {
     const { op, nowMs } = requests[first]!
     const unusual = unusualWords(op)
     const options = (unusual?.options ?? 0) + (nowMs === undefined ? 0 : CLOCK)
     if (options > 0) words.push(`${-options}`)
     if (nowMs !== undefined) words.push(`${nowMs}`)
-    words.push(...setWords(op, nowMs))
+    const setWords = setWordsOf(op, nowMs)
+    for (let i = 0; i < setWords.length; i++) words.push(setWords[i]!)
     if (unusual !== undefined) words.push(...unusual.words)
-    first = encodeGroups(requests, first, unusual, words)
+    const end = endOfRun(requests, first, unusual)
+    // Most calls are single requests of cost 1.
+    const isPlain = unusual === undefined && end - first === requests.length
+    if (!(isPlain && endOfGroup(requests, 0, end) === end && costOf(op) * requests[0]!.count === 1)) {
+      encodeGroups(requests, first, end, words)
+    }
+    first = end
   }
-  return words
 }
 
-/** Writes all that follow against the same limits, in groups of the same cost and count. Returns where they end. */
-function encodeGroups(
-  requests: readonly Request[],
-  first: number,
-  unusual: Unusual | undefined,
-  words: string[],
-): number {
+/** Where the neighbours end that are held to the same limits. */
+function endOfRun(requests: readonly Request[], first: number, unusual: Unusual | undefined): number {
+  let end = first + 1
+  while (end < requests.length && isLike(requests[end]!, requests[first]!, unusual)) end++
+  return end
+}
+
+/** The same for neighbours that also have the same cost and count. */
+function endOfGroup(requests: readonly Request[], first: number, end: number): number {
+  const { op, count } = requests[first]!
+  const cost = costOf(op)
+  let next = first + 1
+  while (next < end && requests[next]!.count === count && costOf(requests[next]!.op) === cost) next++
+  return next
+}
+
+function encodeGroups(requests: readonly Request[], first: number, end: number, words: string[]): void {
   const place = words.push('') - 1
   let groups = 0
-  let next = first
-  while (next < requests.length && (next === first || isLike(requests[next]!, requests[first]!, unusual))) {
-    const start = next
+  for (let start = first; start < end; groups++) {
+    const next = endOfGroup(requests, start, end)
     const { op, count } = requests[start]!
-    const cost = costOf(op)
-    const from = words.push('', `${cost}`, `${count}`) - 3
-    do {
-      const { requestId } = requests[next]!.op as Named
+    words.push(`${next - start}`, `${costOf(op)}`, `${count}`)
+    for (; start < next; start++) {
+      const { requestId } = requests[start]!.op as Named
       if (requestId !== undefined) words.push(requestId)
-      next++
-    } while (
-      next < requests.length &&
-      requests[next]!.count === count &&
-      costOf(requests[next]!.op) === cost &&
-      isLike(requests[next]!, requests[start]!, unusual)
-    )
-    words[from] = `${next - start}`
-    groups++
+    }
   }
   words[place] = `${groups}`
-  // Most calls are one group of equal requests.
-  const isAll = unusual === undefined && groups === 1 && first === 0 && next === requests.length
-  if (isAll && words[place + 2] === '1' && words[place + 3] === '1') words.length = place
-  return next
 }
 
 /** Whether two requests differ in nothing but their keys, ids, cost and count. */
@@ -75,13 +76,7 @@ function isLike(a: Request, b: Request, unusual: Unusual | undefined): boolean {
   return own.options === unusual.options && own.words.every((word, i) => word === unusual.words[i])
 }
 
-function haveSameSets(a: readonly Part[], b: readonly Part[]): boolean {
-  if (a.length !== b.length) return false
-  for (let i = 0; i < a.length; i++) if (a[i]!.set !== b[i]!.set) return false
-  return true
-}
-
-/** What one request takes, where it is a decision. */
+/** The units of a request, if it is a decision. */
 function costOf(op: Op): number {
   return kindOf(op).encode === undefined ? 1 : unitsOf(op)
 }
@@ -91,7 +86,7 @@ interface Unusual {
   readonly words: readonly string[]
 }
 
-/** What is unusual about an op. `undefined` for consume without anything else. */
+/** The options of an op and their words. `undefined` for the usual op. */
 function unusualWords(op: Op): Unusual | undefined {
   if (isUsual(op)) return undefined
   const kind = kindOf(op)
@@ -116,7 +111,7 @@ export function isJoinable(op: Op): boolean {
   return isSingle(op) && !op.parts[0]!.set.logs.some(({ kind }) => kind.isOneByOne === true)
 }
 
-/** Whether an op asks the same as a request of the same key that waits, which others may join. */
+/** Whether an op equals a waiting request that others may join. */
 export function canJoin(
   { op: waiting, nowMs: waitingMs }: Request,
   op: Op,

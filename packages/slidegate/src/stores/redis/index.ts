@@ -1,6 +1,7 @@
 // The store in Redis: slidegate/redis.
 
 import { asUnavailable, checkOptions, noAnswer, SlidegateError } from '../../errors.ts'
+import { failurePolicy } from '../../resilience/failure-policy.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { whenIdle } from '../idle.ts'
 import { checkClock, readClock } from '../instant.ts'
@@ -12,7 +13,7 @@ import { warnOfClient } from './client-warnings.ts'
 import { type Connection, connectionOf, type RedisClient } from './clients.ts'
 import { OwnConnection } from './connect.ts'
 import { keyspace } from './keyspace.ts'
-import { Script, ScriptTransport } from './transport.ts'
+import { runScript, ScriptTransport } from './transport.ts'
 import { isUrlOptions, type UrlOptions } from './url.ts'
 
 export type { RedisStoreStats } from './call-counts.ts'
@@ -25,7 +26,7 @@ export interface RedisStoreOptions {
   readonly prefix?: string
   /**
    * Parts into which keys are divided, a power of two from 1 to 1024. On a Cluster a call reaches one of them: more parts spread
-   * better over many servers, fewer make larger batches. All who share keys must say the same. Default: 64.
+   * better over many servers, fewer make larger batches. All stores that share keys need the same number. Default: 64.
    */
   readonly buckets?: number
   /** Epoch milliseconds, for tests and replay: counts instead of the server's own clock. TTLs are then 10 minutes at least. */
@@ -39,7 +40,7 @@ export interface RedisStore extends Store {
    * need not wait for it: the deadline of the first ones begins when the connection is there.
    */
   ready(): Promise<void>
-  /** What was asked of Redis since the store was made: numbers, never keys. */
+  /** Counts of calls since the store was made. Never keys. */
   stats(): RedisStoreStats
 }
 
@@ -51,12 +52,13 @@ const OF_BUCKET: BatchOptions = { maxCalls: 4, readsFirst: true }
 const RETRY_MS = 20
 
 /**
- * State in Redis 7.0 or later (or Valkey 7.2 or later), shared by every process that uses the same server and
- * prefix: one server, one with replicas, or a Cluster. The server's clock counts. A client that is handed over stays the
- * caller's: it is neither configured nor closed.
+ * Keeps state in Redis from 7.0, or Valkey from 7.2.
  *
- * By a URL the store makes a client of its own. To one server it connects at once, without keeping the process alive until
- * the first request; to a Cluster with the first request. `close` finishes what is under way, for up to 2 s, and ends it.
+ * All processes with the same server and prefix share it: one server, one with replicas, or a Cluster. The server's clock
+ * counts. The store neither configures nor closes a client that you pass.
+ *
+ * With a URL the store makes its own client. To one server it connects at once, without keeping the process alive until
+ * the first request; to a Cluster with the first request. `close` waits up to 2 s for calls in flight, then closes the client.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -74,15 +76,16 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
     { length: isCluster ? buckets : 1 },
     () => new ScriptTransport(connection, keysOf),
   )
-  const domainOf = (op: Op): number => (transports.length === 1 ? 0 : keysOf.bucketOf(op))
+  const shardOf = (op: Op): number => (transports.length === 1 ? 0 : keysOf.bucketOf(op))
   const now = clock && (() => readClock(clock))
-  const batched = batchedStore(transports, isCluster ? OF_BUCKET : OF_SERVER, domainOf, now)
+  const batched = batchedStore(transports, isCluster ? OF_BUCKET : OF_SERVER, shardOf, now)
   let isClosed = false
   return {
     connection,
+    failurePolicy,
     // One server is up or down as a whole, and reaches all keys at once.
-    ...(isCluster && { domainOf }),
-    isCrowded: batched.isCrowded,
+    ...(isCluster && { shardOf }),
+    isOverloaded: batched.isOverloaded,
     apply(ops, call) {
       if (isClosed) {
         call.reject(new SlidegateError('closed', 'the store is closed'))
@@ -109,7 +112,7 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
  * @throws {SlidegateError} `invalid_option` if no client is installed, `closed`
  */
 async function firstAnswer(connection: Connection): Promise<void> {
-  const script = new Script(connection.sender(), connection)
+  const send = connection.sender()
   const start = new Start()
   let isAnswered = false
   let failure: unknown
@@ -117,7 +120,7 @@ async function firstAnswer(connection: Connection): Promise<void> {
     while (!start.isOver) {
       try {
         // Without any op: it loads the script.
-        await script.run([], [])
+        await runScript(connection, send, 0, [])
         isAnswered = true
         return
       } catch (error) {
@@ -136,5 +139,5 @@ async function firstAnswer(connection: Connection): Promise<void> {
   }
   if (isAnswered) return
   if (failure !== undefined) throw asUnavailable(failure, connection.server)
-  throw noAnswer(connection.silence(), START_MS)
+  throw noAnswer(connection.diagnose(), START_MS)
 }

@@ -13,21 +13,20 @@ export interface Keyspace {
   readonly buckets: number
   /**
    * Appends the stored keys of an op, one per log of each part: `<prefix>:{<tag>}:<limiter>:<key>:<log>`. Behind them that
-   * of the part's override, if it may have one, and if it is to be written that of the index of its bucket.
+   * of the part's override, if it may have one, and that of the index of its bucket, if the op writes the override.
    */
   append(op: Op, keys: string[]): void
   /** Where an op's keys are. */
   bucketOf(op: Op): number
   /**
-   * What receipts of a bucket begin with: `<prefix>:{<tag>}:~<store>:`. No limiter is named like that, and no other
-   * store, here or elsewhere.
+   * The key of a receipt, in the bucket of an op: `<prefix>:{<tag>}:~<store>:<place>`. No limiter is named like that, and no
+   * other store, here or elsewhere.
    */
-  receiptHead(bucket: number): string
+  receiptKey(op: Op | undefined, place: number): string
 }
 
 /**
- * @param buckets into which callers' keys are hashed: those of one bucket share a slot, so that one script reaches
- * them together
+ * @param buckets parts into which keys are hashed. Keys of one bucket share a slot, so one script reaches them together
  * @throws {SlidegateError} `invalid_option` for a prefix that is not 1 to 128 of `A-Z a-z 0-9 . _ : -`, and a number of
  * buckets that is not a power of two from 1 to 1024
  */
@@ -41,7 +40,7 @@ export function keyspace(prefix: string, buckets: number): Keyspace {
   }
   const heads = tagsOf(buckets).map((tag) => `${prefix}:{${tag}}:`)
   const store = randomBytes(12).toString('base64url')
-  // A page may be asked of more buckets than there are: by another process, through a service.
+  // A service may get a page's bucket from a process that has more buckets.
   const bucketIn = (op: Op) => ('bucket' in op ? op.bucket % buckets : bucketOf(op.parts[0]!.key, buckets))
 
   return {
@@ -65,7 +64,7 @@ export function keyspace(prefix: string, buckets: number): Keyspace {
       }
     },
     bucketOf: bucketIn,
-    receiptHead: (bucket) => `${heads[bucket]!}~${store}:`,
+    receiptKey: (op, place) => `${heads[op === undefined ? 0 : bucketIn(op)]!}~${store}:${place}`,
   }
 }
 
@@ -73,7 +72,7 @@ export function bucketOf(key: string, buckets: number): number {
   return crc16(key) % buckets
 }
 
-/** CRC-16/XMODEM, by which Redis Cluster finds a key's slot; of text in ASCII, as stored keys are. */
+/** CRC-16/XMODEM of ASCII text, by which Redis Cluster finds the slot of a key. */
 export function crc16(text: string): number {
   let crc = 0
   for (let i = 0; i < text.length; i++) {
@@ -88,7 +87,7 @@ const CRC_TABLE: Uint16Array = Uint16Array.from({ length: 256 }, (_, byte) => {
   return crc
 })
 
-/** One tag per bucket, the smallest number whose slot lies in the bucket's share of all slots: spread evenly over any cluster. */
+/** A tag per bucket: the smallest number whose slot lies in the bucket's share of all slots. */
 export function tagsOf(buckets: number): readonly string[] {
   const share = SLOTS / buckets
   return Array.from({ length: buckets }, (_, bucket) => {

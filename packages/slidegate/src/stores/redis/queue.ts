@@ -15,13 +15,13 @@ export interface CallSize {
   readonly requests: number
 }
 
-/** With more requests of a busy key in one call, Redis and this process would wait for each other. */
+/** With more requests of a busy key in a call, Redis and this process would take turns. */
 export const OF_SCRIPT: CallSize = { ops: MAX_WEIGHT, requests: 512 }
 
-/** Requests that wait at most, in all queues of a store; more are refused. */
+/** The most requests that wait in all queues of a store. Further ones are rejected. */
 const MAX_WAITING = 65_536
 
-/** The requests of one key take at most this share of the room that is left. */
+/** The share of the remaining room that one key may take. */
 const SHARE = 1 / 4
 
 /** For each op that a call has room for, ops that are examined. */
@@ -33,7 +33,7 @@ const MIN_PLACES = 256
 
 const NO_PARTS: readonly Part[] = []
 
-/** What all queues of a store have in common. */
+/** Shared by all queues of a store. */
 export class Backlog {
   /** Requests that wait. */
   size = 0
@@ -58,7 +58,7 @@ export class PendingOp implements Request {
   calls: Call[]
   /** Whether others may join it. */
   isOpen: boolean
-  /** Whether it is in the queue; else it is held until others of its key have left. */
+  /** Whether it is in the queue. Else it is held until others of its key have left. */
   isQueued = false
   /** The one behind it. */
   next: PendingOp | undefined
@@ -85,11 +85,10 @@ export class PendingOp implements Request {
 
 /** The ops of one key, or of the keys of one op. Equal ops may join the last of them. */
 class KeyQueue {
-  readonly #size: CallSize
   /** Where it is in its queue's table, and another that has the same place. */
   readonly place: number
   next: KeyQueue | undefined
-  /** Its keys; the former ones, if it is empty and was crowded. */
+  /** Its keys; the former ones, if it is empty and was overloaded. */
   parts: readonly Part[] = NO_PARTS
   last: PendingOp | undefined
   /** The first of the ops that are held, from here to the last. */
@@ -100,12 +99,10 @@ class KeyQueue {
   queuedWeight = 0
   /** The last call for which one of its ops was passed over. */
   skippedBy = 0
-  /** When more than its share of a call was last seen to wait in it. */
-  crowdedAtMs: number = Number.NEGATIVE_INFINITY
+  /** When it last filled its share of a call. */
+  overloadedAtMs: number = Number.NEGATIVE_INFINITY
 
-  /** @param size a call's: the ops of a key may take half of it */
-  constructor(size: CallSize, place: number, next: KeyQueue | undefined) {
-    this.#size = size
+  constructor(place: number, next: KeyQueue | undefined) {
     this.place = place
     this.next = next
   }
@@ -115,30 +112,23 @@ class KeyQueue {
     for (let i = 0; i < parts.length; i++) if (this.parts[i]!.key !== parts[i]!.key) return false
     return true
   }
-
-  /** Whether more waits in it than its share of a call. */
-  get isCrowded(): boolean {
-    const { ops, requests } = this.#size
-    return this.queuedWeight >= ops / 2 || this.queuedRequests >= requests
-  }
 }
 
 /** Ops that leave in one call. */
 export interface Batch {
   readonly sentAtMs: number
-  readonly ops: PendingOp[]
+  ops: PendingOp[]
   weight: number
   requests: number
-  /** Which of the calls in flight it is, from 0. */
+  /** Its number among the calls in flight, from 0. No two have the same at a time. */
   place: number
 }
 
 /**
- * Ops in the order in which they came, but no more than half a call of each key. What is beyond is held until
- * ops of its own key have left, so that one key's flood delays no other.
+ * Holds ops in the order in which they came, up to half a call of each key.
  *
- * Lists are chained through the ops. (One array, from which batches are cut, leaves behind tables that keep what they held
- * alive; so does a Map that is filled and emptied at this rate: keys have a place by their hash.)
+ * Further ops are held until others of their key have left, so a flood of one key doesn't delay other keys. Lists are chained
+ * through the ops, and keys have a place by their hash: an array or a Map that is filled and emptied at this rate keeps garbage alive.
  */
 export class Queue {
   readonly #backlog: Backlog
@@ -166,7 +156,7 @@ export class Queue {
     return this.weight >= this.#size.ops || this.#requests >= this.#size.requests
   }
 
-  /** Joins a request to an op that asks the same, or adds it as an op of its own. Returns false if there is no room. */
+  /** Joins a request to an equal op, or adds an op for it. Returns false if there is no room. */
   add(op: Op, nowMs: number | undefined, call: Call): boolean {
     const ofKey = this.#keyQueueOf(op.parts)
     const room = MAX_WAITING - this.#backlog.size
@@ -184,14 +174,14 @@ export class Queue {
     }
     const pending = new PendingOp(op, nowMs, call, ofKey)
     this.weight += pending.weight
-    if (!ofKey.isCrowded) this.#enqueue(pending)
+    if (!this.#fillsShare(ofKey)) this.#enqueue(pending)
     else if (ofKey.held === undefined) ofKey.held = pending
     else last!.next = pending
     ofKey.last = pending
     return true
   }
 
-  /** Takes the ops of the next call: the first, and of the others those that may leave with it, up to this weight. */
+  /** Takes the first op, and others that may leave with it, up to this weight. */
   take(maxWeight: number, nowMs: number): Batch {
     const batch: Batch = { sentAtMs: nowMs, ops: [], weight: 0, requests: 0, place: -1 }
     const maxRequests = this.#size.requests
@@ -207,7 +197,7 @@ export class Queue {
       // Ops of several keys share some with others, and are decided in their order.
       const mustStay = hasSkipped && (ofKey.skippedBy === number || hasManyKeys)
       if (mustStay || !fits(pending, batch, maxWeight, maxRequests)) {
-        // What is behind it may be of any of its keys.
+        // Ops behind it may be of any of its keys.
         if (hasManyKeys) break
         ofKey.skippedBy = number
         hasSkipped = true
@@ -217,7 +207,9 @@ export class Queue {
         // A request that has timed out must not be charged.
         if (pending.calls.some(isSettled)) pending.calls = pending.calls.filter((call) => !call.isSettled)
         if (pending.calls.length > 0) {
-          batch.ops.push(pending)
+          // Most calls have one. An array that begins empty makes room for 17 at the first.
+          if (batch.ops.length === 0) batch.ops = [pending]
+          else batch.ops.push(pending)
           batch.weight += weight
           batch.requests += pending.calls.length
         }
@@ -227,15 +219,20 @@ export class Queue {
     return batch
   }
 
-  /** What waits in an outage must not pile up. */
+  /** Requests that wait in an outage must not pile up. */
   dropAbandoned(nowMs: number): void {
     while (this.#first?.isAbandoned) this.#remove(this.#first, undefined, nowMs)
   }
 
-  /** Whether at some time since then more has waited for the op's keys than their share of a call. */
-  isCrowded(op: Op, sinceMs: number): boolean {
+  /** Whether the op's keys have filled their share of a call at some time since then. */
+  isOverloaded(op: Op, sinceMs: number): boolean {
     const ofKey = this.#find(op.parts)
-    return ofKey !== undefined && (ofKey.isCrowded || ofKey.crowdedAtMs >= sinceMs)
+    return ofKey !== undefined && (this.#fillsShare(ofKey) || ofKey.overloadedAtMs >= sinceMs)
+  }
+
+  /** Whether as much waits for a key as may leave in one call. */
+  #fillsShare({ queuedWeight, queuedRequests }: KeyQueue): boolean {
+    return queuedWeight >= this.#size.ops / 2 || queuedRequests >= this.#size.requests
   }
 
   #find(parts: readonly Part[]): KeyQueue | undefined {
@@ -254,11 +251,11 @@ export class Queue {
       if (ofKey.requests === 0) idle = ofKey
     }
     if (idle === undefined) {
-      idle = new KeyQueue(this.#size, place, first)
+      idle = new KeyQueue(place, first)
       this.#keys[place] = idle
     }
     idle.parts = parts
-    idle.crowdedAtMs = Number.NEGATIVE_INFINITY
+    idle.overloadedAtMs = Number.NEGATIVE_INFINITY
     return idle
   }
 
@@ -271,7 +268,7 @@ export class Queue {
     before.next = ofKey.next
   }
 
-  /** What comes after an op of several keys must not join what came before it for one of them. */
+  /** An op of several keys separates the ops before it from those after it, for each of its keys. */
   #closeQueuesOf(parts: readonly Part[]): void {
     for (const part of parts) {
       const last = this.#find([part])?.last
@@ -294,18 +291,18 @@ export class Queue {
     if (before === undefined) this.#first = next
     else before.next = next
     if (next === undefined) this.#last = before
-    // What is old must not keep what is new alive.
+    // Old garbage must not keep new ops alive.
     pending.next = undefined
     this.#backlog.size -= calls.length
     this.#requests -= calls.length
     this.weight -= weight
-    if (ofKey.isCrowded) ofKey.crowdedAtMs = nowMs
+    if (this.#fillsShare(ofKey)) ofKey.overloadedAtMs = nowMs
     if (ofKey.last === pending) ofKey.last = undefined
     ofKey.requests -= calls.length
     ofKey.queuedRequests -= calls.length
     ofKey.queuedWeight -= weight
-    if (ofKey.requests === 0 && ofKey.crowdedAtMs === Number.NEGATIVE_INFINITY) this.#retire(ofKey)
-    while (ofKey.held !== undefined && !ofKey.isCrowded) {
+    if (ofKey.requests === 0 && ofKey.overloadedAtMs === Number.NEGATIVE_INFINITY) this.#retire(ofKey)
+    while (ofKey.held !== undefined && !this.#fillsShare(ofKey)) {
       const { held } = ofKey
       ofKey.held = held.next
       held.next = undefined

@@ -24,8 +24,10 @@ const PER_STEP = 16
 
 const NO_LOGS: readonly string[] = ['0']
 
+type PartSet = Pick<Part, 'set'>
+
 interface KnownWords {
-  readonly sets: readonly LimitSet[]
+  readonly parts: readonly PartSet[]
   readonly words: readonly string[]
 }
 
@@ -33,18 +35,22 @@ interface KnownWords {
 const known = new WeakMap<LimitSet, KnownWords>()
 
 /** The words of all logs of an op, and the names of their limits, if there may be overrides. */
-export function setWords(op: Op, nowMs: number | undefined): readonly string[] {
+export function setWordsOf(op: Op, nowMs: number | undefined): readonly string[] {
   if (kindOf(op).keys === 'index') return NO_LOGS
   const { parts } = op
   const first = parts[0]!.set
   const last = known.get(first)
-  if (last !== undefined && last.sets.length === parts.length) {
-    if (parts.every(({ set }, i) => set === last.sets[i])) return last.words
-  }
+  if (last !== undefined && haveSameSets(last.parts, parts)) return last.words
   const words = wordsOf(parts, nowMs ?? Date.now())
   const isTimed = parts.some(({ set }) => set.logs.some(({ kind }) => kind.hasTimedWords))
-  if (!isTimed) known.set(first, { sets: parts.map(({ set }) => set), words })
+  if (!isTimed) known.set(first, { parts: parts.map(({ set }) => ({ set })), words })
   return words
+}
+
+export function haveSameSets(a: readonly PartSet[], b: readonly PartSet[]): boolean {
+  if (a.length !== b.length) return false
+  for (let i = 0; i < a.length; i++) if (a[i]!.set !== b[i]!.set) return false
+  return true
 }
 
 function wordsOf(parts: readonly Part[], nowMs: number): string[] {

@@ -1,47 +1,48 @@
 // A batch as a call of the script, and its reply as results.
 
 import { asUnavailable } from '../../errors.ts'
-import type { Result, Transport } from './batcher.ts'
+import type { Receiver, Result, Transport } from './batcher.ts'
 import type { Connection, Send } from './clients.ts'
 import { decode } from './decode.ts'
 import { encode, type Request } from './encode.ts'
 import type { Keyspace } from './keyspace.ts'
+import type { Batch } from './queue.ts'
 import { SCRIPT, SCRIPT_SHA1 } from './script.generated.ts'
 
-/** After a failure, the ops of a bucket are sent one by one for this time; after one that follows, for twice as long, up to a bound. */
+/** After a failure, ops of a bucket are sent one by one for this long. The time doubles with each further failure. */
 const MIN_SINGLY_MS = 1000
 const MAX_SINGLY_MS = 8000
 
 /** This many digits, so that numbers compare as text. */
 const RECEIPT_DIGITS = 17
 
-/** A tenth of a receipt's TTL: should some calls that renew it get lost, others don't. */
+/** A tenth of a receipt's TTL, since calls that renew it may get lost. */
 const RECEIPT_RENEWED_MS = 60_000
 
-/** What a call that may be sent twice carries so that it is charged once. */
+/** Where the script keeps its last answer to a call of one place. */
 interface Receipt {
-  /** Where the script keeps what it has answered; the last of the call's keys. */
   readonly key: string
-  /** The first of the call's words: its number, and a letter if the receipt's TTL has to be renewed. */
-  readonly word: string
+  /** When its TTL was last renewed. */
+  renewedAtMs: number
 }
 
-/** To one server, or to the one of a Cluster that has a bucket. */
+/** Calls to one server, or to the one of a Cluster that has a bucket. */
 export class ScriptTransport implements Transport {
+  /** Whether Redis knows the script, as far as was seen. If it doesn't, calls that wait at the same time may change places. */
+  isOrdered = false
   readonly #connection: Connection
-  readonly #script: Script
+  readonly #send: Send
   readonly #keyspace: Keyspace
-  /** Calls that carry a receipt, and what the keys of receipts begin with. */
-  #receipts = 0
-  #receiptHead: string | undefined
-  /** When the TTL of each place's receipt was last renewed. */
-  readonly #renewedAtMs: number[] = []
+  /** By place. */
+  readonly #receipts: Receipt[] = []
+  /** Calls that had a receipt. */
+  #numbered = 0
   #singlyMs = MIN_SINGLY_MS
   #singlyUntilMs = 0
 
   constructor(connection: Connection, keyspace: Keyspace) {
     this.#connection = connection
-    this.#script = new Script(connection.sender(), connection)
+    this.#send = connection.sender()
     this.#keyspace = keyspace
   }
 
@@ -49,19 +50,54 @@ export class ScriptTransport implements Transport {
     return this.#connection.server
   }
 
-  get isOrdered(): boolean {
-    return this.#script.isLoaded
-  }
-
   get isReady(): boolean {
     return this.#connection.isReady
   }
 
-  send(batch: readonly Request[], place: number): Promise<readonly Result[]> {
+  send(batch: Batch, receiver: Receiver): void {
     const { isCluster, resends } = this.#connection
-    const receipt = resends ? this.#receiptFor(batch, place) : undefined
-    if (!isCluster || (batch.length === 1 && receipt === undefined)) return this.#call(batch, receipt)
-    return this.#sendToSlot(batch, receipt)
+    // On a Cluster, keys of one slot may be on two servers for a while. A receipt is a key more.
+    const isDivisible = isCluster && (resends || batch.ops.length > 1)
+    if (isDivisible && batch.sentAtMs < this.#singlyUntilMs) {
+      void this.#sendSingly(batch, receiver)
+      return
+    }
+    const words: string[] = []
+    for (let i = 0; i < batch.ops.length; i++) this.#keyspace.append(batch.ops[i]!.op, words)
+    const keys = resends ? this.#appendReceipt(batch, words) : words.length
+    encode(batch.ops, words)
+    let isLoading = false
+
+    // With a promise for each step a lone decision would allocate 2 kB more.
+    const answered = (reply: unknown): void => {
+      this.#connection.answered()
+      this.isOrdered = !isLoading
+      if (isDivisible) this.#singlyMs = MIN_SINGLY_MS
+      let results: readonly Result[]
+      try {
+        results = decode(batch.ops, reply, this.#keyspace.buckets)
+      } catch (error) {
+        receiver.failed(batch, error)
+        return
+      }
+      receiver.answered(batch, results)
+    }
+    const failed = (error: unknown): void => {
+      if (!isLoading && saysNoScript(error)) {
+        isLoading = true
+        this.isOrdered = false
+        loadAndRun(this.#connection, this.#send, keys, words).then(answered, failed)
+        return
+      }
+      this.#connection.answered()
+      if (isDivisible && saysTryAgain(error)) {
+        this.#goSingly()
+        void this.#sendSingly(batch, receiver)
+      } else {
+        receiver.failed(batch, error)
+      }
+    }
+    this.#send('EVALSHA', SCRIPT_SHA1, keys, words).then(answered, failed)
   }
 
   /**
@@ -69,97 +105,79 @@ export class ScriptTransport implements Transport {
    * arrival, longer than any request here does, and others report it.
    */
   lost(): void {
-    if (this.#connection.resends) this.#goSingly()
-  }
-
-  async #sendToSlot(batch: readonly Request[], receipt: Receipt | undefined): Promise<readonly Result[]> {
-    if (performance.now() < this.#singlyUntilMs) return this.#sendSingly(batch)
-    try {
-      const results = await this.#call(batch, receipt)
-      this.#singlyMs = MIN_SINGLY_MS
-      return results
-    } catch (error) {
-      if (!saysTryAgain(error)) throw error
-      // The slot is on its way to another server, and some of the keys are there already. One key is always either here or there.
-      this.#goSingly()
-      return this.#sendSingly(batch)
-    }
+    if (this.#connection.isCluster && this.#connection.resends) this.#goSingly()
   }
 
   #goSingly(): void {
     const nowMs = performance.now()
-    if (!this.#connection.isCluster || nowMs < this.#singlyUntilMs) return
+    if (nowMs < this.#singlyUntilMs) return
     this.#singlyUntilMs = nowMs + this.#singlyMs
     this.#singlyMs = Math.min(2 * this.#singlyMs, MAX_SINGLY_MS)
   }
 
-  async #sendSingly(batch: readonly Request[]): Promise<readonly Result[]> {
-    return Promise.all(
-      batch.map(async (request) => {
-        try {
-          return (await this.#call([request]))[0]
-        } catch (error) {
-          return asUnavailable(error, this.server)
-        }
-      }),
-    )
+  /** While the slot moves, each key is either here or there. */
+  async #sendSingly(batch: Batch, receiver: Receiver): Promise<void> {
+    receiver.answered(batch, await Promise.all(batch.ops.map((request) => this.#resultOf(request))))
   }
 
-  async #call(batch: readonly Request[], receipt?: Receipt): Promise<readonly Result[]> {
-    const keys: string[] = []
-    for (const { op } of batch) this.#keyspace.append(op, keys)
-    if (receipt !== undefined) keys.push(receipt.key)
+  async #resultOf(request: Request): Promise<Result> {
+    const words: string[] = []
+    this.#keyspace.append(request.op, words)
+    const keys = words.length
+    encode([request], words)
     try {
-      const reply = await this.#script.run(keys, encode(batch, receipt?.word))
-      return decode(batch, reply, this.#keyspace.buckets)
-    } finally {
-      this.#connection.answered()
+      const reply = await runScript(this.#connection, this.#send, keys, words)
+      return decode([request], reply, this.#keyspace.buckets)[0]
+    } catch (error) {
+      return asUnavailable(error, this.server)
     }
   }
 
   /**
-   * Numbers the call, and gives it a place to leave its answer at. A call that is sent again has its old number, by which
-   * the script knows it. No two calls in flight share a place, so an answer stays until its call is settled or
-   * abandoned. A call that comes after a later one of its place isn't executed.
+   * Numbers a call that may be sent twice, so that it is charged once. Returns the number of keys.
+   *
+   * The script leaves its answer at the key of the call's place, the last of the keys, and knows a call that is sent again by its
+   * number. No two calls in flight share a place, so an answer stays until its call is settled or abandoned. A call that comes
+   * after a later one of its place isn't executed.
    */
-  #receiptFor(batch: readonly Request[], place: number): Receipt {
+  #appendReceipt({ ops, place, sentAtMs }: Batch, words: string[]): number {
     // On a Cluster it lies in the slot of the keys, which for one transport is always the same; elsewhere anywhere.
-    this.#receiptHead ??= this.#keyspace.receiptHead(
-      this.#connection.isCluster ? this.#keyspace.bucketOf(batch[0]!.op) : 0,
-    )
-    const nowMs = performance.now()
-    const isDue = nowMs - (this.#renewedAtMs[place] ?? 0) >= RECEIPT_RENEWED_MS
-    if (isDue) this.#renewedAtMs[place] = nowMs
-    const number = String(++this.#receipts).padStart(RECEIPT_DIGITS, '0')
-    return { key: `${this.#receiptHead}${place}`, word: isDue ? `${number}r` : number }
+    this.#receipts[place] ??= {
+      key: this.#keyspace.receiptKey(this.#connection.isCluster ? ops[0]!.op : undefined, place),
+      renewedAtMs: Number.NEGATIVE_INFINITY,
+    }
+    const receipt = this.#receipts[place]
+    const number = String(++this.#numbered).padStart(RECEIPT_DIGITS, '0')
+    const isDue = sentAtMs - receipt.renewedAtMs >= RECEIPT_RENEWED_MS
+    if (isDue) receipt.renewedAtMs = sentAtMs
+    return words.push(receipt.key, isDue ? `${number}r` : number) - 1
   }
 }
 
-/** The script, as the servers that one sender reaches know it. */
-export class Script {
-  /** Whether Redis knows it, as far as was seen. If it doesn't, calls that wait at the same time may change places. */
-  isLoaded = false
-  readonly #send: Send
-  readonly #counts: Pick<Connection, 'scriptLoads'>
-
-  constructor(send: Send, counts: Pick<Connection, 'scriptLoads'>) {
-    this.#send = send
-    this.#counts = counts
+/** Runs the script, by EVAL if Redis doesn't know it. */
+export async function runScript(
+  connection: Pick<Connection, 'scriptLoads'>,
+  send: Send,
+  keys: number,
+  words: string[],
+): Promise<unknown> {
+  try {
+    return await send('EVALSHA', SCRIPT_SHA1, keys, words)
+  } catch (error) {
+    if (!saysNoScript(error)) throw error
+    return loadAndRun(connection, send, keys, words)
   }
+}
 
-  async run(keys: string[], words: string[]): Promise<unknown> {
-    try {
-      const reply = await this.#send('EVALSHA', SCRIPT_SHA1, keys, words)
-      this.isLoaded = true
-      return reply
-    } catch (error) {
-      if (!saysNoScript(error)) throw error
-      // A new server, a restart, a failover or SCRIPT FLUSH: nothing was executed. EVAL does that, and loads it.
-      this.isLoaded = false
-      this.#counts.scriptLoads++
-      return await this.#send('EVAL', SCRIPT, keys, words)
-    }
-  }
+/** After a restart, a failover or SCRIPT FLUSH nothing was executed. EVAL does that, and loads the script. */
+function loadAndRun(
+  connection: Pick<Connection, 'scriptLoads'>,
+  send: Send,
+  keys: number,
+  words: string[],
+): Promise<unknown> {
+  connection.scriptLoads++
+  return send('EVAL', SCRIPT, keys, words)
 }
 
 /** Valkey GLIDE doesn't pass on the words of the server. */

@@ -4,11 +4,11 @@ import type { ConnectionOptions } from 'node:tls'
 import { checkOptions, invalidOption, type SlidegateError, show } from '../../errors.ts'
 import { dialectOf } from './clients.ts'
 
-/** Where Redis is, for a store that makes its own client. */
+/** The server, for a store that makes its own client. */
 export interface UrlOptions {
   /**
-   * `redis://user:password@host:port/database`, or `rediss://` for TLS; `valkey://` and `valkeys://` are the same. Of a
-   * Cluster one server or several, from which the others are found.
+   * `redis://user:password@host:port/database`, or `rediss://` for TLS; `valkey://` and `valkeys://` are the same. For a
+   * Cluster one or several of its servers; the client finds the others.
    */
   readonly url: string | readonly string[]
   /** Whether it is a Redis Cluster. Default: whether several URLs are given. */
@@ -42,18 +42,17 @@ export interface Servers {
 export function serversOf(options: UrlOptions): Servers {
   const { url, cluster, tls } = options
   const [first, ...others] = (Array.isArray(url) ? url : [url]).map(addressOf)
-  if (first === undefined) throw invalidOption('url is an empty list; give one URL at least', url)
+  if (first === undefined) throw invalidOption('url is an empty list; it needs at least one URL', url)
   const isCluster = cluster ?? others.length > 0
   const addresses: readonly [Address, ...Address[]] = [first, ...others]
   if (typeof isCluster !== 'boolean') throw invalidOption('cluster must be true or false', cluster)
   if (!isCluster && others.length > 0)
-    throw invalidOption(`there are ${addresses.length} URLs; without cluster: true there must be one`)
+    throw invalidOption(`url has ${addresses.length} URLs; without cluster: true it must have one`)
   if (isCluster && addresses.some(({ database }) => database !== 0))
     throw invalidOption('a url names a database; a Cluster has none but 0')
   if (others.some(({ isTls }) => isTls !== first.isTls))
-    throw invalidOption('some URLs are with TLS and some without; they must be alike')
-  if (tls !== undefined && !first.isTls)
-    throw invalidOption('tls is given, and the url is without TLS; it must be rediss://')
+    throw invalidOption('some URLs have TLS and some do not; all must have the same')
+  if (tls !== undefined && !first.isTls) throw invalidOption('tls needs a url with rediss://')
   checkOptions(options, 'redisStore({ url })', { url: true, cluster: true, tls: true })
   return { addresses, isCluster, tls: tls ?? {} }
 }
@@ -66,23 +65,18 @@ const SCHEMES: Readonly<Record<string, boolean>> = {
   'valkeys:': true,
 }
 
-/**
- * A URL is not repeated in any error: there may be a password in it.
- *
- * @throws {SlidegateError} `invalid_option`
- */
+/** @throws {SlidegateError} `invalid_option` */
 export function addressOf(url: unknown): Address {
-  if (typeof url !== 'string') throw refused(`it is ${show(url)}`)
+  if (typeof url !== 'string') throw refused(`is ${show(url)}`)
   const parsed = URL.canParse(url) ? new URL(url) : undefined
-  if (parsed === undefined) throw refused('it cannot be read as a URL')
-  const isTls = SCHEMES[parsed.protocol]
-  if (isTls === undefined) throw refused(`it begins with ${parsed.protocol}//`)
-  if (parsed.hostname === '') throw refused('it names no host')
-  if (parsed.search !== '' || parsed.hash !== '') throw refused('it goes on behind the database')
-  const database = parsed.pathname.replace(/^\//, '')
-  if (!/^\d*$/.test(database)) throw refused('what stands behind the host is not the number of a database')
+  const isTls = SCHEMES[parsed?.protocol ?? '']
+  const [, database] = /^\/?(\d*)$/.exec(parsed?.pathname ?? '/') ?? []
+  // Errors never show the URL: it may have a password.
+  if (!parsed?.hostname || isTls === undefined || database === undefined || parsed.search || parsed.hash) {
+    throw refused('has another form')
+  }
   return {
-    // Brackets are how a URL spells an IPv6 address, not part of it.
+    // A URL has brackets around an IPv6 address.
     host: parsed.hostname.replace(/^\[|\]$/g, ''),
     port: Number(parsed.port || 6379),
     isTls,
@@ -96,12 +90,12 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw refused('its user or password has a % that encodes nothing')
+    throw refused('has an invalid % in its user or password')
   }
 }
 
 function refused(why: string): SlidegateError {
   return invalidOption(
-    `the url of redisStore cannot be used: ${why}; it must be redis://, rediss://, valkey:// or valkeys://[user:password@]host[:port][/database]`,
+    `the url of redisStore ${why}; it must be redis://, rediss://, valkey:// or valkeys://[user:password@]host[:port][/database]`,
   )
 }

@@ -7,13 +7,13 @@ import { kindOf, type Op, unitsOf } from '../../ops/table.ts'
 /** The most that one call takes, so that no script holds Redis for long. */
 export const MAX_WEIGHT = 128
 
-/** Units that a log which keeps entries writes in about the time of one usual op. */
+/** A log of entries writes this many units in the time of a usual op. */
 const UNITS_PER_OP = 100
 
-/** Logs that an op has without taking longer than the usual one; more of them take as much longer. */
+/** An op with up to this many logs takes as long as the usual one. */
 const LOGS_PER_OP = 4
 
-/** A multiple of what the usual op takes, and no more than a whole call may. */
+/** The time of an op as a multiple of the usual one, up to that of a whole call. */
 export function weightOf(op: Op): number {
   const { work } = kindOf(op)
   // Each of its times is searched for, and some hundred overrides, or charges, are read at a time.
@@ -36,7 +36,7 @@ function entriesWeight(op: Op, are: Entries): number {
     case 'read':
       return MAX_WEIGHT
     case 'take':
-      // A stream is written anew.
+      // A stream is rewritten.
       return are === 'record' ? MAX_WEIGHT : Math.floor(unitsOf(op) / UNITS_PER_OP)
     case 'write':
     case 'find':

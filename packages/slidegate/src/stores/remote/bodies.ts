@@ -1,4 +1,7 @@
-// The bodies of calls to a service: written, and read with bounds.
+// The bodies of calls to a service: written, and read within bounds.
+//
+//   { version, sets: [{ limiter, limits, additions }], ops: [{ type, parts: [[set, key]], ... }] }
+//   { version, outcomes: [...] }     in the order of the ops
 
 import { invalidOption, SlidegateError, show } from '../../errors.ts'
 import type { LimitSet } from '../../limits/limit-set.ts'
@@ -8,95 +11,83 @@ import type { Op } from '../store.ts'
 import { readOp, textOfOp } from './ops.ts'
 import { readOutcome, writtenOutcome } from './outcomes.ts'
 import { at, type Fields, fieldsIn, listIn } from './reading.ts'
-import { type Authorize, declaredIn, type KnownSets, textOfSet } from './sets.ts'
+import { type Authorize, declaredIn, declaredInJson, type KnownSets, textOfSet } from './sets.ts'
 import { MAX_WORK, REFUSAL, workOf, workOfSet } from './work.ts'
-
-// What travels: ops in one direction, outcomes in the other, both in the same order.
-//
-//   { version, sets: [{ limiter, limits, additions }], ops: [{ type, parts: [[set, key]], ... }] }
-//   { version, outcomes: [...] }
 
 /** Rises with each change that either side would misread. 1: before overrides became records beside a key's logs. */
 export const WIRE_VERSION = 2
 
-/** Ops of a body. */
+/** The most ops of a body. */
 export const MAX_OPS = 1024
 
-/** Characters of a body. Those of its last op may be more. */
+/** The most characters of a body, before its last op. */
 const MAX_CHARACTERS = 2 ** 18
 
-/** Limits in the sets of a body: 16 keys with 64 limits, and some room for their bans and reservations. */
+/** The most limits in the sets of a body: 16 keys with 64 limits, and room for bans and reservations. */
 const MAX_DECLARED = 1280
 
 /** An op, and how many requests it decides. */
 export type Asked = Pick<Request, 'op' | 'count'>
 
-/** Ops that are asked in one body. */
+/** Ops that travel in one body. */
 export interface Body {
   readonly text: string
   readonly asked: readonly Asked[]
 }
 
-/** Writes ops into as few bodies as possible. An op that is too much for any body goes alone, and is refused. */
+/** Writes ops into as few bodies as possible. An op that is too much for any body goes alone, and is rejected. */
 export function bodiesOf(asked: readonly Asked[]): Body[] {
-  const bodies: Body[] = []
-  for (let first = 0; first < asked.length; ) {
-    const draft = new Draft()
-    let next = first
-    do draft.add(asked[next++]!)
-    while (next < asked.length && draft.hasRoomFor(asked[next]!))
-    bodies.push({ text: draft.text(), asked: asked.slice(first, next) })
-    first = next
-  }
+  const bodies: Draft[] = []
+  for (const each of asked) if (!bodies.at(-1)?.add(each)) bodies.push(new Draft(each))
   return bodies
 }
 
 /** A body while it is written. */
-class Draft {
+class Draft implements Body {
+  readonly asked: Asked[] = []
   readonly #places = new Map<LimitSet, number>()
   readonly #sets: string[] = []
   readonly #ops: string[] = []
   #characters = 0
-  #work = 0
   #declared = 0
+  #work = 0
 
-  hasRoomFor({ op }: Asked): boolean {
+  constructor(first: Asked) {
+    this.add(first)
+  }
+
+  get text(): string {
+    return `{"version":${WIRE_VERSION},"sets":[${this.#sets}],"ops":[${this.#ops}]}`
+  }
+
+  /** Adds an op, or returns false if the body has no room. The first one always fits. */
+  add(asked: Asked): boolean {
+    const { op, count } = asked
     let characters = this.#characters
     let declared = this.#declared
     let work = this.#work + workOf(op)
-    for (const set of new Set(op.parts.map((part) => part.set))) {
-      if (this.#places.has(set)) continue
+    const sets = new Set<LimitSet>()
+    for (const { set } of op.parts) {
+      if (this.#places.has(set) || sets.has(set)) continue
+      sets.add(set)
       characters += textOfSet(set).length
       declared += declaredIn(set)
       work += workOfSet(set)
     }
-    return characters < MAX_CHARACTERS && declared <= MAX_DECLARED && work <= MAX_WORK
-  }
-
-  add({ op, count }: Asked): void {
-    const text = textOfOp(op, count, (set) => this.#placeOf(set))
-    this.#characters += text.length
-    this.#work += workOf(op)
+    const isFull = characters >= MAX_CHARACTERS || declared > MAX_DECLARED || work > MAX_WORK
+    if (isFull && this.asked.length > 0) return false
+    for (const set of sets) this.#places.set(set, this.#sets.push(textOfSet(set)) - 1)
+    const text = textOfOp(op, count, (set) => this.#places.get(set)!)
     this.#ops.push(text)
-  }
-
-  text(): string {
-    return `{"version":${WIRE_VERSION},"sets":[${this.#sets}],"ops":[${this.#ops}]}`
-  }
-
-  #placeOf(set: LimitSet): number {
-    const known = this.#places.get(set)
-    if (known !== undefined) return known
-    const text = textOfSet(set)
-    this.#characters += text.length
-    this.#declared += declaredIn(set)
-    this.#work += workOfSet(set)
-    this.#places.set(set, this.#sets.length)
-    return this.#sets.push(text) - 1
+    this.asked.push(asked)
+    this.#characters = characters + text.length
+    this.#declared = declared
+    this.#work = work
+    return true
   }
 }
 
-/** Before anything else is read: another version may mean something else by the same fields. */
+/** Comes first: another version may mean something else by the same fields. */
 function checkVersion(value: unknown, what: 'body' | 'answer'): void {
   if (typeof value !== 'object' || value === null) return
   const { version } = value as Fields
@@ -108,10 +99,9 @@ function checkVersion(value: unknown, what: 'body' | 'answer'): void {
 }
 
 /**
- * What is asked; of an op that is not in order what is wrong: it is refused, and those that travel with it are not. They may
- * be asked by others, who have no part in what one of them has brought.
+ * Reads ops. Each may be an error instead: an op that isn't valid is rejected alone, since others may travel with it.
  *
- * @throws {SlidegateError} for what is no body, or has no set that is in order, and what `authorize` throws
+ * @throws {SlidegateError} if it isn't a body, or has no valid set, and what `authorize` throws
  */
 export function readBody(value: unknown, known: KnownSets, authorize: Authorize): readonly (Op | Error)[] {
   checkVersion(value, 'body')
@@ -120,9 +110,9 @@ export function readBody(value: unknown, known: KnownSets, authorize: Authorize)
   const read = listIn(sets, 'sets', 1, MAX_OPS).map((each, i) =>
     budget.tried(`sets[${i}]`, () => {
       // Before any of it is made.
-      budget.declare(declaredIn(each))
+      budget.spend('limits', declaredInJson(each))
       const set = known.of(each, authorize)
-      budget.work(workOfSet(set))
+      budget.spend('work', workOfSet(set))
       return set
     }),
   )
@@ -132,18 +122,19 @@ export function readBody(value: unknown, known: KnownSets, authorize: Authorize)
   return listIn(ops, 'ops', 1, MAX_OPS).map((each, i) =>
     budget.tried(`ops[${i}]`, () => {
       const op = readOp(each, read)
-      budget.work(workOf(op))
+      budget.spend('work', workOf(op))
       return op
     }),
   )
 }
 
-/** The bounds of one body. Once one is reached, the sets, or ops, that follow are refused unread. */
+const MOST = { limits: MAX_DECLARED, work: MAX_WORK }
+
+/** The bounds of one body. Once one is reached, the sets or ops that follow are rejected unread. */
 class Budget {
-  #declared = 0
-  #work = 0
+  readonly #spent = { limits: 0, work: 0 }
   #usedUp: SlidegateError | undefined
-  /** Errors that say where they were found. An op with a set that was refused is refused by the same one. */
+  /** Errors with a place. An op with an invalid set gets the error of the set. */
   readonly #placed = new Set<unknown>()
 
   tried<Value>(place: string, read: () => Value): Value | Error {
@@ -154,8 +145,7 @@ class Budget {
       if (!(error instanceof SlidegateError) || this.#placed.has(error)) return error as Error
       const placed = new SlidegateError(error.code, `${place}: ${error.message}`, error.value)
       this.#placed.add(placed)
-      this.#work += REFUSAL
-      if (this.#work > MAX_WORK) this.#usedUp = this.#tooMuch('work', this.#work, MAX_WORK)
+      this.#add('work', REFUSAL)
       return placed
     }
   }
@@ -165,45 +155,34 @@ class Budget {
     this.#usedUp = undefined
   }
 
-  declare(limits: number): void {
-    this.#declared += limits
-    this.#check('limits', this.#declared, MAX_DECLARED)
+  spend(what: 'limits' | 'work', units: number): void {
+    this.#add(what, units)
+    if (this.#usedUp !== undefined) throw this.#usedUp
   }
 
-  work(units: number): void {
-    this.#work += units
-    this.#check('work', this.#work, MAX_WORK)
-  }
-
-  #check(what: string, given: number, most: number): void {
-    if (given <= most) return
-    this.#usedUp = this.#tooMuch(what, given, most)
-    throw this.#usedUp
-  }
-
-  #tooMuch(what: string, given: number, most: number): SlidegateError {
-    const error = invalidOption(
-      `the body has ${what} of ${given}; it must be at most ${most}: send several bodies`,
-    )
-    this.#placed.add(error)
-    return error
+  #add(what: 'limits' | 'work', units: number): void {
+    this.#spent[what] += units
+    if (this.#spent[what] <= MOST[what]) return
+    const given = `the body has ${what} of ${this.#spent[what]}`
+    this.#usedUp = invalidOption(`${given}; it must be at most ${MOST[what]}: send several bodies`)
+    this.#placed.add(this.#usedUp)
   }
 }
 
-/** What is sent back, as JSON. */
-export interface StoreAnswer {
+/** The answer to a body, as JSON. */
+export interface StoreResponse {
   readonly version: number
   readonly outcomes: unknown[]
 }
 
-export function answerOf(results: readonly (Result | Error)[]): StoreAnswer {
+export function answerOf(results: readonly (Result | Error)[]): StoreResponse {
   return { version: WIRE_VERSION, outcomes: results.map(writtenOutcome) }
 }
 
-/** @throws {SlidegateError} for what is no answer to this */
+/** @throws {SlidegateError} unless it is an answer to these ops */
 export function readAnswer(asked: readonly Asked[], value: unknown): Result[] {
   checkVersion(value, 'answer')
   const { outcomes } = fieldsIn(value, 'the answer', ['version', 'outcomes'])
-  const told = listIn(outcomes, 'outcomes', asked.length, asked.length)
-  return asked.map(({ op, count }, i) => at(`outcomes[${i}]`, () => readOutcome(op, count, told[i])))
+  const all = listIn(outcomes, 'outcomes', asked.length, asked.length)
+  return asked.map(({ op, count }, i) => at(`outcomes[${i}]`, () => readOutcome(op, count, all[i])))
 }

@@ -1,43 +1,44 @@
-// Sends bodies to a service by fetch, and reads its answers.
+// Sends bodies to a service by fetch, and reads the answers.
 
 import { StoreUnavailableError, type StoreUnavailableReason, show } from '../../errors.ts'
 import { asyncOrigin, backgroundTimer } from '../../runtime/platform.ts'
-import type { Result, Transport } from '../redis/batcher.ts'
+import type { Receiver, Result, Transport } from '../redis/batcher.ts'
 import type { Request } from '../redis/encode.ts'
+import type { Batch } from '../redis/queue.ts'
 import type { Start } from '../start.ts'
 import { type Body, bodiesOf, readAnswer } from './bodies.ts'
 import { isReason } from './outcomes.ts'
 
-/** What is used of `fetch`. */
+/** The part of `fetch` that is used. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
-/** Where the service is, and how it is asked. */
+/** Where the service is, and how to call it. */
 export interface Address {
   readonly url: string
   readonly fetch: Fetch
-  /** The token of this moment. */
+  /** The current token. */
   readonly token: () => string | undefined | Promise<string | undefined>
 }
 
-/** Nobody waits for so long; but what was charged meanwhile is returned when the answer comes. */
+/** Timeout of a call. Callers time out sooner, and return a charge when its late answer comes. */
 const LOST_MS = 10_000
 
-/** Bytes of an answer at most: more than all that one body can ask for. */
+/** The most bytes of an answer: more than any body can ask for. */
 const MAX_ANSWER = 2 ** 25
 
-/** Of an answer that says what is wrong. */
+/** The same of an answer with an error. */
 const MAX_PROBLEM = 2 ** 16
 
-/** Carries ops in bodies of HTTP. What may have arrived is never sent again. */
+/** Sends ops by HTTP. A call that may have arrived is never sent again. */
 export class HttpTransport implements Transport {
-  /** Of two calls either may arrive first: one at a time, so that what is asked first is decided first. */
+  /** Two calls may arrive in any order. */
   readonly isOrdered = false
   readonly isReady = true
   readonly server: string
   readonly #address: Address
   readonly #underWay: Set<AbortController>
   readonly #start: Start
-  /** For sockets and timers: made on behalf of a request, they would keep its async context. */
+  /** Sockets and timers made for a request would keep its async context. */
   readonly #origin = asyncOrigin('slidegate.client')
 
   /**
@@ -51,13 +52,20 @@ export class HttpTransport implements Transport {
     this.server = serviceAt(address)
   }
 
-  async send(batch: readonly Request[]): Promise<readonly Result[]> {
+  send(batch: Batch, receiver: Receiver): void {
+    this.#resultsOf(batch.ops).then(
+      (results) => receiver.answered(batch, results),
+      (error: unknown) => receiver.failed(batch, error),
+    )
+  }
+
+  async #resultsOf(batch: readonly Request[]): Promise<readonly Result[]> {
     const results: Result[] = []
     for (const body of bodiesOf(batch)) {
       try {
         results.push(...(await this.#origin.runInAsyncScope(() => this.#ask(body))))
       } catch (error) {
-        // Others may have been decided.
+        // Other bodies may have been decided.
         const failed = asNoAnswer(error, this.server)
         for (const _ of body.asked) results.push(failed)
       }
@@ -82,7 +90,7 @@ export class HttpTransport implements Transport {
         },
         body: text,
         signal: ending.signal,
-        // Nobody else is told the token, nor asked to charge. (Workers do not know `error`.)
+        // A redirect must not get the token, nor charge. (Workers don't know `error`.)
         redirect: 'manual',
       })
       if (response.status !== 200) throw await problemIn(response, this.server)
@@ -95,47 +103,40 @@ export class HttpTransport implements Transport {
   }
 }
 
-/** For messages. */
+/** Names the service in messages. */
 export function serviceAt({ url }: Address): string {
   return `the service at ${url.replace(/\/v1\/store$/, '')}`
 }
 
-/** Whether anything was charged nobody knows, unless the reason says so. */
+/** The error of a call. The ops may have been charged. */
 function asNoAnswer(error: unknown, service: string): StoreUnavailableError {
   if (error instanceof StoreUnavailableError) return error
-  // What `fetch` rejects with has the reason behind it.
+  // Errors of `fetch` have the reason as their cause.
   const { message = show(error), cause } = error as { readonly message?: string; readonly cause?: unknown }
   const because = (cause as { readonly message?: string } | undefined)?.message
   const detail = because === undefined || because === '' ? message : `${message}: ${because}`
   return new StoreUnavailableError('error', `asking ${service} failed: ${detail}`, { cause: error })
 }
 
-/** What a service says where it does not decide, or whoever else answers in its place. */
+/** The error for an answer other than 200, of the service or of a proxy. */
 async function problemIn(response: Response, service: string): Promise<StoreUnavailableError> {
   const { status } = response
-  const { code, detail } = await problemOf(response)
-  const told = typeof detail === 'string' ? `: ${detail.slice(0, 1000)}` : ''
-  return new StoreUnavailableError(reasonOf(status, code), `${service} answered ${status}${told}`)
+  const problem = await textOf(response, MAX_PROBLEM)
+    .then(JSON.parse)
+    .catch(() => undefined)
+  const { code, detail } = (problem ?? {}) as { readonly code?: unknown; readonly detail?: unknown }
+  const more = typeof detail === 'string' ? `: ${detail.slice(0, 1000)}` : ''
+  return new StoreUnavailableError(reasonOf(status, code), `${service} answered ${status}${more}`)
 }
 
-/** Those who ask too much are refused before anything is charged. */
+/** An overloaded service rejects before it charges. */
 function reasonOf(status: number, code: unknown): StoreUnavailableReason {
   if (status === 429 || code === 'overloaded') return 'overload'
   const reason = typeof code === 'string' ? code.replace(/^store_/, '') : undefined
   return status === 503 && isReason(reason) ? reason : 'error'
 }
 
-async function problemOf(
-  response: Response,
-): Promise<{ readonly code?: unknown; readonly detail?: unknown }> {
-  try {
-    return JSON.parse(await textOf(response, MAX_PROBLEM)) ?? {}
-  } catch {
-    return {}
-  }
-}
-
-/** The body of an answer, which is not read for ever. */
+/** The body of an answer, up to a size. */
 async function textOf({ body }: Response, mostBytes: number): Promise<string> {
   if (body === null) return ''
   const decoder = new TextDecoder()

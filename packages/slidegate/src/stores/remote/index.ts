@@ -1,6 +1,6 @@
 // The public face: slidegate/client.
 
-export type { StoreAnswer } from './bodies.ts'
+export type { StoreResponse } from './bodies.ts'
 export type { Fetch } from './http-transport.ts'
 export { type ServedStore, type ServeStoreOptions, serveStore } from './serve-store.ts'
 export { type ServiceStoreOptions, serviceStore } from './service-store.ts'

@@ -1,25 +1,26 @@
 // A slidegate service as a store.
 
 import { checkOptions, invalidOption, SlidegateError, show } from '../../errors.ts'
+import { failurePolicy } from '../../resilience/failure-policy.ts'
 import { whenIdle } from '../idle.ts'
 import { type BatchedStore, type BatchOptions, batchedStore } from '../redis/batcher.ts'
 import { Start } from '../start.ts'
-import type { Call, Op, Store, StoreConnection } from '../store.ts'
+import type { Call, FailurePolicy, Op, Store, StoreConnection } from '../store.ts'
 import { MAX_OPS } from './bodies.ts'
 import { type Address, type Fetch, HttpTransport, serviceAt } from './http-transport.ts'
 
-/** Who asks the service, and how. */
+/** Options of {@link serviceStore}. */
 export interface ServiceStoreOptions {
   /**
-   * What the service knows the caller by; needed unless it lets anybody in. A function is asked for each call, so that a
-   * token can be replaced while all runs.
+   * The caller's token. Required unless the service admits anybody. A function is called for each request to the service, so
+   * the token can change.
    */
   readonly token?: string | (() => string | Promise<string>)
-  /** How the service is asked, for certificates of one's own, and tests. Default: the runtime's `fetch`. */
+  /** A `fetch` for own certificates, or tests. Default: that of the runtime. */
   readonly fetch?: Fetch
 }
 
-/** One call at a time: what is asked meanwhile travels with the next. */
+/** Ops that come while calls are in flight travel together. */
 const BATCHES: BatchOptions = {
   maxCalls: 4,
   readsFirst: true,
@@ -27,9 +28,10 @@ const BATCHES: BatchOptions = {
 }
 
 /**
- * State in a slidegate service, shared by all who use it: for programs that cannot reach the Redis of that service, or
- * should not. What the limits are is said here; the service has to be told which names a token may say them of, by
- * `ownLimits`. The clock of the service's store counts. Requests that wait at the same time travel together.
+ * Stores state in a slidegate service.
+ *
+ * For programs that can't or shouldn't reach the service's Redis. Limits are declared here. The service's configuration says which
+ * limiter names a token may use, by `ownLimiters`. It uses the clock of the service's store. Concurrent requests travel together.
  *
  * @param url of the service: `https://limits.example.com`
  * @throws {SlidegateError} `invalid_option`
@@ -47,6 +49,7 @@ interface Begun {
 }
 
 class ServiceStore implements Store {
+  readonly failurePolicy: FailurePolicy = failurePolicy
   readonly connection: StoreConnection
   readonly #address: Address
   readonly #underWay = new Set<AbortController>()
@@ -58,7 +61,7 @@ class ServiceStore implements Store {
     this.connection = {
       // The first request loads the runtime's `fetch`, and connects.
       whenStarted: () => this.#begin().start.whenOver,
-      silence: () => ({ message: `${serviceAt(address)} did not answer` }),
+      diagnose: () => ({ message: `${serviceAt(address)} did not answer` }),
     }
   }
 
@@ -67,8 +70,8 @@ class ServiceStore implements Store {
     else this.#begin().batched.apply(ops, call)
   }
 
-  isCrowded(op: Op, sinceMs: number): boolean {
-    return this.#begin().batched.isCrowded(op, sinceMs)
+  isOverloaded(op: Op, sinceMs: number): boolean {
+    return this.#begin().batched.isOverloaded(op, sinceMs)
   }
 
   async close(): Promise<void> {
@@ -77,7 +80,7 @@ class ServiceStore implements Store {
     for (const ending of this.#underWay) ending.abort()
   }
 
-  /** With the first request: there are runtimes in which nothing may be drawn before. */
+  /** With the first request: some runtimes allow no random numbers before. */
   #begin(): Begun {
     if (this.#begun === undefined) {
       const start = new Start()
@@ -94,7 +97,7 @@ function urlOf(given: unknown): string {
     throw invalidOption(`the URL is ${show(`${given}`)}; it must be like https://limits.example.com`, given)
   }
   if (url.username !== '' || url.password !== '') {
-    // It is no business of whoever reads the error.
+    // The error doesn't show it.
     throw invalidOption('the URL has a name or a password; use the token option')
   }
   return `${url.href.replace(/\/+$/, '')}/v1/store`
@@ -106,7 +109,7 @@ function fetchIn({ fetch }: ServiceStoreOptions): Fetch {
   throw invalidOption(`fetch is ${show(fetch)}; it must be a function`, fetch)
 }
 
-/** A token that is named but undefined, such as a variable of the environment that is not set, must not go unnoticed. */
+/** Rejects a token that is set to undefined, such as that of a missing environment variable. */
 function tokenIn(options: ServiceStoreOptions): Address['token'] {
   if (!('token' in options)) return () => undefined
   const { token } = options
@@ -115,7 +118,7 @@ function tokenIn(options: ServiceStoreOptions): Address['token'] {
   return () => checked
 }
 
-/** What `fetch` says of others has the whole token in it. */
+/** Errors of `fetch` would show the whole token. */
 function checkedToken(token: unknown): string {
   if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return token
   throw invalidOption(`the token is of type ${typeof token}; it must be a text of printable characters`)

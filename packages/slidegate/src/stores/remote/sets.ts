@@ -1,24 +1,21 @@
-// Limit sets as JSON: written, and read once each.
+// Limit sets as JSON: their declarations, from which the service makes the same limits.
 
-import { invalidOption, SlidegateError, show } from '../../errors.ts'
+import { invalidOption, show } from '../../errors.ts'
 import { type BanOptions, banLog, banOptionsOf } from '../../limits/ban.ts'
 import { type Declaration, declarationOf, limitOf } from '../../limits/declaration.ts'
-import { adaptedFrom, checkCount, countBy, limitIn } from '../../limits/declare.ts'
+import { checkCount, countBy, limitIn, originOf } from '../../limits/declare.ts'
 import type { Limit } from '../../limits/limit.ts'
-import { type ExtraLog, type LimitSet, limitSet, withLog, withOverrides } from '../../limits/limit-set.ts'
+import { type LimitSet, type Log, limitSet, withLog, withOverrides } from '../../limits/limit-set.ts'
 import { reservationLog } from '../../limits/reservations.ts'
 import { MAX_WINDOW_MS, MIN_WINDOW_MS } from '../../runtime/duration.ts'
-import { at, fieldsIn, flagIn, integerIn, listIn, textIn, wrong } from './reading.ts'
+import { at, fieldsIn, flag, integer, listIn, text, wrong } from './reading.ts'
 
-// Limit sets as JSON, and back: what they were made of, so that the service makes them by the same functions.
-
-/** Characters of sets that are remembered: some 20 MB of sets. */
+/** Characters of sets in the cache: some 20 MB of sets. */
 const MAX_KNOWN = 2 ** 20
 
 const LIMITER = /^[A-Za-z0-9._-]{1,64}(\/[A-Za-z0-9_-]{1,64})?$/
-
-/** In the order of the set's additions. */
-type WrittenAddition = { readonly ban: object } | { readonly reservations: number }
+const limiterName = text((name) => LIMITER.test(name), 'a name, perhaps with / and a dimension')
+const reservationTtl = integer(MIN_WINDOW_MS, MAX_WINDOW_MS)
 
 const written = new WeakMap<LimitSet, string>()
 
@@ -26,7 +23,8 @@ const written = new WeakMap<LimitSet, string>()
 export function textOfSet(set: LimitSet): string {
   let text = written.get(set)
   if (text === undefined) {
-    const { limiter, limits, additions, isOverridable } = set
+    const { limiter, limits, isOverridable } = set
+    const additions = additionsOf(set)
     text = JSON.stringify({
       limiter,
       limits: limits.map(writtenLimit),
@@ -38,71 +36,64 @@ export function textOfSet(set: LimitSet): string {
   return text
 }
 
-/** Its dimension is told by the name of the limiter. */
+/** The limiter's name has its dimension. */
 function writtenLimit(limit: Limit): Declaration & { readonly isCount?: true } {
-  const { limit: declared, isCount } = adaptedFrom(limit)
+  const { limit: declared, isCount } = originOf(limit)
   return { ...declarationOf(declared), ...(isCount && { isCount }) }
 }
 
-function writtenAddition(log: ExtraLog): WrittenAddition {
-  switch (log.role) {
-    case 'ban':
-      return { ban: banOptionsOf(log) }
-    case 'reservations':
-      return { reservations: log.params.windows[0]! }
-    default:
-      throw new SlidegateError(
-        'invalid_limit',
-        `a log of ${show(log.name)} is none that a service knows`,
-        log,
-      )
-  }
+/** Its logs that no limit reads. */
+function additionsOf({ logs }: LimitSet): readonly Log[] {
+  return logs.filter(({ role }) => role !== 'count')
 }
 
-/** Counts the limits of a set and its additions, of one that was not read yet, too. */
-export function declaredIn(set: unknown): number {
-  const { limits, additions = [] } = (set ?? {}) as Partial<LimitSet>
+function writtenAddition(log: Log): object {
+  return log.role === 'ban' ? { ban: banOptionsOf(log) } : { [log.role]: log.params.windows[0]! }
+}
+
+/** The number of limits and additions of a set. */
+export function declaredIn(set: LimitSet): number {
+  return set.limits.length + additionsOf(set).length
+}
+
+/** The same of JSON that may be a set. */
+export function declaredInJson(value: unknown): number {
+  const { limits, additions = [] } = (value ?? {}) as {
+    readonly limits?: unknown
+    readonly additions?: unknown
+  }
+  const lengthOf = (list: unknown) => (Array.isArray(list) ? list.length : 1)
   return lengthOf(limits) + lengthOf(additions)
 }
 
-function lengthOf(list: unknown): number {
-  return Array.isArray(list) ? list.length : 1
-}
-
-/** The limiter whose set has this name: without any dimension. */
+/** The name of a limiter without its dimension. */
 export function limiterOf(name: string): string {
   return name.split('/', 1)[0]!
 }
 
-/** Throws for a limiter that is not to be reached. */
+/** Throws if the caller may not use this limiter. */
 export type Authorize = (limiter: string) => void
 
-/** Limit sets of others, made once however often they are told. */
+/** A cache of the limit sets that callers sent. */
 export class KnownSets {
   readonly #sets = new Map<string, LimitSet>()
   #characters = 0
 
   /**
-   * @param authorize is given the limiter's name, without any dimension
-   * @throws {SlidegateError} for what is no set, and what `authorize` throws
+   * @param authorize gets the limiter's name, without any dimension
+   * @throws {SlidegateError} unless it is a set, and what `authorize` throws
    */
   of(value: unknown, authorize: Authorize): LimitSet {
-    const told = fieldsIn(value, 'the set', ['limiter', 'limits', 'additions', 'isOverridable'])
-    const { limiter, limits, additions = [], isOverridable = false } = told
-    const name = textIn(
-      limiter,
-      'limiter',
-      (text) => LIMITER.test(text),
-      'a name, perhaps with / and a dimension',
-    )
-    const dimension = name.split('/')[1]
-    authorize(limiterOf(name))
-    const text = JSON.stringify(value)
-    const known = this.#sets.get(text)
+    const fields = fieldsIn(value, 'the set', ['limiter', 'limits', 'additions', 'isOverridable'])
+    const { limits, additions = [], isOverridable = false } = fields
+    const limiter = limiterName(fields.limiter, 'limiter')
+    authorize(limiterOf(limiter))
+    const json = JSON.stringify(value)
+    const known = this.#sets.get(json)
     if (known !== undefined) return known
-    const made = setOf(name, dimension, limits, additions)
-    const set = flagIn(isOverridable, 'isOverridable') ? withOverrides(made) : made
-    this.#keep(text, set)
+    const made = setOf(limiter, limits, additions)
+    const set = flag(isOverridable, 'isOverridable') ? withOverrides(made) : made
+    this.#keep(json, set)
     return set
   }
 
@@ -117,33 +108,27 @@ export class KnownSets {
   }
 }
 
-function setOf(
-  limiter: string,
-  dimension: string | undefined,
-  limits: unknown,
-  additions: unknown,
-): LimitSet {
-  const told = listIn(additions, 'additions', 0, 8).map(readAddition)
-  let set = limitSet(limiter, readLimits(limits, dimension))
-  for (const log of told) set = withNew(set, log)
+function setOf(limiter: string, limits: unknown, additions: unknown): LimitSet {
+  const added = listIn(additions, 'additions', 0, 8).map(readAddition)
+  let set = limitSet(limiter, readLimits(limits, limiter.split('/')[1]))
+  for (const log of added) {
+    if (set.logs.some(({ role }) => role === log.role)) {
+      throw invalidOption(`there are two logs of ${show(log.role)}; there must be one`, log.role)
+    }
+    set = withLog(set, log)
+  }
   return set
-}
-
-function withNew(set: LimitSet, log: ExtraLog): LimitSet {
-  if (!set.logs.some(({ role }) => role === log.role)) return withLog(set, log)
-  throw invalidOption(`there are two logs of ${show(log.role)}; there must be one`, log.role)
 }
 
 const ADDITIONS = ['ban', 'reservations']
 
-function readAddition(value: unknown): ExtraLog {
-  const fields = fieldsIn(value, 'the addition', ADDITIONS)
-  const [name, ...others] = Object.keys(fields)
-  if (name === undefined || others.length > 0)
+function readAddition(value: unknown): Log {
+  const [[name, options] = [], ...others] = Object.entries(fieldsIn(value, 'the addition', ADDITIONS))
+  if (name === undefined || others.length > 0) {
     throw wrong('the addition', value, `one of ${ADDITIONS.join(', ')}`)
-  const told = fields[name]
-  if (name === 'reservations') return reservationLog(integerIn(told, name, MIN_WINDOW_MS, MAX_WINDOW_MS))
-  return banLog(fieldsIn(told, 'ban', ['after', 'within', 'for', 'forgetAfter']) as unknown as BanOptions)
+  }
+  if (name === 'reservations') return reservationLog(reservationTtl(options, name))
+  return banLog(fieldsIn(options, 'ban', ['after', 'within', 'for', 'forgetAfter']) as unknown as BanOptions)
 }
 
 function readLimits(value: unknown, dimension: string | undefined): readonly Limit[] {

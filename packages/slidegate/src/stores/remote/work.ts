@@ -1,28 +1,28 @@
-// Estimates the most work that an op can take, whatever its keys hold. A unit is about 4 µs of Redis, or of the service. The measured
-// figures are in docs/bounds.md.
+// Estimates the most work that an op can take, whatever its keys hold. A unit is about 4 µs of Redis, or of the service.
+// Measured figures: docs/bounds.md.
 
 import { MAX_ENTRIES, rewritable } from '../../limits/entry-window.ts'
 import { entriesOf, type LimitSet, type Log } from '../../limits/limit-set.ts'
 import { refundable } from '../../limits/window-log.ts'
 import { kindOf, type Op, unitsOf } from '../../ops/table.ts'
 
-/** Units that the ops of one body may take: under 20 ms. */
+/** The most work of a body: under 20 ms. */
 export const MAX_WORK: number = 2 ** 12
 
-/** Finds the windows of a calendar: once for each body, since the calendar remembers them. */
+/** Finds the windows of a calendar: once per body, since the calendar caches them. */
 const CALENDAR = 60
-/** To say what is wrong with an op or a set. */
+/** Rejects an op or a set. */
 export const REFUSAL = 16
 
 /** Reads or writes a log without regard to its size. */
 const LOG = 2
-/** The same with anything but the usual request: by the general part of the script. */
+/** Takes the general part of the script, once per op. */
 const GENERAL = 4
 const WINDOW_LOG = 4
 
 /** Reads up to 1,000 denials. */
 const BAN = 10
-/** Takes one of 10,000 entries out of the middle. */
+/** Removes one of 10,000 entries. */
 const ENTRY = 40
 /** One list per body. Its parts are listed one by one, until they hold too much. */
 const LIST_OP = MAX_WORK / 2 + 1
@@ -38,7 +38,7 @@ const NEW_OVERRIDE = 80
 /** Reads a page of 250 overrides. */
 const OVERRIDES = 400
 
-/** Work for a set of a body, whatever its ops. */
+/** The work of a set, whatever its ops. */
 export function workOfSet({ logs }: LimitSet): number {
   let work = 0
   for (const { kind } of logs) if (kind.hasTimedWords) work += CALENDAR
@@ -82,7 +82,7 @@ function workOfLog(op: Op, log: Log): number {
 }
 
 function workOfSums(op: Op, { kind, params }: Log): number {
-  if (!kind.keepsTimes) return LOG
+  if (kind.charges === undefined) return LOG
   switch (kindOf(op).work) {
     case 'search':
       return params.limits.length * (EXPLAIN + Math.ceil(chargesOf(op) / 2))
@@ -95,7 +95,7 @@ function workOfSums(op: Op, { kind, params }: Log): number {
 
 function workOfEntries(op: Op, { params }: Log, are: string): number {
   const isStream = are === 'record'
-  // A stream has one entry for each request, other logs have one for each unit.
+  // A stream has an entry per request, other logs have one per unit.
   const written = isStream ? LOG : Math.floor(Math.min(unitsOf(op), MAX_ENTRIES) / 3)
   const { work, effect } = kindOf(op)
   switch (work) {

@@ -56,7 +56,7 @@ export function bodySuite<Args extends HandlerArguments>(adapter: AdapterUnderTe
     })
   })
 
-  describe('headers of several generations', () => {
+  describe('headers of several formats', () => {
     it.each<[string, GuardOptions<Args>['headers'], string[]]>([
       [
         'draft-6',

@@ -3,6 +3,7 @@ import type { FinishedResponse, GuardOptions, HandlerArguments } from '../../../
 import {
   createLimiter,
   type Decision,
+  failurePolicy,
   type Limiter,
   type Store,
   StoreUnavailableError,
@@ -99,6 +100,7 @@ export function countingSuite<Args extends HandlerArguments>(adapter: AdapterUnd
       const memory = newStore()
       let isDown = false
       const store: Store = {
+        failurePolicy,
         apply(ops, call) {
           if (isDown) call.reject(new StoreUnavailableError('error', 'the store is down'))
           else memory.apply(ops, call)

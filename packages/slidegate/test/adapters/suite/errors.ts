@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { GuardOptions, HandlerArguments } from '../../../src/http/index.ts'
-import { type Store, StoreUnavailableError } from '../../../src/index.ts'
+import { failurePolicy, type Store, StoreUnavailableError } from '../../../src/index.ts'
 import { type AdapterUnderTest, limitedTo, rateLimitHeaders, serve, statuses } from './fixture.ts'
 
 /** What goes wrong. */
@@ -12,7 +12,7 @@ export function errorSuite<Args extends HandlerArguments>(adapter: AdapterUnderT
     }
     const unavailable = new StoreUnavailableError('error', 'the store is down')
     const NAMED = 'limiter "default": the store is down'
-    const broken: Store = { apply: (_, call) => call.reject(unavailable), close() {} }
+    const broken: Store = { failurePolicy, apply: (_, call) => call.reject(unavailable), close() {} }
 
     it.each<[string, GuardOptions<Args>, unknown]>([
       ['a key that is undefined', { key: () => undefined as unknown as string }, { code: 'invalid_key' }],

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { HandlerArguments } from '../../../src/http/index.ts'
-import { createLimiter, type OnStoreError, type Store } from '../../../src/index.ts'
+import { createLimiter, failurePolicy, type OnStoreError, type Store } from '../../../src/index.ts'
 import { type AdapterUnderTest, list, perMinute, rateLimitHeaders, type Server, serve } from './fixture.ts'
 
-const down: Store = { apply: (_, call) => call.reject(new Error('ECONNREFUSED')), close() {} }
+const down: Store = { failurePolicy, apply: (_, call) => call.reject(new Error('ECONNREFUSED')), close() {} }
 
 /** What callers see while the store is down, after what the limiter was told to do then. */
 export function outageSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {

@@ -31,7 +31,8 @@ export const LOOSE: Bounds = {
   backWithinMs: 4000,
   blockedMs: 250,
   answeredShare: 0.8,
-  starvedMs: TIMEOUT_MS / 2,
+  // Replies that are 20 ms late leave 30 ms, too little on a machine this busy.
+  starvedMs: TIMEOUT_MS / 5,
 }
 
 const GROWN_BYTES_MAX = 6_000_000

@@ -33,14 +33,6 @@ export class OverrideModel {
   #ruleEndsMs = 0
   #blockEndsMs = 0
 
-  copy(): OverrideModel {
-    const copied = new OverrideModel()
-    copied.#rule = this.#rule
-    copied.#ruleEndsMs = this.#ruleEndsMs
-    copied.#blockEndsMs = this.#blockEndsMs
-    return copied
-  }
-
   /** A half that has ended by then is forgotten. */
   set(change: Change, ttlMs: number | undefined, nowMs: number): void {
     this.#forgetEnded(nowMs)

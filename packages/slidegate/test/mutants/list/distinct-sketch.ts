@@ -5,15 +5,6 @@ export const distinctSketch: Mutants = {
   mutants: {
     'limits/distinct-sketch > a log of another length, or whose numbers lead nowhere, is refused': [
       ["LAST_OF_SKETCHES = '8'", "LAST_OF_SKETCHES = '7'"],
-      ['if #raw ~= SKETCHES_SIZE then return nil, raw.err or NO_SKETCHES end', ''],
-      [
-        'if format ~= 1 or stamp % precision ~= 0 or turn >= SUB_WINDOWS then return nil',
-        'if format ~= 1 or turn >= SUB_WINDOWS then return nil',
-      ],
-      [
-        'if format ~= 1 or stamp % precision ~= 0 or turn >= SUB_WINDOWS then return nil',
-        'if format ~= 1 or stamp % precision ~= 0 then return nil',
-      ],
       [
         'stamp % precision ~= 0 or turn >= SUB_WINDOWS then return nil',
         'stamp % precision ~= 0 or turn > SUB_WINDOWS then return nil',
@@ -35,28 +26,18 @@ export const distinctSketch: Mutants = {
       ],
     'conformance > an approximate limit counts a value to the end of a tenth': [
       ['sketch_of(key, place - age))\n', 'sketch_of(key, place + age))\n'],
-      ['oldest_age = SUB_WINDOWS - 1 - passed', 'oldest_age = SUB_WINDOWS - passed'],
       ['oldest_age = SUB_WINDOWS - 1 - passed', 'oldest_age = SUB_WINDOWS - 2 - passed'],
-      [
-        'if limit - used < cost * fitting then fitting = limit - used < cost and 0 or math.floor((limit - used) / cost) end',
-        '',
-      ],
-      ['reply[answer], answer = -1 - used, answer + 1', 'reply[answer] = -1 - used'],
       ['reply[answer], answer = -1 - used, answer + 1', 'reply[answer], answer = used, answer + 1'],
       [
         'reset = 0, math.max(0, stamp + SUB_WINDOWS * precision - now)',
         'reset = 0, math.max(0, stamp + precision - now)',
       ],
-      ['if count + cost <= limit then break end', ''],
       ['if count + cost <= limit then break end', 'if count + cost < limit then break end'],
-      ['if count + cost <= limit then break end', 'if count <= limit then break end'],
-      ['retry = cost > limit and NEVER or', 'retry = true and NEVER or'],
       ['stamp + (SUB_WINDOWS - 1 - age) * precision - now', 'stamp + (SUB_WINDOWS - age) * precision - now'],
       [
         'reply[filled + 1], reply[filled + 2], filled = retry, reset, filled + 2',
         'reply[filled + 1], reply[filled + 2], filled = reset, retry, filled + 2',
       ],
-      ['begun, ttl = mine > 0 and passed or 0,', 'begun, ttl = 0,'],
     ],
     'limits/distinct-sketch > what is no sketch in place of a sketch is refused, and harms no other op': [
       ["if type(count) == 'table' then return nil, count.err end", ''],
@@ -67,10 +48,6 @@ export const distinctSketch: Mutants = {
         [
           'limit - used < cost and 0 or math.floor((limit - used) / cost) end',
           'math.floor((limit - used) / cost) end',
-        ],
-        [
-          'reply[filled + 1], reply[filled + 2], filled = retry, reset, filled + 2',
-          'reply[filled + 1], reply[filled + 2] = retry, reset',
         ],
       ],
     'limits/distinct-sketch > by a clock that begins at 0 it counts as by any other': [
@@ -84,8 +61,6 @@ export const distinctSketch: Mutants = {
         ['if stamp > now then\n', 'if false then\n'],
         ['stamp, is_restamped = now - now % precision, true', 'is_restamped = true'],
       ],
-    'limits/every-kind > about so many different values in Redis > lives on for all of its time when the clock is set back':
-      [['stamp, is_restamped = now - now % precision, true', 'stamp = now - now % precision']],
     'redis/travel-together > about so many different values: what one key has is not what the next one has': [
       ['if mine > 0 then\n  reset = now - now % precision + SUB_WINDOWS * precision - now\nelseif', 'if'],
     ],

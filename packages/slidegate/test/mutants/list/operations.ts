@@ -1,6 +1,5 @@
 import type { Mutants } from '../mutant.ts'
 
-/** Mutants of the operations besides decisions. */
 export const operations: readonly Mutants[] = [
   {
     part: 'ops/explain.lua',
@@ -52,12 +51,10 @@ export const operations: readonly Mutants[] = [
       'conformance > overrides are listed with the keys that they were set for': [
         ["call_redis('ZADD', index, '0', name)", ''],
         ['(given or known)', "''"],
-        ['run, run.given and run.given[i], clock', 'run, nil, clock'],
       ],
       'conformance > a ban is lifted with a block, and an exempt key is not banned': [
         ['if run.blockMs == 0 and not run.rule then', 'if false then'],
         ['log.tables.unblock(log)', ''],
-        ['log.tables.unblock(log)\n        save(log, words, clock)', 'log.tables.unblock(log)'],
       ],
     },
   },
@@ -78,9 +75,6 @@ export const operations: readonly Mutants[] = [
   {
     part: 'ops/refund.lua',
     mutants: {
-      'limits/repeats > Redis > nor both when the clock was set back in between': [
-        ['or entries == REQUEST and at_ms ~= run.atMs then', 'then'],
-      ],
       'limits/repeats > Redis > a decision on a request that was returned takes nothing back of another of its id':
         [
           [
@@ -122,7 +116,6 @@ export const operations: readonly Mutants[] = [
         ['if not at_ms then\n        reply', 'if false then\n        reply'],
       ],
       'conformance > what is charged beyond the estimate may pass the limit': [
-        ['elseif rest > 0 and log.kind ~= 8 and log.entries ~= HOLDER then', 'elseif false then'],
         ['lease_ms = 0, is_forced = true, id = name })', 'lease_ms = 0, id = name })'],
         ['reply[first] = 1\n', '\n'],
       ],

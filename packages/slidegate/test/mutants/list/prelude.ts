@@ -7,39 +7,19 @@ export const prelude: Mutants = {
       ['MAX_UNITS = 2 ^ 46', 'MAX_UNITS = 2 ^ 48'],
     ],
     'histories 1 > sliding, clock set back': [['NEVER = -1', 'NEVER = 0']],
-    'conformance > after the clock was set back, what a month holds counts in the one of now': [
-      ['MAX_AHEAD = 1000', 'MAX_AHEAD = 999'],
-    ],
     'conformance > after a large step back all counts from now on: never over': [
       ['MAX_AHEAD = 1000', 'MAX_AHEAD = 1001'],
-      ['MAX_AHEAD = 1000', 'MAX_AHEAD = 2000'],
     ],
     'redis/ttl > every key has a time to live, and not a longer one than it needs > by a clock that is handed in: ten minutes at least':
-      [
-        ['MIN_GIVEN_TTL = 600000', 'MIN_GIVEN_TTL = 0'],
-        ['is_clock_given and lifetime < MIN_GIVEN_TTL and MIN_GIVEN_TTL or lifetime', 'lifetime'],
-      ],
+      [['MIN_GIVEN_TTL = 600000', 'MIN_GIVEN_TTL = 0']],
     'histories 1 > bans, clock set back': [['LATER = 1000', 'LATER = 0']],
-    'histories 2 > overrides and bans, clock set back': [
-      ['LATER = 1000', 'LATER = 5'],
-      ["NUMBER_FORMAT = '>I6'", "NUMBER_FORMAT = '<I6'"],
-    ],
+    'histories 2 > overrides and bans, clock set back': [["NUMBER_FORMAT = '>I6'", "NUMBER_FORMAT = '<I6'"]],
     'redis/ttl > what is held, and the values that count, live as long as their window and a quarter more': [
       ['slack = keep / 4', 'slack = keep / 8'],
-      ['slack = keep / 4', 'slack = keep'],
-      ['keep + (slack', '(slack'],
-      ['slack < 5000 and 5000 or slack - slack % 1', '5000'],
       ['slack < 5000 and', 'slack > 5000 and'],
     ],
-    'redis/ttl > every key has a time to live, and not a longer one than it needs > by the clock of Redis': [
-      ['is_clock_given and lifetime < MIN_GIVEN_TTL and', 'lifetime < MIN_GIVEN_TTL and'],
-    ],
     'redis/ttl > the lifetime is renewed by a request that it would not outlast': [
-      ['is_clock_given and lifetime < MIN_GIVEN_TTL and', 'is_clock_given and'],
       ['or lifetime), lifetime', 'or lifetime), 2 * lifetime'],
-    ],
-    'redis/ttl > the lifetime is not renewed by denials, peeks and refunds, and not by every admission': [
-      ['or lifetime), lifetime', 'or lifetime), keep'],
     ],
   },
 }

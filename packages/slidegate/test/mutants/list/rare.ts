@@ -6,26 +6,13 @@ export const rare: Mutants = {
     'conformance > a renewal, too, sets all times of the key right, so that it lasts for its ttl': [
       ['not (op.is_look and not op.hold)', 'not op.is_look'],
     ],
-    'conformance > a refund returns the very units that were charged': [
-      ['if returned > 0 then save(log, words, clock) end', ''],
-    ],
     'limits/ban > denials bring a ban on > each of several requests that are decided together counts, and brings on one ban at most':
       [['and 0 or wanted - all', 'and 0 or wanted']],
     'histories 1 > bans': [['if is_saved then blocked, is_written = math.max(blocked, ms), true end', '']],
     'conformance > of several keys those are blocked whose limits have denied': [
       ['is_denied = is_denied or denied > 0 and op.denied[i] end', 'is_denied = denied > 0 end'],
     ],
-    'limits/ban > what does not count as a denial > one of a caller that waits': [
-      [
-        '(is_again or op.is_blocked or op.is_waiting or op.is_look) and 0',
-        '(is_again or op.is_blocked or op.is_look) and 0',
-      ],
-    ],
     'conformance > denials bring on a ban, the last of them says so': [
-      [
-        'if is_again or blocked > 0 or op.is_blocked and #bans > 0 then',
-        'if is_again or op.is_blocked and #bans > 0 then',
-      ],
       ['reply[filled + 3] = blocked', 'reply[filled + 3] = 0'],
     ],
     'conformance > equal requests that come at once are one': [
@@ -45,7 +32,10 @@ export const rare: Mutants = {
     'limits/every-kind > about so many different values in Redis > has one key, which expires a while after it is empty':
       [
         ['if reason or other then', 'if reason then'],
-        ['local returned = refund and refund(', 'local returned = refund('],
+        [
+          'return refund and refund(log, words, log.p, now, at_ms, units, id, clock ~= reply[1]) or 0',
+          'return refund(log, words, log.p, now, at_ms, units, id, clock ~= reply[1])',
+        ],
       ],
   },
 }

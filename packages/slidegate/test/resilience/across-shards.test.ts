@@ -3,6 +3,7 @@ import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   createLimiter,
+  failurePolicy,
   type Limit,
   memoryStore,
   type OnStoreError,
@@ -12,8 +13,8 @@ import {
 } from '../../src/index.ts'
 import { banLog } from '../../src/limits/ban.ts'
 import { limitSet, withLog, withOverrides } from '../../src/limits/limit-set.ts'
-import { acrossDomains } from '../../src/resilience/cluster/across-domains.ts'
-import { withFailurePolicy } from '../../src/resilience/failure-policy.ts'
+import { acrossShards } from '../../src/resilience/cluster/across-shards.ts'
+import { guardStore } from '../../src/resilience/guard.ts'
 import { refundsOf } from '../../src/resilience/refunds.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
@@ -35,7 +36,7 @@ import { until } from '../support/until.ts'
 import { held, recorded } from './stores.ts'
 
 /** Each key in a domain of its own, as good as. */
-const domainOf = ({ parts: [part] }: Op) => bucketOf(part!.key, 1024)
+const shardOf = ({ parts: [part] }: Op) => bucketOf(part!.key, 1024)
 
 let names = 0
 
@@ -67,7 +68,7 @@ function scene() {
   const clock = new ManualClock()
   const memory = memoryStore({ clock: clock.now })
   const behind = recorded(memory)
-  const store = acrossDomains(behind, domainOf)
+  const store = acrossShards(behind, shardOf)
   /** The types of ops since last time, and their keys. */
   const asked = () => behind.ops.splice(0).map(({ type, parts }) => `${type} ${parts.map(({ key }) => key)}`)
   return { clock, memory, behind, store, asked }
@@ -79,7 +80,7 @@ describe('an op for several keys', () => {
     const op = consumption([partOf('a', hourly(1)), partOf('a', hourly(2))])
     const call = { isSettled: false, resolve() {}, reject() {} }
     let passed: unknown
-    const across = acrossDomains({ apply: (ops, call) => (passed = [ops, call]), close() {} }, domainOf)
+    const across = acrossShards({ apply: (ops, call) => (passed = [ops, call]), close() {} }, shardOf)
     const ops = [op]
     across.apply(ops, call)
     expect(passed).toEqual([ops, call])
@@ -125,7 +126,7 @@ describe('an op for several keys', () => {
   it('answers before what it returns has arrived', async () => {
     const memory = memoryStore()
     const far = held(memory)
-    const store = acrossDomains(far, domainOf)
+    const store = acrossShards(far, shardOf)
     const parts = [partOf('user', hourly(1)), partOf('ip', hourly(9))]
     await ask(store, consumption([parts[0]!]))
     const deciding = ask(store, consumption(parts))
@@ -138,7 +139,7 @@ describe('an op for several keys', () => {
   it('returns all where nobody waits any more', async () => {
     const memory = memoryStore()
     const far = held(memory)
-    const store = acrossDomains(far, domainOf)
+    const store = acrossShards(far, shardOf)
     const parts = [partOf('user', hourly(9)), partOf('ip', hourly(9))]
     far.isHolding = true
     const call = { isSettled: false, resolve: () => expect.unreachable(), reject: () => expect.unreachable() }
@@ -171,7 +172,7 @@ describe('an op for several keys', () => {
     }
     const of = ({ parts: [part] }: Op) => stores[part!.key as keyof typeof stores]
     const both: Store = { apply: (ops, call) => of(ops[0]!).apply(ops, call), close() {} }
-    const store = acrossDomains(both, domainOf)
+    const store = acrossShards(both, shardOf)
     const parts = [
       partOf('user', hourly(9)),
       partOf('ip', tokenBucket({ capacity: 9, refill: 1, interval: '1h' })),
@@ -196,8 +197,9 @@ describe('an op for several keys', () => {
     }
     const of = ({ parts: [part] }: Op) => (part!.set.limiter.endsWith('/user') ? 'user' : 'ip')
     const both: Store = {
+      failurePolicy,
       apply: (ops, call) => stores[of(ops[0]!)].apply(ops, call),
-      domainOf: (op) => (of(op) === 'user' ? 0 : 1),
+      shardOf: (op) => (of(op) === 'user' ? 0 : 1),
       close() {},
     }
     const limits = [slidingWindow({ limit: 9, window: '1h' })]
@@ -322,19 +324,20 @@ describe('a domain that gives no answer', () => {
     const memory = memoryStore()
     let isDown = true
     const half: Store = {
+      failurePolicy,
       apply(ops, call) {
         if (isDown && ops[0]!.parts[0]!.key === 'down') call.reject(new Error('ECONNREFUSED'))
         else memory.apply(ops, call)
       },
-      domainOf,
+      shardOf,
       close() {},
     }
-    const { store } = withFailurePolicy('x', { store: half, onStoreError, logger: false })
+    const { store } = guardStore('x', { store: half, onStoreError, logger: false })
     const parts = [partOf('up', hourly(2)), partOf('down', hourly(9)), partOf('also', hourly(9))]
     const recover = () => {
       isDown = false
     }
-    return { memory, parts, store: acrossDomains(store, domainOf), recover }
+    return { memory, parts, store, recover }
   }
 
   it('fails the request, and what others have charged is returned', async () => {
@@ -425,13 +428,13 @@ describe('on a Cluster', () => {
   ) {
     const { clock, timeoutMs = 30_000, onStoreError } = options
     const raw = redisStore(on, clock && { clock: clock.now })
-    const { store } = withFailurePolicy('x', {
+    const { store } = guardStore('x', {
       store: raw,
       timeoutMs,
       logger: false,
       ...(onStoreError && { onStoreError }),
     })
-    return { raw, store: acrossDomains(store, raw.domainOf!) }
+    return { raw, store }
   }
 
   /** A key that lives on the nth master. */

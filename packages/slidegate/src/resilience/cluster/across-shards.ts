@@ -1,0 +1,124 @@
+// Splits ops whose keys live on several servers of a Cluster, and merges the answers.
+
+import { isCounted } from '../../decision.ts'
+import { SlidegateError } from '../../errors.ts'
+import type { ConsumeOp } from '../../ops/consume.ts'
+import { setReset, setWait, usedOf } from '../../ops/numbers.ts'
+import { type ConsumeOutcome, type Part, partsInForce } from '../../ops/request.ts'
+import type { Op } from '../../ops/table.ts'
+import { applyEach } from '../../stores/call.ts'
+import { limitsOf, roomsOf } from '../../stores/outcome.ts'
+import type { Call, Store } from '../../stores/store.ts'
+import { LateCharges } from '../refunds.ts'
+import { merged } from './merge.ts'
+import { type Answer, askAll, type Share, sharesOf } from './split.ts'
+
+/**
+ * Splits ops whose parts live in several shards, such as the slots of a Cluster, which no script reaches together. It wraps
+ * the failure policy, so each shard has its own deadline, breaker and fallback. Ops in one shard pass unchanged.
+ *
+ * - **All or nothing.** A request is admitted if all shards admit it. If one denies or fails, the charges of the others
+ *   are returned at once, each to the instant of its charge. Until then they count: nothing is admitted beyond a limit,
+ *   but another caller may be denied for the length of a round trip. A return that gets lost isn't reported; its charge
+ *   leaves the window in time.
+ * - **A denial is free.** Charges that were returned read as if they had never been made: `used` is the value from before,
+ *   and there is room. Only the time until a window is empty includes the charge, unless the window was empty before.
+ * - **Each shard has a clock.** `atMs` of an outcome is the latest of its shards. `debits` has the instant of each
+ *   part and who decided it, which refunds pass back.
+ * - A request with keys in several shards can't be repeated by its id: `invalid_request_id`.
+ * - A reservation that one shard has taken stays there when another denies: it ages out.
+ *
+ * @param shardOf where the first part of an op lives: see `Store.shardOf`
+ */
+export function acrossShards(store: Store, shardOf: (op: Op) => number): Store {
+  const late = new LateCharges(store)
+  /** Reused for the shard of each part. */
+  const probe: { readonly type: 'reset'; readonly parts: Part[] } = { type: 'reset', parts: [] }
+  const shardOfPart = (part: Part): number => {
+    probe.parts[0] = part
+    return shardOf(probe)
+  }
+  const isSplit = ({ parts }: Op): boolean => {
+    if (parts.length === 1) return false
+    const shard = shardOfPart(parts[0]!)
+    for (let i = 1; i < parts.length; i++) if (shardOfPart(parts[i]!) !== shard) return true
+    return false
+  }
+  const apply = (ops: readonly Op[], call: Call): void => {
+    const op = ops[0]!
+    if (!ops.some(isSplit)) store.apply(ops, call)
+    else if (ops.length > 1) applyEach(ops, call, (op, each) => apply([op], each))
+    else if ('cost' in op && op.mayRepeat === true && op.requestId !== undefined) {
+      call.reject(notAcross(op.parts, op.requestId))
+    } else if (op.type === 'consume') {
+      consumeAcross(op, sharesOf(op, shardOfPart), call, store, late)
+    } else {
+      askAcross(op, sharesOf(op, shardOfPart), call, store)
+    }
+  }
+  return { apply, close: () => store.close() }
+}
+
+/** A share that fails fails the call, when all are settled. */
+function askAcross(op: Op, shares: readonly Share[], call: Call, store: Store): void {
+  askAll(store, shares, call, (answers, errors) => {
+    if (errors.length > 0) call.reject(errors[0])
+    else call.resolve([merged(op, answers)], 0)
+  })
+}
+
+/** Admitted by all shards, or charged by none. */
+function consumeAcross(
+  op: ConsumeOp,
+  shares: readonly Share<ConsumeOp>[],
+  call: Call,
+  store: Store,
+  late: LateCharges,
+): void {
+  askAll(store, shares, call, (answers, errors) => {
+    // A settled call needs no answer any more.
+    const isLost = errors.length > 0 || call.isSettled
+    const kept = isLost ? 0 : Math.min(...answers.map(admittedBy))
+    const returned = answers.filter(
+      (answer) => admittedBy(answer) > kept && isCounted((answer.outcome as ConsumeOutcome).source),
+    )
+    for (const answer of returned) {
+      const { share, together, position } = answer
+      late.add(share.op, together as ConsumeOutcome, position + kept, position + admittedBy(answer))
+    }
+    if (errors.length > 0) call.reject(errors[0])
+    else if (!isLost) {
+      const kepts = answers.map((answer) => (returned.includes(answer) ? asReturned(answer, kept) : answer))
+      call.resolve([merged(op, kepts)], 0)
+    }
+  })
+}
+
+/** How many of the op's requests the shard admitted. */
+function admittedBy({ share, outcome }: Answer<ConsumeOp>): number {
+  return Math.min((outcome as ConsumeOutcome).admitted, share.op.count)
+}
+
+/** The answer as if the shard had charged `kept` requests. */
+function asReturned(answer: Answer<ConsumeOp>, kept: number): Answer<ConsumeOp> {
+  const { parts: asked, cost } = answer.share.op
+  const outcome = answer.outcome as ConsumeOutcome
+  const limits = outcome.limits.slice()
+  const parts = partsInForce(asked, outcome.overrides)
+  const rooms = roomsOf(parts, cost, limits)
+  limitsOf(parts).forEach(({ limit, shadow }, i) => {
+    const used = usedOf(limits, i)
+    const fitting = shadow ? Math.min(kept, rooms[i]!) : kept
+    if (used + cost * (fitting + 1) <= limit) setWait(limits, i, 0)
+    if (used === 0 && kept === 0) setReset(limits, i, 0)
+  })
+  return { ...answer, outcome: { ...outcome, limits } }
+}
+
+function notAcross(parts: readonly Part[], requestId: string): SlidegateError {
+  return new SlidegateError(
+    'invalid_request_id',
+    `a request for ${parts.length} keys in different parts of the store cannot be repeated by its id; leave requestId out`,
+    requestId,
+  )
+}
