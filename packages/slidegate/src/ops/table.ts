@@ -28,6 +28,11 @@ export function unitsOf(op: Op): number {
   return cost ?? units
 }
 
+/** Whether it is the usual request of one key. Equal ones get equal answers, so they can be joined, and their denials repeated. */
+export function isSingle(op: Op): op is Extract<Op, { readonly type: 'consume' }> {
+  return isUsual(op) && op.count === 1 && op.parts.length === 1
+}
+
 /** Whether it is a consume without an id, lease, reservation or waiter. Nearly every op is. */
 export function isUsual(op: Op): op is Extract<Op, { readonly type: 'consume' }> {
   if (op.type !== 'consume') return false

@@ -4,7 +4,7 @@ import type { Limit } from '../limits/limit.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
 import { FOREVER } from '../limits/override.ts'
 import { resetOf, setReset, setUsed, setWait, usedOf, waitOf } from '../ops/numbers.ts'
-import { isUsual, kindOf } from '../ops/table.ts'
+import { isSingle, kindOf } from '../ops/table.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { PassingCall } from '../stores/call.ts'
 import { limitsInForce, outcomeAt } from '../stores/outcome.ts'
@@ -49,7 +49,8 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
   return {
     apply(ops, call) {
       const op = ops[0]!
-      if (ops.length === 1 && isRepeatable(op)) {
+      // Requests with an id always go to the store: their answers differ. So do those that wait.
+      if (ops.length === 1 && isSingle(op)) {
         // Before it is sent: the time that it travels then ends a denial early, never late.
         const nowMs = clock()
         const answer = denials.find(op, nowMs)
@@ -68,11 +69,6 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
     connection: store.connection,
     close: () => store.close(),
   }
-}
-
-/** Requests with an id always go to the store: their answers differ. So do those that wait. */
-function isRepeatable(op: Op): op is ConsumeOp {
-  return isUsual(op) && op.parts.length === 1 && op.count === 1
 }
 
 /** Whether it gives no caller room. */

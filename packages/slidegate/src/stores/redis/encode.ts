@@ -1,9 +1,8 @@
 // Writes the script's arguments. The head of driver.lua describes them.
 
-import type { ConsumeOp } from '../../ops/consume.ts'
 import { CLOCK, IDS, LOOK, MAY_REPEAT, RARE } from '../../ops/op.ts'
 import type { Named } from '../../ops/request.ts'
-import { isUsual, kindOf, type Op, unitsOf } from '../../ops/table.ts'
+import { isSingle, isUsual, kindOf, type Op, unitsOf } from '../../ops/table.ts'
 import { haveSameSets, setWordsOf } from './set-words.ts'
 
 /** An op with what its call needs. */
@@ -121,8 +120,4 @@ export function canJoin(
   if (op === waiting) return true
   const { key, set } = waiting.parts[0]!
   return isSingle(op) && op.cost === costOf(waiting) && op.parts[0]!.key === key && op.parts[0]!.set === set
-}
-
-function isSingle(op: Op): op is ConsumeOp {
-  return isUsual(op) && op.count === 1 && op.parts.length === 1
 }

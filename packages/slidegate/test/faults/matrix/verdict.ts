@@ -14,6 +14,8 @@ export interface Bounds {
   readonly answeredShare: number
   /** When timers are later than this (99th percentile), the machine is too busy to judge how long calls took. */
   readonly starvedMs: number
+  /** When timers are later than this, `answeredShare` is not judged. */
+  readonly busyMs: number
 }
 
 /** What is promised. */
@@ -23,6 +25,7 @@ export const STRICT: Bounds = {
   blockedMs: 100,
   answeredShare: 0.98,
   starvedMs: Number.POSITIVE_INFINITY,
+  busyMs: Number.POSITIVE_INFINITY,
 }
 
 /** For a machine that has other things to do. */
@@ -31,8 +34,9 @@ export const LOOSE: Bounds = {
   backWithinMs: 4000,
   blockedMs: 250,
   answeredShare: 0.8,
+  starvedMs: TIMEOUT_MS / 2,
   // Replies that are 20 ms late leave 30 ms, too little on a machine this busy.
-  starvedMs: TIMEOUT_MS / 5,
+  busyMs: TIMEOUT_MS / 5,
 }
 
 const GROWN_BYTES_MAX = 6_000_000
@@ -46,7 +50,7 @@ export function complaintsOf(report: Report, bounds: Bounds): string[] {
   const slackMs = isStarved
     ? Number.POSITIVE_INFINITY
     : Math.max(bounds.slackMs, late99Ms + bounds.slackMs / 2)
-  const answeredShare = isStarved ? 0 : bounds.answeredShare
+  const answeredShare = late99Ms > bounds.busyMs ? 0 : bounds.answeredShare
   // A client may be the one who is slow.
   const theirs = slownessOf(fault, report.client).map(({ backWithinMs }) => backWithinMs)
   // While this process stands still nobody comes back.
