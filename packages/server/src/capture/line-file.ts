@@ -109,7 +109,10 @@ export class LineFile {
   }
 }
 
-/** A process that was killed in the midst of a line has left it without an end. */
+/**
+ * Ends a line that a killed process left without an end. A line that another process is still writing looks the same: it gets an
+ * empty line behind it, which `replay` skips.
+ */
 async function endLastLine(file: FileHandle): Promise<void> {
   const { size } = await file.stat()
   if (size === 0) return
