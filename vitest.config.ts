@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 /**
- * - `unit` needs nothing but Node.
+ * - `unit` needs only Node.
  * - `integration` needs redis-server, or a few seconds.
- * - `system` needs whatever it needs: other programs, packages of its own, minutes.
+ * - `system` needs other programs, additional packages, or minutes.
  */
 const TIERS = ['unit', 'integration', 'system'] as const
 type Tier = (typeof TIERS)[number]
 
-/** A test file says which tier it belongs to in its first line, `// tier: system`. In packages/ it's a unit test otherwise. */
+/** Returns the tier from the first line, `// tier: system`. Default: `unit` in packages/, else `system`. */
 function tierOf(file: string, text: string): Tier {
   if (!file.startsWith('packages/')) return 'system'
   const named = /^\/\/ tier: (.*)\n/.exec(text)?.[1]
@@ -35,7 +35,7 @@ const testFiles = [
   )
   .filter((file) => file.endsWith('.test.ts') && !file.includes('/node_modules/'))
 
-/** Each tier, and apart from them the system tests that replace modules: these can't share them. */
+/** A project per tier. System tests that mock modules have their own, since they can't share modules. */
 const PROJECTS = [...TIERS, 'system-mocks'] as const
 
 function projectOf(file: string): (typeof PROJECTS)[number] {
@@ -46,12 +46,12 @@ function projectOf(file: string): (typeof PROJECTS)[number] {
 
 export default defineConfig({
   test: {
-    // What programs print is compared, on whatever terminal.
+    // Tests compare output, so programs must not color it.
     env: { FORCE_COLOR: '0' },
     pool: 'forks',
-    // One more than the cores of a small machine: tests wait for windows, servers and browsers a third of the time.
+    // One more than the cores of a small machine, because tests wait a third of the time.
     maxWorkers: 3,
-    // Only against what hangs: a busy machine pauses for seconds, and takes minutes for what takes one elsewhere.
+    // Catches only tests that hang. A busy machine can be many times slower.
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 30_000 } },
@@ -61,7 +61,7 @@ export default defineConfig({
         name,
         include: testFiles.filter((file) => projectOf(file) === name),
         env: { TEST_TIER: name },
-        // The files of a worker share their modules, which loads each of them once rather than 180 times.
+        // Test files in a worker share modules, so each loads once instead of 180 times.
         isolate: name === 'system-mocks',
       },
     })),

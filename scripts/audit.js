@@ -1,11 +1,11 @@
-// Asks the registry for known vulnerabilities of all that is installed here, and fails where one is in what the published
-// packages bring along. A registry that cannot tell, such as a mirror, is no reason to fail, but it is said.
+// Runs `npm audit`. Fails if a dependency of the published packages is vulnerable.
+// Only warns if the registry has no audit data, as with a mirror.
 
 import { spawnSync } from 'node:child_process'
 
 const report = npm('audit')
 if (report?.vulnerabilities === undefined) {
-  console.warn(`NOT AUDITED: ${report?.message ?? 'npm audit did not answer'}`)
+  console.warn(`NOT AUDITED: ${report?.message ?? 'npm audit returned no report'}`)
 } else {
   const published = namesIn(npm('ls', '--all', '--omit=dev', '-w', 'slidegate', '-w', 'slidegate-server'))
   const found = Object.values(report.vulnerabilities)

@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { pictures } from './timelines/pictures.js'
 
-// Draws the pictures of docs/limits and docs/ideas: `node scripts/draw-timelines.js [folder]`. They show what the limiter, as
-// it is built, answers to requests by a clock that is set by hand: so what is drawn is what it does, and always the same.
+// Draws the pictures of docs/limits and docs/ideas: `node scripts/draw-timelines.js [folder]`.
+// They show decisions of the built limiter on a manual clock, so they are accurate and always the same.
 
 const [folder = fileURLToPath(new URL('../docs/', import.meta.url))] = process.argv.slice(2)
 

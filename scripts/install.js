@@ -1,8 +1,8 @@
-// Installs what a command needs beyond the root's packages: a folder with a lockfile of its own.
+// Installs the packages of folders with their own lockfile.
 //
 //   node scripts/install.js bench docs
 //
-// Does nothing if the folder is installed already, as its lockfile says.
+// Does nothing if the installed packages match the lockfile.
 
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -20,7 +20,7 @@ function install(folder) {
   const stamp = join(root, folder, 'node_modules/.installed-from')
   const version = createHash('sha256').update(readFileSync(lockfile)).digest('hex')
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === version) return
-  console.log(`Installing the packages of ${folder}/, once`)
+  console.log(`Installing the packages of ${folder}/ (once)`)
   const { status } = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: join(root, folder),
     env: ownEnvironment(),

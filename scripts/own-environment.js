@@ -1,6 +1,7 @@
 /**
- * The environment without what npm tells its scripts: which folder and workspace they belong to. A command in another folder
- * would take that for its own.
+ * Returns the environment without npm's variables for the current folder and workspace.
+ *
+ * Otherwise, a command in another folder would use them.
  *
  * @returns {NodeJS.ProcessEnv}
  */

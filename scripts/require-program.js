@@ -2,8 +2,8 @@
 //
 //   node scripts/require-program.js redis-server cc
 //
-// On Debian or Ubuntu, root installs missing programs with apt; at a terminal it asks first.
-// Everywhere else it lists what to install, and fails.
+// On Debian or Ubuntu as root, it installs missing programs with apt, after a prompt if there is a terminal.
+// Otherwise it lists what to install, and fails.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
@@ -59,7 +59,7 @@ async function install(missing) {
     process.exit(1)
   }
   console.log(`Installing with apt: ${packages.join(' ')}`)
-  // RUNLEVEL 1 keeps a package from starting a service of its own: the tests start theirs.
+  // RUNLEVEL 1 keeps packages from starting services. The tests start their own.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
   execFileSync('apt-get', ['update', '-qq'], { stdio: 'inherit', env })
   execFileSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], {
@@ -74,7 +74,7 @@ async function install(missing) {
 }
 
 /**
- * Without a terminal, as in CI, nobody can answer: then running the command is the agreement.
+ * Prompts before an installation. Without a terminal, as in CI, resolves to true.
  *
  * @param {string[]} missing
  * @param {string[]} packages

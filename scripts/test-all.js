@@ -1,8 +1,8 @@
 // Runs every test.
 //
-//   npm run test:all                        both tiers, as CI does
-//   npm run test:all -- --long              also random runs that take hours in all
-//   npm run test:all -- --mutants           also every planted fault of the Redis script
+//   npm run test:all -- [--long] [--mutants]
+//
+// `--long` adds random runs that take hours. `--mutants` adds all mutants of the Redis script.
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 

@@ -14,7 +14,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
 
 /**
  * @param {string} folder a path from the root of the repository
- * @returns {string} the folder, and all that is in it, a line for each
+ * @returns {string} a line per folder and file
  */
 export function treeOf(folder) {
   const lines = linesOf(folder.replace(/\/$/, ''), '', foldersIn('ARCHITECTURE.md'))
@@ -45,7 +45,7 @@ function linesOf(folder, indent, described) {
 }
 
 /**
- * The descriptions of folders, by the indented list of a page. Names of folders end in a slash.
+ * Returns the descriptions of folders in the indented list of a page. Folder names end in a slash.
  *
  * @param {string} page
  * @returns {ReadonlyMap<string, string>}
@@ -66,7 +66,7 @@ export function foldersIn(page) {
 }
 
 /**
- * The first sentence of the comment that a file begins with. Empty if it begins with anything else.
+ * Returns the first sentence of the comment at the start of a file. Empty without a comment.
  *
  * @param {string} text
  * @returns {string}

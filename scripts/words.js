@@ -1,4 +1,4 @@
-// Counts the words of all Markdown, per folder and in total: `npm run words`, or `npm run words docs/ideas` for its pages.
+// Counts the words of Markdown files, per folder and in total: `npm run words`. With a folder, per page: `npm run words docs/ideas`.
 
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -60,7 +60,7 @@ function hasFigures(table) {
 /**
  * @param {readonly (readonly [path: string, words: number])[]} counts
  * @param {(path: string) => string} groupOf
- * @returns {string} a line for each group, and one for all
+ * @returns {string} a line per group, and one for the total
  */
 export function tableOf(counts, groupOf) {
   /** @type {Map<string, number>} */

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import type { Decision } from 'slidegate'
 
 /**
- * Writes down what was answered for one key (requests of cost 1, all admitted) and afterwards counts for each
- * answer what had truly been admitted in its window: a limiter that forgets is not a fast one. Writing down
- * is two stores to typed arrays, little beside any decision; counting is done when nothing is measured.
+ * Records the decisions of one key, then checks each one's usage against a count.
+ *
+ * All requests have cost 1 and are admitted. Recording writes to two typed arrays, which is cheap compared with a
+ * decision. `verify` runs outside of the measurement.
  */
 export class Audit {
   readonly #limit: number
@@ -12,7 +13,7 @@ export class Audit {
   #atMs = new Float64Array(1024)
   #remaining = new Float64Array(1024)
   #answers = 0
-  /** Answers that have been verified already; kept while they are in the window of those to come. */
+  /** Verified answers, kept while they can still be in the window of a later one. */
   #verified = 0
 
   constructor(limit: number, windowMs: number) {
@@ -33,7 +34,7 @@ export class Audit {
       while (this.#atMs[oldest]! <= atMs - this.#windowMs) oldest++
       if (i < this.#verified) continue
       const used = this.#limit - this.#remaining[i]!
-      assert.equal(used, i - oldest + 1, `units used at ${atMs}, by the answer and by the count of answers`)
+      assert.equal(used, i - oldest + 1, `units used at ${atMs}: reported by the decision, and counted`)
     }
     this.#atMs.copyWithin(0, oldest, this.#answers)
     this.#remaining.copyWithin(0, oldest, this.#answers)

@@ -1,9 +1,9 @@
-/** The names of `count` callers: keys as a user of the library would give them. */
+/** Returns `count` keys that look like those of a real application. */
 export function callers(count: number): string[] {
   return Array.from({ length: count }, (_, number) => `user:${number}`)
 }
 
-/** Indices below `count`, each as likely as any other, the same in every run of the bench. */
+/** Returns a generator of random indices below `count`, the same in every run. */
 export function anyOf(count: number): () => number {
   let state = 0x9e3779b9
   return () => {
@@ -14,7 +14,7 @@ export function anyOf(count: number): () => number {
   }
 }
 
-/** Indices below `count`, one after the other, round and round. */
+/** Returns a generator of the indices below `count` in order, again and again. */
 export function inTurn(count: number): () => number {
   let next = 0
   return () => {

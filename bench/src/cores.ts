@@ -2,12 +2,12 @@ import { execFile } from 'node:child_process'
 import { cpus } from 'node:os'
 import { promisify } from 'node:util'
 
-/** Where client and Redis run: each on a core of its own, or both on one. */
+/** Whether client and Redis run on two cores or share one. */
 export type Cores = 'apart' | 'together'
 
 const run = promisify(execFile)
 
-/** Runs `use` while this process and that of Redis are bound to cores: all sides of a comparison alike. Linux only. */
+/** Runs `use` with this process and Redis bound to fixed cores. Linux only. */
 export async function boundToCores<Result>(
   redisPid: number,
   cores: Cores,
@@ -22,7 +22,7 @@ export async function boundToCores<Result>(
   }
 }
 
-/** All threads of a process. */
+/** Binds all threads of a process. */
 async function bind(pid: number, cores: string): Promise<void> {
   await run('taskset', ['--all-tasks', '--cpu-list', '--pid', cores, String(pid)])
 }

@@ -1,40 +1,40 @@
-/** What a stretch of load was. */
+/** The measurements of one stretch of load. */
 export interface Load {
   readonly requests: number
   readonly seconds: number
-  /** CPU time of this process, all of its threads. */
+  /** CPU time of this process, all threads. */
   readonly clientCpuSeconds: number
 }
 
 /** When a load ends: after a time, or after a number of requests. */
 export type Extent = { readonly ms: number } | { readonly requests: number }
 
-/** What callers ask, split so that the loop itself adds nothing to a request but one `await`. */
+/** The parts of a request. The loop adds only one `await` to them. */
 export interface Requests<Answer> {
-  /** Whose turn it is. */
+  /** Returns the index of the next caller. */
   readonly pick: () => number
   readonly ask: (caller: number) => Promise<Answer>
-  /** Throws where the answer cannot be right. */
+  /** Throws if the answer is wrong. */
   readonly check: (answer: Answer, caller: number) => void
 }
 
-/** A closed loop: `inFlight` requests at all times, the next as soon as one is answered. */
+/** Keeps `inFlight` requests in flight until the load ends. */
 export async function closedLoop<Answer>(
   inFlight: number,
   extent: Extent,
   { pick, ask, check }: Requests<Answer>,
 ): Promise<Load> {
   const most = 'requests' in extent ? extent.requests : Number.POSITIVE_INFINITY
-  let asked = 0
+  let sent = 0
   let isOver = false
   const end = () => {
     isOver = true
   }
   const timer = 'ms' in extent ? setTimeout(end, extent.ms) : undefined
 
-  async function lane(): Promise<void> {
-    while (!isOver && asked < most) {
-      asked++
+  async function run(): Promise<void> {
+    while (!isOver && sent < most) {
+      sent++
       const caller = pick()
       check(await ask(caller), caller)
     }
@@ -43,14 +43,14 @@ export async function closedLoop<Answer>(
   const cpu = process.cpuUsage()
   const start = performance.now()
   try {
-    await Promise.all(Array.from({ length: inFlight }, lane))
+    await Promise.all(Array.from({ length: inFlight }, run))
   } finally {
     end()
     clearTimeout(timer)
   }
   const seconds = (performance.now() - start) / 1000
   const { user, system } = process.cpuUsage(cpu)
-  return { requests: asked, seconds, clientCpuSeconds: (user + system) / 1e6 }
+  return { requests: sent, seconds, clientCpuSeconds: (user + system) / 1e6 }
 }
 
 export function perSecond({ requests, seconds }: Load): number {

@@ -5,14 +5,14 @@ import { dirname, join } from 'node:path'
 import { redisVersion } from './redis/info.ts'
 import { withRedis } from './redis/with-redis.ts'
 
-/** Packages that the bench measures and that the root has installed, so `bench/package.json` doesn't list them. */
+/** Measured packages that the root installs, so `bench/package.json` doesn't list them. */
 const FROM_THE_ROOT = [
   ...['@grpc/grpc-js', '@hono/node-server', '@nestjs/common', '@nestjs/core', '@nestjs/platform-express'],
   ...['@nestjs/throttler', '@opentelemetry/sdk-metrics', '@opentelemetry/sdk-trace-base', 'autocannon'],
   ...['express', 'fastify', 'hono', 'ioredis', 'pino', 'reflect-metadata', 'rxjs', 'slidegate'],
 ]
 
-/** What the figures were measured on and with. */
+/** The hardware and software of a run. */
 export interface Machine {
   readonly versions: Readonly<Record<string, string>>
   readonly cpu: string
@@ -37,7 +37,7 @@ export async function describeMachine(): Promise<Machine> {
   }
 }
 
-/** Of what is installed; some packages do not let their manifest be required. */
+/** Reads the file: some packages don't export their package.json. */
 function versionOf(name: string): string {
   const folders = createRequire(import.meta.url).resolve.paths(name) ?? []
   for (const folder of folders) {
@@ -46,7 +46,7 @@ function versionOf(name: string): string {
     } catch {}
   }
   throw new Error(
-    `${name} is not installed, in none of ${folders.map((folder) => dirname(folder)).join(', ')}`,
+    `${name} is not installed. Searched: ${folders.map((folder) => dirname(folder)).join(', ')}`,
   )
 }
 

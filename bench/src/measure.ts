@@ -1,22 +1,21 @@
-/** How often the sides of a comparison take their turns. */
+/** How many turns each side of a comparison takes. */
 export interface Rounds {
-  /** Turns of each side that count for nothing. */
+  /** Turns of each side that are discarded. */
   readonly warmUps: number
   /** Turns of each side that count. */
   readonly rounds: number
-  /** Least time from one turn of a side to its next; 0: as fast as it goes. */
+  /** Minimum time between the starts of two turns of a side. Default: 0, no pause. */
   readonly everyMs?: number
 }
 
-/** For comparisons of many sides, in which a round takes long. */
+/** Halves the rounds, for comparisons of many sides. */
 export function half(rounds: Rounds): Rounds {
   const { warmUps, rounds: counted } = rounds
   return { ...rounds, warmUps: Math.ceil(warmUps / 2), rounds: Math.ceil(counted / 2) }
 }
 
 /**
- * Lets the sides take turns, A B A B ..., so that whatever disturbs the machine disturbs both. Answers what
- * each side's turns gave, without the warm-ups.
+ * Runs the sides in turns, A B A B, so that noise affects both. Returns each side's results without the warm-ups.
  */
 export async function interleave<Side extends string, Turn>(
   sides: Readonly<Record<Side, () => Promise<Turn>>>,
@@ -28,7 +27,7 @@ export async function interleave<Side extends string, Turn>(
   for (let round = 0; round < warmUps + rounds; round++) {
     for (const [place, name] of names.entries()) {
       const dueMs = startMs + (round + place / names.length) * everyMs
-      // Between turns the event loop runs freely: timers and late work of one side are not the other's.
+      // Lets timers and late work of one side finish before the other's turn.
       await new Promise((resolve) => setTimeout(resolve, Math.max(1, dueMs - performance.now())))
       const turn = await sides[name]()
       if (round >= warmUps) turns[name].push(turn)
@@ -38,13 +37,13 @@ export async function interleave<Side extends string, Turn>(
 }
 
 export function median(numbers: readonly number[]): number {
-  if (numbers.length === 0) throw new Error('the median of nothing')
+  if (numbers.length === 0) throw new Error('An empty list has no median')
   const sorted = numbers.toSorted((a, b) => a - b)
   const middle = sorted.length >> 1
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
-/** Round by round: what one side gave against what the other gave next to it. */
+/** Divides one side's numbers by the other's, round by round. */
 export function ratios(above: readonly number[], below: readonly number[]): number[] {
   return above.map((number, round) => number / below[round]!)
 }

@@ -5,17 +5,18 @@ import { EFFORTS, type Effort, type Scenario } from './scenario.ts'
 export interface Options {
   readonly effort: Effort
   readonly scenarios: readonly Scenario[]
-  /** Where the raw results are written. */
+  /** File for the raw results. */
   readonly jsonFile?: string
-  /** Whether the report is written. */
+  /** Whether to write the report. */
   readonly isReported: boolean
-  /** Results of an earlier run, in place of measuring. */
+  /** Results of an earlier run, instead of measuring. */
   readonly fromFile?: string
 }
 
 /**
- * Reads the command line: `[--short | --full] [--pin] [--json FILE] [--report] [--from FILE] [SCENARIO ...]`.
- * Throws where it means nothing.
+ * Parses the command line: `[--short | --full] [--pin] [--json FILE] [--report] [--from FILE] [SCENARIO ...]`.
+ *
+ * @throws an Error if the command line is invalid
  */
 export function parseOptions(words: readonly string[], known: readonly Scenario[]): Options {
   const { values, positionals } = parseArgs({
@@ -30,11 +31,11 @@ export function parseOptions(words: readonly string[], known: readonly Scenario[
       from: { type: 'string' },
     },
   })
-  if (values.short && values.full) throw new Error('--short and --full: which one?')
+  if (values.short && values.full) throw new Error('--short and --full exclude each other. Pass one of them.')
   for (const name of positionals) {
     if (known.some((scenario) => scenario.name === name)) continue
     throw new Error(
-      `no scenario is named ${name}; there are ${known.map((scenario) => scenario.name).join(', ')}`,
+      `Unknown scenario "${name}". Expected one of: ${known.map((scenario) => scenario.name).join(', ')}`,
     )
   }
   return {
@@ -46,7 +47,7 @@ export function parseOptions(words: readonly string[], known: readonly Scenario[
   }
 }
 
-/** npm runs scripts in the package's folder; names of files are meant from where npm was called. */
+/** Resolves a path against the caller's folder, since npm runs scripts in the package's. */
 function fromCaller(file: string | undefined): string | undefined {
   return file === undefined ? undefined : resolve(process.env.INIT_CWD ?? '.', file)
 }

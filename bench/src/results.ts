@@ -2,56 +2,60 @@ import type { Machine } from './machine.ts'
 import type { Plot } from './report/plot.ts'
 import { type Effort, type Figure, isReached, type Scenario } from './scenario.ts'
 
-/** All that was measured, as it is kept: the report can be made of it alone. */
+/** All results of a run. The report can be written from them alone. */
 export interface Results {
   readonly scenarios: readonly ScenarioResult[]
 }
 
-/** What came of a scenario. */
+/** The result of a scenario. */
 export interface ScenarioResult {
   readonly name: string
   readonly title: string
   readonly run: Run
   readonly seconds: number
-  /** Why there are no figures. */
+  /** Error message, if the scenario failed. */
   readonly error?: string
   readonly figures: readonly KeptFigure[]
   readonly plots: readonly Plot[]
 }
 
 export interface KeptFigure extends Figure {
-  /** Undefined where there is no target. */
+  /** Undefined if the figure has no target. */
   readonly reached?: boolean
 }
 
-/** In which run of the bench a scenario was measured, and on what. */
+/** The run in which a scenario was measured. */
 export interface Run {
   readonly machine: Machine
   readonly startedAt: string
   readonly mode: Effort['mode']
   readonly isPinned: boolean
-  /** Processes that wanted a core at the start, over the last minute: above 0, others were at work. */
+  /** Load average over the minute before the start. Above 0, other programs were running. */
   readonly load: number
 }
 
-/** Measures. What fails is a result too: then the others are still measured. */
+/** Runs a scenario. A failure is a result too, so that the others still run. */
 export async function resultOf(scenario: Scenario, effort: Effort, run: Run): Promise<ScenarioResult> {
   const { name, title } = scenario
   const start = performance.now()
-  const told = () => ({ name, title, run, seconds: (performance.now() - start) / 1000 })
+  const header = () => ({ name, title, run, seconds: (performance.now() - start) / 1000 })
   try {
     const measured = await scenario.run(effort)
     const { figures, plots } = 'plots' in measured ? measured : { figures: measured, plots: [] }
-    return { ...told(), figures: figures.map((figure) => ({ ...figure, reached: isReached(figure) })), plots }
+    return {
+      ...header(),
+      figures: figures.map((figure) => ({ ...figure, reached: isReached(figure) })),
+      plots,
+    }
   } catch (error) {
-    // What is kept tells nobody where files lie on this machine.
+    // Stores the message only: a stack would have paths of this machine.
     console.error(error)
     const reason = error instanceof Error ? error.message : String(error)
-    return { ...told(), error: reason, figures: [], plots: [] }
+    return { ...header(), error: reason, figures: [], plots: [] }
   }
 }
 
-/** Kept results with those of a new run in place of the same scenarios' old ones: each is a ratio within its own run. */
+/** Merges results: scenarios of the new run replace the stored ones. */
 export function merge(kept: Results | undefined, measured: Results, order: readonly string[]): Results {
   const isNew = new Set(measured.scenarios.map(({ name }) => name))
   const old = kept?.scenarios.filter(({ name }) => !isNew.has(name)) ?? []
@@ -63,12 +67,12 @@ export function inJson(results: Results): string {
   return `${JSON.stringify(results, rounded, 2)}\n`
 }
 
-/** More digits say nothing. */
+/** Rounds to six digits. More would be noise. */
 function rounded(_name: string, value: unknown): unknown {
   return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value
 }
 
-/** How many of the targets were reached. */
+/** Returns how many targets were reached. */
 export function summaryOf({ scenarios }: Results): string {
   const verdicts = scenarios
     .flatMap(({ figures }) => figures.map(({ reached }) => reached))

@@ -1,15 +1,15 @@
 import type { Rounds } from './measure.ts'
 import type { Plot } from './report/plot.ts'
 
-/** How much is measured: short for a look, full for figures to keep. */
+/** The length of the measurements: short for a quick look, full for the report. */
 export interface Effort {
   readonly mode: 'short' | 'full'
   readonly rounds: Rounds
-  /** Length of a turn where turns go by time. */
+  /** Length of a timed turn. */
   readonly turnMs: number
-  /** Single calls that a median is taken over. */
+  /** Calls per median. */
   readonly samples: number
-  /** Whether client and Redis are bound to cores, where it matters. */
+  /** Whether to bind client and Redis to cores. */
   readonly isPinned: boolean
 }
 
@@ -20,39 +20,39 @@ export const EFFORTS: Readonly<Record<Effort['mode'], Omit<Effort, 'isPinned'>>>
 
 export type Target = { readonly atLeast: number } | { readonly atMost: number }
 
-/** What a figure is counted in; by it a number is spelt. */
+/** The unit of a figure. */
 export type Unit = 'x' | '%' | 'bytes' | 'µs' | 'ms' | 'per second' | 'per 1,000' | 'k instructions'
 
-/** One number, what it should be, and what it was made of. */
+/** A measured number, its target, and the raw values. */
 export interface Figure {
-  /** Tells it from all others of its scenario, in every run: what is written about it by hand refers to it. */
+  /** Unique in its scenario, and the same in every run: notes.md refers to it. */
   readonly name: string
   readonly value: number
   readonly unit: Unit
   readonly target?: Target
-  /** The figure by each round alone. */
+  /** The figure of each round. */
   readonly spread?: readonly number[]
-  /** What the ratio hides: absolute numbers of this run. */
+  /** Absolute numbers of this run. */
   readonly note?: string
-  /** As measured, per side and round. */
+  /** Measured values, per side and round. */
   readonly raw: Readonly<Record<string, readonly number[]>>
 }
 
-/** What a scenario gives that has more to show than figures. */
+/** Figures and plots of a scenario. */
 export interface Measured {
   readonly figures: readonly Figure[]
-  /** Drawn in the report. */
+  /** Plots in the report. */
   readonly plots: readonly Plot[]
 }
 
-/** Something measured. It throws where what it set up did not happen, never because of a figure. */
+/** A measurement. It throws if its setup fails, never because of a figure. */
 export interface Scenario {
   readonly name: string
   readonly title: string
   run(effort: Effort): Promise<readonly Figure[] | Measured>
 }
 
-/** Undefined where there is no target. */
+/** Returns whether the target was reached. Undefined: no target. */
 export function isReached({ value, target }: Figure): boolean | undefined {
   if (target === undefined) return undefined
   return 'atLeast' in target ? value >= target.atLeast : value <= target.atMost

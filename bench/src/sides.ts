@@ -9,22 +9,22 @@ import type { PeerLimiter, Policy } from './peers/peer.ts'
 import { type Floor, floorKeys } from './redis/floor.ts'
 import type { Role } from './report/plot.ts'
 
-/** What every single request of a comparison meets with: a limit that has room, or one that is used up. */
+/** Whether all requests of a comparison are admitted or denied. */
 export type Outcome = 'admitted' | 'denied'
 
-/** One of what is compared. */
+/** One side of a comparison. */
 export interface Side {
   readonly name: string
   readonly role: Role
-  /** A closed loop of requests for keys at random; every answer is checked. */
+  /** Keeps requests for random keys in flight. Every answer is checked. */
   load(inFlight: number, extent: Extent): Promise<Load>
   close?(): unknown
 }
 
-/** Keys of which every answer is verified, where there are many. */
+/** Maximum number of keys whose decisions are all verified. */
 const AUDITED_KEYS = 16
 
-/** Nobody gives up in a bench, however busy the machine. */
+/** Long enough that no call times out on a busy machine. */
 export const PATIENCE_MS = 60_000
 
 export async function slidegateSide(
@@ -32,7 +32,7 @@ export async function slidegateSide(
   { limit, windowMs }: Policy,
   keys: readonly string[],
   outcome: Outcome,
-  /** Whether others ask for the same keys; then this process's answers alone cannot be verified. */
+  /** Whether other processes use the same keys. Then decisions can't be verified. */
   { isShared = false }: { readonly isShared?: boolean } = {},
 ): Promise<Side> {
   const limiter = createLimiter({
@@ -75,7 +75,7 @@ export async function peerSide(
   const ask = (caller: number) => peer.decide(keys[caller]!)
   const isRight = outcome === 'admitted'
   const check = (isAdmitted: boolean) => {
-    if (isAdmitted !== isRight) throw new Error(`${name} did not answer ${outcome}`)
+    if (isAdmitted !== isRight) throw new Error(`${name} decided wrongly: expected ${outcome}`)
   }
   return {
     name,
@@ -90,7 +90,7 @@ export function floorSide({ name, slug, ask, isAnswer }: Floor, keys: readonly s
   const pick = anyOf(keys.length)
   const askOne = (caller: number) => ask(names[caller]!)
   const check = (answer: unknown) => {
-    if (!isAnswer(answer)) throw new Error(`${name} answered ${answer}`)
+    if (!isAnswer(answer)) throw new Error(`Unexpected reply of ${name}: ${answer}`)
   }
   return {
     name,
@@ -99,7 +99,7 @@ export function floorSide({ name, slug, ask, isAnswer }: Floor, keys: readonly s
   }
 }
 
-/** Asks `limit` times for each key, so that nothing fits any more. */
+/** Uses up the limit of each key. */
 async function useUp(
   decide: (key: string) => Promise<boolean>,
   keys: readonly string[],
@@ -111,20 +111,21 @@ async function useUp(
   }
 }
 
-/** A limit with room admits; of the first keys it is written down, to be verified when nothing is being measured. */
+/** Checks admissions. Records those of the first keys, to verify them after the measurement. */
 function isAdmitted(audits: readonly Audit[]): (decision: Decision, caller: number) => void {
   return (decision, caller) => {
-    if (!decision.allowed || decision.source !== 'store') throw new Error(`not admitted: ${show(decision)}`)
+    if (!decision.allowed || decision.source !== 'store')
+      throw new Error(`Expected an admission, got ${show(decision)}`)
     if (caller < audits.length) audits[caller]!.record(decision)
   }
 }
 
-/** A limit that is used up denies, and says when it no longer will. */
+/** Checks denials and their `retryAfterMs`. */
 function isDenied(windowMs: number): (decision: Decision) => void {
   return (decision) => {
     const { allowed, retryAfterMs, source } = decision
     if (allowed || source !== 'store' || !(retryAfterMs > 0 && retryAfterMs <= windowMs)) {
-      throw new Error(`not denied: ${show(decision)}`)
+      throw new Error(`Expected a denial, got ${show(decision)}`)
     }
   }
 }

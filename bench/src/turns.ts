@@ -5,7 +5,7 @@ import { mainThreadSeconds } from './redis/info.ts'
 import type { Effort } from './scenario.ts'
 import type { Side } from './sides.ts'
 
-/** A turn of a side: what it was, and what it cost Redis. */
+/** The load and the Redis CPU time of one turn. */
 export interface Turn extends Load {
   /** CPU time of Redis per request. */
   readonly redisSeconds: number
@@ -16,7 +16,7 @@ export interface Turns {
   readonly turns: readonly Turn[]
 }
 
-/** Lets the sides take turns of load on one Redis, and closes them. */
+/** Runs the sides in turns on one Redis, then closes them. */
 export async function takeTurns(
   redis: Redis,
   sides: readonly Side[],

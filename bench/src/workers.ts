@@ -1,19 +1,19 @@
 import { type ChildProcess, fork } from 'node:child_process'
 
-/** Another process of the bench, which answers what it is told. */
-export interface Worker<Told, Answer> {
-  ask(told: Told): Promise<Answer>
+/** A child process that answers messages. */
+export interface Worker<Message, Answer> {
+  ask(message: Message): Promise<Answer>
   end(): void
 }
 
-/** Starts processes that run a module; they end with this one. They are ready when they answer. */
-export function startWorkers<Told, Answer>(module: URL, count: number): Worker<Told, Answer>[] {
+/** Starts `count` processes that run a module. They exit with this one. */
+export function startWorkers<Message, Answer>(module: URL, count: number): Worker<Message, Answer>[] {
   return Array.from({ length: count }, () => {
     const child = fork(module)
     const endWithUs = () => child.kill('SIGKILL')
     process.once('exit', endWithUs)
     return {
-      ask: (told) => answerOf<Told, Answer>(child, told),
+      ask: (message) => answerOf<Message, Answer>(child, message),
       end() {
         process.off('exit', endWithUs)
         child.kill('SIGKILL')
@@ -22,24 +22,24 @@ export function startWorkers<Told, Answer>(module: URL, count: number): Worker<T
   })
 }
 
-function answerOf<Told, Answer>(child: ChildProcess, told: Told): Promise<Answer> {
+function answerOf<Message, Answer>(child: ChildProcess, message: Message): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const onExit = (code: number | null) => reject(new Error(`a worker ended with code ${code}`))
+    const onExit = (code: number | null) => reject(new Error(`A worker exited with code ${code}`))
     child.once('exit', onExit)
     child.once('message', ({ answer, error }: { answer: Answer; error?: string }) => {
       child.off('exit', onExit)
       if (error === undefined) resolve(answer)
-      else reject(new Error(`a worker failed: ${error}`))
+      else reject(new Error(`A worker failed: ${error}`))
     })
-    child.send(told as object)
+    child.send(message as object)
   })
 }
 
-/** The side of the worker: answers all that it is told, one after the other. */
-export function serve<Told, Answer>(answer: (told: Told) => Promise<Answer>): void {
-  process.on('message', async (told: Told) => {
+/** Answers messages, in a worker process. */
+export function serve<Message, Answer>(answer: (message: Message) => Promise<Answer>): void {
+  process.on('message', async (message: Message) => {
     try {
-      process.send!({ answer: await answer(told) })
+      process.send!({ answer: await answer(message) })
     } catch (error) {
       process.send!({ error: error instanceof Error ? error.message : String(error) })
     }

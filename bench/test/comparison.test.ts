@@ -24,7 +24,7 @@ import { START, setDate } from './migrate/fake-date.ts'
 import { serve } from './migrate/serve.ts'
 import { startUpstashShim, type UpstashShim } from './upstash-shim.ts'
 
-// What docs/comparison.md says of others, as far as it can be tried: on the packages themselves.
+// Tests the statements of docs/comparison.md on the packages themselves.
 
 const PAGE = readFileSync(join(ROOT, 'docs/comparison.md'), 'utf8')
 
@@ -46,18 +46,18 @@ afterAll(async () => {
   await open.stop()
 })
 
-/** Asks for one key; says when to come back if it was denied. */
+/** Makes a request for one key. Returns whether it was admitted, else when to retry. */
 type Ask = (cost?: number) => Promise<{ readonly isAdmitted: boolean; readonly retryMs: number }>
 
 function upstash(): Ratelimit {
   const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = shim.env
   const redis = new UpstashRedis({ url: url!, token: token! })
   const limiter = Ratelimit.slidingWindow(LIMIT, '60 s')
-  // By itself it lets pass who has waited for 5 s.
+  // Its default timeout of 5 s would admit requests on a slow machine.
   return new Ratelimit({ redis, limiter, ephemeralCache: false, timeout: 60_000 })
 }
 
-/** Each as it comes, with a limit of 10 in a minute. */
+/** Each package with its defaults and a limit of 10 per minute. */
 const BY_DATE: Readonly<Record<string, () => Ask | Promise<Ask>>> = {
   [OURS]() {
     const limiter = createLimiter({ limits, store: memoryStore({ clock: () => Date.now() }) })
@@ -96,9 +96,9 @@ const BY_DATE: Readonly<Record<string, () => Ask | Promise<Ask>>> = {
     const storage = new ThrottlerStorageService()
     onTestFinished(() => storage.onApplicationShutdown())
     return async () => {
-      // As its guard asks where no block duration is set.
-      const told = await storage.increment('ada', WINDOW_MS, LIMIT, WINDOW_MS, 'default')
-      return { isAdmitted: !told.isBlocked, retryMs: 1000 * told.timeToBlockExpire }
+      // As its guard calls it if no block duration is set.
+      const record = await storage.increment('ada', WINDOW_MS, LIMIT, WINDOW_MS, 'default')
+      return { isAdmitted: !record.isBlocked, retryMs: 1000 * record.timeToBlockExpire }
     }
   },
   '@upstash/ratelimit'() {
@@ -117,7 +117,7 @@ async function admitted(ask: Ask, requests: number): Promise<number> {
 }
 
 describe.each(Object.keys(BY_DATE))('%s', (name) => {
-  it('admits as many in the fullest minute as the page says', async () => {
+  it('admits as many requests in the fullest minute as documented', async () => {
     setDate(START)
     const ask = await BY_DATE[name]!()
     const admissions = []
@@ -133,7 +133,7 @@ describe.each(Object.keys(BY_DATE))('%s', (name) => {
     expect(triedOf(name)['the fullest minute']).toBe(`${fullestWindow(admissions, WINDOW_MS)}`)
   })
 
-  it('tells who is denied half a minute later when to come back, as the page says', async () => {
+  it('returns the documented time to retry after a denial', async () => {
     setDate(START)
     const ask = await BY_DATE[name]!()
     expect(await admitted(ask, LIMIT)).toBe(LIMIT)
@@ -149,7 +149,7 @@ describe.each(Object.keys(BY_DATE))('%s', (name) => {
 })
 
 it.each([OURS, 'rate-limiter-flexible', '@upstash/ratelimit'])(
-  '%s leaves as much to who is denied 5 of 2 as the page says',
+  '%s leaves as many of 2 units as documented after denying a cost of 5',
   async (name) => {
     setDate(START)
     const ask = await BY_DATE[name]!()
@@ -159,13 +159,13 @@ it.each([OURS, 'rate-limiter-flexible', '@upstash/ratelimit'])(
   },
 )
 
-it('who is not asked for costs takes none', () => {
+it('the other packages do not support costs', () => {
   for (const name of ['express-rate-limit', '@fastify/rate-limit', '@nestjs/throttler']) {
     expect(triedOf(name)['left of 2']).toBe('no costs')
   }
 })
 
-/** Packages that count in Redis, by the name that they have on the page. */
+/** Opens a package that counts in Redis, by its name on the page. */
 function onRedis(name: string, redis: Redis): PeerLimiter | Promise<PeerLimiter> {
   if (name === OURS) {
     const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
@@ -175,8 +175,8 @@ function onRedis(name: string, redis: Redis): PeerLimiter | Promise<PeerLimiter>
     const limiter = upstash()
     return { decide: async (key) => (await limiter.limit(key)).success }
   }
-  const asked = name === 'express-rate-limit' ? 'rate-limit-redis' : name
-  const peer = REDIS_PEERS.find((peer) => peer.name === asked)!
+  const peerName = name === 'express-rate-limit' ? 'rate-limit-redis' : name
+  const peer = REDIS_PEERS.find((peer) => peer.name === peerName)!
   return peer.open(redis, { limit: LIMIT, windowMs: WINDOW_MS })
 }
 
@@ -187,7 +187,7 @@ it.each([
   '@fastify/rate-limit',
   '@upstash/ratelimit',
   'bottleneck',
-])('%s asks Redis as often for 100 decisions at once as the page says', async (name) => {
+])('%s calls Redis as often for 100 concurrent decisions as documented', async (name) => {
   const limiter = await onRedis(name, open.redis)
   const decide = () => Promise.all(Array.from({ length: 100 }, (_, user) => limiter.decide(`user:${user}`)))
   await decide()
@@ -197,13 +197,13 @@ it.each([
     expect(await decide()).not.toContain(false)
     calls.push(Number(/cmdstat_evalsha:calls=(\d+)/.exec(await open.redis.info('commandstats'))?.[1]))
   }
-  // The least: bottleneck asks now and then by a timer, too.
+  // The minimum, because bottleneck also calls Redis on a timer.
   expect(triedOf(name)['calls of Redis']).toBe(`${Math.min(...calls)}`)
   await limiter.close?.()
 })
 
 it.each(['rate-limiter-flexible', 'express-rate-limit', '@fastify/rate-limit', 'bottleneck'])(
-  '%s still waits for a Redis that stands still when slidegate has given it up',
+  '%s still waits for a hanging Redis after slidegate has timed out',
   async (name) => {
     expect(triedOf(name)['Redis stands still']).toBe('waits')
     const client = new Redis(open.server.url)
@@ -229,15 +229,15 @@ it.each(['rate-limiter-flexible', 'express-rate-limit', '@fastify/rate-limit', '
 )
 
 describe('the page', () => {
-  it('speaks of the versions that are installed and locked', () => {
+  it('names the locked versions', () => {
     const rows = tableUnder('Packages compared').filter(([, version]) => version !== '')
-    const told = Object.fromEntries(rows.map(([name, version]) => [name, version]))
-    const locked = Object.keys(told).map((name) => [name, lockedVersion(name)])
-    expect(Object.keys(told).length).toBeGreaterThan(6)
-    expect(told).toEqual(Object.fromEntries(locked))
+    const named = Object.fromEntries(rows.map(([name, version]) => [name, version]))
+    const locked = Object.keys(named).map((name) => [name, lockedVersion(name)])
+    expect(Object.keys(named).length).toBeGreaterThan(6)
+    expect(named).toEqual(Object.fromEntries(locked))
   })
 
-  it('links files of packages that exist, in the versions that are installed', () => {
+  it('links to existing files of the installed versions', () => {
     const links = Array.from(
       PAGE.matchAll(/https:\/\/app\.unpkg\.com\/((?:@[\w-]+\/)?[\w-]+)@([\d.]+)\/files\/(\S+)/g),
     )
@@ -248,15 +248,15 @@ describe('the page', () => {
     }
   })
 
-  it('has a target for each of its short links, and no target without a link', () => {
+  it('defines exactly the reference links that it uses', () => {
     const used = new Set(Array.from(PAGE.matchAll(/\]\[([\w-]+)\]/g), ([, label]) => label))
     const given = new Set(Array.from(PAGE.matchAll(/^\[([\w-]+)\]: \S+$/gm), ([, label]) => label))
     expect(used).toEqual(given)
   })
 
-  it('has a source for each cell about others', () => {
-    const headings = ['How they count', 'Redis', 'What callers get', 'Other features', 'Where they run']
-    for (const heading of [...headings, 'Gateways and services', 'Other languages']) {
+  it('links a source in each cell about other packages', () => {
+    const headings = ['How they count', 'Redis', 'Other features', 'Where they run', 'Gateways and services']
+    for (const heading of headings) {
       const rows = tableUnder(heading)
       expect(rows.length, heading).toBeGreaterThan(1)
       for (const [name, ...cells] of rows) {
@@ -265,7 +265,7 @@ describe('the page', () => {
     }
   })
 
-  it('is what the README repeats', () => {
+  it('matches the table in the README', () => {
     const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
     const rows = readme.split('\n').filter((line) => line.startsWith('|'))
     const cellsOf = (begin: string) => cellsIn(rows.find((row) => row.startsWith(begin)) ?? '').slice(1)
@@ -276,12 +276,12 @@ describe('the page', () => {
       if (name !== OURS) expect(heads[column]).toContain(` ${versionOf(name)}`)
       const tried = triedOf(name)
       expect(cellsOf('| [Fullest minute')[column], name).toBe(tried['the fullest minute'])
-      expect(cellsOf('| [Calls of Redis')[column]?.split(',')[0], name).toBe(tried['calls of Redis'])
+      expect(cellsOf('| [Calls to Redis')[column]?.split(',')[0], name).toBe(tried['calls of Redis'])
       expect(cellsOf('| [Redis hangs')[column], name).toBe(tried['Redis stands still'])
     }
   })
 
-  it('repeats the figures of the bench as they were measured', () => {
+  it('shows the figures that the bench measured', () => {
     const { scenarios } = JSON.parse(
       readFileSync(join(ROOT, 'docs/benchmarks/results.json'), 'utf8'),
     ) as Results
@@ -295,11 +295,11 @@ describe('the page', () => {
   })
 })
 
-/** The cells of a row of the table under "What was tested", by what its heads begin with. */
+/** The cells of a package's row under "What was tested", by column. */
 function triedOf(name: string): Readonly<Record<string, string | undefined>> {
   const heads = ['the fullest minute', 'told to wait', 'left of 2', 'calls of Redis', 'Redis stands still']
   const row = tableUnder('What was tested').find(([first]) => first === name)
-  if (row === undefined) throw new Error(`nothing was tried of ${name}`)
+  if (row === undefined) throw new Error(`The table under "What was tested" has no row for ${name}`)
   return Object.fromEntries(heads.map((head, column) => [head, row[column + 1]]))
 }
 
@@ -310,7 +310,7 @@ function versionOf(name: string): string | undefined {
 /** The rows of the table under a heading. */
 function tableUnder(heading: string): string[][] {
   const section = PAGE.split(/^## /m).find((section) => section.startsWith(`${heading}\n`))
-  if (section === undefined) throw new Error(`there is no heading ${heading}`)
+  if (section === undefined) throw new Error(`docs/comparison.md has no heading ${heading}`)
   const rows = section.split('\n').filter((line) => line.startsWith('|'))
   return rows.slice(2).map(cellsIn)
 }

@@ -4,20 +4,20 @@ import { createLimiter, type Limit, slidingWindow } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
 import { describe, expect, it } from 'vitest'
 import { onlyKey } from '../src/redis/copies.ts'
-import { ZSET_LOG } from '../src/redis/field.ts'
 import { bytesOf, commandsOf } from '../src/redis/info.ts'
+import { ZSET_LOG } from '../src/redis/scripts.ts'
 import { withRedis } from '../src/redis/with-redis.ts'
 
-// What a decision costs Redis, as far as it is the same on every machine: a change that makes it dearer fails here.
-// The bounds are what was measured when they were written, and a little. Whoever makes it cheaper lowers them.
+// Bounds on what a decision costs Redis, in units that don't depend on the machine.
+// The bounds are slightly above the measured values. If you make a decision cheaper, lower them.
 
-/** In one call at most. */
+/** Maximum number of keys per call. */
 const PER_CALL = 128
-/** As many as fill two calls: fewer would be divided. */
+/** Fills two calls. Fewer keys would be split unevenly. */
 const KEYS = 2 * PER_CALL
 const START_MS = 1_700_000_000_000
 
-/** Keys that are asked for once a second each, all at once; in time their windows are full. */
+/** All keys have one request per second, at the same time. Their windows fill up. */
 function traffic(redis: Redis, ...limits: Limit[]) {
   const keys = Array.from({ length: KEYS }, (_, i) => `user:${100_000 + i}`)
   let nowMs = START_MS
@@ -43,17 +43,17 @@ function traffic(redis: Redis, ...limits: Limit[]) {
 
 const perSecond = (limit: number) => slidingWindow({ limit, window: limit * 1000 })
 
-describe('commands within the script, per decision', () => {
+describe('the number of commands per decision', () => {
   it.each([
-    ['10 a window', [perSecond(10)], { getrange: 1.26, setrange: 1.26, pexpire: 0.26 }],
-    ['100 a window', [perSecond(100)], { getrange: 1.26, setrange: 1.26, pexpire: 0.05 }],
-    ['1,000 a window', [perSecond(1000)], { getrange: 1.26, setrange: 1.26, pexpire: 0.02 }],
+    ['10 per window', [perSecond(10)], { getrange: 1.26, setrange: 1.26, pexpire: 0.26 }],
+    ['100 per window', [perSecond(100)], { getrange: 1.26, setrange: 1.26, pexpire: 0.05 }],
+    ['1,000 per window', [perSecond(1000)], { getrange: 1.26, setrange: 1.26, pexpire: 0.02 }],
     [
       'three windows',
       [perSecond(10), perSecond(100), perSecond(1000)],
       { getrange: 3.8, setrange: 1.26, pexpire: 0.02 },
     ],
-  ])('admitted into full windows, %s', async (_, limits, bounds) => {
+  ])('stays within its bounds for admissions into full windows, %s', async (_, limits, bounds) => {
     await withRedis(async (redis) => {
       const { admit } = traffic(redis, ...limits)
       await admit(limits.at(-1)!.limit + 4)
@@ -65,7 +65,7 @@ describe('commands within the script, per decision', () => {
     })
   })
 
-  it('denied: one read', async () => {
+  it('equals one read for a denial', async () => {
     await withRedis(async (redis) => {
       const { admit, deny } = traffic(redis, slidingWindow({ limit: 10, window: '1h' }))
       await admit(10)
@@ -79,8 +79,8 @@ function atMost(bounds: Readonly<Record<string, number>>, name: string) {
   return (perDecision: number) => perDecision <= (bounds[name] ?? 0)
 }
 
-describe('records touched by one call, on a log of 65,536 of which half are gone', () => {
-  it('reads a few pages of four, wherever the answer lies', async () => {
+describe('a call on a log of 65,536 records, half of them expired', () => {
+  it('reads a few pages and writes at most two', async () => {
     await withRedis(async (redis) => {
       let nowMs = START_MS
       const limiter = createLimiter({
@@ -88,10 +88,10 @@ describe('records touched by one call, on a log of 65,536 of which half are gone
         store: redisStore(redis, { clock: () => nowMs }),
         timeoutMs: 60_000,
       })
-      for (let asked = 0; asked < 65_536; asked += 512) {
+      for (let sent = 0; sent < 65_536; sent += 512) {
         await Promise.all(
           Array.from({ length: 512 }, (_, i) => {
-            nowMs = START_MS + asked + i
+            nowMs = START_MS + sent + i
             return limiter.consume('user:1')
           }),
         )
@@ -108,17 +108,17 @@ describe('records touched by one call, on a log of 65,536 of which half are gone
 
 const isNearOne = (ratio: number) => ratio > 0.7 && ratio < 1.25
 
-/** Once nobody else is connected: what Redis reads into is given back at some time. */
+/** Memory of Redis, once other clients are disconnected and their buffers are freed. */
 async function usedMemory(redis: Redis): Promise<number> {
   await expect.poll(() => redis.info('clients')).toContain('connected_clients:1\r')
   return Number(/used_memory:(\d+)/.exec(await redis.info('memory'))![1])
 }
 
-describe('bytes per admitted request, at the end of three windows', () => {
+describe('the memory per admitted request after three windows', () => {
   it.each([
     [1000, 12.5],
     [10_000, 13.2],
-  ])('%i a window', async (limit, bound) => {
+  ])('stays within its bound for a limit of %i', async (limit, bound) => {
     await withRedis(async (redis) => {
       let nowMs = START_MS
       const limiter = createLimiter({
@@ -126,7 +126,7 @@ describe('bytes per admitted request, at the end of three windows', () => {
         store: redisStore(redis, { clock: () => nowMs }),
         timeoutMs: 60_000,
       })
-      for (let asked = 0; asked < 3 * limit; asked += 500) {
+      for (let sent = 0; sent < 3 * limit; sent += 500) {
         const asks = Array.from({ length: 500 }, () => {
           nowMs++
           return limiter.consume('user:1')
@@ -138,7 +138,7 @@ describe('bytes per admitted request, at the end of three windows', () => {
   })
 })
 
-it('memory of a key is as docs/production.md says', async () => {
+it('a key takes as much memory as docs/production.md states', async () => {
   const keys = Array.from({ length: 500 }, (_, i) => `user:${100_000 + i}`)
   for (const [limit, records] of [
     [2000, 1],
@@ -150,7 +150,7 @@ it('memory of a key is as docs/production.md says', async () => {
   ] as const) {
     await withRedis(async (redis) => {
       let nowMs = START_MS
-      const ask = async (asked: readonly string[], times: number) => {
+      const ask = async (sent: readonly string[], times: number) => {
         const client = redis.duplicate()
         const limiter = createLimiter({
           limits: [slidingWindow({ limit, window: '1h', precision: 10 })],
@@ -159,25 +159,25 @@ it('memory of a key is as docs/production.md says', async () => {
         })
         for (let i = 0; i < times; i++) {
           nowMs += 10
-          await Promise.all(asked.map((key) => limiter.consume(key)))
+          await Promise.all(sent.map((key) => limiter.consume(key)))
         }
         client.disconnect()
       }
-      // Tables of the server that grow once, whoever uses it.
+      // The first key grows shared tables of the server.
       await ask(['first'], 1)
       const before = await usedMemory(redis)
       await ask(keys, records)
       const bytes = ((await usedMemory(redis)) - before) / keys.length
       const doubled = Math.min(limit, 2 ** Math.ceil(Math.log2(records)))
-      const told = 250 + 14 * doubled
-      expect([limit, records, bytes / told]).toEqual([limit, records, expect.toSatisfy(isNearOne)])
+      const documented = 250 + 14 * doubled
+      expect([limit, records, bytes / documented]).toEqual([limit, records, expect.toSatisfy(isNearOne)])
     })
   }
 })
 
-describe('time within Redis, against the ZSET log', () => {
-  // The least of many short turns, side by side: what disturbs a machine makes none of them shorter.
-  it('is less than half, admitted into full windows', async () => {
+describe('the time within Redis for an admission into a full window', () => {
+  // The minimum of many short turns, because noise only makes turns longer.
+  it('stays below 45% of the time of a ZSET log', async () => {
     await withRedis(async (redis) => {
       const limit = 100
       const { admit } = traffic(redis, perSecond(limit))

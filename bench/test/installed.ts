@@ -2,10 +2,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ROOT } from '../../packages/slidegate/test/docs/markdown.ts'
 
-/** The folders that have a lockfile, in the order in which `bench/` looks for packages. */
+/** Folders with a lockfile, in the order of resolution from `bench/`. */
 const PROJECTS = [join(ROOT, 'bench'), ROOT]
 
-/** The folder of an installed package, as the tests in `bench/` import it. */
+/** Returns the folder of an installed package, as imported in `bench/`. */
 export function folderOf(name: string): string {
   const folders = PROJECTS.map((project) => join(project, 'node_modules', name))
   const folder = folders.find((each) => existsSync(each))
@@ -13,12 +13,12 @@ export function folderOf(name: string): string {
   return folder
 }
 
-/** The version of an installed package. */
+/** Returns the version of an installed package. */
 export function installedVersion(name: string): string {
   return JSON.parse(readFileSync(join(folderOf(name), 'package.json'), 'utf8')).version
 }
 
-/** The version of a package in the lockfiles, if they have it. */
+/** Returns the version of a package in the lockfiles, if it's there. */
 export function lockedVersion(name: string): string | undefined {
   const locked = PROJECTS.map((project) => {
     const { packages } = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8'))

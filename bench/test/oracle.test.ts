@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Oracle } from '../src/http/oracle.ts'
 
-/** How many of these decisions for one user are right where two are let pass in any 100 ms. */
+/** Counts the right decisions for one user with a limit of 2 per 100 ms. */
 function rightOf(...decisions: readonly (readonly [atMs: number, isAdmitted: boolean])[]): number {
   const oracle = new Oracle({ limit: 2, windowMs: 100 })
   for (const [atMs, isAdmitted] of decisions) oracle.record('ann', isAdmitted, atMs)
@@ -9,23 +9,23 @@ function rightOf(...decisions: readonly (readonly [atMs: number, isAdmitted: boo
 }
 
 describe('the oracle', () => {
-  it('finds right what holds the limit in every window', () => {
+  it('accepts decisions that keep the limit in every window', () => {
     expect(rightOf([0, true], [50, true], [99, false], [100, true], [149, false], [150, true])).toBe(6)
   })
 
-  it('finds wrong what was admitted above the limit', () => {
+  it('rejects an admission above the limit', () => {
     expect(rightOf([0, true], [99, true], [99, true])).toBe(2)
   })
 
-  it('finds wrong what was denied needlessly', () => {
+  it('rejects a needless denial', () => {
     expect(rightOf([0, true], [1, false], [100, false])).toBe(1)
   })
 
-  it('goes by what was admitted, rightly or not', () => {
+  it('counts all admissions, right or wrong', () => {
     expect(rightOf([0, true], [90, true], [95, true], [150, false])).toBe(3)
   })
 
-  it('knows each user by itself, and judges nothing twice', () => {
+  it('judges users separately, and each decision once', () => {
     const oracle = new Oracle({ limit: 1, windowMs: 100 })
     oracle.record('ann', true, 0)
     oracle.record('bob', true, 0)

@@ -19,7 +19,7 @@ const RUN: Run = {
 
 const SPEED: ScenarioResult = {
   name: 'speed',
-  title: 'How fast it is',
+  title: 'Speed of a decision',
   run: RUN,
   seconds: 1,
   figures: [
@@ -68,7 +68,7 @@ const SPEED: ScenarioResult = {
 
 const RESULTS: Results = { scenarios: [SPEED] }
 
-const NOTES = '# For writers\n\n## speed\n\nSaid of all.\n\n### against | the floor\n\nSince it is young.\n'
+const NOTES = '# For writers\n\n## speed\n\nOn all figures.\n\n### against | the floor\n\nOn this one.\n'
 
 describe('the report', () => {
   let folder: string
@@ -80,44 +80,44 @@ describe('the report', () => {
   })
   afterEach(() => rm(folder, { recursive: true }))
 
-  it('tells targets, what was measured, its spread, and why a target was missed', async () => {
+  it('shows targets, measured values, their spread, and notes on missed targets', async () => {
     expect(await writeReport(RESULTS, ['speed'], folder)).toEqual([])
     const page = await read('README.md')
     expect(page).toContain('1 of 2 targets reached.')
     expect(page).toContain('against \\| the floor | >= 2 x | 1.23 x | 1.10 .. 1.30 | **missed** |')
-    expect(page).toContain('Said of all.')
-    expect(page).toContain('Since it is young.')
+    expect(page).toContain('On all figures.')
+    expect(page).toContain('On this one.')
     expect(page).toContain('![Rates](speed-bars.svg)')
     expect(await read('notes.md')).toBe(NOTES)
   })
 
-  it('says what is missed without a word, and what words are about nothing', async () => {
+  it('warns about missed targets without a note, and notes on unknown names', async () => {
     await writeFile(join(folder, 'notes.md'), '## speed\n\n### another figure\n\nOld.\n')
     expect(await writeReport(RESULTS, ['speed'], folder)).toEqual([
-      'missed, and not explained in notes.md: speed: against | the floor',
-      'notes.md speaks of what is not there: speed: another figure',
+      'Missed target without an explanation in notes.md: speed: against | the floor',
+      'notes.md has a note on an unknown name: speed: another figure',
     ])
   })
 
-  it('draws plots as SVG that is well-formed enough to name what it shows', async () => {
+  it('draws plots as well-formed SVG with titles and labels', async () => {
     await writeReport(RESULTS, ['speed'], folder)
     const bars = await read('speed-bars.svg')
     for (const text of ['Rates', 'slidegate', 'another', 'per second', '2,000', '0.5']) {
       expect(bars).toContain(`>${text}</text>`)
     }
     expect(await read('speed-lines.svg')).toContain('>limit (logarithmic)</text>')
-    // Quotes within an attribute would end it.
+    // A quote would end the attribute.
     for (const svg of [bars, await read('speed-lines.svg')]) expect(svg).not.toMatch(/="[^"]*"[^\s/>?]/)
   })
 
-  it('can be made again from its results alone', async () => {
+  it('stays the same when it is rewritten from its results', async () => {
     await writeReport(RESULTS, ['speed'], folder)
     const before = await Promise.all((await readdir(folder)).map(read))
     await writeReport(await readResults(join(folder, 'results.json')), ['speed'], folder)
     expect(await Promise.all((await readdir(folder)).map(read))).toEqual(before)
   })
 
-  it('keeps what other scenarios gave, and says on which machine and by which command each did', async () => {
+  it('keeps the results of other scenarios, with the machine and command of each', async () => {
     const order = ['size', 'speed']
     await writeReport(RESULTS, order, folder)
     const machine = { ...MACHINE, cores: 64, versions: { node: 'v24' } }
@@ -138,7 +138,7 @@ describe('the report', () => {
     expect(await readdir(folder)).toContain('speed-bars.svg')
   })
 
-  it('puts what is measured anew in the place of what was', async () => {
+  it('replaces the earlier results of a scenario', async () => {
     await writeReport(RESULTS, ['speed'], folder)
     await writeReport({ scenarios: [{ ...SPEED, plots: [] }] }, ['speed'], folder)
     expect((await readResults(join(folder, 'results.json'))).scenarios.length).toBe(1)
@@ -147,7 +147,7 @@ describe('the report', () => {
 })
 
 describe('the report in docs/benchmarks', () => {
-  it('is what its results and notes make', async () => {
+  it('matches its results and notes', async () => {
     const read = (name: string) => readFile(join(REPORT_FOLDER, name), 'utf8')
     const results = await readResults(join(REPORT_FOLDER, 'results.json'))
     const notes = parseNotes(await read('notes.md'))
@@ -159,15 +159,15 @@ describe('the report in docs/benchmarks', () => {
 })
 
 describe('notes', () => {
-  it('belong to scenarios and their figures', () => {
+  it('belong to scenarios and figures', () => {
     const notes = parseNotes(NOTES)
-    expect(notes.get('speed')?.text).toBe('Said of all.')
-    expect(notes.get('speed')?.figures.get('against | the floor')).toBe('Since it is young.')
+    expect(notes.get('speed')?.text).toBe('On all figures.')
+    expect(notes.get('speed')?.figures.get('against | the floor')).toBe('On this one.')
     expect(strayNotes(notes, [])).toEqual(['speed'])
   })
 
-  it('are refused where two are about the same', () => {
-    expect(() => parseNotes('## a\n\n## a\n')).toThrow('two notes are about a')
-    expect(() => parseNotes('## a\n### b\n\n### b\n')).toThrow('two notes are about one figure of a')
+  it('cause an error if two have the same name', () => {
+    expect(() => parseNotes('## a\n\n## a\n')).toThrow('notes.md has two notes on a')
+    expect(() => parseNotes('## a\n### b\n\n### b\n')).toThrow('notes.md has two notes on one figure of a')
   })
 })

@@ -3,16 +3,16 @@ import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import type { Redis } from 'ioredis'
 
-/** What `Redis.fromEnv()` of `@upstash/redis` reads, and how to end what answers there. */
+/** The variables that `Redis.fromEnv()` of `@upstash/redis` reads, and a method to stop the server. */
 export interface UpstashShim {
   readonly env: Readonly<Record<string, string>>
   close(): Promise<void>
 }
 
-/** Hands commands that come by HTTP, as those of `@upstash/redis` do, to a real server. */
+/** Starts an HTTP server that passes commands of `@upstash/redis` to a real Redis. */
 export async function startUpstashShim(redis: Redis): Promise<UpstashShim> {
   async function answer([command, ...args]: [string, ...(string | number)[]]): Promise<object> {
-    // A flag of Upstash's own, which Redis refuses.
+    // Redis rejects this flag of Upstash.
     const words = args.map((arg) => `${arg}`.replace(/^#!lua flags=allow-key-locking\n/, ''))
     return await redis.call(command, words).then(
       (result) => ({ result: encoded(result) }),
@@ -23,9 +23,9 @@ export async function startUpstashShim(redis: Redis): Promise<UpstashShim> {
   const server = createServer(async (req, res) => {
     const body = (await json(req)) as [string]
     const isList = Array.isArray(body[0])
-    const told = isList ? await Promise.all((body as unknown as [string][]).map(answer)) : await answer(body)
-    res.statusCode = 'error' in told ? 400 : 200
-    res.end(JSON.stringify(told))
+    const reply = isList ? await Promise.all((body as unknown as [string][]).map(answer)) : await answer(body)
+    res.statusCode = 'error' in reply ? 400 : 200
+    res.end(JSON.stringify(reply))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
@@ -38,7 +38,7 @@ export async function startUpstashShim(redis: Redis): Promise<UpstashShim> {
   }
 }
 
-/** Texts as that client asks for them. */
+/** Encodes strings in base64, as the client expects. */
 function encoded(result: unknown): unknown {
   if (Array.isArray(result)) return result.map(encoded)
   return typeof result === 'string' && result !== 'OK' ? Buffer.from(result).toString('base64') : result

@@ -2,9 +2,17 @@ import { existsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ROOT } from './markdown.ts'
 
-/** Where the page of a Markdown file is written to: where the file is, without what is only the order of the repository. */
+/** Pages whose address isn't their path. */
+const NAMED: Record<string, string> = {
+  'docs/home.md': 'index.md',
+  'docs/README.md': 'pages.md',
+  'README.md': 'overview.md',
+}
+
+/** Returns the path of a Markdown file's page on the site. */
 export function rewritten(file: string): string {
-  if (file === 'README.md') return 'overview.md'
+  const named = NAMED[file]
+  if (named !== undefined) return named
   return file
     .replace(/^docs\//, '')
     .replace(/(^|\/)README\.md$/, '$1index.md')
@@ -18,24 +26,24 @@ export function addressOf(path: string): string {
   return `/${rewritten(page)}`.replace(/(^|\/)index\.md$/, '$1').replace(/\.md$/, '')
 }
 
-/** Whether it is shown as it is, since no page is made of it. */
+/** Whether the site shows the path as source, because it has no page. */
 export function isSource(path: string): boolean {
   return pageOf(path) === undefined
 }
 
-/** A path as part of an address: servers tend to hide what begins with a dot. */
+/** A path as part of an address. Many servers hide names that begin with a dot. */
 export function sourceName(path: string): string {
   return path.replace(/(^|\/)\./g, '$1')
 }
 
-/** What a link leads to: a path from the root, and whatever follows a `#`. Undefined: out of the repository. */
+/** Returns a link's target: a path from the root, and a hash. Undefined if it's outside of the repository. */
 export function linked(from: string, link: string): { path: string; hash: string } | undefined {
   if (/^([a-z][a-z+.-]*:|\/|#)/i.test(link)) return undefined
   const [file = '', hash = ''] = link.split(/(?=#)/)
   return { path: join(dirname(from), decodeURI(file)).replaceAll('\\', '/').replace(/\/$/, ''), hash }
 }
 
-/** A folder is shown by its README, if there is one. */
+/** A folder's page is its README, if it has one. */
 function pageOf(path: string): string | undefined {
   if (path.endsWith('.md')) return /(^|\/)\./.test(path) ? undefined : path
   const readme = `${path}/README.md`

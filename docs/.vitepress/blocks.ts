@@ -1,6 +1,6 @@
 import type { MarkdownRenderer } from 'vitepress'
 
-/** Markdown knows no table without a head, nor one without a name for each column: what is empty there is no heading. */
+/** Removes empty table heads, and makes empty heading cells plain cells. Markdown requires both. */
 export function emptyHeadings(md: MarkdownRenderer): void {
   md.core.ruler.push('empty-headings', ({ tokens }) => {
     for (let open = 0; open < tokens.length; open++) {
@@ -15,7 +15,7 @@ export function emptyHeadings(md: MarkdownRenderer): void {
   })
 }
 
-/** Shows what is indented as what is fenced: in a box of its own that can be scrolled. */
+/** Renders indented code like fenced code: in a box that scrolls. */
 export function indentedCode(md: MarkdownRenderer): void {
   md.core.ruler.push('indented-code', ({ tokens }) => {
     for (const token of tokens) {

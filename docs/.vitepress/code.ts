@@ -1,12 +1,12 @@
 import { createCssVariablesTheme, type ShikiTransformer, type ThemeRegistration } from 'shiki'
 
-/** Colours by name; theme/style.css has them for light and dark. */
+/** Colours by name. theme/style.css defines them for light and dark. */
 export const colours: ThemeRegistration = createCssVariablesTheme({
   variablePrefix: '--code-',
   fontStyle: false,
 })
 
-/** Classes in place of styles, and nothing around plain text: the many pages of code are a third as large. */
+/** Writes classes instead of styles, and no element around plain text. Pages of code become a third as large. */
 export const classes: ShikiTransformer = {
   name: 'classes',
   line(line) {

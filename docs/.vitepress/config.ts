@@ -10,7 +10,7 @@ import { nav, sidebar } from './sidebar.ts'
 
 const icon = readFileSync(join(ROOT, 'packages/dashboard/public/icon.svg'), 'base64')
 
-// biome-ignore lint/style/noDefaultExport: so VitePress wants it.
+// biome-ignore lint/style/noDefaultExport: VitePress needs it.
 export default defineConfig({
   title: 'slidegate',
   description: 'An exact sliding-window rate limiter: a library for Node, and a service for everything else.',
@@ -35,9 +35,9 @@ export default defineConfig({
     search: {
       provider: 'local',
       options: {
-        // The button is called what stands on it, with the key.
+        // So the button's name is its text, which includes the key.
         translations: { button: { buttonAriaLabel: '' } },
-        // The index has no use for colours.
+        // The index doesn't need colours.
         _render: (src, env, md) => {
           const { highlight } = md.options
           md.set({ highlight: null })
@@ -50,6 +50,6 @@ export default defineConfig({
       },
     },
   },
-  // The search index, which is loaded when somebody searches.
+  // The search index is large. The browser loads it with the first search.
   vite: { build: { chunkSizeWarningLimit: 2048 } },
 })

@@ -14,7 +14,7 @@ export interface Page {
 
 const GENERATED = ['node_modules', 'dist', 'coverage', 'reports', 'docs/reference', 'docs/source']
 
-/** All that are written by hand. */
+/** All pages that aren't generated. */
 export function pages(): Page[] {
   return markdownIn('').map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }))
 }
@@ -33,12 +33,12 @@ export function prose(text: string): string {
   return text.replace(/^```[\s\S]*?^```$/gm, '').replace(/(`+)[^`][\s\S]*?\1/g, '')
 }
 
-/** Where links and images lead to. */
+/** The targets of links and images. */
 export function linkTargets(text: string): string[] {
   return Array.from(prose(text).matchAll(/\]\(([^)\s]+)\)/g), ([, target]) => target!)
 }
 
-/** The name under which a heading is linked to, as the usual hosts of repositories make it. */
+/** A heading's anchor, as GitHub and GitLab make it. */
 export function anchor(heading: string): string {
   return heading
     .toLowerCase()

@@ -1,4 +1,4 @@
-// The reference of the library, from its docstrings: docs/reference, a page for each import path.
+// Generates docs/reference from the library's docstrings: a page for each import path.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Application, ReflectionKind } from 'typedoc'
@@ -6,12 +6,12 @@ import { ModuleRouter } from 'typedoc-plugin-markdown'
 
 const library = new URL('../../packages/slidegate/', import.meta.url)
 
-/** @param {string} path of the library */
+/** @param {string} path within the library's package */
 const file = (path) => fileURLToPath(new URL(path, library))
 
 const { exports } = JSON.parse(readFileSync(file('package.json'), 'utf8'))
 delete exports['./package.json']
-/** What is imported as which path. */
+/** Import paths by source file. */
 const importPaths = new Map(
   Object.entries(exports).map(([path, { types }]) => [
     file(types.replace('./dist/', 'src/').replace('.d.ts', '.ts')),
@@ -19,7 +19,7 @@ const importPaths = new Map(
   ]),
 )
 
-/** Places on a page are called like what is there, `Limiter.consume`, whatever else comes or goes. */
+/** Names anchors after declarations, such as `Limiter.consume`, so that they stay the same. */
 class NamedAnchors extends ModuleRouter {
   /** @type {Map<string, import('typedoc').Reflection>} */
   #places = new Map()
@@ -31,7 +31,7 @@ class NamedAnchors extends ModuleRouter {
    */
   buildAnchors(target, pageTarget) {
     const [page = ''] = this.fullUrls.get(pageTarget)?.split('#') ?? []
-    // A function before its signatures.
+    // A function comes before its signatures.
     const place = this.#placeOf(target, page)
     super.buildAnchors(target, pageTarget)
     if (!this.anchors.has(target)) return
@@ -87,7 +87,7 @@ const options = {
   excludeExternals: true,
   validation: { notDocumented: true },
   requiredToBeDocumented: ['Class', 'Interface', 'Function', 'TypeAlias', 'Variable'],
-  // The shapes of others' objects, whose methods are theirs to explain, and a hook of the language.
+  // Other packages' objects, whose methods they document, and a hook of the language.
   intentionallyNotDocumented: [
     ...['eval', 'evalsha'].map((method) => `slidegate/redis.IoredisClient.${method}`),
     ...['eval', 'evalSha'].map((method) => `slidegate/redis.NodeRedisClient.${method}`),
@@ -101,8 +101,7 @@ const options = {
     ),
     'slidegate/http.Denial.__type.answer',
   ],
-  // What is handed on and never named: what an `Op` or an `Outcome` is in each case, and the frameworks' own types under
-  // other names.
+  // Types that callers pass on without naming them: the members of `Op` and `Outcome`, and aliases of frameworks' types.
   intentionallyNotExported: [
     ...['ConsumeOp', 'PeekOp', 'ChargeOp', 'RefundOp', 'HoldOp', 'ListOp', 'ResetOp', 'SettleOp'],
     ...['ExplainOp', 'OverrideOp', 'OverridesOp', 'Any', 'LimitsFunction', 'HandlerResponse'],
@@ -126,7 +125,7 @@ for (const point of entryPoints) {
 }
 const project = app.converter.convert(entryPoints)
 const reflections = project.getReflectionsByKind(ReflectionKind.All)
-// That an error has a name of its own is no news.
+// Every error class overwrites `name`, which isn't worth a line.
 for (const reflection of reflections) {
   if (reflection.isDeclaration() || reflection.isSignature()) delete reflection.overwrites
 }

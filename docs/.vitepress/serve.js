@@ -6,13 +6,13 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import sirv from 'sirv'
 
-/** The page may ask nobody but its own server. */
+/** Pages may only load from their own server. */
 const POLICY =
   "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
 
 /**
  * @param {string} folder with the built site
- * @param {string} base it was built for, from `/` to `/`
+ * @param {string} base the path it was built for, with a slash at both ends
  */
 export function siteServer(folder, base) {
   const files = sirv(folder, {

@@ -26,8 +26,9 @@ function referencePages(): Entry[] {
 /** All pages, in reading order. */
 export const GROUPS: Record<string, readonly Entry[]> = {
   Learn: [
-    ['Documentation', 'docs/README.md'],
-    ['What slidegate is', 'README.md'],
+    ['Home', 'docs/home.md'],
+    ['All pages', 'docs/README.md'],
+    ['README', 'README.md'],
     ['Tutorial', 'docs/tutorial.md'],
     ['Choosing a limit', 'docs/choosing.md'],
     ['The library in one page', 'docs/library.md'],

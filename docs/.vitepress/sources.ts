@@ -4,14 +4,14 @@ import { bundledLanguages } from 'shiki'
 import { addressOf, isSource, linked } from './addresses.ts'
 import { linkTargets, pages, ROOT } from './markdown.ts'
 
-/** Beyond that a file is cut. */
+/** A longer file is cut. */
 const MAX_CHARACTERS = 64 * 1024
 
 const PICTURES = ['svg', 'png']
-/** Those that are not called as files of them end. */
+/** Languages whose name differs from the file extension. */
 const LANGUAGES: Record<string, string> = { conf: 'nginx', service: 'ini' }
 
-/** The files and folders that pages link to and that are no pages. */
+/** Files and folders that pages link to and that have no page. */
 export function linkedSources(): string[] {
   const paths = pages().flatMap(({ path, text }) => {
     const withoutPictures = text.replace(/!\[[^\]]*\]\([^)]*\)/g, '')
@@ -20,7 +20,7 @@ export function linkedSources(): string[] {
   return [...new Set(paths)].filter((path) => existsSync(join(ROOT, path)) && isSource(path)).sort()
 }
 
-/** How one is shown, as Markdown. */
+/** A source as a Markdown page. */
 export function sourcePage(path: string, all: ReadonlySet<string>): string {
   const file = join(ROOT, path)
   const title = `# ${path.split('/').at(-1)}\n\n\`${path}\`\n\n`

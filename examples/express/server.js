@@ -1,9 +1,9 @@
 // @ts-check
-// Five requests in any ten seconds for each client address.
+// Five requests per ten seconds for each client address.
 //
 //   node examples/express/server.js
 //
-// Listens on loopback, on PORT or a free port, and prints where.
+// Listens on loopback, on PORT or a free port, and prints its URL.
 import express from 'express'
 import { slidingWindow } from 'slidegate'
 import { rateLimit } from 'slidegate/express'

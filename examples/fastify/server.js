@@ -1,9 +1,9 @@
 // @ts-check
-// Five requests in any ten seconds for each client address.
+// Five requests per ten seconds for each client address.
 //
 //   node examples/fastify/server.js
 //
-// Listens on loopback, on PORT or a free port, and prints where.
+// Listens on loopback, on PORT or a free port, and prints its URL.
 import { fastify } from 'fastify'
 import { slidingWindow } from 'slidegate'
 import { rateLimit } from 'slidegate/fastify'

@@ -1,8 +1,8 @@
 // @ts-check
-// A shop sells at most 50 in any three seconds. Customers arrive just before and just after the edge of a fixed window.
+// A shop sells at most 50 items per three seconds. Customers arrive around the edge of a fixed window.
 //
-//   node examples/flash-sale/server.js           plays the sale, with the clock set by hand
-//   node examples/flash-sale/server.js --serve   keeps the shop open, with the real clock
+//   node examples/flash-sale/server.js           plays the sale, on a manual clock
+//   node examples/flash-sale/server.js --serve   keeps the shop open, on the real clock
 import express from 'express'
 import { fixedWindow, memoryStore, slidingWindow } from 'slidegate'
 import { rateLimit } from 'slidegate/express'
@@ -45,7 +45,7 @@ if (!serves) {
   server.close()
 }
 
-/** Sends ten customers to each counter every tenth of a second, from a second before the sale to a second after. */
+/** Sends ten customers to each counter every 0.1 s, for two seconds around the edge. */
 async function playSale() {
   for (; clock.now() < startsAtMs + 1000; clock.advance(100)) {
     await Promise.all(Array.from({ length: 10 }, () => [buy('fixed'), buy('sliding')]).flat())

@@ -1,5 +1,5 @@
 // @ts-check
-// A query costs its complexity: a book 1, a hundred books with their authors 301. Each address gets 1,000 in any minute.
+// A query costs its complexity: a book 1, a hundred books with their authors 301. Each address gets 1,000 per minute.
 //
 //   node examples/graphql/server.js           plays some queries
 //   node examples/graphql/server.js --serve   serves, with GraphiQL under /graphql

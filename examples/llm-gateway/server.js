@@ -1,5 +1,5 @@
 // @ts-check
-// Each user gets 1,000 tokens in any minute, for prompts and answers. The gateway reserves an estimate, and settles it when the answer
+// Each user gets 1,000 tokens per minute, for prompts and answers. The gateway reserves an estimate, and settles it when the answer
 // ends or the client disconnects.
 //
 //   node examples/llm-gateway/server.js           plays three users
@@ -74,22 +74,22 @@ if (!process.argv.includes('--serve')) {
 }
 
 async function playUsers() {
-  console.log('\nAda has room for 400 words, and the model says 40:')
+  console.log('\nAda reserves 400 tokens, and the answer has 40:')
   await complete('ada', 'count to 40', 400)
 
-  console.log('\nThree answers at the same time do not fit, for nobody knows yet how long they are:')
+  console.log('\nThree concurrent answers do not fit, because their lengths are unknown:')
   const answers = [1, 2, 3].map(() => complete('ada', 'count to 100', 400))
   await Promise.all(answers)
 
-  console.log('\nNow it is known, and there is room again:')
+  console.log('\nTheir actual lengths are settled, and there is room again:')
   await complete('ada', 'count to 40', 400)
 
-  console.log('\nBob hangs up in the middle, and pays for what was said:')
+  console.log('\nBob disconnects halfway, and is charged for the tokens so far:')
   const settled = once(gateway, 'settled')
   await complete('bob', 'count to 500', 500, 20)
   await settled
 
-  console.log('\nMore than a minute ever admits:')
+  console.log('\nEve requests more tokens than a minute allows:')
   await complete('eve', 'count to 2000', 2000)
 }
 

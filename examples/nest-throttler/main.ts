@@ -1,6 +1,6 @@
-// @ts-nocheck: the repository's own check has no decorators.
+// @ts-nocheck: the repository's type check doesn't support decorators.
 //
-// A Nest app that keeps @nestjs/throttler, and counts with slidegate. Set REDIS_URL to share the counts.
+// A Nest app with @nestjs/throttler that counts with slidegate. Set REDIS_URL to share the counts.
 //
 //   npm run example nest-throttler
 import 'reflect-metadata'

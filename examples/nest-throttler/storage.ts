@@ -49,7 +49,7 @@ export class SlidegateThrottlerStorage implements ThrottlerStorage {
     }
   }
 
-  /** Limiters of one name in one store count together, so a new one continues the counts. */
+  /** Returns a limiter for these limits. Limiters of one name and store share counts. */
   #limiterOf(ttl: number, limit: number, blockDuration: number): Limiter {
     const id = `${ttl} ${limit} ${blockDuration}`
     const known = this.#limiters.get(id)

@@ -1,6 +1,6 @@
-// @ts-nocheck: the options of the repository's own check know nothing of decorators.
+// @ts-nocheck: the repository's type check doesn't support decorators.
 //
-// A Nest app: five requests in any minute for each address, two for the search, no limit for the health check.
+// A Nest app: five requests per minute for each address, two for the search, no limit for the health check.
 //
 //   npm run example nestjs
 import 'reflect-metadata'

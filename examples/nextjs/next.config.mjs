@@ -1,2 +1,2 @@
-// biome-ignore lint/style/noDefaultExport: Next.js wants it so.
+// biome-ignore lint/style/noDefaultExport: Next.js requires a default export.
 export default { distDir: 'dist' }

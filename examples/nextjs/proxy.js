@@ -1,4 +1,4 @@
-// @ts-nocheck: the types of Next.js change those of Node for the whole repository.
+// @ts-nocheck: the types of Next.js would change those of Node in the whole repository.
 //
 // Runs before all routes: limits each address in the whole app.
 import { NextResponse } from 'next/server'

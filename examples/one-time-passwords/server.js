@@ -1,8 +1,8 @@
 // @ts-check
-// Codes by text message, limited by phone and by address, with bans for addresses that keep asking.
+// Codes by text message, limited by phone and by address, with bans for persistent addresses.
 //
-//   node examples/one-time-passwords/server.js           plays two days, with the clock set by hand
-//   node examples/one-time-passwords/server.js --serve   serves, with the real clock
+//   node examples/one-time-passwords/server.js           plays two days, on a manual clock
+//   node examples/one-time-passwords/server.js --serve   serves, on the real clock
 import express from 'express'
 import { createLimiter, memoryStore, slidingWindow } from 'slidegate'
 import { rateLimit } from 'slidegate/express'
@@ -37,7 +37,7 @@ app.post(
   },
 )
 
-/** Returns one key for all spellings of a number, and one for all invalid numbers. @param {unknown} phone */
+/** Normalizes a phone number to a key. All invalid numbers share one. @param {unknown} phone */
 function phoneKey(phone) {
   const digits = String(phone).replace(/[^0-9]/g, '')
   return /^[1-9][0-9]{6,14}$/.test(digits) ? `phone:${digits}` : 'phone'
@@ -52,13 +52,13 @@ if (!serves) {
 
 async function playTwoDays() {
   const [home, office, attacker] = ['203.0.113.7', '198.51.100.20', '192.0.2.66']
-  console.log('\nAda is impatient, and writes her number in another way:')
+  console.log('\nAda is impatient, and formats her number differently:')
   await ask(home, '+1 555 000 0001')
   await ask(home, '1-555-000-0001')
   clock.advance(30_000)
   await ask(home, '+1 555 000 0001')
 
-  console.log('\nSomebody has messages sent to one number after the other, and never stops:')
+  console.log('\nAn attacker requests messages to one number after the other:')
   let number = 2
   for (const pauseMs of [0, 60_000, 540_000, 3_600_000]) {
     clock.advance(pauseMs)
@@ -66,10 +66,10 @@ async function playTwoDays() {
     for (let n = 1; n <= tries; n++) await ask(attacker, `+1 555 000 000${number++ % 10}`)
   }
 
-  console.log('\nNobody else is held up, not even at a number that he has tried:')
+  console.log('\nOther callers are not affected, not even with a number that the attacker tried:')
   await ask(office, '+1 555 000 0002')
 
-  console.log('\nA day later he is let in again:')
+  console.log('\nA day later, the attacker is admitted again:')
   clock.advance(86_400_000)
   await ask(attacker, '+1 555 000 0002')
 }

@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 
 /**
- * Returns the Redis at REDIS_URL, or starts a server without persistence that ends with this process.
+ * Returns the Redis at REDIS_URL, or starts a temporary server.
  *
  * @returns {Promise<{ url: string, close: () => void }>}
  */
@@ -22,14 +22,14 @@ export async function anyRedis() {
   try {
     await once(server, 'spawn')
   } catch (cause) {
-    throw new Error('there is no redis-server on the PATH; install one, or say in REDIS_URL where there is', {
+    throw new Error('Found no redis-server on the PATH. Install it, or set REDIS_URL.', {
       cause,
     })
   }
   for await (const line of createInterface(server.stdout)) {
     if (line.includes('Ready to accept connections')) return { url: `redis://127.0.0.1:${port}`, close }
   }
-  throw new Error('redis-server has ended before it was ready')
+  throw new Error('redis-server exited before it was ready')
 }
 
 async function freePort() {

@@ -73,19 +73,19 @@ if (!process.argv.includes('--serve')) {
 }
 
 async function playDay() {
-  console.log('\nAcme has the plan free, Umbrella pro:')
+  console.log('\nAcme has the free plan, Umbrella the pro plan:')
   await report('acme', 11)
   await report('umbrella', 11)
 
-  console.log('\nAcme pays. What it has used counts on:')
+  console.log('\nAcme upgrades, and its usage still counts:')
   await desk('PUT', '/tenants/acme/plan', { plan: 'pro' })
   await report('acme', 1)
 
-  console.log('\nUmbrella has a launch, and gets more for a day:')
+  console.log('\nUmbrella gets a higher limit for a day:')
   await desk('PUT', '/tenants/umbrella/limits', { limit: 500, ttl: '1d' })
   await report('umbrella', 300)
 
-  console.log('\nThe launch is called off. What the plan admits is used up:')
+  console.log('\nThe higher limit is withdrawn, and the limit of the plan is used up:')
   await desk('DELETE', '/tenants/umbrella/limits')
   await report('umbrella', 1)
 }

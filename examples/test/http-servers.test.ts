@@ -6,7 +6,7 @@ it.each(['express', 'fastify'])(
   async (name) => {
     const url = await served(name)
 
-    // All at once: within a window, however slow the machine is.
+    // All at once, so that they fit in a window on a slow machine.
     const responses = await Promise.all(Array.from({ length: 6 }, () => fetch(url)))
     expect(responses.map(({ status }) => status).sort()).toEqual([200, 200, 200, 200, 200, 429])
     const response = responses.find(({ status }) => status === 429)!

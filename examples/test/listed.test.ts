@@ -13,7 +13,9 @@ it('every example has a folder', () => {
 
 it('docs/examples.md has a line for every example', () => {
   const page = readFileSync(join(EXAMPLES, '../docs/examples.md'), 'utf8')
-  const told = Array.from(page.matchAll(/^\| .*\.\.\/examples\/([\w-]+)\/.*`npm run example ([\w-]+)` \|$/gm))
-  expect(told.map(([, folder]) => folder).sort()).toEqual(names)
-  expect(told.map(([, , command]) => command).sort()).toEqual(names)
+  const lines = Array.from(
+    page.matchAll(/^\| .*\.\.\/examples\/([\w-]+)\/.*`npm run example ([\w-]+)` \|$/gm),
+  )
+  expect(lines.map(([, folder]) => folder).sort()).toEqual(names)
+  expect(lines.map(([, , command]) => command).sort()).toEqual(names)
 })

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { SlidegateThrottlerStorage } from '../nest-throttler/storage.ts'
 import { served } from './support/example.ts'
 
-it('the guard of @nestjs/throttler counts with it', async () => {
+it('ThrottlerGuard counts with the slidegate storage', async () => {
   const url = await served('nest-throttler')
   const ask = async () => {
     const { status, headers } = await fetch(url)
@@ -50,7 +50,7 @@ describe('the storage', () => {
     expect(await passed(at, 1000)).toBe(2)
   })
 
-  it('throttlers and keys count apart, and storages on one store count together', async () => {
+  it('throttlers and keys count separately, and storages on one store count together', async () => {
     const store = memoryStore()
     const [one, other] = [new SlidegateThrottlerStorage({ store }), new SlidegateThrottlerStorage({ store })]
     expect(await passed(one, 0)).toBe(2)

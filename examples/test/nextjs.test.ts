@@ -7,8 +7,8 @@ it('a route has a limit, and the proxy limits the whole app', async () => {
     const response = await fetch(`${url}/api/quotes`, { headers: { 'X-Forwarded-For': address } })
     const body = await response.json()
     const left = response.headers.get('RateLimit')?.replace(/;t=\d+/, '')
-    const isTold = response.headers.get('Retry-After') !== null
-    return [response.status, left, body['violated-policies']?.join(), isTold]
+    const hasRetryAfter = response.headers.get('Retry-After') !== null
+    return [response.status, left, body['violated-policies']?.join(), hasRetryAfter]
   }
 
   // Compiling can take a minute.

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { played } from './support/example.ts'
 
-it('a phone gets a code every 30 seconds, and an address that keeps asking is banned longer each time', async () => {
+it('a phone gets a code every 30 seconds, and a persistent address is banned longer each time', async () => {
   const lines = (await played('one-time-passwords')).split('\n')
-  /** The time and the answer. */
+  /** Times and answers. */
   const answersTo = (address: string) =>
     lines.flatMap((line) => {
       const [at, unit, from] = line.trim().split(/\s+/)

@@ -19,7 +19,7 @@ it('messages above the limit are not delivered, and other connections are not af
   expect(bob.all.map(({ text }) => text)).toEqual(['ada 1', 'ada 2', 'ada 3', 'ada 4', 'ada 5', 'bob 1'])
 })
 
-interface Said {
+interface Message {
   readonly text?: string
   readonly status?: number
   readonly retryAfterMs?: number
@@ -28,16 +28,16 @@ interface Said {
 async function join(url: string) {
   const socket = new WebSocket(url.replace('http', 'ws'))
   onTestFinished(() => socket.terminate())
-  const all: Said[] = []
+  const all: Message[] = []
   socket.on('message', (data) => all.push(JSON.parse(String(data))))
   await once(socket, 'open')
   return {
     all,
     say: (text: string) => socket.send(text),
-    async heard(isMeant: (said: Said) => boolean): Promise<Said> {
+    async heard(isMeant: (message: Message) => boolean): Promise<Message> {
       for (;;) {
-        const said = all.find(isMeant)
-        if (said !== undefined) return said
+        const message = all.find(isMeant)
+        if (message !== undefined) return message
         await once(socket, 'message')
       }
     },

@@ -7,11 +7,11 @@ import { redisStore } from 'slidegate/redis'
 const [upstream = '', requests, redisUrl] = process.argv.slice(2)
 
 /** @param {typeof fetch} send */
-const askFor = (send) =>
+const sendAll = (send) =>
   Promise.all(Array.from({ length: Number(requests) }, () => send(`${upstream}/orders`)))
 
 if (redisUrl === undefined) {
-  await askFor(fetch)
+  await sendAll(fetch)
 } else {
   const redis = new Redis(redisUrl)
   const limiter = upstreamLimiter({
@@ -20,7 +20,7 @@ if (redisUrl === undefined) {
     store: redisStore(redis),
     timeoutMs: 1000,
   })
-  await askFor(limitedFetch(fetch, limiter))
+  await sendAll(limitedFetch(fetch, limiter))
   limiter.close()
   await redis.quit()
 }

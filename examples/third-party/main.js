@@ -1,5 +1,5 @@
 // @ts-check
-// An API serves 50 requests in any ten seconds. Three processes send 99: first without, then with a shared budget.
+// An API serves 50 requests per ten seconds. Three processes send 99 requests, without and with a shared budget.
 //
 //   node examples/third-party/main.js
 import { fork } from 'node:child_process'
@@ -10,7 +10,7 @@ import { anyRedis } from '../support/redis.js'
 const PROCESSES = 3
 const REQUESTS = 33
 
-console.log(`Each of ${PROCESSES} processes has ${REQUESTS} requests for somebody who serves 50 in any 10 s.`)
+console.log(`${PROCESSES} processes send ${REQUESTS} requests each to an API that serves 50 per 10 s.`)
 const redis = await anyRedis()
 await send('Without a budget')
 await send('With a shared budget', redis.url)
@@ -27,7 +27,7 @@ async function send(how, redisUrl) {
   const tookS = (performance.now() - startedMs) / 1000
   const { served, violations } = await (await fetch(`${url}/report`)).json()
   upstream.kill()
-  if (codes.some((code) => code !== 0)) throw new Error(`clients have ended with the codes ${codes}`)
+  if (codes.some((code) => code !== 0)) throw new Error(`A client failed. Exit codes: ${codes}`)
   console.log(`${how}: ${served} served, ${violations} violations, in ${tookS.toFixed(1)} s`)
 }
 

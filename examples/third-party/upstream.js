@@ -1,12 +1,12 @@
 // @ts-check
-// Simulates the API: serves 50 requests in any ten seconds, and counts the excess.
+// Simulates the API: serves 50 requests per ten seconds, and counts the excess.
 import { setTimeout as delay } from 'node:timers/promises'
 import { listen } from '../support/listen.js'
 
 const LIMIT = 50
 const WINDOW_MS = 10_000
 
-/** When requests have arrived that were served. @type {number[]} */
+/** Arrival times of served requests. @type {number[]} */
 const arrivals = []
 let violations = 0
 

@@ -1,9 +1,9 @@
 // @ts-check
-// A chat with five messages in any ten seconds for each connection. Further messages aren't delivered, and the sender is notified.
+// A chat with five messages per ten seconds for each connection. Further messages aren't delivered, and the sender is notified.
 //
 //   node examples/websocket-chat/server.js
 //
-// Open what it prints in two windows.
+// Open the printed URL in two windows.
 import { readFile } from 'node:fs/promises'
 import { slidingWindow } from 'slidegate'
 import { rateLimit } from 'slidegate/ws'

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import preact from '@preact/preset-vite'
 import { defineConfig, type Plugin } from 'vite'
 
-/** The licences of all that the page and its worker are made of: a file beside them. */
+/** Licences of all packages that the dashboard and its worker contain. */
 const licences = new Map<string, string>()
 
-/** Vite has an option for that, which overlooks the worker; that is built before the page, so the page's has both. */
+/** Collects licences. Vite's own option misses the worker, which is built before the page. */
 const collected = (isPage: boolean): Plugin => ({
   name: 'licences',
   generateBundle(_, bundle) {
@@ -24,13 +24,13 @@ const collected = (isPage: boolean): Plugin => ({
 function licenceOf(folder: string): string {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each))
-  if (file === undefined && license !== 'Unlicense') throw new Error(`${folder} has no licence to be shipped`)
+  if (file === undefined && license !== 'Unlicense') throw new Error(`${folder} has no licence file`)
   const text =
     file === undefined ? 'Dedicated to the public domain.' : readFileSync(join(folder, file), 'utf8')
   return `${name} ${version} (${license})\n\n${text.trim()}`
 }
 
-/** The page is static files of the service: relative addresses, so that it may stand below any path. */
+/** Builds static files with relative addresses, so that they work below any path. */
 export default defineConfig({
   base: './',
   plugins: [preact(), collected(true)],

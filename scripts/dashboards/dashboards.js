@@ -2,5 +2,5 @@ import { limiter } from './limiter.js'
 import { overview } from './overview.js'
 import { store } from './store.js'
 
-/** By the name of their file. */
+/** File name -> dashboard. */
 export const dashboards = { overview, limiter, store }

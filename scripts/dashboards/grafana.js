@@ -1,6 +1,6 @@
-// Dashboards of Grafana, in its classic JSON model: https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/
+// Grafana dashboards in the classic JSON model: https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/
 
-/** Where docs/ can be read: whoever deploys these puts his own place here, and in deploy/prometheus/alerts.yaml. */
+/** URL of docs/. Set your own here and in deploy/prometheus/alerts.yaml. */
 const DOCS = 'https://slidegate.example/docs'
 
 const DATASOURCE = { type: 'prometheus', uid: '$datasource' }
@@ -11,16 +11,16 @@ const DATASOURCE = { type: 'prometheus', uid: '$datasource' }
  * @typedef {Record<string, unknown>} Json
  * @typedef {object} PanelOptions
  * @property {string} title
- * @property {string} description what it shows, and what that means
+ * @property {string} description the meaning of the values
  * @property {readonly Query[]} queries
  * @property {string} [unit]
- * @property {readonly Step[]} [steps] the first is the colour of all below the second
- * @property {readonly [width: number, height: number]} [size] of 24 columns
- * @property {string} [alert] the alert whose paragraph says more
+ * @property {readonly Step[]} [steps] colors from a value on
+ * @property {readonly [width: number, height: number]} [size] width in 24ths
+ * @property {string} [alert] the alert to link to
  * @property {number} [max]
  */
 
-/** @param {...[number, string]} steps from which value on, and in what colour; below all of them it is green */
+/** Colors from a value on. Green below all of them. @param {...[number, string]} steps */
 export function from(...steps) {
   return [{ color: 'green', value: null }, ...steps.map(([value, color]) => ({ color, value }))]
 }
@@ -29,7 +29,7 @@ export function from(...steps) {
  * @param {PanelOptions} options
  * @param {string} type
  * @param {readonly [number, number]} usualSize
- * @param {(query: Query) => Json} [more] what its queries have besides
+ * @param {(query: Query) => Json} [more] further properties of its queries
  */
 function panel(
   { title, description, queries, unit = 'short', steps, size, alert, max },
@@ -77,7 +77,7 @@ const LEGEND = {
 const COLOURS = { allowed: 'green', denied: 'red', failOpen: 'orange', failClosed: 'red', fallback: 'yellow' }
 
 /**
- * Lines over time; with steps, from where on it gets serious is drawn as well.
+ * Lines over time. With `steps`, also a line per threshold.
  *
  * @param {PanelOptions & { stacked?: boolean }} options
  */
@@ -104,9 +104,9 @@ export function lines({ stacked = false, ...options }) {
 }
 
 /**
- * One number as it is now, on its colour.
+ * The current number, on a background with its color.
  *
- * @param {PanelOptions & { words?: Readonly<Record<string, readonly [text: string, color: string]>> }} options words in place of values
+ * @param {PanelOptions & { words?: Readonly<Record<string, readonly [text: string, color: string]>> }} options `words` replace values
  */
 export function number({ words, ...options }) {
   const made = panel(options, 'stat', [4, 4])
@@ -129,7 +129,7 @@ export function number({ words, ...options }) {
 }
 
 /**
- * How often values lay in which bucket, over time.
+ * A histogram over time.
  *
  * @param {PanelOptions} options
  */
@@ -159,7 +159,7 @@ export function heatmap(options) {
 }
 
 /**
- * States over time, a row each.
+ * States over time, in rows.
  *
  * @param {PanelOptions & { words: Readonly<Record<string, readonly [text: string, color: string]>> }} options
  */
@@ -194,7 +194,7 @@ function mappingsOf(words) {
  */
 
 /**
- * A row for each value of a label, and a column for each query.
+ * A row per value of a label, and a column per query.
  *
  * @param {TableOptions} options
  */
@@ -248,7 +248,7 @@ export function table({ by, link, columns, ...options }) {
 }
 
 /**
- * Values of a label, to choose from.
+ * A drop-down with the values of a label.
  *
  * @param {string} name
  * @param {string} query
@@ -262,7 +262,7 @@ export function variable(name, query, { label, all = false }) {
     datasource: DATASOURCE,
     definition: query,
     query: { query, refId: 'variable' },
-    // When the range of time changes: what is no more has no row.
+    // Reload when the time range changes, so that old values disappear.
     refresh: 2,
     sort: 1,
     hide: 0,
@@ -353,7 +353,7 @@ function annotation(name, expr, iconColor, titleFormat) {
 }
 
 /**
- * Numbered, and laid out from left to right, row by row.
+ * Numbers panels and lays them out, row by row.
  *
  * @param {Parameters<typeof dashboard>[0]['rows']} rows
  */

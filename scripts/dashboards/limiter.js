@@ -16,8 +16,7 @@ const quantileOf = (quantile, metric, selector, labels) =>
 export const limiter = dashboard({
   uid: 'slidegate-limiter',
   title: 'slidegate: one limiter',
-  description:
-    'How full its limits are, what it denies, by whose requests, and what its shadow limits would do.',
+  description: 'Usage of its limits, denials and their callers, and the effect of shadow limits.',
   variables: [
     variable('limiter', 'label_values(slidegate_decisions_total, limiter)', { label: 'limiter' }),
     variable('limit', `label_values(slidegate_limit_utilization_ratio_count{${OF}}, limit)`, {
@@ -31,13 +30,13 @@ export const limiter = dashboard({
       panels: [
         number({
           title: 'Requests',
-          description: 'Requests that were decided.',
+          description: 'Decisions per second.',
           unit: 'reqps',
           queries: [{ expr: decisions }],
         }),
         number({
           title: 'Denied',
-          description: 'Share of them that was denied.',
+          description: 'Share of denied requests.',
           unit: 'percentunit',
           steps: from([0.1, 'yellow'], [0.5, 'red']),
           alert: 'SlidegateDenialsHigh',
@@ -49,13 +48,14 @@ export const limiter = dashboard({
         }),
         number({
           title: 'Callers',
-          description: 'Different keys of the last minutes, estimated.',
+          description: 'Distinct keys in the last minutes, estimated.',
           alert: 'SlidegateManyCallers',
           queries: [{ expr: `max(slidegate_distinct_callers{${OF}})` }],
         }),
         number({
           title: 'Share of the busiest caller',
-          description: 'Share of the requests that the busiest key makes. Who it is: slidegate top LIMITER.',
+          description:
+            'Requests of the busiest key, as a share of all. To see the key: slidegate top LIMITER.',
           unit: 'percentunit',
           steps: from([0.25, 'yellow'], [0.5, 'red']),
           alert: 'SlidegateOneCallerDominates',
@@ -63,15 +63,15 @@ export const limiter = dashboard({
         }),
         number({
           title: 'Waiting',
-          description: 'Requests that wait in line for room.',
+          description: 'Requests that are waiting.',
           steps: from([100, 'yellow'], [1000, 'red']),
           alert: 'SlidegateQueueLong',
           queries: [{ expr: `sum(slidegate_queue_length{${OF}})` }],
         }),
         number({
           title: 'Store',
-          description: 'Whether the store is asked, or its breaker is open in some instance.',
-          words: { 0: ['asked', 'green'], 1: ['breaker open', 'red'] },
+          description: 'Whether the circuit breaker is open in any instance.',
+          words: { 0: ['up', 'green'], 1: ['breaker open', 'red'] },
           alert: 'SlidegateStoreDown',
           queries: [{ expr: `max(slidegate_store_down{${OF}})` }],
         }),
@@ -82,30 +82,29 @@ export const limiter = dashboard({
       panels: [
         lines({
           title: 'Allowed and denied',
-          description: 'All requests, by what they were told.',
+          description: 'All requests, by outcome.',
           unit: 'reqps',
           stacked: true,
           queries: [{ expr: rate('slidegate_decisions_total', 'outcome'), legend: '{{outcome}}' }],
         }),
         lines({
-          title: 'Who has decided',
+          title: 'Decisions by source',
           description:
-            'The store; what was leased from it or remembered of its denials, which spares a call; or, while it gave no answer, the policy: fallback, failOpen, failClosed.',
+            'The store; a lease or the deny cache, without a call; or a fallback, failOpen or failClosed while the store is unavailable.',
           unit: 'reqps',
           stacked: true,
           queries: [{ expr: rate('slidegate_decisions_total', 'source'), legend: '{{source}}' }],
         }),
         lines({
-          title: 'Limits that had no room',
-          description:
-            'Requests that each enforced limit has refused. One that several refuse counts for each.',
+          title: 'Denials by limit',
+          description: 'Requests denied by each enforced limit. If several deny a request, each counts it.',
           unit: 'reqps',
           alert: 'SlidegateDenialsUnusual',
           queries: [{ expr: rate('slidegate_limit_denials_total', 'limit', OF_LIMIT), legend: '{{limit}}' }],
         }),
         lines({
           title: 'Blocked and banned',
-          description: 'Requests of keys that were blocked before, and denials that brought a ban about.',
+          description: 'Requests of blocked keys, and denials that started a ban.',
           unit: 'reqps',
           queries: [
             { expr: total('slidegate_blocked_requests_total'), legend: 'requests of blocked keys' },
@@ -115,12 +114,12 @@ export const limiter = dashboard({
       ],
     },
     {
-      title: 'How full the limits are: abuse, or a limit set too low?',
+      title: 'Limit usage: abuse, or a limit set too low?',
       panels: [
         heatmap({
-          title: 'How full it is once a request is decided',
+          title: 'Usage after each request',
           description:
-            'Requests by the share of the limit that their key has used then. A band at the top, and few callers: these ask too much. One at the top, and many callers: the limit is too low for what they do. All at the bottom: it bounds nobody.',
+            'Requests by the share of the limit that their key has used. A band at the top with few callers: these callers send too much. A band at the top with many callers: the limit is too low. All at the bottom: the limit has no effect.',
           unit: 'percentunit',
           alert: 'SlidegateCallersNearLimit',
           queries: [
@@ -128,8 +127,8 @@ export const limiter = dashboard({
           ],
         }),
         lines({
-          title: 'How full each limit is',
-          description: 'So full, or fuller, half of the requests and a tenth of them find the limit.',
+          title: 'Usage by limit',
+          description: 'Used share of each limit after a request: median and 90th percentile.',
           unit: 'percentunit',
           max: 1,
           steps: from([0.8, 'red']),
@@ -140,7 +139,7 @@ export const limiter = dashboard({
         }),
         lines({
           title: 'Admitted near the limit',
-          description: 'Share of the admitted requests after which 80% of the limit or more was used.',
+          description: 'Share of requests admitted with at least 80% of the limit used.',
           unit: 'percentunit',
           max: 1,
           steps: from([0.5, 'red']),
@@ -154,20 +153,20 @@ export const limiter = dashboard({
         }),
         lines({
           title: 'Callers',
-          description: 'Different keys of the last minutes, estimated.',
+          description: 'Distinct keys in the last minutes, estimated.',
           size: [6, 8],
           alert: 'SlidegateManyCallers',
           queries: [{ expr: `max(slidegate_distinct_callers{${OF}})`, legend: 'callers' }],
         }),
         lines({
           title: 'Share of the busiest caller',
-          description: 'Share of the requests that the busiest key makes.',
+          description: 'Requests of the busiest key, as a share of all.',
           unit: 'percentunit',
           max: 1,
           size: [6, 8],
           steps: from([0.5, 'red']),
           alert: 'SlidegateOneCallerDominates',
-          queries: [{ expr: `max(slidegate_top_caller_ratio{${OF}})`, legend: 'the busiest' }],
+          queries: [{ expr: `max(slidegate_top_caller_ratio{${OF}})`, legend: 'busiest caller' }],
         }),
       ],
     },
@@ -175,8 +174,8 @@ export const limiter = dashboard({
       title: 'Shadow limits',
       panels: [
         lines({
-          title: 'Would be denied',
-          description: 'Requests that a limit in shadow had no room for. Nobody was denied by it.',
+          title: 'Denials by shadow limits',
+          description: 'Requests that shadow limits would deny.',
           unit: 'reqps',
           alert: 'SlidegateShadowLimitWouldDeny',
           queries: [
@@ -184,8 +183,8 @@ export const limiter = dashboard({
           ],
         }),
         lines({
-          title: 'Share that would be denied',
-          description: 'The same, of all requests.',
+          title: 'Share of denials by shadow limits',
+          description: 'Requests that shadow limits would deny, as a share of all requests.',
           unit: 'percentunit',
           max: 1,
           steps: from([0.05, 'yellow']),
@@ -200,18 +199,18 @@ export const limiter = dashboard({
       ],
     },
     {
-      title: 'Waiting in line',
+      title: 'Queue',
       panels: [
         lines({
-          title: 'In line',
-          description: 'Requests that wait for room, by instance.',
+          title: 'Queue length',
+          description: 'Waiting requests, by instance.',
           size: [8, 8],
           alert: 'SlidegateQueueLong',
           queries: [{ expr: `sum by (instance) (slidegate_queue_length{${OF}})`, legend: '{{instance}}' }],
         }),
         lines({
-          title: 'Time in line',
-          description: 'Of those that were served.',
+          title: 'Waiting time',
+          description: 'Waiting time of admitted requests.',
           unit: 's',
           size: [8, 8],
           queries: [0.5, 0.99].map((quantile) => ({
@@ -220,8 +219,8 @@ export const limiter = dashboard({
           })),
         }),
         lines({
-          title: 'Waits that failed',
-          description: 'By reason: the time was over, the line was full, the caller had gone.',
+          title: 'Failed waits',
+          description: 'By reason: timeout, full queue, or caller gone.',
           unit: 'reqps',
           size: [8, 8],
           alert: 'SlidegateWaitsFail',
@@ -233,16 +232,16 @@ export const limiter = dashboard({
       title: 'Health',
       panels: [
         lines({
-          title: 'Requests without an answer of the store',
-          description: 'By reason. Empty while all is well.',
+          title: 'Store errors',
+          description: 'Requests without a response of the store, by reason. Normally empty.',
           unit: 'reqps',
           size: [8, 8],
           alert: 'SlidegateStoreErrors',
           queries: [{ expr: rate('slidegate_store_errors_total', 'reason'), legend: '{{reason}}' }],
         }),
         states({
-          title: 'Breaker',
-          description: 'Whether an instance asks the store, or waits until it has recovered.',
+          title: 'Circuit breaker',
+          description: 'Open: the instance skips the store until it recovers.',
           size: [8, 8],
           words: { 0: ['closed', 'green'], 1: ['open', 'red'] },
           alert: 'SlidegateStoreDown',
@@ -250,8 +249,7 @@ export const limiter = dashboard({
         }),
         lines({
           title: 'Breaker openings and clock steps',
-          description:
-            'How often within five minutes a breaker has opened, and the clock of the server was set.',
+          description: 'Circuit breaker openings, and changes of the server clock, within five minutes.',
           size: [8, 8],
           alert: 'SlidegateClockStep',
           queries: [

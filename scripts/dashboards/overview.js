@@ -4,14 +4,14 @@ const RATE = '$__rate_interval'
 const WITHOUT_STORE = 'source=~"fallback|failOpen|failClosed"'
 const toLimiter = {
   title: 'This limiter',
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: of Grafana
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a Grafana variable
   url: '/d/slidegate-limiter?var-limiter=${__value.text:percentencode}&var-datasource=$datasource&$__url_time_range',
 }
 
 /** @param {string} metric with its labels @param {string} labels */
 const rate = (metric, labels, over = RATE) => `sum by (${labels}) (rate(${metric}[${over}]))`
 
-/** Share of the requests of each limiter, over the whole range that is shown. @param {string} metric @param {string} [outcome] */
+/** The highest rate of a metric by limit, as a share of requests. @param {string} metric @param {string} [outcome] */
 const worstShare = (metric, outcome = '') =>
   `max by (limiter) (${rate(metric, 'limiter, limit', '$__range')}) / ${rate(`slidegate_decisions_total${outcome}`, 'limiter', '$__range')}`
 
@@ -19,20 +19,20 @@ export const overview = dashboard({
   uid: 'slidegate-overview',
   title: 'slidegate: overview',
   description:
-    'Who is limited, by which limit, whether that is abuse or a limit set too low, and whether the limiter is healthy.',
+    'Denials by limiter and limit, signs of abuse or of limits set too low, and the health of the service.',
   rows: [
     {
       title: 'Now',
       panels: [
         number({
           title: 'Decisions',
-          description: 'Requests that were decided, of all limiters and instances.',
+          description: 'Decisions per second of all limiters and instances.',
           unit: 'reqps',
           queries: [{ expr: `sum(rate(slidegate_decisions_total[${RATE}]))` }],
         }),
         number({
           title: 'Denied',
-          description: 'Share of them that was denied.',
+          description: 'Share of denied requests.',
           unit: 'percentunit',
           steps: from([0.1, 'yellow'], [0.5, 'red']),
           alert: 'SlidegateDenialsHigh',
@@ -44,8 +44,7 @@ export const overview = dashboard({
         }),
         number({
           title: 'Decided without the store',
-          description:
-            'Share that was decided by onStoreError, since the store gave no answer. Healthy: none.',
+          description: 'Share decided by onStoreError because the store was unavailable. Normally 0.',
           unit: 'percentunit',
           steps: from([0.0001, 'yellow'], [0.01, 'red']),
           alert: 'SlidegateStoreErrors',
@@ -65,32 +64,32 @@ export const overview = dashboard({
         number({
           title: 'Configuration',
           description:
-            'Whether the configuration in the file is in force everywhere, or wrong, and the one before it is.',
-          words: { 0: ['wrong', 'red'], 1: ['in force', 'green'] },
+            'Invalid: an instance rejected the configuration file and keeps the previous configuration.',
+          words: { 0: ['invalid', 'red'], 1: ['valid', 'green'] },
           alert: 'SlidegateConfigInvalid',
           queries: [{ expr: 'min(slidegate_config_valid)' }],
         }),
         number({
           title: 'Alerts',
-          description: 'Alerts of slidegate that fire now.',
+          description: 'Firing alerts of slidegate.',
           steps: from([1, 'red']),
           queries: [{ expr: 'count(ALERTS{alertname=~"Slidegate.+", alertstate="firing"}) or vector(0)' }],
         }),
       ],
     },
     {
-      title: 'Who is limited, and by which limit',
+      title: 'Denials',
       panels: [
         lines({
           title: 'Decisions',
-          description: 'Allowed and denied, of all limiters.',
+          description: 'Allowed and denied requests of all limiters.',
           unit: 'reqps',
           stacked: true,
           queries: [{ expr: rate('slidegate_decisions_total', 'outcome'), legend: '{{outcome}}' }],
         }),
         lines({
           title: 'Denied, by limiter',
-          description: 'Denied requests of each limiter.',
+          description: 'Denied requests per limiter.',
           unit: 'reqps',
           alert: 'SlidegateDenialsUnusual',
           queries: [
@@ -101,9 +100,8 @@ export const overview = dashboard({
           ],
         }),
         lines({
-          title: 'Limits that had no room',
-          description:
-            'The ten limits that deny most. A request that several limits refuse counts for each of them.',
+          title: 'Denials by limit',
+          description: 'The ten limits that deny the most. If several deny a request, each counts it.',
           unit: 'reqps',
           queries: [
             {
@@ -114,7 +112,7 @@ export const overview = dashboard({
         }),
         lines({
           title: 'Share denied, by limiter',
-          description: 'Of all requests of a limiter, how many it denies.',
+          description: "Share of each limiter's requests that are denied.",
           unit: 'percentunit',
           max: 1,
           steps: from([0.5, 'red']),
@@ -134,7 +132,7 @@ export const overview = dashboard({
         table({
           title: 'Limiters',
           description:
-            'Over the range that is shown. Much is denied, and the busiest caller has most of the requests: abuse by one. Much is denied, and there are far more callers than usual: an attack that is spread. Much is near the limit, by many callers, each with little: the limit is too low.',
+            'Over the time range. Many denials, and one caller with most of the requests: abuse by one caller. Many denials, and far more callers than usual: a distributed attack. Many requests near the limit, from many callers with few requests each: the limit is too low.',
           by: 'limiter',
           link: toLimiter,
           alert: 'SlidegateCallersNearLimit',
@@ -157,20 +155,20 @@ export const overview = dashboard({
               expr: worstShare('slidegate_near_limit_total', '{outcome="allowed"}'),
             },
             {
-              name: 'half find it this full',
+              name: 'median usage',
               unit: 'percentunit',
               steps: from([0.6, 'yellow'], [0.8, 'red']),
               expr: `max by (limiter) (histogram_quantile(0.5, ${rate('slidegate_limit_utilization_ratio_bucket', 'limiter, limit, le', '$__range')}))`,
             },
             { name: 'callers', expr: 'max by (limiter) (slidegate_distinct_callers)' },
             {
-              name: 'share of the busiest',
+              name: 'busiest caller',
               unit: 'percentunit',
               steps: from([0.25, 'yellow'], [0.5, 'red']),
               expr: 'max by (limiter) (slidegate_top_caller_ratio)',
             },
             {
-              name: 'shadow limits would deny',
+              name: 'shadow denials',
               unit: 'percentunit',
               steps: from([0.05, 'yellow']),
               expr: worstShare('slidegate_limit_shadow_denials_total'),
@@ -180,14 +178,14 @@ export const overview = dashboard({
         lines({
           title: 'Callers',
           description:
-            'Different keys of the last minutes, estimated. Far more than usual: an attack that is spread over many.',
+            'Distinct keys in the last minutes, estimated. Far more than usual: a distributed attack.',
           alert: 'SlidegateManyCallers',
           queries: [{ expr: 'max by (limiter) (slidegate_distinct_callers)', legend: '{{limiter}}' }],
         }),
         lines({
           title: 'Share of the busiest caller',
           description:
-            'Share of the requests of a limiter that its busiest key makes. Who it is: slidegate top LIMITER.',
+            "Requests of the busiest key, as a share of the limiter's requests. To see the key: slidegate top LIMITER.",
           unit: 'percentunit',
           max: 1,
           steps: from([0.5, 'red']),
@@ -200,9 +198,8 @@ export const overview = dashboard({
       title: 'Shadow limits',
       panels: [
         lines({
-          title: 'Share that shadow limits would deny',
-          description:
-            'What a limit in shadow would do if it were enforced, as a share of the requests of its limiter.',
+          title: 'Share of denials by shadow limits',
+          description: "Requests that a shadow limit would deny, as a share of its limiter's requests.",
           unit: 'percentunit',
           steps: from([0.05, 'yellow']),
           alert: 'SlidegateShadowLimitWouldDeny',
@@ -215,7 +212,7 @@ export const overview = dashboard({
         }),
         lines({
           title: 'Blocked and banned',
-          description: 'Requests of keys that were blocked before, and denials that brought a ban about.',
+          description: 'Requests of blocked keys, and denials that started a ban.',
           unit: 'reqps',
           queries: [
             {
@@ -228,12 +225,12 @@ export const overview = dashboard({
       ],
     },
     {
-      title: 'Is the limiter itself healthy?',
+      title: 'Health',
       panels: [
         lines({
-          title: 'Store: time of a call',
+          title: 'Store call duration',
           description:
-            'As the instances see it, from sending to the answer. A call that takes longer than timeoutMs, 50 ms unless told, is given up.',
+            'Measured by the instances, from request to response. Calls time out after timeoutMs, by default 50 ms.',
           unit: 's',
           size: [8, 8],
           steps: from([0.025, 'red']),
@@ -244,8 +241,8 @@ export const overview = dashboard({
           })),
         }),
         lines({
-          title: 'Requests without an answer of the store',
-          description: 'By reason. Healthy: none.',
+          title: 'Store errors',
+          description: 'Requests without a response of the store, by reason. Normally empty.',
           unit: 'reqps',
           size: [8, 8],
           alert: 'SlidegateStoreErrors',
@@ -258,8 +255,7 @@ export const overview = dashboard({
         }),
         lines({
           title: 'Event loop lag, p99',
-          description:
-            'How long a process is busy before it gets to the next task. Answers of the store that lie there count as late.',
+          description: 'Delay of the next task in a busy process. It adds to the duration of store calls.',
           unit: 's',
           size: [8, 8],
           steps: from([0.1, 'red']),

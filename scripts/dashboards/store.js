@@ -3,7 +3,7 @@ import { dashboard, from, heatmap, lines, number, variable } from './grafana.js'
 const RATE = '$__rate_interval'
 const NODE = 'node=~"$node"'
 
-// Each instance asks each server: the greatest of what they were told is what holds.
+// Every instance reports every server, so queries take the maximum.
 /** @param {string} metric */
 const gauge = (metric) => `max by (node) (${metric}{${NODE}})`
 /** @param {string} metric */
@@ -18,7 +18,7 @@ const memoryShare = `${gauge('slidegate_redis_memory_used_bytes')} / (${gauge('s
 export const store = dashboard({
   uid: 'slidegate-store',
   title: 'slidegate: store',
-  description: 'Redis as the instances see it, and as it sees itself; and the processes that ask it.',
+  description: 'Redis as measured by the instances and by INFO, and the instances that use it.',
   variables: [variable('node', 'label_values(slidegate_redis_up, node)', { label: 'servers', all: true })],
   rows: [
     {
@@ -26,7 +26,7 @@ export const store = dashboard({
       panels: [
         number({
           title: 'Servers down',
-          description: 'Servers of Redis that no instance can reach.',
+          description: 'Redis servers that no instance can reach.',
           steps: from([1, 'red']),
           alert: 'SlidegateRedisDown',
           queries: [{ expr: `count(${gauge('slidegate_redis_up')} == 0) or vector(0)` }],
@@ -34,7 +34,7 @@ export const store = dashboard({
         number({
           title: 'Memory',
           description:
-            'Used share of maxmemory, of the fullest server. Empty where no maxmemory is set, which should be.',
+            'Used share of maxmemory on the fullest server. Empty if maxmemory is not set, which is not recommended.',
           unit: 'percentunit',
           steps: from([0.6, 'yellow'], [0.8, 'red']),
           alert: 'SlidegateRedisMemoryHigh',
@@ -43,22 +43,22 @@ export const store = dashboard({
         number({
           title: 'Evicted keys',
           description:
-            'Within the range that is shown. Each is a limit that began anew, or a ban that ended early.',
+            'Within the time range. Each one is a limit that was reset, or a ban that ended early.',
           steps: from([1, 'red']),
           alert: 'SlidegateRedisEvictions',
           queries: [{ expr: `max(increase(slidegate_redis_evicted_keys_total{${NODE}}[$__range]))` }],
         }),
         number({
           title: 'CPU',
-          description: 'Of the busiest server. Commands run on one core: at 100% it can do no more.',
+          description: 'CPU of the busiest server. Commands run on one core, so 100% is the maximum.',
           unit: 'percentunit',
           steps: from([0.6, 'yellow'], [0.8, 'red']),
           alert: 'SlidegateRedisCpuHigh',
           queries: [{ expr: `max(${rate('slidegate_redis_cpu_seconds_total')})` }],
         }),
         number({
-          title: 'Time of a call, p99',
-          description: 'As the instances see it.',
+          title: 'Call duration, p99',
+          description: 'Measured by the instances.',
           unit: 's',
           steps: from([0.01, 'yellow'], [0.025, 'red']),
           alert: 'SlidegateStoreSlow',
@@ -66,7 +66,7 @@ export const store = dashboard({
         }),
         number({
           title: 'Breakers open',
-          description: 'Limiters, in any instance, that do not ask the store at the moment.',
+          description: 'Limiters with an open circuit breaker, across all instances.',
           steps: from([1, 'red']),
           alert: 'SlidegateStoreDown',
           queries: [{ expr: 'sum(slidegate_store_down)' }],
@@ -74,11 +74,11 @@ export const store = dashboard({
       ],
     },
     {
-      title: 'As the instances see it',
+      title: 'Calls',
       panels: [
         heatmap({
-          title: 'Time of a call',
-          description: 'From sending to the answer, of all calls.',
+          title: 'Call duration',
+          description: 'From request to response, all calls.',
           unit: 's',
           alert: 'SlidegateStoreSlow',
           queries: [
@@ -89,9 +89,8 @@ export const store = dashboard({
           ],
         }),
         lines({
-          title: 'Time of a call, by instance',
-          description:
-            'The slowest percent of its calls takes this long, or longer. One instance alone: its network, or its event loop.',
+          title: 'Call duration by instance, p99',
+          description: 'If only one instance is slow, check its network and event loop.',
           unit: 's',
           steps: from([0.025, 'red']),
           alert: 'SlidegateStoreSlow',
@@ -103,8 +102,8 @@ export const store = dashboard({
           ],
         }),
         lines({
-          title: 'Calls, and requests in them',
-          description: 'Requests that come at the same time travel together.',
+          title: 'Calls and requests',
+          description: 'Concurrent requests share a call.',
           unit: 'reqps',
           size: [8, 8],
           queries: [
@@ -113,8 +112,8 @@ export const store = dashboard({
           ],
         }),
         lines({
-          title: 'Requests of a call',
-          description: 'On average, and of the largest percent. The more there are, the less each costs.',
+          title: 'Requests per call',
+          description: 'Mean and 99th percentile. The more requests share a call, the cheaper they are.',
           size: [8, 8],
           queries: [
             { expr: mean('slidegate_store_call_requests'), legend: 'mean' },
@@ -122,28 +121,28 @@ export const store = dashboard({
           ],
         }),
         lines({
-          title: 'Calls that failed, and scripts that were loaded again',
+          title: 'Failed calls and script loads',
           description:
-            'Within five minutes. A script is loaded again after the server has started anew, failed over, or was told SCRIPT FLUSH.',
+            'Within five minutes. The script is loaded again after a restart, a failover or SCRIPT FLUSH.',
           size: [8, 8],
           alert: 'SlidegateStoreErrors',
           queries: [
             { expr: 'sum(increase(slidegate_store_failed_calls_total[5m]))', legend: 'failed' },
             {
               expr: 'sum(increase(slidegate_store_script_loads_total[5m]))',
-              legend: 'loaded again (NOSCRIPT)',
+              legend: 'script loads (NOSCRIPT)',
             },
           ],
         }),
       ],
     },
     {
-      title: 'What a decision costs Redis',
+      title: 'Script time',
       panels: [
         lines({
-          title: 'Script time of a call',
+          title: 'Script time per call',
           description:
-            'Redis does nothing else meanwhile. It grows with logs that grow, and with costly requests.',
+            'Redis runs nothing else during a script. Longer logs and expensive requests take longer.',
           unit: 's',
           size: [8, 8],
           alert: 'SlidegateScriptTimeGrowing',
@@ -155,21 +154,21 @@ export const store = dashboard({
           ],
         }),
         lines({
-          title: 'Script time of a decision',
-          description: 'Of all servers together, of decisions that the store was asked for.',
+          title: 'Script time per decision',
+          description: 'Average of all servers, for decisions made by the store.',
           unit: 's',
           size: [8, 8],
           alert: 'SlidegateScriptTimeGrowing',
           queries: [
             {
               expr: `sum(${rate('slidegate_redis_script_seconds_total')}) / sum(rate(slidegate_decisions_total{source="store"}[${RATE}]))`,
-              legend: 'of a decision',
+              legend: 'per decision',
             },
           ],
         }),
         lines({
           title: 'Slow scripts',
-          description: 'Entries of our scripts in the slow log, within five minutes.',
+          description: 'Slow log entries of the script, within five minutes.',
           size: [8, 8],
           alert: 'SlidegateSlowScripts',
           queries: [
@@ -186,7 +185,7 @@ export const store = dashboard({
       panels: [
         lines({
           title: 'Memory',
-          description: 'Used, and maxmemory where it is set.',
+          description: 'Used memory, and maxmemory if set.',
           unit: 'bytes',
           size: [8, 8],
           alert: 'SlidegateRedisMemoryHigh',
@@ -197,7 +196,7 @@ export const store = dashboard({
         }),
         lines({
           title: 'Evicted keys',
-          description: 'Each is a limit that began anew. Healthy: none, with maxmemory-policy noeviction.',
+          description: 'Each one is a limit that was reset. Normally 0, with maxmemory-policy noeviction.',
           unit: 'ops',
           size: [8, 8],
           alert: 'SlidegateRedisEvictions',
@@ -206,7 +205,7 @@ export const store = dashboard({
         lines({
           title: 'Replication lag',
           description:
-            'What the replica that is farthest behind has not got yet: lost counts, if it takes over now.',
+            'Bytes that the slowest replica has not received. A failover to it would lose these charges.',
           unit: 'bytes',
           size: [8, 8],
           steps: from([1048576, 'red']),
@@ -215,7 +214,7 @@ export const store = dashboard({
         }),
         lines({
           title: 'CPU',
-          description: 'Cores in use. Commands run on one.',
+          description: 'Cores in use. Commands run on one core.',
           unit: 'percentunit',
           size: [8, 8],
           steps: from([0.8, 'red']),
@@ -223,9 +222,9 @@ export const store = dashboard({
           queries: [{ expr: rate('slidegate_redis_cpu_seconds_total'), legend: '{{node}}' }],
         }),
         lines({
-          title: 'Commands, and calls of our script',
+          title: 'Commands and script calls',
           description:
-            'All commands of everybody, those within scripts included. Many of them, and few calls: somebody else is at work there.',
+            'Commands of all clients, including those within scripts. Many commands with few script calls come from other applications.',
           unit: 'ops',
           size: [8, 8],
           queries: [
@@ -235,7 +234,7 @@ export const store = dashboard({
         }),
         lines({
           title: 'Connected clients',
-          description: 'Connections to the server, of everybody.',
+          description: 'Connections of all clients.',
           size: [8, 8],
           queries: [{ expr: gauge('slidegate_redis_connected_clients'), legend: '{{node}}' }],
         }),
@@ -247,7 +246,7 @@ export const store = dashboard({
         lines({
           title: 'Instances',
           description:
-            'Those that Prometheus reaches, by version, and those that know of each other through the store. Fewer of the latter: some are on another store, or cannot reach it.',
+            'Instances that Prometheus reaches, by version, and instances on the same store. If there are fewer of the latter, some use another store or cannot reach it.',
           size: [6, 8],
           alert: 'SlidegateInstanceDown',
           queries: [
@@ -257,7 +256,7 @@ export const store = dashboard({
         }),
         lines({
           title: 'Event loop lag, p99',
-          description: 'How long a process is busy before it gets to the next task.',
+          description: 'Delay of the next task in a busy process.',
           unit: 's',
           size: [6, 8],
           steps: from([0.1, 'red']),
@@ -266,7 +265,7 @@ export const store = dashboard({
         }),
         lines({
           title: 'CPU',
-          description: 'Cores in use. Each process decides on one.',
+          description: 'Cores in use. Each process decides on one core.',
           unit: 'percentunit',
           size: [6, 8],
           queries: [
@@ -275,7 +274,7 @@ export const store = dashboard({
         }),
         lines({
           title: 'Memory',
-          description: 'Resident memory, and the heap of JavaScript in it.',
+          description: 'Resident memory, and the JavaScript heap in it.',
           unit: 'bytes',
           size: [6, 8],
           queries: [
@@ -286,17 +285,17 @@ export const store = dashboard({
       ],
     },
     {
-      title: 'Store in memory',
+      title: 'Memory store',
       panels: [
         lines({
           title: 'Keys',
-          description: 'Of instances that keep their counts themselves. Empty where all are on Redis.',
+          description: 'Keys of instances with a store in memory. Empty if all use Redis.',
           queries: [{ expr: 'slidegate_memory_store_keys', legend: '{{instance}}' }],
         }),
         lines({
-          title: 'Keys that made room for others',
+          title: 'Evictions',
           description:
-            'Their counts began anew: maxKeys is too small for so many callers, or somebody makes up keys.',
+            'Each one is a limit that was reset: maxKeys is too low for the number of callers, or a client makes up keys.',
           unit: 'ops',
           alert: 'SlidegateMemoryStoreEvictions',
           queries: [

@@ -1,4 +1,4 @@
-// Runs commands, and the service, for release-dry.js. Whatever still runs when this process exits is killed.
+// Runs commands and the service for release-dry.js. Kills all of them on exit.
 
 import { spawn } from 'node:child_process'
 import { setTimeout } from 'node:timers/promises'
@@ -9,14 +9,14 @@ const MAX_END_S = 15
 
 const ENV = { ...ownEnvironment(), REDIS_URL: '' }
 
-/** @type {Set<number>} Process groups that still run. */
+/** @type {Set<number>} Running process groups. */
 const groups = new Set()
 process.once('exit', () => {
   for (const pid of groups) {
     try {
       process.kill(-pid, 'SIGKILL')
     } catch {
-      // It has just ended.
+      // It already exited.
     }
   }
 })
@@ -66,18 +66,18 @@ export function start(script, cwd, env = {}) {
 export async function run(script, cwd, env) {
   const started = start(script, cwd, env)
   await started.ended
-  if (started.exitCode !== 0) throw new Error(`this should succeed, but failed: ${tailOf(started)}`)
+  if (started.exitCode !== 0) throw new Error(`Command failed: ${tailOf(started)}`)
   return started.output
 }
 
 /**
- * Waits until the service that a command starts listens, and passes its address to `ask`. Then ends it by its own pid.
+ * Waits until the service listens, passes its address to `use`, then stops the service.
  *
  * @template T
  * @param {Started} started
- * @param {(url: string) => Promise<T>} ask
+ * @param {(url: string) => Promise<T>} use
  */
-export async function whileServing(started, ask) {
+export async function whileServing(started, use) {
   /** @type {RegExpExecArray | null} */
   let line = null
   const deadline = Date.now() + MAX_LISTEN_S * 1000
@@ -85,22 +85,25 @@ export async function whileServing(started, ask) {
     await setTimeout(10)
     line = /^\{.*"slidegate is listening".*\}$/m.exec(started.output)
   }
-  if (!line) throw new Error(`the service should listen, but does not: ${tailOf(started)}`)
+  if (!line) throw new Error(`The service did not start listening: ${tailOf(started)}`)
   const { http, pid } = JSON.parse(line[0])
-  const answer = await ask(http)
+  const answer = await use(http)
   process.kill(pid, 'SIGTERM')
   await Promise.race([started.ended, setTimeout(MAX_END_S * 1000, undefined, { ref: false })])
   if (started.exitCode === 0) return answer
-  const how = started.exitCode === undefined ? `still runs ${MAX_END_S} s later` : `exits ${started.exitCode}`
-  throw new Error(`the service should exit 0 on SIGTERM, but ${how}: ${tailOf(started)}`)
+  const how =
+    started.exitCode === undefined
+      ? `is still running after ${MAX_END_S} s`
+      : `exited with ${started.exitCode}`
+  throw new Error(`The service should exit with 0 on SIGTERM, but it ${how}: ${tailOf(started)}`)
 }
 
-/** Asks the service for a first decision. @param {string} url @param {Record<string, string>} [headers] */
+/** Requests a first decision. @param {string} url @param {Record<string, string>} [headers] */
 export async function decide(url, headers) {
   const body = JSON.stringify({ limiter: 'api', key: 'user:42' })
   const init = { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body }
   const text = await (await fetch(`${url}/v1/consume`, init)).text()
-  if (!text.includes('"allowed":true')) throw new Error(`a first request should be allowed, not: ${text}`)
+  if (!text.includes('"allowed":true')) throw new Error(`The first request should be allowed, got: ${text}`)
 }
 
 /** @param {Started} started */

@@ -1,4 +1,4 @@
-// Runs the steps of a Dockerfile without Docker: each stage in a folder that stands for its root.
+// Runs the steps of a Dockerfile without Docker. Each stage has a folder as its root.
 
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
@@ -6,13 +6,13 @@ import { basename, dirname, join, resolve } from 'node:path'
 
 /**
  * @typedef {object} Stage
- * @property {string} root the folder that stands for `/`
+ * @property {string} root the folder that replaces `/`
  * @property {string} cwd
  * @property {Record<string, string>} env
  * @property {Record<string, string>} commands ENTRYPOINT, CMD and HEALTHCHECK, for a shell, with their paths within `root`
  */
 
-/** Instructions that mean nothing outside an image. */
+/** Instructions without a meaning outside an image. */
 const IGNORED = ['ARG', 'USER', 'EXPOSE', 'STOPSIGNAL']
 
 /**
@@ -48,11 +48,11 @@ export async function runDockerfile({ file, context, folder, run }) {
       const words = rest.split(/\s+/)
       const from = words[0]?.startsWith('--from=') ? words.shift()?.slice('--from='.length) : undefined
       const source = from === undefined ? sent : stages.get(from)?.root
-      if (source === undefined) throw new Error(`COPY ${rest}: there is no stage ${from} above it`)
+      if (source === undefined) throw new Error(`COPY ${rest}: no stage named ${from} before it`)
       const to = words.pop() ?? ''
       for (const path of words) {
         const origin = join(source, path)
-        if (!existsSync(origin)) throw new Error(`COPY ${rest}: ${path} is not in the ${from ?? 'context'}`)
+        if (!existsSync(origin)) throw new Error(`COPY ${rest}: found no ${path} in the ${from ?? 'context'}`)
         const isInto = to.endsWith('/') && statSync(origin).isFile()
         copy(origin, isInto ? join(within(to), basename(path)) : within(to))
       }
@@ -64,7 +64,9 @@ export async function runDockerfile({ file, context, folder, run }) {
       const found = words.map((each) => (each.startsWith('/') ? within(each) : each))
       stage.commands[word] = found.map((each) => `'${each.replaceAll("'", "'\\''")}'`).join(' ')
     } else if (!IGNORED.includes(word)) {
-      throw new Error(`${word} in ${basename(file)} is unknown here: add it to scripts/release/dockerfile.js`)
+      throw new Error(
+        `Unknown instruction ${word} in ${basename(file)}. Add it to scripts/release/dockerfile.js.`,
+      )
     }
   }
   return stage
@@ -83,7 +85,7 @@ function instructionsOf(text) {
 }
 
 /**
- * Lists the files that Docker gets: committed, and not ignored by .dockerignore.
+ * Lists the files of the build context: committed, and not excluded by .dockerignore.
  *
  * @param {string} context
  */

@@ -12,21 +12,22 @@ const MARK = 6
 /** @typedef {{ sentMs: number, backMs: number, ops: number, requests: number, lane: number }} Call */
 
 /**
- * Requests as they come, and the calls that carry them: by the real batcher, through a client that holds each answer of a real
- * Redis until its time.
+ * Draws requests and the calls that carry them.
+ *
+ * Uses the real batcher and a real Redis, with a client that delays each response.
  *
  * @param {object} scene
  * @param {string} scene.title
  * @param {import('slidegate').Limit} scene.limit
  * @param {readonly { atMs: number, key: string }[]} scene.requests in order of time, in whole milliseconds
- * @param {number} scene.tripMs how long a call is under way
+ * @param {number} scene.tripMs duration of a call
  * @param {number} scene.endMs
  * @param {readonly string[]} scene.notes
  */
 export async function drawBatches({ title, limit, requests, tripMs, endMs, notes }) {
   const calls = await withRedis((redis) => callsOf(redis, limit, requests, tripMs, endMs))
   const axis = new TimeAxis(endMs, 100)
-  /** @type {Map<number, number>} how many came at a time so far */
+  /** @type {Map<number, number>} time -> requests so far */
   const piles = new Map()
   const highest = Math.max(
     ...requests.map(({ atMs }) => requests.filter((each) => each.atMs === atMs).length),
@@ -85,21 +86,21 @@ async function callsOf(redis, limit, requests, /** @type {number} */ tripMs, /**
   /** @type {Call[]} */
   const calls = []
   /** @type {{ dueMs: number, lane: number, answer: () => void }[]} */
-  let away = []
+  let inFlight = []
   let nowMs = -1
   const store = redisStore(
     {
       async command(words) {
         const [name = '', ...rest] = words
         if (nowMs < 0) return redis.call(name, ...rest)
-        const lane = [0, 1, 2, 3].find((each) => away.every((other) => other.lane !== each)) ?? 0
+        const lane = [0, 1, 2, 3].find((each) => inFlight.every((other) => other.lane !== each)) ?? 0
         const backMs = nowMs + tripMs
         const { sum } = store.stats().requestsPerCall
         calls.push({ sentMs: nowMs, backMs, ops: Number(rest[1]), requests: sum - travelled, lane })
         travelled = sum
         const reply = redis.call(name, ...rest)
         await new Promise((resolve) => {
-          away.push({ dueMs: backMs, lane, answer: () => resolve(undefined) })
+          inFlight.push({ dueMs: backMs, lane, answer: () => resolve(undefined) })
         })
         return reply
       },
@@ -107,23 +108,23 @@ async function callsOf(redis, limit, requests, /** @type {number} */ tripMs, /**
     { clock: () => START_MS },
   )
   const limiter = createLimiter({ limits: [limit], store, timeoutMs: 30_000 })
-  // The script is loaded.
+  // Loads the script.
   await limiter.consume('first')
   let travelled = store.stats().requestsPerCall.sum
-  const asked = []
-  for (nowMs = 0; nowMs < endMs || away.length > 0; nowMs++) {
-    const due = away.filter(({ dueMs }) => dueMs <= nowMs)
-    away = away.filter(({ dueMs }) => dueMs > nowMs)
+  const decisions = []
+  for (nowMs = 0; nowMs < endMs || inFlight.length > 0; nowMs++) {
+    const due = inFlight.filter(({ dueMs }) => dueMs <= nowMs)
+    inFlight = inFlight.filter(({ dueMs }) => dueMs > nowMs)
     for (const { answer } of due) answer()
-    for (const { key } of requests.filter(({ atMs }) => atMs === nowMs)) asked.push(limiter.consume(key))
+    for (const { key } of requests.filter(({ atMs }) => atMs === nowMs)) decisions.push(limiter.consume(key))
     await settled(redis)
   }
-  await Promise.all(asked)
+  await Promise.all(decisions)
   limiter.close()
   return calls
 }
 
-/** All that this process and Redis do at once is done. */
+/** Waits until this process and Redis are idle. */
 async function settled(/** @type {import('ioredis').Redis} */ redis) {
   for (let i = 0; i < 3; i++) {
     await redis.ping()

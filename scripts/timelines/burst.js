@@ -7,16 +7,16 @@ const TOP = 70
 const MARK = 5.8
 
 /**
- * A row of marks for each limit, with a bracket around the minute in which it has admitted most.
+ * Draws a row of marks per limit, with a bracket around its fullest minute.
  *
  * @param {object} scene
  * @param {string} scene.title
- * @param {Readonly<Record<string, import('slidegate').Limit>>} scene.limits by what is written over their rows
+ * @param {Readonly<Record<string, import('slidegate').Limit>>} scene.limits row title -> limit
  * @param {readonly import('./play.js').Request[]} scene.requests
- * @param {number} scene.startMs what the clock says at the left
+ * @param {number} scene.startMs time of the clock at the left
  * @param {number} scene.endMs
- * @param {readonly number[]} scene.edges when windows begin that are aligned
- * @param {readonly string[]} scene.notes below all
+ * @param {readonly number[]} scene.edges starts of aligned windows
+ * @param {readonly string[]} scene.notes lines below the rows
  */
 export async function drawBurst({ title, limits, requests, startMs, endMs, edges, notes }) {
   const axis = new TimeAxis(endMs, 36, 764)
@@ -30,7 +30,7 @@ export async function drawBurst({ title, limits, requests, startMs, endMs, edges
     const swarm = marks(axis, answers, MARK)
     const most = fullest(answers, limit.windowMs)
     const base = y + 26 + swarm.height
-    const said = `${most.count} of ${limit.limit} = ${(100 * most.count) / limit.limit}%`
+    const words = `${most.count} of ${limit.limit} = ${(100 * most.count) / limit.limit}%`
     const fill = most.count > limit.limit ? COLOURS.denied : COLOURS.admitted
     const [from, to] = [axis.x(most.fromMs), axis.x(most.fromMs + limit.windowMs)]
     lights.push(light(axis, most, y + 22, base))
@@ -38,12 +38,12 @@ export async function drawBurst({ title, limits, requests, startMs, endMs, edges
       text(LEFT, y + 14, name, { size: 15, bold: true }),
       line(axis.left, base, axis.right, base, COLOURS.rule),
       ...swarm.draw(base),
-      text(axis.x(answers.at(-1)?.atMs ?? 0) + 14, base - swarm.height / 2 + 4, told(answers)),
+      text(axis.x(answers.at(-1)?.atMs ?? 0) + 14, base - swarm.height / 2 + 4, summaryOf(answers)),
       element('path', {
         ...{ d: `M${from} ${base + 4}V${base + 11}H${to}V${base + 4}`, fill: 'none' },
         ...{ stroke: fill, 'stroke-width': 2 },
       }),
-      text((from + to) / 2, base + 32, said, { anchor: 'middle', size: 18, bold: true, fill }),
+      text((from + to) / 2, base + 32, words, { anchor: 'middle', size: 18, bold: true, fill }),
     )
     y = base + 44
   }
@@ -53,7 +53,7 @@ export async function drawBurst({ title, limits, requests, startMs, endMs, edges
     ...legend(
       {
         ...{ admitted: 'admitted', denied: 'denied' },
-        ...{ edge: 'a fixed window begins', fullest: 'the fullest minute' },
+        ...{ edge: 'start of a fixed window', fullest: 'the fullest minute' },
       },
       52,
       LEFT,
@@ -73,11 +73,11 @@ export async function drawBurst({ title, limits, requests, startMs, endMs, edges
 }
 
 /**
- * What became of them, in words.
+ * Returns how many requests were admitted and denied, in words.
  *
  * @param {readonly import('./play.js').Answer[]} answers
  */
-function told(answers) {
+function summaryOf(answers) {
   const admitted = answers.filter(({ allowed }) => allowed).length
   const denied = answers.length - admitted
   return denied === 0 ? `${admitted} admitted` : `${admitted} admitted, ${denied} denied`

@@ -7,13 +7,13 @@ const TOP = 88
 const PLOT_HEIGHT = 90
 
 /**
- * Days on which a local clock is set, with a request every two hours.
+ * Draws days around a clock change, with a request every two hours.
  *
  * @param {object} scene
  * @param {string} scene.title
  * @param {import('slidegate').Limit} scene.limit
  * @param {string} scene.timeZone
- * @param {string} scene.from the midnight at which the first day begins
+ * @param {string} scene.from midnight of the first day
  * @param {number} scene.days
  * @param {string} scene.guarantee
  */
@@ -23,11 +23,11 @@ export async function drawCalendar({ title, limit, timeZone, from, days, guarant
     ...{ timeZone, weekday: 'short', day: 'numeric', month: 'long', hour: 'numeric', hourCycle: 'h23' },
   })
   /** @param {number} atMs @param {Intl.DateTimeFormatPartTypes} part */
-  const says = (atMs, part) =>
+  const partOf = (atMs, part) =>
     local.formatToParts(startMs + atMs).find(({ type }) => type === part)?.value ?? ''
 
   const hours = every(HOUR_MS, 0, 25 * days)
-  const midnights = hours.filter((atMs) => Number(says(atMs, 'hour')) === 0).slice(0, days + 1)
+  const midnights = hours.filter((atMs) => Number(partOf(atMs, 'hour')) === 0).slice(0, days + 1)
   const endMs = midnights[days] ?? 0
   const requests = every(2 * HOUR_MS, HOUR_MS, endMs / HOUR_MS / 2).map((atMs) => ({ atMs }))
   const { answers, levels } = await play(limit, requests, endMs, { startMs, lookMs: HOUR_MS / 4 })
@@ -36,16 +36,16 @@ export async function drawCalendar({ title, limit, timeZone, from, days, guarant
   const swarm = marks(axis, answers)
   const base = TOP + swarm.height + 4
   const plotBase = base + 20 + PLOT_HEIGHT
-  const ticks = hours.filter((atMs) => atMs <= endMs && Number(says(atMs, 'hour')) % 6 === 0)
+  const ticks = hours.filter((atMs) => atMs <= endMs && Number(partOf(atMs, 'hour')) % 6 === 0)
   return picture(`${title}. ${guarantee}`, plotBase + 62, [
     text(LEFT, 24, title, { mono: true, size: 15, bold: true }),
     ...legend(
-      { admitted: 'admitted', denied: 'denied', used: 'used', limit: 'limit', edge: 'a window begins' },
+      { admitted: 'admitted', denied: 'denied', used: 'used', limit: 'limit', edge: 'start of a window' },
       48,
     ),
     ...midnights.slice(0, days).map((atMs, day) => {
       const nextMs = midnights[day + 1] ?? endMs
-      const date = `${says(atMs, 'weekday')} ${says(atMs, 'day')} ${says(atMs, 'month')}`
+      const date = `${partOf(atMs, 'weekday')} ${partOf(atMs, 'day')} ${partOf(atMs, 'month')}`
       const words = `${date}: ${(nextMs - atMs) / HOUR_MS} hours`
       return text(axis.x((atMs + nextMs) / 2), TOP - 14, words, { anchor: 'middle' })
     }),
@@ -55,7 +55,7 @@ export async function drawCalendar({ title, limit, timeZone, from, days, guarant
     line(axis.left, plotBase, axis.right, plotBase, COLOURS.faint),
     ...ticks.flatMap((atMs) => [
       line(axis.x(atMs), plotBase, axis.x(atMs), plotBase + 4, COLOURS.faint),
-      text(axis.x(atMs), plotBase + 18, `${says(atMs, 'hour')}:00`, {
+      text(axis.x(atMs), plotBase + 18, `${partOf(atMs, 'hour')}:00`, {
         ...{ anchor: 'middle', size: 12, fill: COLOURS.faint },
       }),
     ]),

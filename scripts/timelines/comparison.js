@@ -11,18 +11,18 @@ const TOP = 62
  */
 
 /**
- * One row of marks for each choice of limits, for the same requests.
+ * Draws a row of marks per choice of limits, for the same requests.
  *
  * @param {object} scene
  * @param {string} scene.title
- * @param {Readonly<Record<string, Limit | readonly Limit[]>>} scene.limits by what is written over their rows
+ * @param {Readonly<Record<string, Limit | readonly Limit[]>>} scene.limits row title -> limit
  * @param {readonly import('./play.js').Request[]} scene.requests
- * @param {Readonly<Record<string, readonly import('./play.js').Request[]>>} [scene.requestsOf] other ones, for some of the rows
- * @param {number} [scene.windowMs] in which most is looked for
+ * @param {Readonly<Record<string, readonly import('./play.js').Request[]>>} [scene.requestsOf] other requests for some rows
+ * @param {number} [scene.windowMs] length of the fullest window
  * @param {number} scene.endMs
- * @param {number} [scene.stepMs] of the numbers of the axis
- * @param {readonly number[]} [scene.edges] of windows, said each to be one
- * @param {(answers: readonly import('./play.js').Answer[], most: Fullest) => string} [scene.says] beside a row
+ * @param {number} [scene.stepMs] step of the axis
+ * @param {readonly number[]} [scene.edges] edges of windows
+ * @param {(answers: readonly import('./play.js').Answer[], most: Fullest) => string} [scene.says] text beside a row
  */
 export async function drawComparison(scene) {
   const {
@@ -61,7 +61,7 @@ export async function drawComparison(scene) {
     ...legend(
       {
         ...{ admitted: 'admitted', denied: 'denied' },
-        ...(edges.length > 0 && { edge: `each ${seconds}` }),
+        ...(edges.length > 0 && { edge: `every ${seconds}` }),
         ...(windowMs > 0 && { fullest: `fullest ${seconds}` }),
       },
       48,
@@ -75,10 +75,10 @@ export async function drawComparison(scene) {
 
 /** @type {NonNullable<Parameters<typeof drawComparison>[0]['says']>} */
 function saysFullest(_, { count }) {
-  return `${count} in the fullest`
+  return `fullest: ${count}`
 }
 
-/** The longest time for which somebody was denied, in place of how much was admitted. */
+/** Returns the longest `retryAfterMs`, for `says`. */
 export function saysWait(/** @type {readonly import('./play.js').Answer[]} */ answers) {
   const longestMs = Math.max(...answers.map(({ retryAfterMs = 0 }) => retryAfterMs))
   return `waits up to ${Math.ceil(longestMs / 1000)} s`

@@ -8,7 +8,7 @@ const TOP = 44
 const PLOT_HEIGHT = 90
 
 /**
- * What is added, and below it the count.
+ * Draws additions, and the count below them.
  *
  * @param {object} scene
  * @param {string} scene.title

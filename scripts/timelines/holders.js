@@ -2,7 +2,7 @@ import { denied, LEFT, legend, limitLine, TimeAxis, usage } from './panels.js'
 import { every, KEY, Levels, limiterOf, START_MS } from './play.js'
 import { COLOURS, element, line, picture, text } from './svg.js'
 
-/** Who comes when, and until when he is heard of. */
+/** Holders: arrival, and release or last renewal. */
 const COMERS = [
   { name: 'A', fromMs: 500, untilMs: 5000 },
   { name: 'B', fromMs: 1500, untilMs: 4400, dies: true },
@@ -12,7 +12,7 @@ const COMERS = [
   { name: 'F', fromMs: 7000, untilMs: 7000 },
   { name: 'G', fromMs: 10_000, untilMs: 16_500 },
 ]
-/** B wakes up, and releases what it no longer holds. */
+/** B wakes up, and releases a slot that it no longer holds. */
 const LATE = { name: 'B', atMs: 12_000 }
 
 const TOP = 68
@@ -25,7 +25,7 @@ const PLOT_HEIGHT = 60
  */
 
 /**
- * Who holds what, one lane each, and below how many do.
+ * Draws a lane per holder, and the number of held slots below.
  *
  * @param {object} scene
  * @param {string} scene.title
@@ -44,7 +44,7 @@ export async function drawHolders({ title, limit, ttlMs, endMs, guarantee }) {
   const drawn = holders.flatMap((holder, i) => drawLane(axis, holder, laneOf(i)))
   return picture(`${title}. ${guarantee}`, base + 62, [
     text(LEFT, 24, title, { mono: true, size: 15, bold: true }),
-    ...legend({ denied: 'denied', used: 'held at once', limit: 'limit' }, 48, 320),
+    ...legend({ denied: 'denied', used: 'held', limit: 'limit' }, 48, 320),
     element('rect', { x: LEFT, y: 40, width: 22, height: 9, fill: COLOURS.admitted }),
     text(LEFT + 28, 48, 'held', { size: 12 }),
     line(LEFT + 78, 37, LEFT + 78, 52, COLOURS.limit, { 'stroke-width': 1.5 }),
@@ -110,13 +110,13 @@ async function playHolders(limit, /** @type {number} */ ttlMs, /** @type {number
     }
     await levels.note(atMs)
   }
-  // Its timer goes by the clock of this process: here each third of the ttl was played by hand.
+  // The limiter renews by the real clock. Here, renewals are simulated every third of the ttl.
   limiter.close()
   return { holders, levels: levels.all, lateWasHeld }
 }
 
 /**
- * What a holder does at this moment.
+ * Runs a holder's actions at this time.
  *
  * @param {Holder} holder
  * @param {import('slidegate').Limiter} limiter

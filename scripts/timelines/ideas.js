@@ -10,16 +10,16 @@ import { drawTwoPasses } from './two-passes.js'
 
 const at = (/** @type {number[]} */ ...times) => times.map((atMs) => ({ atMs }))
 
-/** As much as fits at the end of a window, and at the beginning of the next. */
+/** As many requests as the limit, around the edge of a window. */
 const AROUND_AN_EDGE = at(...every(0, 9600, 10), ...every(0, 10_000, 10))
 
-/** One that opens a window; as much as fits at its end, and at the beginning of the next. */
+/** A request that opens a window. Then as many as the limit at its end, and at the next start. */
 const FROM_THE_FIRST = at(1000, ...every(0, 10_600, 9), ...every(0, 11_000, 10))
 
-/** As much as fits at the last moment of a window, and at the last at which that still counts for one. */
+/** Two bursts as large as the limit. The second comes while the first still counts. */
 const AT_LAST_MOMENTS = at(...every(0, 9999, 10), ...every(0, 19_998, 10))
 
-/** All that a bucket holds, and then each token as it comes back. */
+/** All tokens of a bucket, and then each refilled one. */
 const EMPTYING = at(...every(0, 5000, 10), ...every(1000, 6000, 9))
 
 /** The pictures of docs/ideas. */
@@ -32,7 +32,7 @@ export const ideas = {
         "fixedWindow, align: 'first-hit'": fixedWindow({ limit: 10, window: '10s', align: 'first-hit' }),
         slidingCounter: slidingCounter({ limit: 10, window: '10s' }),
         tokenBucket: tokenBucket({ capacity: 10, refill: 10, interval: '10s' }),
-        'slidingWindow, all of these': slidingWindow({ limit: 10, window: '10s' }),
+        'slidingWindow, all requests': slidingWindow({ limit: 10, window: '10s' }),
       },
       requests: [...AROUND_AN_EDGE, ...FROM_THE_FIRST, ...AT_LAST_MOMENTS, ...EMPTYING].sort(
         (a, b) => a.atMs - b.atMs,
@@ -76,12 +76,12 @@ export const ideas = {
       limits: [slidingWindow({ limit: 3, window: '2s' }), slidingWindow({ limit: 8, window: '12s' })],
       requests: [...every(200, 1000, 8), ...every(200, 5000, 8), ...every(400, 9000, 12)],
       endMs: 20_000,
-      guarantee: 'If one limit denies, no curve rises: a denial is charged nowhere.',
+      guarantee: 'If one limit denies, no curve rises: a denial charges no limit.',
     }),
 
   'ideas/batches': () =>
     drawBatches({
-      title: 'Requests, and the calls that carry them. Each call takes 8 ms.',
+      title: 'Requests and the calls that carry them. Each call takes 8 ms.',
       limit: slidingWindow({ limit: 1000, window: '1m' }),
       requests: [
         { atMs: 2, key: 'first' },
@@ -97,7 +97,7 @@ export const ideas = {
       tripMs: 8,
       endMs: 80,
       notes: [
-        'Each call shows its requests, and "in" its number of ops if some requests were joined.',
+        'Each call shows its number of requests. "n in m": n requests were joined into m ops.',
         'A lone request leaves immediately. While two calls are in flight, the next one fills.',
       ],
     }),
@@ -111,8 +111,8 @@ export const ideas = {
       beside: every(100, 4000, 60),
       endMs: 10_000,
       notes: [
-        'Green: admitted, red: denied. Lines lead from a charge to the time at which it was spent, at most 500 ms later.',
-        'From 3.4 s to 6 s everything is denied: 5.5 s after the first charges, since all processes count them for 500 ms longer.',
+        'Green: admitted, red: denied. A line leads from a charge to the request that spent it, at most 500 ms later.',
+        'From 3.4 s to 6 s all requests are denied. Leases count for 500 ms longer, so the first charges expire after 5.5 s.',
       ],
     }),
 
@@ -121,7 +121,7 @@ export const ideas = {
       title: '10,000 callers on a Cluster',
       callers: Array.from({ length: 10_000 }, (_, i) => `user:${i}`),
       notes: [
-        'Each bar is a tag, and its height the number of callers. All keys of a tag are in one slot, so one call reaches them.',
+        'Each bar is a tag, with its number of callers. All keys of a tag are in one slot, so one call reaches them.',
       ],
     }),
 }

@@ -5,13 +5,13 @@ import { picture, text } from './svg.js'
 const PLOT_HEIGHT = 50
 
 /**
- * Jobs that take their time, held to each of several limits: which are let in, and how many run at the same time.
+ * Draws jobs for several limits: which are admitted, and how many run concurrently.
  *
  * @param {object} scene
  * @param {string} scene.title
- * @param {Readonly<Record<string, import('slidegate').Limit>>} scene.limits by what is written over their rows
+ * @param {Readonly<Record<string, import('slidegate').Limit>>} scene.limits row title -> limit
  * @param {readonly { atMs: number, lastsMs: number }[]} scene.jobs in order of time
- * @param {number} scene.most what is drawn at full height
+ * @param {number} scene.most value at full height
  * @param {number} scene.endMs
  */
 export async function drawJobs({ title, limits, jobs, most, endMs }) {
@@ -30,13 +30,13 @@ export async function drawJobs({ title, limits, jobs, most, endMs }) {
       ...swarm.draw(base),
       ...usage(axis, levels, most, plotBase, PLOT_HEIGHT),
       limitLine(axis, plotBase - (limit.limit / most) * PLOT_HEIGHT),
-      text(656, plotBase - 4, `${fullest} at the same time`, { bold: fullest > limit.limit }),
+      text(656, plotBase - 4, `up to ${fullest} concurrent`, { bold: fullest > limit.limit }),
     )
     y = plotBase + 16
   }
   return picture(title, y + 28, [
     text(LEFT, 24, title, { size: 15, bold: true }),
-    ...legend({ admitted: 'admitted', denied: 'denied', used: 'under way', limit: 'limit' }, 48),
+    ...legend({ admitted: 'admitted', denied: 'denied', used: 'running', limit: 'limit' }, 48),
     ...rows,
     ...axis.draw(y - 6, 2000),
   ])

@@ -7,14 +7,14 @@ import { COLOURS, element, line, picture, text } from './svg.js'
 const TOP = 58
 
 /**
- * Units as the store charges them, and as they are spent: by a process that leases, and by one beside it that does not.
+ * Draws charges and the requests that spend them, with and without leases.
  *
  * @param {object} scene
  * @param {string} scene.title
  * @param {import('slidegate').Limit} scene.limit
  * @param {number} scene.leaseMs
- * @param {readonly number[]} scene.leasing when the process that leases is asked
- * @param {readonly number[]} scene.beside when the other is
+ * @param {readonly number[]} scene.leasing times of requests with leases
+ * @param {readonly number[]} scene.beside times of requests without leases
  * @param {number} scene.endMs
  * @param {readonly string[]} scene.notes
  */
@@ -26,7 +26,7 @@ export async function drawLeases({ title, limit, leaseMs, leasing, beside, endMs
     createLimiter({ limits: [limit], store: each, timeoutMs: 30_000 }),
   )
   /** @type {{ atMs: number, chargedMs: number, allowed: boolean, process: number }[]} */
-  const asked = []
+  const requests = []
   const times = [
     ...leasing.map((atMs) => ({ atMs, process: 0 })),
     ...beside.map((atMs) => ({ atMs, process: 1 })),
@@ -35,24 +35,24 @@ export async function drawLeases({ title, limit, leaseMs, leasing, beside, endMs
     clock.set(START_MS + atMs)
     const decision = await processes[process]?.consume(KEY)
     if (decision === undefined) continue
-    asked.push({ atMs, chargedMs: decision.atMs - START_MS, allowed: decision.allowed, process })
+    requests.push({ atMs, chargedMs: decision.atMs - START_MS, allowed: decision.allowed, process })
   }
 
   const axis = new TimeAxis(endMs, 130)
-  const spent = fullest(asked, limit.windowMs)
+  const spent = fullest(requests, limit.windowMs)
   const charges = marks(
     axis,
-    asked.filter(({ allowed }) => allowed).map(({ chargedMs }) => ({ atMs: chargedMs, allowed: true })),
+    requests.filter(({ allowed }) => allowed).map(({ chargedMs }) => ({ atMs: chargedMs, allowed: true })),
     6,
   )
   const ours = marks(
     axis,
-    asked.filter(({ process }) => process === 0),
+    requests.filter(({ process }) => process === 0),
     6,
   )
   const theirs = marks(
     axis,
-    asked.filter(({ process }) => process === 1),
+    requests.filter(({ process }) => process === 1),
     6,
   )
   const chargeBase = TOP + charges.height
@@ -65,7 +65,7 @@ export async function drawLeases({ title, limit, leaseMs, leasing, beside, endMs
     text(120, chargeBase - 2, 'charged', label),
     text(120, ourBase - 2, 'with leases: spent', label),
     text(120, theirBase - 2, 'without: spent', label),
-    ...asked
+    ...requests
       .filter(({ allowed, process }) => allowed && process === 0)
       .map(({ atMs, chargedMs }) =>
         line(axis.x(chargedMs), chargeBase + 2, axis.x(atMs), ourBase - ours.height - 4, COLOURS.edge, {

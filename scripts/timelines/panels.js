@@ -5,14 +5,14 @@ import { COLOURS, element, line, round, text } from './svg.js'
  * @typedef {import('./play.js').Level} Level
  */
 
-/** The usual place of a time axis. */
+/** Default left end of a time axis. */
 export const LEFT = 56
 const RIGHT = 780
 
-/** Room that a mark takes, unless told. */
+/** Default size of a mark. */
 const MARK = 8
 
-/** Where times lie on a picture. */
+/** Maps times to positions. */
 export class TimeAxis {
   left
   right
@@ -28,7 +28,7 @@ export class TimeAxis {
     return this.left + (Math.min(atMs, this.endMs) / this.endMs) * (this.right - this.left)
   }
 
-  /** The axis itself, with a number at each step. */
+  /** Draws the axis with a number at each step. */
   draw(/** @type {number} */ y, /** @type {number} */ stepMs, /** @type {'s' | 'ms'} */ unit = 's') {
     const drawn = [line(this.left, y, this.right, y, COLOURS.faint)]
     for (let atMs = 0; atMs <= this.endMs; atMs += stepMs) {
@@ -40,7 +40,7 @@ export class TimeAxis {
     return drawn
   }
 
-  /** Dotted lines where windows begin. */
+  /** Draws dotted lines at the starts of windows. */
   edges(/** @type {readonly number[]} */ times, /** @type {number} */ top, /** @type {number} */ bottom) {
     return times.map((atMs) =>
       line(this.x(atMs), top, this.x(atMs), bottom, COLOURS.edge, { 'stroke-dasharray': '2 3' }),
@@ -48,12 +48,12 @@ export class TimeAxis {
   }
 }
 
-/** An admitted request. */
+/** Draws an admitted request. */
 export function admitted(/** @type {number} */ x, /** @type {number} */ y, room = MARK) {
   return element('circle', { cx: x, cy: y, r: 0.44 * room, fill: COLOURS.admitted })
 }
 
-/** A denied one. */
+/** Draws a denied request. */
 export function denied(/** @type {number} */ x, /** @type {number} */ y, room = MARK) {
   const arm = 0.375 * room
   const [a, b, c, d] = [x - arm, y - arm, x + arm, y + arm].map(round)
@@ -65,14 +65,14 @@ export function denied(/** @type {number} */ x, /** @type {number} */ y, room = 
 }
 
 /**
- * Requests as marks above a base line; those that would cover each other are piled up.
+ * Places requests as marks above a base line. Marks that would overlap are stacked.
  *
  * @param {TimeAxis} axis
  * @param {readonly Answer[]} answers
  * @returns {{ height: number, draw(base: number): string[] }}
  */
 export function marks(axis, answers, room = MARK) {
-  /** @type {number[]} how far each pile, from the base line on, is taken */
+  /** @type {number[]} right end of each level, from the base line up */
   const taken = []
   const placed = answers.map((answer) => {
     const x = axis.x(answer.atMs)
@@ -97,11 +97,11 @@ export function marks(axis, answers, room = MARK) {
 }
 
 /**
- * What is used, above a base line.
+ * Draws usage above a base line.
  *
  * @param {TimeAxis} axis
  * @param {readonly Level[]} levels
- * @param {number} most what is drawn `height` high
+ * @param {number} most value at full height
  * @param {number} base
  * @param {number} height
  */
@@ -119,13 +119,13 @@ export function usage(axis, levels, most, base, height) {
   ]
 }
 
-/** The limit, across the whole picture. */
+/** Draws the limit as a line. */
 export function limitLine(/** @type {TimeAxis} */ { left, right }, /** @type {number} */ y) {
   return line(left, y, right, y, COLOURS.limit, { 'stroke-dasharray': '7 4', 'stroke-width': 1.5 })
 }
 
 /**
- * A stretch of time with a light behind it.
+ * Highlights a stretch of time.
  *
  * @param {TimeAxis} axis
  * @param {{ fromMs: number, windowMs: number }} stretch
@@ -146,9 +146,9 @@ export function light(axis, { fromMs, windowMs }, /** @type {number} */ top, /**
 /** @typedef {'admitted' | 'denied' | 'used' | 'limit' | 'edge' | 'fullest'} LegendItem */
 
 /**
- * What the signs mean, in a row.
+ * Draws a legend in one row.
  *
- * @param {Partial<Record<LegendItem, string>>} items in words
+ * @param {Partial<Record<LegendItem, string>>} items sign -> text
  */
 export function legend(items, /** @type {number} */ y, /** @type {number} */ x = LEFT) {
   const signs = {
@@ -186,7 +186,7 @@ export function legend(items, /** @type {number} */ y, /** @type {number} */ x =
   return Object.entries(items).flatMap(([name, words]) => {
     const sign = signs[/** @type {LegendItem} */ (name)](at)
     const drawn = [...sign, text(at + 18, y, words, { size: 12 })]
-    // Letters are at most so wide on the whole.
+    // A letter is at most 7.1 wide on average.
     at += 18 + 7.1 * words.length + 18
     return drawn
   })

@@ -11,19 +11,19 @@ import { every } from './play.js'
 import { drawShaping } from './shaping.js'
 import { drawTimeline } from './timeline.js'
 
-/** A burst before the edge of a window, one after it, and then two requests a second. */
+/** Bursts before and after the edge of a window, then two requests per second. */
 const AT_EDGES = requestsAt(every(200, 8000, 10), every(200, 10_000, 10), every(500, 12_000, 32))
 
-/** From the first hit on: a window that begins with one request, and ends in the midst of a burst. */
+/** A window that starts with one request and ends in the middle of a burst. */
 const FIRST_HITS = requestsAt([1000], every(200, 9000, 20), every(1000, 13_000, 13))
 
-/** As much as fits at the last moment of a window, and at the last moment at which that still counts. */
+/** Two bursts as large as the limit. The second comes while the first still counts. */
 const LAST_MOMENTS = requestsAt(every(0, 9999, 11), every(0, 19_998, 11), every(1000, 21_000, 9))
 
-/** More at once than the bucket holds, then often, then no more for a while. */
+/** More than the bucket holds, then frequent requests, then a pause. */
 const EMPTYING = requestsAt(every(0, 2000, 12), every(400, 2400, 30), every(0, 21_000, 8))
 
-/** A burst, and then two requests a second; twice, with a pause in between. */
+/** A burst, then two requests per second; twice, with a pause between. */
 const BURST_AND_ON = requestsAt(
   every(100, 1000, 12),
   every(500, 3000, 18),
@@ -31,22 +31,22 @@ const BURST_AND_ON = requestsAt(
   every(500, 21_000, 14),
 )
 
-/** Pages of eight requests each, now and then, and a batch of four a second. */
+/** Pages of eight requests each, and a batch of four per second. */
 const PAGES_AND_A_BATCH = requestsAt(
   ...[every(50, 3000, 8), every(50, 15_000, 8)],
   ...[every(250, 30_000, 100), every(50, 58_000, 8), every(50, 85_000, 8)],
 )
 
-/** What does not wait for anything, and then one a second. */
+/** A fast loop, then one request per second. */
 const A_LOOP = requestsAt(every(50, 2000, 60), every(1000, 6000, 6))
 
-/** Exports that take half a second, and from the tenth second on ones that take twelve. */
+/** Exports of half a second, and from second ten on, exports of twelve. */
 const EXPORTS = [
   ...every(700, 1000, 9).map((atMs) => ({ atMs, lastsMs: 500 })),
   ...every(1300, 10_000, 10).map((atMs) => ({ atMs, lastsMs: 12_000 })),
 ]
 
-/** Values as they are brought. */
+/** Requests with values. */
 const VALUES = Array.from('abcdabdaedeaed', (value, i) => ({ atMs: 1000 + 1500 * i, value }))
 
 /** 100 before the edge of a minute and 100 after it, ten at a time. */
@@ -54,7 +54,7 @@ const AROUND_THE_EDGE = requestsAt(
   ...[...every(600, 8700, 10), ...every(600, 15_900, 10)].map((atMs) => every(0, atMs, 10)),
 )
 
-/** The pictures by name, of docs/limits unless they name another folder: each answers SVG. */
+/** Name -> function that draws an SVG. In docs/limits unless the name has a folder. */
 export const pictures = {
   ...ideas,
 
@@ -70,14 +70,14 @@ export const pictures = {
       endMs: 75_000,
       edges: [15_000, 75_000],
       notes: [
-        'A fixed window counts anew from its edge on: 200 pass within one minute.',
-        'A sliding window counts each request for exactly one minute: never more than 100, wherever a minute begins.',
+        'A fixed window starts a new count at its edge: 200 requests pass within one minute.',
+        'A sliding window counts each request for exactly one minute: never more than 100 in any minute.',
       ],
     }),
 
   comparison: () =>
     drawComparison({
-      title: 'The same requests, held to 10 per 10 s by each kind',
+      title: 'The same requests with each kind, 10 per 10 s',
       limits: {
         slidingWindow: slidingWindow({ limit: 10, window: '10s' }),
         fixedWindow: fixedWindow({ limit: 10, window: '10s' }),
@@ -93,7 +93,7 @@ export const pictures = {
 
   'window-or-bucket': () =>
     drawComparison({
-      title: 'Ten per 10 s as a window and as buckets: a burst, and then two requests a second',
+      title: '10 per 10 s as a window and as buckets: a burst, then two requests per second',
       limits: {
         "slidingWindow({ limit: 10, window: '10s' })": slidingWindow({ limit: 10, window: '10s' }),
         "tokenBucket({ capacity: 10, refill: 10, interval: '10s' })": tokenBucket({
@@ -110,7 +110,7 @@ export const pictures = {
 
   'short-or-long': () =>
     drawComparison({
-      title: 'One per second on average: pages of eight requests, and a batch that asks for too much',
+      title: 'One per second on average: pages of eight requests, and a batch over its limit',
       limits: {
         "slidingWindow({ limit: 5, window: '5s' })": slidingWindow({ limit: 5, window: '5s' }),
         "slidingWindow({ limit: 60, window: '60s' })": slidingWindow({ limit: 60, window: '60s' }),
@@ -123,7 +123,7 @@ export const pictures = {
 
   'one-or-two': () =>
     drawComparison({
-      title: 'A program that asks 20 times a second for three seconds, and then once a second',
+      title: 'A client that sends 20 requests per second for three seconds, then one per second',
       limits: {
         '30 per 30 s': slidingWindow({ limit: 30, window: '30s' }),
         '30 per 30 s, and 5 per 1 s': [
@@ -156,8 +156,7 @@ export const pictures = {
       requests: AT_EDGES,
       windowMs: 10_000,
       endMs: 28_000,
-      guarantee:
-        'Guarantee: never more than 10 within 10 s, wherever these begin; and whatever fits is admitted.',
+      guarantee: 'Guarantee: never more than 10 within any 10 s, and every request that fits is admitted.',
     }),
 
   'fixed-window': () =>
@@ -168,7 +167,8 @@ export const pictures = {
       windowMs: 10_000,
       endMs: 28_000,
       edges: [10_000, 20_000],
-      guarantee: 'Guarantee: never more than 10 from edge to edge, and never more than 2 x 10 within 10 s.',
+      guarantee:
+        'Guarantee: never more than 10 from edge to edge, and never more than 2 x 10 within any 10 s.',
     }),
 
   'first-hit': () =>
@@ -180,7 +180,7 @@ export const pictures = {
       endMs: 28_000,
       edges: [1000, 11_000, 21_000],
       guarantee:
-        'Guarantee: never more than 10 from edge to edge, and never more than 2 x 10 - 1 within 10 s.',
+        'Guarantee: never more than 10 from edge to edge, and never more than 2 x 10 - 1 within any 10 s.',
     }),
 
   'sliding-counter': () =>
@@ -192,7 +192,7 @@ export const pictures = {
       endMs: 30_000,
       edges: [10_000, 20_000],
       notes: { 9999: '10 at 9.999 s', 19998: '9 at 19.998 s' },
-      guarantee: 'Guarantee: never more than 2 x 10 - 1 within 10 s; about 10 where requests come evenly.',
+      guarantee: 'Guarantee: never more than 2 x 10 - 1 within any 10 s, and about 10 at an even rate.',
     }),
 
   'token-bucket': () =>
@@ -202,10 +202,10 @@ export const pictures = {
       requests: EMPTYING,
       windowMs: 10_000,
       endMs: 28_000,
-      used: 'tokens missing',
+      used: 'tokens used',
       limitIs: 'capacity',
       guarantee:
-        'Guarantee: never more than 10 + floor(T x 10 / 10 s) within any T; here 10 + 9 within 10 s.',
+        'Guarantee: never more than 10 + floor(T x 10 / 10 s) within any T. Here 10 + 9 within 10 s.',
     }),
 
   distinct: () =>
@@ -214,9 +214,9 @@ export const pictures = {
       limit: distinct({ limit: 3, window: '10s' }),
       requests: VALUES,
       endMs: 22_000,
-      used: 'values that count',
+      used: 'counted values',
       guarantee:
-        'Guarantee: never more than 3 different values admitted within 10 s. A value that counts costs nothing more.',
+        'Guarantee: never more than 3 different values within any 10 s. A value that is already counted is free.',
     }),
 
   calendar: () =>
@@ -226,8 +226,7 @@ export const pictures = {
       timeZone: 'Europe/Berlin',
       from: '2026-03-28T00:00+01:00',
       days: 3,
-      guarantee:
-        'Guarantee: never more than 6 from midnight to midnight, by the clock on the wall in Berlin.',
+      guarantee: 'Guarantee: never more than 6 from midnight to midnight, local time in Berlin.',
     }),
 
   concurrency: () =>
@@ -236,8 +235,7 @@ export const pictures = {
       limit: concurrency({ limit: 3, ttl: '6s' }),
       ttlMs: 6000,
       endMs: 18_000,
-      guarantee:
-        'Guarantee: never more than 3 held at once; whoever falls silent holds for no longer than 6 s.',
+      guarantee: 'Guarantee: never more than 3 slots held. A slot that is not renewed expires after 6 s.',
     }),
 
   count: () =>
@@ -253,7 +251,7 @@ export const pictures = {
         ...every(1000, 14_000, 4).map((atMs) => ({ atMs, n: 1 })),
       ],
       endMs: 28_000,
-      guarantee: 'Guarantee: all that was added within the last 10 s, and nothing else.',
+      guarantee: 'Guarantee: exactly the additions of the last 10 s.',
     }),
 
   shaping: () =>
@@ -262,7 +260,7 @@ export const pictures = {
       limits: [1, 4].map((capacity) => tokenBucket({ capacity, refill: 1, interval: '1s' })),
       arrivals: [...every(150, 1000, 8), 12_000, 12_300, ...every(100, 15_000, 4)],
       endMs: 20_000,
-      guarantee: 'In order, as many at once as the bucket holds, then one each second.',
+      guarantee: 'In order: as many at once as the bucket holds, then one per second.',
     }),
 }
 

@@ -3,17 +3,17 @@ import { ManualClock } from 'slidegate/testing'
 
 /**
  * @typedef {import('slidegate').Limit} Limit
- * @typedef {{ atMs: number, value?: string }} Request times are milliseconds from the beginning of a picture
+ * @typedef {{ atMs: number, value?: string }} Request `atMs`: milliseconds since the start of the picture
  * @typedef {{ atMs: number, allowed: boolean, retryAfterMs?: number, label?: string | undefined }} Answer
- * @typedef {{ atMs: number, used: number }} Level from then on so many units are used
+ * @typedef {{ atMs: number, used: number }} Level units used from this time on
  */
 
-/** A whole multiple of every window that is drawn: there one begins that is aligned to the epoch. */
+/** A multiple of all windows, so that aligned windows start here. */
 export const START_MS = 1_700_000_000_000
 
 export const KEY = 'user:42'
 
-/** The times from `fromMs` on, `stepMs` apart. */
+/** Returns `count` times from `fromMs`, `stepMs` apart. */
 export function every(
   /** @type {number} */ stepMs,
   /** @type {number} */ fromMs,
@@ -23,7 +23,7 @@ export function every(
 }
 
 /**
- * A limiter in memory, and its clock.
+ * Creates a limiter in memory with a manual clock.
  *
  * @param {Limit | readonly Limit[]} limits
  */
@@ -35,7 +35,7 @@ export function limiterOf(limits, startMs = START_MS) {
   }
 }
 
-/** Units that are used, as they change. */
+/** Records changes of the used units. */
 export class Levels {
   /** @type {Level[]} */
   all = [{ atMs: 0, used: 0 }]
@@ -51,7 +51,7 @@ export class Levels {
     this.#options = options
   }
 
-  /** @param {number} atMs what the limiter's clock says */
+  /** @param {number} atMs time of the limiter's clock */
   async note(atMs) {
     const { limit = 0 } = this.#limiter.limits[0] ?? {}
     const used = limit - (await this.#limiter.peek(KEY, this.#options)).remaining
@@ -60,7 +60,7 @@ export class Levels {
 }
 
 /**
- * Plays requests through limits, and looks at what is used of the first each `lookMs`.
+ * Plays requests through limits. Samples the usage of the first limit every `lookMs`.
  *
  * @param {Limit | readonly Limit[]} limits
  * @param {readonly Request[]} requests in order of time
@@ -69,7 +69,7 @@ export class Levels {
  */
 export async function play(limits, requests, endMs, { startMs = START_MS, lookMs = 10 } = {}) {
   const { clock, limiter } = limiterOf(limits, startMs)
-  const levels = new Levels(limiter, requests.some(({ value }) => value) ? { value: 'one to look with' } : {})
+  const levels = new Levels(limiter, requests.some(({ value }) => value) ? { value: 'unused' } : {})
   const answers = []
   const instants = new Set([...every(lookMs, 0, endMs / lookMs + 1), ...requests.map(({ atMs }) => atMs)])
   for (const atMs of Array.from(instants).sort((a, b) => a - b)) {
@@ -85,7 +85,7 @@ export async function play(limits, requests, endMs, { startMs = START_MS, lookMs
 }
 
 /**
- * Where most was admitted within the length of one window, and how much that was.
+ * Finds the window with the most admitted requests.
  *
  * @param {readonly Answer[]} answers
  * @param {number} windowMs

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 
 /**
- * Runs with a redis-server of its own, which only this process can reach, and nothing is kept of it.
+ * Runs `use` with a temporary redis-server on a Unix socket.
  *
  * @template T
  * @param {(redis: Redis) => Promise<T>} use
@@ -19,10 +19,10 @@ export async function withRedis(use) {
   const server = spawn('redis-server', words, { stdio: 'ignore' })
   const ended = once(server, 'exit')
   const redis = new Redis({ path, retryStrategy: () => 20 })
-  // Until it listens.
+  // Errors are expected until it listens.
   redis.on('error', () => {})
   try {
-    const failed = ended.then(() => Promise.reject(new Error('redis-server has ended')))
+    const failed = ended.then(() => Promise.reject(new Error('redis-server exited')))
     await Promise.race([new Promise((resolve) => redis.once('ready', resolve)), failed])
     return await Promise.race([use(redis), failed])
   } finally {

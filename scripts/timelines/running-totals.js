@@ -7,7 +7,7 @@ const TOP = 50
 const HEIGHT = 230
 
 /**
- * The records of a log as a staircase, and what is read off it: the units of a window, and when a cost will fit.
+ * Draws the records of a log as a staircase, with the units of a window.
  *
  * @param {object} scene
  * @param {string} scene.title
@@ -18,11 +18,11 @@ const HEIGHT = 230
 export async function drawRunningTotals({ title, limit, requests, endMs }) {
   const { decisions, log } = await withRedis((redis) => storedLog(redis, limit, requests))
   const { records, header } = log
-  const asked = requests.at(-1)
+  const lastRequest = requests.at(-1)
   const denial = decisions.at(-1)
-  if (asked === undefined || denial === undefined || denial.allowed)
-    throw new Error('the last must be denied')
-  const { atMs: nowMs, cost = 1 } = asked
+  if (lastRequest === undefined || denial === undefined || denial.allowed)
+    throw new Error('The last request must be denied')
+  const { atMs: nowMs, cost = 1 } = lastRequest
   const { windowMs } = limit
   const axis = new TimeAxis(endMs, 90)
   const most = header.newest.total + cost
@@ -31,11 +31,11 @@ export async function drawRunningTotals({ title, limit, requests, endMs }) {
 
   const before = records.filter(({ atMs }) => atMs <= nowMs - windowMs).at(-1)?.total ?? header.base
   const { total } = header.newest
-  // The record that holds this unit must leave the window.
+  // The record with this unit must leave the window.
   const unit = total + cost - limit.limit
   const gate = records.find((record) => record.total >= unit) ?? header.newest
   const opensMs = gate.atMs + windowMs
-  if (opensMs - nowMs !== denial.retryAfterMs) throw new Error('the picture and the limiter disagree')
+  if (opensMs - nowMs !== denial.retryAfterMs) throw new Error('The computed time differs from retryAfterMs')
 
   const steps = records.map(({ atMs, total }) => `H${round(axis.x(atMs))}V${round(y(total))}`).join('')
   const [now, from] = [axis.x(nowMs), axis.x(nowMs - windowMs)]
@@ -46,7 +46,7 @@ export async function drawRunningTotals({ title, limit, requests, endMs }) {
       ...{ x: from, y: TOP - 8, width: now - from, height: base - TOP + 8 },
       ...{ fill: COLOURS.fullest, 'fill-opacity': '0.28' },
     }),
-    text((from + now) / 2, TOP + 6, `the window: ${windowMs / 1000} s, up to now`, {
+    text((from + now) / 2, TOP + 6, `window: the last ${windowMs / 1000} s`, {
       anchor: 'middle',
       size: 12,
     }),
@@ -78,19 +78,19 @@ export async function drawRunningTotals({ title, limit, requests, endMs }) {
     text(
       LEFT,
       base + 44,
-      `Each dot is a record in Redis: its time, and the total of all units up to it. Limit ${limit.limit}.`,
+      `Each dot is a record in Redis: its time, and the running total of units. Limit ${limit.limit}.`,
       faint,
     ),
     text(
       LEFT,
       base + 62,
-      `Cost ${cost} needs unit ${unit} = ${total} + ${cost} - ${limit.limit} to leave. The record that holds it was charged at ${gate.atMs / 1000} s,`,
+      `Cost ${cost} needs unit ${unit} = ${total} + ${cost} - ${limit.limit} to leave. Its record was charged at ${gate.atMs / 1000} s,`,
       faint,
     ),
     text(
       LEFT,
       base + 80,
-      `so the answer at ${nowMs / 1000} s is: denied, retryAfterMs ${denial.retryAfterMs}. One subtraction, two searches; nothing is summed.`,
+      `so the decision at ${nowMs / 1000} s is: denied, retryAfterMs ${denial.retryAfterMs}. One subtraction and two searches, no sum.`,
       faint,
     ),
   ])

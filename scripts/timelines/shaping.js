@@ -6,7 +6,7 @@ const TOP = 66
 const ROW = 84
 
 /**
- * When requests come, and when they go on that wait their turn for a bucket.
+ * Draws when requests arrive at a bucket, and when they are admitted.
  *
  * @param {object} scene
  * @param {string} scene.title
@@ -24,8 +24,8 @@ export async function drawShaping({ title, limits, arrivals, endMs, guarantee })
     const departures = await departuresOf(limit, arrivals)
     rows.push(
       text(LEFT, y - 2 + ROW / 2 - 12, `capacity ${limit.limit}`, { bold: true }),
-      text(140, y + 4, 'come', { anchor: 'end', size: 12, fill: COLOURS.faint }),
-      text(140, y + ROW - 32, 'go on', { anchor: 'end', size: 12, fill: COLOURS.faint }),
+      text(140, y + 4, 'arrive', { anchor: 'end', size: 12, fill: COLOURS.faint }),
+      text(140, y + ROW - 32, 'start', { anchor: 'end', size: 12, fill: COLOURS.faint }),
       ...arrivals.flatMap((atMs, i) => {
         const [from, to] = [axis.x(atMs), axis.x(departures[i] ?? atMs)]
         return [
@@ -46,7 +46,7 @@ export async function drawShaping({ title, limits, arrivals, endMs, guarantee })
 }
 
 /**
- * Each asks when those before it have gone on, and once more after `retryAfterMs`.
+ * Tries requests in order, each again after its `retryAfterMs`.
  *
  * @param {import('slidegate').Limit} limit
  * @param {readonly number[]} arrivals

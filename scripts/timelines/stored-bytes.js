@@ -10,7 +10,7 @@ const GAP = 26
 const FILL = { header: '#f6c945', back: '#13795b', front: '#3568b0', ring: '#8a8a8a' }
 
 /**
- * The bytes of a log in Redis, part by part.
+ * Draws the bytes of a log in Redis.
  *
  * @param {object} scene
  * @param {string} scene.title
@@ -25,7 +25,7 @@ export async function drawStoredBytes({ title, limit, requests }) {
   const drawn = []
   let y = 48
 
-  /** A stretch of bytes as a box, with a name and what stands there. */
+  /** Draws a range of bytes as a box with a name and value. */
   const box = (
     /** @type {number} */ x,
     /** @type {number} */ width,
@@ -69,7 +69,7 @@ export async function drawStoredBytes({ title, limit, requests }) {
   fields.forEach(([name, width, value], i) => {
     box(x, width * BYTE, name, `${value}`, FILL.header)
     if (width <= 2) {
-      // Too narrow for its name: that stands below.
+      // Too narrow for its name, so the name goes below.
       const below = y + ROW + 12 + (i % 2) * 12
       drawn.push(line(x + (width * BYTE) / 2, y + ROW, x + (width * BYTE) / 2, below - 9, COLOURS.faint))
       drawn.push(text(x + (width * BYTE) / 2, below, name, { anchor: 'middle', size: 11 }))
@@ -78,12 +78,12 @@ export async function drawStoredBytes({ title, limit, requests }) {
   })
   y += ROW + GAP + 24
 
-  /** Four records, or the room for them. */
+  /** Draws a page of four records. */
   const page = (/** @type {number} */ at, /** @type {string} */ fill) => {
     offset(at)
     for (let i = 0; i < PAGE; i++) {
       const record = live.get(at + i * RECORD)
-      const [name, value] = record ? [`total ${record.total}`, seconds(record.atMs)] : ['', 'not in use']
+      const [name, value] = record ? [`total ${record.total}`, seconds(record.atMs)] : ['', 'unused']
       box(LEFT + i * RECORD * BYTE, RECORD * BYTE, name, value, record ? fill : '')
     }
   }
@@ -107,11 +107,9 @@ export async function drawStoredBytes({ title, limit, requests }) {
   return picture(`${title}. ${records.length} records in ${bytes.length} bytes.`, y + 6, [
     text(LEFT, 24, `${title}: ${records.length} records, ${bytes.length} bytes`, { size: 15, bold: true }),
     ...drawn,
-    text(
-      LEFT,
-      y - 6,
-      'Each record has 12 bytes: the running total, and the time (here since the start of the picture).',
-      { size: 12, fill: COLOURS.faint },
-    ),
+    text(LEFT, y - 6, 'Each record has 12 bytes: the running total, and the time (here since the start).', {
+      size: 12,
+      fill: COLOURS.faint,
+    }),
   ])
 }

@@ -3,7 +3,7 @@ import { redisStore } from 'slidegate/redis'
 import { ManualClock } from 'slidegate/testing'
 import { KEY, START_MS } from './play.js'
 
-// What stands in Redis, read off its bytes: docs/state.md tells where.
+// Reads a log from its bytes in Redis. docs/state.md describes the format.
 
 export const BACK = 39
 export const FRONT = 99
@@ -17,7 +17,7 @@ export const PAGE = 4
  */
 
 /**
- * Plays requests through a limit on Redis, and answers the last decision, and the log that they leave.
+ * Plays requests through a limit on Redis. Returns the decisions and the stored log.
  *
  * @param {import('ioredis').Redis} redis
  * @param {import('slidegate').Limit} limit

@@ -1,4 +1,4 @@
-// What pictures are made of: elements as text, colours and type.
+// Builds SVG elements as text.
 
 const WIDTH = 800
 
@@ -20,7 +20,7 @@ const MONO = 'Menlo, Consolas, monospace'
 const escaped = (/** @type {string} */ text) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
-/** As short as it is exact enough. */
+/** Rounds to a tenth. */
 export const round = (/** @type {number} */ number) => Math.round(number * 10) / 10
 
 /**
@@ -37,7 +37,7 @@ export function element(name, attributes, content = '') {
 
 /**
  * @param {number} x
- * @param {number} y of the base line
+ * @param {number} y base line
  * @param {string} words
  * @param {{ fill?: string, size?: number, anchor?: 'start' | 'middle' | 'end', bold?: boolean, mono?: boolean }} style
  */
@@ -64,7 +64,7 @@ export function line(
 }
 
 /**
- * @param {string} title what is read out in place of the picture
+ * @param {string} title text for screen readers
  * @param {number} height
  * @param {readonly string[]} elements
  */

@@ -10,7 +10,7 @@ const TOP = 60
 const HEIGHT = 90
 
 /**
- * Where the keys of callers lie on a Cluster: by the keys that a store asks for.
+ * Draws the slots of callers' keys on a Cluster.
  *
  * @param {object} scene
  * @param {string} scene.title
@@ -19,7 +19,7 @@ const HEIGHT = 90
  */
 export async function drawTags({ title, callers, notes }) {
   const keys = await keysOf(callers)
-  // Of a key with braces Redis looks at what is in them.
+  // Redis hashes only the part in braces.
   const slots = keys.map((key) => crc16(/\{(.+?)\}/.exec(key)?.[1] ?? key) % SLOTS)
   /** @type {Map<number, number>} */
   const counts = new Map()
@@ -50,14 +50,14 @@ export async function drawTags({ title, callers, notes }) {
   ])
 }
 
-/** The keys of a call are told by it; nobody answers. */
+/** Collects the keys of calls. No call gets a response. */
 async function keysOf(/** @type {readonly string[]} */ callers) {
   /** @type {string[]} */
   const keys = []
   const store = redisStore({
     command(words) {
       keys.push(...words.slice(3, 3 + Number(words[2])))
-      return Promise.reject(new Error('nobody answers'))
+      return Promise.reject(new Error('No response'))
     },
   })
   const limits = [slidingWindow({ limit: 100, window: '1m' })]

@@ -2,11 +2,11 @@ import { LEFT, legend, light, limitLine, marks, TimeAxis, usage } from './panels
 import { fullest, play } from './play.js'
 import { COLOURS, picture, text } from './svg.js'
 
-/** Of the plot of what is used, up to the limit. */
+/** Height of the limit in the plot of usage. */
 const PLOT_HEIGHT = 110
 
 /**
- * Requests, and below them what is used of the limit.
+ * Draws requests, and the usage of the limit below.
  *
  * @param {object} scene
  * @param {string} scene.title
@@ -14,10 +14,10 @@ const PLOT_HEIGHT = 110
  * @param {readonly import('./play.js').Request[]} scene.requests
  * @param {number} scene.endMs
  * @param {string} scene.guarantee
- * @param {number} [scene.windowMs] where the fullest window is shown
- * @param {readonly number[]} [scene.edges] when windows begin
- * @param {Readonly<Record<number, string>>} [scene.notes] what is written beside the marks of a time
- * @param {string} [scene.used] in the words of the kind
+ * @param {number} [scene.windowMs] length of the fullest window
+ * @param {readonly number[]} [scene.edges] starts of windows
+ * @param {Readonly<Record<number, string>>} [scene.notes] time -> text beside its marks
+ * @param {string} [scene.used] legend text for usage
  * @param {string} [scene.limitIs]
  */
 export async function drawTimeline(scene) {
@@ -49,7 +49,7 @@ export async function drawTimeline(scene) {
         denied: 'denied',
         used,
         limit: limitIs,
-        ...(edges && { edge: 'a window begins' }),
+        ...(edges && { edge: 'start of a window' }),
         ...(most && { fullest: 'fullest 10 s' }),
       },
       48,

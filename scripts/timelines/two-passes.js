@@ -6,7 +6,7 @@ const TOP = 66
 const HEIGHT = 70
 
 /**
- * Requests against several limits at once, and below them what is used of each.
+ * Draws requests for several limits, and the usage of each below.
  *
  * @param {object} scene
  * @param {string} scene.title
@@ -25,8 +25,8 @@ export async function drawTwoPasses({ title, limits, requests, endMs, guarantee 
     for (const _ of requests.filter((each) => each === atMs)) {
       answers.push({ atMs, allowed: (await limiter.consume(KEY)).allowed })
     }
-    const told = (await limiter.peek(KEY)).limits
-    told.forEach(({ limit, remaining }, i) => {
+    const peeked = (await limiter.peek(KEY)).limits
+    peeked.forEach(({ limit, remaining }, i) => {
       levels[i]?.push({ atMs, used: limit - remaining })
     })
   }

@@ -1,13 +1,14 @@
 import { Stryker } from '@stryker-mutator/core'
 import { GROUPS } from '../../packages/slidegate/test/mutants/typescript/groups.js'
 
-// Runs quick tests against many small changes of the core, one at a time, and reports each change that no test notices.
+// Runs quick tests against small changes of the core, and reports changes that no test detects.
 
 const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(GROUPS)
 
 for (const name of names) {
   const group = GROUPS[name]
-  if (group === undefined) throw new Error(`no group ${name}: there are ${Object.keys(GROUPS).join(', ')}`)
+  if (group === undefined)
+    throw new Error(`Unknown group "${name}". Expected one of: ${Object.keys(GROUPS).join(', ')}`)
   process.env.MUTATION_GROUP = name
   const stryker = new Stryker({
     mutate: group.mutate.map((path) => `packages/slidegate/src/${path}`),
@@ -20,7 +21,7 @@ for (const name of names) {
     ignorers: ['messages'],
     ignorePatterns: ['bench', 'examples', 'docs', 'packages/server', 'tools', 'dist', 'reports'],
     disableTypeChecks: false,
-    // Nothing is compiled, and the compiler has no interface that Stryker could rewrite its settings by.
+    // Tests run without compiling, and Stryker can't rewrite the compiler's settings.
     tsconfigFile: 'none',
     coverageAnalysis: 'perTest',
     ignoreStatic: true,

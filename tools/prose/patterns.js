@@ -1,11 +1,11 @@
 /**
- * What the lint looks for. In a pattern, a space matches any white space, `^` and `$` are the ends of a sentence, and
- * `XXX` is code. Case is ignored. The tests check that `bad` matches and `good` doesn't.
+ * The rules of the lint. In a pattern, a space matches any white space, `^` and `$` match the ends of a sentence, and
+ * `XXX` is code. Case is ignored. Tests check that `bad` matches and `good` doesn't.
  *
  * @typedef {object} Pattern
  * @property {string} id
  * @property {RegExp} pattern
- * @property {readonly import('./src/markdown.js').Kind[]} [kinds] the kinds of prose that it applies to. Default: all.
+ * @property {readonly import('./src/markdown.js').Kind[]} [kinds] kinds of prose that the rule applies to. Default: all.
  * @property {string} wrong
  * @property {string} instead
  * @property {string} bad

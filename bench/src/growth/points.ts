@@ -17,16 +17,16 @@ export interface Turn {
   readonly redisSeconds: number
 }
 
-/** One value of what grows, ready to be asked. */
+/** One value on the x axis, with its limiter. */
 export interface Point {
   readonly x: number
   turn(): Promise<Turn>
-  /** Of a key, or the mean of all. */
+  /** Memory of one key, in bytes. */
   bytes(): Promise<number>
   close(): void
 }
 
-/** Keys whose windows are full. */
+/** A point whose keys have full windows. */
 export async function fullPoint(redis: Redis, x: number, limit: number, windowMs: number): Promise<Point> {
   const { precisionMs } = slidingWindow({ limit, window: windowMs })
   const name = `slidegate ${x}`
@@ -43,7 +43,7 @@ export async function fullPoint(redis: Redis, x: number, limit: number, windowMs
   }
 }
 
-/** Keys that have room, and come and go in windows of some seconds. */
+/** A point whose keys never reach their limit, with windows of a few seconds. */
 export async function roomyPoint(
   redis: Redis,
   x: number,
@@ -75,7 +75,7 @@ export async function roomyPoint(
           pick,
           ask: (caller) => limiter.consume(names[caller]!, { cost }),
           check: ({ allowed, source }) => {
-            if (!allowed || source !== 'store') throw new Error('not admitted, with room left')
+            if (!allowed || source !== 'store') throw new Error('The limiter denied a request that fits')
           },
         },
       )
@@ -83,7 +83,7 @@ export async function roomyPoint(
     },
     async bytes() {
       const first = await limiter.consume(names[0]!)
-      if (!first.allowed) throw new Error('not admitted, with room left')
+      if (!first.allowed) throw new Error('The limiter denied a request that fits')
       return bytesOf(redis, await redis.keys(`slidegate:*:growth-${x}:${names[0]}:*`))
     },
     close: () => limiter.close(),

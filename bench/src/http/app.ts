@@ -1,25 +1,25 @@
 import type { Redis } from 'ioredis'
 
-/** Starts on a free port of loopback. Its limiter counts in Redis if one is given, else in memory. */
+/** Starts an app on a free loopback port. Its limiter uses Redis if a client is given, else memory. */
 export type App = (redis: Redis | undefined) => Promise<Served>
 
 export interface Served {
   readonly port: number
-  /** Of those that remember what they decided. */
+  /** Judges the recorded decisions, if the app records them. */
   judge?(): Judgement
 }
 
-/** How many of the decisions were right. */
+/** The number of decisions, and how many of them were right. */
 export interface Judgement {
   readonly decisions: number
   readonly right: number
 }
 
-/** Connections are kept from turn to turn, however long the others take theirs. */
+/** Longer than a round, so that connections stay open between turns. */
 export const KEEP_ALIVE_MS = 10 * 60_000
 
-/** What every app answers. */
+/** The response of every app. */
 export const BODY = { hello: 'world' }
 
-/** Whom the limits count: all limiters are given the same key function. */
+/** Holds the key. All limiters use the same key function. */
 export const USER_HEADER = 'x-user'

@@ -5,7 +5,7 @@ export type Framework = 'express' | 'fastify' | 'hono' | 'nest' | 'node'
 
 type Apps = Readonly<Record<string, App>>
 
-/** Only what is asked for is loaded: each app has a process of its own. */
+/** Loads a framework only when needed. Each app runs in its own process. */
 const APPS: Readonly<Record<Framework, (policy: Policy) => Promise<Apps>>> = {
   express: async (policy) => (await import('./apps/express.ts')).expressApps(policy),
   fastify: async (policy) => (await import('./apps/fastify.ts')).fastifyApps(policy),
@@ -16,6 +16,6 @@ const APPS: Readonly<Record<Framework, (policy: Policy) => Promise<Apps>>> = {
 
 export async function appOf(framework: Framework, limiter: string, policy: Policy): Promise<App> {
   const app = (await APPS[framework](policy))[limiter]
-  if (app === undefined) throw new Error(`there is no app of ${framework} with ${limiter}`)
+  if (app === undefined) throw new Error(`No ${framework} app uses ${limiter}`)
   return app
 }

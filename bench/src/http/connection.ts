@@ -1,14 +1,15 @@
 import { connect, type Socket } from 'node:net'
 
-/** A response has arrived, this long after its request left. */
+/** Called with the status and the time since the request was sent. */
 export type OnAnswer = (status: number, ms: number) => void
 
 const LENGTH = /\r\ncontent-length: *(\d+)/i
 
 /**
- * One keep-alive connection with one request at a time. It does the least that a client can, so that on few
- * cores the server is what is measured: requests are bytes made beforehand, and of a response only the status
- * and the length are read.
+ * A keep-alive connection with one request at a time.
+ *
+ * It does as little as possible, to leave the CPU to the server. Requests are prepared bytes, and only the status and
+ * the length of a response are read.
  */
 export class Connection {
   readonly #socket: Socket
@@ -23,7 +24,7 @@ export class Connection {
     socket.setEncoding('latin1')
     socket.on('data', (text: string) => this.#onData(text))
     socket.on('close', () => {
-      if (this.#isWaiting) throw new Error('the server has closed a connection instead of answering')
+      if (this.#isWaiting) throw new Error('The server closed the connection without a response')
     })
   }
 
@@ -47,7 +48,8 @@ export class Connection {
     const arrived = this.#arrived === '' ? text : this.#arrived + text
     const headEnd = arrived.indexOf('\r\n\r\n')
     const length = headEnd < 0 ? undefined : LENGTH.exec(arrived)?.[1]
-    if (headEnd >= 0 && length === undefined) throw new Error(`a response without a length:\n${arrived}`)
+    if (headEnd >= 0 && length === undefined)
+      throw new Error(`The response has no Content-Length:\n${arrived}`)
     if (length === undefined || arrived.length < headEnd + 4 + Number(length)) {
       this.#arrived = arrived
       return
@@ -58,12 +60,12 @@ export class Connection {
   }
 }
 
-/** A request as bytes. Who asks stands in a header, as an API key would. */
+/** Returns a GET as bytes. A header names the user, as an API key would. */
 export function requestOf(user: string): Buffer {
   return Buffer.from(`GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-User: ${user}\r\n\r\n`)
 }
 
-/** The same as a POST of JSON. */
+/** Returns a POST of JSON as bytes. */
 export function postOf(path: string, body: unknown): Buffer {
   const json = JSON.stringify(body)
   const head = [

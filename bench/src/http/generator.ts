@@ -2,44 +2,44 @@ import { anyOf, callers } from '../callers.ts'
 import { serve } from '../workers.ts'
 import { Connection, postOf, requestOf } from './connection.ts'
 
-/** A turn of load. */
-export interface Asked {
+/** The load of one turn. */
+export interface LoadRequest {
   readonly port: number
   readonly connections: number
   readonly ms: number
-  /** Who asks: on each connection any of so many users, or a user of its own, whose name begins so. */
+  /** A number: each request has one of this many users. A string: each connection has its own user with this prefix. */
   readonly users: number | string
-  /** What is asked of the service; left out, a GET with the user in a header. */
+  /** Calls to the service. Default: a GET with the user in a header. */
   readonly posts?: Posts
-  /** Requests per second, over all connections; left out, each connection asks anew as soon as it is answered. */
+  /** Requests per second over all connections. Default: each connection sends as soon as the last response arrived. */
   readonly perSecond?: number
-  /** By the wall clock; left out, as soon as the connections stand. */
+  /** Wall clock. Default: as soon as the connections are open. */
   readonly beginsAtMs?: number
 }
 
-/** Calls of the service, each of which asks for so many users, of all there are. */
+/** Calls to the service. */
 export interface Posts {
   readonly path: string
   readonly limiter: string
-  /** Left out, each call asks for one, in the form for one. */
+  /** Decisions per call. Default: one, as a single request instead of a list. */
   readonly perCall?: number
 }
 
-export interface Answered {
+export interface LoadResult {
   readonly requests: number
   readonly seconds: number
   readonly meanMs: number
   readonly p99Ms: number
-  /** By status: how often it was answered. */
+  /** Status -> number of responses. */
   readonly statuses: Readonly<Record<number, number>>
 }
 
 serve(load)
 
-/** To each port, from turn to turn. */
+/** Port -> open connections, kept between turns. */
 const kept = new Map<number, Connection[]>()
 
-/** One after the other: thousands at once would be more than a server lets wait to be accepted. */
+/** Opens connections one by one. Thousands at once would overflow the server's accept queue. */
 async function openConnections(port: number, count: number): Promise<Connection[]> {
   const open = kept.get(port) ?? []
   while (open.length < count) open.push(await Connection.open(port))
@@ -55,7 +55,7 @@ async function load({
   posts,
   perSecond,
   beginsAtMs = 0,
-}: Asked): Promise<Answered> {
+}: LoadRequest): Promise<LoadResult> {
   const open = await openConnections(port, connections)
   const requestFor = typeof users === 'number' ? requestOfAny(users, posts) : requestOfOwn(users, connections)
   const everyMs = perSecond === undefined ? 0 : (1000 * connections) / perSecond
@@ -64,9 +64,9 @@ async function load({
   await new Promise((resolve) => setTimeout(resolve, Math.max(0, beginsAtMs - Date.now())))
   const start = performance.now()
 
-  const lane = (connection: Connection, index: number) =>
+  const run = (connection: Connection, index: number) =>
     new Promise<void>((resolve) => {
-      // Those that keep a pace do not all begin at once.
+      // At a fixed rate, spread the starts evenly.
       let dueMs = start + (everyMs * index) / connections
       const ask = () => {
         dueMs += everyMs
@@ -85,7 +85,7 @@ async function load({
       }
       next()
     })
-  await Promise.all(open.map(lane))
+  await Promise.all(open.map(run))
   const seconds = (performance.now() - start) / 1000
   const sorted = Float64Array.from(times).sort()
   const meanMs = sorted.reduce((total, took) => total + took, 0) / sorted.length
@@ -105,7 +105,7 @@ function requestOfAny(users: number, posts: Posts | undefined): () => Buffer {
   return () => requests[pick()]!
 }
 
-/** Many are asked for in a row, beginning with this one. */
+/** Returns a call with `perCall` consecutive keys, starting at `first`. */
 function callOf({ path, limiter, perCall }: Posts, names: readonly string[], first: number): Buffer {
   const requests = Array.from({ length: perCall ?? 1 }, (_, i) => ({
     limiter,

@@ -1,16 +1,17 @@
 import type { Policy } from '../peers/peer.ts'
 import type { Judgement } from './app.ts'
 
-/** What was decided for one user, in order. */
+/** The decisions for one user, in order. */
 interface Record {
   readonly atMs: number[]
   readonly isAdmitted: boolean[]
 }
 
 /**
- * Writes down what was decided, and afterwards holds every decision against the rule: that a request is admitted
- * if fewer than `limit` were, in truth, in the window that ends with it; else denied. Whether a limiter admits too
- * many or denies too many, either way those decisions are wrong.
+ * Records decisions, and then counts those that follow the rule.
+ *
+ * The rule: a request is admitted if fewer than `limit` requests were admitted in the window that ends with it. Both
+ * admissions over the limit and needless denials are wrong.
  */
 export class Oracle {
   readonly #policy: Policy
@@ -30,7 +31,7 @@ export class Oracle {
     record.isAdmitted.push(isAdmitted)
   }
 
-  /** Of all that was decided since it was last asked. */
+  /** Judges the decisions recorded since the last call. */
   judge(): Judgement {
     let decisions = 0
     let right = 0

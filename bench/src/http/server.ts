@@ -6,34 +6,34 @@ import { appOf, type Framework } from './apps.ts'
 
 export interface ServerOptions {
   readonly framework: Framework
-  /** By name; `bare` is none. */
+  /** The name of the package. `bare`: no limiter. */
   readonly limiter: string
   readonly policy: Policy
-  /** Left out, the limiter counts in memory. */
+  /** Default: the limiter counts in memory. */
   readonly redisPort?: number
 }
 
-/** What a server is told: to start an app, or to tell what it has taken or decided so far. */
+/** Starts an app, or queries its CPU time or its decisions so far. */
 export type ToServer = ServerOptions | 'cpu seconds' | 'judgement'
 
-/** The port; seconds; or a judgement. */
+/** A port, seconds, or a judgement. */
 export type FromServer = number | Judgement
 
-// Before a framework is loaded: some ask for it then.
+// Some frameworks read NODE_ENV when they load.
 process.env.NODE_ENV = 'production'
 
 let served: Served | undefined
 
-serve<ToServer, FromServer>(async (told) => {
-  if (told === 'cpu seconds') {
+serve<ToServer, FromServer>(async (message) => {
+  if (message === 'cpu seconds') {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1e6
   }
-  if (told === 'judgement') {
-    if (served?.judge === undefined) throw new Error('this app does not remember what it decided')
+  if (message === 'judgement') {
+    if (served?.judge === undefined) throw new Error('This app does not record its decisions')
     return served.judge()
   }
-  const { framework, limiter, policy, redisPort } = told
+  const { framework, limiter, policy, redisPort } = message
   const app = await appOf(framework, limiter, policy)
   served = await app(redisPort === undefined ? undefined : connect(`redis://127.0.0.1:${redisPort}`))
   return served.port

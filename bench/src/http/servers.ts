@@ -1,26 +1,26 @@
 import { startWorkers, type Worker } from '../workers.ts'
 import type { Judgement } from './app.ts'
-import type { Answered, Asked } from './generator.ts'
+import type { LoadRequest, LoadResult } from './generator.ts'
 import type { FromServer, ServerOptions, ToServer } from './server.ts'
 
-/** A server and what asks it each have a process of their own. */
+/** A server in its own process. The load generator runs in another. */
 export interface Server {
-  /** A turn of load, and what it took of the server. */
-  load(asked: Omit<Asked, 'port'>): Promise<Turn>
+  /** Runs a turn of load. Also measures the server's CPU time. */
+  load(request: Omit<LoadRequest, 'port'>): Promise<Turn>
   judgement(): Promise<Judgement>
   end(): void
 }
 
-export interface Turn extends Answered {
+export interface Turn extends LoadResult {
   readonly perSecond: number
   /** CPU time of the server per request. */
   readonly cpuSeconds: number
 }
 
-export type Generator = Worker<Asked, Answered>
+export type Generator = Worker<LoadRequest, LoadResult>
 
 export function startGenerator(): Generator {
-  return startWorkers<Asked, Answered>(new URL('./generator.ts', import.meta.url), 1)[0]!
+  return startWorkers<LoadRequest, LoadResult>(new URL('./generator.ts', import.meta.url), 1)[0]!
 }
 
 export async function startServer(generator: Generator, options: ServerOptions): Promise<Server> {
@@ -28,14 +28,14 @@ export async function startServer(generator: Generator, options: ServerOptions):
   const worker = startWorkers<ToServer, FromServer>(module, 1)[0]!
   const port = (await worker.ask(options)) as number
   return {
-    async load(asked) {
+    async load(request) {
       const before = (await worker.ask('cpu seconds')) as number
-      const answered = await generator.ask({ ...asked, port })
+      const result = await generator.ask({ ...request, port })
       const after = (await worker.ask('cpu seconds')) as number
       return {
-        ...answered,
-        perSecond: answered.requests / answered.seconds,
-        cpuSeconds: (after - before) / answered.requests,
+        ...result,
+        perSecond: result.requests / result.seconds,
+        cpuSeconds: (after - before) / result.requests,
       }
     },
     judgement: async () => (await worker.ask('judgement')) as Judgement,

@@ -20,11 +20,11 @@ import { WEIGHED_WINDOW_MS, weigh } from '../steady/weigh.ts'
 const KEY = 'user:1'
 const LIMITS = [100, 1000, 10_000]
 
-/** A kind whose keys are weighed; `grows` with what a limit admits, one by one. */
+/** A kind whose keys are measured. `grows`: one record for each of these. */
 interface WeighedKind extends Pick<Use, 'values'> {
   readonly name: string
   readonly grows?: 'request' | 'holder' | 'value'
-  /** Windows of traffic, where what is charged is not freed in time. */
+  /** Windows of traffic, if charges don't expire in time. */
   readonly windows?: number
   limit(limit: number, windowMs: number): Limit
 }
@@ -49,10 +49,10 @@ const KINDS: readonly WeighedKind[] = [
   },
   { name: 'slidingCounter', limit: (limit, window) => slidingCounter({ limit, window }) },
   { name: 'fixedWindow', limit: (limit, window) => fixedWindow({ limit, window }) },
-  { name: 'fixedWindow, of a day', windows: 1, limit: (limit) => calendarWindow({ limit, unit: 'day' }) },
+  { name: 'fixedWindow, one day', windows: 1, limit: (limit) => calendarWindow({ limit, unit: 'day' }) },
 ]
 
-/** What a key takes of the memory of Redis, the largest over three windows of traffic just at the limit. */
+/** Returns the peak memory of keys over three windows of traffic at the limit. */
 export async function bytesFigures(): Promise<Figure[]> {
   const figures: Figure[] = []
   for (const kind of KINDS) {
@@ -62,8 +62,8 @@ export async function bytesFigures(): Promise<Figure[]> {
       figures.push({
         name:
           kind.grows === undefined
-            ? `memory: ${kind.name}, a key`
-            : `memory: ${kind.name}, limit ${limit}, a key per ${kind.grows}`,
+            ? `memory: ${kind.name}, per key`
+            : `memory: ${kind.name}, limit ${limit}, per ${kind.grows}`,
         value: kind.grows === undefined ? largest : largest / limit,
         unit: 'bytes',
         note: `${largest} bytes`,
@@ -86,11 +86,11 @@ async function weighKind(redis: Redis, kind: WeighedKind, limit: number): Promis
           KEY,
           kind.values && { value: `10.0.${number >> 8}.${number & 255}` },
         )
-        assert.equal(decision.atMs, atMs, 'the time that was handed in')
+        assert.equal(decision.atMs, atMs, 'the decision uses the time that was passed')
         return decision.allowed
       },
       bytesAt: async () => bytesOf(redis, [await onlyKey(redis, 'slidegate:*')]),
-      // Counters guess, and deny some of this traffic.
+      // Counters approximate, and deny some of this traffic.
       admitsAll: kind.grows !== undefined,
     },
     kind.windows,

@@ -9,33 +9,33 @@ import {
 } from 'slidegate'
 import { calendarWindow } from 'slidegate/calendar'
 import {
+  type CommonScript,
   DISTINCT_VALUES,
   FIXED_WINDOW,
-  type FieldScript,
   GCRA,
   SEMAPHORE,
   STREAMS_LOG,
   TWO_WINDOWS,
   ZSET_LOG,
-} from '../redis/field.ts'
+} from '../redis/scripts.ts'
 import type { Use } from '../steady/ours.ts'
 import { denied, steady, type Traffic } from '../steady/traffic.ts'
 
 const LIMIT = 100
 const DAY_MS = 86_400_000
 
-/** A kind of limit, how it is asked, and the best script of the field that does the same. */
+/** A kind of limit, its traffic, and the best common script for it. */
 export interface KindUse extends Omit<Use, 'limits'> {
   readonly name: string
   limit(traffic: Pick<Traffic, 'limit' | 'windowMs'>): Limit
-  readonly script: FieldScript
+  readonly script: CommonScript
   readonly traffics: readonly Traffic[]
   /** Whether steady traffic keeps it full. */
   readonly staysFull: boolean
 }
 
 const evenly = steady(LIMIT)
-/** Windows that do not end meanwhile. */
+/** Windows that don't end during the measurement. */
 const allDay: Traffic = { ...evenly, windowMs: DAY_MS }
 const deniedAllDay: Traffic = { ...denied(LIMIT), windowMs: DAY_MS }
 
@@ -44,7 +44,7 @@ export const KINDS: readonly KindUse[] = [
     name: 'tokenBucket',
     limit: ({ limit, windowMs }) => tokenBucket({ capacity: limit, refill: limit, interval: windowMs }),
     script: GCRA,
-    // Nearly emptied at once; then about one token is refilled between two requests.
+    // Takes nearly all tokens in the first request. Then about one token is refilled between two requests.
     traffics: [{ ...evenly, apartMs: 0, charges: LIMIT - 6 }, deniedAllDay],
     staysFull: true,
   },
@@ -77,7 +77,7 @@ export const KINDS: readonly KindUse[] = [
     staysFull: false,
   },
   {
-    name: 'fixedWindow, of a day',
+    name: 'fixedWindow, one day',
     limit: ({ limit }) => calendarWindow({ limit, unit: 'day' }),
     script: FIXED_WINDOW,
     traffics: [{ ...allDay, limit: 1000 }, deniedAllDay],

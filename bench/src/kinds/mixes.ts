@@ -20,7 +20,7 @@ export const MIXED_TRAFFIC: readonly Traffic[] = [
   oneAtATime(deniedAllDay),
 ]
 
-/** The first limit is the one of which it is known how full it is. */
+/** The usage of the first limit is checked. */
 export const MIXES: readonly Mix[] = [
   {
     name: 'slidingWindow, tokenBucket, fixedWindow',

@@ -4,7 +4,7 @@ import { callers, inTurn } from '../callers.ts'
 import { serve } from '../workers.ts'
 import { MEMORY_SIDES } from './sides.ts'
 
-// A process of its own for each side: what one holds is not the other's to collect.
+// Fills a limiter with keys, in one process per side so that sides don't share a heap.
 
 export interface Filling {
   readonly side: string
@@ -12,15 +12,15 @@ export interface Filling {
 }
 
 export interface Filled {
-  /** On the heap and outside it, beyond the key. */
+  /** On the heap and outside it, without the key. */
   readonly bytesPerKey: number
-  /** The longest time that anybody else would have had to wait: a few requests and a turn of the event loop. */
+  /** The longest pause for other work: a batch plus a turn of the event loop. */
   readonly longestMs: number
 }
 
 const POLICY = { limit: 100, windowMs: 3_600_000 }
 
-/** Requests after which others get their turn. */
+/** Requests between two turns of the event loop. */
 const BATCH = 20
 
 setFlagsFromString('--expose-gc')
@@ -39,7 +39,7 @@ serve<Filling, Filled>(async ({ side, keys: count }) => {
     longestMs = Math.max(longestMs, performance.now() - startMs)
   }
   const bytesPerKey = (heldBytes() - before) / count
-  // All of it is still in use.
+  // Keeps the limiter reachable until the heap is measured.
   await opened.decide(pick, 1)
   opened.verify?.()
   opened.close?.()

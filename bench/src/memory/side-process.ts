@@ -1,37 +1,37 @@
-// A process of its own for each side: it runs when it gets a turn, and is idle in between.
+// One side in its own process. It is idle between its turns.
 
 import { anyOf, callers, inTurn } from '../callers.ts'
 import type { Policy } from '../peers/peer.ts'
 import { serve } from '../workers.ts'
 import { MEMORY_SIDES } from './sides.ts'
 
-/** Opens a side; from then on, asks for a turn. */
-export type Asked =
+/** The first message opens a side. Later messages run a turn. */
+export type ToSide =
   | { readonly side: string; readonly policy: Policy; readonly keys: number }
   /** Requests run for `leadMs` before the turn. */
   | { readonly leadMs: number; readonly turnMs: number }
 
-/** CPU time per decision, of all threads of the process. 0 for a side that was opened. */
+/** CPU time of all threads per decision. 0 after opening a side. */
 export type CpuSeconds = number
 
-/** Requests between two looks at the clock. */
+/** Requests between two readings of the clock. */
 const BATCH = 1000
 
 let turn: (ms: number) => Promise<CpuSeconds>
 
-serve<Asked, CpuSeconds>(async (asked) => {
-  if ('side' in asked) {
-    turn = await open(asked.side, asked.policy, callers(asked.keys))
+serve<ToSide, CpuSeconds>(async (message) => {
+  if ('side' in message) {
+    turn = await open(message.side, message.policy, callers(message.keys))
     return 0
   }
-  if (asked.leadMs > 0) await turn(asked.leadMs)
-  return turn(asked.turnMs)
+  if (message.leadMs > 0) await turn(message.leadMs)
+  return turn(message.turnMs)
 })
 
 async function open(side: string, policy: Policy, keys: readonly string[]): Promise<typeof turn> {
   const opened = MEMORY_SIDES.find(({ name }) => name === side)!.open(policy, keys)
   const pick = anyOf(keys.length)
-  // From the first turn on, it holds all keys.
+  // Creates all keys before the first turn.
   if (keys.length > 1) await opened.decide(inTurn(keys.length), keys.length)
   return async (ms) => {
     const cpu = process.cpuUsage()

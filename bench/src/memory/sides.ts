@@ -8,27 +8,27 @@ import { Audit } from '../audit.ts'
 import type { Policy } from '../peers/peer.ts'
 import type { Role } from '../report/plot.ts'
 
-/** A limiter with its state in this process, asked in its shortest way: no promise that it does not make itself. */
+/** A limiter in memory, called in the cheapest way it offers. */
 export interface MemorySide {
   readonly name: string
   readonly role: Role
-  /** Whether what it does for one request grows with those before it in the window. */
+  /** Whether a request gets slower with more requests in the window. */
   readonly slowsDown?: boolean
   open(policy: Policy, keys: readonly string[]): OpenSide
 }
 
 interface OpenSide {
-  /** So many requests, each for the key that is picked, each admitted or else an error. */
+  /** Makes `count` requests for the picked keys. Throws if one is denied. */
   decide(pick: () => number, count: number): void | Promise<void>
-  /** Looks into the answers, when nothing is measured. */
+  /** Checks the answers, outside of the measurement. */
   verify?(): void
   close?(): void
 }
 
-/** Of so many keys every answer of ours is verified. */
+/** Keys whose decisions are all verified. */
 const AUDITED_KEYS = 16
 
-/** Answers are held for a moment, as callers do: what nobody holds, the compiler does not even make. */
+/** Keeps the last 64 answers. The compiler removes unused objects. */
 const HELD = 63
 
 const slidegate: MemorySide = {
@@ -47,7 +47,7 @@ const slidegate: MemorySide = {
         for (let i = 0; i < count; i++) {
           const index = pick()
           const decision = limiter.consumeSync(keys[index]!)
-          if (!decision.allowed) throw new Error('denied with room left')
+          if (!decision.allowed) throw new Error('The limiter denied a request that fits')
           held[i & HELD] = decision
           if (index < audits.length) audits[index]!.record(decision)
         }
@@ -60,7 +60,7 @@ const slidegate: MemorySide = {
   },
 }
 
-/** What any limiter does: finds the key, reads the clock, makes an answer like ours. A fixed window, in fact. */
+/** A minimal fixed window. Looks up the key, reads the clock, and returns an object like ours. */
 const mapFloor: MemorySide = {
   name: 'Map, clock, literal',
   role: 'floor',
@@ -97,7 +97,7 @@ const mapFloor: MemorySide = {
       decide(pick, count) {
         for (let i = 0; i < count; i++) {
           const decision = decide(keys[pick()]!)
-          if (!decision.allowed) throw new Error('denied with room left')
+          if (!decision.allowed) throw new Error('The limiter denied a request that fits')
           held[i & HELD] = decision
         }
       },
@@ -113,7 +113,7 @@ const rateLimiterFlexible: MemorySide = {
     const held: unknown[] = []
     return {
       async decide(pick, count) {
-        // Rejects where it denies.
+        // Rejects if the request is denied.
         for (let i = 0; i < count; i++) held[i & HELD] = await limiter.consume(keys[pick()]!)
       },
     }
@@ -170,7 +170,7 @@ const nestThrottler: MemorySide = {
   },
 }
 
-/** A cache of the last used; here large enough for all keys. */
+/** An LRU cache, here large enough for all keys. */
 const fastifyRateLimit: MemorySide = {
   name: '@fastify/rate-limit',
   role: 'peer',
@@ -192,7 +192,7 @@ const fastifyRateLimit: MemorySide = {
   },
 }
 
-/** The first three are those that there are targets for. */
+/** The first three have targets. */
 export const MEMORY_SIDES: readonly MemorySide[] = [
   slidegate,
   mapFloor,

@@ -42,7 +42,7 @@ const honoRateLimiter: MemoryPeer = {
   },
 }
 
-/** The storage behind the guard, as the guard asks it where no block duration is set. */
+/** The storage, called as the guard calls it if no block duration is set. */
 const nestThrottler: MemoryPeer = {
   name: '@nestjs/throttler',
   algorithm: 'log of hits',
@@ -67,7 +67,7 @@ const slidingWindowRateLimiter: MemoryPeer = {
   },
 }
 
-/** A scheduler of jobs: one that sheds what it would have to queue decides. */
+/** A job scheduler. It denies by dropping jobs that it would have to queue. */
 const bottleneck: MemoryPeer = {
   name: 'bottleneck',
   algorithm: 'refilled reservoir',

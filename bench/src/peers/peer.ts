@@ -1,30 +1,30 @@
 import type { Redis } from 'ioredis'
 
-/** What every limiter in a comparison is asked to keep to, as far as it can. */
+/** The limit that each limiter in a comparison enforces. */
 export interface Policy {
   readonly limit: number
   readonly windowMs: number
 }
 
-/** A limiter of others. */
+/** Another package's limiter. */
 export interface PeerLimiter {
-  /** One request of this key, of cost 1: whether it is admitted. */
+  /** Makes a request of cost 1. Returns whether it was admitted. */
   decide(key: string): Promise<boolean>
   close?(): void | Promise<void>
 }
 
 interface Peer {
-  /** As its package is called. */
+  /** Name of the package. */
   readonly name: string
-  /** How it counts, in the words of the field. */
+  /** The usual name of its algorithm. */
   readonly algorithm: string
 }
 
-/** A package with its state in Redis, set up as its documentation shows it. */
+/** A package with its state in Redis, set up as documented. */
 export interface RedisPeer extends Peer {
-  /** The shortest window that it is made for. */
+  /** The shortest window it supports. */
   readonly leastWindowMs?: number
-  /** Whether each of its decisions takes so long that it is asked in few settings. */
+  /** Whether it is too slow for most settings. */
   readonly isSlow?: boolean
   open(redis: Redis, policy: Policy): PeerLimiter | Promise<PeerLimiter>
 }

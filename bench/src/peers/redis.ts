@@ -19,7 +19,7 @@ const rateLimiterFlexible: RedisPeer = {
   },
 }
 
-/** The store of express-rate-limit: the middleware calls `increment` once per request, and compares. */
+/** The store of express-rate-limit. The middleware calls `increment` once per request and compares. */
 const rateLimitRedis: RedisPeer = {
   name: 'rate-limit-redis',
   algorithm: 'fixed window',
@@ -33,7 +33,7 @@ const rateLimitRedis: RedisPeer = {
   },
 }
 
-/** The store that the plugin makes of a client; it calls `incr` once per request, and compares. */
+/** The store that the plugin creates for a client. The plugin calls `incr` once per request and compares. */
 const fastifyRateLimit: RedisPeer = {
   name: '@fastify/rate-limit',
   algorithm: 'fixed window',
@@ -75,7 +75,7 @@ const asyncRateLimiter: RedisPeer = {
   algorithm: 'ZSET log',
   open(redis, { limit, windowMs }) {
     const limiter = new AsyncRateLimiter({ db: redis, max: limit, duration: windowMs })
-    // What remains counts this request; nothing does where it was denied.
+    // `remaining` includes this request. It is 0 after a denial.
     return { decide: async (key) => (await limiter.get({ id: key })).remaining > 0 }
   },
 }
@@ -85,7 +85,7 @@ const slidingWindowRateLimiter: RedisPeer = {
   algorithm: 'ZSET log',
   open(redis, { limit, windowMs }) {
     const limiter = SlidingWindowRateLimiter.createLimiter({
-      // Its types are those of a copy of ioredis with its commands on it.
+      // Its types expect an ioredis with custom commands.
       redis: redis as Redis & never,
       interval: windowMs,
     })
@@ -97,8 +97,9 @@ const slidingWindowRateLimiter: RedisPeer = {
 }
 
 /**
- * A scheduler of jobs: one that sheds what it would have to queue decides. Each job is submitted, run and done by a
- * call each, and each key is a limiter of its own.
+ * A job scheduler. It denies by dropping jobs that it would have to queue.
+ *
+ * Each job takes three calls: submit, run and done. Each key has its own limiter.
  */
 const bottleneck: RedisPeer = {
   name: 'bottleneck',
@@ -106,7 +107,7 @@ const bottleneck: RedisPeer = {
   leastWindowMs: 5000,
   isSlow: true,
   open(redis, { limit, windowMs }) {
-    // It closes the client that it was given.
+    // Bottleneck closes this client.
     const connection = new Bottleneck.IORedisConnection({ client: redis.duplicate() })
     const options = { id: 'bench', datastore: 'ioredis', connection, ...sheddingJobs(limit, windowMs) }
     const group = new Bottleneck.Group(options as Bottleneck.ConstructorOptions)
@@ -114,7 +115,7 @@ const bottleneck: RedisPeer = {
   },
 }
 
-/** The packages that keep counts by key in Redis; all but the last with one call per request. */
+/** Packages that count by key in Redis. All except the last make one call per request. */
 export const REDIS_PEERS: readonly RedisPeer[] = [
   rateLimiterFlexible,
   rateLimitRedis,

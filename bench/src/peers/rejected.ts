@@ -1,7 +1,7 @@
 import Bottleneck from 'bottleneck'
 import { RateLimiterRes } from 'rate-limiter-flexible'
 
-/** rate-limiter-flexible denies by rejecting with what is no Error; an Error is a failure. */
+/** Returns whether a request was admitted. A denial rejects with a result, a failure with an Error. */
 export async function isConsumed(consumed: Promise<unknown>): Promise<boolean> {
   try {
     await consumed
@@ -12,7 +12,7 @@ export async function isConsumed(consumed: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** bottleneck queues what it cannot run now, unless it is told to shed that. */
+/** Configures bottleneck to drop jobs instead of queueing them. */
 export function sheddingJobs(limit: number, windowMs: number): Bottleneck.ConstructorOptions {
   return {
     reservoir: limit,
@@ -23,7 +23,7 @@ export function sheddingJobs(limit: number, windowMs: number): Bottleneck.Constr
   }
 }
 
-/** A job that is shed is rejected with an error of the package's own. */
+/** Returns whether a job ran. A dropped job rejects with a BottleneckError. */
 export async function isRun(limiter: Bottleneck): Promise<boolean> {
   try {
     return await limiter.schedule(async () => true)

@@ -1,16 +1,16 @@
 import { callers } from '../callers.ts'
-import { FIXED_WINDOW } from '../redis/field.ts'
 import { evalshaFloor } from '../redis/floor.ts'
+import { FIXED_WINDOW } from '../redis/scripts.ts'
 import { connect } from '../redis/with-redis.ts'
 import { floorSide, peerSide, type Side, slidegateSide } from '../sides.ts'
 import { serve } from '../workers.ts'
-import { IN_FLIGHT, KEYS, POLICY, type Told, type WorkersLoad } from './told.ts'
+import { IN_FLIGHT, KEYS, POLICY, type ToWorker, type WorkersLoad } from './messages.ts'
 
 const sides = new Map<string, Side>()
 
-serve<Told, WorkersLoad>(async (told) => {
-  if ('url' in told) {
-    const redis = connect(told.url)
+serve<ToWorker, WorkersLoad>(async (message) => {
+  if ('url' in message) {
+    const redis = connect(message.url)
     const keys = callers(KEYS)
     const fixed = await FIXED_WINDOW.open(redis, POLICY)
     for (const side of [
@@ -22,6 +22,6 @@ serve<Told, WorkersLoad>(async (told) => {
     }
     return { requests: 0, seconds: 0 }
   }
-  const { requests, seconds } = await sides.get(told.side)!.load(IN_FLIGHT, { ms: told.ms })
+  const { requests, seconds } = await sides.get(message.side)!.load(IN_FLIGHT, { ms: message.ms })
   return { requests, seconds }
 })

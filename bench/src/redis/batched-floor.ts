@@ -3,21 +3,24 @@ import { type Floor, floorKeys, physicalFloor } from './floor.ts'
 
 const SLUG = 'batch'
 
-/** Keys in a call at most. */
+/** Maximum number of keys per call. */
 const MAX_KEYS = 128
 
-/** Requests in a call at most. */
+/** Maximum number of requests per call. */
 const MAX_REQUESTS = 512
 
-/** Calls in flight that need not be full, and at most. */
+/** Up to this many calls in flight, calls are sent before they are full. */
 const EAGER_CALLS = 2
+/** Maximum number of calls in flight. */
 const MAX_CALLS = 8
 
 type Resolve = (answer: number) => void
 
 /**
- * What any limiter with a state for each key can reach at best: requests that wait at the same time travel in one
- * call, those for one key as one, and for each key a small string is read and written back. Nothing is decided.
+ * The cheapest possible limiter with state per key, batched as ours is.
+ *
+ * Waiting requests share a call, and requests for one key are joined. Each key is a small string that is read and written back,
+ * without a decision.
  */
 export async function batchedFloor(redis: Redis, keys: readonly string[]): Promise<Floor> {
   const writeBack = await physicalFloor(redis, floorKeys(keys, SLUG))
@@ -52,7 +55,7 @@ export async function batchedFloor(redis: Redis, keys: readonly string[]): Promi
   }
 
   return {
-    name: 'read and write back, in batches',
+    name: 'batched read and write-back',
     slug: SLUG,
     ask: (key) =>
       new Promise<number>((resolve) => {

@@ -1,21 +1,21 @@
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 
-/** What a limiter cannot cost less than, and the answer by which it is known to have taken place. */
+/** A call that no limiter can undercut, and a check of its answer. */
 export interface Floor {
   readonly name: string
-  /** Tells its keys from those of others, where it writes to them; {@link floorKeys}. */
+  /** Part of its keys, if it writes to them: see {@link floorKeys}. */
   readonly slug?: string
   readonly ask: (key: string) => Promise<unknown>
   readonly isAnswer: (answer: unknown) => boolean
 }
 
-/** Keys as long as those of a limiter. */
+/** Returns keys as long as a limiter's. */
 export function floorKeys(keys: readonly string[], slug = 'bench'): string[] {
   return keys.map((key) => `floor:{0}:${slug}:${key}:w1`)
 }
 
-/** The least that any script of a limiter costs: one EVALSHA with one key, which does nothing. */
+/** The cheapest possible script: an EVALSHA with one key that does nothing. */
 export async function evalshaFloor(redis: Redis): Promise<Floor> {
   const sha1 = (await redis.script('LOAD', 'return 1')) as string
   return {
@@ -25,22 +25,22 @@ export async function evalshaFloor(redis: Redis): Promise<Floor> {
   }
 }
 
-/** The least that any command costs. */
+/** The cheapest command. */
 export function pingFloor(redis: Redis): Floor {
   return { name: 'PING', ask: () => redis.ping(), isAnswer: (answer) => answer === 'PONG' }
 }
 
-/** A counter that limits nothing. */
+/** A counter without a limit. */
 export function incrFloor(redis: Redis): Floor {
   return { name: 'INCR', ask: (key) => redis.incr(key), isAnswer: (answer) => Number(answer) > 0 }
 }
 
 const PHYSICAL_FLOOR = readFileSync(new URL('./physical-floor.lua', import.meta.url), 'utf8')
 
-/** Bytes of the string that is read and written back. */
+/** Size of the string per key. */
 const STATE_BYTES = 64
 
-/** Reads and writes back a small string for each of some keys, in one call; the keys are those that it was made with. */
+/** Creates small strings. Returns a function that reads and writes back some, in one call. */
 export async function physicalFloor(
   redis: Redis,
   keys: readonly string[],
@@ -51,7 +51,7 @@ export async function physicalFloor(
   return async (some) => {
     const reply = (await redis.evalsha(sha1, some.length, ...some)) as number[]
     if (reply.length !== some.length || reply.some((one) => one !== 1)) {
-      throw new Error('the script did not write back each key')
+      throw new Error('The script did not write back every key')
     }
   }
 }

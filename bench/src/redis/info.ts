@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 
-/** A section of INFO by its names. */
+/** Returns a section of INFO: name -> value. */
 async function section(redis: Redis, name: string): Promise<Map<string, string>> {
   const text = await redis.info(name)
   return new Map(
@@ -15,16 +15,15 @@ export async function redisVersion(redis: Redis): Promise<string> {
   return (await section(redis, 'server')).get('redis_version') ?? 'unknown'
 }
 
-/** CPU time that the main thread of Redis has taken: commands, scripts, and reading and writing sockets. */
+/** CPU time of the main thread of Redis: commands, scripts and socket I/O. */
 export async function mainThreadSeconds(redis: Redis): Promise<number> {
   const cpu = await section(redis, 'cpu')
   const seconds = Number(cpu.get('used_cpu_user_main_thread')) + Number(cpu.get('used_cpu_sys_main_thread'))
-  if (!(seconds > 0))
-    throw new Error('INFO cpu does not tell the CPU time of the main thread: Redis 7.0 or later does')
+  if (!(seconds > 0)) throw new Error('INFO cpu has no CPU time of the main thread. Use Redis 7.0 or later.')
   return seconds
 }
 
-/** What `use` makes Redis do, by command, those within scripts too: how often, or for how many microseconds. */
+/** Returns the calls or microseconds of each command that `use` causes, including those within scripts. */
 export async function commandsOf(
   redis: Redis,
   use: () => Promise<unknown>,
@@ -40,7 +39,7 @@ export async function commandsOf(
   return commands
 }
 
-/** Calls of scripts and functions since the start, and the time within Redis that they took, without client and network. */
+/** Calls of scripts and functions since the start, and the time they took within Redis. */
 export interface ScriptCalls {
   readonly calls: number
   readonly microseconds: number
@@ -59,7 +58,7 @@ export async function scriptCalls(redis: Redis): Promise<ScriptCalls> {
   return { calls, microseconds }
 }
 
-/** What `use` adds to them. */
+/** The script calls that `use` causes. */
 export async function scriptCallsOf(redis: Redis, use: () => Promise<unknown>): Promise<ScriptCalls> {
   const before = await scriptCalls(redis)
   await use()
@@ -70,14 +69,14 @@ export async function scriptCallsOf(redis: Redis, use: () => Promise<unknown>): 
   }
 }
 
-/** Microseconds that Redis took to run one script, which `call` causes. */
+/** Microseconds within Redis of the one script that `call` runs. */
 export async function scriptMicroseconds(redis: Redis, call: () => Promise<void>): Promise<number> {
   const { calls, microseconds } = await scriptCallsOf(redis, call)
-  if (calls !== 1) throw new Error(`${calls} script calls were made where one was to be measured`)
+  if (calls !== 1) throw new Error(`Measured ${calls} script calls, expected one`)
   return microseconds
 }
 
-/** What keys take of the memory of Redis, names and all. */
+/** Memory of keys in Redis, with their names. */
 export async function bytesOf(redis: Redis, keys: readonly string[]): Promise<number> {
   const weights = await Promise.all(keys.map((key) => redis.memory('USAGE', key, 'SAMPLES', 0)))
   return weights.reduce<number>((sum, bytes) => sum + (bytes ?? 0), 0)

@@ -1,8 +1,7 @@
--- The least that any limiter with a state of its own per key can cost, many keys at a time: each is read and
--- written back.
+-- The cheapest possible script with state per key: reads each key and writes it back.
 --
 -- KEYS     small strings
--- Reply    1 for each
+-- Reply    1 per key
 
 local reply = {}
 for i = 1, #KEYS do

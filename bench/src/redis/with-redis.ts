@@ -2,19 +2,19 @@ import { Redis } from 'ioredis'
 import { allowAll } from '../../../packages/slidegate/test/support/access.ts'
 import { type RedisServer, startRedis } from '../../../packages/slidegate/test/support/redis-server.ts'
 
-/** One that sends nothing twice, so that calls need no receipts. */
+/** Connects without automatic resending, so that calls need no receipts. */
 export function connect(url: string): Redis {
   return new Redis(url, { autoResendUnfulfilledCommands: false })
 }
 
-/** A redis-server for whoever is measured, without the restrictions of the servers of tests. */
+/** Starts a redis-server without the restrictions of test servers. */
 export async function startOpenRedis(): Promise<RedisServer> {
   const server = await startRedis()
   await allowAll(server.port)
   return server
 }
 
-/** Runs `use` with a client and the process id of a redis-server of its own, which ends with it. */
+/** Runs `use` with a client and the process id of a temporary redis-server. */
 export async function withRedis<Result>(
   use: (redis: Redis, pid: number) => Promise<Result>,
 ): Promise<Result> {

@@ -1,7 +1,7 @@
 import type { Run, ScenarioResult } from '../results.ts'
 import { measuredText, spreadText, targetText } from './text.ts'
 
-/** What the figures were measured on and with. */
+/** Returns mode, versions and machine of a run. */
 export function headOf({ machine, mode, isPinned, load }: Run): string {
   const { cpu, cores, memoryGiB, system, versions } = machine
   const named = ['node', 'redis', 'slidegate', 'ioredis'].map((name) => `${name} ${versions[name]}`)
@@ -11,7 +11,7 @@ export function headOf({ machine, mode, isPinned, load }: Run): string {
   ].join('\n')
 }
 
-/** A scenario's figures for people. */
+/** Formats a scenario's figures as a table. */
 export function tableOf({ name, title, seconds, figures, error }: ScenarioResult): string {
   const rows = figures.map((figure) => [
     figure.name,
@@ -31,6 +31,6 @@ export function tableOf({ name, title, seconds, figures, error }: ScenarioResult
       .join('  ')
       .trimEnd(),
   )
-  const failure = error === undefined ? [] : [`failed: ${error}`]
+  const failure = error === undefined ? [] : [`Failed: ${error}`]
   return [`${name} (${seconds.toFixed(0)} s): ${title}`, ...lines, ...failure].join('\n  ')
 }

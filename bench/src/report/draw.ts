@@ -6,34 +6,34 @@ const INK = '#1f2328'
 const FAINT = '#d9dee4'
 const FONT = 'system-ui, -apple-system, Helvetica, Arial, sans-serif'
 
-/** Bars by what they show; the second shade is that of a second series. */
+/** Colors of bars by role, with a lighter shade per further series. */
 const SHADES: Readonly<Record<Role, readonly [string, string, string]>> = {
   ours: ['#1f6feb', '#8ab8ff', '#c9deff'],
   peer: ['#7d8590', '#b9c0c8', '#dde1e6'],
   floor: ['#c7a252', '#e2cd9c', '#f1e6cd'],
 }
 
-/** Lines of others, told apart by their points too. */
+/** Colors of other lines. They differ by their points too. */
 const OTHERS = ['#b35900', '#5c6670', '#1a7f64', '#a0458f', '#8d7b1e', '#c0392b', '#4b5fa8']
 const POINTS = ['circle', 'rect', 'triangle', 'diamond', 'emptyCircle', 'emptyRect', 'emptyTriangle']
 
-/** A plot as SVG, on white: for pages both light and dark. */
+/** Draws a plot as SVG, on white for light and dark pages. */
 export function drawPlot(plot: Plot): string {
   return plot.kind === 'bars' ? drawBars(plot) : drawLines(plot)
 }
 
 function drawBars(plot: BarPlot): string {
   const { axis, series, mark } = plot
-  // The axis of names goes upwards, and the greatest shall stand on top.
+  // The category axis goes upwards. This puts the largest value on top.
   const bars = plot.bars.toSorted((a, b) => (a.values[0] ?? 0) - (b.values[0] ?? 0))
   const isGrouped = series.length > 1
-  // No text is measured without a page; this leaves room for wide letters.
+  // Text can't be measured without a browser. This leaves room for wide letters.
   const left = 30 + 7.8 * Math.max(...bars.map(({ label }) => label.length))
   const rowHeight = isGrouped ? 12 + 15 * series.length : 27
   return draw(plot, {
     height: 118 + rowHeight * bars.length + (isGrouped ? 26 : 0),
     grid: { left, right: 76, top: isGrouped ? 82 : 56, bottom: 58 },
-    // In grey: the shade tells series apart, the colour what is compared.
+    // The shade shows the series, and the color shows the role.
     legend: isGrouped ? { top: 42, left, itemGap: 48, textStyle: { color: INK, fontSize: 12 } } : undefined,
     xAxis: { ...valueAxis(axis, leastOf(plot)), max: greatestOf(plot) },
     yAxis: {
@@ -114,7 +114,7 @@ function drawLines(plot: LinePlot): string {
   })
 }
 
-/** The least that is shown, where an axis is logarithmic: the power of ten below. */
+/** The start of a logarithmic axis: the power of ten below all values. */
 function leastOf(plot: Plot, coordinate: 0 | 1 = 0): number {
   const values =
     plot.kind === 'bars'
@@ -124,7 +124,7 @@ function leastOf(plot: Plot, coordinate: 0 | 1 = 0): number {
   return 10 ** Math.floor(Math.log10(least))
 }
 
-/** Where the axis ends, if the mark would lie beyond it. */
+/** The end of the axis, if the mark is beyond all bars. */
 function greatestOf({ bars, mark }: BarPlot): number | undefined {
   const greatest = Math.max(...bars.flatMap(({ values }) => values.map((value) => value ?? 0)))
   return mark !== undefined && greatest < mark.value ? mark.value : undefined
@@ -158,7 +158,7 @@ function draw({ title }: Plot, { height, ...option }: EChartsOption & { readonly
   return `${still(svg)}\n`
 }
 
-/** Without what only serves a page with scripts, and numbers that differ from one drawing to the next. */
+/** Removes what only scripts use, and numbers that change between drawings. */
 function still(svg: string): string {
   return svg
     .replace(/ (class="zr\d+-cls-\d+"|ecmeta_\w+="[^"]*")/g, '')

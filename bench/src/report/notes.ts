@@ -1,26 +1,27 @@
-/** What people have written about the figures: kept apart, so that no run of the bench overwrites it. */
+/** Hand-written notes on a scenario, in a file that the bench doesn't overwrite. */
 interface Note {
-  /** What to know of the scenario. */
+  /** On the scenario as a whole. */
   readonly text: string
-  /** Figure -> why it is what it is; asked for where its target is missed. */
+  /** Figure -> explanation. Expected for each missed target. */
   readonly figures: ReadonlyMap<string, string>
 }
 
-/** By scenario. */
+/** Scenario -> notes. */
 export type Notes = ReadonlyMap<string, Note>
 
 /**
- * Markdown in which `## name` begins what is said of a scenario, and `### name` below it what is said of one of its
- * figures. What stands before the first scenario is for those who write there.
+ * Parses notes in Markdown. `## name` starts a scenario, `### name` below it a figure.
+ *
+ * Text before the first scenario is ignored.
  */
 export function parseNotes(text: string): Notes {
   const notes = new Map<string, Note>()
   for (const section of text.split(/^(?=## )/m)) {
     if (!section.startsWith('## ')) continue
     const [first, ...rest] = section.split(/^(?=### )/m).map(headed)
-    if (notes.has(first!.head)) throw new Error(`two notes are about ${first!.head}`)
+    if (notes.has(first!.head)) throw new Error(`notes.md has two notes on ${first!.head}`)
     const figures = new Map(rest.map(({ head, body }) => [head, body]))
-    if (figures.size < rest.length) throw new Error(`two notes are about one figure of ${first!.head}`)
+    if (figures.size < rest.length) throw new Error(`notes.md has two notes on one figure of ${first!.head}`)
     notes.set(first!.head, { text: first!.body, figures })
   }
   return notes
@@ -31,7 +32,7 @@ function headed(section: string): { head: string; body: string } {
   return { head: head.replace(/^#+ /, '').trim(), body: body.join('\n').trim() }
 }
 
-/** Notes on what the results do not hold: their names are old. */
+/** Returns the names in notes that the results don't have. */
 export function strayNotes(
   notes: Notes,
   results: readonly { readonly name: string; readonly figures: readonly { readonly name: string }[] }[],

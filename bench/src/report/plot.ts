@@ -1,44 +1,44 @@
-/** What a plot shows, as plain data: it is kept with the results, and drawn from them whenever the report is. */
+/** A plot as plain data, stored with the results. */
 export type Plot = BarPlot | LinePlot
 
-/** What is ours, what is compared with it, and what no limiter can go below. */
+/** slidegate, something it is compared with, or a floor that no limiter can undercut. */
 export type Role = 'ours' | 'peer' | 'floor'
 
 interface Titled {
-  /** Of the file that it is drawn to: `a-z 0-9 -`, told from all others of the bench. */
+  /** File name without its extension: unique, only `a-z 0-9 -`. */
   readonly name: string
   readonly title: string
-  /** What should be known to read it; stands below it. */
+  /** A line below the plot that explains it. */
   readonly note?: string
 }
 
 interface Axis {
   /** With the unit: `Redis CPU per decision, µs`. */
   readonly label: string
-  /** Logarithmic; else the axis begins at 0. */
+  /** Default: linear from 0. */
   readonly isLog?: boolean
 }
 
-/** One bar, lying, for each thing compared; or one for each series of each thing. */
+/** A horizontal bar per side, or per side and series. */
 export interface BarPlot extends Titled {
   readonly kind: 'bars'
   readonly axis: Axis
-  /** Names of the series; one without a name where there is only one. */
+  /** Names of the series. A single series has the name ''. */
   readonly series: readonly string[]
-  /** Drawn in the order of their first value. */
+  /** Sorted by their first value when drawn. */
   readonly bars: readonly Bar[]
-  /** A value that all are to be compared with, as a line across. */
+  /** A reference value, drawn as a line. */
   readonly mark?: { readonly label: string; readonly value: number }
 }
 
 export interface Bar {
   readonly label: string
-  /** One for each series; null where it does not apply. */
+  /** One per series. null: doesn't apply. */
   readonly values: readonly (number | null)[]
   readonly role?: Role
 }
 
-/** How something grows. */
+/** Lines over a numeric axis. */
 export interface LinePlot extends Titled {
   readonly kind: 'lines'
   readonly x: Axis

@@ -6,12 +6,13 @@ import { drawPlot } from './draw.ts'
 import { reportOf } from './markdown.ts'
 import { parseNotes, strayNotes } from './notes.ts'
 
-/** Where the report is kept. */
+/** The folder of the report. */
 export const REPORT_FOLDER: string = join(import.meta.dirname, '../../../docs/benchmarks')
 
 /**
- * Writes results, plots and page. Scenarios that were not measured now keep what an earlier run has given; `order` is
- * that of the scenarios. Answers what its reader should know.
+ * Writes results, plots and page. Returns warnings for the console.
+ *
+ * Scenarios that weren't measured keep their earlier results. `order` has the names of all scenarios.
  */
 export async function writeReport(
   measured: Results,
@@ -40,8 +41,8 @@ export async function writeReport(
       .map((figure) => `${name}: ${figure.name}`),
   )
   return [
-    ...unexplained.map((name) => `missed, and not explained in notes.md: ${name}`),
-    ...strayNotes(notes, results.scenarios).map((name) => `notes.md speaks of what is not there: ${name}`),
+    ...unexplained.map((name) => `Missed target without an explanation in notes.md: ${name}`),
+    ...strayNotes(notes, results.scenarios).map((name) => `notes.md has a note on an unknown name: ${name}`),
   ]
 }
 

@@ -7,7 +7,7 @@ import type { Figure, Scenario } from '../scenario.ts'
 
 export const allocations: Scenario = {
   name: 'allocations',
-  title: 'Bytes that the client allocates per decision, and calls of Redis per 1,000 decisions',
+  title: 'Bytes allocated by the client per decision, and Redis calls per 1,000 decisions',
   // Repeats differ by 2%, so there is one round in both modes.
   async run() {
     return Object.entries(await measureAllocations()).flatMap(([name, figure]) => figuresOf(name, figure))
@@ -25,7 +25,7 @@ function figuresOf(name: string, { bytes, calls }: Allocated): Figure[] {
   }
   if (calls === undefined) return [allocated]
   const called: Figure = {
-    name: `${name}: calls of Redis`,
+    name: `${name}: Redis calls`,
     value: 1000 * calls,
     unit: 'per 1,000',
     target: { atMost: 1000 * bound.calls! },

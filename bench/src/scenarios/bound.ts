@@ -8,18 +8,18 @@ import { scriptMicroseconds } from '../redis/info.ts'
 import { withRedis } from '../redis/with-redis.ts'
 import type { Figure, Scenario, Target } from '../scenario.ts'
 
-/** Records that a log holds at most, and that the limit needs at the grain of a millisecond: one for each request. */
+/** Maximum number of records in a log. The limit needs as many: one per request. */
 const RECORDS = 65_536
 const RECORD_BYTES = 12
 const WINDOW_MS = 120_000
 
-/** Later records that a refund rewrites at most. */
+/** Maximum number of later records that a refund rewrites. */
 const REWRITTEN = 4096
 
-/** Units of the one request that is refunded, one unit per sample. */
+/** Units of the refunded request. Each sample refunds one. */
 const REFUNDABLE_UNITS = 1000
 
-/** Requests between two looks at the log while it is filled. */
+/** Requests between two reads of the log while it is filled. */
 const STEP = 512
 
 const KEY = 'user:1'
@@ -28,16 +28,16 @@ const SELDOM: Target = { atMost: 5000 }
 
 export const bound: Scenario = {
   name: 'bound',
-  title: 'Script time within Redis, of a log at its bound of 65,536 records',
+  title: 'Script time within Redis for a log with the maximum of 65,536 records',
   run: ({ samples }) => withRedis((redis) => measure(redis, samples)),
 }
 
 interface Bench {
   readonly redis: Redis
   readonly limiter: Limiter
-  /** The time that the limiter is told. */
+  /** The limiter's clock. */
   readonly clock: { nowMs: number }
-  /** When the first record was written; there is one for each millisecond from then on. */
+  /** Time of the first record. Every millisecond after it has one. */
   readonly startMs: number
 }
 
@@ -55,7 +55,7 @@ async function measure(redis: Redis, samples: number): Promise<Figure[]> {
   const enlarging = await lastEnlargement(bench, log)
   await redis.copy(log, 'full')
 
-  // Half of the records have left the window: all that is written has yet to drop them.
+  // Half of the records have expired, and the next write has to drop them.
   const half = startMs + WINDOW_MS + RECORDS / 2
   const used = RECORDS / 2 - 1 + REFUNDABLE_UNITS - 1
   const sampled = async (from: string, atMs: number, call: () => Promise<void>): Promise<number[]> => {
@@ -83,12 +83,12 @@ async function measure(redis: Redis, samples: number): Promise<Figure[]> {
   const enlarged = await sampled('enlarging', enlarging.atMs, async () => {
     assert((await limiter.consume(KEY)).allowed)
   })
-  assert((await redis.strlen(log)) >= RECORD_BYTES * (RECORDS - 1), 'the log was enlarged to its bound')
+  assert((await redis.strlen(log)) >= RECORD_BYTES * (RECORDS - 1), 'the log has its maximum size')
 
   const justNow = startMs + RECORDS
   await copyTo(redis, 'full', [log])
   clock.nowMs = justNow
-  assert.equal(await limiter.refund(KEY, tooOld), 0, 'one record more is not rewritten')
+  assert.equal(await limiter.refund(KEY, tooOld), 0, 'a refund past the bound is refused')
   const refunded = await sampled('full', justNow, async () => {
     assert.equal(await limiter.refund(KEY, refundable, 1), 1)
   })
@@ -96,22 +96,24 @@ async function measure(redis: Redis, samples: number): Promise<Figure[]> {
   return [
     figureOf('half expired, denied', denied, QUICK),
     figureOf('half expired, admitted', admitted, QUICK),
-    figureOf('the call that enlarges the ring to its bound', enlarged, SELDOM),
+    figureOf('the call that enlarges the ring to its maximum', enlarged, SELDOM),
     figureOf('refund that rewrites 4,096 records', refunded, SELDOM),
   ]
 }
 
 interface Filled {
-  /** The name of the log in Redis. */
+  /** Key of the log. */
   readonly log: string
-  /** The oldest decision that can be refunded, and the one before it. */
+  /** The oldest decision that can be refunded. `tooOld` is the one before it. */
   readonly refundable: Decision
   readonly tooOld: Decision
 }
 
 /**
- * Fills the log, one record each millisecond. Of the log before the requests with which it last grew a copy is
- * kept in `before`, the number of the first of these in `before:number`.
+ * Fills the log with a record per millisecond.
+ *
+ * Stores a copy of the log before the step in which it last grew in `before`, and the number of the step's first request
+ * in `before:number`.
  */
 async function fill({ redis, limiter, clock, startMs }: Bench): Promise<Filled> {
   const refundableNumber = RECORDS - 1 - REWRITTEN
@@ -138,11 +140,11 @@ async function fill({ redis, limiter, clock, startMs }: Bench): Promise<Filled> 
     size = grown
   }
   assert(refundable?.allowed && tooOld?.allowed && log !== undefined)
-  assert(size >= RECORD_BYTES * (RECORDS - 1), `a log of ${size} bytes is at its bound`)
+  assert(size >= RECORD_BYTES * (RECORDS - 1), `Expected a log of the maximum size, got ${size} bytes`)
   return { log, refundable, tooOld }
 }
 
-/** Keeps the log as it is just before the one request that enlarges it last, as `enlarging`; answers when that is made. */
+/** Stores the log just before its last enlargement as `enlarging`. Returns the time of that request. */
 async function lastEnlargement(
   { redis, limiter, clock, startMs }: Bench,
   log: string,
@@ -158,7 +160,7 @@ async function lastEnlargement(
     await limiter.charge(KEY, 1)
     if ((await redis.strlen(log)) > size) break
   }
-  assert(number < first + STEP, 'the log grows as it did before')
+  assert(number < first + STEP, 'the log grows at the same request again')
   await redis.rename('kept', log)
   return { atMs: startMs + number }
 }

@@ -3,27 +3,26 @@ import type { Redis } from 'ioredis'
 import { createLimiter, slidingWindow } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
 import { onlyKey } from '../redis/copies.ts'
-import { FIELD_SCRIPTS, type FieldScript } from '../redis/field.ts'
 import { bytesOf } from '../redis/info.ts'
+import { COMMON_SCRIPTS, type CommonScript } from '../redis/scripts.ts'
 import { withRedis } from '../redis/with-redis.ts'
 import type { LinePlot } from '../report/plot.ts'
 import type { Figure, Measured, Scenario } from '../scenario.ts'
 import { PATIENCE_MS } from '../sides.ts'
 import { WEIGHED_WINDOW_MS, weigh } from '../steady/weigh.ts'
 
-/** What is asked for. */
+/** Limits with a figure. */
 const LIMITS = [1000, 10_000, 50_000]
 const TARGET = { atMost: 20 }
 
-/** For the plot too. The greatest takes the scripts of the field its time. */
+/** Limits in the plot. The largest is slow for common scripts. */
 const PLOTTED = { short: [100, 1000, 10_000], full: [100, ...LIMITS] }
 
 const KEY = 'user:1'
 
 export const bytes: Scenario = {
   name: 'bytes',
-  title:
-    'Memory of a key in Redis per request that its limit admits, the largest over three windows of steady traffic',
+  title: 'Peak memory of a key in Redis per unit of its limit, over three windows of steady traffic',
   async run({ mode }): Promise<Measured> {
     const figures: Figure[] = []
     const weights = new Map<string, [limit: number, bytes: number][]>()
@@ -34,8 +33,8 @@ export const bytes: Scenario = {
     }
     for (const limit of new Set([...PLOTTED[mode], ...LIMITS])) {
       await measure('slidegate', limit, (redis) => slidegateBytes(redis, limit))
-      for (const script of PLOTTED[mode].includes(limit) ? FIELD_SCRIPTS : []) {
-        await measure(script.name, limit, (redis) => fieldBytes(redis, script, limit))
+      for (const script of PLOTTED[mode].includes(limit) ? COMMON_SCRIPTS : []) {
+        await measure(script.name, limit, (redis) => scriptBytes(redis, script, limit))
       }
     }
     return { figures, plots: [plotOf(weights)] }
@@ -54,7 +53,7 @@ async function slidegateBytes(redis: Redis, limit: number): Promise<number[]> {
     async isAdmitted(atMs) {
       nowMs = atMs
       const decision = await limiter.consume(KEY)
-      assert.equal(decision.atMs, atMs, 'the time that was handed in')
+      assert.equal(decision.atMs, atMs, 'the decision uses the time that was passed')
       return decision.allowed
     },
     bytesAt: async () => bytesOf(redis, [await onlyKey(redis, 'slidegate:*')]),
@@ -62,12 +61,12 @@ async function slidegateBytes(redis: Redis, limit: number): Promise<number[]> {
   })
 }
 
-async function fieldBytes(redis: Redis, script: FieldScript, limit: number): Promise<number[]> {
+async function scriptBytes(redis: Redis, script: CommonScript, limit: number): Promise<number[]> {
   const limiter = await script.open(redis, { limit, windowMs: WEIGHED_WINDOW_MS })
   return weigh(limit, {
     isAdmitted: async (atMs) => (await limiter.consume(KEY, atMs))[0] === 1,
     bytesAt: (atMs) => bytesOf(redis, script.keysOf(KEY, atMs, WEIGHED_WINDOW_MS)),
-    // Counters guess, and deny some of this traffic; they take no more for what they admit.
+    // Counters approximate, and deny some of this traffic. Their size doesn't depend on it.
     admitsAll: script.isLog,
   })
 }
@@ -88,8 +87,8 @@ function plotOf(weights: ReadonlyMap<string, readonly (readonly [number, number]
   return {
     kind: 'lines',
     name: 'bytes-per-key',
-    title: 'Memory of a key in Redis, the largest over three windows of steady traffic',
-    note: 'What grows keeps every admitted request: a log, which never admits too many. What does not is a counter.',
+    title: 'Peak memory of a key in Redis over three windows of steady traffic',
+    note: "Logs grow with the limit: they store every admitted request, and never admit too many. Counters don't grow.",
     x: { label: 'limit', isLog: true },
     y: { label: 'bytes', isLog: true },
     lines: Array.from(weights, ([label, points]) => ({

@@ -2,13 +2,13 @@ import { Cluster } from 'ioredis'
 import { allowAll } from '../../../packages/slidegate/test/support/access.ts'
 import { startCluster } from '../../../packages/slidegate/test/support/redis-cluster.ts'
 import { callers } from '../callers.ts'
+import { inMicroseconds, inThousands } from '../format.ts'
 import { clientCpuOf, perSecond } from '../load.ts'
 import { interleave, median, ratios } from '../measure.ts'
 import type { Policy } from '../peers/peer.ts'
 import type { Floor } from '../redis/floor.ts'
 import type { Effort, Figure, Scenario } from '../scenario.ts'
 import { floorSide, type Outcome, slidegateSide } from '../sides.ts'
-import { inMicroseconds, inThousands } from '../spell.ts'
 
 const KEYS = 10_000
 const IN_FLIGHT = 1024
@@ -21,7 +21,7 @@ const SETTINGS: readonly { readonly outcome: Outcome; readonly policy: Policy }[
 export const cluster: Scenario = {
   name: 'cluster',
   title:
-    'Decisions through one client on a Cluster of three masters, against one EVALSHA of `return 1` per request',
+    'Throughput of one client on a Cluster with three primaries, compared with one EVALSHA of `return 1` per request',
   async run(effort) {
     const servers = await startCluster({ masters: 3, replicas: 0 })
     await Promise.all(servers.nodes.map(({ port }) => allowAll(port)))
@@ -67,7 +67,7 @@ async function measure(
       unit: 'x',
       target: { atLeast: 1.8 },
       spread: speeds,
-      note: `${inThousands(rate)} a second against ${inThousands(floorRate)}; limit ${policy.limit} per ${policy.windowMs} ms`,
+      note: `${inThousands(rate)}/s vs. ${inThousands(floorRate)}; limit ${policy.limit} per ${policy.windowMs} ms`,
       raw: { perSecond: rate, floorPerSecond: floorRate },
     },
     {
@@ -75,20 +75,20 @@ async function measure(
       value: median(cpus),
       unit: 'x',
       spread: cpus,
-      note: `${inMicroseconds(cpu)} against ${inMicroseconds(floorCpu)}`,
+      note: `${inMicroseconds(cpu)} vs. ${inMicroseconds(floorCpu)}`,
       raw: { slidegateSeconds: cpu, floorSeconds: floorCpu },
     },
   ]
 }
 
-/** Keys as they come, so that they lie all over the Cluster. */
+/** Uses keys without a common tag, so that they are on all nodes. */
 async function clusterFloor(client: Cluster): Promise<Floor> {
   await client.ping()
   const loaded = await Promise.all(client.nodes('master').map((node) => node.script('LOAD', 'return 1')))
   const sha1 = loaded[0] as string
   return {
     name: 'EVALSHA `return 1`',
-    // The tag that all keys of floors have would put them into one slot.
+    // The floor's tag would put all keys into one slot.
     ask: (key) => client.evalsha(sha1, 1, key.replace('{0}', '0')),
     isAnswer: (answer) => answer === 1,
   }

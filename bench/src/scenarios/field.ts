@@ -9,18 +9,19 @@ import type { Effort, Figure, Scenario, Target } from '../scenario.ts'
 
 const USERS = 3000
 
-/** 100 a minute; for a short look as many per second in a shorter window. */
+/** 100 per minute. The short form has the same rate in a shorter window. */
 const POLICIES: Readonly<Record<Effort['mode'], Policy>> = {
   short: { limit: 2, windowMs: 1200 },
   full: { limit: 100, windowMs: 60_000 },
 }
 
-/** What users ask for at their pace, of what they may have. */
+/** Requests sent by each user, as a multiple of the limit. */
 const DEMAND = 1.5
 
 /**
- * Two windows long, and begun in the middle of one, so that whole windows are seen from edge to edge, two edges are
- * crossed, and as much is asked for before the first as a limiter can forget there.
+ * Length of the load in windows.
+ *
+ * It starts in the middle of a window, so it crosses two edges and covers a whole window between them.
  */
 const WINDOWS = 2
 
@@ -29,7 +30,7 @@ const ROUNDS: Readonly<Record<Effort['mode'], number>> = { short: 3, full: 15 }
 const SIDES = ['fixed window', 'ZSET log', 'slidegate'] as const
 type SideName = (typeof SIDES)[number]
 
-/** Users at their pace: an answer is worth something when it is right, and soon. */
+/** A turn at a fixed rate, with the share of correct decisions. */
 interface Paced extends Turn {
   readonly rightPercent: number
   readonly redisPercent: number
@@ -37,7 +38,7 @@ interface Paced extends Turn {
 
 export const field: Scenario = {
   name: 'field',
-  title: `${USERS} users at once on a server of node:http, each with a connection and a limit of 100 a minute in Redis`,
+  title: `${USERS} users of a node:http server, each with a connection and a limit of 100 per minute in Redis`,
   run: ({ mode, turnMs }) =>
     withRedis(async (redis) => {
       const policy = POLICIES[mode]
@@ -48,12 +49,12 @@ export const field: Scenario = {
         await Promise.all(SIDES.map(async (name) => [name, await start(name)] as const)),
       ) as Record<SideName, Server>
       let turns = 0
-      const asFastAsAnswered = async (server: Server) =>
+      const atFullSpeed = async (server: Server) =>
         checked(await server.load({ connections: USERS, users: `fast:${++turns}`, ms: 3 * turnMs }))
       const rounds = { warmUps: 1, rounds: ROUNDS[mode] }
-      const fast = await interleave(sidesOf(servers, asFastAsAnswered), rounds)
-      const atTheirPace = (server: Server) => paced(redis, server, `paced:${++turns}`, policy)
-      const slow = await interleave(sidesOf(servers, atTheirPace), { warmUps: 0, rounds: 1 })
+      const fast = await interleave(sidesOf(servers, atFullSpeed), rounds)
+      const atFixedRate = (server: Server) => paced(redis, server, `paced:${++turns}`, policy)
+      const slow = await interleave(sidesOf(servers, atFixedRate), { warmUps: 0, rounds: 1 })
       for (const { end } of [...Object.values(servers), generator]) end()
       return SIDES.flatMap((name) => figuresOf(name, slow, fast))
     }),
@@ -76,7 +77,7 @@ async function paced(
   users: string,
   { limit, windowMs }: Policy,
 ): Promise<Paced> {
-  // Forgets what came before.
+  // Discards earlier decisions.
   await server.judgement()
   const load = {
     connections: USERS,
@@ -97,7 +98,7 @@ async function paced(
   }
 }
 
-/** Of those that are aligned to the epoch, with time to get ready. */
+/** The middle of a window aligned to the epoch, at least 300 ms ahead. */
 function nextMiddleOfWindow(windowMs: number): number {
   return (Math.ceil((Date.now() + 300) / windowMs - 0.5) + 0.5) * windowMs
 }
@@ -126,14 +127,14 @@ function figuresOf(
   )
   return [
     {
-      ...pacedFigure('right decisions', '%', ({ rightPercent }) => rightPercent),
+      ...pacedFigure('correct decisions', '%', ({ rightPercent }) => rightPercent),
       target: target({ atLeast: 100 }),
-      note: `${slow[name][0]!.requests} in ${WINDOWS} windows, ${DEMAND} x the limit asked for`,
+      note: `${slow[name][0]!.requests} requests in ${WINDOWS} windows, ${DEMAND} x the limit`,
     },
-    pacedFigure('mean response time at that pace', 'ms', ({ meanMs }) => meanMs),
-    pacedFigure('CPU of Redis at that pace', '%', ({ redisPercent }) => redisPercent),
+    pacedFigure(`mean response time at ${DEMAND} x the limit`, 'ms', ({ meanMs }) => meanMs),
+    pacedFigure(`Redis CPU at ${DEMAND} x the limit`, '%', ({ redisPercent }) => redisPercent),
     {
-      name: `${name}: requests per second as fast as answered, against the fixed window`,
+      name: `${name}: requests per second at full speed, vs. the fixed window`,
       value: median(spread),
       unit: 'x',
       target: target({ atLeast: 1 }),

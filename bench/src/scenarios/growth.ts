@@ -8,14 +8,14 @@ import type { Effort, Figure, Measured, Scenario } from '../scenario.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Something that grows, all else being equal. */
+/** A parameter that grows, with all others fixed. */
 interface Axis {
   readonly slug: string
   readonly name: string
   readonly label: string
   readonly isLog: boolean
   readonly values: Readonly<Record<Effort['mode'], readonly number[]>>
-  /** Whether a key has met with as much traffic whatever the value, so that its memory can be compared. */
+  /** Whether all values have the same traffic per key, so that memory is comparable. */
   readonly isWeighed: boolean
   point(redis: Redis, x: number, turnMs: number): Promise<Point>
 }
@@ -23,7 +23,7 @@ interface Axis {
 const AXES: readonly Axis[] = [
   {
     slug: 'limit',
-    name: 'limit, windows of an hour full, all denied',
+    name: 'limit, full one-hour windows, all denied',
     label: 'limit',
     isLog: true,
     values: { short: [10, 1000, 100_000], full: [10, 100, 1000, 10_000, 100_000, 1_000_000] },
@@ -32,7 +32,7 @@ const AXES: readonly Axis[] = [
   },
   {
     slug: 'window',
-    name: 'window, limit 10,000, windows full, all denied',
+    name: 'window, limit 10,000, full windows, all denied',
     label: 'window, seconds',
     isLog: true,
     values: { short: [60, 86_400], full: [60, 600, 3600, 86_400, 30 * 86_400] },
@@ -44,7 +44,7 @@ const AXES: readonly Axis[] = [
     name: 'number of keys, all admitted',
     label: 'keys',
     isLog: true,
-    // With fewer, several requests of one key are decided at once.
+    // With fewer keys, requests for one key share a batch.
     values: { short: [2000, 100_000], full: [2000, 10_000, 100_000, 1_000_000] },
     isWeighed: false,
     point: (redis, keys, turnMs) => roomyPoint(redis, keys, { keys, turnMs }),
@@ -52,7 +52,7 @@ const AXES: readonly Axis[] = [
   {
     slug: 'cost',
     name: 'cost, all admitted',
-    label: 'cost of a request, units',
+    label: 'units per request',
     isLog: true,
     values: { short: [1, 1000], full: [1, 10, 100, 1000, 10_000] },
     isWeighed: true,
@@ -61,7 +61,7 @@ const AXES: readonly Axis[] = [
   {
     slug: 'limits',
     name: 'number of limits, all admitted',
-    label: 'limits that one request is checked against',
+    label: 'limits per request',
     isLog: false,
     values: { short: [1, 3, 5], full: [1, 2, 3, 4, 5] },
     isWeighed: true,
@@ -71,7 +71,7 @@ const AXES: readonly Axis[] = [
 
 export const growth: Scenario = {
   name: 'growth',
-  title: 'How time, CPU and memory of a decision grow, 1,024 in flight',
+  title: 'How time, CPU and memory per decision grow, 1,024 in flight',
   async run(effort): Promise<Measured> {
     const figures: Figure[] = []
     const plots: LinePlot[] = []
@@ -105,9 +105,9 @@ async function measure(
     points: points.map(({ x }) => [x, median(turns[x]!.map(of)) * 1e6]),
   })
   const lines = [
-    line('CPU of Redis', redisSecondsOf, 'ours'),
-    line('CPU of the client', ({ load }) => clientCpuOf(load)),
-    line('time, at full load', ({ load }) => 1 / perSecond(load)),
+    line('Redis CPU', redisSecondsOf, 'ours'),
+    line('client CPU', ({ load }) => clientCpuOf(load)),
+    line('time at full load', ({ load }) => 1 / perSecond(load)),
   ]
   return {
     figures: [cpuFigure(axis, turns), ...(axis.isWeighed ? [bytesFigure(axis, points, bytes)] : [])],
@@ -129,18 +129,18 @@ function cpuFigure({ name, label }: Axis, turns: Readonly<Record<string, readonl
   const inMicroseconds = (x: number) => `${(median(cpu(x)) * 1e6).toFixed(2)} µs`
   const grown = ratios(cpu(greatest), cpu(least))
   return {
-    name: `${name}: CPU of Redis, greatest against least`,
+    name: `${name}: Redis CPU, largest vs. smallest`,
     value: median(grown),
     unit: 'x',
     spread: grown,
-    note: `${label} ${withCommas(greatest)} against ${withCommas(least)}; ${inMicroseconds(greatest)} against ${inMicroseconds(least)}`,
+    note: `${label}: ${withCommas(greatest)} vs. ${withCommas(least)}; ${inMicroseconds(greatest)} vs. ${inMicroseconds(least)}`,
     raw: Object.fromEntries(values.map((x) => [`${x}, seconds`, cpu(x)])),
   }
 }
 
 function bytesFigure({ name }: Axis, points: readonly Point[], bytes: readonly number[]): Figure {
   return {
-    name: `${name}: memory of a key, greatest against least`,
+    name: `${name}: memory per key, largest vs. smallest`,
     value: bytes.at(-1)! / bytes[0]!,
     unit: 'x',
     note: points.map(({ x }, i) => `${withCommas(x)}: ${withCommas(bytes[i]!)} bytes`).join('; '),

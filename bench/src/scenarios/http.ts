@@ -6,15 +6,15 @@ import { withRedis } from '../redis/with-redis.ts'
 import type { BarPlot } from '../report/plot.ts'
 import type { Effort, Figure, Measured, Scenario, Target } from '../scenario.ts'
 
-/** No user comes near it: what is measured is the cost of letting pass. */
+/** Never reached: all requests are admitted. */
 const POLICY = { limit: 100_000, windowMs: 60_000 }
 
-/** So many that none is hot, so few that most are known: new ones cost more. */
+/** No user is hot, and most requests have a known user. */
 const USERS = 1000
 
 const CONNECTIONS = 64
 
-/** Turns of each side, in one, that let the compiler do its work first. */
+/** Length of the warm-up in turns, so that code is compiled. */
 const WARM_UP_TURNS = 3
 
 interface Comparison {
@@ -67,7 +67,7 @@ const COMPARISONS: readonly Comparison[] = [
   { framework: 'hono', title: 'Hono', limiters: [{ name: 'hono-rate-limiter', ...BOTH, isMinor: true }] },
 ]
 
-/** An app whose limiter counts in one place. */
+/** An app with a limiter. */
 interface Limited {
   readonly limiter: string
   readonly where: 'memory' | 'Redis'
@@ -76,7 +76,7 @@ interface Limited {
 
 export const http: Scenario = {
   name: 'http',
-  title: `Requests per second of an app with a limiter against the same app without, ${CONNECTIONS} connections, ${USERS} users`,
+  title: `Requests per second of an app with a limiter, compared with the same app without, ${CONNECTIONS} connections, ${USERS} users`,
   async run(effort): Promise<Measured> {
     const figures: Figure[] = []
     const plots: BarPlot[] = []
@@ -135,9 +135,9 @@ function nameOf(limiter: string, where: Limited['where']): string {
 }
 
 async function turn(server: Server, ms: number): Promise<Turn> {
-  const answered = await server.load({ connections: CONNECTIONS, users: USERS, ms })
-  assert.deepEqual(Object.keys(answered.statuses), ['200'], 'all requests are let pass')
-  return answered
+  const result = await server.load({ connections: CONNECTIONS, users: USERS, ms })
+  assert.deepEqual(Object.keys(result.statuses), ['200'], 'all requests are admitted')
+  return result
 }
 
 function figuresOf(name: string, turns: readonly Turn[], bare: readonly Turn[], target?: Target): Figure[] {
@@ -149,7 +149,7 @@ function figuresOf(name: string, turns: readonly Turn[], bare: readonly Turn[], 
       value: median(spread),
       unit: 'x' as const,
       spread,
-      note: `${note(withLimiter)} against ${note(without)}`,
+      note: `${note(withLimiter)} vs. ${note(without)}`,
       raw: { withLimiter, without },
     }
   }
@@ -163,7 +163,7 @@ function figuresOf(name: string, turns: readonly Turn[], bare: readonly Turn[], 
       target,
     },
     figure(
-      'CPU of the server per request',
+      'server CPU per request',
       ({ cpuSeconds }) => cpuSeconds,
       (values) => `${(median(values) * 1e6).toFixed(1)} µs`,
     ),
@@ -186,8 +186,8 @@ function plotOf(
   return {
     kind: 'bars',
     name: `http-${framework}`,
-    title: `${title}: requests per second with a limiter, against none`,
-    axis: { label: 'times as many as without a limiter' },
+    title: `${title}: requests per second with a limiter, compared with none`,
+    axis: { label: 'ratio to no limiter' },
     series: ['in memory', 'on Redis'],
     bars: [...new Set(limited.map(({ limiter }) => limiter))].map((limiter) => ({
       label: limiter,

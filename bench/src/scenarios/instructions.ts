@@ -10,17 +10,17 @@ import {
   startCountingRedis,
 } from '../../../packages/slidegate/test/support/instructions.ts'
 import { SHAPES, type ShapeName } from '../../../packages/slidegate/test/support/shapes.ts'
-import { type FieldScript, ONCE } from '../redis/field.ts'
+import { type CommonScript, ONCE } from '../redis/scripts.ts'
 import type { Figure, Scenario } from '../scenario.ts'
 
-/** The most that a shape may cost: thousand instructions, or times the cost of another. */
+/** The maximum cost of a shape: thousands of instructions, or a multiple of another shape's. */
 interface Bound {
   readonly shape: ShapeName
   readonly atMost: Readonly<Record<Load, number>>
-  readonly against?: ShapeName | FieldScript
+  readonly against?: ShapeName | CommonScript
 }
 
-// From "stream" on: what was measured when the bounds were written, plus 3%.
+// From "stream" on: measured values plus 3%.
 const BOUNDS: readonly Bound[] = [
   bound('window, admitted', 102, 34),
   bound('window, denied', 82, 19),
@@ -52,12 +52,12 @@ function bound(shape: ShapeName, lone: number, batch: number, against?: Bound['a
 
 export const instructions: Scenario = {
   name: 'instructions',
-  title: 'Instructions that Redis executes per decision, one request at a time and 64 at once',
+  title: 'Redis instructions per decision, one request at a time and in batches of 64',
   // Repeats differ by 1%, so there is one round in both modes.
   async run() {
     const server = await startCountingRedis()
     const client = new Redis(server.url)
-    const cost = async (subject: ShapeName | FieldScript, load: Load) =>
+    const cost = async (subject: ShapeName | CommonScript, load: Load) =>
       costOf(server, await open(client, subject), load)
     const figures: Figure[] = []
     try {
@@ -75,7 +75,7 @@ export const instructions: Scenario = {
   },
 }
 
-async function open(client: Redis, subject: ShapeName | FieldScript): Promise<Subject> {
+async function open(client: Redis, subject: ShapeName | CommonScript): Promise<Subject> {
   if (typeof subject === 'string') return SHAPES[subject](redisStore(client))
   const { consume } = await subject.open(client, { limit: 10_000, windowMs: 60_000 })
   return { ask: async (key, n) => assert.equal((await consume(key, undefined, `value-${n}`))[0], 1) }
@@ -89,11 +89,11 @@ function figureOf({ shape, atMost, against }: Bound, load: Load, ours: Cost, the
   const name = `${shape}, ${load}`
   if (theirs === undefined) return { name, value: ours.thousands, unit: 'k instructions', target, note, raw }
   return {
-    name: `${name}: against ${other}`,
+    name: `${name}: vs. ${other}`,
     value: ours.thousands / theirs.thousands,
     unit: 'x',
     target,
-    note: `${ours.thousands.toFixed(1)}k against ${theirs.thousands.toFixed(1)}k; ${note}`,
+    note: `${ours.thousands.toFixed(1)}k vs. ${theirs.thousands.toFixed(1)}k; ${note}`,
     raw: { ...raw, [`${other}: thousands`]: [theirs.thousands] },
   }
 }

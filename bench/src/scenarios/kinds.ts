@@ -6,7 +6,7 @@ import { interleave, ratios, sum } from '../measure.ts'
 import { withRedis } from '../redis/with-redis.ts'
 import type { Effort, Figure, Scenario } from '../scenario.ts'
 import { slidegateCpuSide } from '../steady/ours.ts'
-import { fieldCpuSide } from '../steady/sides.ts'
+import { scriptCpuSide } from '../steady/sides.ts'
 import { EVERY_MS, type Traffic } from '../steady/traffic.ts'
 import { assertFull, type CpuSide, type CpuTurn } from '../steady/turn.ts'
 
@@ -17,42 +17,42 @@ const MIXED_TARGET = { atMost: 1.6 }
 export const kinds: Scenario = {
   name: 'kinds',
   title:
-    'Each kind of limit: CPU time of Redis per decision against the best script of the field, several kinds in one call, and bytes',
+    'Each kind of limit: Redis CPU time per decision vs. the best common script, several kinds in one limiter, and memory',
   async run(effort) {
     const figures: Figure[] = []
     for (const kind of KINDS) {
       for (const traffic of kind.traffics) {
-        figures.push(await withRedis((redis) => besideField(redis, kind, traffic, effort)))
+        figures.push(await withRedis((redis) => vsScript(redis, kind, traffic, effort)))
       }
     }
     for (const mix of MIXES) {
       for (const traffic of MIXED_TRAFFIC) {
-        figures.push(await withRedis((redis) => besideItsParts(redis, mix, traffic, effort)))
+        figures.push(await withRedis((redis) => vsParts(redis, mix, traffic, effort)))
       }
     }
     return [...figures, ...(await bytesFigures())]
   },
 }
 
-async function besideField(redis: Redis, kind: KindUse, traffic: Traffic, effort: Effort): Promise<Figure> {
+async function vsScript(redis: Redis, kind: KindUse, traffic: Traffic, effort: Effort): Promise<Figure> {
   const { script } = kind
   const side = await slidegateCpuSide(redis, OURS, traffic, { ...kind, limits: [kind.limit(traffic)] })
-  const turns = await measure([side, await fieldCpuSide(redis, script, traffic, kind)], traffic, effort)
+  const turns = await measure([side, await scriptCpuSide(redis, script, traffic, kind)], traffic, effort)
   if (kind.staysFull) for (const turn of turns.values()) assertFull(turn)
   const [ours, theirs] = [secondsOf(turns, OURS), secondsOf(turns, script.name)]
   return {
-    name: `${kind.name}, limit ${traffic.limit}, all ${traffic.outcome}: against the ${script.name}`,
+    name: `${kind.name}, limit ${traffic.limit}, all ${traffic.outcome}: vs. the ${script.name}`,
     value: mean(ours) / mean(theirs),
     unit: 'x',
     target: TARGET,
     spread: ratios(ours, theirs),
-    note: `${inMicroseconds(ours)} against ${inMicroseconds(theirs)}; ${side.batchSize()} decisions in a call`,
+    note: `${inMicroseconds(ours)} vs. ${inMicroseconds(theirs)}; ${side.batchSize()} decisions per call`,
     raw: { [`${OURS} seconds`]: ours, [`${script.name} seconds`]: theirs },
   }
 }
 
-/** Several limits in one call, beside each of them alone. */
-async function besideItsParts(redis: Redis, mix: Mix, traffic: Traffic, effort: Effort): Promise<Figure> {
+/** Compares several limits in one limiter with the most expensive of them alone. */
+async function vsParts(redis: Redis, mix: Mix, traffic: Traffic, effort: Effort): Promise<Figure> {
   const limits = mix.limits(traffic)
   const side = await slidegateCpuSide(redis, OURS, traffic, { ...mix, limits })
   const sides = [side]
@@ -64,15 +64,15 @@ async function besideItsParts(redis: Redis, mix: Mix, traffic: Traffic, effort: 
   assertFull(turns.get(OURS)!)
   const all = secondsOf(turns, OURS)
   const alone = limits.map(({ name }) => ({ name, seconds: secondsOf(turns, name) }))
-  const dearest = alone.reduce((a, b) => (mean(b.seconds) > mean(a.seconds) ? b : a))
-  const spelt = alone.map(({ name, seconds }) => `${name} ${inMicroseconds(seconds)}`).join(', ')
+  const costliest = alone.reduce((a, b) => (mean(b.seconds) > mean(a.seconds) ? b : a))
+  const formatted = alone.map(({ name, seconds }) => `${name} ${inMicroseconds(seconds)}`).join(', ')
   return {
-    name: `${mix.name}, ${traffic.inFlight === 1 ? 'one at a time, ' : ''}all ${traffic.outcome}: against the dearest of them alone`,
-    value: mean(all) / mean(dearest.seconds),
+    name: `${mix.name}, ${traffic.inFlight === 1 ? 'one at a time, ' : ''}all ${traffic.outcome}: vs. the most expensive one alone`,
+    value: mean(all) / mean(costliest.seconds),
     unit: 'x',
     target: MIXED_TARGET,
-    spread: ratios(all, dearest.seconds),
-    note: `${inMicroseconds(all)}; alone ${spelt}; ${side.batchSize()} decisions in a call`,
+    spread: ratios(all, costliest.seconds),
+    note: `${inMicroseconds(all)}; alone: ${formatted}; ${side.batchSize()} decisions per call`,
     raw: {
       seconds: all,
       ...Object.fromEntries(alone.map(({ name, seconds }) => [`${name} seconds`, seconds])),

@@ -11,6 +11,7 @@ import {
 import { redisStore } from 'slidegate/redis'
 import { anyOf, callers } from '../callers.ts'
 import { boundToCores } from '../cores.ts'
+import { inMicroseconds } from '../format.ts'
 import { clientCpuOf, closedLoop, type Load, perSecond, type Requests } from '../load.ts'
 import { interleave, median, ratios, sum } from '../measure.ts'
 import type { Policy } from '../peers/peer.ts'
@@ -19,17 +20,16 @@ import { scriptCalls } from '../redis/info.ts'
 import { withRedis } from '../redis/with-redis.ts'
 import type { Effort, Figure, Scenario, Target } from '../scenario.ts'
 import { PATIENCE_MS } from '../sides.ts'
-import { inMicroseconds } from '../spell.ts'
 
 interface Setting {
   readonly name: string
   readonly wrap: (store: Store) => Store
   readonly policy: Policy
   readonly keys: number
-  /** Where nearly all of the answers come from. */
+  /** The source of nearly all decisions. */
   readonly source: Source
   readonly isAllowed: boolean
-  /** Against an EVALSHA that does nothing. */
+  /** Compared with an EVALSHA that does nothing. */
   readonly speed?: Target
   readonly callsPerThousand?: Target
 }
@@ -56,12 +56,13 @@ const SETTINGS: readonly Setting[] = [
   },
 ]
 
-/** What is asked before the clock is looked at: answers from this process leave timers no turn. */
+/** Requests between two readings of the clock. Local answers don't let timers run. */
 const STRIDE = 500
 
 export const local: Scenario = {
   name: 'local',
-  title: 'Decisions that need not ask Redis, one at a time, against one EVALSHA of `return 1` per request',
+  title:
+    'Decisions without a call to Redis, one at a time, compared with one EVALSHA of `return 1` per request',
   async run(effort) {
     const figures: Figure[] = []
     for (const setting of SETTINGS) {
@@ -75,7 +76,7 @@ export const local: Scenario = {
   },
 }
 
-/** A turn, and the scripts that Redis ran in it. */
+/** A turn, with the number of script calls. */
 interface Turn extends Load {
   readonly calls: number
 }
@@ -96,7 +97,7 @@ async function measure(redis: Redis, setting: Setting, { rounds, turnMs }: Effor
     pick: anyOf(keys.length),
     ask: (caller) => limiter.consume(keys[caller]!),
     check(decision) {
-      if (decision.allowed !== isAllowed) throw new Error(`not so: ${JSON.stringify(decision)}`)
+      if (decision.allowed !== isAllowed) throw new Error(`Unexpected decision: ${JSON.stringify(decision)}`)
       if (decision.source === source) fromSource++
     },
   }
@@ -105,7 +106,7 @@ async function measure(redis: Redis, setting: Setting, { rounds, turnMs }: Effor
     pick: anyOf(keys.length),
     ask: (caller) => floor.ask(`floor:{0}:bench:${keys[caller]}:w1`),
     check(answer) {
-      if (!floor.isAnswer(answer)) throw new Error(`${floor.name} answered ${answer}`)
+      if (!floor.isAnswer(answer)) throw new Error(`Unexpected reply of ${floor.name}: ${answer}`)
     },
   }
   const turn = async <Answer>(requests: Requests<Answer>): Promise<Turn> => {
@@ -115,13 +116,14 @@ async function measure(redis: Redis, setting: Setting, { rounds, turnMs }: Effor
   }
   const turns = await interleave({ slidegate: () => turn(decisions), floor: () => turn(floorCalls) }, rounds)
   const requests = sum(turns.slidegate.map((each) => each.requests))
-  if (fromSource < 0.9 * requests) throw new Error(`only ${fromSource} of ${requests} are from ${source}`)
+  if (fromSource < 0.9 * requests)
+    throw new Error(`Only ${fromSource} of ${requests} decisions have the source ${source}`)
   limiter.close()
   await store.close()
   return figuresOf(setting, turns.slidegate, turns.floor)
 }
 
-/** One request after the other, for so long. */
+/** Makes one request after the other for `ms`. */
 async function loadFor<Answer>(ms: number, requests: Requests<Answer>): Promise<Load> {
   const total = { requests: 0, seconds: 0, clientCpuSeconds: 0 }
   while (total.seconds * 1000 < ms) {
@@ -146,7 +148,7 @@ function figuresOf(setting: Setting, ours: readonly Turn[], floor: readonly Turn
       unit: 'x',
       ...(speed && { target: speed }),
       spread: faster,
-      note: `${inMicroseconds(ourRate.map((rate) => 1 / rate))} against ${inMicroseconds(
+      note: `${inMicroseconds(ourRate.map((rate) => 1 / rate))} vs. ${inMicroseconds(
         floorRate.map((rate) => 1 / rate),
       )}; limit ${policy.limit} per ${policy.windowMs} ms`,
       raw: {
@@ -155,7 +157,7 @@ function figuresOf(setting: Setting, ours: readonly Turn[], floor: readonly Turn
       },
     },
     {
-      name: `${name}: calls of Redis`,
+      name: `${name}: Redis calls`,
       value: median(calls),
       unit: 'per 1,000',
       ...(callsPerThousand && { target: callsPerThousand }),

@@ -1,6 +1,6 @@
 import { interleave, median, ratios } from '../measure.ts'
 import type { Filled, Filling } from '../memory/filling.ts'
-import type { Asked, CpuSeconds } from '../memory/side-process.ts'
+import type { CpuSeconds, ToSide } from '../memory/side-process.ts'
 import { MEMORY_SIDES, type MemorySide } from '../memory/sides.ts'
 import type { Policy } from '../peers/peer.ts'
 import type { Bar, Plot } from '../report/plot.ts'
@@ -12,7 +12,7 @@ interface Setting {
   readonly slug: string
   readonly keys: number
   readonly policy: Policy
-  /** What each is to be, by the name of the other side. */
+  /** Name of the other side -> target. */
   readonly targets: Readonly<Record<string, Target>>
 }
 
@@ -21,7 +21,7 @@ const FLOOR = 'Map, clock, literal'
 const PEER = 'rate-limiter-flexible'
 const MILLION = 1_000_000
 
-// Limits are more than is asked for.
+// The limits are never reached.
 const SETTINGS: readonly Setting[] = [
   {
     name: 'one key',
@@ -46,12 +46,12 @@ const SETTINGS: readonly Setting[] = [
   },
 ]
 
-/** Fresh processes per side: what the compiler makes of the same code differs by a tenth between processes. */
+/** Processes per side. Compiled code differs by a tenth between processes. */
 const PROCESSES: Readonly<Record<Effort['mode'], number>> = { short: 1, full: 3 }
 
 export const memory: Scenario = {
   name: 'memory',
-  title: 'Stores in memory, a process for each: consumeSync against the packages of others and a bare Map',
+  title: 'consumeSync in memory, compared with other packages and a bare Map',
   async run(effort): Promise<Measured> {
     const figures: Figure[] = []
     const plots: Plot[] = []
@@ -65,13 +65,13 @@ export const memory: Scenario = {
   },
 }
 
-/** Short, only those that there are targets for. */
+/** In short mode, only sides with targets. */
 function sidesOf({ mode }: Effort, keys: number): readonly MemorySide[] {
   if (mode === 'short') return MEMORY_SIDES.slice(0, keys === MILLION ? 2 : 3)
   return MEMORY_SIDES.filter(({ slowsDown }) => !slowsDown || keys > 1)
 }
 
-/** Each side has a process of its own, as in production: in a shared one, each spoils the other's caches. */
+/** Measures each side in its own process. In a shared one, sides evict each other's caches. */
 async function measureSpeed(setting: Setting, effort: Effort): Promise<Measured> {
   const sides = sidesOf(effort, setting.keys)
   const cpu = new Map(sides.map(({ name }) => [name, [] as CpuSeconds[]]))
@@ -84,19 +84,19 @@ async function measureSpeed(setting: Setting, effort: Effort): Promise<Measured>
     const theirs = cpu.get(name)!
     const spread = ratios(theirs, ours)
     return {
-      name: `${setting.name}, all admitted: decisions per second of CPU time, against ${name}`,
+      name: `${setting.name}, all admitted: decisions per second of CPU time, vs. ${name}`,
       value: median(spread),
       unit: 'x',
       target: setting.targets[name],
       spread,
-      note: `${inNanoseconds(ours)} against ${inNanoseconds(theirs)}`,
+      note: `${inNanoseconds(ours)} vs. ${inNanoseconds(theirs)}`,
       raw: { slidegateCpuSeconds: ours, otherCpuSeconds: theirs },
     }
   })
   const plot: Plot = {
     kind: 'bars',
     name: `memory-${setting.slug}`,
-    title: `CPU time of a decision in memory, ${setting.name}, all admitted`,
+    title: `CPU time per decision in memory, ${setting.name}, all admitted`,
     axis: { label: 'ns per decision' },
     series: [''],
     bars: sides.map(({ name, role }): Bar => ({ label: name, role, values: [median(cpu.get(name)!) * 1e9] })),
@@ -104,19 +104,19 @@ async function measureSpeed(setting: Setting, effort: Effort): Promise<Measured>
   return { figures, plots: [plot] }
 }
 
-/** One side at a time. The others are idle meanwhile. */
+/** Runs one side at a time. The others are idle. */
 async function takeTurns(
   { policy, keys }: Setting,
   sides: readonly MemorySide[],
   { mode, rounds, turnMs }: Effort,
 ): Promise<Record<string, CpuSeconds[]>> {
-  const workers = startWorkers<Asked, CpuSeconds>(
+  const workers = startWorkers<ToSide, CpuSeconds>(
     new URL('../memory/side-process.ts', import.meta.url),
     sides.length,
   )
   for (const [i, { name }] of sides.entries()) await workers[i]!.ask({ side: name, policy, keys })
-  // What was charged in the last turn has left the window by the next. Requests run for a window first, so that charges
-  // come and leave all the time. The longest window holds all turns.
+  // Charges of a turn expire before the next. Requests run for a window first, so that charges expire during the turn.
+  // The window of a minute covers all turns.
   const leadMs = keys === MILLION ? 0 : policy.windowMs
   const turns = await interleave(
     Object.fromEntries(sides.map(({ name }, i) => [name, () => workers[i]!.ask({ leadMs, turnMs })])),
@@ -126,7 +126,7 @@ async function takeTurns(
   return turns
 }
 
-/** What a million keys take up, and for how long others wait while they come. */
+/** Measures the memory of a million keys, and the longest pause while they are added. */
 async function measureFilling({ mode }: Effort): Promise<Measured> {
   const sides = mode === 'short' ? MEMORY_SIDES.slice(0, 3) : MEMORY_SIDES
   const repeats = mode === 'short' ? 2 : 5
@@ -142,7 +142,7 @@ async function measureFilling({ mode }: Effort): Promise<Measured> {
   }
   const bytes = ({ fillings }: (typeof filled)[number]) =>
     median(fillings.map(({ bytesPerKey }) => bytesPerKey))
-  // Whatever else runs on the machine makes it longer, nothing makes it shorter.
+  // Noise only makes pauses longer.
   const pause = ({ fillings }: (typeof filled)[number]) =>
     Math.min(...fillings.map(({ longestMs }) => longestMs))
   const each = (of: (one: (typeof filled)[number]) => number, digits: number) =>
@@ -153,7 +153,7 @@ async function measureFilling({ mode }: Effort): Promise<Measured> {
   return {
     figures: [
       {
-        name: 'memory of a key with one hit, beyond the key itself, 1,000,000 keys',
+        name: 'memory per key after one request, without the key, 1,000,000 keys',
         value: bytes(ours!),
         unit: 'bytes',
         target: { atMost: 120 },
@@ -163,7 +163,7 @@ async function measureFilling({ mode }: Effort): Promise<Measured> {
         ),
       },
       {
-        name: 'the longest wait of others while 1,000,000 keys come',
+        name: 'longest pause while adding 1,000,000 keys',
         value: pause(ours!),
         unit: 'ms',
         note: each(pause, 1),
@@ -176,15 +176,15 @@ async function measureFilling({ mode }: Effort): Promise<Measured> {
       {
         kind: 'bars',
         name: 'memory-bytes',
-        title: 'Memory of a key with one hit, 1,000,000 keys',
-        axis: { label: 'bytes, beyond the key itself' },
+        title: 'Memory per key after one request, 1,000,000 keys',
+        axis: { label: 'bytes, without the key' },
         series: [''],
         bars: bars(bytes),
       },
       {
         kind: 'bars',
         name: 'memory-pauses',
-        title: 'The longest wait of others while 1,000,000 keys come',
+        title: 'Longest pause while adding 1,000,000 keys',
         axis: { label: 'ms' },
         series: [''],
         bars: bars(pause),

@@ -1,23 +1,23 @@
 import type { Redis } from 'ioredis'
 import { callers } from '../callers.ts'
 import { boundToCores } from '../cores.ts'
+import { inMicroseconds, inThousands } from '../format.ts'
 import { clientCpuOf, perSecond } from '../load.ts'
 import { half, median, ratios } from '../measure.ts'
 import type { Policy } from '../peers/peer.ts'
 import { REDIS_PEERS } from '../peers/redis.ts'
 import { batchedFloor } from '../redis/batched-floor.ts'
-import { FIELD_SCRIPTS } from '../redis/field.ts'
 import { evalshaFloor, incrFloor, pingFloor } from '../redis/floor.ts'
+import { COMMON_SCRIPTS } from '../redis/scripts.ts'
 import { withRedis } from '../redis/with-redis.ts'
 import type { BarPlot } from '../report/plot.ts'
 import type { Effort, Figure, Measured, Scenario } from '../scenario.ts'
 import { floorSide, type Outcome, peerSide, type Side, slidegateSide } from '../sides.ts'
-import { inMicroseconds, inThousands } from '../spell.ts'
 import { type Turn, type Turns, takeTurns } from '../turns.ts'
 
 interface Setting {
   readonly name: string
-  /** Of its plots. */
+  /** Suffix of the names of its plots. */
   readonly slug: string
   readonly keys: number
   readonly inFlight: number
@@ -26,13 +26,13 @@ interface Setting {
 }
 
 const KEYS = 10_000
-// More than is asked for, and windows that nobody's keys leave meanwhile: Redis has no more to expire for one than for another.
+// Never reached, and no window ends during a run: expiring keys would cost Redis time in the turns of others.
 const ROOMY: Policy = { limit: 1_000_000, windowMs: 600_000 }
 const USED_UP: Policy = { limit: 3, windowMs: 3_600_000 }
-// What comes to one key would not end to grow otherwise.
+// A shorter window, so that the log of one key stops growing.
 const ROOMY_HOT: Policy = { limit: 20_000_000, windowMs: 20_000 }
 
-/** The setting in which all are measured however short the bench. */
+/** The only setting in short mode. */
 const MAIN: Setting = {
   name: '10,000 keys, 1,024 in flight, all admitted',
   slug: 'keys-1024',
@@ -62,14 +62,14 @@ const OTHERS: readonly Setting[] = [
 ]
 
 const ONE_AT_A_TIME_NOTE =
-  'One at a time, a call takes several times as long where it has to wake another core: unless client and Redis are bound to one (`--pin`), where the system lets them run weighs more than the limiter.'
+  'A single call takes several times as long if it has to wake another core. Without `--pin`, the choice of cores matters more than the limiter.'
 
-/** Whose time of the client ours is compared with. */
+/** The package for the comparison of client CPU. */
 const CPU_PEER = 'rate-limiter-flexible'
 
 export const peers: Scenario = {
   name: 'peers',
-  title: 'Decisions through one client, beside the packages of others, scripts of the field, and floors',
+  title: 'Throughput of one client, compared with other packages, common scripts and floors',
   async run(effort): Promise<Measured> {
     const figures: Figure[] = []
     const plots: BarPlot[] = []
@@ -100,7 +100,7 @@ async function measure(redis: Redis, setting: Setting, effort: Effort): Promise<
   for (const peer of REDIS_PEERS.filter(({ isSlow }) => !isSlow || setting === MAIN)) {
     sides.push(await peerSide(peer.name, await peer.open(redis, policy), policy, keys, outcome))
   }
-  for (const script of FIELD_SCRIPTS) {
+  for (const script of COMMON_SCRIPTS) {
     const name = `script: ${script.name}`
     sides.push(await peerSide(name, await script.open(redis, policy), policy, keys, outcome))
   }
@@ -126,21 +126,21 @@ function figuresOf(setting: Setting, all: readonly Turns[]): Figure[] {
     Object.fromEntries(all.map(({ side, turns }) => [`${side.name}, ${unit}`, turns.map(of)]))
   return [
     {
-      name: `${name}: decisions per second, against the fastest peer`,
+      name: `${name}: decisions per second, vs. the fastest package`,
       value: median(speed),
       unit: 'x',
       target: isMain ? { atLeast: 3 } : undefined,
       spread: speed,
-      note: `${inThousands(ourRate)} a second against ${inThousands(fastest.rate)} of ${fastest.name}`,
+      note: `${inThousands(ourRate)}/s vs. ${inThousands(fastest.rate)}/s of ${fastest.name}`,
       raw: raw('per second', perSecond),
     },
     {
-      name: `${name}: client CPU per decision, against ${CPU_PEER}`,
+      name: `${name}: client CPU per decision, vs. ${CPU_PEER}`,
       value: median(cpu),
       unit: 'x',
       target: isMain ? { atMost: 0.2 } : undefined,
       spread: cpu,
-      note: `${inMicroseconds(ourCpu)} against ${inMicroseconds(peerCpu)}`,
+      note: `${inMicroseconds(ourCpu)} vs. ${inMicroseconds(peerCpu)}`,
       raw: {
         ...raw('client seconds', clientCpuOf),
         ...raw('Redis seconds', ({ redisSeconds }) => redisSeconds),
@@ -167,7 +167,7 @@ function plotsOf(setting: Setting, all: readonly Turns[]): BarPlot[] {
   if (setting !== MAIN) return [rate]
   return [
     rate,
-    bars('client-cpu', 'CPU time of the client per decision', 'µs', (turn) => clientCpuOf(turn) * 1e6),
-    bars('server-cpu', 'CPU time of Redis per decision', 'µs', ({ redisSeconds }) => redisSeconds * 1e6),
+    bars('client-cpu', 'Client CPU time per decision', 'µs', (turn) => clientCpuOf(turn) * 1e6),
+    bars('server-cpu', 'Redis CPU time per decision', 'µs', ({ redisSeconds }) => redisSeconds * 1e6),
   ]
 }

@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis'
 import { half, interleave, median, ratios, sum } from '../measure.ts'
-import { KEYS, type Told, type WorkersLoad } from '../processes/told.ts'
-import { FIXED_WINDOW } from '../redis/field.ts'
+import { KEYS, type ToWorker, type WorkersLoad } from '../processes/messages.ts'
 import { mainThreadSeconds } from '../redis/info.ts'
+import { FIXED_WINDOW } from '../redis/scripts.ts'
 import { connect, startOpenRedis } from '../redis/with-redis.ts'
 import type { LinePlot } from '../report/plot.ts'
 import type { Effort, Figure, Measured, Scenario } from '../scenario.ts'
@@ -15,7 +15,7 @@ const FLOOR = 'EVALSHA `return 1`'
 const SIDES = [OURS, FLOOR, FIXED_WINDOW.name]
 
 interface Turn {
-  /** Decisions of all processes. */
+  /** Decisions per second of all processes. */
   readonly perSecond: number
   /** CPU time of Redis per decision. */
   readonly redisSeconds: number
@@ -23,12 +23,12 @@ interface Turn {
 
 export const processes: Scenario = {
   name: 'processes',
-  title: `Decisions of 1, 2 and 4 processes on one Redis, ${KEYS.toLocaleString('en-US')} keys, 1,024 in flight each`,
+  title: `Throughput of 1, 2 and 4 processes on one Redis, ${KEYS.toLocaleString('en-US')} keys, 1,024 in flight each`,
   async run(effort): Promise<Measured> {
     const server = await startOpenRedis()
     const redis = connect(server.url)
     const module = new URL('../processes/worker.ts', import.meta.url)
-    const workers = startWorkers<Told, WorkersLoad>(module, Math.max(...COUNTS))
+    const workers = startWorkers<ToWorker, WorkersLoad>(module, Math.max(...COUNTS))
     try {
       await Promise.all(workers.map(({ ask }) => ask({ url: server.url })))
       const turns = await measure(redis, workers, effort)
@@ -47,7 +47,7 @@ const labelOf = (side: string, count: number) => `${side}, ${count}`
 
 async function measure(
   redis: Redis,
-  workers: readonly Worker<Told, WorkersLoad>[],
+  workers: readonly Worker<ToWorker, WorkersLoad>[],
   { rounds, turnMs }: Effort,
 ): Promise<Turns> {
   const turn = async (side: string, count: number): Promise<Turn> => {
@@ -75,19 +75,19 @@ function figuresOf(turns: Turns): Figure[] {
     const many = count === 1 ? '1 process' : `${count} processes`
     return [
       {
-        name: `${many}: decisions per second, against ${FLOOR}`,
+        name: `${many}: decisions per second, vs. ${FLOOR}`,
         value: median(ratios(ourRate, floorRate)),
         unit: 'x',
         spread: ratios(ourRate, floorRate),
-        note: `${Math.round(median(ourRate) / 1000)}k a second against ${Math.round(median(floorRate) / 1000)}k`,
+        note: `${Math.round(median(ourRate) / 1000)}k/s vs. ${Math.round(median(floorRate) / 1000)}k/s`,
         raw: { slidegatePerSecond: ourRate, floorPerSecond: floorRate },
       },
       {
-        name: `${many}: CPU of Redis per decision, against the ${FIXED_WINDOW.name}`,
+        name: `${many}: Redis CPU per decision, vs. the ${FIXED_WINDOW.name}`,
         value: median(ratios(ourCpu, fixedCpu)),
         unit: 'x',
         spread: ratios(ourCpu, fixedCpu),
-        note: `${(median(ourCpu) * 1e6).toFixed(2)} µs against ${(median(fixedCpu) * 1e6).toFixed(2)} µs`,
+        note: `${(median(ourCpu) * 1e6).toFixed(2)} µs vs. ${(median(fixedCpu) * 1e6).toFixed(2)} µs`,
         raw: { slidegateSeconds: ourCpu, fixedWindowSeconds: fixedCpu },
       },
     ]
@@ -110,8 +110,8 @@ function plotsOf(turns: Turns): LinePlot[] {
   const inThousands = (turn: Turn) => turn.perSecond / 1000
   const inMicroseconds = (turn: Turn) => turn.redisSeconds * 1e6
   return [
-    plot('processes-rate', 'Decisions of all processes', 'thousands per second', inThousands),
-    plot('processes-cpu', 'CPU time of Redis per decision', 'µs', inMicroseconds),
+    plot('processes-rate', 'Decisions per second of all processes', 'thousands per second', inThousands),
+    plot('processes-cpu', 'Redis CPU time per decision', 'µs', inMicroseconds),
   ]
 }
 

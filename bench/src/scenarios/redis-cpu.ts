@@ -1,17 +1,17 @@
 import type { Redis } from 'ioredis'
 import { interleave, ratios, sum } from '../measure.ts'
-import { FIELD_SCRIPTS, FIXED_WINDOW, ZSET_LOG } from '../redis/field.ts'
+import { COMMON_SCRIPTS, FIXED_WINDOW, ZSET_LOG } from '../redis/scripts.ts'
 import { withRedis } from '../redis/with-redis.ts'
 import type { BarPlot, LinePlot } from '../report/plot.ts'
 import type { Effort, Figure, Measured, Scenario, Target } from '../scenario.ts'
 import { slidegateCpuSide } from '../steady/ours.ts'
-import { fieldCpuSide, floorCpuSide } from '../steady/sides.ts'
+import { floorCpuSide, scriptCpuSide } from '../steady/sides.ts'
 import { denied, EVERY_MS, steady, steadyHour, type Traffic } from '../steady/traffic.ts'
 import { assertFull, type CpuSide, type CpuTurn } from '../steady/turn.ts'
 
-const FLOOR = 'read and write back 64 bytes'
+const FLOOR = 'read and write 64 bytes'
 
-/** Whom one side is compared with, and what the ratio should be. */
+/** Compares one side, by default ours, with another. */
 interface Comparison {
   readonly name: string
   readonly of?: string
@@ -20,10 +20,10 @@ interface Comparison {
 }
 
 const OURS = 'slidegate'
-const AGAINST_FIELD: readonly Comparison[] = [
-  { name: 'against the ZSET log', with: ZSET_LOG.name, target: { atMost: 0.45 } },
-  { name: 'against the INCR fixed window', with: FIXED_WINDOW.name, target: { atMost: 1 } },
-  { name: 'against the physical floor', with: FLOOR, target: { atMost: 2.2 } },
+const VS_SCRIPTS: readonly Comparison[] = [
+  { name: 'vs. the ZSET log', with: ZSET_LOG.name, target: { atMost: 0.45 } },
+  { name: 'vs. the INCR fixed window', with: FIXED_WINDOW.name, target: { atMost: 1 } },
+  { name: 'vs. reading and writing 64 bytes', with: FLOOR, target: { atMost: 2.2 } },
 ]
 const THREE_WINDOWS = 'slidegate, three windows'
 
@@ -34,8 +34,8 @@ interface Setting {
   readonly comparisons: readonly Comparison[]
 }
 
-/** One limit beside scripts of the field and the floor; where it is steady, targets hold. */
-function besideField(traffic: Traffic, scripts = [FIXED_WINDOW, ZSET_LOG]): Setting {
+/** One limit, compared with common scripts and the floor. Targets apply to steady traffic. */
+function vsScripts(traffic: Traffic, scripts = [FIXED_WINDOW, ZSET_LOG]): Setting {
   const { outcome, limit } = traffic
   const isSteady = outcome === 'admitted'
   return {
@@ -44,18 +44,18 @@ function besideField(traffic: Traffic, scripts = [FIXED_WINDOW, ZSET_LOG]): Sett
     async sides(redis) {
       const ours = await slidegateCpuSide(redis, OURS, traffic)
       const sides: CpuSide[] = [ours, await floorCpuSide(redis, ours.batchSize)]
-      for (const script of scripts) sides.push(await fieldCpuSide(redis, script, traffic))
+      for (const script of scripts) sides.push(await scriptCpuSide(redis, script, traffic))
       return sides
     },
     comparisons: isSteady
-      ? AGAINST_FIELD
-      : AGAINST_FIELD.map((comparison) => ({ ...comparison, target: undefined })),
+      ? VS_SCRIPTS
+      : VS_SCRIPTS.map((comparison) => ({ ...comparison, target: undefined })),
   }
 }
 
 const nameOf = (limit: number) => `slidegate ${limit}`
 
-/** Several limits beside each other, and three windows of one limiter. */
+/** Compares limits of several sizes, and three windows with one. */
 function growth(limits: readonly number[]): Setting {
   const trafficOf = (limit: number) => (limit < 10_000 ? steady(limit) : steadyHour(limit))
   return {
@@ -63,7 +63,7 @@ function growth(limits: readonly number[]): Setting {
     outcome: 'admitted',
     async sides(redis) {
       const sides: CpuSide[] = []
-      // The greatest takes longest to fill; meanwhile short windows would run empty.
+      // The largest limits come first: they take long to fill, and short windows would run empty.
       for (const limit of limits.toReversed()) {
         sides.push(await slidegateCpuSide(redis, nameOf(limit), trafficOf(limit)))
       }
@@ -71,13 +71,13 @@ function growth(limits: readonly number[]): Setting {
     },
     comparisons: [
       {
-        name: 'windows of 10, 100 and 1,000 against the last alone',
+        name: 'windows of 10, 100 and 1,000 vs. 1,000 alone',
         of: THREE_WINDOWS,
         with: nameOf(1000),
         target: { atMost: 1.7 },
       },
       {
-        name: 'limit 1,000,000 against 10',
+        name: 'limit 1,000,000 vs. 10',
         of: nameOf(1_000_000),
         with: nameOf(10),
         target: { atMost: 1.3 },
@@ -89,15 +89,15 @@ function growth(limits: readonly number[]): Setting {
 export const redisCpu: Scenario = {
   name: 'redis-cpu',
   title:
-    'CPU time of Redis per decision, 1,024 in flight, against scripts of the field and the physical floor',
+    'Redis CPU time per decision, 1,024 in flight, compared with common scripts and with reading and writing 64 bytes',
   async run(effort): Promise<Measured> {
     const isFull = effort.mode === 'full'
-    const limit100 = besideField(steady(100), [...FIELD_SCRIPTS])
-    const denied100 = besideField(denied(100), [...FIELD_SCRIPTS])
+    const limit100 = vsScripts(steady(100), [...COMMON_SCRIPTS])
+    const denied100 = vsScripts(denied(100), [...COMMON_SCRIPTS])
     const limits = isFull ? [10, 100, 1000, 10_000, 100_000, 1_000_000] : [10, 1000, 1_000_000]
     const grown = growth(limits)
     const others = isFull ? [10, 1000].flatMap((limit) => [steady(limit), denied(limit)]) : []
-    const settings = [limit100, denied100, ...others.map((traffic) => besideField(traffic)), grown]
+    const settings = [limit100, denied100, ...others.map((traffic) => vsScripts(traffic)), grown]
     const figures: Figure[] = []
     const plots: (BarPlot | LinePlot)[] = []
     for (const setting of settings) {
@@ -133,12 +133,12 @@ function figureOf(setting: Setting, comparison: Comparison, all: Turns): Figure 
   const [ours, theirs] = [seconds(of), seconds(other)]
   return {
     name: `${setting.name}: ${name}`,
-    // The whole, not the median round: what is done only every few requests, such as renewing a TTL, counts.
+    // The mean, not the median: it includes work that only some requests do, such as renewing a TTL.
     value: mean(ours) / mean(theirs),
     unit: 'x',
     target,
     spread: ratios(ours, theirs),
-    note: `${inMicroseconds(ours)} against ${inMicroseconds(theirs)}; our windows ${Math.round(fullness * 100)}% full, ${all.get(of)!.side.batchSize()} decisions in a call`,
+    note: `${inMicroseconds(ours)} vs. ${inMicroseconds(theirs)}; windows ${Math.round(fullness * 100)}% full, ${all.get(of)!.side.batchSize()} decisions per call`,
     raw: { [`${of} seconds`]: ours, [`${other} seconds`]: theirs },
   }
 }
@@ -147,7 +147,7 @@ function barsOf(name: string, setting: Setting, all: Turns): BarPlot {
   return {
     kind: 'bars',
     name,
-    title: `CPU time of Redis per decision: ${setting.name}`,
+    title: `Redis CPU time per decision: ${setting.name}`,
     axis: { label: 'µs' },
     series: [''],
     bars: Array.from(all.values(), ({ side: { name, role }, turns }) => ({
@@ -166,7 +166,7 @@ function growthOf(limits: readonly number[], all: Turns): LinePlot {
   return {
     kind: 'lines',
     name: 'redis-cpu-limits',
-    title: 'CPU time of Redis per decision, full windows, all admitted',
+    title: 'Redis CPU time per decision, full windows, all admitted',
     x: { label: 'limit', isLog: true },
     y: { label: 'µs' },
     lines: [{ label: 'slidegate', role: 'ours', points }],

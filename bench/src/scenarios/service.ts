@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import type { StoreConfig } from '../../../packages/server/src/config/schema.ts'
-import type { Answered, Posts } from '../http/generator.ts'
+import type { LoadResult, Posts } from '../http/generator.ts'
 import { type Generator, startGenerator } from '../http/servers.ts'
 import { interleave, median, ratios } from '../measure.ts'
 import { withRedis } from '../redis/with-redis.ts'
 import type { BarPlot } from '../report/plot.ts'
 import type { Effort, Figure, Measured, Scenario, Target, Unit } from '../scenario.ts'
-import type { AskedByGrpc } from '../service/grpc-generator.ts'
-import { CONSTANT_PATH, type Ports, type ToService } from '../service/told.ts'
+import type { GrpcLoadRequest } from '../service/grpc-generator.ts'
+import { CONSTANT_PATH, type Ports, type ToService } from '../service/messages.ts'
 import { startWorkers, type Worker } from '../workers.ts'
 
 const KEYS = 1000
@@ -19,7 +19,7 @@ const ONE: Posts = { path: '/v1/consume', limiter: 'api' }
 const ALL: Posts = { ...ONE, perCall: MANY }
 const CONSTANT: Posts = { path: CONSTANT_PATH, limiter: 'api' }
 
-interface Turn extends Answered {
+interface Turn extends LoadResult {
   readonly callsPerSecond: number
   /** CPU time of the service per call. */
   readonly cpuSeconds: number
@@ -27,15 +27,18 @@ interface Turn extends Answered {
 
 interface Generators {
   readonly http: Generator
-  readonly grpc: Worker<AskedByGrpc, Answered>
+  readonly grpc: Worker<GrpcLoadRequest, LoadResult>
 }
 
 export const service: Scenario = {
   name: 'service',
-  title: `The service, one process, ${IN_FLIGHT} calls in flight, ${KEYS} keys, against the same server that answers a constant`,
+  title: `The service in one process, ${IN_FLIGHT} calls in flight, ${KEYS} keys, compared with a constant response of the same server`,
   async run(effort): Promise<Measured> {
     const grpc = new URL('../service/grpc-generator.ts', import.meta.url)
-    const generators = { http: startGenerator(), grpc: startWorkers<AskedByGrpc, Answered>(grpc, 1)[0]! }
+    const generators = {
+      http: startGenerator(),
+      grpc: startWorkers<GrpcLoadRequest, LoadResult>(grpc, 1)[0]!,
+    }
     const figures = await withRedis(async (redis) => {
       const onRedis = { redis: { url: `redis://127.0.0.1:${redis.options.port}` } }
       return [
@@ -61,13 +64,13 @@ async function measure(
   const module = new URL('../service/server.ts', import.meta.url)
   const worker = startWorkers<ToService, Ports | number>(module, 1)[0]!
   const ports = (await worker.ask({ store })) as Ports
-  const turn = async (load: () => Promise<Answered>): Promise<Turn> => {
+  const turn = async (load: () => Promise<LoadResult>): Promise<Turn> => {
     const before = (await worker.ask('cpu seconds')) as number
-    const answered = await load()
+    const result = await load()
     const after = (await worker.ask('cpu seconds')) as number
-    assert.deepEqual(Object.keys(answered.statuses), ['200'], 'all requests are let pass')
-    const { requests, seconds } = answered
-    return { ...answered, callsPerSecond: requests / seconds, cpuSeconds: (after - before) / requests }
+    assert.deepEqual(Object.keys(result.statuses), ['200'], 'all requests are admitted')
+    const { requests, seconds } = result
+    return { ...result, callsPerSecond: requests / seconds, cpuSeconds: (after - before) / requests }
   }
   const byHttp = (posts: Posts) => (ms: number) =>
     turn(() => generators.http.ask({ port: ports.http, connections: IN_FLIGHT, users: KEYS, posts, ms }))
@@ -97,7 +100,7 @@ async function measure(
     ...against(`HTTP, ${where}`, one, constant),
     ...against(`gRPC, ${where}`, grpc, constantGrpc),
     figureOf(
-      `HTTP, ${where}: decisions per second, ${MANY} in a call against one`,
+      `HTTP, ${where}: decisions per second, ${MANY} per call vs. one`,
       many.map((each) => MANY * each.callsPerSecond),
       one.map((each) => each.callsPerSecond),
       thousands,
@@ -110,17 +113,17 @@ function against(name: string, ours: readonly Turn[], constant: readonly Turn[])
   const figure = (
     what: string,
     of: (turn: Turn) => number,
-    spell: (value: number) => string,
+    format: (value: number) => string,
     target?: Target,
-  ) => figureOf(`${name}: ${what}`, ours.map(of), constant.map(of), spell, target)
+  ) => figureOf(`${name}: ${what}`, ours.map(of), constant.map(of), format, target)
   return [
     figure('calls per second', ({ callsPerSecond }) => callsPerSecond, thousands, { atLeast: 0.8 }),
     figure('p99', ({ p99Ms }) => p99Ms, milliseconds, { atMost: 2 }),
-    figure('CPU of the service per call', ({ cpuSeconds }) => cpuSeconds, microseconds),
+    figure('service CPU per call', ({ cpuSeconds }) => cpuSeconds, microseconds),
   ]
 }
 
-/** The service beside the same server that answers a constant, by way and store. */
+/** Plots the service and the constant response, by protocol and store. */
 function plotOf(
   what: string,
   name: string,
@@ -134,7 +137,7 @@ function plotOf(
     name,
     title: `The service, ${IN_FLIGHT} calls in flight: ${what}`,
     axis: { label },
-    series: ['slidegate', 'the same server, which answers a constant'],
+    series: ['slidegate', 'constant response'],
     bars: shown.map(({ name, raw }) => ({
       label: name.slice(0, -`: ${what}`.length),
       role: 'ours',
@@ -151,7 +154,7 @@ function figureOf(
   name: string,
   ours: readonly number[],
   theirs: readonly number[],
-  spell: (value: number) => string,
+  format: (value: number) => string,
   target?: Target,
 ): Figure {
   const spread = ratios(ours, theirs)
@@ -162,7 +165,7 @@ function figureOf(
     unit,
     ...(target && { target }),
     spread,
-    note: `${spell(median(ours))} against ${spell(median(theirs))}`,
+    note: `${format(median(ours))} vs. ${format(median(theirs))}`,
     raw: { ours, theirs },
   }
 }

@@ -8,6 +8,7 @@ import { everyByTimer } from '../../../packages/server/src/admin/timer.ts'
 import { Usage } from '../../../packages/server/src/admin/usage.ts'
 import { anyOf, callers } from '../callers.ts'
 import { boundToCores } from '../cores.ts'
+import { inMicroseconds, inThousands } from '../format.ts'
 import { clientCpuOf, closedLoop, type Extent, type Load, perSecond } from '../load.ts'
 import { interleave, median, ratios } from '../measure.ts'
 import { withRedis } from '../redis/with-redis.ts'
@@ -15,12 +16,11 @@ import type { BarPlot } from '../report/plot.ts'
 import type { Effort, Figure, Measured, Scenario, Target } from '../scenario.ts'
 import { watchedService } from '../service/watched.ts'
 import { PATIENCE_MS } from '../sides.ts'
-import { inMicroseconds, inThousands } from '../spell.ts'
 
-/** A limiter that is watched in some way. */
+/** A limiter with telemetry. */
 interface Watched {
   readonly limiter: Limiter
-  /** What is done now and then. */
+  /** Collects metrics, from time to time. */
   collect?(): Promise<unknown>
   close?(): Promise<unknown>
 }
@@ -28,28 +28,28 @@ interface Watched {
 interface Way {
   readonly name: string
   watch(limiter: Limiter, store?: RedisStore): Watched
-  /** Against a limiter that nobody watches. */
+  /** Compared with a limiter without telemetry. */
   readonly target?: Target
 }
 
 const GOAL: Target = { atLeast: 0.97 }
-const OFF = 'nobody'
+const OFF = 'no telemetry'
 
-const nobody: Way = { name: OFF, watch: (limiter) => ({ limiter }) }
+const none: Way = { name: OFF, watch: (limiter) => ({ limiter }) }
 
-/** Who takes turns with whom: what exporting spans leaves for the garbage collector is not for the others to pay. */
+/** Sides that take turns. Kept apart, so that the garbage of exported spans doesn't slow other sides. */
 const GROUPS: readonly (readonly Way[])[] = [
   [
-    nobody,
-    // What the machine makes of the same twice.
-    { ...nobody, name: 'nobody, once more' },
+    none,
+    // The noise between two equal sides.
+    { ...none, name: 'no telemetry, repeated' },
     { name: 'DecisionCounts', watch: counted, target: GOAL },
-    // Which the service has around requests that take ten times as long.
-    { name: 'DecisionCounts and the sketches of the service', watch: sketched },
+    // No target: the service's requests take ten times as long.
+    { name: 'DecisionCounts and the service sketches', watch: sketched },
     { name: 'measure(), collected', watch: measured, target: GOAL },
   ],
-  [nobody, { name: 'traced() without an SDK', watch: (limiter) => ({ limiter: traced(limiter) }) }],
-  [nobody, { name: 'traced(), every span kept for an exporter', watch: spanned }],
+  [none, { name: 'traced() without an SDK', watch: (limiter) => ({ limiter: traced(limiter) }) }],
+  [none, { name: 'traced(), spans kept for an exporter', watch: spanned }],
 ]
 
 function counted(limiter: Limiter): Watched {
@@ -80,7 +80,7 @@ function measured(limiter: Limiter, store?: RedisStore): Watched {
   return { limiter, collect: () => reader.collect(), close: () => provider.shutdown() }
 }
 
-/** Keeps spans until there are enough for an exporter. The processor of the SDK drops most of them at this load. */
+/** Keeps spans until they fill a batch. The SDK's processor drops most of them at this load. */
 class Batches implements SpanProcessor {
   #spans: ReadableSpan[] = []
 
@@ -104,10 +104,10 @@ function spanned(limiter: Limiter): Watched {
 const ROOMY = slidingWindow({ limit: 100_000_000, window: '1s' })
 const KEYS = callers(10_000)
 
-/** Metrics are collected after so much of load, ten times as often as anybody would. */
+/** Time between two collections, a tenth of a usual interval. */
 const COLLECT_MS = 1000
 
-/** Requests between two looks at the clock, where each is answered at once. */
+/** Requests between two readings of the clock, in memory. */
 const STRIDE = 1000
 
 const ON_REDIS = 'on Redis, 10,000 keys, 1,024 in flight'
@@ -116,7 +116,7 @@ const IN_MEMORY = 'in memory, consumeSync, one key'
 export const telemetry: Scenario = {
   name: 'telemetry',
   title:
-    'What it costs to be watched: decisions that are counted, measured and traced, against those that are not',
+    'The cost of telemetry: decisions that are counted, measured or traced, compared with decisions without telemetry',
   async run(effort): Promise<Measured> {
     const figures: Figure[] = []
     for (const ways of GROUPS) {
@@ -137,14 +137,14 @@ export const telemetry: Scenario = {
         const watched = watch(createLimiter({ name: 'bench', limits: [ROOMY], store: memoryStore() }))
         return { watched, load: (extent) => atOnce(extent, watched.limiter) }
       })
-      // What a decision in memory takes, others need for reading a clock: nothing is free beside it.
+      // No target: a decision in memory takes about as long as reading a clock, so any telemetry shows.
       const found = figuresOf(IN_MEMORY, ways, inMemory)
       figures.push(...found.map(({ target: _, ...figure }) => figure))
     }
     figures.push(...(await watchedService(effort)))
     const plots = [
-      plotOf('telemetry-redis', 'A limiter on Redis', `${ON_REDIS}, watched by `, figures),
-      plotOf('telemetry-memory', 'A limiter in memory, consumeSync', `${IN_MEMORY}, watched by `, figures),
+      plotOf('telemetry-redis', 'A limiter on Redis', `${ON_REDIS}, `, figures),
+      plotOf('telemetry-memory', 'A limiter in memory, consumeSync', `${IN_MEMORY}, `, figures),
       plotOf('telemetry-service', 'The service', 'service, ', figures),
     ]
     return { figures, plots }
@@ -153,7 +153,7 @@ export const telemetry: Scenario = {
 
 type Turns = Readonly<Record<string, readonly Load[]>>
 
-/** All ways of being watched take turns. */
+/** Runs all kinds of telemetry in turns. */
 async function takeTurns(
   ways: readonly Way[],
   { rounds, turnMs }: Effort,
@@ -185,22 +185,22 @@ async function takeTurns(
   return turns
 }
 
-/** Those of the figures whose names begin so. */
+/** Plots the figures whose names begin with `begin`. */
 function plotOf(name: string, subject: string, begin: string, figures: readonly Figure[]): BarPlot {
   const end = ': decisions per second'
   const shown = figures.filter((figure) => figure.name.startsWith(begin) && figure.name.endsWith(end))
   return {
     kind: 'bars',
     name,
-    title: `${subject}: decisions per second while it is watched, against unwatched`,
-    axis: { label: 'times as many as unwatched' },
+    title: `${subject}: decisions per second with telemetry, compared with none`,
+    axis: { label: 'ratio to no telemetry' },
     series: [''],
     bars: shown.map(({ name, value }) => ({
       label: name.slice(begin.length, -end.length),
-      role: name.includes('once more') ? 'floor' : 'ours',
+      role: name.endsWith(`repeated${end}`) ? 'floor' : 'ours',
       values: [value],
     })),
-    mark: { label: 'unwatched', value: 1 },
+    mark: { label: 'no telemetry', value: 1 },
   }
 }
 
@@ -222,7 +222,8 @@ async function atOnce(extent: Extent, limiter: Limiter): Promise<Load> {
 }
 
 function checkAdmitted({ allowed, source }: Decision): void {
-  if (!allowed || source !== 'store') throw new Error(`not admitted by the store: ${source}`)
+  if (!allowed || source !== 'store')
+    throw new Error(`Expected an admission by the store, got the source ${source}`)
 }
 
 function figuresOf(where: string, ways: readonly Way[], turns: Turns): Figure[] {
@@ -232,20 +233,20 @@ function figuresOf(where: string, ways: readonly Way[], turns: Turns): Figure[] 
     const [faster, cheaper] = [ratios(rate, offRate), ratios(cpu, offCpu)]
     return [
       {
-        name: `${where}, watched by ${name}: decisions per second`,
+        name: `${where}, ${name}: decisions per second`,
         value: median(faster),
         unit: 'x',
         ...(target && { target }),
         spread: faster,
-        note: `${inThousands(rate)} a second against ${inThousands(offRate)}`,
+        note: `${inThousands(rate)}/s vs. ${inThousands(offRate)}/s`,
         raw: { perSecond: rate, offPerSecond: offRate },
       },
       {
-        name: `${where}, watched by ${name}: client CPU per decision`,
+        name: `${where}, ${name}: client CPU per decision`,
         value: median(cheaper),
         unit: 'x',
         spread: cheaper,
-        note: `${inMicroseconds(cpu)} against ${inMicroseconds(offCpu)}`,
+        note: `${inMicroseconds(cpu)} vs. ${inMicroseconds(offCpu)}`,
         raw: { cpuSeconds: cpu, offCpuSeconds: offCpu },
       },
     ]

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import { callers } from '../callers.ts'
 import { boundToCores, type Cores } from '../cores.ts'
+import { inMicroseconds, inThousands } from '../format.ts'
 import { clientCpuOf, perSecond } from '../load.ts'
 import { median, ratios } from '../measure.ts'
 import type { Policy } from '../peers/peer.ts'
@@ -10,7 +11,6 @@ import { withRedis } from '../redis/with-redis.ts'
 import type { Bar, BarPlot } from '../report/plot.ts'
 import type { Effort, Figure, Measured, Scenario, Target } from '../scenario.ts'
 import { floorSide, type Outcome, slidegateSide } from '../sides.ts'
-import { inMicroseconds, inThousands } from '../spell.ts'
 import { type Turns, takeTurns } from '../turns.ts'
 
 interface Setting {
@@ -19,11 +19,11 @@ interface Setting {
   readonly inFlight: number
   readonly policy: Policy
   readonly outcome: Outcome
-  /** One at a time it is the time of a decision that is compared, else how many there are in a second. */
+  /** With one request in flight, compares the time of a decision, otherwise decisions per second. */
   readonly compares: 'rate' | 'time'
-  /** Where client and Redis run if they are bound to cores: as one would have it. */
+  /** Cores of client and Redis with `--pin`. */
   readonly cores: Cores
-  /** Against an EVALSHA that does nothing. */
+  /** Compared with an EVALSHA that does nothing. */
   readonly target: Target
   readonly isFullOnly?: boolean
 }
@@ -32,7 +32,7 @@ const MANY = { keys: 10_000, compares: 'rate', cores: 'apart' } as const
 const HOT = { keys: 1, compares: 'rate', cores: 'apart' } as const
 const ALONE = { keys: 10_000, compares: 'time', cores: 'together' } as const
 
-// Limits far above any load, in windows that charges do leave meanwhile; and limits that were used up before.
+// Limits that are never reached, in windows short enough that charges expire; and limits that are used up.
 const ROOMY = { policy: { limit: 100, windowMs: 1000 }, outcome: 'admitted' } as const
 const ROOMY_HOT = { policy: { limit: 10_000_000, windowMs: 1000 }, outcome: 'admitted' } as const
 const USED_UP = { policy: { limit: 10, windowMs: 3_600_000 }, outcome: 'denied' } as const
@@ -60,18 +60,21 @@ type Titled = Pick<BarPlot, 'name' | 'title'>
 
 const PLOT = {
   kind: 'bars',
-  note: 'Pale: the most that any limiter with a state for each key can reach through this client. Requests travel together, and for each key a small string is read and written back; nothing is decided.',
-  axis: { label: 'times what the EVALSHA takes or reaches', isLog: true },
-  series: ['slidegate', 'read and write back, in batches'],
+  note: 'Pale: the upper bound for limiters with state per key on this client. Requests share calls, and each one reads and writes back a small string, without a decision.',
+  axis: { label: 'ratio to the EVALSHA', isLog: true },
+  series: ['slidegate', 'batched read and write-back'],
   mark: { label: 'EVALSHA', value: 1 },
 } as const
 
 export const throughput: Scenario = {
   name: 'throughput',
-  title: 'Decisions through one client under load, against one EVALSHA of `return 1` per request through it',
+  title: 'Throughput of one client under load, compared with one EVALSHA of `return 1` per request',
   run: (effort) =>
     measureAll(
-      { name: 'throughput', title: 'Decisions per second, against one EVALSHA of `return 1` per request' },
+      {
+        name: 'throughput',
+        title: 'Decisions per second, compared with one EVALSHA of `return 1` per request',
+      },
       UNDER_LOAD,
       effort,
     ),
@@ -79,11 +82,10 @@ export const throughput: Scenario = {
 
 export const oneAtATime: Scenario = {
   name: 'one-at-a-time',
-  title:
-    'Time of a decision with no other under way, against an EVALSHA of `return 1` through the same client',
+  title: 'Time per decision with one request in flight, compared with one EVALSHA of `return 1`',
   run: (effort) =>
     measureAll(
-      { name: 'one-at-a-time', title: 'Time of a decision, against an EVALSHA of `return 1`' },
+      { name: 'one-at-a-time', title: 'Time per decision, compared with one EVALSHA of `return 1`' },
       ONE_AT_A_TIME,
       effort,
     ),
@@ -116,7 +118,7 @@ async function measure(redis: Redis, setting: Setting, effort: Effort): Promise<
   return takeTurns(redis, sides, inFlight, effort)
 }
 
-/** How fast, how much of the client's time, and how fast anything could be. */
+/** Speed, client CPU, and the speed of the floor. */
 function figuresOf(setting: Setting, [ours, floor, batch]: readonly Turns[]): [Figure, Figure, Figure] {
   const { compares, target, policy } = setting
   const name = nameOf(setting)
@@ -135,12 +137,12 @@ function figuresOf(setting: Setting, [ours, floor, batch]: readonly Turns[]): [F
       value: median(cpu),
       unit: 'x',
       spread: cpu,
-      note: `${inMicroseconds(ourCpu)} against ${inMicroseconds(floorCpu)}`,
+      note: `${inMicroseconds(ourCpu)} vs. ${inMicroseconds(floorCpu)}`,
       raw: { slidegateSeconds: ourCpu, floorSeconds: floorCpu },
     },
     {
       ...speedOf(setting, batch!, floor!),
-      name: `${name}: ${what}, of what only reads and writes back, in batches`,
+      name: `${name}: ${what}, batched read and write-back`,
       note: againstText(setting, batch!, floor!),
     },
   ]
@@ -160,8 +162,8 @@ function speedOf({ compares }: Setting, of: Turns, floor: Turns): Omit<Figure, '
 function againstText({ compares }: Setting, of: Turns, floor: Turns): string {
   const [rate, floorRate] = [of.turns.map(perSecond), floor.turns.map(perSecond)]
   return compares === 'rate'
-    ? `${inThousands(rate)} a second against ${inThousands(floorRate)}`
-    : `${inMicroseconds(rate.map(inverse))} against ${inMicroseconds(floorRate.map(inverse))}`
+    ? `${inThousands(rate)}/s vs. ${inThousands(floorRate)}/s`
+    : `${inMicroseconds(rate.map(inverse))} vs. ${inMicroseconds(floorRate.map(inverse))}`
 }
 
 function nameOf({ name, outcome }: Setting): string {

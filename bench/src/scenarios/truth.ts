@@ -6,7 +6,7 @@ import { measureBurst } from '../truth/burst.ts'
 import { measureHammering } from '../truth/hammer.ts'
 import type { Verdict } from '../truth/judge.ts'
 
-/** How long the processes hammer. */
+/** How long the processes send requests. */
 const HAMMERING_MS = { short: 4000, full: 15_000 }
 
 const NEVER_OVER: Target = { atMost: 100 }
@@ -15,7 +15,7 @@ const NEVER_UNDER: Target = { atLeast: 100 }
 export const truth: Scenario = {
   name: 'truth',
   title:
-    'What is admitted within the fullest window, of a limit of 100 a second; and in all, of what an ideal limiter admits',
+    'Requests admitted in the fullest window, for a limit of 100 per second; and in total, compared with an ideal limiter',
   async run({ mode }): Promise<Measured> {
     const burst = await withRedis(measureBurst)
     const hammering = await measureHammering(HAMMERING_MS[mode])
@@ -23,7 +23,7 @@ export const truth: Scenario = {
       figures: [...figuresOf('burst at the edge of a window', burst), ...figuresOf('8 processes', hammering)],
       plots: [
         plotOf('truth-burst', 'A burst at the edge of a window', burst),
-        plotOf('truth-processes', '8 processes that hammer one key on one Redis', hammering),
+        plotOf('truth-processes', '8 processes hammering one key on one Redis', hammering),
       ],
     }
   },
@@ -31,18 +31,18 @@ export const truth: Scenario = {
 
 function figuresOf(what: string, verdicts: readonly Verdict[]): Figure[] {
   return verdicts.flatMap(({ name, isOurs, fullestPercent, admittedPercent, requests }) => {
-    assert(fullestPercent > 50, `${name}: the traffic fills windows`)
+    assert(fullestPercent > 50, `${name}: the traffic doesn't fill windows`)
     const fullest: Figure = {
       name: `${what}, ${name}: fullest window`,
       value: fullestPercent,
       unit: '%',
       target: isOurs ? NEVER_OVER : undefined,
-      note: `of ${requests} requests ${admittedPercent.toFixed(1)}% of what an ideal limiter admits`,
+      note: `${requests} requests; admitted ${admittedPercent.toFixed(1)}% of an ideal limiter`,
       raw: { fullestPercent: [fullestPercent], admittedPercent: [admittedPercent] },
     }
     if (!isOurs) return [fullest]
     const admitted: Figure = {
-      name: `${what}, ${name}: admitted, of what an ideal limiter admits`,
+      name: `${what}, ${name}: admitted, compared with an ideal limiter`,
       value: admittedPercent,
       unit: '%',
       target: NEVER_UNDER,
@@ -57,9 +57,9 @@ function plotOf(name: string, title: string, verdicts: readonly Verdict[]): BarP
     kind: 'bars',
     name,
     title,
-    note: 'Up to 100% of the limit in the fullest window: the limit holds. Exactly 100% of what an ideal limiter admits: nobody was denied needlessly either.',
+    note: 'Up to 100% of the limit in the fullest window: the limit holds. Exactly 100% of an ideal limiter: no request was denied needlessly.',
     axis: { label: 'percent' },
-    series: ['fullest window, of the limit', 'admitted, of what an ideal limiter admits'],
+    series: ['fullest window, % of the limit', 'admitted, % of an ideal limiter'],
     bars: verdicts.map(({ name, isOurs, fullestPercent, admittedPercent }) => ({
       label: name,
       role: isOurs ? 'ours' : 'peer',

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { StoreConfig } from '../../../packages/server/src/config/schema.ts'
 
-/** No key comes near it: what is measured is the cost of letting pass. */
+/** Never reached: all requests are admitted. */
 export const LIMIT = 1_000_000
 
-/** The configuration of a service that is measured. */
+/** Writes the configuration of a measured service. Returns its path. */
 export function configFile(store: StoreConfig): string {
   const folder = mkdtempSync(join(tmpdir(), 'slidegate-bench-'))
   const unit = `{ unit: minute, requests_per_unit: ${LIMIT} }`
@@ -16,7 +16,7 @@ export function configFile(store: StoreConfig): string {
   )
   const file = join(folder, 'slidegate.json')
   const limits = [{ kind: 'slidingWindow', limit: LIMIT, window: '1m' }]
-  // A machine that is busy is no store that is gone.
+  // Long enough for a busy machine.
   const timeoutMs = 10_000
   const listen = { http: '127.0.0.1:0', grpc: '127.0.0.1:0' }
   writeFileSync(

@@ -1,11 +1,11 @@
 import { Client, credentials } from '@grpc/grpc-js'
 import { loadDefinitions, OK, SERVICE_NAME } from '../../../packages/server/src/envoy/protocol.ts'
 import { anyOf, callers } from '../callers.ts'
-import type { Answered } from '../http/generator.ts'
+import type { LoadResult } from '../http/generator.ts'
 import { serve } from '../workers.ts'
 
-/** A turn of calls of ShouldRateLimit, so many under way at a time, over as many connections as Envoy would have. */
-export interface AskedByGrpc {
+/** A turn of ShouldRateLimit calls, over as many connections as Envoy opens. */
+export interface GrpcLoadRequest {
   readonly port: number
   readonly inFlight: number
   readonly ms: number
@@ -24,11 +24,11 @@ const clients = new Map<number, readonly Client[]>()
 const method = (loadDefinitions()[SERVICE_NAME] as unknown as { readonly ShouldRateLimit: Method })
   .ShouldRateLimit
 
-serve<AskedByGrpc, Answered>(async ({ port, inFlight, ms, users }) => {
+serve<GrpcLoadRequest, LoadResult>(async ({ port, inFlight, ms, users }) => {
   const open =
     clients.get(port) ??
     Array.from({ length: CONNECTIONS }, () => {
-      // Each has a connection of its own.
+      // Gives each client its own connection.
       return new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
         'grpc.use_local_subchannel_pool': 1,
       })
@@ -39,7 +39,7 @@ serve<AskedByGrpc, Answered>(async ({ port, inFlight, ms, users }) => {
   const statuses: Record<number, number> = {}
   const times: number[] = []
   const start = performance.now()
-  const lane = (client: Client) =>
+  const run = (client: Client) =>
     new Promise<void>((resolve, reject) => {
       const ask = () => {
         const sentAt = performance.now()
@@ -50,13 +50,13 @@ serve<AskedByGrpc, Answered>(async ({ port, inFlight, ms, users }) => {
         }
         client.makeUnaryRequest(
           method.path,
-          (asked: object) => method.requestSerialize(asked),
+          (message: object) => method.requestSerialize(message),
           (bytes: Buffer) => method.responseDeserialize(bytes),
           request,
           (error, response) => {
             if (error) return reject(error)
             times.push(performance.now() - sentAt)
-            // As HTTP would say it.
+            // The HTTP status for it.
             const status = response!.overall_code === OK ? 200 : 429
             statuses[status] = (statuses[status] ?? 0) + 1
             ask()
@@ -65,7 +65,7 @@ serve<AskedByGrpc, Answered>(async ({ port, inFlight, ms, users }) => {
       }
       ask()
     })
-  await Promise.all(Array.from({ length: inFlight }, (_, i) => lane(open[i % CONNECTIONS]!)))
+  await Promise.all(Array.from({ length: inFlight }, (_, i) => run(open[i % CONNECTIONS]!)))
   const seconds = (performance.now() - start) / 1000
   const sorted = Float64Array.from(times).sort()
   return {

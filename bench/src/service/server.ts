@@ -6,12 +6,12 @@ import { ConsumeBody } from '../../../packages/server/src/http/consume.ts'
 import { startService } from '../../../packages/server/src/service/running.ts'
 import { serve } from '../workers.ts'
 import { configFile, LIMIT, portIn } from './config-file.ts'
-import { CONSTANT_PATH, type Ports, type ToService } from './told.ts'
+import { CONSTANT_PATH, type Ports, type ToService } from './messages.ts'
 
-// Before the framework is loaded.
+// The framework reads NODE_ENV when it loads.
 process.env.NODE_ENV = 'production'
 
-/** A decision that nobody has made. */
+/** A constant decision. */
 const CONSTANT = {
   ...{ limiter: 'api', allowed: true, cost: 1, remaining: LIMIT - 1, retryAfterMs: 0, resetAfterMs: 60_000 },
   ...{ deniedBy: [], source: 'store', atMs: 1_700_000_000_000 },
@@ -23,7 +23,7 @@ const CONSTANT = {
   ],
 }
 
-/** As it is sent: byte for byte what a real one would be. */
+/** The same bytes as a real response. */
 const CONSTANT_TEXT = JSON.stringify(CONSTANT)
 const CONSTANT_HEADERS = {
   'content-type': 'application/json; charset=utf-8',
@@ -31,7 +31,7 @@ const CONSTANT_HEADERS = {
   RateLimit: `"${LIMIT}-per-1m";r=${LIMIT - 1};t=60`,
 }
 
-/** The same as Envoy is told it. */
+/** The same decision as a response to Envoy. */
 const CONSTANT_RESPONSE = {
   overall_code: OK,
   statuses: [
@@ -48,16 +48,16 @@ const CONSTANT_RESPONSE = {
   ],
 }
 
-serve<ToService, Ports | number>(async (told) => {
-  if (told === 'cpu seconds') {
+serve<ToService, Ports | number>(async (message) => {
+  if (message === 'cpu seconds') {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1e6
   }
   const running = await startService({
-    loaded: loadConfig(configFile(told.store)),
+    loaded: loadConfig(configFile(message.store)),
     log: pino({ level: 'silent' }),
     environment: {},
-    // The same server, the same checks, and the answer is known.
+    // The same server with the same checks, and a constant response.
     extend: (app) =>
       app.post(CONSTANT_PATH, { config: { role: 'check' }, schema: { body: ConsumeBody } }, (_, reply) =>
         reply.headers(CONSTANT_HEADERS).send(CONSTANT_TEXT),

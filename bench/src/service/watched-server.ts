@@ -3,19 +3,19 @@ import { loadConfig } from '../../../packages/server/src/config/load.ts'
 import { startService } from '../../../packages/server/src/service/running.ts'
 import { serve } from '../workers.ts'
 import { configFile, portIn } from './config-file.ts'
-import type { ToWatched, WatchedPorts } from './told.ts'
+import type { ToWatched, WatchedPorts } from './messages.ts'
 
-// Before the framework is loaded.
+// The framework reads NODE_ENV when it loads.
 process.env.NODE_ENV = 'production'
 
-// The same service twice in one process: one that counts what it decides, and one that does not.
-serve<ToWatched, WatchedPorts | number>(async (told) => {
-  if (told === 'cpu seconds') {
+// The same service twice in one process, with and without metrics.
+serve<ToWatched, WatchedPorts | number>(async (message) => {
+  if (message === 'cpu seconds') {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1e6
   }
   const start = async (isWatched: boolean) => {
-    const loaded = loadConfig(configFile(told.store))
+    const loaded = loadConfig(configFile(message.store))
     const running = await startService({
       ...{ loaded, log: pino({ level: 'silent' }), environment: {} },
       isWatched,

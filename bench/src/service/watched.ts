@@ -6,17 +6,17 @@ import { interleave, median, ratios } from '../measure.ts'
 import { withRedis } from '../redis/with-redis.ts'
 import type { Effort, Figure } from '../scenario.ts'
 import { startWorkers } from '../workers.ts'
-import type { ToWatched, WatchedPorts } from './told.ts'
+import type { ToWatched, WatchedPorts } from './messages.ts'
 
-/** Most of them come seldom: sketches have no counter for these. */
+/** Many keys, so that most have no counter in the sketches. */
 const KEYS = 100_000
 const IN_FLIGHT = 64
 const MANY = 64
 const WARM_UP_TURNS = 3
 
 const CALLS: Readonly<Record<string, Posts>> = {
-  'one decision in a call': { path: '/v1/consume', limiter: 'api' },
-  [`${MANY} in a call`]: { path: '/v1/consume', limiter: 'api', perCall: MANY },
+  'one decision per call': { path: '/v1/consume', limiter: 'api' },
+  [`${MANY} per call`]: { path: '/v1/consume', limiter: 'api', perCall: MANY },
 }
 
 interface Turn {
@@ -25,7 +25,7 @@ interface Turn {
   readonly cpuSeconds: number
 }
 
-/** What metrics and sketches cost the service: on, against off. */
+/** The cost of the service's metrics and sketches. */
 export async function watchedService(effort: Effort): Promise<Figure[]> {
   return withRedis(async (redis) => [
     ...(await onStore('on Redis', { redis: { url: `redis://127.0.0.1:${redis.options.port}` } }, effort)),
@@ -47,7 +47,7 @@ async function onStore(where: string, store: StoreConfig, { turnMs, rounds }: Ef
       posts,
     })
     const after = (await worker.ask('cpu seconds')) as number
-    assert.deepEqual(Object.keys(statuses), ['200'], 'all requests are let pass')
+    assert.deepEqual(Object.keys(statuses), ['200'], 'all requests are admitted')
     const decisions = requests * (posts.perCall ?? 1)
     return { perSecond: decisions / seconds, cpuSeconds: (after - before) / decisions }
   }
@@ -58,14 +58,14 @@ async function onStore(where: string, store: StoreConfig, { turnMs, rounds }: Ef
       {
         on: () => turn(ports.watched, posts, turnMs),
         off: () => turn(ports.unwatched, posts, turnMs),
-        // What the machine makes of the same twice.
+        // The noise between two equal sides.
         again: () => turn(ports.unwatched, posts, turnMs),
       },
       rounds,
     )
     figures.push(
       ...against(`service, ${where}, ${name}, metrics and sketches on`, on!, off!, { atLeast: 0.97 }),
-      ...against(`service, ${where}, ${name}, off once more`, again!, off!),
+      ...against(`service, ${where}, ${name}, off, repeated`, again!, off!),
     )
   }
   worker.end()
@@ -79,10 +79,10 @@ function against(
   theirs: readonly Turn[],
   target?: { readonly atLeast: number },
 ): Figure[] {
-  const figure = (what: string, of: (turn: Turn) => number, spell: (value: number) => string): Figure => {
+  const figure = (what: string, of: (turn: Turn) => number, format: (value: number) => string): Figure => {
     const [mine, others] = [ours.map(of), theirs.map(of)]
     const spread = ratios(mine, others)
-    const note = `${spell(median(mine))} against ${spell(median(others))}`
+    const note = `${format(median(mine))} vs. ${format(median(others))}`
     return { name: `${name}: ${what}`, value: median(spread), unit: 'x', spread, note, raw: { mine, others } }
   }
   return [

@@ -16,15 +16,15 @@ import { PATIENCE_MS } from '../sides.ts'
 import { KNOWN_VALUE, nameOf, type Traffic, timesOf } from './traffic.ts'
 import { type CpuSide, type CpuTurn, turnOf } from './turn.ts'
 
-/** Requests at once while a past is made. */
+/** Requests in flight while keys are prepared. */
 const STEP = 512
 
-/** What a limiter of ours is held to, and how it is asked. */
+/** The limits of a limiter of ours, and how it is called. */
 export interface Use {
   readonly limits: readonly Limit[]
-  /** Where requests bring values: such as nobody has brought yet, or one that everybody has. */
+  /** For `distinct`: a new value per request, or always the same. */
   readonly values?: 'new' | 'known'
-  /** Whether what is admitted is held, and released at once. */
+  /** For `concurrency`: whether slots are acquired and released at once. */
   readonly isHeld?: boolean
 }
 
@@ -47,8 +47,8 @@ export async function slidegateCpuSide(
   const limiter = limiterOf(redis, limiterName, use)
   await fill(redis, limiterName, traffic, use, keys)
   let batchSize = 1
-  let asked = 0
-  // `remaining` is the least of several limits, and the share in use is asked of the one that is told of.
+  let sent = 0
+  // The limit whose usage is checked. `remaining` of the decision is the minimum of all limits.
   const place = use.limits.findIndex(({ limit }) => limit === traffic.limit)
   return {
     name,
@@ -57,7 +57,7 @@ export async function slidegateCpuSide(
       let turn: CpuTurn | undefined
       const { calls } = await scriptCallsOf(redis, async () => {
         turn = await turnOf(redis, traffic, async (caller) => {
-          const { allowed, limits } = await ask(limiter, keys[caller]!, use, asked++)
+          const { allowed, limits } = await ask(limiter, keys[caller]!, use, sent++)
           return [allowed, limits[place]!.remaining]
         })
       })
@@ -78,7 +78,7 @@ async function ask(
   const options = values && { value: values === 'known' ? KNOWN_VALUE : `new-${number}` }
   if (!isHeld) return limiter.consume(key, options)
   const permit = await limiter.acquire(key)
-  if (permit.allowed) assert(await permit.release(), 'held until it was released')
+  if (permit.allowed) assert(await permit.release(), 'the permit is held until its release')
   return permit.decision
 }
 
@@ -86,10 +86,10 @@ export function limiterOf(redis: Redis, name: string, { limits }: Use, clock?: (
   return createLimiter({ name, limits, store: redisStore(redis, { clock }), timeoutMs: PATIENCE_MS })
 }
 
-/** One caller is given a past, of which all others then get a copy. */
+/** Fills the logs of one key, then copies them to all other keys. */
 async function fill(redis: Redis, name: string, traffic: Traffic, use: Use, keys: readonly string[]) {
   const [first, ...others] = keys
-  // So that there are names to copy to.
+  // Creates the logs to copy to.
   const limiter = limiterOf(redis, name, use)
   await Promise.all(keys.map((key) => limiter.consume(key, use.values && { value: KNOWN_VALUE })))
   limiter.close()
@@ -105,7 +105,7 @@ async function fill(redis: Redis, name: string, traffic: Traffic, use: Use, keys
   }
 }
 
-/** Key of a caller -> name of a log -> key in Redis. */
+/** Key -> name of a log -> key in Redis. */
 function logsByKey(stored: readonly string[], name: string): Map<string, Map<string, string>> {
   const logs = new Map<string, Map<string, string>>()
   for (const key of stored) {
@@ -118,7 +118,7 @@ function logsByKey(stored: readonly string[], name: string): Map<string, Map<str
   return logs
 }
 
-/** Fills the windows of one caller with what was admitted before now. */
+/** Fills the windows of one key with past requests. */
 async function makePast(redis: Redis, name: string, traffic: Traffic, use: Use, key: string): Promise<void> {
   let nowMs = 0
   const past = limiterOf(redis, name, use, () => nowMs)
@@ -131,7 +131,7 @@ async function makePast(redis: Redis, name: string, traffic: Traffic, use: Use, 
       return past.consume(key, use.values ? { ...options, value: nameOf(traffic, first + i) } : options)
     })
     for (const [i, { allowed, atMs }] of (await Promise.all(made)).entries()) {
-      assert(allowed && atMs <= times[first + i]!, 'a past that the limits admit')
+      assert(allowed && atMs <= times[first + i]!, 'the limits admit all past requests')
     }
   }
   past.close()

@@ -3,17 +3,17 @@ import type { Redis } from 'ioredis'
 import { callers, inTurn } from '../callers.ts'
 import { closedLoop } from '../load.ts'
 import { copyTo } from '../redis/copies.ts'
-import type { FieldScript } from '../redis/field.ts'
 import { floorKeys, physicalFloor } from '../redis/floor.ts'
 import { mainThreadSeconds } from '../redis/info.ts'
+import type { CommonScript } from '../redis/scripts.ts'
 import type { Use } from './ours.ts'
 import { IN_FLIGHT, KNOWN_VALUE, nameOf, REQUESTS, type Traffic, timesOf } from './traffic.ts'
 import { type CpuSide, turnOf } from './turn.ts'
 
-/** A script of the field, asked as a limiter of ours is. */
-export async function fieldCpuSide(
+/** A common script, with the same traffic as our limiter. */
+export async function scriptCpuSide(
   redis: Redis,
-  script: FieldScript,
+  script: CommonScript,
   traffic: Traffic,
   { values, isHeld }: Pick<Use, 'values' | 'isHeld'> = {},
 ): Promise<CpuSide> {
@@ -21,7 +21,7 @@ export async function fieldCpuSide(
   const limiter = await script.open(redis, traffic)
   for (const [i, atMs] of timesOf(traffic).entries()) {
     const [admitted] = await limiter.consume(keys[0]!, atMs, nameOf(traffic, i))
-    assert.equal(admitted, 1, `a past that ${script.name} admits`)
+    assert.equal(admitted, 1, `${script.name} admits all past requests`)
   }
   const first = script.prefix + keys[0]
   for (const state of await redis.keys(`${first}*`)) {
@@ -32,16 +32,16 @@ export async function fieldCpuSide(
       keys.slice(1).map((key) => script.prefix + key + rest),
     )
   }
-  let asked = 0
+  let sent = 0
   return {
     name: script.name,
     role: 'peer',
     async turn() {
       const turn = await turnOf(redis, traffic, async (caller) => {
-        const name = values === 'known' ? KNOWN_VALUE : `new-${asked++}`
+        const name = values === 'known' ? KNOWN_VALUE : `new-${sent++}`
         const [admitted, remaining] = await limiter.consume(keys[caller]!, undefined, name)
         if (isHeld && admitted === 1) {
-          assert(await limiter.release(keys[caller]!, name), 'held until it was released')
+          assert(await limiter.release(keys[caller]!, name), 'the slot is held until its release')
         }
         return [admitted === 1, remaining]
       })
@@ -52,12 +52,12 @@ export async function fieldCpuSide(
   }
 }
 
-/** Each key's small string read and written back, as many in one call as our decisions travel in. */
+/** Reads and writes back a small string per key, in batches as large as ours. */
 export async function floorCpuSide(redis: Redis, batchSize: () => number): Promise<CpuSide> {
   const keys = floorKeys(callers(REQUESTS))
   const writeBack = await physicalFloor(redis, keys)
   return {
-    name: 'read and write back 64 bytes',
+    name: 'read and write 64 bytes',
     role: 'floor',
     async turn() {
       const size = batchSize()

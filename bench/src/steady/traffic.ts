@@ -1,34 +1,34 @@
-/** Requests of each key at a steady pace, and the past that its windows hold when they begin. */
+/** Steady requests per key, and the charges that its windows have at the start. */
 export interface Traffic {
   readonly outcome: 'admitted' | 'denied'
-  /** Units in a window, and its length; the longest of several windows. */
+  /** The longest window. */
   readonly limit: number
   readonly windowMs: number
-  /** Further windows of the same limiter. */
+  /** Further windows of the limiter. */
   readonly shorter: readonly { readonly limit: number; readonly windowMs: number }[]
-  /** Time between the charges of the past, how many there are, and the units of each. */
+  /** Past charges: the time between them, their number, and the units of each. */
   readonly apartMs: number
   readonly charges: number
   readonly cost: number
   readonly keys: number
-  /** Requests of one turn; `REQUESTS`, where it is left out. */
+  /** Requests per turn. Default: `REQUESTS`. */
   readonly requests?: number
-  /** Of them at a time; `IN_FLIGHT`, where it is left out. */
+  /** Default: `IN_FLIGHT`. */
   readonly inFlight?: number
 }
 
-/** Steady traffic asks for each key once in this time, or a few times at once. */
+/** Steady traffic has one request per key in this time, or a few at once. */
 export const EVERY_MS = 1000
 
-/** Requests of one turn. */
+/** Requests per turn. */
 export const REQUESTS = 5120
 
 export const IN_FLIGHT = 1024
 
-/** Requests that would still fit in steady traffic, so that one that comes a little early is admitted too. */
+/** Spare room in steady traffic, so that a request that is a little early fits. */
 const spare = (limit: number) => Math.max(1.5, limit / 20)
 
-/** Each request that comes is admitted just as the oldest in its windows has left; these are nearly full. */
+/** Nearly full windows. Each request is admitted just after the oldest one leaves. */
 export function steady(limit: number, shorterLimits: readonly number[] = []): Traffic {
   return {
     outcome: 'admitted',
@@ -42,12 +42,12 @@ export function steady(limit: number, shorterLimits: readonly number[] = []): Tr
   }
 }
 
-/** Of a limit that is used up by one request in each `EVERY_MS`. */
+/** The window in which one request per `EVERY_MS` adds up to the limit. */
 function windowOf(limit: number): number {
   return (limit - spare(limit)) * EVERY_MS
 }
 
-/** Every key is at its limit, and for long. */
+/** Every key stays at its limit. */
 export function denied(limit: number): Traffic {
   return {
     outcome: 'denied',
@@ -63,12 +63,14 @@ export function denied(limit: number): Traffic {
 
 const HOUR_MS = 3_600_000
 
-/** Stamps of a log that the library keeps for an hour. */
+/** The step of a one-hour window. */
 const GRAIN_MS = 100
 
 /**
- * A large limit in an hour, the window 95% full of requests that came evenly: as many charges as the log can tell
- * apart, or the limit has. More leaves it in the course of a run than comes, but little of the whole.
+ * A large limit per hour, with 95% of it charged at even intervals.
+ *
+ * It has one charge per step of the window, or one per unit if there are fewer units. During a run, slightly more leaves the
+ * window than enters it.
  */
 export function steadyHour(limit: number): Traffic {
   const units = Math.floor(limit * 0.95)
@@ -81,12 +83,12 @@ export function steadyHour(limit: number): Traffic {
     apartMs: HOUR_MS / charges,
     charges,
     cost: Math.floor(units / charges),
-    // Their logs are large. More keys than requests in flight, so that no two of these are of one key.
+    // Large logs, so few keys. Still more than requests in flight, so that no two requests in flight share a key.
     keys: REQUESTS / 4,
   }
 }
 
-/** A window that is full of what came in its newer half, as many charges as its log can tell apart. */
+/** A full window with all charges in its newer half, at most one per step. */
 export function fullFor(limit: number, windowMs: number, grainMs: number): Traffic {
   const charges = Math.min(limit, Math.floor(windowMs / 2 / grainMs))
   return {
@@ -101,21 +103,21 @@ export function fullFor(limit: number, windowMs: number, grainMs: number): Traff
   }
 }
 
-/** When the past was charged. */
+/** The times of the past charges. */
 export function timesOf({ charges, apartMs }: Traffic): number[] {
   const startMs = Date.now() - charges * apartMs
   return Array.from({ length: charges }, (_, i) => Math.floor(startMs + i * apartMs))
 }
 
-/** What the newest request of the past has brought, where values are counted. */
+/** The value of the newest past request. */
 export const KNOWN_VALUE = 'known'
 
-/** What a request of the past is called, and has brought. */
+/** The name and value of a past request. */
 export function nameOf({ charges }: Traffic, number: number): string {
   return number === charges - 1 ? KNOWN_VALUE : `past-${number}`
 }
 
-/** The same, one request at a time, and so of fewer keys. */
+/** The same traffic, one request at a time, with fewer keys. */
 export function oneAtATime(traffic: Traffic): Traffic {
   return { ...traffic, keys: REQUESTS / 8, requests: REQUESTS / 8, inFlight: 1 }
 }

@@ -9,7 +9,7 @@ import { IN_FLIGHT, REQUESTS, type Traffic } from './traffic.ts'
 export interface CpuTurn {
   /** CPU time of Redis per decision. */
   readonly seconds: number
-  /** How full the windows were, from 0 to 1; 1 where it has no meaning. */
+  /** How full the windows were, from 0 to 1. 1 if it doesn't apply. */
   readonly fullness: number
   readonly load: Load
 }
@@ -18,12 +18,12 @@ export interface CpuSide {
   readonly name: string
   readonly role: Role
   turn(): Promise<CpuTurn>
-  /** Decisions that travelled in one call, in the last turn. */
+  /** Decisions per call in the last turn. */
   batchSize(): number
   close(): void
 }
 
-/** Asks for every key, as often as makes a turn; each answer is `[admitted, remaining]`. */
+/** Runs a turn over all keys. `ask` returns `[admitted, remaining]`. */
 export async function turnOf(
   redis: Redis,
   traffic: Traffic,
@@ -43,13 +43,13 @@ export async function turnOf(
   return { seconds, fullness: used / requests / limit, load }
 }
 
-/** Windows that are meant to be full must not have run empty. */
+/** Fails if windows ran empty. */
 export function assertFull(turns: readonly CpuTurn[]): void {
   for (const { fullness } of turns) {
     const percent = Math.round(fullness * 100)
     assert(
       fullness > 0.5 && fullness <= 1,
-      `windows are ${percent}% full: the machine is too busy for steady traffic`,
+      `Windows are ${percent}% full: the machine is too busy for steady traffic`,
     )
   }
 }

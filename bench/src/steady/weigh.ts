@@ -4,17 +4,17 @@ export const WEIGHED_WINDOW_MS = 60_000
 
 const WINDOWS = 3
 
-/** Times per window that the key is weighed. */
+/** Measurements per window. */
 const WEIGHINGS = 50
 
 export interface Weighed {
-  /** One request at this time; `number` is one that no other has. */
+  /** Makes a request at this time. `number` is unique. */
   isAdmitted(atMs: number, number: number): Promise<boolean>
   bytesAt(atMs: number): Promise<number>
   readonly admitsAll: boolean
 }
 
-/** Steady traffic, just as much as the limit admits in a window. Answers the bytes of the key from time to time. */
+/** Sends steady traffic at the limit. Returns measurements of the key's bytes. */
 export async function weigh(
   limit: number,
   { isAdmitted, bytesAt, admitsAll }: Weighed,
@@ -34,6 +34,6 @@ export async function weigh(
     weights.push(await bytesAt(times.at(-1)!))
   }
   const least = admitsAll ? windows * limit : (windows * limit) / 2
-  assert(admitted >= least, `${admitted} admitted, of ${windows * limit} that fit`)
+  assert(admitted >= least, `${admitted} of ${windows * limit} requests admitted`)
   return weights
 }

@@ -2,21 +2,22 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Policy } from '../peers/peer.ts'
 import { judge, type Seen, type Verdict } from './judge.ts'
-import { type Asked, askedInMemoryAndRedis, askedWithTime, machineMs } from './limiters.ts'
+import { machineMs, packageSubjects, type Subject, subjectsWithTime } from './limiters.ts'
 
 const POLICY: Policy = { limit: 100, windowMs: 1000 }
 const KEY = 'user:1'
 
-/** At this time after the start of a fixed window, so many requests at once. */
+/** Concurrent requests, at this time after the start of a fixed window. */
 interface Burst {
   readonly afterMs: number
   readonly requests: number
 }
 
 /**
- * Traffic on which every limiter that is not exact shows what it admits at worst. One request opens the window.
- * Towards its end comes a burst, just before a sixtieth of it is over, and another when the window has ended. The
- * caller goes on, and a last burst comes less than a window after the first.
+ * Traffic on which each inexact limiter admits the most.
+ *
+ * One request opens the window. A burst comes near its end, just before a sixtieth of it is over, and another one after
+ * its end. Requests continue, and the last burst comes less than a window after the first.
  */
 const BURSTS: readonly Burst[] = [
   { afterMs: 0, requests: 1 },
@@ -26,19 +27,19 @@ const BURSTS: readonly Burst[] = [
   { afterMs: 1902, requests: 200 },
 ]
 
-/** By the real clock, which is not as punctual, without what lies as close to the end of a window. */
+/** For the real clock: without the last burst, which needs exact timing. */
 const REAL_BURSTS = BURSTS.slice(0, -1)
 
 export async function measureBurst(redis: Redis): Promise<Verdict[]> {
   const verdicts: Verdict[] = []
-  for (const limiter of await askedWithTime(redis, POLICY)) verdicts.push(await byHandedTime(limiter))
-  // They are all asked at the same times, and each has few requests to answer.
-  const packages = await askedInMemoryAndRedis(redis, POLICY)
+  for (const limiter of await subjectsWithTime(redis, POLICY)) verdicts.push(await byPassedTime(limiter))
+  // Runs all packages concurrently: each gets few requests.
+  const packages = await packageSubjects(redis, POLICY)
   verdicts.push(...(await Promise.all(packages.map(byRealTime))))
   return verdicts
 }
 
-async function byHandedTime(limiter: Asked): Promise<Verdict> {
+async function byPassedTime(limiter: Subject): Promise<Verdict> {
   const startMs = Math.ceil(Date.now() / POLICY.windowMs) * POLICY.windowMs
   const seen: Seen[] = []
   for (const { afterMs, requests } of BURSTS) {
@@ -48,7 +49,7 @@ async function byHandedTime(limiter: Asked): Promise<Verdict> {
   return judge(limiter, seen, POLICY)
 }
 
-async function byRealTime(limiter: Asked): Promise<Verdict> {
+async function byRealTime(limiter: Subject): Promise<Verdict> {
   const startMs = machineMs()
   const answers: Promise<Seen[]>[] = []
   for (const { afterMs, requests } of REAL_BURSTS) {
@@ -60,7 +61,7 @@ async function byRealTime(limiter: Asked): Promise<Verdict> {
   return judge(limiter, seen.flat(), POLICY)
 }
 
-async function ask(limiter: Asked, requests: number, atMs: number): Promise<Seen[]> {
+async function ask(limiter: Subject, requests: number, atMs: number): Promise<Seen[]> {
   if (!limiter.isOneByOne) {
     return Promise.all(Array.from({ length: requests }, () => limiter.ask(KEY, atMs)))
   }

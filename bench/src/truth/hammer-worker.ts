@@ -3,19 +3,19 @@ import { connect } from '../redis/with-redis.ts'
 import { serve } from '../workers.ts'
 import { type Hammering, isHammered, POLICY, QUIET_EVERY_TICKS, TICK_MS } from './hammer.ts'
 import type { Seen } from './judge.ts'
-import { type Asked, askedOnRedis, machineMs } from './limiters.ts'
+import { machineMs, redisSubjects, type Subject } from './limiters.ts'
 
-let limiters: Asked[] = []
+let limiters: Subject[] = []
 
-/** First told a server, it connects; then told a time, it hammers. */
-serve<Hammering, Seen[][]>(async (told) => {
-  if ('url' in told) {
-    limiters = await askedOnRedis(connect(told.url), POLICY, told.writer)
-    // Scripts are loaded, connections are warm.
+/** Connects on the first message. Sends requests on the second. */
+serve<Hammering, Seen[][]>(async (message) => {
+  if ('url' in message) {
+    limiters = await redisSubjects(connect(message.url), POLICY, message.writer)
+    // Loads scripts and opens connections.
     await Promise.all(limiters.map(({ ask }) => ask('warm-up', 0)))
     return []
   }
-  const { startMs, endMs } = told
+  const { startMs, endMs } = message
   const answers = limiters.map(() => [] as Promise<Seen>[])
   for (let tick = 0; ; tick++) {
     const dueMs = startMs + tick * TICK_MS

@@ -2,17 +2,18 @@ import type { Policy } from '../peers/peer.ts'
 import { connect, startOpenRedis } from '../redis/with-redis.ts'
 import { startWorkers } from '../workers.ts'
 import { judge, type Seen, type Verdict } from './judge.ts'
-import { askedOnRedis, machineMs } from './limiters.ts'
+import { machineMs, redisSubjects } from './limiters.ts'
 
 const PROCESSES = 8
 
 export const POLICY: Policy = { limit: 100, windowMs: 1000 }
 
-/** Each process asks each limiter once per tick while it hammers, and now and then while it does not. */
+/** Time between two requests of a process to a limiter while it hammers. */
 export const TICK_MS = 10
+/** Ticks between two requests at other times. */
 export const QUIET_EVERY_TICKS = 20
 
-/** Half a second of hammering, after a pause that does not keep step with windows. */
+/** Half a second of hammering, after a pause that isn't aligned with windows. */
 const QUIET_MS = 780
 const HAMMERED_MS = 500
 
@@ -20,12 +21,12 @@ export function isHammered(afterMs: number): boolean {
   return afterMs % (QUIET_MS + HAMMERED_MS) >= QUIET_MS
 }
 
-/** What the workers are told. */
+/** Connects a worker, or makes it hammer. */
 export type Hammering =
   | { readonly url: string; readonly writer: string }
   | { readonly startMs: number; readonly endMs: number }
 
-/** Several processes ask all limiters on one Redis, at the same times. */
+/** Several processes hammer all limiters on one Redis at the same time. */
 export async function measureHammering(ms: number): Promise<Verdict[]> {
   const server = await startOpenRedis()
   const workers = startWorkers<Hammering, Seen[][]>(new URL('./hammer-worker.ts', import.meta.url), PROCESSES)
@@ -34,7 +35,7 @@ export async function measureHammering(ms: number): Promise<Verdict[]> {
     await Promise.all(workers.map(({ ask }, i) => ask({ url: server.url, writer: `${i}-` })))
     const startMs = machineMs() + 100
     const seen = await Promise.all(workers.map(({ ask }) => ask({ startMs, endMs: startMs + ms })))
-    const limiters = await askedOnRedis(redis, POLICY, '')
+    const limiters = await redisSubjects(redis, POLICY, '')
     return limiters.map((limiter, i) =>
       judge(
         limiter,

@@ -1,4 +1,4 @@
-/** One request, as seen from outside: between these times it was decided. Equal where the time is known. */
+/** A request that was decided between these times. They are equal if the exact time is known. */
 export interface Seen {
   readonly isAdmitted: boolean
   readonly fromMs: number
@@ -6,8 +6,9 @@ export interface Seen {
 }
 
 /**
- * The most requests that were admitted within one window of this length, wherever it begins. Only those count that
- * certainly lie in it: asked when it had begun, and answered before its end.
+ * Returns the most requests admitted within any window of this length.
+ *
+ * A request counts if it is certainly in the window: sent after its start and answered before its end.
  */
 export function fullestWindow(requests: readonly Seen[], windowMs: number): number {
   const admitted = requests.filter(({ isAdmitted }) => isAdmitted)
@@ -23,7 +24,7 @@ export function fullestWindow(requests: readonly Seen[], windowMs: number): numb
   return fullest
 }
 
-/** How many of the same requests are admitted where every window holds as many as the limit allows, and no more. */
+/** Returns how many of the requests an ideal limiter admits. */
 export function idealAdmissions(requests: readonly Seen[], limit: number, windowMs: number): number {
   const times = requests.map(({ fromMs, untilMs }) => (fromMs + untilMs) / 2).toSorted((a, b) => a - b)
   const admitted: number[] = []
@@ -34,13 +35,13 @@ export function idealAdmissions(requests: readonly Seen[], limit: number, window
   return admitted.length
 }
 
-/** What a limiter did with some requests, in percent of what it should have. */
+/** A limiter's admissions, compared with the limit and with an ideal limiter. */
 export interface Verdict {
   readonly name: string
   readonly isOurs: boolean
-  /** The fullest window, of the limit. */
+  /** The fullest window, in percent of the limit. */
   readonly fullestPercent: number
-  /** Requests admitted, of those that an ideal limiter admits. */
+  /** Admitted requests, in percent of those that an ideal limiter admits. */
   readonly admittedPercent: number
   readonly requests: number
 }

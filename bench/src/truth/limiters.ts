@@ -4,35 +4,35 @@ import { redisStore } from 'slidegate/redis'
 import { MEMORY_PEERS } from '../peers/memory.ts'
 import type { PeerLimiter, Policy, RedisPeer } from '../peers/peer.ts'
 import { REDIS_PEERS } from '../peers/redis.ts'
-import { FIELD_SCRIPTS } from '../redis/field.ts'
+import { COMMON_SCRIPTS } from '../redis/scripts.ts'
 import { PATIENCE_MS } from '../sides.ts'
 import type { Seen } from './judge.ts'
 
-/** A limiter that is asked now, or at a time that is handed in. */
-export interface Asked {
+/** A limiter under test, on the real clock or on passed times. */
+export interface Subject {
   readonly name: string
   readonly isOurs: boolean
-  /** Whether it can only be asked one thing after the other: its answers change while others are made. */
+  /** Whether requests must be sequential, because later ones change earlier answers. */
   readonly isOneByOne?: boolean
   ask(key: string, atMs: number): Promise<Seen>
   close?(): unknown
 }
 
-/** Milliseconds of a clock that all processes of a machine share. */
+/** Milliseconds on a clock that all processes share. */
 export function machineMs(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }
 
-/** Those that take the time as it is handed in. */
-export async function askedWithTime(redis: Redis, policy: Policy): Promise<Asked[]> {
+/** Limiters that accept a time. */
+export async function subjectsWithTime(redis: Redis, policy: Policy): Promise<Subject[]> {
   let nowMs = 0
   const clock = () => nowMs
-  const ours = (name: string, store: Store): Asked =>
+  const ours = (name: string, store: Store): Subject =>
     slidegate(name, store, policy, (atMs) => {
       nowMs = atMs
     })
   const scripts = await Promise.all(
-    FIELD_SCRIPTS.map(async (script): Promise<Asked> => {
+    COMMON_SCRIPTS.map(async (script): Promise<Subject> => {
       const limiter = await script.open(redis, policy)
       return {
         name: `script: ${script.name}`,
@@ -51,25 +51,25 @@ export async function askedWithTime(redis: Redis, policy: Policy): Promise<Asked
   ]
 }
 
-/** The packages of others, by the real clock. */
-export async function askedInMemoryAndRedis(redis: Redis, policy: Policy): Promise<Asked[]> {
+/** Other packages, on the real clock. */
+export async function packageSubjects(redis: Redis, policy: Policy): Promise<Subject[]> {
   const inMemory = MEMORY_PEERS.map((peer) => ({
-    ...asked(`${peer.name} (memory)`, peer.open(policy)),
-    // Two of the stores answer with the very object in which they count.
+    ...subjectOf(`${peer.name} (memory)`, peer.open(policy)),
+    // Two of the stores return the object that they count in.
     isOneByOne: true,
   }))
   const inRedis = await Promise.all(
-    redisPeers(policy).map(async (peer) => asked(`${peer.name} (Redis)`, await peer.open(redis, policy))),
+    redisPeers(policy).map(async (peer) => subjectOf(`${peer.name} (Redis)`, await peer.open(redis, policy))),
   )
   return [...inMemory, ...inRedis]
 }
 
-/** All that keep their state in Redis, by the real clock. `writer` tells this process from others. */
-export async function askedOnRedis(redis: Redis, policy: Policy, writer: string): Promise<Asked[]> {
-  const scripts = FIELD_SCRIPTS.map(async (script) =>
-    asked(`script: ${script.name}`, await script.open(redis, policy, writer)),
+/** All limiters with state in Redis, on the real clock. `writer` is unique per process. */
+export async function redisSubjects(redis: Redis, policy: Policy, writer: string): Promise<Subject[]> {
+  const scripts = COMMON_SCRIPTS.map(async (script) =>
+    subjectOf(`script: ${script.name}`, await script.open(redis, policy, writer)),
   )
-  const peers = redisPeers(policy).map(async (peer) => asked(peer.name, await peer.open(redis, policy)))
+  const peers = redisPeers(policy).map(async (peer) => subjectOf(peer.name, await peer.open(redis, policy)))
   return [
     slidegate('slidegate', redisStore(redis), policy, () => {}),
     ...(await Promise.all(scripts)),
@@ -81,8 +81,8 @@ function redisPeers({ windowMs }: Policy): RedisPeer[] {
   return REDIS_PEERS.filter(({ leastWindowMs = 0 }) => leastWindowMs <= windowMs)
 }
 
-/** The decision tells its time, that of the store. */
-function slidegate(name: string, store: Store, policy: Policy, setTime: (atMs: number) => void): Asked {
+/** Uses the time in the decision, which is the store's. */
+function slidegate(name: string, store: Store, policy: Policy, setTime: (atMs: number) => void): Subject {
   const limits = [slidingWindow({ limit: policy.limit, window: policy.windowMs })]
   const limiter = createLimiter({ name: 'truth', limits, store, timeoutMs: PATIENCE_MS })
   return {
@@ -97,7 +97,7 @@ function slidegate(name: string, store: Store, policy: Policy, setTime: (atMs: n
   }
 }
 
-function asked(name: string, limiter: PeerLimiter): Asked {
+function subjectOf(name: string, limiter: PeerLimiter): Subject {
   return {
     name,
     isOurs: false,

@@ -8,7 +8,7 @@ import { ManualClock } from '../../../packages/slidegate/src/testing/index.ts'
 import { START, setDate } from './fake-date.ts'
 import { admitted, aroundAnEdge, serve, statuses } from './serve.ts'
 
-// What docs/migrate/express-rate-limit.md says of both.
+// Tests the statements of docs/migrate/express-rate-limit.md about both packages.
 
 const hello: RequestHandler = (_req, res) => {
   res.send('hello')
@@ -23,14 +23,14 @@ function app(limit: RequestHandler, handler = hello) {
 
 const perMinute = (limit: number) => [slidingWindow({ limit, window: '1m' })]
 
-describe('a minute that begins anywhere', () => {
-  it('holds 19 of 10 with theirs', async () => {
+describe('the fullest minute', () => {
+  it('contains 19 requests for a limit of 10 with express-rate-limit', async () => {
     setDate(START)
     const ask = await app(theirs({ limit: 10, windowMs: 60_000 }))
     expect(await aroundAnEdge(ask, (ms) => vi.setSystemTime(ms))).toEqual([1, 9, 10])
   })
 
-  it('holds 10 of 10 with ours', async () => {
+  it('contains 10 requests for a limit of 10 with slidegate', async () => {
     const clock = new ManualClock(START)
     const ask = await app(ours({ limits: perMinute(10), store: memoryStore({ clock: clock.now }) }))
     expect(await aroundAnEdge(ask, (ms) => clock.set(ms))).toEqual([1, 9, 1])
@@ -38,7 +38,7 @@ describe('a minute that begins anywhere', () => {
 })
 
 describe('a denied request', () => {
-  // Two that succeed are under way, the third is denied, and the two are given back: is there room for two?
+  // Two requests are in flight and a third is denied. Then the two succeed and are refunded. Returns how many fit now.
   async function roomAfterwards(limit: RequestHandler): Promise<number> {
     const held: Response[] = []
     const ask = await app(limit, (_req, res) => {
@@ -54,16 +54,16 @@ describe('a denied request', () => {
     return (await statuses(ask, 2)).filter((status) => status === 500).length
   }
 
-  it('is charged by theirs', async () => {
+  it('stays charged with express-rate-limit', async () => {
     expect(await roomAfterwards(theirs({ limit: 2, skipSuccessfulRequests: true }))).toBe(1)
   })
 
-  it('is not by ours', async () => {
+  it('costs nothing with slidegate', async () => {
     expect(await roomAfterwards(ours({ limits: perMinute(2), refundIf: 'successful' }))).toBe(2)
   })
 })
 
-describe('a client that hangs up before the answer', () => {
+describe('a client that hangs up before the response', () => {
   async function roomAfterwards(limit: RequestHandler): Promise<number> {
     const held: Response[] = []
     const ask = await app(limit, (_req, res) => {
@@ -79,11 +79,11 @@ describe('a client that hangs up before the answer', () => {
     return await admitted(ask, 2)
   }
 
-  it('goes free where theirs skips failed requests', async () => {
+  it('goes free with express-rate-limit and skipFailedRequests', async () => {
     expect(await roomAfterwards(theirs({ limit: 2, skipFailedRequests: true }))).toBe(2)
   })
 
-  it('is charged where ours gives failed ones back', async () => {
+  it('stays charged with slidegate and refundIf: failed', async () => {
     expect(await roomAfterwards(ours({ limits: perMinute(2), refundIf: 'failed' }))).toBe(1)
   })
 })
@@ -95,7 +95,7 @@ describe('headers', () => {
     return await ask()
   }
 
-  it('are X-RateLimit-* by default with theirs, and plain text', async () => {
+  it('default to X-RateLimit-* with express-rate-limit, and the body to plain text', async () => {
     setDate(START)
     const response = await denial(theirs({ limit: 1 }))
     expect(await response.text()).toBe('Too many requests, please try again later.')
@@ -105,67 +105,67 @@ describe('headers', () => {
     expect(response.headers.get('retry-after')).toBe('60')
   })
 
-  it('take Retry-After along with theirs when they are off', async () => {
+  it('lack Retry-After with express-rate-limit if they are off', async () => {
     const response = await denial(theirs({ limit: 1, legacyHeaders: false }))
     expect(response.status).toBe(429)
     expect(response.headers.get('retry-after')).toBe(null)
   })
 
-  it('do not with ours', async () => {
+  it('keep Retry-After with slidegate if they are off', async () => {
     const store = memoryStore({ clock: new ManualClock(START).now })
     const response = await denial(ours({ limits: perMinute(1), headers: false, store }))
     expect(response.headers.get('ratelimit')).toBe(null)
     expect(response.headers.get('retry-after')).toBe('60')
   })
 
-  it('are told to stay away with disclose: false', async () => {
+  it('lack Retry-After with slidegate and disclose: false', async () => {
     const response = await denial(ours({ limits: perMinute(1), disclose: false }))
     expect(response.headers.get('retry-after')).toBe(null)
   })
 
-  it('of two limiters overwrite each other with theirs', async () => {
-    const asked = express()
-    asked.use(theirs({ limit: 1 }), theirs({ limit: 9 }), hello)
-    const { headers } = await (await serve(asked))()
+  it('overwrite each other with two limiters of express-rate-limit', async () => {
+    const parent = express()
+    parent.use(theirs({ limit: 1 }), theirs({ limit: 9 }), hello)
+    const { headers } = await (await serve(parent))()
     expect(headers.get('x-ratelimit-remaining')).toBe('8')
   })
 
-  it('of two limiters stand side by side in draft-8 with theirs', async () => {
+  it('list both limiters with express-rate-limit and draft-8', async () => {
     setDate(START)
     const draft8 = (limit: number, identifier: string) =>
       theirs({ limit, identifier, standardHeaders: 'draft-8' })
-    const asked = express()
-    asked.use(draft8(1, 'tight'), draft8(9, 'wide'), hello)
-    const { headers } = await (await serve(asked))()
+    const parent = express()
+    parent.use(draft8(1, 'tight'), draft8(9, 'wide'), hello)
+    const { headers } = await (await serve(parent))()
     expect(headers.get('ratelimit')).toBe('"tight"; r=0; t=60, "wide"; r=8; t=60')
   })
 
-  it('of two limiters tell the tighter one with ours', async () => {
+  it('report the tighter of two limiters with slidegate', async () => {
     const [tight, wide] = [
       ours({ name: 'tight', limits: perMinute(1), headers: 'legacy' }),
       ours({ name: 'wide', limits: perMinute(9), headers: 'legacy' }),
     ]
-    const asked = express()
-    asked.use(tight, wide, hello)
-    const { headers } = await (await serve(asked))()
+    const parent = express()
+    parent.use(tight, wide, hello)
+    const { headers } = await (await serve(parent))()
     expect(headers.get('x-ratelimit-remaining')).toBe('0')
   })
 })
 
-describe("a 'trust proxy' that believes anybody", () => {
+describe("a 'trust proxy' that trusts every address", () => {
   async function spoofed(limit: RequestHandler): Promise<number[]> {
-    const asked = express()
-    asked.set('trust proxy', true)
-    asked.use(limit, hello)
-    asked.use(((_error, _req, res, _next) => {
+    const parent = express()
+    parent.set('trust proxy', true)
+    parent.use(limit, hello)
+    parent.use(((_error, _req, res, _next) => {
       res.sendStatus(500)
     }) as express.ErrorRequestHandler)
-    const ask = await serve(asked)
+    const ask = await serve(parent)
     let n = 0
     return await statuses(() => ask('/', { headers: { 'X-Forwarded-For': `203.0.113.${n++}` } }), 3)
   }
 
-  it('is logged once by theirs, and lets everybody through', async () => {
+  it('logs an error once with express-rate-limit, and admits all clients', async () => {
     const errors: unknown[] = []
     const logger = { warn: () => {}, error: (error: unknown) => errors.push(error) }
     expect(await spoofed(theirs({ limit: 1, logger }))).toEqual([200, 200, 200])
@@ -174,17 +174,17 @@ describe("a 'trust proxy' that believes anybody", () => {
     ])
   })
 
-  it('is an error of each request with ours', async () => {
+  it('fails each request with slidegate', async () => {
     expect(await spoofed(ours({ limits: perMinute(1) }))).toEqual([500, 500, 500])
   })
 })
 
-it('theirs names an IPv6 caller by its /56, ours by its /64', async () => {
+it('express-rate-limit groups IPv6 addresses by /56, slidegate by /64', async () => {
   async function seenTogether(limit: RequestHandler): Promise<number[]> {
-    const asked = express()
-    asked.set('trust proxy', 1)
-    asked.use(limit, hello)
-    const ask = await serve(asked)
+    const parent = express()
+    parent.set('trust proxy', 1)
+    parent.use(limit, hello)
+    const ask = await serve(parent)
     const of = (address: string) => ask('/', { headers: { 'X-Forwarded-For': address } })
     return [(await of('2001:db8:0:1::1')).status, (await of('2001:db8:0:2::1')).status]
   }
@@ -194,13 +194,13 @@ it('theirs names an IPv6 caller by its /56, ours by its /64', async () => {
   expect(await seenTogether(ours({ limits: perMinute(1), address }))).toEqual([200, 429])
 })
 
-it('theirs closes an endpoint by a limit of 0, which ours refuses', async () => {
+it('express-rate-limit denies all requests for a limit of 0, slidegate rejects it', async () => {
   const logger = { warn: () => {}, error: () => {} }
   expect((await (await app(theirs({ limit: 0, logger })))()).status).toBe(429)
   expect(() => perMinute(0)).toThrow(expect.objectContaining({ code: 'invalid_limit' }))
 })
 
-it('theirs logs an option that it does not know and goes on', () => {
+it('express-rate-limit logs an unknown option and continues', () => {
   const errors: unknown[] = []
   const logger = { warn: () => {}, error: (error: unknown) => errors.push(error) }
   const wrong = { limit: 1, windowMS: 1000, logger }

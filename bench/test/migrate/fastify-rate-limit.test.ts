@@ -15,7 +15,7 @@ import { startOpenRedis } from '../../../packages/slidegate/test/docs/open-redis
 import { START, setDate } from './fake-date.ts'
 import { aroundAnEdge, statuses } from './serve.ts'
 
-// What docs/migrate/fastify-rate-limit.md says of both.
+// Tests the statements of docs/migrate/fastify-rate-limit.md about both packages.
 
 const perMinute = (limit: number) => [slidingWindow({ limit, window: '1m' })]
 
@@ -42,21 +42,21 @@ async function ownRedis(): Promise<Redis> {
   return redis
 }
 
-describe('a minute that begins anywhere', () => {
-  it('holds 19 of 10 with theirs', async () => {
+describe('the fullest minute', () => {
+  it('contains 19 requests for a limit of 10 with @fastify/rate-limit', async () => {
     setDate(START)
     const { ask } = await withTheirs({ max: 10, timeWindow: '1 minute' })
     expect(await aroundAnEdge(ask, (ms) => vi.setSystemTime(ms))).toEqual([1, 9, 10])
   })
 
-  it('holds 10 of 10 with ours', async () => {
+  it('contains 10 requests for a limit of 10 with slidegate', async () => {
     const clock = new ManualClock(START)
     const { ask } = await withOurs(ours({ limits: perMinute(10), store: memoryStore({ clock: clock.now }) }))
     expect(await aroundAnEdge(ask, (ms) => clock.set(ms))).toEqual([1, 9, 1])
   })
 })
 
-it('theirs counts the denied towards a ban, which has no time of its own', async () => {
+it('@fastify/rate-limit bans after denials, until the window ends', async () => {
   setDate(START)
   const { ask } = await withTheirs({ max: 1, timeWindow: '1 minute', ban: 1 })
   expect(await statuses(ask, 4)).toEqual([200, 429, 403, 403])
@@ -64,7 +64,7 @@ it('theirs counts the denied towards a ban, which has no time of its own', async
   expect(await statuses(ask, 1)).toEqual([200])
 })
 
-it('a ban of ours lasts as long as it says, and is answered with 429', async () => {
+it('a slidegate ban lasts for its configured time, with status 429', async () => {
   const clock = new ManualClock(START)
   const limiter = createLimiter({
     limits: perMinute(1),
@@ -78,29 +78,29 @@ it('a ban of ours lasts as long as it says, and is answered with 429', async () 
   expect(await statuses(ask, 1)).toEqual([429])
 })
 
-it('theirs lets one who never stops wait for ever with continueExceeding, ours has no such thing', async () => {
+it('@fastify/rate-limit with continueExceeding never admits a persistent client, slidegate does', async () => {
   setDate(START)
   const { ask } = await withTheirs({ max: 1, timeWindow: '1 minute', continueExceeding: true })
-  const told: number[] = []
+  const seen: number[] = []
   for (let n = 0; n < 5; n++) {
     vi.setSystemTime(START + n * 59_000)
-    told.push((await ask()).status)
+    seen.push((await ask()).status)
   }
-  expect(told).toEqual([200, 429, 429, 429, 429])
+  expect(seen).toEqual([200, 429, 429, 429, 429])
 
   const clock = new ManualClock(START)
   const { ask: askOurs } = await withOurs(
     ours({ limits: perMinute(1), store: memoryStore({ clock: clock.now }) }),
   )
-  told.length = 0
+  seen.length = 0
   for (let n = 0; n < 5; n++) {
-    told.push((await askOurs()).status)
+    seen.push((await askOurs()).status)
     clock.advance(59_000)
   }
-  expect(told).toEqual([200, 429, 200, 429, 200])
+  expect(seen).toEqual([200, 429, 200, 429, 200])
 })
 
-it('theirs tells of a backoff that its store in memory does not keep, and the one in Redis does', async () => {
+it('@fastify/rate-limit announces a backoff that only its Redis store enforces', async () => {
   setDate(START)
   const backoff = { max: 1, timeWindow: '1 minute', exponentialBackoff: true }
   const { ask } = await withTheirs(backoff)
@@ -115,17 +115,17 @@ it('theirs tells of a backoff that its store in memory does not keep, and the on
   expect(await redis.pttl('fastify-rate-limit-203.0.113.7')).toBeGreaterThan(180_000)
 })
 
-describe('a flood of foreign callers', () => {
+describe('a flood of other clients', () => {
   const flood = Array.from({ length: 20 }, (_, n) => `198.51.100.${n}`)
 
-  it('pushes out who is at his limit with theirs', async () => {
+  it('evicts a client at its limit with @fastify/rate-limit', async () => {
     const { ask } = await withTheirs({ max: 1, cache: 10 })
     expect(await statuses(ask, 2)).toEqual([200, 429])
     for (const address of flood) await ask(address)
     expect((await ask()).status).toBe(200)
   })
 
-  it('does not with ours', async () => {
+  it('evicts no client at its limit with slidegate', async () => {
     const { ask } = await withOurs(ours({ limits: perMinute(1), store: memoryStore({ maxKeys: 10 }) }))
     expect(await statuses(ask, 2)).toEqual([200, 429])
     for (const address of flood) await ask(address)
@@ -133,34 +133,34 @@ describe('a flood of foreign callers', () => {
   })
 })
 
-describe('an option that cannot be meant', () => {
-  it('is 1000 with theirs', async () => {
+describe('an invalid limit', () => {
+  it('becomes 1000 with @fastify/rate-limit', async () => {
     for (const max of ['3', -1, Number.NaN]) {
       const { ask } = await withTheirs({ max } as RateLimitPluginOptions)
       expect((await ask()).headers['x-ratelimit-limit']).toBe('1000')
     }
   })
 
-  it('is refused by ours', () => {
+  it('throws with slidegate', () => {
     for (const limit of ['3', -1, Number.NaN]) {
       expect(() => perMinute(limit as number)).toThrow(expect.objectContaining({ code: 'invalid_limit' }))
     }
   })
 })
 
-describe('what is not found', () => {
-  it('is not limited by theirs', async () => {
+describe('a route that is not found', () => {
+  it('passes without a limit with @fastify/rate-limit', async () => {
     const { ask } = await withTheirs({ max: 1 })
     expect(await statuses(() => ask('203.0.113.7', '/nowhere'), 3)).toEqual([404, 404, 404])
   })
 
-  it('is limited by ours', async () => {
+  it('counts with slidegate', async () => {
     const { ask } = await withOurs(ours({ limits: perMinute(1) }))
     expect(await statuses(() => ask('203.0.113.7', '/nowhere'), 3)).toEqual([404, 429, 429])
   })
 })
 
-describe('a trustProxy that believes anybody', () => {
+describe('a trustProxy that trusts every address', () => {
   async function spoofed(plugin: FastifyPluginCallback, options: object = {}): Promise<number[]> {
     const app = fastify({ trustProxy: true })
     onTestFinished(() => app.close())
@@ -173,16 +173,16 @@ describe('a trustProxy that believes anybody', () => {
     }, 3)
   }
 
-  it('lets everybody through with theirs', async () => {
+  it('admits all clients with @fastify/rate-limit', async () => {
     expect(await spoofed(theirs, { max: 1 })).toEqual([200, 200, 200])
   })
 
-  it('is an error of each request with ours', async () => {
+  it('fails each request with slidegate', async () => {
     expect(await spoofed(ours({ limits: perMinute(1) }))).toEqual([500, 500, 500])
   })
 })
 
-describe('a route with limits of its own', () => {
+describe('a route with its own limits', () => {
   async function twoRoutes(
     plugin: FastifyPluginCallback,
     options: object,
@@ -197,7 +197,7 @@ describe('a route with limits of its own', () => {
     return [await ask('/a'), await ask('/a'), await ask('/b'), await ask('/b')]
   }
 
-  it('counts apart with both', async () => {
+  it('counts separately with both', async () => {
     const config: RateLimitOptions = { max: 1 }
     expect(await twoRoutes(theirs, { max: 9 }, config)).toEqual([200, 429, 200, 429])
     expect(await twoRoutes(ours({ limits: perMinute(9) }), {}, { limits: perMinute(1) })).toEqual([
@@ -205,14 +205,14 @@ describe('a route with limits of its own', () => {
     ])
   })
 
-  it('counts apart with theirs in spite of a groupId', async () => {
+  it('counts separately with @fastify/rate-limit, even with a groupId', async () => {
     const config: RateLimitOptions = { max: 1, groupId: 'ab' }
     for (const redis of [undefined, await ownRedis()]) {
       expect(await twoRoutes(theirs, { max: 9, redis }, config)).toEqual([200, 429, 200, 429])
     }
   })
 
-  it('counts together with ours by name in one store, or by limiter', async () => {
+  it('counts together with slidegate if it shares a store and name, or a limiter', async () => {
     const shared = { name: 'ab', limits: perMinute(1) }
     const plugin = ours({ limits: perMinute(9), store: memoryStore() })
     expect(await twoRoutes(plugin, {}, shared)).toEqual([200, 429, 429, 429])
@@ -221,8 +221,8 @@ describe('a route with limits of its own', () => {
   })
 })
 
-describe('two of them', () => {
-  it('overwrite the headers of each other with theirs', async () => {
+describe('two plugins in one app', () => {
+  it("overwrite each other's headers with @fastify/rate-limit", async () => {
     const { ask } = await app((app) => {
       app.register(theirs, { max: 1 })
       app.register(theirs, { max: 9 })
@@ -230,8 +230,8 @@ describe('two of them', () => {
     expect((await ask()).headers['x-ratelimit-remaining']).toBe('8')
   })
 
-  it('tell the tighter limit with ours, or both', async () => {
-    for (const [headers, name, told] of [
+  it('report the tighter limit, or both, with slidegate', async () => {
+    for (const [headers, name, seen] of [
       ['legacy', 'x-ratelimit-remaining', '0'],
       ['draft-11', 'ratelimit', '"1-per-1m";r=0;t=60, "9-per-1m";r=8;t=60'],
     ] as const) {
@@ -239,7 +239,7 @@ describe('two of them', () => {
         app.register(ours({ limits: perMinute(1), headers }))
         app.register(ours({ limits: perMinute(9), headers }))
       })
-      expect((await ask()).headers[name]).toBe(told)
+      expect((await ask()).headers[name]).toBe(seen)
     }
   })
 })
@@ -258,16 +258,16 @@ describe('a denial', () => {
     return errors
   }
 
-  it('goes through the error handler with theirs', async () => {
+  it('goes through the error handler with @fastify/rate-limit', async () => {
     expect(await handled((app) => void app.register(theirs, { max: 1 }))).toHaveLength(1)
   })
 
-  it('is answered by ours', async () => {
+  it('skips the error handler with slidegate', async () => {
     expect(await handled((app) => void app.register(ours({ limits: perMinute(1) })))).toEqual([])
   })
 })
 
-it('X-RateLimit-Reset is seconds from now with theirs, and since the epoch with ours', async () => {
+it('X-RateLimit-Reset counts seconds from now with @fastify/rate-limit, and from the epoch with slidegate', async () => {
   const clock = new ManualClock(START)
   const { ask } = await withTheirs({ max: 1 })
   expect((await ask()).headers['x-ratelimit-reset']).toBe('60')

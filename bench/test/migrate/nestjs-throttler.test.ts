@@ -17,11 +17,11 @@ import { ManualClock } from '../../../packages/slidegate/src/testing/index.ts'
 import { START, setDate } from './fake-date.ts'
 import { admitted, statuses } from './serve.ts'
 
-// What docs/migrate/nestjs-throttler.md says of both.
+// Tests the statements of docs/migrate/nestjs-throttler.md about both packages.
 
 const perMinute = (limit: number) => [slidingWindow({ limit, window: '1m' })]
 
-/** A controller with two handlers, written without decorators; `decorate` adds those under test. */
+/** A controller with two handlers. `decorate` adds the decorators under test. */
 function cats(decorate: (controller: Type) => void = () => {}): Type {
   class Cats {
     a() {
@@ -65,7 +65,7 @@ const withOurs = (
 ) => serve(cats(decorate), [RateLimitModule.forRoot(options)])
 
 describe('a block', () => {
-  it('lasts as long as the ttl with theirs, from the first denial on, and charges that', async () => {
+  it('lasts for the ttl from the first denial with @nestjs/throttler', async () => {
     setDate(START)
     const ask = await withTheirs([{ limit: 2, ttl: 60_000 }])
     expect(await admitted(ask, 2)).toBe(2)
@@ -76,7 +76,7 @@ describe('a block', () => {
     expect((await ask()).status).toBe(429)
   })
 
-  it('that is shorter than the ttl forgets what was counted with theirs: 10 of 2 within a minute', async () => {
+  it('shorter than the ttl resets the count with @nestjs/throttler, which admits 10 of 2 per minute', async () => {
     setDate(START)
     const ask = await withTheirs([{ limit: 2, ttl: 60_000, blockDuration: 1000 }])
     let within = 0
@@ -87,7 +87,7 @@ describe('a block', () => {
     expect(within).toBe(10)
   })
 
-  it('of ours is told of the time when there is room', async () => {
+  it('lasts until there is room with slidegate', async () => {
     const clock = new ManualClock(START)
     const ask = await withOurs({ limits: perMinute(2), store: memoryStore({ clock: clock.now }) })
     expect(await admitted(ask, 2)).toBe(2)
@@ -99,7 +99,7 @@ describe('a block', () => {
   })
 })
 
-it('without a block the window of theirs in memory slides', async () => {
+it('@nestjs/throttler in memory has a sliding window without a block', async () => {
   setDate(START)
   const ask = await withTheirs([{ limit: 2, ttl: 60_000, blockDuration: 0 }])
   expect(await admitted(ask, 1)).toBe(1)
@@ -110,12 +110,12 @@ it('without a block the window of theirs in memory slides', async () => {
 })
 
 describe('several handlers', () => {
-  it('have a budget each with theirs', async () => {
+  it('get separate limits with @nestjs/throttler', async () => {
     const ask = await withTheirs([{ limit: 1, ttl: 60_000 }])
     expect([...(await statuses(ask, 2)), (await ask('/b')).status]).toEqual([200, 429, 200])
   })
 
-  it('share one with ours, unless they have limits of their own', async () => {
+  it('share limits with slidegate, unless they have their own', async () => {
     const ask = await withOurs({ limits: perMinute(1) })
     expect([...(await statuses(ask, 2)), (await ask('/b')).status]).toEqual([200, 429, 429])
     const decorated = await withOurs({ limits: perMinute(9) }, (controller) => {
@@ -124,7 +124,7 @@ describe('several handlers', () => {
     expect([...(await statuses(decorated, 2)), (await decorated('/b')).status]).toEqual([200, 429, 200])
   })
 
-  it('are skipped by both', async () => {
+  it('opt out by decorator with both', async () => {
     const theirs = await withTheirs([{ limit: 1, ttl: 60_000 }], (controller) =>
       decorateMethod(SkipThrottle(), controller, 'a'),
     )
@@ -136,7 +136,7 @@ describe('several handlers', () => {
 })
 
 describe('several limits', () => {
-  it('are charged one by one by theirs: the first, though the second denies', async () => {
+  it('count the request in the first with @nestjs/throttler, even if the second denies', async () => {
     const storage = new ThrottlerStorageService()
     const throttlers = [
       { name: 'short', limit: 9, ttl: 30_000 },
@@ -148,7 +148,7 @@ describe('several limits', () => {
     expect(Object.fromEntries(hits)).toMatchObject({ short: 3 })
   })
 
-  it('are told in headers of a name of their own by theirs, Retry-After too', async () => {
+  it('set separate headers with @nestjs/throttler, Retry-After too', async () => {
     const ask = await withTheirs([{ name: 'short', limit: 1, ttl: 60_000 }])
     expect((await ask()).headers.get('x-ratelimit-remaining-short')).toBe('0')
     const { headers } = await ask()
@@ -157,7 +157,7 @@ describe('several limits', () => {
     expect(headers.get('x-ratelimit-limit-short')).toBe(null)
   })
 
-  it('are charged together and told in one list by ours', async () => {
+  it('count together with slidegate, and share one header', async () => {
     const limits = [
       slidingWindow({ name: 'short', limit: 9, window: '1h' }),
       slidingWindow({ name: 'long', limit: 1, window: '1d' }),
@@ -171,47 +171,47 @@ describe('several limits', () => {
   })
 })
 
-it('a limit that throttles a class by @Throttle still counts for each handler with theirs', async () => {
+it('@Throttle on a class counts each handler separately with @nestjs/throttler', async () => {
   const ask = await withTheirs([{ limit: 9, ttl: 60_000 }], (controller) =>
     Throttle({ default: { limit: 1, ttl: 60_000 } })(controller),
   )
   expect([...(await statuses(ask, 2)), (await ask('/b')).status]).toEqual([200, 429, 200])
 })
 
-it('a limit that stands on a class counts for its handlers together with ours', async () => {
+it('@RateLimit on a class counts its handlers together with slidegate', async () => {
   const ask = await withOurs({ limits: perMinute(9) }, (controller) =>
     RateLimit({ limits: perMinute(1) })(controller),
   )
   expect([...(await statuses(ask, 2)), (await ask('/b')).status]).toEqual([200, 429, 429])
 })
 
-it('a caller who names himself a robot goes free with theirs where robots are ignored', async () => {
+it('a client with the user agent of a robot bypasses @nestjs/throttler with ignoreUserAgents', async () => {
   const ask = await withTheirs([{ limit: 1, ttl: 60_000, ignoreUserAgents: [/googlebot/i] }])
   const init = { headers: { 'User-Agent': 'Googlebot' } }
   expect(await statuses(() => ask('/a', init), 3)).toEqual([200, 200, 200])
 })
 
-describe("a 'trust proxy' that believes anybody", () => {
+describe("a 'trust proxy' that trusts every address", () => {
   async function spoofed(imports: unknown[], guard?: Type<CanActivate>): Promise<number[]> {
     const ask = await serve(cats(), imports, guard, true)
     let n = 0
     return await statuses(() => ask('/a', { headers: { 'X-Forwarded-For': `203.0.113.${n++}` } }), 3)
   }
 
-  it('lets everybody through with theirs', async () => {
+  it('admits all clients with @nestjs/throttler', async () => {
     const module = ThrottlerModule.forRoot([{ limit: 1, ttl: 60_000 }])
     expect(await spoofed([module], ThrottlerGuard)).toEqual([200, 200, 200])
   })
 
-  it('is an error of each request with ours', async () => {
+  it('fails each request with slidegate', async () => {
     expect(await spoofed([RateLimitModule.forRoot({ limits: perMinute(1) })])).toEqual([500, 500, 500])
   })
 })
 
-describe('with a storage of ours', () => {
+describe('@nestjs/throttler with the slidegate storage', () => {
   const throttlers = [{ limit: 2, ttl: 60_000, blockDuration: 1000 }]
 
-  it('what was used before a block counts when it is over, and what is denied is not charged', async () => {
+  it('keeps the count over a block, and charges no denials', async () => {
     const clock = new ManualClock(START)
     const storage = new SlidegateThrottlerStorage({ store: memoryStore({ clock: clock.now }) })
     const ask = await withTheirs({ throttlers, storage })
@@ -225,7 +225,7 @@ describe('with a storage of ours', () => {
     expect(await admitted(ask, 3)).toBe(2)
   })
 
-  it('processes share what they count', async () => {
+  it('shares counts between processes', async () => {
     const store = memoryStore()
     const [one, other] = [
       await withTheirs({ throttlers, storage: new SlidegateThrottlerStorage({ store }) }),

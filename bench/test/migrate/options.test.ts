@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { ROOT } from '../../../packages/slidegate/test/docs/markdown.ts'
 import { installedVersion } from '../installed.ts'
 
-// Each page in docs/migrate names the version of the other package, and all of its options.
+// Tests that each page in docs/migrate names the version and all options of the other package.
 
 /** The types whose properties are the options of a package. */
 const OPTIONS: Readonly<Record<string, readonly string[]>> = {
@@ -26,11 +26,11 @@ const OPTIONS: Readonly<Record<string, readonly string[]>> = {
 describe.each(Object.entries(OPTIONS))('%s', (name, types) => {
   const page = readFile(join(ROOT, 'docs/migrate', `${name.replace(/^@/, '').replace('/', '-')}.md`), 'utf8')
 
-  it('is installed in the version that the page names', async () => {
+  it('matches the version on the page', async () => {
     expect(await page).toContain(`\nWritten for ${name} ${installedVersion(name)}.`)
   })
 
-  it('has exactly the options in the first columns of the tables', async () => {
+  it('defines exactly the options in the first columns of the tables', async () => {
     const named = optionsIn(await page)
     expect(named.length).toBeGreaterThan(10)
     const all = types.map((type) => `import('${name}').${type}`).join(' | ')

@@ -17,7 +17,7 @@ import { ManualClock } from '../../../packages/slidegate/src/testing/index.ts'
 import { type OpenRedis, startOpenRedis } from '../../../packages/slidegate/test/docs/open-redis.ts'
 import { START, setDate } from './fake-date.ts'
 
-// What docs/migrate/rate-limiter-flexible.md says of both.
+// Tests the statements of docs/migrate/rate-limiter-flexible.md about both packages.
 
 let open: OpenRedis
 beforeAll(async () => {
@@ -51,8 +51,8 @@ function ofOurs(limit: number, clock = new ManualClock(START)) {
   })
 }
 
-describe('a minute that begins anywhere', () => {
-  it('holds 19 of 10 with theirs', async () => {
+describe('the fullest minute', () => {
+  it('contains 19 requests for a limit of 10 with rate-limiter-flexible', async () => {
     setDate(START)
     const limiter = new RateLimiterMemory({ points: 10, duration: 60 })
     expect(await admitted(limiter, 1)).toBe(1)
@@ -62,7 +62,7 @@ describe('a minute that begins anywhere', () => {
     expect(await admitted(limiter, 20)).toBe(10)
   })
 
-  it('holds 10 of 10 with ours', async () => {
+  it('contains 10 requests for a limit of 10 with slidegate', async () => {
     const clock = new ManualClock(START)
     const limiter = ofOurs(10, clock)
     expect(limiter.consumeSync('ada').allowed).toBe(true)
@@ -75,7 +75,7 @@ describe('a minute that begins anywhere', () => {
 })
 
 describe('a denied request', () => {
-  it('is charged by theirs: 5 of 10 denied to one who has 8 leave nothing', async () => {
+  it('charges its cost with rate-limiter-flexible', async () => {
     for (const limiter of [
       new RateLimiterMemory({ points: 10, duration: 60 }),
       new RateLimiterRedis({ storeClient: open.redis, points: 10, duration: 60 }),
@@ -87,7 +87,7 @@ describe('a denied request', () => {
     }
   })
 
-  it('is not by ours: 2 are left', async () => {
+  it('costs nothing with slidegate', async () => {
     const inRedis = createLimiter({
       limits: [slidingWindow({ limit: 10, window: '1m' })],
       store: redisStore(open.redis),
@@ -101,7 +101,7 @@ describe('a denied request', () => {
     }
   })
 
-  it('is a rejection that is no Error with theirs', async () => {
+  it('rejects with a value that is not an Error with rate-limiter-flexible', async () => {
     const limiter = new RateLimiterMemory({ points: 1, duration: 60 })
     await limiter.consume('ada')
     const reason = await limiter.consume('ada').catch((reason) => reason)
@@ -111,7 +111,7 @@ describe('a denied request', () => {
 })
 
 describe('several limits', () => {
-  it('of a union are charged one by one by theirs, whoever denies', async () => {
+  it('count one by one in a union of rate-limiter-flexible, even after a denial', async () => {
     const minute = new RateLimiterMemory({ keyPrefix: 'minute', points: 1, duration: 60 })
     const hour = new RateLimiterMemory({ keyPrefix: 'hour', points: 10, duration: 3600 })
     const union = new RateLimiterUnion(minute, hour)
@@ -119,7 +119,7 @@ describe('several limits', () => {
     expect((await hour.get('ada'))?.consumedPoints).toBe(10)
   })
 
-  it('are charged together or not at all by ours', async () => {
+  it('count together or not at all with slidegate', async () => {
     const limiter = createLimiter({
       limits: [slidingWindow({ limit: 1, window: '1m' }), slidingWindow({ limit: 10, window: '1h' })],
     })
@@ -128,7 +128,7 @@ describe('several limits', () => {
     expect(limits.map(({ remaining }) => remaining)).toEqual([0, 9])
   })
 
-  it('of a burst count denials of the inner as well with theirs', async () => {
+  it('count inner denials in a BurstyRateLimiter of rate-limiter-flexible', async () => {
     setDate(START)
     const steady = new RateLimiterMemory({ points: 1, duration: 60 })
     const burst = new RateLimiterMemory({ keyPrefix: 'burst', points: 2, duration: 600 })
@@ -136,7 +136,7 @@ describe('several limits', () => {
     expect((await steady.get('ada'))?.consumedPoints).toBe(5)
   })
 
-  it('as a burst are a token bucket with ours', async () => {
+  it('become a token bucket with slidegate', async () => {
     const clock = new ManualClock(START)
     const limiter = createLimiter({
       limits: [tokenBucket({ capacity: 3, refill: 1, interval: '1s' })],
@@ -150,7 +150,7 @@ describe('several limits', () => {
 })
 
 describe('a block', () => {
-  it('begins with the first denial with theirs, and is over with all that was counted', async () => {
+  it('starts with the first denial with rate-limiter-flexible, and ends with an empty count', async () => {
     setDate(START)
     const limiter = new RateLimiterMemory({ points: 2, duration: 3600, blockDuration: 10 })
     expect(await admitted(limiter, 3)).toBe(2)
@@ -158,7 +158,7 @@ describe('a block', () => {
     expect(await admitted(limiter, 3)).toBe(2)
   })
 
-  it('begins after so many denials with ours, and leaves the count', async () => {
+  it('starts after the configured number of denials with slidegate, and keeps the count', async () => {
     const clock = new ManualClock(START)
     const limiter = createLimiter({
       limits: [slidingWindow({ limit: 2, window: '1h' })],
@@ -172,14 +172,14 @@ describe('a block', () => {
   })
 })
 
-describe('points that are given back', () => {
-  it('are credit with theirs', async () => {
+describe('a refund', () => {
+  it('adds credit with rate-limiter-flexible', async () => {
     const limiter = new RateLimiterMemory({ points: 5, duration: 60 })
     await limiter.reward('ada', 2)
     expect(await admitted(limiter, 10)).toBe(7)
   })
 
-  it('are those of a request with ours, at most', async () => {
+  it('returns at most the cost of its request with slidegate', async () => {
     const limiter = ofOurs(5)
     const decision = await limiter.consume('ada', { cost: 2 })
     expect(await limiter.refund('ada', decision)).toBe(2)
@@ -188,24 +188,24 @@ describe('points that are given back', () => {
   })
 })
 
-describe('what cannot be meant', () => {
-  it('is taken by theirs: points that cost nothing, or less', async () => {
+describe('an unusual value', () => {
+  it('passes with rate-limiter-flexible: negative points', async () => {
     const limiter = new RateLimiterMemory({ points: 5, duration: 60 })
     await limiter.consume('ada', -3)
     expect((await limiter.get('ada'))?.consumedPoints).toBe(-3)
   })
 
-  it('is refused by ours', async () => {
+  it('throws with slidegate: a negative cost', async () => {
     await expect(ofOurs(5).consume('ada', { cost: -3 })).rejects.toMatchObject({ code: 'invalid_cost' })
   })
 
-  it('is half a second in Redis with theirs: a key for ever', async () => {
+  it('leaves a key without a TTL with rate-limiter-flexible: half a second', async () => {
     const limiter = new RateLimiterRedis({ storeClient: open.redis, points: 5, duration: 0.5 })
     await limiter.consume('ada')
     expect(await open.redis.pttl('rlflx:ada')).toBe(-1)
   })
 
-  it('is any window from 10 ms on with ours', async () => {
+  it('works with slidegate: half a second', async () => {
     expect(slidingWindow({ limit: 5, window: '500ms' }).windowMs).toBe(500)
   })
 })

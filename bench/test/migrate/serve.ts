@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest'
 import { listen } from '../../../packages/slidegate/test/adapters/listen.ts'
 import { START } from './fake-date.ts'
 
-/** Asks a server of this test's own. */
+/** Sends a request to a server of this test. */
 export type Ask = (path?: string, init?: RequestInit) => Promise<Response>
 
 export async function serve(listener: RequestListener): Promise<Ask> {
@@ -16,17 +16,17 @@ export async function serve(listener: RequestListener): Promise<Ask> {
   }
 }
 
-/** The statuses of so many requests, one after the other. */
+/** Makes sequential requests. Returns their statuses. */
 export async function statuses(
   ask: () => Promise<{ readonly status: number }>,
   requests: number,
 ): Promise<number[]> {
-  const told: number[] = []
-  for (let n = 1; n <= requests; n++) told.push((await ask()).status)
-  return told
+  const seen: number[] = []
+  for (let n = 1; n <= requests; n++) seen.push((await ask()).status)
+  return seen
 }
 
-/** How many of so many requests are let through, one after the other. */
+/** Makes sequential requests. Returns how many were admitted. */
 export async function admitted(
   ask: () => Promise<{ readonly status: number }>,
   requests: number,
@@ -34,7 +34,7 @@ export async function admitted(
   return (await statuses(ask, requests)).filter((status) => status < 400).length
 }
 
-/** How many pass of one request, of 20 a minute later less a millisecond, and of 20 when the minute is over. */
+/** Makes 1 request at 0 s, 20 at 59.999 s and 20 at 60 s. Returns how many were admitted each time. */
 export async function aroundAnEdge(
   ask: () => Promise<{ readonly status: number }>,
   setTime: (ms: number) => void,

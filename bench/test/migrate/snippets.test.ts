@@ -4,7 +4,7 @@ import { isServer } from '../../../packages/slidegate/test/docs/programs.ts'
 import { testSnippets } from '../../../packages/slidegate/test/docs/snippets.ts'
 import { startUpstashShim } from '../upstash-shim.ts'
 
-// The snippets of docs/migrate: those of other packages, and what replaces them.
+// Runs the snippets of docs/migrate, before and after the migration.
 
 const { programs, statusesOf } = testSnippets('migrate', 'bench', async () => {
   const open = await startOpenRedis()
@@ -19,12 +19,12 @@ const { programs, statusesOf } = testSnippets('migrate', 'bench', async () => {
   }
 })
 
-describe('the server serves as many requests after the move as before', () => {
+describe('the server admits as many requests after the migration as before', () => {
   const servers = programs.filter(isServer)
   it.each([...new Set(servers.map(({ page }) => page))])('%s', async (moving) => {
-    const told: (number | undefined)[][] = []
-    for (const program of servers.filter(({ page }) => page === moving)) told.push(await statusesOf(program))
-    const [before, ...after] = told
+    const seen: (number | undefined)[][] = []
+    for (const program of servers.filter(({ page }) => page === moving)) seen.push(await statusesOf(program))
+    const [before, ...after] = seen
     expect(before!.length).toBeGreaterThan(1)
     expect(before!.at(-1)).toBe(429)
     expect(after.length).toBeGreaterThan(0)

@@ -9,7 +9,7 @@ import { startOpenRedis } from '../../../packages/slidegate/test/docs/open-redis
 import { START, setDate } from './fake-date.ts'
 import { aroundAnEdge, serve, statuses } from './serve.ts'
 
-// What docs/migrate/README.md says of the switch.
+// Tests the statements of docs/migrate/README.md.
 
 function app(...handlers: RequestHandler[]) {
   const app = express()
@@ -21,7 +21,7 @@ function app(...handlers: RequestHandler[]) {
 }
 
 describe('a shadow limit behind the old limiter', () => {
-  it('names whom that has let have more than the limit within some window, and denies nobody', async () => {
+  it('reports requests over the limit that the old limiter admitted, and denies none', async () => {
     setDate(START)
     const clock = new ManualClock(START)
     let named = 0
@@ -38,13 +38,13 @@ describe('a shadow limit behind the old limiter', () => {
       clock.set(ms)
     }
     expect(await aroundAnEdge(ask, setTime)).toEqual([1, 9, 10])
-    // One of the ten was in its place, for the first was a minute old.
+    // One of the ten fit, because the first request was a minute old.
     expect(named).toBe(9)
   })
 })
 
-describe('a limiter that has charged what the old one admitted', () => {
-  it('goes on from there', async () => {
+describe('a limiter that charged the requests of the old one', () => {
+  it('continues with their count', async () => {
     const { redis, stop } = await startOpenRedis()
     onTestFinished(stop)
     const declared = { name: 'api', limits: [slidingWindow({ limit: 5, window: '1h' })], timeoutMs: 30_000 }

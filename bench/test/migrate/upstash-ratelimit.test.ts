@@ -14,7 +14,7 @@ import { type OpenRedis, startOpenRedis } from '../../../packages/slidegate/test
 import { startUpstashShim, type UpstashShim } from '../upstash-shim.ts'
 import { START, setDate } from './fake-date.ts'
 
-// What docs/migrate/upstash-ratelimit.md says of both.
+// Tests the statements of docs/migrate/upstash-ratelimit.md about both packages.
 
 let open: OpenRedis
 let shim: UpstashShim
@@ -35,7 +35,7 @@ afterAll(async () => {
   await open.stop()
 })
 
-/** By itself it lets pass who has waited for 5 s. */
+/** Its default timeout of 5 s would admit requests on a slow machine. */
 const timeout = 60_000
 
 function theirs(ephemeralCache: false | Map<string, number> = false) {
@@ -55,7 +55,7 @@ async function admitted(limiter: Ratelimit, requests: number): Promise<number> {
 }
 
 describe('a sliding window', () => {
-  it('is an estimate with theirs: it admits 20 of 10 within a minute', async () => {
+  it('admits 20 requests within a minute for a limit of 10 with @upstash/ratelimit', async () => {
     setDate(START + 59_999)
     const limiter = theirs()
     expect(await admitted(limiter, 20)).toBe(10)
@@ -67,7 +67,7 @@ describe('a sliding window', () => {
     expect(within).toBe(20)
   })
 
-  it('denies who has asked for nothing for a minute with theirs', async () => {
+  it('denies requests after a minute of silence with @upstash/ratelimit', async () => {
     setDate(START)
     const limiter = theirs()
     expect(await admitted(limiter, 20)).toBe(10)
@@ -77,7 +77,7 @@ describe('a sliding window', () => {
     expect(await admitted(limiter, 20)).toBe(5)
   })
 
-  it('is exact with ours, either way', async () => {
+  it('counts exactly with slidegate', async () => {
     const clock = new ManualClock(START + 59_999)
     const limiter = ours(clock)
     const rush = () =>
@@ -90,8 +90,8 @@ describe('a sliding window', () => {
   })
 })
 
-describe('the time to come back', () => {
-  it('is the end of a window with theirs, and denied then', async () => {
+describe('the time to retry', () => {
+  it('still leads to a denial with @upstash/ratelimit', async () => {
     setDate(START)
     const limiter = theirs()
     await admitted(limiter, 10)
@@ -101,7 +101,7 @@ describe('the time to come back', () => {
     expect((await limiter.limit('ada')).success).toBe(false)
   })
 
-  it('is when there is room with ours, to the millisecond', async () => {
+  it('leads to an admission with slidegate, exact to the millisecond', async () => {
     const clock = new ManualClock(START)
     const limiter = ours(clock)
     limiter.consumeSync('ada', { cost: 10 })
@@ -112,7 +112,7 @@ describe('the time to come back', () => {
     expect(limiter.consumeSync('ada').allowed).toBe(true)
   })
 
-  it('is repeated from the ephemeral cache with theirs, though there is room', async () => {
+  it('comes from the ephemeral cache of @upstash/ratelimit, even if there is room', async () => {
     setDate(START + 59_999)
     const [cached, asking] = [theirs(new Map()), theirs()]
     expect(await admitted(asking, 10)).toBe(10)
@@ -124,8 +124,8 @@ describe('the time to come back', () => {
   })
 })
 
-describe('a request of a rate', () => {
-  it('that is denied is charged by theirs', async () => {
+describe('a request with a cost', () => {
+  it('costs units even if denied with @upstash/ratelimit', async () => {
     setDate(START)
     const limiter = theirs()
     expect(await admitted(limiter, 8)).toBe(8)
@@ -133,21 +133,21 @@ describe('a request of a rate', () => {
     expect((await limiter.limit('ada')).success).toBe(false)
   })
 
-  it('is not by ours', () => {
+  it('costs nothing if denied with slidegate', () => {
     const limiter = ours(new ManualClock(START))
     limiter.consumeSync('ada', { cost: 8 })
     expect(limiter.consumeSync('ada', { cost: 5 }).allowed).toBe(false)
     expect(limiter.consumeSync('ada', { cost: 2 }).allowed).toBe(true)
   })
 
-  it('below 0 is credit with theirs', async () => {
+  it('adds credit with @upstash/ratelimit if it is negative', async () => {
     setDate(START)
     const limiter = theirs()
     await limiter.limit('ada', { rate: -5 })
     expect(await admitted(limiter, 20)).toBe(15)
   })
 
-  it('of ours is given back once at most', async () => {
+  it('returns its cost at most once with slidegate', async () => {
     const limiter = ours(new ManualClock(START))
     const decision = limiter.consumeSync('ada', { cost: 5 })
     expect(await limiter.refund('ada', decision)).toBe(5)
@@ -156,7 +156,7 @@ describe('a request of a rate', () => {
   })
 })
 
-it('a token bucket fills in steps with theirs, and evenly with ours', async () => {
+it('a token bucket refills in steps with @upstash/ratelimit, and evenly with slidegate', async () => {
   setDate(START)
   const bucket = Ratelimit.tokenBucket(5, '10 s', 5)
   const limiter = new Ratelimit({ redis: client, limiter: bucket, ephemeralCache: false, timeout })
@@ -176,7 +176,7 @@ it('a token bucket fills in steps with theirs, and evenly with ours', async () =
   expect([even.consumeSync('ada').allowed, even.consumeSync('ada').allowed]).toEqual([true, false])
 })
 
-it('the clock of each process counts with theirs: one that is ahead by two windows counts apart', async () => {
+it('@upstash/ratelimit uses the clock of each process, so one that is ahead counts separately', async () => {
   setDate(START)
   const limiter = theirs()
   expect(await admitted(limiter, 20)).toBe(10)
@@ -184,7 +184,7 @@ it('the clock of each process counts with theirs: one that is ahead by two windo
   expect(await admitted(limiter, 20)).toBe(10)
 })
 
-it('a name with an asterisk resets others with theirs', async () => {
+it('a key with an asterisk resets other keys with @upstash/ratelimit', async () => {
   setDate(START)
   const limiter = theirs()
   await admitted(limiter, 10)
@@ -192,7 +192,7 @@ it('a name with an asterisk resets others with theirs', async () => {
   expect(await admitted(limiter, 10)).toBe(10)
 })
 
-it('an endpoint that does not answer lets everybody through with theirs, once the timeout has passed', async () => {
+it('@upstash/ratelimit admits all requests after its timeout if the endpoint does not respond', async () => {
   const silent = createServer(() => {})
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   const { port } = silent.address() as AddressInfo
@@ -209,7 +209,7 @@ it('an endpoint that does not answer lets everybody through with theirs, once th
   }
 })
 
-it('an endpoint that fails is an error with theirs', async () => {
+it('@upstash/ratelimit rejects if the endpoint fails', async () => {
   const limiter = new Ratelimit({
     redis: new UpstashRedis({ url: 'http://127.0.0.1:1', token: 'none', retry: false }),
     limiter: Ratelimit.slidingWindow(10, '60 s'),

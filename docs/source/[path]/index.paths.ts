@@ -1,7 +1,7 @@
 import { sourceName } from '../../.vitepress/addresses.ts'
 import { linkedSources, sourcePage } from '../../.vitepress/sources.ts'
 
-// biome-ignore lint/style/noDefaultExport: so VitePress wants it.
+// biome-ignore lint/style/noDefaultExport: VitePress needs it.
 export default {
   paths: () => {
     const sources = linkedSources()

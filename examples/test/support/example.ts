@@ -18,7 +18,7 @@ export const SCRIPTS: Readonly<Record<string, string>> = JSON.parse(
 export async function played(name: string): Promise<string> {
   const child = start(name)
   const [printed, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
-  if (code !== 0) throw new Error(`the example ended with code ${code}, and has printed:\n${printed}`)
+  if (code !== 0) throw new Error(`The example exited with code ${code}. Its output:\n${printed}`)
   return printed
 }
 
@@ -32,19 +32,19 @@ export async function served(name: string, ...words: string[]): Promise<string> 
       return url
     }
   }
-  throw new Error('the example ended without a URL')
+  throw new Error('The example exited without printing a URL')
 }
 
 function start(name: string, words: string[] = []): ChildProcessByStdio<null, Readable, null> {
   const { NODE_ENV: _, REDIS_URL: __, ...env } = process.env
-  // Like npm for scripts.
+  // The same PATH as npm uses for scripts.
   const programs = ['', '..'].map((above) => join(EXAMPLES, above, 'node_modules/.bin'))
   const child = spawn([SCRIPTS[name], ...words].join(' '), {
     cwd: EXAMPLES,
     env: { ...env, PORT: '0', PATH: [...programs, env.PATH].join(delimiter) },
     stdio: ['ignore', 'pipe', 'inherit'],
     shell: true,
-    // Some start processes, which end with them.
+    // Its own process group, to stop child processes too.
     detached: true,
   })
   onTestFinished(async () => {

@@ -1,4 +1,4 @@
-// Answers of the API as types, besides those in `admin/api-types.ts` of the server, and the keys sent to it.
+// Types of API responses that the server's `admin/api-types.ts` doesn't have, and the keys sent to the API.
 
 export type { AuditEntry, SpanUsage, TailDecision, TopKey } from '../../server/src/admin/api-types.ts'
 
@@ -9,13 +9,13 @@ export type Role = 'check' | 'read' | 'admin'
 export interface Whoami {
   readonly name: string
   readonly role: Role
-  /** `null`: all. */
+  /** `null` means all. */
   readonly limiters: readonly string[] | null
   /** Whether the configuration has tokens. */
   readonly hasTokens: boolean
 }
 
-/** A limit as a configuration has it: a kind with its numbers. */
+/** A limit in a configuration: a kind and its numbers. */
 export interface DeclaredLimit {
   readonly kind: string
   readonly name?: string
@@ -32,26 +32,28 @@ export interface DeclaredLimiter {
   readonly shadowSettings: Readonly<Record<string, boolean>>
 }
 
-/** The keys that came most often. */
+/** The most frequent keys. */
 export interface TopKeyList {
   readonly spanMs: number
-  /** Different callers in that time, estimated. */
+  /** An estimate of the distinct keys in that time. */
   readonly distinct?: number
   readonly keys: readonly TopKey[]
+  /** The most that any other key can have. */
+  readonly unlisted: number
 }
 
-/** What was set for a key by the API. */
+/** A key's override, set through the API. */
 export interface Override {
   readonly key: string
   readonly dimension?: string
-  /** By the name of their limit; those of an only limit by an empty one. */
+  /** By limit name. The name is empty if the key has a single limit. */
   readonly limits?: Readonly<Record<string, LimitNumbers>>
   readonly exempt?: true
-  /** Left out: never. */
+  /** Left out if it never expires. */
   readonly expiresInMs?: number
-  /** Left out: not blocked; `null`: until it is unblocked. */
+  /** Left out if the key isn't blocked, `null` if the block never expires. */
   readonly blockedMs?: number | null
-  /** Names that change none of the key's limits now. */
+  /** Names that currently match none of the key's limits. */
   readonly unused?: readonly string[]
 }
 
@@ -62,19 +64,19 @@ export interface LimitNumbers {
   readonly refill?: number
 }
 
-/** Whether it changes or exempts limits: it may only block. */
+/** Whether it changes or exempts limits. An override may also just block. */
 export function hasRule({ limits, exempt }: Override): boolean {
   return limits !== undefined || exempt === true
 }
 
-/** What /v1/explain answers, with charges. Times are by the clock of the store; `null` is for ever. */
+/** The response of /v1/explain with charges. Times use the store's clock. `null` means forever. */
 export interface Explanation {
   readonly atMs: number
   readonly allowed: boolean
   readonly cost: number
   readonly deniedBy: readonly string[]
   readonly retryAfterMs: number | null
-  /** 0: not blocked; `null`: until it is unblocked. */
+  /** 0 if the key isn't blocked, `null` if the block never expires. */
   readonly blockedMs: number | null
   readonly limits: readonly ExplainedLimit[]
   readonly bans: readonly ExplainedBan[]
@@ -92,7 +94,7 @@ export interface ExplainedLimit {
   readonly remaining: number
   readonly resetAfterMs: number | null
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
-  /** Only of kinds that keep the times of charges. */
+  /** Only for kinds that store when units were charged. */
   readonly charges?: readonly Charge[]
   readonly olderUnits?: number
   readonly declared?: DeclaredLimit
@@ -108,20 +110,20 @@ interface ExplainedBan {
   readonly denials: number
 }
 
-/** Whose page it is. */
+/** The key that a page shows. */
 export interface OneKey {
   readonly limiter: string
   readonly key: string
-  /** Of limiters with dimensions. */
+  /** Only for limiters with dimensions. */
   readonly dimension: string | undefined
 }
 
-/** The key as the service is told it. */
+/** The key as the API expects it. */
 export function keyOf({ key, dimension }: OneKey): string | Readonly<Record<string, string>> {
   return dimension === undefined ? key : { [dimension]: key }
 }
 
-/** The name that the configuration has for a limit: in decisions it begins with the dimension. */
+/** A limit's name in the configuration. In decisions, the dimension comes before it. */
 export function declaredName({ dimension }: OneKey, { name }: ExplainedLimit): string {
   return dimension === undefined ? name : name.slice(dimension.length + 1)
 }

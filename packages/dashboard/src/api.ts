@@ -1,6 +1,6 @@
 // Requests to the service, with the token of the tab.
 
-/** What the service answers when it cannot do what was asked: a problem of RFC 9457. */
+/** An error response of the service: a problem (RFC 9457). */
 export class ApiError extends Error {
   readonly status: number
   readonly code: string
@@ -14,7 +14,7 @@ export class ApiError extends Error {
 
 const TOKEN = 'slidegate.token'
 
-/** The token of whoever looks, kept for as long as the tab is open. */
+/** The token in use. The tab keeps it until it is closed. */
 export function token(): string | null {
   return sessionStorage.getItem(TOKEN)
 }
@@ -24,7 +24,7 @@ export function keepToken(text: string | null): void {
   else sessionStorage.setItem(TOKEN, text)
 }
 
-/** Moves the token of an admin link from the address into the tab. */
+/** Moves the token from an admin link's address into the tab. */
 export function takeTokenOfLink(): void {
   const url = new URL(location.href)
   const text = url.searchParams.get('token')
@@ -34,7 +34,11 @@ export function takeTokenOfLink(): void {
   history.replaceState(history.state, '', url)
 }
 
-/** The answer; lines of JSON are an array. @throws {ApiError} where the service says no; whatever `fetch` throws where it cannot be reached */
+/**
+ * Sends a request and returns the parsed response. Lines of JSON become an array.
+ *
+ * @throws {ApiError} if the service rejects it, or the error of `fetch` if the service is unreachable
+ */
 export async function request<Answer>(
   method: string,
   path: string,
@@ -48,16 +52,16 @@ export async function request<Answer>(
   return lines.map((line) => JSON.parse(line)) as Answer
 }
 
-/** What is no JSON, and much. @throws as {@link request} does */
+/** Downloads a large response that isn't JSON. Throws like {@link request}. */
 export async function requestBlob(path: string): Promise<Blob> {
   const response = await send('GET', path)
   return await response.blob()
 }
 
-/** Tells on `window` that the token is not known, or not any more. */
+/** The event on `window` when the service rejects the token. */
 export const UNAUTHORIZED = 'slidegate:unauthorized'
 
-/** Server-sent events of the service until the signal; an EventSource cannot bring a token. */
+/** Yields server-sent events until the signal aborts. An EventSource can't send a token. */
 export async function* events(
   path: string,
   signal: AbortSignal,
@@ -71,7 +75,7 @@ export async function* events(
     const blocks = (rest + value).split('\n\n')
     rest = blocks.pop()!
     for (const block of blocks) {
-      // By line feeds alone: JSON may have other separators of lines as they are.
+      // Split at line feeds only: JSON may contain other line separators.
       const lines = block.split('\n')
       const field = (name: string) => lines.find((line) => line.startsWith(name))?.slice(name.length)
       const [event, data] = [field('event: '), field('data: ')]
@@ -82,7 +86,7 @@ export async function* events(
 
 async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
   const bearer = token()
-  // Below whatever path the page stands.
+  // Relative to the page, which may be below any path.
   const url = new URL(`.${path}`, new URL('.', location.href))
   const response = await fetch(url, {
     method,

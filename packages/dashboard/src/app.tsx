@@ -1,4 +1,4 @@
-// START HERE: the routes of all pages. They are behind the #, so the service serves one file for all of them.
+// START HERE: the routes of all pages. They come after the #, so the service serves one file for all of them.
 
 import { render } from 'preact'
 import { Route, Router, Switch } from 'wouter-preact'
@@ -35,16 +35,16 @@ function Shell() {
   )
   const all = (
     <>
-      {/* No link: the place behind the # is that of a page. */}
+      {/* A button, because a link's hash would be a route. */}
       <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
-        Skip to the content
+        Skip to content
       </button>
       <Bar />
       <TokensBanner />
       {main}
     </>
   )
-  // Another who signs in may see other things.
+  // Another user may see other limiters.
   return may('read') ? <LiveProvider key={`${who?.name} ${who?.role}`}>{all}</LiveProvider> : all
 }
 

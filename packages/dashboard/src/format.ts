@@ -1,4 +1,4 @@
-// Text for numbers, durations, times, limits and overrides. A missing value is a dash.
+// Formats numbers, durations, times, limits and overrides as text. A missing value is a dash.
 
 import type { DeclaredLimit, Override } from './api-types.ts'
 
@@ -13,13 +13,13 @@ export function count(value: number | null | undefined): string {
   return isNumber(value) ? whole.format(value) : NONE
 }
 
-/** 1,234 or 1.2M: where there is little room. */
+/** 1,234 or 1.2M, to save space. */
 export function compact(value: number | null | undefined): string {
   if (!isNumber(value)) return NONE
   return Math.abs(value) < 10_000 ? decimal(value) : short.format(value)
 }
 
-/** Whole from 100, three digits below. */
+/** A whole number from 100 on, three digits below. */
 export function decimal(value: number | null | undefined): string {
   if (!isNumber(value)) return NONE
   return Math.abs(value) >= 100 ? whole.format(value) : precise.format(value)
@@ -39,7 +39,7 @@ export function share(ratio: number | null | undefined): string {
   return `${percent < 10 ? Math.round(percent * 10) / 10 : Math.round(percent)}%`
 }
 
-/** A part of a whole; of nothing there is none. */
+/** A part of a whole, or null if the whole is 0. */
 export function ratio(part: number, all: number): number | null {
   return all > 0 ? part / all : null
 }
@@ -52,7 +52,7 @@ const STEPS = [
   ['ms', 1],
 ] as const
 
-/** 90,000 -> 1 min 30 s: two units at most, of what is below a millisecond its microseconds. */
+/** 90,000 -> 1 min 30 s. At most two units; below a millisecond in microseconds. */
 export function duration(ms: number | null | undefined): string {
   if (!isNumber(ms)) return NONE
   if (ms === 0) return '0 ms'
@@ -74,7 +74,7 @@ export function duration(ms: number | null | undefined): string {
   return parts.join(' ')
 }
 
-/** The same, rounded up to whole seconds where there are some. */
+/** Like {@link duration}, rounded up to whole seconds from one second on. */
 export function roundDuration(ms: number): string {
   return duration(ms < 1000 ? Math.ceil(ms) : Math.ceil(ms / 1000) * 1000)
 }
@@ -95,7 +95,7 @@ export function bytes(value: number | null | undefined): string {
 const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })
 const date = new Intl.DateTimeFormat('en-GB', { year: 'numeric', month: 'short', day: 'numeric' })
 
-/** 14:03:59, of this machine's time zone. */
+/** 14:03:59, in the browser's time zone. */
 export function timeOfDay(atMs: number): string {
   return clock.format(atMs)
 }
@@ -105,14 +105,14 @@ export function dateTime(atMs: number): string {
   return `${date.format(atMs)}, ${clock.format(atMs)}`
 }
 
-/** `2026-01-05 09:39:59`; logs of several machines agree in UTC, so that is what the simulator writes. */
+/** 2026-01-05 09:39:59, in UTC. Logs of several machines agree in it. */
 export function utc(atMs: number): string {
   return new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')
 }
 
-/** An override in words, without its end: `minute 300 per 1 min, hourly 5000`. */
+/** An override in words, without its expiry: `minute 300 per 1 min, hourly 5000`. */
 export function ruleInWords({ limits = {}, exempt, unused = [] }: Override): string {
-  if (exempt) return 'exempt: its limits only count'
+  if (exempt) return 'exempt: limits count but never deny'
   return Object.entries(limits)
     .map(([name, { limit, windowMs, capacity, refill }]) =>
       [
@@ -130,7 +130,7 @@ export function ruleInWords({ limits = {}, exempt, unused = [] }: Override): str
 }
 
 export function blockInWords(ms: number | null): string {
-  return ms === null ? 'blocked until it is unblocked' : `blocked for ${roundDuration(ms)}`
+  return ms === null ? 'blocked until unblocked' : `blocked for ${roundDuration(ms)}`
 }
 
 /** A limit in words: `100 in any 1 min`. */
@@ -140,17 +140,17 @@ export function limitInWords(limit: DeclaredLimit): string {
     case 'slidingWindow':
       return `${most} in any ${spanOf(window)}`
     case 'fixedWindow':
-      return `${most} per ${spanOf(window)}, by the clock`
+      return `${most} per ${spanOf(window)}, fixed window`
     case 'calendarWindow':
-      return `${most} per ${unit}, by the calendar`
+      return `${most} per ${unit}, calendar window`
     case 'slidingCounter':
       return `about ${most} in any ${spanOf(window)}`
     case 'tokenBucket':
-      return `bucket of ${capacity}, ${refill} back each ${spanOf(interval)}`
+      return `bucket of ${capacity}, refilled by ${refill} per ${spanOf(interval)}`
     case 'concurrency':
-      return `${most} at the same time, held ${spanOf(ttl)} at most`
+      return `${most} concurrent, each for up to ${spanOf(ttl)}`
     case 'distinct':
-      return `${approximate ? 'about ' : ''}${most} different values in any ${spanOf(window)}`
+      return `${approximate ? 'about ' : ''}${most} distinct values in any ${spanOf(window)}`
     default:
       return kind
   }

@@ -1,4 +1,4 @@
-// The last five minutes by the second, for charts.
+// The last five minutes, second by second, for charts.
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { History, LimiterRates, Overview } from '../../server/src/admin/api-types.ts'
@@ -8,7 +8,7 @@ import { secondOf, useLive } from './live.tsx'
 /** Seconds that are kept. */
 const KEPT = 300
 
-/** The last minutes by the second, of a limiter or of all: what the service remembers, and what comes from then on. */
+/** The last minutes of one limiter or of all: history, then live updates. */
 export function useHistory(limiter?: string): History | undefined {
   const { overview, connections } = useLive()
   const [gaps, setGaps] = useState(0)
@@ -28,7 +28,7 @@ export function useHistory(limiter?: string): History | undefined {
     if (overview === undefined || history === undefined || history.of !== limiter) return
     const rows = appended(history.rows, overview, limiter)
     if (rows === undefined) {
-      // Once: an instance that gives no answer is not waited for.
+      // Reload once per gap: an instance that doesn't respond leaves it open.
       if (missed.current !== overview) setGaps((sum) => sum + 1)
       missed.current = overview
     } else if (rows !== history.rows) setHistory({ of: limiter, rows })
@@ -37,8 +37,9 @@ export function useHistory(limiter?: string): History | undefined {
 }
 
 /**
- * The rows with those of one second more: of a limiter, or of all. `undefined` where seconds in between were not told: what is
- * summed up has to be all there is.
+ * Appends one second to the rows of a limiter or of all limiters.
+ *
+ * Returns `undefined` if seconds are missing in between, because sums must be complete.
  */
 export function appended(
   rows: History,

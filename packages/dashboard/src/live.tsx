@@ -1,20 +1,20 @@
-// The state of the service each second: one connection for all pages while the tab is visible.
+// The live state of the service, once per second: one connection for all pages while the tab is visible.
 
 import { type ComponentChildren, createContext } from 'preact'
 import { useContext, useEffect, useState } from 'preact/hooks'
 import type { LimiterRates, Overview } from '../../server/src/admin/api-types.ts'
 import { events } from './api.ts'
 
-/** What is told each second, and whether it still is. */
+/** The latest update, what charts remember, and the state of the connection. */
 export interface Live {
   readonly state: 'connecting' | 'live' | 'lost'
-  /** The last that came. */
+  /** The last update. */
   readonly overview: Overview | undefined
-  /** How often a connection was made: what was asked before it is asked again. */
+  /** Number of connections so far. Queries are repeated after each new one. */
   readonly connections: number
-  /** Milliseconds of calls of the store, since the page was opened. */
+  /** Latency of store calls in milliseconds, since the page was opened. */
   readonly latency: Latency
-  /** Requests per second of each limiter, of the last minute, since the page was opened. */
+  /** Requests per second of each limiter over the last minute, since the page was opened. */
   readonly traces: ReadonlyMap<string, readonly number[]>
 }
 
@@ -37,7 +37,7 @@ const NOTHING: Live = {
 const KEPT = 300
 const TRACED = 60
 
-/** A connection on which nothing comes for so long is a dead one. */
+/** A connection counts as lost after this long without an update. */
 const SILENT_MS = 6000
 const FIRST_RETRY_MS = 500
 const LAST_RETRY_MS = 8000
@@ -48,7 +48,7 @@ export function useLive(): Live {
   return useContext(Context)
 }
 
-/** Follows the service for all pages, for as long as it is seen: one connection, made anew when it is lost. */
+/** Follows the service while the tab is visible. It reconnects when the connection is lost. */
 export function LiveProvider({ children }: { readonly children: ComponentChildren }) {
   const [live, setLive] = useState(NOTHING)
   const isVisible = useVisible()
@@ -86,7 +86,7 @@ async function follow(gone: AbortSignal, listener: Listener): Promise<void> {
         listener.heard(JSON.parse(data) as Overview)
       }
     } catch {
-      // Whatever it was, it is tried again.
+      // Any failure is retried.
     }
     clearTimeout(timer)
     if (gone.aborted) return
@@ -96,7 +96,7 @@ async function follow(gone: AbortSignal, listener: Listener): Promise<void> {
   }
 }
 
-/** Sooner, where the network comes back. */
+/** Resolves after this time, or as soon as the network is back. */
 function passed(ms: number, gone: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const over = new AbortController()
@@ -116,7 +116,7 @@ function heard(last: Live, overview: Overview): Live {
   const { callMs } = overview.store
   const { seconds, p50, p99 } = last.latency
   const second = secondOf(overview)
-  // Told once more, since no other has passed.
+  // A repeated second replaces the overview only.
   if (last.state === 'live' && second === seconds.at(-1)) return { ...last, overview }
   const isNew = last.state !== 'live'
   return {
@@ -131,26 +131,26 @@ function heard(last: Live, overview: Overview): Live {
     traces: new Map(
       overview.limiters.map((limiter) => [
         limiter.name,
-        // What was missed in between nobody has told.
+        // After a lost connection there is a gap, so the trace starts again.
         [...((!isNew && last.traces.get(limiter.name)) || []), requestsPerSecond(limiter)].slice(-TRACED),
       ]),
     ),
   }
 }
 
-/** The epoch second that it is of. */
+/** The epoch second of an update. */
 export function secondOf({ atMs }: Overview): number {
   return Math.floor(atMs / 1000)
 }
 
-/** Requests of a limiter in that second. */
+/** A limiter's requests in that second. */
 export function requestsPerSecond({ allowedPerSecond, deniedPerSecond }: LimiterRates): number {
   return allowedPerSecond + deniedPerSecond
 }
 
 /**
- * Whether the tab is seen. While it is not, nothing is asked and nothing followed: a browser has six connections to a service,
- * for all of its tabs.
+ * Whether the tab is visible. A hidden tab sends no requests and follows nothing, because a browser shares six connections per
+ * host between its tabs.
  */
 export function useVisible(): boolean {
   const [isVisible, setVisible] = useState(!document.hidden)

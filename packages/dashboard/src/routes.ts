@@ -1,17 +1,17 @@
-// Addresses of pages, behind the #. Names in them keep slashes and percent signs.
+// Addresses of pages, after the #. Names in them keep slashes and percent signs.
 
 import { useHashLocation } from 'wouter-preact/use-hash-location'
 
 /**
- * The place behind the #, for the router. It decodes a path before it matches it; said twice, a name that has a percent sign
- * or a slash of its own comes out as it was. Pages decode their parameters by `decodeParameter`.
+ * The path after the #, for the router. The router decodes a path before it matches routes, so percent signs are escaped here,
+ * and pages decode their parameters with `decodeParameter`.
  */
 export function useHashRoute(): ReturnType<typeof useHashLocation> {
   const [place, navigate] = useHashLocation()
   return [place.replaceAll('%', '%25'), navigate]
 }
 
-/** A parameter of a place, as it was before it was encoded; one that nobody has encoded as it stands. */
+/** Decodes a route parameter. One that isn't valid encoding is returned as it is. */
 export function decodeParameter(parameter: string): string {
   try {
     return decodeURIComponent(parameter)
@@ -24,7 +24,7 @@ export function limiterHref(limiter: string): string {
   return `#/limiters/${encodeURIComponent(limiter)}`
 }
 
-/** @param dimension of limiters that have some */
+/** @param dimension only for limiters with dimensions */
 export function keyHref(limiter: string, key: string, dimension?: string): string {
   const of = dimension === undefined ? '' : `${encodeURIComponent(dimension)}/`
   return `${limiterHref(limiter)}/keys/${of}${encodeURIComponent(key)}`

@@ -6,18 +6,18 @@ import { ApiError, keepToken, request, token, UNAUTHORIZED } from './api.ts'
 import type { Role, Whoami } from './api-types.ts'
 
 export interface Session {
-  /** `stranger`: a token is needed. `unreachable`: the service gives no answer, and is asked again. */
+  /** `stranger` if a token is needed, `unreachable` while the service doesn't respond. */
   readonly state: 'checking' | 'stranger' | 'known' | 'unreachable'
   readonly who: Whoami | undefined
-  /** Whether there is a token to be forgotten. */
+  /** Whether the tab keeps a token. */
   readonly hasToken: boolean
-  /** Why a token that was tried is not right. */
+  /** Why the last token was rejected. */
   readonly problem: string | undefined
-  /** Whether he may do what needs this role. */
+  /** Whether the user has this role's permissions. */
   may(role: Role): boolean
   signIn(text: string): Promise<void>
   signOut(): void
-  /** Who may look without a token says that he has one. */
+  /** Opens the sign-in page for a user who may read without a token. */
   askForToken(): void
 }
 
@@ -41,7 +41,7 @@ export function SessionProvider({ children }: { readonly children: ComponentChil
       const who = await request<Whoami>('GET', '/v1/admin/whoami')
       setKnown({ state: 'known', who, problem: undefined })
     } catch (error) {
-      // Somebody has signed in meanwhile: what is said of the token before is nothing to him.
+      // The error is about a token that has since been replaced.
       if (token() !== sent) return
       if (!(error instanceof ApiError) || error.status >= 500) {
         setKnown((last) => (last.state === 'known' ? last : { ...last, state: 'unreachable' }))
@@ -51,16 +51,16 @@ export function SessionProvider({ children }: { readonly children: ComponentChil
       const problem =
         error.status === 401
           ? sent !== null
-            ? 'This token is not known to the service.'
+            ? 'The service rejected this token.'
             : undefined
-          : `The service says: ${error.message}`
+          : `The service responded: ${error.message}`
       setKnown((last) => ({ state: 'stranger', who: undefined, problem: problem ?? last.problem }))
     }
   }, [])
 
   useEffect(() => {
     void check()
-    // A token may be taken back while the page is open.
+    // A token may be revoked while the page is open.
     const heed = (): void => {
       if (token() !== null) void check()
       else setKnown((last) => ({ ...last, state: 'stranger', who: undefined }))

@@ -42,7 +42,7 @@ export function Bar() {
   )
 }
 
-/** Without tokens the service is for one machine. */
+/** Warns that the service has no tokens. */
 export function TokensBanner() {
   const { who } = useSession()
   if (who === undefined || who.hasTokens) return null
@@ -58,7 +58,7 @@ export function TokensBanner() {
 
 function Connection() {
   const { state } = useLive()
-  const words = { connecting: 'Connecting', live: 'Live', lost: 'Connection lost, trying again' }[state]
+  const words = { connecting: 'Connecting', live: 'Live', lost: 'Connection lost, retrying' }[state]
   const dot = { connecting: '', live: 'good', lost: 'bad' }[state]
   return (
     <span class="connection" role="status">
@@ -107,7 +107,7 @@ function Who() {
   )
 }
 
-/** Without a token one may look, perhaps; with one he may do more. */
+/** Users who may read without a token can sign in to do more. */
 function SignInLink() {
   const { who, askForToken } = useSession()
   if (who?.role === 'admin') return null

@@ -1,4 +1,4 @@
-// The page that asks for a token.
+// The sign-in page.
 
 import { useState } from 'preact/hooks'
 import { PageHeader } from './components/page-header.tsx'
@@ -12,7 +12,7 @@ export function SignInPage() {
   if (state === 'unreachable') {
     return (
       <Notice tone="bad">
-        <p>The service cannot be reached. It is asked again every two seconds.</p>
+        <p>The service is unreachable. Retrying every two seconds.</p>
       </Notice>
     )
   }
@@ -29,11 +29,11 @@ export function SignInPage() {
         {who !== undefined &&
           (who.hasTokens ? (
             <p>
-              {who.name} has the role {who.role}. This page needs a token with the role read, and one with the
-              role admin to change anything.
+              {who.name} has the role {who.role}. Viewing the dashboard requires the role read, and changes
+              require the role admin.
             </p>
           ) : (
-            <p>Open the link that the service printed when it started, or enter the token of this link.</p>
+            <p>Open the link that the service printed at startup, or enter the token from this link.</p>
           ))}
         <label>
           Token
@@ -47,9 +47,8 @@ export function SignInPage() {
             onInput={(event) => setText(event.currentTarget.value)}
           />
           <span class="field-hint" id="token-hint">
-            One of <code>auth.tokens</code> of the configuration. If it has none, the token of the link that
-            the service printed when it started: each start makes a new one. This tab keeps the token until
-            you close it.
+            One of <code>auth.tokens</code> in the configuration. If there are none, use the token in the link
+            that the service prints at startup. This tab keeps the token until you close it.
           </span>
         </label>
         {problem !== undefined && (

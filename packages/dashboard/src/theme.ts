@@ -12,7 +12,7 @@ export function keptTheme(): Theme {
   return kept === 'light' || kept === 'dark' ? kept : 'system'
 }
 
-/** Puts it in force, and keeps it. */
+/** Applies the theme and stores the choice. */
 export function setTheme(theme: Theme): void {
   if (theme === 'system') {
     localStorage.removeItem(KEPT)
@@ -24,7 +24,7 @@ export function setTheme(theme: Theme): void {
   dispatchEvent(new Event(CHANGED))
 }
 
-/** A number that is another whenever colours have changed: what is painted on a canvas has to be painted again. */
+/** Returns a number that changes with the colours, so that canvases are redrawn. */
 export function useColours(): number {
   const [turn, setTurn] = useState(0)
   useEffect(() => {
@@ -40,7 +40,7 @@ export function useColours(): number {
   return turn
 }
 
-/** A custom property as a colour that a canvas knows. */
+/** Resolves a custom property to a colour for a canvas. */
 export function colourOf(element: HTMLElement, name: string): string {
   element.style.color = `var(${name})`
   const { color } = getComputedStyle(element)

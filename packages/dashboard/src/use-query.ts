@@ -1,27 +1,31 @@
-// A request to the service as a hook: loading, failed or answered, and repeated at an interval.
+// A hook that requests data from the service, and repeats the request at an interval.
 
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { request } from './api.ts'
 import { useLive, useVisible } from './live.tsx'
 
-/** An answer of the service, as far as it is known. */
+/** The state of a query. */
 export interface Query<Answer> {
-  /** The last that came; it stays while it is asked again. */
+  /** The last response. It stays while the next one loads. */
   readonly data: Answer | undefined
-  /** Why the last one did not. */
+  /** Why the last request failed. */
   readonly error: Error | undefined
-  /** Sends the request once more. */
+  /** Sends the request again. */
   reload(): void
 }
 
 export interface QueryOptions {
-  /** With one it is a POST. */
+  /** Makes it a POST. */
   readonly body?: unknown
-  /** After which it is asked again, while anybody looks. Default: never. */
+  /** Repeats the request at this interval while the tab is visible. Default: never. */
   readonly everyMs?: number
 }
 
-/** Asks the service, and again once a lost connection is back. @param path `undefined`: nothing yet */
+/**
+ * Queries the service, and again when a lost connection is restored.
+ *
+ * @param path `undefined` to query nothing yet
+ */
 export function useQuery<Answer>(
   path: string | undefined,
   { body, everyMs }: QueryOptions = {},
@@ -58,7 +62,7 @@ export function useQuery<Answer>(
     }
   }, [of, everyMs, connections, turn, isVisible])
   const reload = useCallback(() => setTurn((last) => last + 1), [])
-  // What was answered to another question is none of this one.
+  // A response to another query isn't shown.
   const isOurs = state.of === of
   return {
     data: isOurs ? state.data : undefined,

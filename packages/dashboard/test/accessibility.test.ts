@@ -8,14 +8,14 @@ import { ask } from './support/load.ts'
 
 const PHONE = { width: 360, height: 740 }
 
-/** A place, and what is there once it is all there. */
+/** A page, and text that appears once it has loaded. */
 const PLACES: readonly (readonly [place: string, shows: RegExp])[] = [
-  ['/', /in all/],
+  ['/', /in total/],
   ['/limiters/api', /of 520 requests/],
   ['/limiters/login', /of 9 requests/],
   ['/limiters/api/keys/user%3A1', /user:1/],
   ['/simulator', /./],
-  ['/configuration', /limiters/],
+  ['/configuration', /Active/],
   ['/audit', /Changes|reset/],
 ]
 
@@ -34,24 +34,21 @@ afterAll(async () => {
   await browser[Symbol.asyncDispose]()
 })
 
-it.each(PLACES)(
-  '%s has nothing that axe finds wrong, in light and in dark, and fits on a phone',
-  async (at, shows) => {
-    await using window = await browser.open(service.page, { at })
-    const { page } = window
-    await page.getByRole('main').getByText(shows).first().waitFor()
-    expect(await violationsIn(window)).toEqual([])
-    await page.emulateMedia({ colorScheme: 'dark' })
-    expect(await violationsIn(window)).toEqual([])
-    await page.setViewportSize(PHONE)
-    // Charts are drawn anew once they are told that they are narrower.
-    await expect.poll(() => page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width)
-  },
-)
+it.each(PLACES)('%s passes axe in light and dark, and fits on a phone', async (at, shows) => {
+  await using window = await browser.open(service.page, { at })
+  const { page } = window
+  await page.getByRole('main').getByText(shows).first().waitFor()
+  expect(await violationsIn(window)).toEqual([])
+  await page.emulateMedia({ colorScheme: 'dark' })
+  expect(await violationsIn(window)).toEqual([])
+  await page.setViewportSize(PHONE)
+  // Charts are redrawn after a resize.
+  await expect.poll(() => page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width)
+})
 
-it.each(['light', 'dark'] as const)('axe finds nothing wrong with a dialog in %s', async (theme) => {
+it.each(['light', 'dark'] as const)('a dialog passes axe in %s', async (theme) => {
   await using window = await browser.open(service.page, { at: '/limiters/api', theme })
-  await window.page.getByRole('button', { name: 'Make it a shadow limit' }).click()
+  await window.page.getByRole('button', { name: 'Make shadow' }).click()
   await window.page.getByRole('dialog').waitFor()
   expect(await violationsIn(window)).toEqual([])
 })

@@ -49,7 +49,7 @@ function configuration(options: WindowOptions = {}): Promise<TestWindow> {
   return browser.open(service.httpUrl, { token: TOKENS.admin, ...options, at: '/configuration' })
 }
 
-/** With something else in the file, and what was there afterwards. */
+/** Replaces the file's text until it is disposed. */
 function rewritten(text: string): Disposable {
   writeFileSync(file, text)
   return { [Symbol.dispose]: () => writeFileSync(file, CONFIG) }
@@ -59,33 +59,31 @@ function region({ page }: TestWindow, name: string) {
   return page.getByRole('region', { name, exact: true })
 }
 
-describe('the page of the configuration', () => {
-  it('tells what is in force, without secrets', async () => {
+describe('the configuration page', () => {
+  it('shows the active configuration without secrets', async () => {
     await using window = await configuration({ token: TOKENS.read })
-    const inForce = await region(window, 'In force').locator('pre').innerText()
+    const inForce = await region(window, 'Active').locator('pre').innerText()
     expect(inForce).toMatch(/limit: 1000/)
-    await region(window, 'File').getByText('What it says is in force.').waitFor()
+    await region(window, 'File').getByText('The file is active.').waitFor()
     const all = await window.page.content()
     for (const secret of [TOKENS.read, TOKENS.admin]) expect(all).not.toContain(secret)
     expect(inForce).toContain('token: "***"')
   })
 
-  it('tells how the file differs, by words and signs', async () => {
+  it('shows how the file differs, by words and signs', async () => {
     using _ = rewritten(CONFIG.replace('limit: 1000', 'limit: 2000'))
     await using window = await configuration()
-    await region(window, 'File').getByText('lines added 1, removed 1').waitFor()
-    const lines = await region(window, 'From what is in force to the file')
-      .getByRole('listitem')
-      .allTextContents()
+    await region(window, 'File').getByText('1 added, 1 removed').waitFor()
+    const lines = await region(window, 'Changes in the file').getByRole('listitem').allTextContents()
     expect(lines.filter((line) => /added|removed/.test(line))).toEqual([
       expect.stringMatching(/^− removed: +limit: 1000$/),
       expect.stringMatching(/^\+ added: +limit: 2000$/),
     ])
     expect(lines.filter((line) => line.startsWith('…')).length).toBeGreaterThan(0)
-    expect(await region(window, 'In force').locator('pre').innerText()).toMatch(/limit: 1000/)
+    expect(await region(window, 'Active').locator('pre').innerText()).toMatch(/limit: 1000/)
   })
 
-  it('tells what is wrong with the file, and where', async () => {
+  it('shows problems of the file with their places', async () => {
     using _ = rewritten(CONFIG.replace('window: 15m', `window: "${EVIL}"`))
     await using window = await configuration()
     const problem = region(window, 'File').getByRole('listitem')
@@ -94,18 +92,18 @@ describe('the page of the configuration', () => {
     expect(await window.page.evaluate('window.__hacked')).toBeUndefined()
   })
 
-  it('looks again when it is asked to', async () => {
+  it('reloads with a button', async () => {
     await using window = await configuration()
-    await region(window, 'File').getByText('What it says is in force.').waitFor()
+    await region(window, 'File').getByText('The file is active.').waitFor()
     using _ = rewritten('limiters: [')
-    await window.page.getByRole('button', { name: 'Look again' }).click()
-    await region(window, 'File').getByText('cannot be put in force').waitFor()
+    await window.page.getByRole('button', { name: 'Reload' }).click()
+    await region(window, 'File').getByText('The file is invalid').waitFor()
   })
 
-  it('tells what operators have said', async () => {
+  it('shows the settings of operators', async () => {
     await using window = await configuration()
     const words = region(window, 'Set by operators')
-    await words.getByText('Nothing: all limits are as the configuration says.').waitFor()
+    await words.getByText('All limits are as configured.').waitFor()
     const say = async (body: object) => {
       const headers = { authorization: `Bearer ${TOKENS.admin}`, 'content-type': 'application/json' }
       const init = { method: 'POST', headers, body: JSON.stringify(body) }
@@ -113,47 +111,47 @@ describe('the page of the configuration', () => {
     }
     await say({ limiter: 'api', limit: 'hour', shadow: true })
     await say({ limiter: 'login', shadow: false })
-    await window.page.getByRole('button', { name: 'Look again' }).click()
-    await words.getByRole('row', { name: 'api hour shadow: only counts' }).waitFor()
+    await window.page.getByRole('button', { name: 'Reload' }).click()
+    await words.getByRole('row', { name: 'api hour shadow: never denies' }).waitFor()
     await words.getByRole('row', { name: 'login all enforced' }).waitFor()
   })
 })
 
-describe('a change that is tried', () => {
+describe('a draft configuration', () => {
   async function tried(window: TestWindow, text: string): Promise<void> {
-    await window.page.getByLabel('A whole configuration, in YAML or JSON').fill(text)
-    await window.page.getByRole('button', { name: 'Check it' }).click()
+    await window.page.getByLabel('A complete configuration, in YAML or JSON').fill(text)
+    await window.page.getByRole('button', { name: 'Check', exact: true }).click()
   }
 
-  it('is told in a difference, and not put in force', async () => {
+  it('shows its differences and is not applied', async () => {
     await using window = await configuration()
     await tried(window, CONFIG.replace('limit: 5,', 'limit: 7,'))
     const change = region(window, 'Try a change')
-    await change.getByText('It is valid, and would change what is in force.').waitFor()
-    await change.getByText('lines added 1, removed 1').waitFor()
+    await change.getByText('The configuration is valid and makes these changes.').waitFor()
+    await change.getByText('1 added, 1 removed').waitFor()
     expect(readFileSync(file, 'utf8')).toBe(CONFIG)
-    await window.page.getByRole('button', { name: 'Look again' }).click()
-    expect(await region(window, 'In force').locator('pre').innerText()).toMatch(/limit: 5\n/)
+    await window.page.getByRole('button', { name: 'Reload' }).click()
+    expect(await region(window, 'Active').locator('pre').innerText()).toMatch(/limit: 5\n/)
   })
 
-  it('may begin with what is in force', async () => {
+  it('starts from the active configuration on request', async () => {
     await using window = await configuration()
-    await window.page.getByRole('button', { name: 'Begin with what is in force' }).click()
-    const area = window.page.getByLabel('A whole configuration, in YAML or JSON')
+    await window.page.getByRole('button', { name: 'Start from the active configuration' }).click()
+    const area = window.page.getByLabel('A complete configuration, in YAML or JSON')
     const text = await area.inputValue()
     let secrets = 0
-    expect(text).toBe(await region(window, 'In force').locator('pre').innerText())
+    expect(text).toBe(await region(window, 'Active').locator('pre').innerText())
     await tried(
       window,
       text.replaceAll('"***"', () => `another-secret-of-its-own-${++secrets}`),
     )
     await region(window, 'Try a change')
       .getByRole('status')
-      .getByText(/It is valid/)
+      .getByText(/is valid/)
       .waitFor()
   })
 
-  it('is told to be wrong, with a way to the place, by the keyboard', async () => {
+  it('shows its problems with links to their places, by keyboard', async () => {
     await using window = await configuration()
     const { page } = window
     await tried(window, CONFIG.replace('limit: 5,', `limit: "${EVIL}",`))
@@ -165,37 +163,37 @@ describe('a change that is tried', () => {
     )
     expect(before.split('\n').length).toBe(15)
     expect(await page.locator('main img').count()).toBe(0)
-    // Whoever types on is not told of what was there before.
+    // Typing removes the problems of the text before.
     await page.keyboard.type('x')
     await place.waitFor({ state: 'detached' })
   })
 
-  it('is not for whoever may only read', async () => {
+  it('needs the role admin', async () => {
     await using window = await configuration({ token: TOKENS.read })
-    await region(window, 'Try a change').getByText('It needs a token of the role admin.').waitFor()
+    await region(window, 'Try a change').getByText('This requires a token with the role admin.').waitFor()
     expect(await window.page.getByRole('textbox').count()).toBe(0)
   })
 })
 
-describe('with problems and differences', () => {
+describe('the configuration page with problems and differences', () => {
   const changed = CONFIG.replace('limit: 1000', 'limit: 2000')
 
-  it.each(['light', 'dark'] as const)('axe finds nothing wrong in %s', async (theme) => {
+  it.each(['light', 'dark'] as const)('passes axe in %s', async (theme) => {
     using _ = rewritten(changed)
     await using window = await configuration({ theme })
     const { page } = window
-    await page.getByLabel('A whole configuration, in YAML or JSON').fill(CONFIG.replace('5,', '-5,'))
-    await page.getByRole('button', { name: 'Check it' }).click()
-    await page.getByText('It could not be put in force').waitFor()
+    await page.getByLabel('A complete configuration, in YAML or JSON').fill(CONFIG.replace('5,', '-5,'))
+    await page.getByRole('button', { name: 'Check', exact: true }).click()
+    await page.getByText('The configuration is invalid:').waitFor()
     expect(await violationsIn(window)).toEqual([])
   })
 
-  it('it fits on a phone', async () => {
+  it('fits on a phone', async () => {
     using _ = rewritten(changed)
     await using window = await configuration({ size: { width: 390, height: 844 } })
     const { page } = window
-    await region(window, 'File').getByText('lines added 1').waitFor()
-    await page.getByLabel('A whole configuration, in YAML or JSON').fill(`${'x'.repeat(500)}: 1`)
+    await region(window, 'File').getByText('1 added').waitFor()
+    await page.getByLabel('A complete configuration, in YAML or JSON').fill(`${'x'.repeat(500)}: 1`)
     await expect.poll(() => page.evaluate('document.documentElement.scrollWidth')).toBe(390)
   })
 })

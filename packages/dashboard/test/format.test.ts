@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { bytes, compact, decimal, duration, limitInWords, rate, share } from '../src/format.ts'
 import { decodeParameter, keyHref } from '../src/routes.ts'
 
-describe('what the page writes', () => {
+describe('formatted text', () => {
   it.each([
     [duration(0), '0 ms'],
     [duration(0.0421), '42.1 µs'],
@@ -25,21 +25,21 @@ describe('what the page writes', () => {
     [bytes(1536), '1.5 KiB'],
     [limitInWords({ kind: 'slidingWindow', limit: 10, window: 60_000 }), '10 in any 1 min'],
     [limitInWords({ kind: 'slidingWindow', limit: 10, window: '5m' }), '10 in any 5 min'],
-    [limitInWords({ kind: 'calendarWindow', limit: 10, unit: 'day' }), '10 per day, by the calendar'],
+    [limitInWords({ kind: 'calendarWindow', limit: 10, unit: 'day' }), '10 per day, calendar window'],
     [
       limitInWords({ kind: 'tokenBucket', capacity: 5, refill: 1, interval: 1000 }),
-      'bucket of 5, 1 back each 1 s',
+      'bucket of 5, refilled by 1 per 1 s',
     ],
   ])('%s is %s', (written, right) => expect(written).toBe(right))
 
   it.each(['a/b', '100%', '%2F', '?x=1#y', '<b>', 'ü\u{1F600}', 'a b'])(
-    'finds the key %s again in an address',
+    'an address preserves the key %s',
     (key) => {
       expect(decodeParameter(keyHref('api', key).split('/').at(-1)!)).toBe(key)
     },
   )
 
-  it('leaves an address that nobody has encoded as it stands', () => {
+  it('an address without encoding stays as it is', () => {
     expect(decodeParameter('100%')).toBe('100%')
   })
 })

@@ -19,7 +19,7 @@ function overviewAt(second: number): Overview {
 const rows = { seconds: [9, 10], allowed: [0, 4], denied: [0, 0], shadowDenied: [0, 0] }
 
 describe('the rows of a chart', () => {
-  it('grow by a second, of all limiters or of one', () => {
+  it('grow by one second, for all limiters or for one', () => {
     expect(appended(rows, overviewAt(11), undefined)).toEqual({
       seconds: [9, 10, 11],
       allowed: [0, 4, 6],
@@ -29,16 +29,16 @@ describe('the rows of a chart', () => {
     expect(appended(rows, overviewAt(11), 'api')?.allowed).toEqual([0, 4, 5])
   })
 
-  it('stay as they are where nothing new is told', () => {
+  it('stay the same without a new second', () => {
     expect(appended(rows, overviewAt(10), undefined)).toBe(rows)
     expect(appended(rows, overviewAt(8), undefined)).toBe(rows)
   })
 
-  it('cannot go on where a second is missing', () => {
+  it('end if a second is missing', () => {
     expect(appended(rows, overviewAt(12), undefined)).toBeUndefined()
   })
 
-  it('are those of five minutes', () => {
+  it('cover five minutes', () => {
     const seconds = Array.from({ length: 300 }, (_, i) => i)
     const full = { seconds, allowed: seconds, denied: seconds, shadowDenied: seconds }
     const next = appended(full, overviewAt(300), undefined)!

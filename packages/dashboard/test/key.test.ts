@@ -37,7 +37,7 @@ beforeAll(async () => {
       busy: { limits: [{ kind: 'slidingWindow', limit: 5000, window: '10m', precision: 1 }] },
       kinds: {
         limits: [
-          // None of which a test outlasts, nor the end of a window that comes by the clock.
+          // Longer than any test, and independent of the time of day.
           { kind: 'fixedWindow', limit: 20, window: '1h', align: 'first-hit', name: 'fixed' },
           { kind: 'tokenBucket', capacity: 30, refill: 1, interval: '1m', name: 'bucket' },
           { kind: 'slidingCounter', limit: 50, window: '1h', name: 'counter' },
@@ -81,7 +81,7 @@ function panelOf(page: Page, limit: string): Locator {
   return page.locator(`[data-limit="${limit}"]`)
 }
 
-/** Instants and units of the marks that are drawn. */
+/** The times and units of the drawn marks. */
 function marksOf(page: Page, limit: string) {
   return panelOf(page, limit)
     .locator('.mark')
@@ -94,7 +94,7 @@ async function usedOn(page: Page, limit: string): Promise<number> {
   return Number(await panelOf(page, limit).locator('.used').textContent())
 }
 
-/** The dialog that a button opens. */
+/** Opens a dialog by its button. */
 async function dialogOf(page: Page, button: string): Promise<Locator> {
   await page.getByRole('button', { name: button, exact: true }).click()
   const dialog = page.getByRole('dialog')
@@ -107,14 +107,14 @@ async function press(dialog: Locator, button: string): Promise<void> {
   await dialog.waitFor({ state: 'detached' })
 }
 
-/** Of each change of the key that the page shows, what it was, newest first. */
+/** The key's changes as shown, newest first. */
 function changesOn(page: Page): Promise<string[]> {
-  const rows = page.getByRole('region', { name: 'What was done to this key' }).locator('tbody tr')
+  const rows = page.getByRole('region', { name: 'Changes' }).locator('tbody tr')
   return rows.evaluateAll((all) => all.map((row) => row.children[2]?.textContent ?? ''))
 }
 
-describe('the picture', () => {
-  it('has a mark for each charge, as high as its units, and says what is used', async () => {
+describe('the window picture', () => {
+  it('draws a mark per charge, as high as its units, and shows the usage', async () => {
     for (const cost of [1, 3, 2]) await consume('api', 'drawn', cost)
     await using window = await open('api', 'drawn')
     const { page } = window
@@ -127,7 +127,7 @@ describe('the picture', () => {
     expect(charges.reduce((sum: number, [, units]: number[]) => sum + units!, 0)).toBe(6)
     expect(await marksOf(page, '40-per-1m')).toEqual(charges)
     expect(await usedOn(page, '40-per-1m')).toBe(told.limits[0].used)
-    // Of a window that slides by the second they are one.
+    // A window that slides in steps of a second merges them.
     expect((await marksOf(page, 'slow')).map(([, units]) => units).reduce((a, b) => a! + b!, 0)).toBe(6)
     const heights = await panelOf(page, '40-per-1m')
       .locator('.mark')
@@ -142,7 +142,7 @@ describe('the picture', () => {
     expect((await marksOf(page, '40-per-1m')).at(-1)![1]).toBe(4)
   })
 
-  it('tells by the keyboard what each charge is, and by a table what is free when', async () => {
+  it('describes each charge by keyboard, and lists when units become free', async () => {
     await consume('api', 'steered', 2)
     await new Promise((resolve) => setTimeout(resolve, 5))
     await consume('api', 'steered', 5)
@@ -153,15 +153,15 @@ describe('the picture', () => {
     await slider.press('End')
     await expect
       .poll(() => panel.locator('.picture-note').textContent())
-      .toMatch(/^5 units at .* free again in \d+ s$/)
+      .toMatch(/^5 units at .* free in \d+ s$/)
     await slider.press('ArrowLeft')
     await expect.poll(() => panel.locator('.picture-note').textContent()).toMatch(/^2 units at /)
     expect(await slider.getAttribute('aria-valuenow')).toBe('1')
-    const rows = panel.getByRole('table', { name: /What is free again/ }).locator('tbody tr')
+    const rows = panel.getByRole('table', { name: /that become free/ }).locator('tbody tr')
     expect(await rows.last().locator('td').last().textContent()).toBe('7')
   })
 
-  it('moves while nothing is asked: the charge comes nearer to the edge', async () => {
+  it('moves between requests: a charge drifts to the edge', async () => {
     await consume('api', 'moving')
     await using window = await open('api', 'moving')
     const { page } = window
@@ -183,17 +183,17 @@ describe('the picture', () => {
       }
       return seen.size
     })
-    // With each frame: an answer comes once in a second.
+    // It moves more often than responses arrive, which is once per second.
     expect(places).toBeGreaterThan(5)
     await expect.poll(placesOf).toBeLessThan(first - 0.05)
     await service.post('/v1/admin/reset', { limiter: 'api', key: 'moving' }, BOSS)
   })
 
-  it('stays smooth where there are more charges than can be told apart, and says what is not drawn', async () => {
+  it('stays smooth with more charges than pixels, and counts those that are not shown', async () => {
     const { limiter } = service.service.get('busy')
     for (let i = 0; i < 600; i++) {
       await limiter.consume('many')
-      // Those of one millisecond are told as one. A timer may be early.
+      // Charges in the same millisecond would be merged. A timer may fire early.
       const nextMs = performance.now() + 1
       while (performance.now() < nextMs) await new Promise(setImmediate)
     }
@@ -206,14 +206,14 @@ describe('the picture', () => {
     expect([charges.length, olderUnits]).toEqual([512, 88])
     expect((await marksOf(page, '5000-per-10m')).length).toBe(512)
     expect(await usedOn(page, '5000-per-10m')).toBe(600)
-    expect(await panel.textContent()).toContain('88 units are not drawn')
+    expect(await panel.textContent()).toContain('88 older units are not shown')
     await window.watchLongTasks()
-    // It is drawn anew with each answer, and moved by each frame.
+    // Each response redraws it, and each frame moves it.
     for (let i = 0; i < 4; i++) await page.waitForResponse(/\/v1\/explain/)
     expect(await window.longTaskMs()).toBeLessThan(1000)
   })
 
-  it('of kinds that keep no times is of what is used, and of what is to come', async () => {
+  it('shows past and future usage for kinds without times', async () => {
     await consume('kinds', 'k', 8)
     await using window = await open('kinds', 'k')
     const { page } = window
@@ -228,16 +228,14 @@ describe('the picture', () => {
   })
 })
 
-describe('what an operator does', () => {
-  it('resets, blocks and unblocks a key, sets and deletes its override: in the service, and in the audit', async () => {
+describe('an operator', () => {
+  it('resets, blocks, unblocks and overrides a key, and finds it in the audit', async () => {
     await consume('api', 'ann', 7)
     await using window = await open('api', 'ann')
     const { page } = window
 
     const reset = await dialogOf(page, 'Reset…')
-    expect(await reset.textContent()).toContain(
-      'api has counted for ann is forgotten: 7 of 40-per-1m, 7 of slow',
-    )
+    expect(await reset.textContent()).toContain('api forgets what ann has used: 7 of 40-per-1m, 7 of slow')
     await reset.getByRole('button', { name: 'Cancel' }).click()
     expect((await explain('api', 'ann')).limits[0].used).toBe(7)
     await press(await dialogOf(page, 'Reset…'), 'Reset')
@@ -246,9 +244,10 @@ describe('what an operator does', () => {
     await expect.poll(() => changesOn(page)).toEqual(['reset'])
 
     const block = await dialogOf(page, 'Block…')
-    await block.getByLabel('For').fill('5 minutes')
+    await block.getByLabel('Duration').fill('5 minutes')
     expect(await block.getByRole('button', { name: 'Block', exact: true }).isDisabled()).toBe(true)
-    await block.getByLabel('For').fill('5m')
+    await block.getByText('“5 minutes” isn’t a duration. Write a number and a unit: 5m.').waitFor()
+    await block.getByLabel('Duration').fill('5m')
     await press(block, 'Block')
     const { blockedMs } = await explain('api', 'ann')
     expect(blockedMs).toBeGreaterThan(200_000)
@@ -259,14 +258,14 @@ describe('what an operator does', () => {
 
     const override = await dialogOf(page, 'Override…')
     const unnamed = override.getByRole('group', { name: '40-per-1m' })
-    expect(await unnamed.textContent()).toContain('give it a name in the configuration')
+    expect(await unnamed.textContent()).toContain('Give it a name in the configuration')
     expect(await unnamed.getByLabel('Limit').isDisabled()).toBe(true)
     const named = override.getByRole('group', { name: 'slow' })
-    const set = override.getByRole('button', { name: 'Set the override' })
+    const set = override.getByRole('button', { name: 'Set override' })
     expect(await set.isDisabled()).toBe(true)
     await named.getByLabel('Limit').fill('300')
-    await override.getByLabel('For').fill('30m')
-    await press(override, 'Set the override')
+    await override.getByLabel('Duration').fill('30m')
+    await press(override, 'Set override')
     const told = await explain('api', 'ann')
     expect(told.limits).toMatchObject([{ limit: 40 }, { name: 'slow', limit: 300, windowMs: 600_000 }])
     expect(told.overrides).toEqual([
@@ -275,7 +274,7 @@ describe('what an operator does', () => {
     expect(told.overrides[0].expiresInMs).toBeGreaterThan(1_700_000)
     await panelOf(page, 'slow').getByText('override', { exact: true }).waitFor()
     expect(await panelOf(page, '40-per-1m').getByText('override', { exact: true }).count()).toBe(0)
-    await page.getByText(/^slow 300, for (30 min|29 min \d+ s) more$/).waitFor()
+    await page.getByText(/^slow 300, expires in (30 min|29 min \d+ s)$/).waitFor()
 
     const again = await dialogOf(page, 'Change the override…')
     const fields = again.getByRole('group', { name: 'slow' })
@@ -283,13 +282,13 @@ describe('what an operator does', () => {
     expect(await fields.getByLabel('Limit').getAttribute('placeholder')).toBe('100')
     expect(await fields.getByLabel('Window').inputValue()).toBe('')
     await again.getByLabel('Exempt').check()
-    await again.getByLabel('For').fill('')
-    await press(again, 'Set the override')
+    await again.getByLabel('Duration').fill('')
+    await press(again, 'Set override')
     expect(await explain('api', 'ann')).toMatchObject({
       limits: [{ shadow: true }, { name: 'slow', limit: 100, shadow: true }],
       overrides: [{ key: 'ann', exempt: true }],
     })
-    await page.getByText('exempt: its limits only count, until it is deleted').waitFor()
+    await page.getByText('exempt: limits count but never deny, never expires').waitFor()
     await press(await dialogOf(page, 'Delete the override…'), 'Delete')
     expect((await explain('api', 'ann')).overrides).toEqual([])
     await panelOf(page, 'slow').getByText('override', { exact: true }).waitFor({ state: 'detached' })
@@ -309,7 +308,7 @@ describe('what an operator does', () => {
     )
   })
 
-  it('changes the only limit of a dimension without a name, and blocks it for good', async () => {
+  it('overrides the only limit of a dimension, and blocks without an expiry', async () => {
     await using window = await browser.open(service.httpUrl, {
       token: ADMIN,
       at: placeOf('login', 'eve', 'user'),
@@ -317,13 +316,13 @@ describe('what an operator does', () => {
     const { page } = window
     const override = await dialogOf(page, 'Override…')
     await override.getByLabel('Limit', { exact: true }).fill('2')
-    await override.getByLabel('For').fill('')
-    await press(override, 'Set the override')
-    await page.getByText('2, until it is deleted').waitFor()
+    await override.getByLabel('Duration').fill('')
+    await press(override, 'Set override')
+    await page.getByText('2, never expires').waitFor()
     const block = await dialogOf(page, 'Block…')
-    await block.getByLabel('For').fill('')
+    await block.getByLabel('Duration').fill('')
     await press(block, 'Block')
-    await page.getByText('blocked until it is unblocked').waitFor()
+    await page.getByText('blocked until unblocked').waitFor()
     await page.getByText('is denied until the key is unblocked').waitFor()
     expect(await explain('login', { user: 'eve' })).toMatchObject({
       blockedMs: null,
@@ -339,28 +338,63 @@ describe('what an operator does', () => {
     ])
   })
 
-  it('is only a reset if the configuration has overrides: false', async () => {
+  it('with overrides: false sees only the reset button', async () => {
     await using window = await open('frozen', 'ann')
     const { page } = window
     await page.getByRole('button', { name: 'Reset…' }).waitFor()
     expect(await page.getByRole('button', { name: /Block|Override/ }).count()).toBe(0)
     await window.go('/limiters/frozen')
-    await page.getByText('Off: the configuration of this limiter has overrides: false').waitFor()
+    await page.getByText('Disabled by overrides: false in this limiter').waitFor()
   })
 
-  it('that the service refuses is told, and the dialog stays', async () => {
+  it('sees what is wrong with a field, and why the button is disabled', async () => {
+    await using window = await open('api', 'typo')
+    const { page } = window
+    const override = await dialogOf(page, 'Override…')
+    const set = override.getByRole('button', { name: 'Set override' })
+    const described = async (what: Locator) => {
+      const id = await what.getAttribute('aria-describedby')
+      return id === null ? undefined : page.locator(`[id="${id}"]`).textContent()
+    }
+    expect(await described(set)).toBe('Enter a number for at least one limit, or check Exempt.')
+    const [limit, span] = ['Limit', 'Window'].map((name) =>
+      override.getByRole('group', { name: 'slow' }).getByLabel(name),
+    ) as [Locator, Locator]
+    await limit.fill('abc')
+    await span.fill('1 min')
+    expect(await limit.getAttribute('aria-invalid')).toBe('true')
+    expect(await described(limit)).toBe('“abc” isn’t a whole number from 1. Example: 300.')
+    expect(await described(span)).toBe('“1 min” isn’t a duration. Write a number and a unit: 1m.')
+    expect(await described(set)).toBe('Correct the limit of slow and the window of slow to set the override.')
+    expect(await violationsIn(window)).toEqual([])
+    // Enter and the button lead to the first wrong field, and send nothing.
+    for (const pressed of [span, set]) {
+      await pressed.press('Enter')
+      expect(await limit.evaluate((input) => input === document.activeElement)).toBe(true)
+    }
+    expect((await explain('api', 'typo')).overrides).toEqual([])
+    await limit.fill('300')
+    await span.fill('1m')
+    expect(await described(set)).toBeUndefined()
+    await press(override, 'Set override')
+    expect((await explain('api', 'typo')).overrides).toMatchObject([
+      { limits: { slow: { limit: 300, windowMs: 60_000 } } },
+    ])
+  })
+
+  it('sees an error of the service in the dialog', async () => {
     await using window = await open('api', 'refused')
     const { page } = window
     window.expect(/status of 400/)
     const override = await dialogOf(page, 'Override…')
     await override.getByRole('group', { name: 'slow' }).getByLabel('Window').fill('9ms')
-    await override.getByRole('button', { name: 'Set the override' }).click()
+    await override.getByRole('button', { name: 'Set override' }).click()
     expect(await override.getByRole('alert').textContent()).toMatch(/9ms/)
     await override.getByRole('button', { name: 'Cancel' }).click()
     await override.waitFor({ state: 'detached' })
   })
 
-  it('is nothing without the role: there is no button, and the service says no', async () => {
+  it('needs the role admin, for the buttons and in the service', async () => {
     await consume('api', 'seen')
     await using window = await open('api', 'seen', { token: READER })
     const { page } = window
@@ -377,7 +411,7 @@ describe('what an operator does', () => {
     expect((await explain('api', 'seen')).limits[0].used).toBe(1)
   })
 
-  it('can be done by the keyboard alone', async () => {
+  it('acts with the keyboard alone', async () => {
     await consume('api', 'typed', 2)
     await using window = await open('api', 'typed')
     const { page } = window
@@ -396,18 +430,18 @@ describe('what an operator does', () => {
     await page.keyboard.press('Enter')
     await expect.poll(async () => (await explain('api', 'typed')).limits[0].used).toBe(0)
     await page.getByRole('dialog').waitFor({ state: 'detached' })
-    // Whoever has pressed it goes on from where he was.
+    // The focus returns to the button.
     expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Reset…')
   })
 })
 
-it('of a limiter with hashKeys does not say that nothing was done', async () => {
+it('the changes of a limiter with hashKeys are unknown', async () => {
   await service.post('/v1/admin/reset', { limiter: 'hashed', key: 'zoe' }, BOSS)
   await using window = await open('hashed', 'zoe')
-  await window.page.getByText('the audit has the keys of this limiter as hashes').waitFor()
+  await window.page.getByText('the audit stores the keys of this limiter as hashes').waitFor()
 })
 
-it('decisions of the key are shown as they are made, and of no other', async () => {
+it('live decisions only include this key', async () => {
   await using window = await open('api', 'followed')
   const { page } = window
   const rows = page.getByRole('table', { name: 'Decisions', exact: true }).locator('tbody tr')
@@ -424,23 +458,21 @@ it('decisions of the key are shown as they are made, and of no other', async () 
   expect(await rows.filter({ hasText: 'allowed' }).count()).toBe(0)
 })
 
-it('it says when a request of some cost would be admitted', async () => {
+it('the page shows when a request with a cost would be admitted', async () => {
   await consume('api', 'asked', 35)
   await using window = await open('api', 'asked')
   const { page } = window
   const verdict = page.locator('.verdict')
   await expect.poll(() => verdict.textContent()).toMatch(/admitted now/)
   await page.getByLabel('A request of').fill('6')
-  await expect
-    .poll(() => verdict.textContent())
-    .toMatch(/admitted in (\d+ s|1 min): there is no room in 40-per-1m/)
+  await expect.poll(() => verdict.textContent()).toMatch(/admitted in (\d+ s|1 min): 40-per-1m is full/)
   await page.getByLabel('A request of').fill('41')
-  await expect.poll(() => verdict.textContent()).toMatch(/never admitted: 41 is more than 40-per-1m/)
+  await expect.poll(() => verdict.textContent()).toMatch(/never admitted: 41 is above the limit of 40-per-1m/)
   await page.getByLabel('A request of').fill('no number')
   await expect.poll(() => verdict.textContent()).toMatch(/a whole number/)
 })
 
-it('a key of a dimension is looked up by a form', async () => {
+it('a form looks up a key in a dimension', async () => {
   await consume('login', { user: 'ann/1', address: '192.0.2.7' }, 2)
   await using window = await open('api', 'anything')
   const { page } = window
@@ -458,7 +490,7 @@ it('a key of a dimension is looked up by a form', async () => {
   expect(await usedOn(page, 'user.5-per-1m')).toBe(2)
 })
 
-it('a key that is HTML is text wherever it is shown', async () => {
+it('a key with HTML is shown as text everywhere', async () => {
   await consume('api', HOSTILE, 3)
   await service.post('/v1/admin/unblock', { limiter: 'api', key: HOSTILE }, BOSS)
   await using window = await open('api', HOSTILE)
@@ -478,7 +510,7 @@ it('a key that is HTML is text wherever it is shown', async () => {
 })
 
 it.each(['light', 'dark'] as const)(
-  'axe finds nothing, and nothing is cut off, on a desk and on a phone, in %s',
+  'the page of a key passes axe and fits on a phone in %s',
   async (theme) => {
     await consume('api', 'fine', 9)
     await using window = await open('api', 'fine', { theme })
@@ -490,7 +522,7 @@ it.each(['light', 'dark'] as const)(
       { width: 390, height: 844 },
     ]) {
       await page.setViewportSize(size)
-      // Pictures are drawn anew once they are told that they are narrower.
+      // Pictures are redrawn after a resize.
       await expect.poll(isCutOff).toBe(false)
       expect(await violationsIn(window)).toEqual([])
       const dialog = await dialogOf(page, 'Override…')

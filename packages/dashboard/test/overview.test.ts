@@ -17,7 +17,7 @@ function keys(count: number): string[] {
   return Array.from({ length: count }, (_, i) => `user:${i}`)
 }
 
-it('asks nobody but the service', async () => {
+it('the dashboard only sends requests to the service', async () => {
   await using service = await testService({ limiters: LIMITERS })
   await using window = await browser.open(service.page)
   await window.page.getByRole('link', { name: 'api' }).waitFor()
@@ -28,7 +28,7 @@ it('asks nobody but the service', async () => {
   expect([...window.origins]).toEqual([service.httpUrl])
 })
 
-it('moves its charts with the traffic, on a Redis that two instances share', async () => {
+it('charts follow the traffic of two instances on one Redis', async () => {
   await using redis = await withRedis()
   const config: Config = { limiters: LIMITERS, store: { redis: { url: redis.url } } }
   await using service = await testService(config)
@@ -49,22 +49,22 @@ it('moves its charts with the traffic, on a Redis that two instances share', asy
   expect(await painted()).not.toBe(picture)
   await expect.poll(() => chart.innerText()).toMatch(/Allowed\s+[1-9]/)
   await expect
-    .poll(() => page.locator('figure', { hasText: 'Calls of the store' }).innerText())
+    .poll(() => page.locator('figure', { hasText: 'Store latency' }).innerText())
     .toMatch(/p99\s+[\d.]+ (ms|µs)/)
   const instances = page.getByRole('table', { name: 'Instances' }).locator('tbody tr')
   await expect.poll(() => instances.count()).toBe(2)
-  // Of a server that answers late nothing is told for a second.
+  // A server that responds late is missing for a second.
   await expect
-    .poll(() => page.getByRole('table', { name: 'Servers of the store' }).innerText())
+    .poll(() => page.getByRole('table', { name: 'Store servers' }).innerText())
     .toContain(new URL(redis.url).host)
 })
 
-it('adds up to what the service has decided, second by second', async () => {
+it('the seconds of the overview add up to the decisions of the service', async () => {
   await using service = await testService({ limiters: LIMITERS })
   await using window = await browser.open(service.page, { at: '/limiters/api' })
   const { page } = window
   await page.locator('figure').waitFor()
-  // Over several seconds, most of which the page is told one by one.
+  // The page receives most of these seconds one by one.
   let rounds = 0
   {
     await using _ = askOn(async () => {
@@ -75,7 +75,7 @@ it('adds up to what the service has decided, second by second', async () => {
   await page.getByText('120 of 620 requests').waitFor()
 })
 
-it('stays smooth with 100 limiters and more', async () => {
+it('the overview stays smooth with more than 100 limiters', async () => {
   const names = Array.from({ length: 120 }, (_, i) => `limiter-${`${i}`.padStart(3, '0')}`)
   const limiters = Object.fromEntries(names.map((name) => [name, LIMITERS.api!]))
   await using service = await testService({ limiters })
@@ -87,9 +87,9 @@ it('stays smooth with 100 limiters and more', async () => {
   await using _ = askOn(async () => {
     await Promise.all(names.slice(0, 100).map((name, i) => ask(service, name, keys(1 + (i % 10)))))
   }, 200)
-  await page.getByText('120 in all').waitFor()
+  await page.getByText('120 in total').waitFor()
   const shown = () => table.locator('tbody th').allInnerTexts()
-  // The order is that of the denials; by name it is asked for.
+  // The table is sorted by denials, until a click sorts it by name.
   await table.getByRole('button', { name: 'Limiter', exact: true }).click()
   const are = (expected: readonly string[]) => expect.poll(shown).toEqual(expected)
   await are(names.slice(0, 25))
@@ -102,13 +102,13 @@ it('stays smooth with 100 limiters and more', async () => {
   expect(await window.longTaskMs()).toBeLessThan(1000)
 })
 
-it('leaves rows where they are while somebody points at them', async () => {
+it('rows keep their place while the pointer is on the table', async () => {
   await using service = await testService({ limiters: LIMITERS })
   await using window = await browser.open(service.page)
   const { page } = window
   const table = page.getByRole('table', { name: 'Limiters', exact: true })
   await table.getByRole('link').first().waitFor()
-  // What stands above the table moves it away from the pointer once it comes.
+  // The chart above the table would move it away from the pointer.
   await page.locator('figure canvas').waitFor()
   await table.getByRole('button', { name: 'Requests' }).click()
   const first = () => table.locator('tbody th').first().innerText()

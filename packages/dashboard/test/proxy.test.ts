@@ -9,7 +9,7 @@ import { AUTH, LIMITERS, TOKENS } from './support/limiters.ts'
 
 const PAGE = readFileSync(fileURLToPath(new URL('../../../docs/dashboard.md', import.meta.url)), 'utf8')
 
-it('works behind nginx, below a path, as docs/dashboard.md has it', async () => {
+it('the dashboard works behind nginx below a path, as documented', async () => {
   const [, location] = /^```nginx\n([\s\S]*?)^```$/m.exec(PAGE)!
   await using service = await testService({ limiters: LIMITERS, auth: AUTH })
   await using nginx = await startNginx({
@@ -24,7 +24,7 @@ it('works behind nginx, below a path, as docs/dashboard.md has it', async () => 
   })
   const { page } = window
   await page.getByRole('status').getByText('Live').waitFor()
-  // A change is a POST, with which a browser says from which page it comes.
+  // A change is a POST, so the browser sends an Origin header.
   const row = page.getByRole('row', { name: /stricter/ })
   await row.getByRole('button', { name: 'Enforce' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Enforce' }).click()

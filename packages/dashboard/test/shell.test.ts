@@ -22,18 +22,18 @@ afterAll(async () => {
 })
 
 describe('signing in', () => {
-  it('takes a token that is known, and says so of others', async () => {
+  it('accepts a known token and rejects others', async () => {
     await using window = await browser.open(service.httpUrl)
     window.expect(REFUSED)
     const { page } = window
     await page.getByLabel('Token').fill('a-token-that-nobody-knows')
     await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByRole('alert').getByText('not known').waitFor()
+    await page.getByRole('alert').getByText('rejected this token').waitFor()
     await page.getByLabel('Token').fill(TOKENS.read)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText('reader (read)').waitFor()
     await page.getByRole('link', { name: 'api' }).waitFor()
-    // It is kept for as long as the tab is open.
+    // The tab keeps the token until it is closed.
     await page.reload()
     await page.getByText('reader (read)').waitFor()
     await page.getByRole('button', { name: 'Sign out' }).click()
@@ -41,13 +41,13 @@ describe('signing in', () => {
     expect(await page.evaluate('sessionStorage.length')).toBe(0)
   })
 
-  it('shows nothing to who may not look', async () => {
+  it('shows nothing without the role read', async () => {
     await using window = await browser.open(service.httpUrl, { token: TOKENS.check })
     await window.page.getByText('program has the role check').waitFor()
     expect(await window.page.getByRole('navigation').count()).toBe(0)
   })
 
-  it('lets who may look without a token become another', async () => {
+  it('works for users who read without a token', async () => {
     await using open = await testService({ limiters: LIMITERS, auth: { ...AUTH, anonymous: 'read' } })
     await using window = await browser.open(open.httpUrl)
     const { page } = window
@@ -73,14 +73,14 @@ describe('a service without tokens', () => {
     await page.reload()
     await page.getByText('admin-link (admin)').waitFor()
     await page.getByRole('button', { name: 'Sign out' }).click()
-    await page.getByText('Open the link that the service printed when it started').waitFor()
+    await page.getByText('Open the link that the service printed at startup').waitFor()
   })
 
-  it('a page without a token names the link', async () => {
+  it('a page without a token mentions the admin link', async () => {
     await using open = await testService({ limiters: LIMITERS })
     await using window = await browser.open(open.httpUrl)
     const { page } = window
-    await page.getByText('Open the link that the service printed when it started').waitFor()
+    await page.getByText('Open the link that the service printed at startup').waitFor()
     await page.getByText(banner).waitFor()
     expect(await page.getByRole('navigation').count()).toBe(0)
     expect(await violationsIn(window)).toEqual([])
@@ -88,11 +88,11 @@ describe('a service without tokens', () => {
     expect(await violationsIn(window)).toEqual([])
   })
 
-  it('the link of another start is not known', async () => {
+  it('the link of an earlier start is rejected', async () => {
     await using open = await testService({ limiters: LIMITERS })
     await using window = await browser.open(`${open.httpUrl}/?token=the-token-of-a-former-start`)
     window.expect(REFUSED)
-    await window.page.getByRole('alert').getByText('not known').waitFor()
+    await window.page.getByRole('alert').getByText('rejected this token').waitFor()
     expect(await window.page.evaluate('sessionStorage.length')).toBe(0)
   })
 
@@ -103,8 +103,8 @@ describe('a service without tokens', () => {
   })
 })
 
-describe('the way around', () => {
-  it('names each page, and goes on at its heading', async () => {
+describe('navigation', () => {
+  it('sets the title and focuses the heading', async () => {
     await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
     const { page } = window
     await page.getByRole('link', { name: 'Audit' }).click()
@@ -117,7 +117,7 @@ describe('the way around', () => {
     await expect.poll(() => page.title()).toBe('Overview · slidegate')
   })
 
-  it('skips to the content by the keyboard', async () => {
+  it('skips to the content by keyboard', async () => {
     await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
     const { page } = window
     await page.getByRole('heading', { level: 1 }).waitFor()
@@ -126,7 +126,7 @@ describe('the way around', () => {
     expect(await page.evaluate('document.activeElement.id')).toBe('main')
   })
 
-  it('keeps the colours that were chosen', async () => {
+  it('keeps the chosen colours', async () => {
     await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
     const { page } = window
     const background = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor')
@@ -140,19 +140,19 @@ describe('the way around', () => {
     expect(await background()).toBe(light)
   })
 
-  it('closes a dialog by Escape, and goes back to where it was', async () => {
+  it('closes a dialog with Escape and returns the focus', async () => {
     await using window = await browser.open(service.httpUrl, { token: TOKENS.admin, at: '/limiters/api' })
     const { page } = window
-    const button = page.getByRole('button', { name: 'Make it a shadow limit' })
+    const button = page.getByRole('button', { name: 'Make shadow' })
     await button.press('Enter')
     await page.getByRole('dialog').waitFor()
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
-    await page.locator('button:focus', { hasText: 'Make it a shadow limit' }).waitFor()
+    await page.locator('button:focus', { hasText: 'Make shadow' }).waitFor()
   })
 })
 
-it('asks for nothing while nobody sees it, and at once when somebody does', async () => {
+it('a hidden tab sends no requests, and sends them once it is visible', async () => {
   await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
   const { page } = window
   const show = (isHidden: boolean) =>
@@ -168,24 +168,24 @@ it('asks for nothing while nobody sees it, and at once when somebody does', asyn
   await left
   const asked: string[] = []
   page.on('request', (request) => request.url().includes('/v1/') && asked.push(request.url()))
-  // A page that was opened in the background; others ask each second.
+  // This page opens in the background. Visible ones send requests each second.
   await page.getByRole('link', { name: 'Configuration' }).dispatchEvent('click')
   await page.getByText('Loading…').waitFor()
   await page.waitForTimeout(2500)
   expect(asked).toEqual([])
   await show(false)
-  await page.getByRole('region', { name: 'In force' }).waitFor()
+  await page.getByRole('region', { name: 'Active' }).waitFor()
   await page.getByText('Live', { exact: true }).waitFor()
 })
 
-it('says that the connection is lost, and comes back by itself', async () => {
+it('the page shows a lost connection and reconnects', async () => {
   const folder = temporaryFolder()
   onTestFinished(folder.remove)
   const file = folder.write(
     'slidegate.json',
     JSON.stringify({ limiters: LIMITERS, auth: { anonymous: 'read' } }),
   )
-  // A port that no connection is given while nobody listens on it.
+  // A port that refuses connections while no server listens.
   const host = `127.0.0.1:${await freePort()}`
   await using first = await startProcess(['--config', file, '--http', host])
   await using window = await browser.open(first.url)
@@ -198,7 +198,7 @@ it('says that the connection is lost, and comes back by itself', async () => {
   first.kill('SIGKILL')
   await first.ended
   await expect.poll(() => state.innerText()).toMatch(/lost/)
-  // What was seen last stays.
+  // The last state stays visible.
   expect(await started.innerText()).toBe(before)
   await using _second = await startProcess(['--config', file, '--http', host])
   await expect.poll(() => state.innerText()).toBe('Live')

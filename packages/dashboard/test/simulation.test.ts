@@ -3,7 +3,8 @@ import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { slidingCounter } from 'slidegate'
 import { afterAll, describe, expect, it } from 'vitest'
-import { Tally } from '../../replay/src/counts/tally.ts'
+import type { Need } from '../../replay/src/counts/needed-limits.ts'
+import { Results } from '../../replay/src/counts/results.ts'
 import { memoryDecider } from '../../replay/src/decider.ts'
 import { lineParser } from '../../replay/src/log/parse-line.ts'
 import { ReorderBuffer } from '../../replay/src/log/reorder-buffer.ts'
@@ -21,7 +22,7 @@ import { slidegateHere, temporaryFolder } from '../../server/test/support/cli.ts
 import type { KindName } from '../src/simulator/choices.ts'
 import { bytesOf, type Log, type ReadOptions, readLog } from '../src/simulator/log.ts'
 import { sampleLog } from '../src/simulator/sample.ts'
-import { type Need, needsOf, type Simulated, simulate, timelineOf } from '../src/simulator/simulate.ts'
+import { needsOfLog, type Simulated, simulate, timelineOf } from '../src/simulator/simulate.ts'
 
 const folder = temporaryFolder()
 afterAll(folder.remove)
@@ -55,10 +56,10 @@ function simulated(log: Log, kind: KindName, limit: number, windowMs: number): S
 }
 
 function needs(log: Log, windowMs: number): readonly Need[] {
-  return finish(needsOf(log, windowMs))
+  return finish(needsOfLog(log, windowMs))
 }
 
-/** Bursts and gaps, callers of every kind of name, lines out of order, too late, and none at all. */
+/** Bursts, gaps, odd callers, and lines that are out of order, late or invalid. */
 function hostileLog(): string {
   const start = Date.UTC(2024, 1, 28, 23, 50)
   const bursts: Entry[] = [59, 60, 119, 120, 121].flatMap((second) =>
@@ -88,7 +89,7 @@ function countsIn({ admitted, denied, limits }: Counted): object {
   return { admitted, denied, fullest: limits[0]!.fullestWindow }
 }
 
-describe('the simulator decides as slidegate replay does', () => {
+describe('the simulator decides like slidegate replay', () => {
   it.each([
     ['1/1s', 1, 1000],
     ['3/7s', 3, 7000],
@@ -116,7 +117,7 @@ describe('the simulator decides as slidegate replay does', () => {
     expect(new Date(log.toMs).toISOString()).toBe(report.span!.to)
   })
 
-  it('whatever requests cost', async () => {
+  it('with costs', async () => {
     const lines = generateEntries(3000).map(({ timeMs, key }, i) =>
       JSON.stringify({ time: timeMs, key, units: 1 + ((i * 7) % 9) }),
     )
@@ -130,23 +131,23 @@ describe('the simulator decides as slidegate replay does', () => {
     expect(report.limits[0]!.fullestWindow).toBe(50)
   })
 
-  it('counters, which replay does not compare with, as its parts do', async () => {
+  it('for counters, which only the parts of replay can run', async () => {
     const content = hostileLog()
     const limits = [slidingCounter({ limit: 10, window: '1m' })]
-    const run = { decider: memoryDecider(limits), tally: new Tally(limits) }
+    const run = { decider: memoryDecider(limits), results: new Results(limits) }
     async function* portions() {
       yield content.split('\n')
     }
     await replay(portions(), lineParser(ACCESS_LOG), new ReorderBuffer({ boundMs: 300_000, capacity: 1e6 }), [
       run,
     ])
-    const { admitted, denied } = run.tally
+    const { admitted, denied } = run.results
     const counter = simulated(await read(content), 'counter', 10, 60_000)
-    expect(countsOf(counter)).toEqual(countsIn({ admitted, denied, limits: run.tally.limits() }))
+    expect(countsOf(counter)).toEqual(countsIn({ admitted, denied, limits: run.results.limits() }))
     expect(denied).toBeGreaterThan(0)
   })
 
-  it('with more callers than share one store', async () => {
+  it('for more callers than fit in one store', async () => {
     const entries = Array.from({ length: 60_000 }, (_, i) => ({
       timeMs: 1_700_000_000_000 + i,
       key: `c${i % 25_000}`,
@@ -159,8 +160,8 @@ describe('the simulator decides as slidegate replay does', () => {
   })
 })
 
-describe('what is told of a simulation', () => {
-  it('a burst at a boundary: all of it by fixed windows, half of it by sliding ones', async () => {
+describe('the results of a simulation', () => {
+  it('admit a whole burst at a boundary with fixed windows, and half of it with sliding ones', async () => {
     const minute = Date.UTC(2024, 0, 1, 12, 0)
     const times = [...new Array(10).fill(minute - 1000), ...new Array(10).fill(minute)]
     const log = await read(
@@ -182,7 +183,7 @@ describe('what is told of a simulation', () => {
     })
   })
 
-  it('over time it adds up, in no more steps than a chart shows', async () => {
+  it('add up to the totals, and cover as many steps as the chart', async () => {
     const log = await read(hostileLog())
     const { admitted, denied, admittedOverTime, deniedOverTime } = simulated(log, 'sliding', 10, 60_000)
     const sum = (column: Uint32Array) => column.reduce((all, each) => all + each, 0)
@@ -193,16 +194,16 @@ describe('what is told of a simulation', () => {
     expect(admittedOverTime.length).toBe(steps)
   })
 
-  it('pauses often, so that it can be left', async () => {
+  it('pause often, so that a run can stop', async () => {
     const log = await read(hostileLog())
     const requests = log.timesMs.length
     const pauses = Array.from(simulate(log, ['sliding', 'fixed'], 10, 60_000))
     expect(pauses.length).toBeGreaterThanOrEqual(Math.floor(requests / 512))
     expect(pauses.toSorted((a, b) => a - b)).toEqual(pauses)
-    expect(Array.from(needsOf(log, 60_000)).length).toBeGreaterThanOrEqual(Math.floor(requests / 512))
+    expect(Array.from(needsOfLog(log, 60_000)).length).toBeGreaterThanOrEqual(Math.floor(requests / 512))
   })
 
-  it('a limit that so many callers need denies none of them, and one less denies more', async () => {
+  it('find the lowest limit that never denies a share of callers', async () => {
     const request = fc.record({
       key: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
       timeMs: fc.nat(5000).map((ms) => ms + 1e12),
@@ -231,7 +232,7 @@ describe('what is told of a simulation', () => {
     )
   })
 
-  it('the sample shows what the kinds differ in', async () => {
+  it('differ between kinds for the sample', async () => {
     const log = (await readLog(
       bytesOf(sampleLog(), () => {}),
       ACCESS_LOG,
@@ -246,24 +247,26 @@ describe('what is told of a simulation', () => {
 })
 
 describe('a log', () => {
-  it('is read the same from a gzip', async () => {
+  it('reads the same from a gzip file', async () => {
     const content = hostileLog()
     expect(await read(new Uint8Array(gzipSync(content)))).toEqual(await read(content))
   })
 
   it.each([
-    ['cut short', gzipSync(hostileLog()).subarray(0, 5000)],
+    ['that is cut short', gzipSync(hostileLog()).subarray(0, 5000)],
     ['with a wrong byte', gzipSync(hostileLog()).fill(7, 3000, 3100)],
-  ])('of a gzip %s is refused', async (_, bytes) => {
-    await expect(read(new Uint8Array(bytes))).rejects.toThrow(/the gzip is damaged, or made of several/)
+  ])('in a gzip file %s is rejected', async (_, bytes) => {
+    await expect(read(new Uint8Array(bytes))).rejects.toThrow(
+      /the gzip file is damaged or has several members/,
+    )
   })
 
   it.each([
-    ['empty', '', 0],
-    ['an empty gzip', new Uint8Array(gzipSync('')), 0],
-    ['without a line that can be read', 'one\ntwo', 2],
-    ['binary', Uint8Array.from({ length: 5000 }, (_, i) => (i * 7) % 251), undefined],
-  ])('that is %s has no requests', async (_, content, lines) => {
+    ['an empty file', '', 0],
+    ['an empty gzip file', new Uint8Array(gzipSync('')), 0],
+    ['invalid lines only', 'one\ntwo', 2],
+    ['binary data', Uint8Array.from({ length: 5000 }, (_, i) => (i * 7) % 251), undefined],
+  ])('with %s has no requests', async (_, content, lines) => {
     const log = await read(content)
     expect(log.timesMs.length).toBe(0)
     expect(log.skipped.count).toBe(lines ?? log.lines)
@@ -271,18 +274,18 @@ describe('a log', () => {
     expect(needs(log, 1000).map(({ limit }) => limit)).toEqual([1, 1, 1, 1, 1])
   })
 
-  it('is cut where it has more lines than are read', async () => {
+  it('ends at the maximum number of lines', async () => {
     const content = logOf(generateEntries(1000), commonLine)
     expect(await read(content, ACCESS_LOG, 600)).toMatchObject({ lines: 600, isCut: true })
     expect(await read(content, ACCESS_LOG, 1000)).toMatchObject({ lines: 1000, isCut: false })
   })
 
-  it('that is not wanted any more is left', async () => {
+  it('stops reading when it is cancelled', async () => {
     const chunks = bytesOf(new Blob([hostileLog()]), () => {})
     expect(await readLog(chunks, ACCESS_LOG, async () => false)).toBeUndefined()
   })
 
-  it('of what was captured is of one limiter', async () => {
+  it('with captured requests is limited to one limiter', async () => {
     const line = (limiter: string, second: number, cost: number) =>
       JSON.stringify({ time: 1_700_000_000 + second, limiter, key: 'k', cost, allowed: true })
     const content = [line('api', 0, 2), line('login', 1, 1), line('api', 2, 3)].join('\n')
@@ -290,13 +293,13 @@ describe('a log', () => {
     const first = await read(content, options)
     expect(first).toMatchObject({ limiter: 'api', limiters: ['api', 'login'] })
     expect(Array.from(first.costs!)).toEqual([2, 3])
-    expect(Object.fromEntries(first.skipped.reasons)).toEqual({ 'of another limiter': 1 })
+    expect(Object.fromEntries(first.skipped.reasons)).toEqual({ 'another limiter': 1 })
     const other = await read(content, { ...options, limiter: 'login' })
     expect(other).toMatchObject({ limiter: 'login', limiters: ['api', 'login'], costs: undefined })
     expect(other.timesMs.length).toBe(1)
   })
 
-  it('tells the fields by which callers may be told apart', async () => {
+  it('lists the fields to count by', async () => {
     const { fields } = await read(
       'garbage\n{"time":1,"client":{"ip":"1.1.1.1"},"user":"a","<b>":1}\n{"later":1}',
     )

@@ -41,7 +41,7 @@ function simulator(options: WindowOptions = {}): Promise<TestWindow> {
 }
 
 async function load({ page }: TestWindow, file: string): Promise<void> {
-  await page.getByLabel(/An access log or JSON lines/).setInputFiles(file)
+  await page.getByLabel(/access log or JSON lines/).setInputFiles(file)
 }
 
 function number(text: string | undefined): number {
@@ -54,7 +54,7 @@ interface Row {
   readonly fullest: number
 }
 
-/** Drops a log as soon as the page is in the document: before it is painted, and before effects run. */
+/** Drops a log as soon as the page is in the document, before effects run. */
 function dropAtOnce(text: string): void {
   const dataTransfer = new DataTransfer()
   dataTransfer.items.add(new File([text], 'dropped.log'))
@@ -67,13 +67,11 @@ function dropAtOnce(text: string): void {
   observer.observe(document.body, { childList: true, subtree: true })
 }
 
-/** The comparison, once it is of these numbers. */
+/** The comparison, once it shows these numbers. */
 async function compared({ page }: TestWindow, limit: string, window: string): Promise<Record<string, Row>> {
-  await page
-    .getByRole('heading', { name: `${limit} per ${window}, by each kind` })
-    .waitFor({ timeout: 120_000 })
+  await page.getByRole('heading', { name: `${limit} per ${window}, by kind` }).waitFor({ timeout: 120_000 })
   await page.getByRole('progressbar', { name: 'Simulating' }).waitFor({ state: 'detached', timeout: 120_000 })
-  const rows = await page.getByRole('table', { name: 'The kinds compared' }).locator('tbody tr').all()
+  const rows = await page.getByRole('table', { name: 'Comparison of kinds' }).locator('tbody tr').all()
   const told = rows.map(async (row) => {
     const [kind = '', admitted, denied, , fullest] = await row.locator('th, td').allInnerTexts()
     return [
@@ -97,14 +95,14 @@ const ENTRIES = generateEntries(20_000)
 const LOG = logOf([...ENTRIES, { timeMs: ENTRIES.at(-1)!.timeMs, key: EVIL }], combinedLine)
 
 describe('the simulator', () => {
-  it('tells what slidegate replay does, of a gzip and of several limits, and sends nothing', async () => {
+  it('shows the results of slidegate replay, without sending anything', async () => {
     const file = folder.write('access.log.gz', gzipSync(LOG))
     await using window = await simulator()
     const { page } = window
     const sent: string[] = []
     page.on('request', (request) => request.method() === 'GET' || sent.push(request.url()))
     await load(window, file)
-    await page.getByText('20,001 requests of 21 callers').waitFor()
+    await page.getByText('20,001 requests from 21 callers').waitFor()
     for (const [limit, text] of [
       ['25', '1m'],
       ['3', '7s'],
@@ -119,27 +117,25 @@ describe('the simulator', () => {
         'Fixed window': rowOf(report.compare!),
         'Token bucket': rowOf(buckets.compare!),
       })
-      const most = page.getByRole('table', { name: 'Sliding window: denied most' }).locator('tbody tr')
+      const most = page.getByRole('table', { name: 'Sliding window: most denials' }).locator('tbody tr')
       expect(await most.locator('th').allInnerTexts()).toEqual(report.topDenied.map(({ key }) => key))
     }
     expect(sent).toEqual([])
     expect(Array.from(window.origins)).toEqual([service.httpUrl])
   })
 
-  it('shows the burst at a boundary: 200% by fixed windows', async () => {
+  it('shows 200% for a burst at the boundary of fixed windows', async () => {
     await using window = await simulator()
     const { page } = window
     await page.getByRole('button', { name: 'Load the sample' }).click()
     await compared(window, '100', '1m')
     const row = (kind: string) => page.getByRole('row', { name: kind }).first().innerText()
     expect(await row('Sliding window')).toMatch(/100\s+100%/)
-    expect(await row('Fixed window')).toMatch(
-      /200\s+200%: over\s+until 2026-01-05 09:10:00 UTC, 203\.0\.113\.7/,
-    )
+    expect(await row('Fixed window')).toMatch(/200\s+200%: over\s+2026-01-05 09:10:00 UTC, 203\.0\.113\.7/)
     await page.getByRole('status').filter({ hasText: 'fixed window denies 3,997 (8.3%)' }).waitFor()
   })
 
-  it('can be used by the keyboard alone', async () => {
+  it('works with the keyboard alone', async () => {
     await using window = await simulator()
     const { page } = window
     const press = async (...keys: string[]) => {
@@ -179,17 +175,17 @@ describe('the simulator', () => {
     await compared(window, limit, '15s')
   })
 
-  it('says what is wrong with a number, and keeps what was simulated last', async () => {
+  it('explains an invalid number, and keeps the last results', async () => {
     await using window = await simulator()
     const { page } = window
     await page.getByRole('button', { name: 'Load the sample' }).click()
     await compared(window, '100', '1m')
     await page.getByLabel('Requests', { exact: true }).fill('0')
-    await page.getByText('A whole number from 1').waitFor()
+    await page.getByText('Enter a whole number from 1').waitFor()
     await page.getByLabel('Window', { exact: true }).fill('soon')
-    await page.getByText('A duration from 10ms').waitFor()
+    await page.getByText('Enter a duration from 10ms').waitFor()
     await compared(window, '100', '1m')
-    // More than a bucket can count: the other kinds are told all the same.
+    // Too large for a token bucket. The other kinds are still shown.
     await page.getByLabel('Requests', { exact: true }).fill('1099511627775')
     await page.getByLabel('Window', { exact: true }).fill('365d')
     await page.getByText(/^Token bucket: the capacity is 1099511627775/).waitFor()
@@ -199,7 +195,7 @@ describe('the simulator', () => {
     ])
   })
 
-  it('takes a file that is dropped the moment the page appears', async () => {
+  it('accepts a file dropped the moment the page appears', async () => {
     await using window = await browser.open(service.page)
     const { page } = window
     await page.evaluate(dropAtOnce, logOf(generateEntries(100), commonLine))
@@ -217,20 +213,20 @@ describe('a file', () => {
 
   const broken = gzipSync(LOG)
   it.each<[string, string | Buffer, RegExp]>([
-    ['empty', '', /There is nothing in the-file/],
-    ['a broken gzip', broken.subarray(0, broken.length / 2), /the-file cannot be read: the gzip is damaged/],
-    ['of two gzips', Buffer.concat([broken, broken]), /made of several: unpack it/],
+    ['empty', '', /the-file is empty/],
+    ['a broken gzip', broken.subarray(0, broken.length / 2), /Can’t read the-file: the gzip file is damaged/],
+    ['of two gzips', Buffer.concat([broken, broken]), /has several members: unpack it/],
     [
       'binary',
       Buffer.from(Array.from({ length: 4000 }, (_, i) => (i * 7) % 251)),
-      /None of the \d+ lines of the-file could be read/,
+      /None of the \d+ lines of the-file is a request/,
     ],
     ['without a line that can be read', 'one\ntwo\n', /None of the 2 lines/],
-  ])('that is %s: it says so', async (_, content, message) => {
+  ])('without requests (%s) shows why', async (_, content, message) => {
     await load(window, folder.write('the-file', content))
     await window.page.getByRole('alert').filter({ hasText: message }).waitFor()
-    expect(await window.page.getByRole('table', { name: 'The kinds compared' }).count()).toBe(0)
-    // And then one that can be read.
+    expect(await window.page.getByRole('table', { name: 'Comparison of kinds' }).count()).toBe(0)
+    // The page still accepts a valid file.
     await load(window, folder.write('good.log', logOf(generateEntries(50), commonLine)))
     await compared(window, '100', '1m')
   })
@@ -258,51 +254,51 @@ describe('a file', () => {
     expect(await page.evaluate('window.__hacked')).toBeUndefined()
   })
 
-  it('of JSON lines is counted by whatever field it is told', async () => {
+  it('with JSON lines can count by any field', async () => {
     const line = (i: number) => JSON.stringify({ at: 1_700_000_000 + i, who: { id: `u${i % 4}` }, units: 3 })
     const { page } = window
     await load(window, folder.write('fields.jsonl', Array.from({ length: 40 }, (_, i) => line(i)).join('\n')))
     await page.getByRole('alert').filter({ hasText: 'no readable time in field "time"' }).waitFor()
-    await page.getByText('How lines are read').click()
+    await page.getByText('Line format').click()
     const choose = async (label: string, field: string) => {
       await page.getByLabel(label).fill(field)
       await page.getByLabel(label).blur()
     }
-    await choose('Field with the time', 'at')
+    await choose('Time field', 'at')
     await choose('Count by', 'who.id')
-    await page.getByText('40 requests of 4 callers').waitFor()
-    await choose('Field with the cost', 'units')
-    // What is there first may still be what was simulated without costs.
+    await page.getByText('40 requests from 4 callers').waitFor()
+    await choose('Cost field', 'units')
+    // The first results may not include costs yet.
     await expect
       .poll(() => compared(window, '100', '1m'))
       .toMatchObject({ 'Sliding window': { fullest: 30 } })
   })
 })
 
-it('what the service has captured is simulated as it was decided', async () => {
+it('captured requests are simulated as they were decided', async () => {
   const keys = Array.from({ length: 300 }, (_, i) => `user:${i % 2}`)
   await ask(service, 'api', keys)
   await using window = await simulator()
   const { page } = window
-  await page.getByLabel('What the service has captured of').selectOption('api')
-  await page.getByRole('button', { name: 'Load it' }).click()
-  await page.getByText('captured of api: 300 requests of 2 callers').waitFor()
+  await page.getByLabel('Captured requests of').selectOption('api')
+  await page.getByRole('button', { name: 'Load', exact: true }).click()
+  await page.getByText('captured requests of api: 300 requests from 2 callers').waitFor()
   await page.getByLabel('Window', { exact: true }).fill('1h')
-  // The limit in force is 100 per hour, of each key.
+  // The active limit is 100 per hour and key.
   expect(await compared(window, '100', '1h')).toMatchObject({
     'Sliding window': { admitted: 200, denied: 100, fullest: 100 },
   })
 })
 
-it('a service that captures nothing says so', async () => {
+it('a service without captures responds with an error', async () => {
   await using other = await testService({ limiters: LIMITERS })
   await using window = await browser.open(other.page, { at: '/simulator' })
   window.expect(/404/)
-  await window.page.getByRole('button', { name: 'Load it' }).click()
-  await window.page.getByText('The service says: no requests are captured').waitFor()
+  await window.page.getByRole('button', { name: 'Load', exact: true }).click()
+  await window.page.getByText('The service responded: no requests are captured').waitFor()
 })
 
-/** Notes of what progress was shown, however shortly. */
+/** Records which progress bars appeared. */
 const WATCH_PROGRESS = `window.progressOf = new Set()
 new MutationObserver(() => {
   for (const { ariaLabel } of document.querySelectorAll('progress')) window.progressOf.add(ariaLabel)
@@ -326,14 +322,14 @@ describe('a log of a million lines', () => {
     await once(out, 'finish')
   })
 
-  it('keeps the page usable: a slider that moves on during a run counts, and nothing blocks', async () => {
+  it('keeps the page responsive while a slider moves', async () => {
     await using window = await simulator()
     const { page } = window
     await window.watchLongTasks()
     await page.evaluate(WATCH_PROGRESS)
     await load(window, file)
-    await page.getByText('1,000,000 requests of').waitFor({ timeout: 120_000 })
-    // While the first run goes on, and each of these after it.
+    await page.getByText('1,000,000 requests from').waitFor({ timeout: 120_000 })
+    // The first run is still running, as are those that follow.
     const slider = page.getByLabel('Requests, slider')
     for (let i = 0; i < 30; i++) await slider.press('ArrowLeft')
     const movedMs = performance.now()
@@ -342,9 +338,9 @@ describe('a log of a million lines', () => {
     for (const { admitted, denied } of Object.values(rows)) expect(admitted + denied).toBe(LINES)
     expect(rows['Sliding window']!.fullest).toBeLessThanOrEqual(70)
     expect(await page.evaluate('[...window.progressOf].sort()')).toEqual(['Reading the log', 'Simulating'])
-    // Of a machine that does nothing else it is less than a tenth; to read or to simulate on the page would take seconds.
+    // Less than a tenth on an idle machine. Reading or simulating on the page's thread would take seconds.
     expect(await window.longTaskMs()).toBeLessThan(1000)
-    // What was left took no time: one run more takes about as long as all of those together.
+    // Cancelled runs take no time: one more run takes about as long as all of them.
     const oneMs = performance.now()
     await page.getByLabel('Requests', { exact: true }).fill('71')
     await compared(window, '71', '1m')
@@ -352,26 +348,26 @@ describe('a log of a million lines', () => {
   })
 })
 
-describe('with an outcome', () => {
-  it.each(['light', 'dark'] as const)('axe finds nothing wrong in %s', async (theme) => {
+describe('the simulator with results', () => {
+  it.each(['light', 'dark'] as const)('passes axe in %s', async (theme) => {
     await using window = await simulator({ theme })
     const { page } = window
     const log = logOf(generateEntries(2000), commonLine)
     await load(window, folder.write('some.log', `garbage\n${log}`))
     await compared(window, '100', '1m')
-    await page.getByText('How lines are read').click()
+    await page.getByText('Line format').click()
     await page.getByText('lines were skipped').click()
-    await page.getByText('The chart in numbers').first().click()
+    await page.getByText('Show as a table').first().click()
     await page.getByLabel('Window', { exact: true }).fill('x')
     expect(await violationsIn(window)).toEqual([])
   })
 
-  it('it fits on a phone', async () => {
+  it('fits on a phone', async () => {
     await using window = await simulator({ size: { width: 390, height: 844 } })
     const { page } = window
     await page.getByRole('button', { name: 'Load the sample' }).click()
-    await page.getByRole('table', { name: 'The kinds compared' }).waitFor()
-    await page.getByText('How lines are read').click()
+    await page.getByRole('table', { name: 'Comparison of kinds' }).waitFor()
+    await page.getByText('Line format').click()
     await expect.poll(() => page.evaluate('document.documentElement.scrollWidth')).toBe(390)
   })
 })

@@ -1,20 +1,20 @@
-// Types of autocannon, which has none: only what is used here.
+// Types for the parts of autocannon that are used here. The package has none.
 declare module 'autocannon' {
   interface Options {
     readonly url: string
     readonly connections: number
-    /** Requests in all; left out: as many as it gets through. */
+    /** Total number of requests. Default: unlimited. */
     readonly amount?: number
     /** Seconds. */
     readonly duration?: number
     readonly method?: 'POST'
     readonly headers?: Readonly<Record<string, string>>
-    /** What each connection sends, one after the other, and again. */
+    /** Requests that each connection sends, in a loop. */
     readonly requests?: readonly { readonly body: string }[]
     readonly tlsOptions?: import('node:tls').ConnectionOptions
-    /** Requests that a connection sends before it has an answer. Default: 1. */
+    /** Requests in flight per connection. Default: 1. */
     readonly pipelining?: number
-    /** Milliseconds between two samples; the end is noticed at a sample. */
+    /** Milliseconds between samples. The run stops at a sample. */
     readonly sampleInt?: number
   }
   interface Result {
@@ -30,7 +30,7 @@ declare module 'autocannon' {
     readonly statusCodeStats: Readonly<Record<string, { readonly count: number }>>
   }
   interface Instance extends Promise<Result> {
-    /** Ends it now; what was measured until then is the result. */
+    /** Stops now, with the results so far. */
     stop(): void
   }
   function autocannon(options: Options): Instance

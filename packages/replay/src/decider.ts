@@ -1,23 +1,34 @@
-// Limiters that decide at the time of the log: in memory, or on the Redis of --store.
+// Limiters that run at the log's time, in memory or on the Redis of --store.
 
 import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
-import { createLimiter, type Decision, type Limit, memoryStore } from 'slidegate'
+import { createLimiter, type Decision, type Limit, type LimitDecision, memoryStore } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
 import { messageOf, UsageError } from './errors.ts'
 import type { LoggedRequest } from './log/parse-line.ts'
 import { printable } from './text.ts'
 
-/** A limiter that decides the requests of a log at the log's own time. */
+/** The parts of a decision that a replay counts. */
+export interface Decided extends Pick<Decision, 'allowed'> {
+  readonly limits: readonly Pick<LimitDecision, 'allowed'>[]
+}
+
+/** Decides the requests of a log at their logged times. */
 export interface Decider {
-  /** The decisions in the order of the requests, which is that of time. */
-  decide(requests: readonly LoggedRequest[]): Promise<Decision[]>
-  /** How many callers were forgotten while they still counted, for want of room. */
+  /** Decides requests, which must be in order of time. */
+  decide(requests: readonly LoggedRequest[]): Promise<readonly Decided[]>
+  /** Number of callers evicted while their usage still counted. */
   forgotten(): number
 }
 
-/** Where nobody waits for an answer a slow Redis is better than none. */
+/** Long, because no client waits: a slow answer is better than none. */
 const REDIS_TIMEOUT_MS = 30_000
+
+/** Admits all requests, for a replay without limits. */
+export const ADMIT_ALL: Decider = {
+  decide: async (requests) => requests.map(() => ({ allowed: true, limits: [] })),
+  forgotten: () => 0,
+}
 
 export function memoryDecider(limits: readonly Limit[]): Decider {
   let nowMs = 0
@@ -33,11 +44,11 @@ export function memoryDecider(limits: readonly Limit[]): Decider {
   }
 }
 
-/** Requests are sent without waiting for each other: the store reads the clock at once, and keeps their order. */
+/** Decides on Redis. Doesn't wait between requests: the store reads the clock immediately and keeps their order. */
 export function redisDecider(limits: readonly Limit[], { redis, prefix }: RedisConnection): Decider {
   let nowMs = 0
   const store = redisStore(redis, { prefix, clock: () => nowMs })
-  // The first failure ends the run, and is told there.
+  // The first failure ends the run and is reported there.
   const limiter = createLimiter({ name: 'replay', limits, store, timeoutMs: REDIS_TIMEOUT_MS, logger: false })
   return {
     decide: (requests) =>
@@ -53,25 +64,25 @@ export function redisDecider(limits: readonly Limit[], { redis, prefix }: RedisC
 
 const ANSWER_TIMEOUT_MS = 5000
 
-/** A connection to the user's Redis and the one prefix under which this run writes. */
+/** A connection to the user's Redis, with a prefix for this run's keys. */
 export interface RedisConnection {
   readonly redis: Redis
   readonly prefix: string
-  /** Removes what this run has written, and nothing else, and disconnects. */
+  /** Deletes the keys of this run only, and disconnects. */
   close(): Promise<void>
 }
 
-/** The address of a Redis, refused as a usage error unless it is one. */
+/** Parses a Redis URL. @throws {UsageError} if it is invalid */
 export function parseRedisUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || (url.protocol !== 'redis:' && url.protocol !== 'rediss:') || url.hostname === '') {
     const shown = url === undefined ? text : withoutPassword(url)
-    throw new UsageError(`--store is "${printable(shown)}"; write it like redis://127.0.0.1:6379`)
+    throw new UsageError(`invalid --store "${printable(shown)}"; write it like redis://127.0.0.1:6379`)
   }
   return url
 }
 
-/** Connects once, without retries: a connection that fails or is lost ends the run. */
+/** Connects once, without retries. A failed or lost connection ends the run. */
 export async function connectRedis(url: URL): Promise<RedisConnection> {
   const redis = new Redis(url.href, {
     lazyConnect: true,
@@ -88,7 +99,7 @@ export async function connectRedis(url: URL): Promise<RedisConnection> {
     await inTime(redis.ping())
   } catch (error) {
     redis.disconnect()
-    throw new Error(`cannot use Redis at ${withoutPassword(url)}: ${messageOf(failure ?? error)}`, {
+    throw new Error(`can't use Redis at ${withoutPassword(url)}: ${messageOf(failure ?? error)}`, {
       cause: error,
     })
   }
@@ -105,16 +116,16 @@ async function removeAndDisconnect(redis: Redis, prefix: string): Promise<void> 
       cursor = next
     } while (cursor !== '0')
   } catch {
-    // What could not be removed expires by itself.
+    // Remaining keys expire.
   } finally {
     redis.disconnect()
   }
 }
 
-/** For a server that takes what it is sent and then says nothing. */
+/** Rejects after a timeout, for a server that accepts commands but doesn't respond. */
 function inTime<T>(work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const late = () => reject(new Error(`no answer within ${ANSWER_TIMEOUT_MS / 1000} s`))
+    const late = () => reject(new Error(`no response within ${ANSWER_TIMEOUT_MS / 1000} s`))
     const timer = setTimeout(late, ANSWER_TIMEOUT_MS)
     work.then(resolve, reject).finally(() => clearTimeout(timer))
   })

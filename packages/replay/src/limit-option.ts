@@ -1,4 +1,4 @@
-// Limits as --limit has them, and what --compare counts them by.
+// Parses --limit and --compare.
 
 import { fixedWindow, type Limit, SlidegateError, slidingWindow, tokenBucket } from 'slidegate'
 import { messageOf, UsageError } from './errors.ts'
@@ -6,11 +6,11 @@ import { printable } from './text.ts'
 
 const LIMIT = /^(?:([^=]+)=)?(\d{1,16})\/(\w+)$/
 
-/** A limit as it is written on the command line: `100/1m`, or with a name `login=100/1m`. */
+/** Parses a limit: `100/1m`, or with a name `login=100/1m`. */
 export function parseLimit(text: string): Limit {
   const match = LIMIT.exec(text)
   if (match === null)
-    throw new UsageError(`--limit is "${printable(text)}"; write it like 100/1m or name=100/1m`)
+    throw new UsageError(`invalid --limit "${printable(text)}"; write it like 100/1m or name=100/1m`)
   const [, name, limit, window] = match
   try {
     return slidingWindow({ limit: Number(limit), window: window!, name })
@@ -21,13 +21,13 @@ export function parseLimit(text: string): Limit {
   }
 }
 
-/** What limits can be compared with, in words. */
+/** Names of the kinds of limits to compare with. */
 export const COMPARED_WORDS = { fixed: 'fixed windows', bucket: 'token buckets' } as const
 export type Compared = keyof typeof COMPARED_WORDS
 
-/** The same limit, counted otherwise. */
+/** The limit as another kind. */
 export function countedAs(kind: Compared, { name, limit, windowMs }: Limit): Limit {
   if (kind === 'fixed') return fixedWindow({ name, limit, window: windowMs })
-  // Full again after the window.
+  // Refills completely within a window.
   return tokenBucket({ name, capacity: limit, refill: limit, interval: windowMs })
 }

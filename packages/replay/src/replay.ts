@@ -1,33 +1,35 @@
-// Sends a log through limiters, in the order of time.
+// Runs the requests of a log through limiters, in order of time.
 
-import type { Tally } from './counts/tally.ts'
+import type { NeededLimits } from './counts/needed-limits.ts'
+import type { Results } from './counts/results.ts'
 import type { Decider } from './decider.ts'
 import { type LoggedRequest, type ParseLine, Skipped } from './log/parse-line.ts'
 import type { ReorderBuffer } from './log/reorder-buffer.ts'
 
-/** A limiter that the log goes through, and the count of what it decides. */
+/** A limiter with the counts of its decisions. */
 export interface Run {
   readonly decider: Decider
-  readonly tally: Tally
+  readonly results: Results
 }
 
 export interface Replayed {
   requests: number
   readonly skipped: Skipped
-  /** When the first and the last request were made; 0 where there are none. */
+  /** Times of the first and last request; 0 if there are none. */
   fromMs: number
   toMs: number
 }
 
-/** Requests decided in one go: as many as are in flight to Redis at once. */
+/** Requests per batch, and so in flight to Redis. */
 const BATCH = 1024
 
-/** Sends the requests of a log, in the order of time, through each of the runs. */
+/** Runs the requests of a log through each limiter, in order of time. */
 export async function replay(
   portions: AsyncIterable<readonly string[]>,
   parse: ParseLine,
   buffer: ReorderBuffer,
   runs: readonly Run[],
+  needed?: NeededLimits,
 ): Promise<Replayed> {
   const replayed: Replayed = { requests: 0, skipped: new Skipped(), fromMs: 0, toMs: 0 }
 
@@ -35,10 +37,11 @@ export async function replay(
     if (replayed.requests === 0) replayed.fromMs = requests[0]!.timeMs
     replayed.toMs = requests.at(-1)!.timeMs
     replayed.requests += requests.length
-    for (const { decider, tally } of runs) {
+    for (const { timeMs, key, cost } of requests) needed?.add(key, timeMs, cost)
+    for (const { decider, results } of runs) {
       const decisions = await decider.decide(requests)
       requests.forEach((request, i) => {
-        tally.add(request, decisions[i]!)
+        results.add(request, decisions[i]!)
       })
     }
   }

@@ -1,29 +1,33 @@
-// The command slidegate replay: its options checked, the log replayed, the report printed or written.
+// slidegate replay: checks options, replays the log, and prints or writes the report.
 
 import { accessSync, constants, type Stats, statSync } from 'node:fs'
 import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { Presets, SingleBar } from 'cli-progress'
 import type { Limit } from 'slidegate'
-import { Tally } from './counts/tally.ts'
-import { connectRedis, memoryDecider, parseRedisUrl, redisDecider } from './decider.ts'
+import { NeededLimits } from './counts/needed-limits.ts'
+import { Results } from './counts/results.ts'
+import { ADMIT_ALL, connectRedis, memoryDecider, parseRedisUrl, redisDecider } from './decider.ts'
 import { messageOf, UsageError } from './errors.ts'
 import { type Compared, countedAs, parseLimit } from './limit-option.ts'
 import { ACCESS_LOG_KEYS, type LineOptions, lineParser, type ParseLine } from './log/parse-line.ts'
 import { readLines } from './log/read-lines.ts'
 import { ReorderBuffer } from './log/reorder-buffer.ts'
+import { unusableLog } from './log/unusable.ts'
 import { type Run, replay } from './replay.ts'
 import { formatChart, formatReport } from './report/format-report.ts'
 import { htmlReport } from './report/html-report.ts'
 import { reportOf } from './report/report.ts'
 import { parseDuration, printable, printableJson } from './text.ts'
 
-/** Requests held for reordering at most: some 200 MB. */
+/** Maximum number of requests held for reordering: about 200 MB. */
 const REORDER_CAPACITY = 1_000_000
 
-/** What the command was given. */
+/** Windows to find limits for, without a --limit. */
+const WINDOWS_MS = [1000, 60_000, 3_600_000]
+
 export interface ReplayFlags extends LineOptions {
-  readonly limit: string[]
+  readonly limit?: string[]
   readonly store?: string
   readonly compare?: Compared
   readonly limiter?: string
@@ -31,17 +35,18 @@ export interface ReplayFlags extends LineOptions {
   readonly top: string
   readonly json?: boolean
   readonly chart?: boolean
-  /** The file of the report as a page. */
+  /** File for the HTML report. */
   readonly report?: string
 }
 
 export async function runReplay(file: string, flags: ReplayFlags, version: string): Promise<void> {
-  const limits = flags.limit.map(parseLimit)
+  const limits = (flags.limit ?? []).map(parseLimit)
+  if (limits.length === 0) mustHaveNone(flags, ['compare', 'store', 'report'])
   const buffer = new ReorderBuffer({ boundMs: parseReorder(flags.reorder), capacity: REORDER_CAPACITY })
   const top = parseTop(flags.top)
   if (flags.format === 'clf' && !ACCESS_LOG_KEYS.includes(flags.key)) {
     throw new UsageError(
-      `--key is "${printable(flags.key)}"; for access logs it is one of ${ACCESS_LOG_KEYS.join(', ')}`,
+      `invalid --key "${printable(flags.key)}"; for access logs it must be one of ${ACCESS_LOG_KEYS.join(', ')}`,
     )
   }
   if (flags.report !== undefined) mustBeWritable(flags.report, file)
@@ -50,8 +55,13 @@ export async function runReplay(file: string, flags: ReplayFlags, version: strin
   try {
     const { compare, json = false, chart = !json && process.stdout.isTTY === true } = flags
     const newRun = (each: readonly Limit[]): Run => ({
-      decider: connection === undefined ? memoryDecider(each) : redisDecider(each, connection),
-      tally: new Tally(each, flags.report !== undefined),
+      decider:
+        each.length === 0
+          ? ADMIT_ALL
+          : connection === undefined
+            ? memoryDecider(each)
+            : redisDecider(each, connection),
+      results: new Results(each, flags.report !== undefined),
     })
     const run = newRun(limits)
     const compared = compare && newRun(limits.map((limit) => countedAs(compare, limit)))
@@ -59,39 +69,49 @@ export async function runReplay(file: string, flags: ReplayFlags, version: strin
     const parse = ofLimiter(lineParser(flags), flags.limiter)
     const progress = await progressOf(file)
     const lines = readLines(file, (bytes) => progress.at(bytes))
-    const replayed = await replay(lines, parse, buffer, runs).finally(() => progress.end())
-    const report = reportOf(replayed, buffer, top, run, compared, compare)
+    const needed = new NeededLimits(limits.length === 0 ? WINDOWS_MS : limits.map(({ windowMs }) => windowMs))
+    const replayed = await replay(lines, parse, buffer, runs, needed).finally(() => progress.end())
+    const report = reportOf(replayed, buffer, top, needed.read(), run, compared, compare)
     if (flags.report !== undefined) {
-      const source = file === '-' ? 'the standard input' : basename(file)
+      const source = file === '-' ? 'standard input' : basename(file)
       const page = htmlReport({ version, report, source, key: flags.key, run, compared, nowMs: Date.now() })
       await writeReport(flags.report, page)
     }
     process.stdout.write(
       json
         ? `${printableJson(report)}\n`
-        : formatReport(report, chart ? formatChart(run.tally.overTime) : []),
+        : formatReport(report, chart ? formatChart(run.results.overTime) : []),
     )
+    const problem = unusableLog(report.requests, replayed.skipped)
+    if (problem !== undefined) throw new Error(problem)
   } finally {
     await connection?.close()
   }
 }
 
+/** @throws {UsageError} if one of these options is set, which need a limit */
+function mustHaveNone(flags: ReplayFlags, names: readonly (keyof ReplayFlags)[]): void {
+  const name = names.find((each) => flags[each] !== undefined)
+  if (name !== undefined) throw new UsageError(`--${name} needs a --limit, such as --limit 100/1m`)
+}
+
 function parseReorder(text: string): number {
   const ms = parseDuration(text)
-  if (ms === undefined) throw new UsageError(`--reorder is "${printable(text)}"; write it like 30s, 5m or 0`)
+  if (ms === undefined)
+    throw new UsageError(`invalid --reorder "${printable(text)}"; write it like 30s, 5m or 0`)
   return ms
 }
 
 function parseTop(text: string): number {
   if (!/^\d{1,6}$/.test(text))
-    throw new UsageError(`--top is "${printable(text)}"; it must be a whole number from 0 to 999999`)
+    throw new UsageError(`invalid --top "${printable(text)}"; it must be a whole number from 0 to 999999`)
   return Number(text)
 }
 
 /**
- * Reads only what one limiter has decided; without a name, what all lines are of.
+ * Keeps the requests of one limiter. Without a name, all requests must be of the same limiter.
  *
- * @throws {UsageError} at a line of another, where none was named
+ * @throws {UsageError} at a request of a second limiter, if no name was given
  */
 function ofLimiter(parse: ParseLine, name: string | undefined): ParseLine {
   let only: string | undefined
@@ -99,26 +119,26 @@ function ofLimiter(parse: ParseLine, name: string | undefined): ParseLine {
     const parsed = parse(text)
     if ('bad' in parsed) return parsed
     const { limiter } = parsed
-    if (name !== undefined) return limiter === name ? parsed : { bad: 'of another limiter' }
+    if (name !== undefined) return limiter === name ? parsed : { bad: 'another limiter' }
     only ??= limiter
     if (limiter === undefined || limiter === only) return parsed
     const found = [only, limiter].map((each) => `"${printable(each!)}"`).join(' and ')
     throw new UsageError(
-      `there are requests of several limiters, such as ${found}; choose one with --limiter`,
+      `the log has requests of several limiters, such as ${found}; choose one with --limiter`,
     )
   }
 }
 
-/** What is told of how far a replay is. */
+/** Shows the progress of a replay. */
 interface Progress {
-  /** So many bytes of the file are read. */
+  /** @param bytes bytes of the file read so far */
   at(bytes: number): void
   end(): void
 }
 
 const NO_PROGRESS: Progress = { at: () => {}, end: () => {} }
 
-/** A bar on the standard error, where that is a terminal and there is an end to be seen. */
+/** Shows a progress bar on standard error, if possible. */
 async function progressOf(file: string): Promise<Progress> {
   if (file === '-' || process.stderr.isTTY !== true) return NO_PROGRESS
   const found = await stat(file).catch(() => undefined)
@@ -128,7 +148,7 @@ async function progressOf(file: string): Promise<Progress> {
       format: '  {bar} {percentage}%',
       stream: process.stderr,
       clearOnComplete: true,
-      // Whoever ends the command in the midst keeps his terminal as it was; a handler of signals would keep him from ending it.
+      // An interrupted run leaves the terminal unchanged. A signal handler would prevent the interruption.
       linewrap: true,
       gracefulExit: false,
     },
@@ -139,25 +159,25 @@ async function progressOf(file: string): Promise<Progress> {
 }
 
 /**
- * Says before a long replay what its end would say.
+ * Checks the report's file before a long replay, rather than at its end.
  *
- * @throws {UsageError} where the report would take the place of what is read, or of what is no file
+ * @throws {UsageError} if the report would overwrite the log or something that isn't a file
  */
 function mustBeWritable(report: string, input: string): void {
   const shown = printable(report, 200)
   const [present, read] = [statOf(report), input === '-' ? undefined : statOf(input)]
   if (present !== undefined && present.ino === read?.ino && present.dev === read.dev)
-    throw new UsageError(`--report is "${shown}", which is the log that is read`)
+    throw new UsageError(`invalid --report "${shown}": this is the log to replay`)
   if (present !== undefined && !present.isFile())
-    throw new UsageError(`--report is "${shown}", which is no file`)
+    throw new UsageError(`invalid --report "${shown}": not a regular file`)
   try {
     accessSync(dirname(report), constants.W_OK)
   } catch (error) {
-    throw new Error(`cannot write ${shown}: ${messageOf(error)}`, { cause: error })
+    throw new Error(`can't write ${shown}: ${messageOf(error)}`, { cause: error })
   }
 }
 
-/** All of it, or nothing: whoever reads the file finds the former report until the new one is there. */
+/** Writes the report atomically: readers see the previous file until the new one is complete. */
 async function writeReport(file: string, text: string): Promise<void> {
   const unfinished = `${file}.${process.pid}.tmp`
   try {
@@ -165,7 +185,7 @@ async function writeReport(file: string, text: string): Promise<void> {
     await rename(unfinished, file)
   } catch (error) {
     await rm(unfinished, { force: true })
-    throw new Error(`cannot write ${printable(file, 200)}: ${messageOf(error)}`, { cause: error })
+    throw new Error(`can't write ${printable(file, 200)}: ${messageOf(error)}`, { cause: error })
   }
 }
 

@@ -1,16 +1,16 @@
-// How numbers, times and others' texts read on a terminal.
+// Formats numbers, times and untrusted text for a terminal.
 
-// Control characters, unpaired surrogates, formatting, what is not shown, and line separators: whatever could steer a
-// terminal or disguise a text.
+// Control characters, unpaired surrogates, formatting, invisible characters and line separators could control a terminal or
+// disguise text.
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
-/** A text from a log as it may stand on a terminal: harmless, and no longer than `length` characters or so. */
+/** Makes untrusted text safe to print, and cuts it to about `length` characters. */
 export function printable(text: string, length = 100): string {
   const shortened = text.length > length ? `${text.slice(0, length)}...` : text
   return shortened.replace(UNPRINTABLE, escaped)
 }
 
-/** JSON with everything unprintable escaped: the same data, safe to show. */
+/** JSON with unprintable characters escaped: equal data, safe to print. */
 export function printableJson(value: unknown, indent = 2): string {
   return JSON.stringify(value, null, indent).replace(UNPRINTABLE, (character) =>
     character === '\n' ? '\n' : escaped(character),
@@ -24,7 +24,7 @@ function escaped(character: string): string {
   ).join('')
 }
 
-/** A text that keeps no other in memory, of which it may have been a part: cut anew, out of one that is hardly longer. */
+/** Copies text, so that it doesn't keep the string it was cut from in memory. */
 export function detached(text: string): string {
   return ` ${text}`.slice(1)
 }
@@ -33,13 +33,13 @@ export function formatCount(count: number): string {
   return count.toLocaleString('en-US')
 }
 
-/** `99.9%`, without decimals where there are none; `-` of nothing. */
+/** `99.9%`, without needless decimals; `-` if `whole` is 0. */
 export function formatPercent(part: number, whole: number): string {
   if (whole === 0) return '-'
   return `${Number(((100 * part) / whole).toFixed(1))}%`
 }
 
-/** Rows under each other in columns: the first to the left, the others to the right. */
+/** Aligns rows in columns: the first column left, the others right. */
 export function alignColumns(rows: readonly (readonly string[])[], indent = '  '): string[] {
   const widths: number[] = []
   for (const row of rows)
@@ -54,14 +54,14 @@ export function alignColumns(rows: readonly (readonly string[])[], indent = '  '
 
 const UNIT_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as const
 
-/** `5m` in milliseconds; 0 needs no unit. `undefined` where the text is no duration. */
+/** Parses `5m` to milliseconds; 0 needs no unit. Undefined if invalid. */
 export function parseDuration(text: string): number | undefined {
   if (text === '0') return 0
   const match = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text)
   return match === null ? undefined : Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]
 }
 
-/** In its two largest units: `3d 11h`, `5m`, `1s 20ms`. */
+/** Formats a duration in its two largest units: `3d 11h`, `5m`, `1s 20ms`. */
 export function formatDuration(ms: number): string {
   const parts: string[] = []
   let rest = ms

@@ -9,7 +9,7 @@ function fullestOf(entries: readonly { key: string; timeMs: number }[], windowMs
   return fullest.count
 }
 
-it('is what looking at every window finds', () => {
+it('FullestWindow matches an exhaustive search of all windows', () => {
   const entry = fc.record({ key: fc.constantFrom('a', 'b', 'c'), timeMs: fc.nat(300) })
   fc.assert(
     fc.property(
@@ -23,7 +23,7 @@ it('is what looking at every window finds', () => {
   )
 })
 
-it('is half-open: two requests a whole window apart are in different ones', () => {
+it('FullestWindow treats windows as half-open: requests exactly one window apart never share one', () => {
   expect(
     fullestOf(
       [
@@ -44,18 +44,18 @@ it('is half-open: two requests a whole window apart are in different ones', () =
   ).toBe(2)
 })
 
-it('of nothing is empty', () => {
+it('FullestWindow returns 0 without requests', () => {
   expect(fullestOf([], 1000)).toBe(0)
 })
 
-it('stays right while idle keys are forgotten', () => {
+it('FullestWindow stays exact while idle keys are dropped', () => {
   const fullest = new FullestWindow(1000)
   for (let i = 0; i < 100_000; i++) fullest.add(`key ${i}`, i)
   fullest.add('key 99500', 100_000)
   expect(fullest.count).toBe(2)
 })
 
-it('forgets those with the fewest where there are too many, and half of what it holds', () => {
+it('FullestWindow drops the keys with the fewest units until it is half full', () => {
   const fullest = new FullestWindow(1_000_000, 1000)
   for (let i = 0; i < 5000; i++) {
     fullest.add(`once ${i}`, i)
@@ -66,7 +66,7 @@ it('forgets those with the fewest where there are too many, and half of what it 
   expect(fullest.forgotten).toBeLessThan(5000)
 })
 
-it('what has left the window takes no room', () => {
+it('FullestWindow reuses the memory of expired entries', () => {
   const fullest = new FullestWindow(100, 1000)
   for (let i = 0; i < 20_000; i++) fullest.add(`key ${i % 7}`, i)
   expect([fullest.count, fullest.forgotten]).toEqual([15, 0])

@@ -16,7 +16,7 @@ function cutUp(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   return at.slice(1).map((end, i) => bytes.subarray(at[i], end))
 }
 
-it('finds the same lines however the bytes arrive', async () => {
+it('the line splitter returns the same lines for any chunks', async () => {
   const text = fc.array(fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom('', 'é€😀', 'a\r')), {
     maxLength: 8,
   })
@@ -32,7 +32,7 @@ it('finds the same lines however the bytes arrive', async () => {
   )
 })
 
-it('cuts a line that never ends, and goes on with the next', async () => {
+it('the line splitter cuts an overlong line and continues with the next one', async () => {
   const endless = Buffer.alloc(300_000, 'x')
   const lines = await linesOf([
     Buffer.from('first\n'),
@@ -42,6 +42,6 @@ it('cuts a line that never ends, and goes on with the next', async () => {
   expect(lines.map((line) => line.length)).toEqual([5, MAX_LINE_CHARS + 1, 4])
 })
 
-it('drops the mark at the beginning of a file', async () => {
+it('the line splitter drops a byte order mark', async () => {
   expect(await linesOf([Buffer.from('\uFEFF{"a":1}\n\uFEFFb\n')])).toEqual(['{"a":1}', '\uFEFFb'])
 })

@@ -3,10 +3,10 @@ import { describe, expect, it, test } from 'vitest'
 import { BANDS, Callers } from '../src/counts/callers.ts'
 import { OverTime, timeIn } from '../src/counts/over-time.ts'
 
-describe('what was decided over time', () => {
+describe('counts over time', () => {
   const T = Date.UTC(2026, 2, 9)
 
-  it('is all there, at its time, in however few steps', () => {
+  it('assign each decision to its step, at any resolution', () => {
     const decision = fc.record({
       atMs: fc.oneof(fc.nat(5000), fc.nat(10_000_000), fc.nat(90 * 86_400_000)),
       within: fc.array(fc.nat(100), { minLength: 2, maxLength: 2 }),
@@ -38,7 +38,7 @@ describe('what was decided over time', () => {
     )
   })
 
-  it('takes bounded memory, and few steps, over a century', () => {
+  it('use bounded memory and few steps over a century', () => {
     const overTime = new OverTime(1)
     for (let day = 0; day < 36_500; day++) overTime.admitted(day * 86_400_000, [day])
     const { steps } = overTime.read(120)
@@ -47,7 +47,7 @@ describe('what was decided over time', () => {
     expect(steps.at(-1)!.fullest).toEqual([36_499])
   })
 
-  it('is in fine steps where it is short', () => {
+  it('use fine steps for a short log', () => {
     const overTime = new OverTime(1)
     for (let i = 0; i < 100; i++) overTime.denied(T + i)
     expect(overTime.read(24)).toMatchObject({ fromMs: T, stepMs: 10, steps: { length: 10 } })
@@ -55,8 +55,8 @@ describe('what was decided over time', () => {
   })
 })
 
-describe('callers', () => {
-  it('are counted by how much of the limit their fullest window holds', () => {
+describe('counts by caller', () => {
+  it('group callers by the usage of their fullest window', () => {
     const callers = new Callers(1)
     const held = [0, 1, 99, 100, 250, 999, 1000, 1000, 1001, 1249, 1250, 1999, 2000, 5000]
     held.forEach((units, i) => {
@@ -81,17 +81,17 @@ describe('callers', () => {
     })
   })
 
-  it('beyond those that there is room for are only counted', () => {
+  it('only sum up the requests of callers above the capacity', () => {
     const callers = new Callers(1, 2)
     for (const key of ['a', 'b', 'c', 'a', 'c']) callers.admitted(key, [1])
     callers.denied('b')
     callers.denied('c')
-    expect([callers.size, callers.deniedCount, callers.beyond]).toEqual([2, 1, 3])
+    expect([callers.size, callers.deniedCount, callers.uncounted]).toEqual([2, 1, 3])
     expect(callers.get('b')).toEqual({ requests: 2, denied: 1, fullest: [1] })
   })
 })
 
-test('times are as exact as their steps', () => {
+test('times are formatted as precisely as their steps', () => {
   const at = Date.UTC(2026, 2, 9, 7, 8, 9, 70)
   expect([10, 1000, 60_000, 86_400_000].map((stepMs) => timeIn(at, stepMs))).toEqual([
     '2026-03-09 07:08:09.070',

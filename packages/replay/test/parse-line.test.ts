@@ -22,9 +22,9 @@ test.each([
   ['bytes as a dash', '1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 304 -', 'ip', '1.2.3.4'],
   ['another zone', '1.2.3.4 - - [17/May/2015:03:35:03 -0630] "GET / HTTP/1.1" 304 -', 'ip', '1.2.3.4'],
   ['a line cut short', '1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET /index', 'ip', '1.2.3.4'],
-  ['a request that is none', '1.2.3.4 - - [17/May/2015:10:05:03 +0000] "-" 408 -', 'ip', '1.2.3.4'],
+  ['a missing request', '1.2.3.4 - - [17/May/2015:10:05:03 +0000] "-" 408 -', 'ip', '1.2.3.4'],
   ['a host name', `crawl.example.com - - ${REST}`, 'ip', 'crawl.example.com'],
-  ['IPv6, by its network', `2001:db8:1:2:3:4:5:6 - - ${REST}`, 'ip', '2001:db8:1:2::/64'],
+  ['an IPv6 address as its network', `2001:db8:1:2:3:4:5:6 - - ${REST}`, 'ip', '2001:db8:1:2::/64'],
   ['IPv4 in IPv6', `::ffff:1.2.3.4 - - ${REST}`, 'ip', '1.2.3.4'],
   ['the user', `1.2.3.4 - frank ${REST}`, 'user', 'frank'],
   ['the method', `1.2.3.4 - - ${REST}`, 'method', 'GET'],
@@ -48,7 +48,7 @@ test.each([
   ['a number as key', '{"time":1431857103000,"tenant":42}', 'tenant', '42'],
   ['a boolean as key', '{"time":1431857103000,"bot":false}', 'bot', 'false'],
   ['a field named like a method', '{"time":1431857103,"__proto__":"a"}', '__proto__', 'a'],
-])('reads %s', (_, text, key, expected) => {
+])('the line parser reads %s', (_, text, key, expected) => {
   expect(parse(text, key)).toEqual({ timeMs: T, key: expected })
 })
 
@@ -65,7 +65,7 @@ test.each([
   ['a JSON array', '[1]', 'ip', 'neither an access log line nor a JSON object'],
   ['broken JSON', '{"time":', 'ip', 'not a JSON object'],
   [
-    'a day that is none',
+    'a day that does not exist',
     '1.2.3.4 - - [31/Apr/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1',
     'ip',
     'no readable time',
@@ -84,36 +84,36 @@ test.each([
   ['an inherited field', '{"time":1431857103}', 'constructor.name', 'no key in field "constructor.name"'],
   ['null as key', '{"time":1431857103,"ip":null}', 'ip', 'no key in field "ip"'],
   ['an empty key', '{"time":1431857103,"ip":""}', 'ip', 'no key in field "ip"'],
-])('says what is wrong with %s', (_, text, key, reason) => {
+])('the line parser reports why it skips %s', (_, text, key, reason) => {
   expect(parse(text, key)).toEqual({ bad: reason })
 })
 
-test('keys of any length and content are told apart', () => {
+test('the line parser distinguishes keys of any length and content', () => {
   const long = 'k'.repeat(70_000)
   const keys = ['a', `${long}1`, `${long}2`].map((ip) => parse(JSON.stringify({ time: T, ip })))
   expect(new Set(keys.map((parsed) => ('key' in parsed ? parsed.key : parsed.bad))).size).toBe(3)
   expect(parse('{"time":1431857103,"ip":"\\ud800"}')).toEqual({ timeMs: T, key: '\ufffd' })
 })
 
-describe('costs', () => {
+describe('the cost of a request', () => {
   const parseCost = lineParser({ format: 'auto', key: 'ip', timeField: 'time', costField: 'use.units' })
   const line = (units: unknown) => JSON.stringify({ time: T, ip: 'a', use: { units } })
 
-  it('are read where their field is named', () => {
+  it('comes from the named field', () => {
     expect(parseCost(line(7))).toEqual({ timeMs: T, key: 'a', cost: 7 })
     expect(parse(line(7))).toEqual({ timeMs: T, key: 'a' })
   })
 
-  it.each([0, -1, 1.5, '7', null, undefined, 2 ** 53])('%j is none', (units) => {
+  it.each([0, -1, 1.5, '7', null, undefined, 2 ** 53])('rejects %j', (units) => {
     expect(parseCost(line(units))).toEqual({ bad: 'no cost in field "use.units"' })
   })
 
-  it('of access logs are 1', () => {
+  it('defaults to 1 in access logs', () => {
     expect(parseCost(`1.2.3.4 - - ${REST}`)).toEqual({ timeMs: T, key: '1.2.3.4' })
   })
 })
 
-describe('times', () => {
+describe('parsing a time', () => {
   it.each([
     ['2015-05-17T10:05:03Z', T],
     ['2015-05-17T10:05:03.123456Z', T + 123],
@@ -127,7 +127,7 @@ describe('times', () => {
     [1431857103000, T],
     ['1431857103.250', T + 250],
     ['2016-12-31T23:59:60Z', Date.UTC(2017, 0, 1)],
-  ])('%j is a time', (value, expected) => {
+  ])('accepts %j', (value, expected) => {
     expect(parseJsonTime(value)).toBe(expected)
   })
 
@@ -155,11 +155,11 @@ describe('times', () => {
     {},
     [],
     undefined,
-  ])('%j is none', (value) => {
+  ])('rejects %j', (value) => {
     expect(parseJsonTime(value)).toBeUndefined()
   })
 
-  it('a year has all its days in access logs, too', () => {
+  it('accepts every day of a year in access logs', () => {
     expect(parseAccessLogTime('29/Feb/2024:00:00:00 +0000')).toBe(Date.UTC(2024, 1, 29))
     expect(parseAccessLogTime('29/Feb/2023:00:00:00 +0000')).toBeUndefined()
     expect(parseAccessLogTime('00/Feb/2024:00:00:00 +0000')).toBeUndefined()
@@ -167,7 +167,7 @@ describe('times', () => {
   })
 })
 
-it('a key of 256 characters is itself, any longer one its beginning and a hash', () => {
+it('a key of up to 256 characters stays as it is, and a longer one ends in a hash', () => {
   const keyOf = (key: string) => parse(JSON.stringify({ time: T, ip: key }))
   const long = 'x'.repeat(256)
   expect(keyOf(long)).toMatchObject({ key: long })
@@ -175,13 +175,13 @@ it('a key of 256 characters is itself, any longer one its beginning and a hash',
   expect(keyOf(`${long}y`)).not.toEqual(keyOf(`${long}z`))
 })
 
-describe('garbage', () => {
+describe('parsing garbage', () => {
   const valid = [`1.2.3.4 - - ${REST} "-" "x"`, '{"time":"2015-05-17T10:05:03Z","ip":"1.2.3.4"}']
   const damaged = fc
     .tuple(fc.constantFrom(...valid), fc.nat(100), fc.nat(20), fc.string({ unit: 'binary' }))
     .map(([text, at, length, inserted]) => text.slice(0, at) + inserted + text.slice(at + length))
 
-  it('never throws, and is a request with a time and a key or has a reason', () => {
+  it('never throws, and returns a valid request or a reason', () => {
     const anything = fc.oneof(fc.string({ unit: 'binary', maxLength: 300 }), fc.json(), damaged)
     fc.assert(
       fc.property(
@@ -198,7 +198,7 @@ describe('garbage', () => {
     )
   })
 
-  it('of the greatest length is refused all the same', () => {
+  it('rejects garbage of the maximum length, too', () => {
     const n = MAX_LINE_CHARS - 60
     const lines = [
       'a'.repeat(n),

@@ -12,7 +12,7 @@ import {
 } from '../src/text.ts'
 
 describe('--limit', () => {
-  it('is a count and a window, with or without a name', () => {
+  it('accepts a count and a window, with or without a name', () => {
     expect(parseLimit('100/1m')).toMatchObject({ name: '100-per-1m', limit: 100, windowMs: 60_000 })
     expect(parseLimit('login=5/90s')).toMatchObject({ name: 'login', limit: 5, windowMs: 90_000 })
   })
@@ -34,14 +34,14 @@ describe('--limit', () => {
     '100/999d',
     'a b=1/1m',
     '9999999999999999/1m',
-  ])('%j is refused with what would be right', (text) => {
+  ])('rejects %j and shows the correct form', (text) => {
     expect(() => parseLimit(text)).toThrow(
       expect.objectContaining({ name: 'UsageError', message: expect.stringContaining(text) }),
     )
   })
 })
 
-test('--store is the address of a Redis', () => {
+test('--store accepts Redis URLs only', () => {
   expect(parseRedisUrl('rediss://user:word@example.com:6380/1').port).toBe('6380')
   for (const text of ['', 'localhost', 'localhost:6379', 'http://localhost', 'redis://', 'redis:///tmp/x']) {
     expect(() => parseRedisUrl(text), text).toThrow('write it like redis://127.0.0.1:6379')
@@ -49,7 +49,7 @@ test('--store is the address of a Redis', () => {
   expect(() => parseRedisUrl('http://user:secret@localhost')).not.toThrow('secret')
 })
 
-test('durations', () => {
+test('durations are parsed and formatted', () => {
   expect(['0', '250ms', '10s', '5m', '1h', '7d'].map(parseDuration)).toEqual([
     0, 250, 10_000, 300_000, 3_600_000, 604_800_000,
   ])
@@ -64,8 +64,8 @@ test('durations', () => {
   ])
 })
 
-describe('the callers denied most', () => {
-  it('come first, and by key where they are equal', () => {
+describe('the most denied callers', () => {
+  it('come first, and ties are sorted by key', () => {
     const callers = new TopCallers()
     for (const key of ['b', 'c', 'a', 'c']) callers.add(key)
     expect(callers.top(2)).toEqual([
@@ -74,7 +74,7 @@ describe('the callers denied most', () => {
     ])
   })
 
-  it('are not lost among very many others', () => {
+  it('stay in the list among very many others', () => {
     const callers = new TopCallers(100)
     for (let i = 0; i < 10_000; i++) {
       callers.add(`once ${i}`)
@@ -84,19 +84,19 @@ describe('the callers denied most', () => {
   })
 })
 
-describe('texts from a log', () => {
-  it('cannot steer the terminal', () => {
+describe('text from a log', () => {
+  it('loses its control characters before it is printed', () => {
     expect(printable('a\u001b[31m\u0007\r\n\u009b\u202e\u2028z')).toBe(
       'a\\u001b[31m\\u0007\\u000d\\u000a\\u009b\\u202e\\u2028z',
     )
     expect(printable('x'.repeat(500), 10)).toBe('xxxxxxxxxx...')
   })
 
-  it('hide nothing that has no look of its own', () => {
+  it('shows invisible characters as escapes', () => {
     expect(printable('a\u3164\u{e0002}b\u180f')).toBe('a\\u3164\\udb40\\udc02b\\u180f')
   })
 
-  it('are the same data in JSON', () => {
+  it('keeps its value in JSON', () => {
     const value = { key: 'a\u009b\u202e\u{e0001}"\\\n', list: [1] }
     const json = printableJson(value)
     expect(json).toMatch(/^[\n\x20-\x7e]*$/)
@@ -104,7 +104,7 @@ describe('texts from a log', () => {
   })
 })
 
-test('numbers in columns', () => {
+test('numbers are right-aligned in columns', () => {
   expect(
     alignColumns([
       ['a', '1'],

@@ -27,8 +27,8 @@ function reorder(times: readonly number[], options: { boundMs?: number; capacity
   return { released, tooLate, beforeDrain, releasedEarly: buffer.releasedEarly }
 }
 
-describe('the reordering buffer', () => {
-  it('puts whatever is late by no more than the bound into the order of time, equal times in that of the file', () => {
+describe('the reorder buffer', () => {
+  it('sorts requests within the bound by time, and ties by line', () => {
     const steps = fc.array(fc.record({ step: fc.nat(60_000), late: fc.nat(BOUND_MS) }))
     fc.assert(
       fc.property(steps, (recorded) => {
@@ -44,7 +44,7 @@ describe('the reordering buffer', () => {
     )
   })
 
-  it('refuses what is later than the bound, and only that', () => {
+  it('rejects exactly the requests that are later than the bound', () => {
     const time = fc.integer({ min: 0, max: 20 }).map((minutes) => 1e12 + minutes * 60_000)
     fc.assert(
       fc.property(fc.array(time), fc.constantFrom(0, 60_000, BOUND_MS), (times, boundMs) => {
@@ -60,12 +60,12 @@ describe('the reordering buffer', () => {
     )
   })
 
-  it('holds a request no longer than the bound', () => {
+  it('holds no request longer than the bound', () => {
     expect(reorder([1e12, 1e12 + BOUND_MS]).beforeDrain).toBe(0)
     expect(reorder([1e12, 1e12 + BOUND_MS + 1]).beforeDrain).toBe(1)
   })
 
-  it('releases the oldest early when it is full, counts that, and stays in order', () => {
+  it('releases the oldest early if it is full, counts it, and stays in order', () => {
     const time = fc.nat(200_000).map((offset) => 1e12 + offset)
     fc.assert(
       fc.property(fc.array(time), fc.integer({ min: 1, max: 5 }), (times, capacity) => {
@@ -81,33 +81,33 @@ describe('the reordering buffer', () => {
 describe('an absurd time', () => {
   const steady = Array.from({ length: 1000 }, (_, i) => 1e12 + i * 1000)
 
-  it.each([0, 1, 500, 999])('in the future, at line %i, makes nothing too late', (at) => {
+  it.each([0, 1, 500, 999])('in the future, at line %i, makes no other request too late', (at) => {
     const times = steady.toSpliced(at, 0, 3e13)
     const { released, tooLate } = reorder(times)
     expect(tooLate).toEqual([])
     expect(released).toEqual(inOrder(requestsAt(times)))
   })
 
-  it('does no harm on every tenth line either, nor on several in a row', () => {
+  it('on every tenth line or on several in a row makes no other request too late', () => {
     const times = steady.flatMap((time, i) => (i % 10 === 5 ? [time, 3e13 + i, 2e13, 3e13] : [time]))
     expect(reorder(times).tooLate).toEqual([])
   })
 
-  it('in the past is too late, or stands first', () => {
+  it('in the past is too late, or comes first at the start of the log', () => {
     expect(reorder(steady.toSpliced(500, 0, 1000)).tooLate).toEqual([500])
     expect(reorder([1000, ...steady]).tooLate).toEqual([])
   })
 
-  it('is told from a pause in the log', () => {
+  it('differs from a pause in the log', () => {
     const later = steady.map((time) => time + 30 * LEAP_MS)
     const { released, tooLate, beforeDrain } = reorder([...steady, ...later, 1e12])
     expect(tooLate).toEqual([2000])
     expect(released).toHaveLength(2000)
-    // Once believed, the pause releases what was held before it.
+    // Once confirmed, the pause releases everything held before it.
     expect(beforeDrain).toBeGreaterThanOrEqual(1000 + LEAP_LINES)
   })
 
-  it('of up to a day is not doubted', () => {
+  it('up to a day ahead is trusted', () => {
     expect(reorder([1e12, 1e12 + LEAP_MS, 1e12]).tooLate).toEqual([2])
   })
 })

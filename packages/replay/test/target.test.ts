@@ -5,7 +5,7 @@ import { slidingWindow } from 'slidegate'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { startTarget, type Target } from '../src/demo/target.ts'
 
-// The listener of the demonstration, for whoever else finds its port.
+// Limits on what other programs can do to the demo's listener.
 
 let target: Target
 beforeEach(async () => {
@@ -20,7 +20,7 @@ async function dial(): Promise<Socket> {
   return socket
 }
 
-/** All that is answered until the server closes. */
+/** The whole response, until the server closes the connection. */
 async function answerTo(...pieces: string[]): Promise<string> {
   const socket = await dial()
   let answer = ''
@@ -34,25 +34,25 @@ async function answerTo(...pieces: string[]): Promise<string> {
 
 const HEAD = 'GET / HTTP/1.1\r\nHost: demo\r\n'
 
-it('refuses headers of more than 8 KiB', async () => {
+it('the demo server rejects headers above 8 KiB', async () => {
   expect(await answerTo(`${HEAD}A: ${'a'.repeat(8000)}\r\nConnection: close\r\n\r\n`)).toMatch(
     /^HTTP\/1.1 200/,
   )
   expect(await answerTo(`${HEAD}A: ${'a'.repeat(8192)}\r\n\r\n`)).toMatch(/^HTTP\/1.1 431/)
 })
 
-it('reads no body', async () => {
+it('the demo server never reads a body', async () => {
   expect(await answerTo(`${HEAD}Content-Length: 9000000\r\n\r\n`, 'x')).toMatch(/^HTTP\/1.1 413/)
   expect(await answerTo(`${HEAD}Transfer-Encoding: chunked\r\n\r\n`, '1\r\nx\r\n')).toMatch(/^HTTP\/1.1 413/)
 })
 
-it('waits for no headers longer than for two seconds', async () => {
+it('the demo server waits at most two seconds for headers', async () => {
   const startMs = performance.now()
   expect(await answerTo(HEAD)).toMatch(/^HTTP\/1.1 408/)
   expect(performance.now() - startMs).toBeGreaterThan(1900)
 })
 
-it('holds 64 connections, and drops any more', async () => {
+it('the demo server accepts 64 connections and drops further ones', async () => {
   const sockets: Socket[] = []
   for (let i = 0; i < 64; i++) sockets.push(await dial())
   const dropped = await dial()
@@ -62,7 +62,7 @@ it('holds 64 connections, and drops any more', async () => {
   expect(states).not.toContain(true)
 })
 
-it('answers 1,000 requests, and remembers no more', async () => {
+it('the demo server answers and records 1,000 requests, and rejects further ones', async () => {
   const answers = (await answerTo(`${HEAD}\r\n`.repeat(1001))).match(/HTTP\/1.1 \d+/g)
   expect(answers).toHaveLength(1001)
   expect(answers!.slice(0, -1)).not.toContain('HTTP/1.1 503')

@@ -1,7 +1,7 @@
 // Writes the JSON Schema of the configuration, which editors read, from the built package.
 import { writeFileSync } from 'node:fs'
 
-// By name, so that types are not looked for in what was built.
+// A computed URL, so that TypeScript doesn't look for types in the build output.
 const built = new URL('../dist/config/published-schema.js', import.meta.url).href
 const { publishedSchema } = await import(built)
 

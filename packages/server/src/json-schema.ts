@@ -1,4 +1,4 @@
-// Builders of JSON schemas, typed by TypeBox. TypeBox itself is not loaded: it takes a sixth of the start.
+// Builds JSON schemas, typed by TypeBox. TypeBox itself isn't loaded: that takes a sixth of the startup time.
 
 import type TypeBox from 'typebox'
 
@@ -23,7 +23,7 @@ type Builders = Pick<
 
 type Schema = Readonly<Record<string, unknown>>
 
-/** Schemas that an object need not have. */
+/** Optional properties. */
 const optional = new WeakSet<Schema>()
 
 const builders = {
@@ -55,7 +55,7 @@ const builders = {
   Unsafe: (schema: Schema) => ({ ...schema }),
 }
 
-/** What each builds is plain data. */
+/** The builders return plain data. */
 export const Type = builders as unknown as Builders
 
 export type { Static, TObject, TOptional, TProperties, TSchema, TUnsafe } from 'typebox'

@@ -13,6 +13,8 @@ import {
 } from './commands/actions.ts'
 import { addConsumeCommand, addExplainCommand, addPeekCommand } from './commands/ask.ts'
 import { addBenchCommand } from './commands/bench.ts'
+import { addDoctorCommand } from './commands/doctor.ts'
+import { addInitCommand } from './commands/init.ts'
 import { addOverrideCommand } from './commands/override.ts'
 import { addDemoCommand, addReplayCommand } from './commands/replay.ts'
 import { addServeCommand, asServe } from './commands/serve.ts'
@@ -33,8 +35,10 @@ const EXIT_USAGE = 2
 
 /** In the order of the help. */
 const COMMANDS = [
+  addInitCommand,
   addServeCommand,
   addValidateCommand,
+  addDoctorCommand,
   addConsumeCommand,
   addPeekCommand,
   addExplainCommand,
@@ -61,24 +65,24 @@ export type Bin = 'slidegate' | 'slidegate-server'
 function newProgram(bin: Bin): Command {
   const program = new Command(bin)
     .version(VERSION)
-    // Errors are thrown, and said once, below.
+    // Errors are thrown, and reported once, below.
     .exitOverride()
     .configureOutput({ outputError: () => {} })
   if (bin === 'slidegate-server') {
     return asServe(program).addHelpText('after', '\nOther commands: npx -p slidegate-server slidegate help')
   }
   program.description(
-    'An exact sliding-window rate limiter: run it as a service, ask it, or replay a log through it.',
+    'An exact sliding-window rate limiter. Run it as a service, query and manage it, or replay a log.',
   )
   for (const add of COMMANDS) add(program)
   return program
 }
 
-/** Says what went wrong, each in one line; answers the exit code. */
+/** Prints an error, one line per problem, and returns the exit code. */
 function report(error: unknown): number {
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return 0
-    // With no command at all the help has been printed instead.
+    // Without a command, the help has been printed instead.
     if (error.code !== 'commander.help') complain(error.message.replace(/^error: /, ''))
     return EXIT_USAGE
   }
@@ -88,7 +92,7 @@ function report(error: unknown): number {
   }
   complain(messageOf(error))
   if (error instanceof ClientError) return error.exitCode
-  // By its name: most commands need nothing else of the library, which takes longer to load than they run.
+  // Compares the name, since most commands don't load the library: that takes longer than they run.
   const isMistake = error instanceof UsageError || (error as Error).name === 'SlidegateError'
   return isMistake ? EXIT_USAGE : EXIT_FAILURE
 }
@@ -107,7 +111,7 @@ export async function run(words: readonly string[], bin: Bin = 'slidegate'): Pro
 }
 
 export async function main(bin: Bin = 'slidegate'): Promise<void> {
-  // Whoever reads our output may stop reading, as `head` does.
+  // Our reader may close the pipe early, as `head` does.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') complain(messageOf(error))
     process.exit(error.code === 'EPIPE' ? undefined : EXIT_FAILURE)

@@ -1,4 +1,4 @@
-// Keys and errors as they may be logged: without secrets.
+// Removes secrets from keys and errors before they are logged.
 
 import { createHmac } from 'node:crypto'
 import type { Logger } from 'pino'
@@ -9,7 +9,7 @@ import { INSTANCE_SECRET } from './service/instance.ts'
 const HASH_LENGTH = 16
 const MOST_PLAIN = 256
 
-/** A key as it stands in a log: whoever reads one can tell which lines are about one key, but not whose it is. */
+/** A key for the log: equal keys look equal, but can't be recovered. */
 export function redactKey(key: unknown, { logging }: Config): string {
   const text = typeof key === 'string' ? key : (JSON.stringify(key) ?? '')
   if (logging?.keys === 'plain') return text.slice(0, MOST_PLAIN)
@@ -26,13 +26,13 @@ interface RedactedError {
 
 const MOST_CAUSES = 4
 
-/** Why a store gave no answer for a key: the message says which. */
+/** Reasons for a failed key that name it in the message. */
 const NAMING: readonly string[] = ['invalid_state', 'full']
 
 /**
- * An error as it stands in a log: nothing but what all errors have, since others may bear what a caller has sent, as the
- * commands of Redis clients do. The message of a `SlidegateError` shows what was wrong with it, so it is left out. So is
- * the stack of a `StoreUnavailableError`: the program isn't at fault.
+ * An error for the log, with standard properties only. Others may contain what a caller sent, as the commands of Redis
+ * clients do. The message of a `SlidegateError` quotes the wrong value, so it is omitted. So is the stack of a
+ * `StoreUnavailableError`: the program isn't at fault.
  */
 export function redactError(error: unknown, causes = MOST_CAUSES, hasStack = true): RedactedError {
   if (!(error instanceof Error)) return { type: typeof error }
@@ -51,7 +51,7 @@ export function redactError(error: unknown, causes = MOST_CAUSES, hasStack = tru
   }
 }
 
-/** The same log, in which no error tells more than it should. */
+/** A child logger that redacts errors. */
 export function redacting(log: Logger): Logger {
   return log.child({}, { serializers: { err: (error) => redactError(error) } })
 }

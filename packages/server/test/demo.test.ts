@@ -3,17 +3,17 @@ import { expect, test } from 'vitest'
 import { barChart } from '../../replay/src/demo/run-demo.ts'
 import { slidegate } from './support/cli.ts'
 
-test('the demo measures 200% for the fixed and 100% for the sliding window, and ends by itself', async () => {
+test('the demo measures 200% for the fixed and 100% for the sliding window, then exits', async () => {
   const { code, stdout, stderr } = await slidegate(['demo'])
   expect(stderr).toBe('')
   expect(code).toBe(0)
   expect(stdout).toMatch(/^fixed window +\S+ 200 of 100 = 200%$/m)
   expect(stdout).toMatch(/^sliding window +\S+ 100 of 100 = 100%$/m)
-  // Not on a terminal: no colours.
+  // No terminal, so no colours.
   expect(stdout).not.toContain('\u001b')
 })
 
-test('the chart is coloured only where that is wanted', () => {
+test('the chart has colours only on request', () => {
   const bars = [
     { label: 'a', value: 2, color: 'red' },
     { label: 'b', value: 1, color: 'green' },

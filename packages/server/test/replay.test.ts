@@ -35,7 +35,7 @@ function counts({ admitted, denied, limits }: Pick<Report, 'admitted' | 'denied'
   return { admitted, denied, limits: limits.map(({ denied, fullestWindow }) => ({ denied, fullestWindow })) }
 }
 
-describe('a replay decides as if every event had been looked at', () => {
+describe('a replay matches an exhaustive comparison of all requests', () => {
   const asCommon = logOf(entries, commonLine)
   const mixed = entries
     .map((entry, i) => `${[commonLine, combinedLine, jsonLine][i % 3]!(entry)}\r\n`)
@@ -50,7 +50,7 @@ describe('a replay decides as if every event had been looked at', () => {
     ['mixed', mixed, []],
     ['gzip', gzipSync(asCommon), []],
     [
-      'two gzips in one',
+      'two concatenated gzip files',
       Buffer.concat([asCommon.slice(0, 9999), asCommon.slice(9999)].map((part) => gzipSync(part))),
       [],
     ],
@@ -63,18 +63,18 @@ describe('a replay decides as if every event had been looked at', () => {
     expect(counts(report.compare!)).toEqual(expectedFixed)
   })
 
-  it('from the standard input, plain and gzip', async () => {
+  it('standard input, plain and gzip', async () => {
     expect(counts(await replayJson(['-', ...limitWords], asCommon))).toEqual(expected)
     expect(counts(await replayJson(['-', ...limitWords], gzipSync(asCommon)))).toEqual(expected)
   })
 
-  it('never over, and fixed windows are', () => {
+  it('sliding windows never exceed the limit, while fixed windows do', () => {
     expect(expected.limits.every(({ fullestWindow }, i) => fullestWindow <= LIMITS[i]!.limit)).toBe(true)
     expect(expectedFixed.limits.some(({ fullestWindow }, i) => fullestWindow > LIMITS[i]!.limit)).toBe(true)
   })
 })
 
-/** A replay writes under a prefix of its own, and removes what it wrote. */
+/** Runs with a separate Redis and checks that the replay removes its keys. */
 async function startRedisToReplayOn(): Promise<RedisServer> {
   const server = await startRedis()
   const keys = '~slidegate-replay-*'
@@ -94,7 +94,7 @@ describe('with --store', () => {
     await server?.stop()
   })
 
-  it('Redis decides the same, under a prefix of its own, and nothing of it stays', async () => {
+  it('Redis gives the same result, under a random prefix that is removed afterwards', async () => {
     await redis.set('slidegate-replay-of-others', 'kept')
     const file = folder.write('redis.log', logOf(entries, commonLine))
     const watched = new Redis(server.url)
@@ -118,7 +118,7 @@ describe('with --store', () => {
     expect(await redis.keys('*')).toEqual(['slidegate-replay-of-others'])
   })
 
-  it('a Redis that wants a password is a clear failure', async () => {
+  it('a Redis that requires a password causes a clear error', async () => {
     const guarded = await startRedisToReplayOn()
     const owner = new Redis(guarded.url)
     await owner.config('SET', 'requirepass', 'secret')
@@ -138,15 +138,15 @@ describe('with --store', () => {
     await guarded.stop()
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: expect.stringMatching(/^slidegate: cannot use Redis at [^\n]*NOAUTH[^\n]*\n$/),
+      stderr: expect.stringMatching(/^slidegate: can't use Redis at [^\n]*NOAUTH[^\n]*\n$/),
     })
     expect(denied.code).toBe(1)
-    expect(denied.stderr).toMatch(/^slidegate: cannot use Redis at [^\n]*WRONGPASS[^\n]*\n$/)
+    expect(denied.stderr).toMatch(/^slidegate: can't use Redis at [^\n]*WRONGPASS[^\n]*\n$/)
     expect(denied.stderr).not.toContain('wrongword')
     expect(right.code).toBe(0)
   })
 
-  it('a Redis that goes away ends the run with a clear failure', async () => {
+  it('a Redis that stops ends the run with a clear error', async () => {
     const mortal = await startRedisToReplayOn()
     const words = ['replay', '-', '--limit', '10/1m', '--store', mortal.url, '--reorder', '0']
     const run = slidegate(
@@ -172,7 +172,7 @@ describe('with --store', () => {
   })
 })
 
-describe('what is reported', () => {
+describe('the report', () => {
   it('--json prints one object', async () => {
     const late: Entry = { timeMs: entries[0]!.timeMs, key: '192.0.2.1' }
     const file = folder.write(
@@ -219,6 +219,7 @@ describe('what is reported', () => {
       span: { from: expect.any(String), to: expect.any(String), ms: expect.any(Number) },
       releasedEarly: 0,
       forgottenCallers: 0,
+      neededLimits: [{ windowMs: 60_000, callers: 20, exact: true, needs: expect.any(Array) }],
       compare: {
         kind: 'fixed',
         admitted: expect.any(Number),
@@ -235,7 +236,7 @@ describe('what is reported', () => {
     expect(report.topDenied[0]!.denied).toBeGreaterThanOrEqual(report.topDenied[1]!.denied)
   })
 
-  it('is a text for people otherwise', async () => {
+  it('prints text by default', async () => {
     const minute = Date.UTC(2024, 0, 1, 12, 0)
     const burst = [...Array(10).fill(minute - 1000), ...Array(10).fill(minute)].map((timeMs) => ({
       timeMs,
@@ -252,23 +253,28 @@ describe('what is reported', () => {
 
 skipped lines
   neither an access log line nor a JSON object  1
-the first of them
+first skipped lines
   line 21: neither an access log line nor a JSON object: garbage
 
-limits, over sliding windows
-                 limit  denied  fullest window  of the limit
-  10-per-1m  10 per 1m      10              10          100%
+limits (sliding windows)
+                 limit  denied  fullest window  % of limit
+  10-per-1m  10 per 1m      10              10        100%
 
 with fixed windows: 20 admitted, 0 denied
-                 limit  denied  fullest window  of the limit
-  10-per-1m  10 per 1m       0              20          200%
+                 limit  denied  fullest window  % of limit
+  10-per-1m  10 per 1m       0              20        200%
 
-denied most
+Which limit would fit?
+  The lowest sliding window limit that never denies this share of callers (1 in total):
+          90%  95%  99%  99.9%  100%
+  per 1m   20   20   20     20    20
+
+most denied
   192.0.2.1  10
 `)
   })
 
-  it('counts by the key that was asked for', async () => {
+  it('limits by the requested key', async () => {
     const lines = ['a', 'b', 'a', 'a', '', 'b'].map((id, i) =>
       JSON.stringify({ at: 1_700_000_000 + i, who: id && { id } }),
     )
@@ -287,14 +293,11 @@ denied most
   })
 })
 
-describe('an unusual log has a clear outcome', () => {
+describe('an unusual log is handled', () => {
   it.each<[string, string | Buffer, number]>([
     ['an empty file', '', 0],
     ['an empty gzip', gzipSync(''), 0],
-    ['only garbage', 'one\ntwo\nthree', 3],
     ['only line feeds', '\n\n', 2],
-    ['one byte', Buffer.from([0x1f]), 1],
-    ['bytes that are no text', Buffer.from(Array.from({ length: 2560 }, (_, i) => (i * 7) % 256)), 11],
   ])('%s', async (_, content, skipped) => {
     expect(await replayJson(['-', '--limit', '1/1s'], content)).toMatchObject({
       requests: 0,
@@ -309,7 +312,20 @@ describe('an unusual log has a clear outcome', () => {
     })
   })
 
-  it('an absurd time is one request, and costs no other', async () => {
+  it.each<[string, string | Buffer, number]>([
+    ['only garbage', 'one\ntwo\nthree', 3],
+    ['one byte', Buffer.from([0x1f]), 1],
+    ['binary data', Buffer.from(Array.from({ length: 2560 }, (_, i) => (i * 7) % 256)), 11],
+  ])('%s, which is an error', async (_, content, skipped) => {
+    const lines = `${skipped} of ${skipped} lines`
+    expect(await slidegate(['replay', '-', '--limit', '1/1s'], content)).toEqual({
+      code: 1,
+      stdout: expect.stringMatching(/^no requests in this log\n/),
+      stderr: `slidegate: ${lines} were skipped, mostly because of: neither an access log line nor a JSON object; check --format\n`,
+    })
+  })
+
+  it('an absurd time affects no other request', async () => {
     const log = logOf(entries.toSpliced(100, 0, { timeMs: Date.UTC(2999, 0), key: '192.0.2.1' }), commonLine)
     expect(await replayJson(['-', '--limit', '10/1m'], log)).toMatchObject({ requests: 3001, skipped: 0 })
     const beyond = log.replace('/2999:', '/9999:')
@@ -320,7 +336,7 @@ describe('an unusual log has a clear outcome', () => {
   })
 })
 
-test('whoever stops reading hears no complaint', async () => {
+test('a closed pipe causes no error message', async () => {
   const child = spawn(process.execPath, [
     new URL('../bin/slidegate.js', import.meta.url).pathname,
     'replay',
@@ -333,7 +349,7 @@ test('whoever stops reading hears no complaint', async () => {
     stderr += text
   })
   child.stdout.destroy()
-  child.stdin.end('garbage\n')
+  child.stdin.end(`${commonLine(entries[0]!)}\n`)
   const code = await new Promise((resolve) => child.on('close', resolve))
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
 })

@@ -11,7 +11,7 @@ const source = new URL('../src/', import.meta.url)
 /** The text of a part, by its path in `src`. */
 export const read = (/** @type {string} */ part) => readFileSync(new URL(part, source), 'utf8')
 
-/** The kinds in order of their numbers: each is a file in `limits`. */
+/** The kinds, in the order of their numbers. Each is a file in `limits`. */
 const KINDS = [
   'packed-window',
   'token-bucket',
@@ -23,12 +23,12 @@ const KINDS = [
   'ban',
 ]
 
-/** The operations besides decisions: each is a file in `ops`. */
+/** The operations other than decisions. Each is a file in `ops`. */
 const OPERATIONS = readdirSync(new URL('ops/', source))
   .filter((name) => name.endsWith('.lua') && !/^(prelude|driver|consume|rare)\./.test(name))
   .map((name) => name.replace('.lua', ''))
 
-/** The sections of a file, by the names that stand before them. What comes first has no name. */
+/** Returns the sections of a file by name. The text before the first `--- name` line has the name "". */
 function sectionsOf(/** @type {string} */ lua) {
   const [first = '', ...sections] = lua.split(/^--- /m)
   const named = sections.map((text) => {
@@ -38,15 +38,16 @@ function sectionsOf(/** @type {string} */ lua) {
   return new Map([['', first], ...named])
 }
 
-/** Puts sections where their names are. */
+/** Replaces each `--- name` line with the section of that name. */
 function fill(/** @type {string} */ lua, /** @type {Map<string, string>} */ sections) {
   return lua.replace(/^ *--- (\w+)\n/gm, (_, name) => sections.get(name) ?? '')
 }
 
 /**
  * Joins the parts. A part may use the parts before it. Redis creates all functions of a script at each call. So code that few
- * calls need is inside a function, and each kind is in the branch that first needs it. Two sections of a kind serve both its
- * decisions and its tables: `shared` by functions, `read` as text, before `load` and where the tables name it.
+ * calls need is inside a function, and each kind is in the branch that first needs it. Two sections of a kind are used by both
+ * its decisions and its tables: `shared` contains functions, and `read` is inserted as text, before `load` and where the tables
+ * name it.
  */
 function join(/** @type {(part: string) => string} */ read) {
   const decide = read('ops/consume.lua')
@@ -82,7 +83,7 @@ function join(/** @type {(part: string) => string} */ read) {
   ].join('\n')
 }
 
-/** For the same reason constants (`local NAME = literal`) are written out where they are used. */
+/** Inlines constants (`local NAME = literal`), because Redis would create them at each call, too. */
 function inlineConstants(/** @type {string} */ lua) {
   const constants = new Map(
     Array.from(lua.matchAll(/^local ([A-Z][A-Z_]*) = (.*)$/gm), ([, name, value]) => [name, value]),
@@ -92,7 +93,7 @@ function inlineConstants(/** @type {string} */ lua) {
     .replace(/\b[A-Z][A-Z_]+\b/g, (word) => (constants.has(word) ? `(${constants.get(word)})` : word))
 }
 
-/** The script, of parts that are read so. Comments and indents are for readers of the sources; Redis need not keep them. */
+/** Returns the script, made of parts that `read` returns. Removes comments and indents, so that Redis needn't store them. */
 export const scriptOf = (/** @type {(part: string) => string} */ read) =>
   inlineConstants(join(read).replace(/^\s*--.*\n/gm, '')).replace(/^ +/gm, '')
 

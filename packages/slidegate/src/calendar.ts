@@ -1,5 +1,5 @@
 /**
- * Windows of a calendar, in any time zone. Needs the package `temporal-polyfill`.
+ * Limits per calendar hour, day, week or month, in any time zone. Needs the package `temporal-polyfill`.
  *
  * @module
  */

@@ -1,69 +1,80 @@
-// The answer to a request.
+// The decision on a request.
 /**
- * What decided a request:
+ * Where a decision came from:
  * - `store`: the store
- * - `lease`, `denyCache`: this process, by an earlier answer of the store
- * - `fallback`: this process, by a share of the limits, while the store gave no answer
- * - `failOpen`, `failClosed`: nothing; it is allowed or denied by `onStoreError`
+ * - `lease`, `denyCache`: this process, based on an earlier answer of the store
+ * - `fallback`: this process, by its share of the limits, while the store was unavailable
+ * - `failOpen`, `failClosed`: no limit was checked; `onStoreError` allowed or denied the request
  */
 export type Source = 'store' | 'lease' | 'denyCache' | 'fallback' | 'failOpen' | 'failClosed'
 
-/** The answer of one limit. Times are milliseconds from the decision's `atMs`. */
+/** The result for one limit. Times are milliseconds from the decision's `atMs`. */
 export interface LimitDecision {
   readonly name: string
-  /** Units that the window admits. */
+  /** Units allowed per window. */
   readonly limit: number
   readonly windowMs: number
-  /** The step in which the window slides; a fixed window's own length. */
+  /** The step in which the window slides. For a fixed window: its length. */
   readonly precisionMs: number
-  /** A shadow limit is counted and reported, but decides nothing. */
+  /** A shadow limit is counted and reported, but never denies. */
   readonly shadow: boolean
   /** Whether this limit had room for the cost. */
   readonly allowed: boolean
   /** Whole units left after this decision, never below 0. */
   readonly remaining: number
-  /** When the same cost fits this limit; 0 if it fits now, `Infinity` if it never does. */
+  /** Milliseconds until the same cost fits this limit. 0 if it fits now, `Infinity` if it never does. */
   readonly retryAfterMs: number
-  /** When all of the limit is free again; 0 if it is now. */
+  /** Milliseconds until the limit is unused again. 0 if it is unused now. */
   readonly resetAfterMs: number
 }
 
 /**
- * The answer to one request: plain data.
+ * The decision on one request: plain data.
  *
- * With `slidingWindow({ limit: 10, window: '1s' })` and ten requests of cost 1, made 50 ms apart from
- * t = 0 on: the tenth (t = 450) is allowed with `remaining` 0 and `resetAfterMs` 1000. Another at t = 500 is
- * denied with `retryAfterMs` 500 (the first leaves the window at t = 1000) and `resetAfterMs` 950.
+ * Example: `slidingWindow({ limit: 10, window: '1s' })`, with ten requests of cost 1 that start at 0 ms and are 50 ms apart. The
+ * tenth, at 450 ms, is allowed with `remaining` 0 and `resetAfterMs` 1000. Another at 500 ms is denied with `retryAfterMs` 500,
+ * because the first leaves the window at 1000 ms, and with `resetAfterMs` 950.
  */
 export interface Decision {
   readonly allowed: boolean
-  /** Units that the request takes. A request repeated with its `requestId` has the units that were charged. */
+  /** Units that the request costs. If it repeats a `requestId`: the units charged the first time. */
   readonly cost: number
   /**
-   * Whole units left after this decision, the least over the enforced limits; `Infinity` if none is enforced, 0 with
-   * `failClosed` and if a ban denies.
+   * Whole units left after this decision: the minimum of all enforced limits.
+   *
+   * `Infinity` if no limit is enforced. 0 with `failClosed`, or if a ban denies.
    */
   readonly remaining: number
   /**
-   * Milliseconds until the same request would be admitted if no other came meanwhile: admitted then, denied 1 ms before. 0 if
-   * allowed; `Infinity` for a cost above a limit. Of a blocked key: until its ban is over and its limits have room.
+   * Milliseconds until the same request would be allowed, if no other is charged until then.
+   *
+   * Exact to the millisecond. 0 if allowed, `Infinity` if the cost exceeds a limit. For a blocked key: until its ban is over and
+   * its limits have room.
    */
   readonly retryAfterMs: number
-  /** Milliseconds until all quota is back, the greatest over the enforced limits. */
+  /** Milliseconds until all enforced limits are unused again. */
   readonly resetAfterMs: number
-  /** Bans in force (`ban`, or `ip.ban` of a dimension), then enforced limits without room, in declared order. */
+  /**
+   * Active bans, then enforced limits without room, by name and in declared order. A ban is named `ban`, or like `ip.ban` with
+   * dimensions.
+   */
   readonly deniedBy: readonly string[]
-  /** One entry per limit, shadow limits too, in declared order. With `failOpen` and `failClosed`: as of an unknown key. */
+  /**
+   * One entry per limit, including shadow limits, in declared order. With `failOpen` and `failClosed`, they look like those of an
+   * unused key.
+   */
   readonly limits: readonly LimitDecision[]
   readonly source: Source
   /**
-   * Only if a key is blocked: the milliseconds until its ban is over, the most over all keys. `deniedBy` names only limits if
-   * this denial has caused the ban.
+   * Milliseconds until the ban is over, the maximum of all keys. Only set if a key is blocked.
+   *
+   * If this denial caused the ban, `deniedBy` names only limits.
    */
   readonly blockedMs?: number
   /**
-   * When the request was decided and charged, in epoch milliseconds by the store's clock. On a Cluster each key is charged by
-   * the clock of its own server; this is the latest.
+   * When the store charged the request, in epoch milliseconds by its clock.
+   *
+   * On a Cluster, each server has its own clock. This is the latest of their times.
    */
   readonly atMs: number
 }
@@ -71,27 +82,27 @@ export interface Decision {
 export const NO_NAMES: readonly string[] = Object.freeze([])
 
 /**
- * How `deniedBy` names a ban of a part's key.
+ * The name in `deniedBy` for a ban of this limiter's keys.
  *
- * @param limiter the limiter's name, with that of a dimension behind a slash
+ * @param limiter the limiter's name, followed by `/` and the dimension if there is one
  */
 export function banName(limiter: string): string {
   const slash = limiter.indexOf('/')
   return slash < 0 ? 'ban' : `${limiter.slice(slash + 1)}.ban`
 }
 
-/** The bans that have denied the request. None if this denial has caused one. */
+/** The bans that denied the request. Empty if this denial caused the ban. */
 export function bansIn({ blockedMs, deniedBy, limits }: Decision): readonly string[] {
   if (blockedMs === undefined) return NO_NAMES
   return deniedBy.filter((name) => limits.every((limit) => limit.name !== name))
 }
 
-/** Whether what this source admits is charged anywhere. */
+/** Whether requests allowed by this source are charged anywhere. */
 export function isCounted(source: Source): boolean {
   return source === 'store' || source === 'lease' || source === 'fallback'
 }
 
-/** Whether the usage was known. */
+/** Whether the usage was known when the decision was made. */
 export function isDecided(source: Source): boolean {
   return source !== 'failOpen' && source !== 'failClosed'
 }

@@ -1,7 +1,7 @@
-// The errors of the library, and how values read in their messages.
+// The library's errors, and how their messages show values.
 import type { Decision } from './decision.ts'
 
-/** Why an input was rejected. A denial isn't an error, see {@link Decision}. */
+/** Why input was rejected. A denial isn't an error, see {@link Decision}. */
 export type SlidegateErrorCode =
   | 'invalid_limit'
   | 'invalid_duration'
@@ -19,12 +19,12 @@ export type SlidegateErrorCode =
   | 'closed'
   | 'sync_unsupported'
 
-// Registered symbols, so that two copies of the package in one process recognise each other's errors.
+// Registered symbols, so that two copies of the package in one process recognize each other's errors.
 const slidegateError = Symbol.for('slidegate.SlidegateError')
 const storeUnavailableError = Symbol.for('slidegate.StoreUnavailableError')
 const waitError = Symbol.for('slidegate.WaitError')
 
-/** A mistake of the caller. `value` is what was given; the message says what would be right. */
+/** Invalid input or wrong use. `value` is the rejected value; the message says what is allowed. */
 export class SlidegateError extends Error {
   override readonly name = 'SlidegateError'
   readonly code: SlidegateErrorCode
@@ -42,23 +42,23 @@ export class SlidegateError extends Error {
   }
 }
 
-/** An option that no other code fits. */
+/** For invalid options that have no code of their own. */
 export function invalidOption(message: string, value?: unknown): SlidegateError {
   return new SlidegateError('invalid_option', message, value)
 }
 
 /**
- * Why the store gave no answer:
- * - `timeout`: the limiter's deadline passed; whether the request was charged is unknown
- * - `error`: the store answered with an error, or could not be reached; see `cause`
- * - `down`: it has failed too often; the circuit breaker is open
- * - `overload`: too many requests wait for it already, of all callers or for this key
- * - `invalid_state`: the stored state of the key is damaged, or of an unknown version
+ * Why the store didn't answer:
+ * - `timeout`: the limiter's `timeoutMs` passed; the request may have been charged
+ * - `error`: the store returned an error or couldn't be reached, see `cause`
+ * - `down`: it failed too often; the circuit breaker is open
+ * - `overload`: too many requests are waiting for it, in total or for this key
+ * - `invalid_state`: the key's stored state is damaged, or its version is unknown
  * - `full`: a memory store in which every key is at its limit
  */
 export type StoreUnavailableReason = 'timeout' | 'error' | 'down' | 'overload' | 'full' | 'invalid_state'
 
-/** The store gave no answer. Not a denial: the request may be within its limits. */
+/** The store didn't answer. Not a denial: the request may be within its limits. */
 export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError'
   readonly code = 'store_unavailable'
@@ -75,18 +75,18 @@ export class StoreUnavailableError extends Error {
   }
 }
 
-/** Any error of a store as a {@link StoreUnavailableError}. */
+/** Wraps any error of a store in a {@link StoreUnavailableError}. */
 export function asUnavailable(error: unknown, store = 'the store'): StoreUnavailableError {
   if (error instanceof StoreUnavailableError) return error
   const message = error instanceof Error ? error.message : show(error)
-  return new StoreUnavailableError('error', `${store} did not decide: ${message}`, { cause: error })
+  return new StoreUnavailableError('error', `${store} failed: ${message}`, { cause: error })
 }
 
-/** Why a store didn't answer, as far as its connection shows. */
+/** Why a store didn't answer, if its connection knows. */
 export interface Diagnosis {
-  /** Such as `Redis at 127.0.0.1:6379 did not answer`. */
+  /** For example `Redis at 127.0.0.1:6379 did not answer`. */
   readonly message: string
-  /** The last error of the connection. */
+  /** The connection's last error. */
   readonly cause?: Error | undefined
 }
 
@@ -96,9 +96,9 @@ export function noAnswer({ message, cause }: Diagnosis, withinMs: number): Store
 }
 
 /**
- * The message and the code of an error, and nothing else.
+ * Copies only the message and code of an error.
  *
- * Clients attach commands to their errors, with keys and passwords. A stack would keep the failed request alive.
+ * Redis clients attach commands to their errors, with keys and passwords. A stack would keep the failed request in memory.
  */
 export function plainError(error: unknown): Error {
   const { message, code, errors } = (error ?? {}) as {
@@ -106,7 +106,7 @@ export function plainError(error: unknown): Error {
     readonly code?: unknown
     readonly errors?: readonly unknown[]
   }
-  // A host with several addresses fails with an error for each, and no message.
+  // Connecting to a host with several addresses fails with one error per address, and an empty message.
   if (message === '' && Array.isArray(errors) && errors.length > 0) return plainError(errors.at(-1))
   const plain = new Error(typeof message === 'string' && message !== '' ? message : show(code ?? error))
   plain.stack = `Error: ${plain.message}`
@@ -114,20 +114,20 @@ export function plainError(error: unknown): Error {
 }
 
 /**
- * Why a request stopped waiting, or didn't begin to:
+ * Why a request wasn't admitted by `wait`:
  * - `full`: the limiter's `maxWaiting` is reached
- * - `timeout`: there is no room for the request within its `maxWaitMs`
- * - `aborted`: its signal was aborted; the signal's reason is the error's `cause`
- * - `impossible`: it costs more than a limit ever admits, or the key is blocked without an end
+ * - `timeout`: there is no room within `maxWaitMs`
+ * - `aborted`: its `signal` was aborted; the signal's reason is the error's `cause`
+ * - `impossible`: the cost exceeds a limit, or the key is blocked indefinitely
  */
 export type WaitErrorReason = 'full' | 'timeout' | 'aborted' | 'impossible'
 
-/** A request that waited was not admitted, and nothing was charged for it. */
+/** A waiting request wasn't admitted. Nothing was charged. */
 export class WaitError extends Error {
   override readonly name = 'WaitError'
   readonly code = 'wait_rejected'
   readonly reason: WaitErrorReason
-  /** The last denial of a request of the same key that waited in this process, if any. Its times are from its `atMs` on. */
+  /** The key's last denial while waiting in this process, if any. Its times count from its `atMs`. */
   readonly decision: Decision | undefined
 
   constructor(reason: WaitErrorReason, message: string, decision?: Decision, options?: ErrorOptions) {
@@ -142,18 +142,18 @@ export class WaitError extends Error {
   }
 }
 
-/** Whether it is an error with this brand, perhaps of another copy of the package. */
+/** Whether an error has this brand. It may come from another copy of the package. */
 export function isBranded(candidate: unknown, brand: symbol): boolean {
   return typeof candidate === 'object' && candidate !== null && brand in candidate
 }
 
-/** A value for an error message, cut to a short text. */
+/** Formats a value for an error message, shortened. */
 export function show(value: unknown): string {
   if (typeof value === 'string')
     return value.length > SHOWN ? `${JSON.stringify(value.slice(0, SHOWN))}...` : JSON.stringify(value)
   if (typeof value === 'object' && value !== null) return kindOf(value)
   if (typeof value === 'function') return 'a function'
-  // Symbols and bigints can have any length, too.
+  // Symbols and bigints can be long, too.
   const text = String(value)
   return text.length > SHOWN ? `${text.slice(0, SHOWN)}...` : text
 }
@@ -165,15 +165,15 @@ function kindOf(value: object): string {
     if (value instanceof Promise) return 'a promise'
     return Array.isArray(value) ? 'an array' : 'an object'
   } catch {
-    // A proxy that was revoked.
+    // A revoked proxy throws.
     return 'an object'
   }
 }
 
-/** The names of all options. */
+/** All option names. */
 export type Names<Options> = Readonly<Record<keyof Options, true>>
 
-/** @throws {SlidegateError} `invalid_option` unless the options are an object with no other names */
+/** @throws {SlidegateError} `invalid_option` if the options aren't an object or have an unknown name */
 export function checkOptions<Options>(options: Options, what: string, names: Names<Options>): void {
   if (typeof options !== 'object' || options === null) {
     throw invalidOption(`the options of ${what} are ${show(options)}; they must be an object`, options)
@@ -181,7 +181,7 @@ export function checkOptions<Options>(options: Options, what: string, names: Nam
   checkNames(options, names, 'invalid_option', what)
 }
 
-/** Rejects unknown names, which may be misspelt. Instances of classes may have any. */
+/** Rejects unknown names, which may be misspelled. Class instances may have any properties. */
 export function checkNames<Options extends object>(
   options: Options,
   names: Names<Options>,
@@ -194,10 +194,14 @@ export function checkNames<Options extends object>(
   )?.[0]
   if (unknown === undefined) return
   const known = Object.keys(names).join(', ')
-  throw new SlidegateError(code, `${show(unknown)} is no option of ${what}; there are ${known}`, unknown)
+  throw new SlidegateError(
+    code,
+    `unknown option ${show(unknown)} for ${what}; expected one of: ${known}`,
+    unknown,
+  )
 }
 
-/** Whether it is an instance of a class, of any realm. */
+/** Whether a value is a class instance, of any realm. */
 function isInstance(value: object): boolean {
   const prototype = Object.getPrototypeOf(value)
   return prototype !== null && Object.getPrototypeOf(prototype) !== null

@@ -1,4 +1,4 @@
-// What a limiter reports: events for listeners, a log, and its stats.
+// The events, log lines and stats of a limiter.
 import type { Decision } from './decision.ts'
 import {
   invalidOption,
@@ -12,22 +12,22 @@ import { Histogram, type HistogramCounts } from './runtime/histogram.ts'
 
 /** The events of a limiter. */
 export interface LimiterEvents<Key extends AnyKey = string> {
-  /** A request was decided, with or without the store: see its `source`. */
+  /** A request was decided, with or without the store: see the decision's `source`. */
   readonly decision: { readonly key: Key; readonly decision: Decision }
-  /** The store gave no answer. `onStoreError` says what the request gets instead. */
+  /** The store didn't answer. `onStoreError` decided the request. */
   readonly storeError: { readonly error: StoreUnavailableError }
-  /** The circuit breaker has opened. On a Cluster: that of a part of it. */
+  /** The circuit breaker opened. On a Cluster: the breaker of one part of it. */
   readonly storeDown: { readonly error: StoreUnavailableError }
-  /** The store answers again, all of it. Requests find that out, so without requests the event is late. */
+  /** The whole store answers again. Only a request can detect this, so without traffic the event is late. */
   readonly storeUp: {
     /** Milliseconds since `storeDown`. */
     readonly downMs: number
-    /** Requests that were answered without the store meanwhile. */
+    /** Requests decided without the store in that time. */
     readonly requests: number
   }
-  /** The store's clock was set, by more than a second. */
+  /** The store's clock jumped by more than a second. */
   readonly clockStep: {
-    /** Milliseconds; below 0 if it was set back. */
+    /** Milliseconds. Negative if the clock was set back. */
     readonly byMs: number
   }
 }
@@ -35,7 +35,7 @@ export interface LimiterEvents<Key extends AnyKey = string> {
 /** The name of an event. */
 export type LimiterEvent = keyof LimiterEvents
 
-/** Called at once, with the event. */
+/** Called synchronously. */
 export type LimiterListener<Event extends LimiterEvent, Key extends AnyKey = string> = (
   event: LimiterEvents<Key>[Event],
 ) => void
@@ -48,35 +48,35 @@ const NO_LISTENERS: Readonly<Record<LimiterEvent, readonly AnyListener[]>> = {
 
 const EVENTS: readonly string[] = Object.keys(NO_LISTENERS)
 
-/** Where a limiter writes a line when its store goes down or comes back. */
+/** Receives a line when the limiter's store goes down or comes back. */
 export interface Logger {
-  /** Takes a line without its end. */
+  /** Logs a line, passed without a line break. */
   warn(line: string): void
 }
 
-/** Counts since the limiter was made. They hold no keys, so they can be exported as metrics. */
+/** Counts since the limiter was created. They contain no keys, so you can export them as metrics. */
 export interface LimiterStats {
-  /** Ops without an answer of the store, by reason. With `down` they were not sent. */
+  /** Store operations that got no answer, by reason. Those with `down` were never sent. */
   readonly storeErrors: Readonly<Record<StoreUnavailableReason, number>>
-  /** Requests that were answered without the store, by the `source` of their decisions. On a Cluster: per part. */
+  /** Requests decided without the store, by `source`. On a Cluster: counted per part. */
   readonly withoutStore: Readonly<Record<'failOpen' | 'failClosed' | 'fallback', number>>
-  /** How often a circuit breaker has opened. On a Cluster each part has one. */
+  /** How often a circuit breaker opened. On a Cluster, each part has its own. */
   readonly breakerOpened: number
   /** Whether a circuit breaker is open now. */
   readonly isStoreDown: boolean
-  /** How often the store's clock was set by more than a second. */
+  /** How often the store's clock jumped by more than a second. */
   readonly clockSteps: number
-  /** Milliseconds that requests waited, by `wait` or `schedule`, until they were admitted. */
+  /** How long admitted requests waited in `wait` or `schedule`, in milliseconds. */
   readonly waits: HistogramCounts
-  /** Requests that waited and weren't admitted, by the reason of their `WaitError`. */
+  /** Waiting requests that weren't admitted, by the reason of their `WaitError`. */
   readonly waitErrors: Readonly<Record<WaitErrorReason, number>>
-  /** Permits that are held now, by `acquire` or `schedule` in this process. */
+  /** Permits held now, from `acquire` or `schedule` in this process. */
   readonly permits: number
 }
 
 const WAITS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000]
 
-/** The {@link LimiterStats} while they are counted. */
+/** Counts the {@link LimiterStats}. */
 export class StatCounts {
   readonly storeErrors: Record<StoreUnavailableReason, number> = {
     timeout: 0,
@@ -104,13 +104,13 @@ export class StatCounts {
   }
 }
 
-/** Calls listeners and counts failures. An error of a listener is logged once, and fails no request. */
+/** Calls listeners and counts failures. A listener's error is logged once and never fails a request. */
 export class Announcer {
   readonly #limiter: string
   readonly logger: Logger | undefined
-  /** Lists are replaced, never changed: a listener that is added during an event gets the next one. */
+  /** Lists are replaced, never modified: a listener added during an event gets the next one. */
   readonly #listeners: Record<LimiterEvent, readonly AnyListener[]> = { ...NO_LISTENERS }
-  /** Listeners whose error was logged. */
+  /** Listeners whose error has been logged. */
   readonly #failing = new WeakSet<object>()
   readonly counts: StatCounts = new StatCounts()
 
@@ -125,7 +125,7 @@ export class Announcer {
     this.#listeners[event] = [...this.#listeners[event], listener as AnyListener]
   }
 
-  /** Removes the listener, once. @throws as `on` does */
+  /** Removes a listener once. @throws the same errors as `on` */
   off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, AnyKey>): void {
     check(event, listener)
     const listeners = this.#listeners[event]
@@ -137,13 +137,13 @@ export class Announcer {
     return this.#listeners[event].length > 0
   }
 
-  /** The same error with the name of the limiter. */
+  /** Adds the limiter's name to the error message. */
   named({ reason, message, cause }: StoreUnavailableError): StoreUnavailableError {
     const options = cause === undefined ? undefined : { cause }
     return new StoreUnavailableError(reason, `limiter "${this.#limiter}": ${message}`, options)
   }
 
-  /** The store gave no answer. */
+  /** Reports that the store didn't answer. */
   storeFailed(error: StoreUnavailableError): void {
     this.counts.storeErrors[error.reason]++
     this.emit('storeError', { error })
@@ -153,7 +153,7 @@ export class Announcer {
     for (const listener of this.#listeners[event]) {
       try {
         const result: unknown = listener(what)
-        // An async function fails by its promise.
+        // An async listener fails through its promise.
         if (result instanceof Promise) result.catch((error: unknown) => this.#failed(event, listener, error))
       } catch (error) {
         this.#failed(event, listener, error)
@@ -161,32 +161,32 @@ export class Announcer {
     }
   }
 
-  /** Logs the first error only: a listener may fail at every request. */
+  /** Logs only the first error: a listener may fail on every request. */
   #failed(event: LimiterEvent, listener: object, error: unknown): void {
     if (this.#failing.has(listener)) return
     this.#failing.add(listener)
-    this.log(`a listener of "${event}" has failed: ${error instanceof Error ? error.message : show(error)}`)
+    this.log(`a listener of "${event}" failed: ${error instanceof Error ? error.message : show(error)}`)
   }
 
   log(line: string): void {
     try {
       this.logger?.warn(`slidegate: limiter "${this.#limiter}": ${line}`)
     } catch {
-      // A failing log is no reason to reject a request.
+      // A failing logger must not fail a request.
     }
   }
 }
 
 function check(event: LimiterEvent, listener: unknown): void {
   if (!EVENTS.includes(event)) {
-    throw invalidOption(`there is no event ${show(event)}, only ${EVENTS.join(', ')}`, event)
+    throw invalidOption(`unknown event ${show(event)}; expected one of: ${EVENTS.join(', ')}`, event)
   }
   if (typeof listener !== 'function') {
     throw invalidOption(`the listener is ${show(listener)}; it must be a function`, listener)
   }
 }
 
-/** Takes the reports of a failure policy. Without private fields: a store may come from another copy of the package. */
+/** Receives the reports of a failure policy. An interface: the store may come from another copy of the package. */
 export interface FailureReports extends Pick<Announcer, 'logger' | 'log' | 'named' | 'storeFailed' | 'emit'> {
   readonly counts: Pick<
     StatCounts,

@@ -1,4 +1,4 @@
-// The public names of the package.
+// The public API of the package.
 export type { Decision, LimitDecision, Source } from './decision.ts'
 export {
   SlidegateError,

@@ -1,4 +1,4 @@
-// The limiter as its users see it: its options and methods.
+// The limiter's public interface: its options and methods.
 import type { Decision } from './decision.ts'
 import type { LimiterEvent, LimiterListener, LimiterStats, Logger } from './events.ts'
 import type { AnyKey, KeyOptions } from './key.ts'
@@ -15,44 +15,49 @@ import type { Entry, Limit } from './limits/limit.ts'
 import type { Duration } from './runtime/duration.ts'
 import type { BreakerOptions, OnStoreError, Store } from './stores/store.ts'
 
-/** Options of every limiter. */
+/** Options that every limiter takes. */
 export interface CommonOptions {
   /** Namespace of the keys and label of the metrics: 1 to 64 of `A-Z a-z 0-9 . _ -`. Default: `default`. */
   readonly name?: string
-  /** Where the state lives. Default: a memory store of its own. */
+  /** Where the state is stored. Default: a new memory store. */
   readonly store?: Store
   /**
-   * Timeout of a call to the store in milliseconds, from 1 to 2^31 - 1. Starts when the first connection is there, which may take
-   * 2 s. Default: 50.
+   * Timeout of a store call in milliseconds, from 1 to 2^31 - 1. Default: 50.
+   *
+   * The first call also waits up to 2 s for the connection, before the timeout starts.
    */
   readonly timeoutMs?: number
   /**
-   * The answer to a request if the store gives none: `throw` a `StoreUnavailableError`, `deny`, `allow`, or `local`, where this
-   * process decides by its share of the limits. Default: `throw`.
+   * How requests are decided if the store doesn't answer. Default: `throw`.
+   * - `throw`: reject with a `StoreUnavailableError`
+   * - `deny`, `allow`: fail closed or fail open
+   * - `local`: this process decides by its share of the limits
    *
-   * Other calls fail in any case. A key that is flooded while the store answers is denied, never allowed.
+   * Applies to requests only: other calls always reject. A flooded key is denied while the store answers, even with `allow`.
    */
   readonly onStoreError?: OnStoreError
   /**
-   * How many processes share the limits, from 1 to 2^20. With `onStoreError: 'local'` each admits `limit / instances` units,
-   * rounded down, at least 1. Default: 1.
+   * How many processes share the limits, from 1 to 2^20. Default: 1.
+   *
+   * With `onStoreError: 'local'`, each process allows `limit / instances` units, rounded down, at least 1.
    */
   readonly instances?: number
   /** When the circuit breaker opens. */
   readonly breaker?: BreakerOptions
-  /** Logs a line when the store goes down or comes back. `false` logs nothing. Default: `console`. */
+  /** Receives a line when the store goes down or comes back. `false` turns logging off. Default: `console`. */
   readonly logger?: Logger | false
-  /** Whether keys can have {@link Limiter.overrides} and be blocked. Each decision reads them then. Default: false. */
+  /** Enables {@link Limiter.overrides} and `block`. Each decision then also reads the key's override. Default: false. */
   readonly overrides?: boolean
-  /** The most waiting requests, from 1 to 2^20; of one key nine tenths of it. See {@link Limiter.wait}. Default: 10,000. */
+  /** Maximum number of waiting requests, from 1 to 2^20. One key gets at most nine tenths of it. Default: 10,000. */
   readonly maxWaiting?: number
-  /** For how long a reservation can be settled, from 10 ms to 366 days. See {@link Limiter.reserve}. Default: 1 hour. */
+  /** How long a reservation can be settled, from 10 ms to 366 days. See {@link Limiter.reserve}. Default: 1 hour. */
   readonly reservationTtl?: Duration
   /**
-   * A secret of 16 bytes or more, the same in all processes. Keys, request ids and values are stored as 132 bits of their
-   * HMAC-SHA-256. Default: stored as they are if they are short and printable.
+   * A secret that hides keys, ids and values in the store. At least 16 bytes.
    *
-   * Readers of the store can't see the keys, and callers can't choose their place in a Cluster. A new secret resets every count.
+   * They are stored as 132 bits of their HMAC-SHA-256. By default, short printable text is stored unchanged. With a secret,
+   * readers of the store can't see the keys, and callers can't choose their slot in a Cluster. Use the same secret in all
+   * processes: a new one resets every count.
    */
   readonly hashKeys?: string | Uint8Array
 }
@@ -60,11 +65,13 @@ export interface CommonOptions {
 /** Options of a limiter with one key per request. */
 export interface LimiterOptions extends CommonOptions {
   /**
-   * The limits of each key, 1 to 64, or a function that returns them from the key and the caller's `request`.
+   * The limits of each key (1 to 64), or a function that returns them.
    *
-   * A function must be synchronous. It should return the same array instance for the same limits, never one that was changed.
-   * If only numbers change (`limit`, the window of a sliding window, capacity and refill of a bucket), a key keeps its usage. A
-   * limit of another kind or precision starts with an empty log.
+   * The function gets the key and the caller's `request`, and must be synchronous. Return the same array instance for the same
+   * limits, and never modify an array that you returned.
+   *
+   * If only numbers change (`limit`, a sliding window's `window`, a bucket's capacity and refill), a key keeps its usage. A limit
+   * of another kind or precision starts at zero.
    */
   readonly limits: LimitsOption
   /** Blocks a key that is denied too often. Default: never. */
@@ -72,59 +79,63 @@ export interface LimiterOptions extends CommonOptions {
   readonly dimensions?: never
 }
 
-/** Options of a limiter with several keys per request. All have room, or none is charged. */
+/** Options of a limiter with several keys per request. If one key has no room, none is charged. */
 export interface DimensionOptions<Dimension extends string> extends CommonOptions {
   /**
-   * The limits by dimension: `{ user: [...], ip: [...] }`, up to 16. Names are 1 to 64 of `A-Z a-z 0-9 _ -`. Decisions name a
-   * limit like `user.100-per-1m`.
+   * The limits of up to 16 dimensions, such as `{ user: [...], ip: [...] }`.
+   *
+   * Names are 1 to 64 of `A-Z a-z 0-9 _ -`. Decisions name a limit like `user.100-per-1m`.
    */
   readonly dimensions: Readonly<Record<Dimension, LimitsOption>>
-  /** Bans by dimension. Denials by its limits count, and only its key is banned. */
+  /** Bans by dimension. Counts denials by the dimension's limits, and bans only that dimension's key. */
   readonly ban?: Readonly<Partial<Record<Dimension, BanOptions>>>
   readonly limits?: never
 }
 
 /** Options of a request. */
 export interface ConsumeOptions extends RequestNames {
-  /** Units that the request takes, an integer from 1. Default: 1. */
+  /** Units that the request costs, an integer from 1. Default: 1. */
   readonly cost?: number
-  /** Passed to `limits` when it is a function. */
+  /** Passed to `limits` if it is a function. */
   readonly request?: unknown
 }
 
-/** Options of `explain`. `cost` is the cost of the request. */
+/** Options of `explain`. `cost` is the cost of the request to explain. */
 export interface ExplainOptions extends Pick<ConsumeOptions, 'cost' | 'request'> {
-  /** Whether to list the charges that count, for charts. Reads some 500 records. Default: false. */
+  /** Also lists the charges in the window, for charts. Reads about 500 records. Default: false. */
   readonly charges?: boolean
 }
 
-/** The entries that one limit keeps. */
+/** The entries of one limit. */
 export interface LimitEntries {
   /** The limit's name. */
   readonly limit: string
-  /** Those that count, oldest first. */
+  /** Those that count now, oldest first. */
   readonly entries: readonly Entry[]
 }
 
 /**
- * Holds keys to limits. A denial is a value, see {@link Decision}. Methods reject with a {@link SlidegateError} for bad input,
- * and with a `StoreUnavailableError` if the store doesn't respond.
+ * Checks keys against limits.
  *
- * A key is a string. With `dimensions` it is an object with a key of each, or `null` if a request has none.
+ * A denial is a value, see {@link Decision}. Methods reject with a {@link SlidegateError} for invalid input, and with a
+ * `StoreUnavailableError` if the store doesn't answer.
+ *
+ * A key is a string. With `dimensions` it is an object with one key per dimension, and `null` for those that don't apply.
  */
 export interface Limiter<Key extends AnyKey = string> {
   readonly name: string
-  /** The limits of every key. None if a function returns them. */
+  /** The limits of every key. Empty if a function returns them. */
   readonly limits: readonly Limit[]
-  /** Charges the request to all limits if all have room, else to none. */
+  /** Charges the request to all limits if all have room, otherwise to none. */
   consume(key: Key, options?: ConsumeOptions): Promise<Decision>
-  /** The same, synchronously. Throws. Throws `sync_unsupported` unless the store is in this process. */
+  /** The synchronous `consume`. Throws `sync_unsupported` if the store isn't in this process. */
   consumeSync(key: Key, options?: ConsumeOptions): Decision
   /**
-   * Consumes up to 10,000 requests that travel together. Each is decided on its own, those of a key in their order.
+   * Consumes up to 10,000 requests in one batch.
    *
-   * All are checked before any is sent. If one fails, it rejects once all are settled. The charges of the others are returned
-   * then, unless they have a `requestId` and so can be repeated.
+   * Each is decided on its own, and those of one key in order. All are validated before any is sent. If one fails, the call
+   * rejects when all are settled, and the charges of the others are returned, except those with a `requestId`, which can be
+   * repeated.
    */
   consumeMany(requests: readonly BulkRequest<Key>[]): Promise<readonly Decision[]>
   /** Returns what `consume` would, with `remaining` and `resetAfterMs` before the charge. Writes nothing. */
@@ -132,80 +143,90 @@ export interface Limiter<Key extends AnyKey = string> {
   /**
    * Waits until the request is admitted, and resolves to the decision.
    *
-   * Each process has a queue per key, by `priority` and arrival. No waiter is overtaken by one of lower cost. A queue sends
-   * its next request at the time that the store named, or after 5 s. A process that got no room sends earlier next time, so all
-   * get their turn. `consume` doesn't queue.
+   * Each process has a queue per key, ordered by `priority` and arrival. A cheaper request never overtakes an expensive one. The
+   * queue sends its next request when the store expects room, at the latest after 5 s. If another process takes the room, the
+   * queue sends earlier next time, so that all processes get their turn. `consume` doesn't queue.
    *
-   * Rejects with a `WaitError`, and charges nothing, if too many wait (`full`), the wait would be too long (`timeout`), the cost is
-   * above a limit (`impossible`), or `signal` is aborted (`aborted`).
+   * Rejects with a `WaitError` and charges nothing:
+   * - `full`: too many requests are waiting
+   * - `timeout`: the wait would be too long
+   * - `impossible`: the cost exceeds a limit
+   * - `aborted`: `signal` was aborted
    */
   wait(key: Key, options?: WaitOptions): Promise<Decision>
-  /** Waits, then calls the function and resolves to its result. Holds the slot of a `concurrency` limit meanwhile. */
+  /** Waits, calls the function and resolves to its result. Holds a slot of `concurrency` limits meanwhile. */
   schedule<T>(key: Key, task: (decision: Decision) => T | PromiseLike<T>, options?: WaitOptions): Promise<T>
-  /** Returns how many requests wait in this process, for a key or in all, and an estimate of the wait. */
+  /** Returns how many requests are waiting in this process, and an estimate of the wait. */
   waiting(key?: Key): WaitingState
   /**
-   * Charges an estimate, to be settled when the cost is known: tokens of a language model, bytes of a response.
+   * Charges an estimate, to be settled when you know the actual cost.
    *
-   * It stays charged if it is never settled. It can be settled in every process with the same `reservationTtl`, but not refunded.
-   * Not for limits that keep requests one by one.
+   * For the tokens of a language model or the bytes of a response. An estimate that is never settled stays charged. It can be
+   * settled by any process with the same `reservationTtl`, and can't be refunded. Not available for limits that store each
+   * request separately.
    */
   reserve(key: Key, estimate: number, options?: KeyOptions): Promise<Reservation>
-  /** Settles a reservation of any process. See {@link Reservation.settle}. */
+  /** Settles a reservation made by any process. See {@link Reservation.settle}. */
   settle(token: string, actual: number, options?: KeyOptions): Promise<Settlement>
   /** The same as `settle(token, 0)`. */
   cancel(token: string, options?: KeyOptions): Promise<Settlement>
   /**
-   * Charges every limit of the key, shadow limits too, for what has already happened. May exceed the limits.
+   * Charges units after the fact, to every limit including shadow limits.
    *
-   * @param units an integer from 1, of which 2^46 are counted at most
+   * May exceed the limits.
+   *
+   * @param units an integer from 1; at most 2^46 are counted
    */
   charge(key: Key, units: number, options?: Pick<ConsumeOptions, 'value' | 'request'>): Promise<void>
-  /** Consumes a request and holds its slots of `concurrency` limits until they are released. Other limits are charged only. */
+  /** Consumes a request and holds a slot of each `concurrency` limit until it is released. Other limits are only charged. */
   acquire(key: Key, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<Permit>
   /**
-   * Releases the slot of a request, consumed in any process, by its `requestId` and `cost`. Resolves to whether it was still
-   * held. A {@link Permit} has a method of its own.
+   * Releases the slot of a request, given its `requestId` and `cost`.
+   *
+   * Any process may have consumed it. Resolves to whether the slot was still held. A {@link Permit} has its own `release`.
    */
   release(key: Key, requestId: string, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<boolean>
-  /** Renews the slot of a request in the same way. Resolves to whether it was still held. */
+  /** Renews the slot of a request, like `release`. Resolves to whether it was still held. */
   extend(key: Key, requestId: string, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<boolean>
   /**
-   * Lists the requests, holders or values that count now, of each limit that keeps them one by one: sliding windows with
-   * `log: 'zset'` or `'stream'`, `concurrency`, `distinct`.
+   * Lists the requests, holders or values that count now.
+   *
+   * Only for limits that store them separately: sliding windows with `log: 'zset'` or `'stream'`, `concurrency` and `distinct`.
    */
   list(key: Partial<Key>, options?: KeyOptions): Promise<readonly LimitEntries[]>
-  /** Explains the state of a key, and what a request would get. Writes nothing. */
+  /** Explains the state of a key and what a request would get. Writes nothing. */
   explain(key: Partial<Key>, options?: ExplainOptions): Promise<Explanation>
   /**
-   * Returns units of an admitted request, at most once. Resolves to how many were returned, the least over the enforced limits:
-   * fewer if a log no longer holds them. After a `StoreUnavailableError` they may have been returned, and aren't again.
+   * Returns units of an admitted request, at most once.
    *
-   * Rejects with `invalid_refund` for a denied, peeked or foreign decision, another key, or more units than were charged. Limits
-   * that keep requests one by one return the whole only.
+   * Resolves to how many units were returned, the minimum of all enforced limits: fewer if they have already left the window.
+   * After a `StoreUnavailableError` they may have been returned, and won't be again.
+   *
+   * Rejects with `invalid_refund` for a denied or peeked decision, one of another limiter, another key, or more units than were
+   * charged. Limits that store each request separately can only return whole requests.
    */
   refund(key: Key, decision: Decision, units?: number): Promise<number>
-  /** Forgets the usage, bans and reservations of the key. Keeps its override and block. */
+  /** Deletes the key's usage, bans and reservations. Keeps its override and block. */
   reset(key: Partial<Key>, options?: KeyOptions): Promise<void>
   /**
-   * Denies all requests of the key for this long, from 10 ms to 366 days. Needs `overrides: true`.
+   * Denies all requests of the key for this long, from 10 ms to 366 days.
    *
-   * The block is a part of the key's override, and leaves its numbers.
+   * Needs `overrides: true`. The block is part of the key's override and leaves its numbers unchanged.
    */
   block(key: Partial<Key>, duration: Duration): Promise<void>
-  /** Ends the key's block and ban. Forgets its denials and earlier bans. */
+  /** Ends the key's block and ban, and deletes its counted denials and earlier bans. */
   unblock(key: Partial<Key>): Promise<void>
   /** Whether the key, or any of its dimensions, is blocked or banned. */
   isBlocked(key: Partial<Key>): Promise<boolean>
-  /** Sets other numbers, exemptions and blocks for single keys. Throws `invalid_option` without `overrides: true`. */
+  /** Changes limits, exempts or blocks single keys. Throws `invalid_option` without `overrides: true`. */
   readonly overrides: Overrides<Partial<Key>>
-  /** Adds a listener, called synchronously. Its errors are logged, once. */
+  /** Adds a listener, called synchronously. Its first error is logged. */
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, Key>): this
   /** Removes a listener. */
   off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, Key>): this
-  /** Counts since the limiter was made: numbers, never keys. */
+  /** Counts since the limiter was created. Contains no keys. */
   stats(): LimiterStats
-  /** Ends timers and renewals, and rejects waiters and later calls with `closed`. Never closes the store or its client. */
+  /** Stops timers and renewals, and rejects waiters and later calls with `closed`. Never closes the store or its client. */
   close(): void
 }
 

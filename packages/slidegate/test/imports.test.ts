@@ -3,9 +3,9 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ROOT } from './docs/markdown.ts'
 
-// Which folder may import which, and that no files import each other in a circle. Imports of types count, too.
+// Checks which folder may import which, and that files don't import each other in a circle. Type imports count too.
 
-/** The floors of the library, from the bottom up. A file may import from its own room, and from the floors below. */
+/** The layers of the library, from the bottom up. A file may import from its own folder and from lower layers. */
 const FLOORS: readonly string[][] = [
   ['decision'],
   ['errors'],
@@ -23,26 +23,26 @@ const FLOORS: readonly string[][] = [
   ['calendar', 'index'],
 ]
 
-/** Rooms with narrower rules. They may import only these files of another room. */
+/** Folders with stricter rules. They may import only these files of another folder. */
 const ONLY: readonly (readonly [room: string, of: string, files: RegExp, why: string])[] = [
-  ['ops|stores/(memory|redis)', 'limits', /\/(limit|limit-set|override)$/, 'they know no kind'],
-  ['resilience', 'limits', /\/(limit|limit-set|override)$/, 'wrappers know no kind'],
+  ['ops|stores/(memory|redis)', 'limits', /\/(limit|limit-set|override)$/, "they don't know kinds of limits"],
+  ['resilience', 'limits', /\/(limit|limit-set|override)$/, "wrappers don't know kinds of limits"],
   [
     'resilience',
     'stores/(memory|redis)',
     /memory\/memory$/,
-    'wrappers know the contract of a store, no store',
+    'wrappers know the contract of a store, but no other store',
   ],
-  ['stores/redis/create-client', 'limits', /^$/, 'a client knows no limit'],
-  ['stores/redis/index', 'resilience', /\/failure-policy$/, 'a store brings its failure policy'],
+  ['stores/redis/create-client', 'limits', /^$/, "a client doesn't know limits"],
+  ['stores/redis/index', 'resilience', /\/failure-policy$/, 'a store includes its failure policy'],
   ['http', 'limits', /\/limit$/, 'the guard works with any kind of limit'],
   ['outbound', 'limits', /\/(limit|declare|sliding-window)$/, 'upstreams are counted by sliding windows'],
-  ['outbound', 'stores|resilience', /^$/, 'requests are limited by any limiter'],
+  ['outbound', 'stores|resilience', /^$/, 'they work with any limiter'],
   ['http|outbound|observe', 'stores|resilience', /(stores\/store|call-counts)$/, 'they work with any store'],
-  ['adapters', 'limits|limiter|stores|resilience|runtime', /^$/, 'adapters map to http/, and decide nothing'],
+  ['adapters', 'limits|limiter|stores|resilience|runtime', /^$/, 'adapters use http/ for all decisions'],
 ]
 
-/** The files that may import a package. `adapters/small.test.ts` checks that each adapter knows its own framework only. */
+/** The files that may import a package. `adapters/small.test.ts` checks that each adapter imports only its own framework. */
 const PACKAGES: readonly (readonly [name: RegExp, files: RegExp])[] = [
   [/^temporal-polyfill/, /limits\/calendar$/],
   [/^(redis|ioredis)$/, /stores\/redis\/create-client$/],
@@ -53,7 +53,7 @@ const PACKAGES: readonly (readonly [name: RegExp, files: RegExp])[] = [
 ]
 
 interface File {
-  /** The path in `src`, without its ending. */
+  /** The path in `src` without its extension. */
   readonly path: string
   readonly imports: readonly string[]
   readonly packages: readonly string[]
@@ -79,7 +79,7 @@ function filesOf(source: string): File[] {
 
 const isIn = (path: string, room: string) => new RegExp(`^(${room})(/|$)`).test(path)
 
-/** The highest floor whose name the path begins with. */
+/** The highest layer that contains the path. */
 function floorOf(path: string): number {
   return FLOORS.findLastIndex((rooms) => rooms.some((room) => isIn(path, room)))
 }
@@ -88,7 +88,7 @@ const library = filesOf('slidegate')
 
 const roomOf = (path: string) => FLOORS[floorOf(path)]?.find((room) => isIn(path, room))
 
-it('a file imports from its own room, and from the floors below', () => {
+it('a file imports only from its own folder and from lower layers', () => {
   const wrong = library.flatMap(({ path, imports }) =>
     imports
       .filter((to) => floorOf(to) >= floorOf(path) && roomOf(to) !== roomOf(path))
@@ -98,7 +98,7 @@ it('a file imports from its own room, and from the floors below', () => {
   expect(library.filter(({ path }) => floorOf(path) < 0)).toEqual([])
 })
 
-it.each(ONLY)('%s: of %s only %s, since %s', (room, of, files) => {
+it.each(ONLY)('%s imports from %s only %s, because %s', (room, of, files) => {
   const wrong = library
     .filter(({ path }) => isIn(path, room))
     .flatMap(({ path, imports }) =>
@@ -107,7 +107,7 @@ it.each(ONLY)('%s: of %s only %s, since %s', (room, of, files) => {
   expect(wrong).toEqual([])
 })
 
-it('packages are imported where they belong', () => {
+it('packages are imported only where they belong', () => {
   const wrong = library.flatMap(({ path, packages }) =>
     packages
       .filter((name) => !PACKAGES.some(([known, files]) => known.test(name) && files.test(path)))
@@ -116,7 +116,7 @@ it('packages are imported where they belong', () => {
   expect(wrong).toEqual([])
 })
 
-it('the service uses the library as everybody does, and the page runs in browsers', () => {
+it("the service uses only the library's public entry points, and the dashboard runs in browsers", () => {
   const outside = (source: string, allowed: RegExp) =>
     filesOf(source).flatMap(({ path, imports, packages }) =>
       [...imports.filter((to) => to.startsWith('..')), ...packages]
@@ -126,26 +126,26 @@ it('the service uses the library as everybody does, and the page runs in browser
   expect(outside('server', /^(?!vitest)[^.]/)).toEqual([])
   expect(outside('replay', /^(?!vitest|fastify|pino)[^.]/)).toEqual([])
   const page =
-    /server\/src\/admin\/api-types$|replay\/src\/(text|log\/(?!read-lines).*|counts\/fullest-window)$|^(?!node:|ioredis|fastify|vitest)[^.]/
+    /server\/src\/admin\/api-types$|replay\/src\/(text|log\/(?!read-lines).*|counts\/(fullest-window|needed-limits))$|^(?!node:|ioredis|fastify|vitest)[^.]/
   expect(outside('dashboard', page)).toEqual([])
 })
 
-it('the service takes types from TypeBox, and builds its schemas itself', () => {
+it('the service takes only types from TypeBox', () => {
   const files = filesOf('server').filter(({ packages }) => packages.includes('typebox'))
   expect(files.map(({ path }) => path)).toEqual(['json-schema'])
   const text = readFileSync(join(ROOT, 'packages/server/src/json-schema.ts'), 'utf8')
   expect(text.match(/^(?!(import|export) type).*'typebox'/gm)).toBeNull()
 })
 
-describe.each(['slidegate', 'replay', 'server', 'dashboard'])('%s', (source) => {
-  it('no files import each other in a circle', () => {
+describe.each(['slidegate', 'replay', 'server', 'dashboard'])('the files of %s', (source) => {
+  it("don't import each other in a circle", () => {
     const left = new Map(filesOf(source).map(({ path, imports }) => [path, imports]))
-    // Files without imports among those left are in no circle.
+    // Files whose imports have all been removed aren't in a circle.
     for (let before = -1; before !== left.size; ) {
       before = left.size
       for (const [path, imports] of left) if (!imports.some((to) => left.has(to))) left.delete(path)
     }
-    // Nor are files that none of those left imports.
+    // Neither are files that no remaining file imports.
     for (let before = -1; before !== left.size; ) {
       before = left.size
       const imported = new Set(Array.from(left.values()).flat())

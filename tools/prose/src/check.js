@@ -14,9 +14,9 @@ const COMPILED = PATTERNS.map((pattern) => ({
 }))
 
 /**
- * Finds what the patterns match in prose.
+ * Finds matches of the patterns.
  * @param {readonly Block[]} blocks
- * @param {string} source the text that the blocks are of
+ * @param {string} source text of the blocks
  * @returns {Match[]}
  */
 export function matchesIn(blocks, source) {
@@ -37,7 +37,7 @@ export function matchesIn(blocks, source) {
 }
 
 /**
- * The words around a match.
+ * Returns the words around a match.
  * @param {string} source
  * @param {{ start: number, end: number }} sentence
  * @param {number} match

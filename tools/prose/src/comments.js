@@ -13,9 +13,9 @@ const LINK = /\{@\w+ [^}]*\}/g
 const DIRECTIVE = /^[ \t]*(?:biome-ignore|@ts-|shellcheck|luacheck|!)[^\n:]*/gm
 
 /**
- * Returns the prose of comments. Line comments on adjacent lines are one text.
+ * Extracts the prose of comments. Line comments on adjacent lines form one text.
  * @param {string} text
- * @param {Span[]} comments in their order
+ * @param {Span[]} comments in order
  * @returns {Block[]}
  */
 export function proseOfComments(text, comments) {
@@ -30,7 +30,7 @@ export function proseOfComments(text, comments) {
 }
 
 /**
- * Blanks everything but the prose. A tag becomes the marker of a list item, because that ends the text before it.
+ * Blanks everything except the prose. A tag becomes a list marker, which ends the text before it.
  * @param {string} comment
  */
 function bare(comment) {

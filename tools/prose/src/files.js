@@ -9,7 +9,7 @@ import { proseOfScript } from './script.js'
 
 export const ROOT = join(import.meta.dirname, '../../..')
 
-/** Not ours, or generated; and the patterns, whose examples are what they look for. */
+/** Third-party and generated files, and the patterns with their bad examples. */
 const SKIPPED = [
   /(?:^|\/)(?:node_modules|dist|fixtures|proto)\//,
   /\.generated\.|(?:^|\/)LICENSE$/,
@@ -19,7 +19,7 @@ const SKIPPED = [
 const TEST = /(?:^|\/)test\/|\.test\.[jt]sx?$/
 const SCRIPT = /\.[cm]?[jt]sx?$/
 
-/** Returns the paths of the files that hold prose, relative to the root. */
+/** Returns the paths of files with prose, relative to the root. */
 export function files() {
   const paths = new Set(git('ls-files', '-co', '--exclude-standard', '-z').split('\0'))
   return [...paths].filter((path) => isProse(path) && isFile(path)).sort()
@@ -31,7 +31,7 @@ function isProse(path) {
   return isKnown && !SKIPPED.some((each) => each.test(path))
 }
 
-/** Tracked files may be deleted, or be links. @param {string} path */
+/** Tracked files may be deleted, or links. @param {string} path */
 const isFile = (path) => lstatSync(join(ROOT, path), { throwIfNoEntry: false })?.isFile() ?? false
 
 /** @param {string} path */
@@ -49,7 +49,7 @@ export function proseOf(path, text) {
 const commentOf = (path) => COMMENTS[extname(path)]
 
 /** Runs git in the root. @param {...string} words */
-export function git(...words) {
+function git(...words) {
   return execFileSync('git', words, {
     cwd: ROOT,
     encoding: 'utf8',

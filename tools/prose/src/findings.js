@@ -6,7 +6,7 @@ import { files, proseOf, read } from './files.js'
 /**
  * Lints all files, or those below a path.
  * @param {string} [prefix]
- * @returns {{ findings: Finding[], unreadable: string[] }} `unreadable`: files with syntax errors, and where
+ * @returns {{ findings: Finding[], unreadable: string[] }} `unreadable`: files with syntax errors
  */
 export function lintAll(prefix = '') {
   /** @type {Finding[]} */
@@ -25,7 +25,7 @@ export function lintAll(prefix = '') {
 
 /**
  * Lints one text.
- * @param {string} path by which its language is known
+ * @param {string} path sets the language
  * @param {string} text
  * @returns {Finding[]}
  */

@@ -2,8 +2,8 @@ import { parse, postprocess, preprocess } from 'micromark'
 import { gfmTable } from 'micromark-extension-gfm-table'
 
 /**
- * A stretch of prose, such as a paragraph, a table cell or a message. `text` is as long as its source, so that offsets
- * agree: markup is blank, code is `XXX`. An `opening` is the first paragraph of a docstring.
+ * A piece of prose, such as a paragraph, a table cell or a message. `text` is as long as its source, so that offsets
+ * match: markup becomes blanks, and code becomes `XXX`. An `opening` is the first paragraph of a docstring.
  * @typedef {'text' | 'heading' | 'title' | 'opening'} Kind
  * @typedef {{ start: number, text: string, kind: Kind }} Block
  */
@@ -17,7 +17,7 @@ const COUNTED = new Set([...BLOCKS, ...HEADINGS, ...HIDDEN])
 const IN_COMMENTS = { disable: { null: ['codeIndented', 'htmlFlow'] } }
 
 /**
- * Extracts the paragraphs, headings and table cells of a Markdown text. Code and link targets are left out.
+ * Extracts the paragraphs, headings and table cells of Markdown, without code and link targets.
  * @param {string} text
  * @param {{ comment?: boolean }} [options] `comment`: the text is a comment
  * @returns {Block[]}
@@ -25,7 +25,7 @@ const IN_COMMENTS = { disable: { null: ['codeIndented', 'htmlFlow'] } }
 export function proseOfMarkdown(text, { comment = false } = {}) {
   /** @type {Block[]} */
   const blocks = []
-  /** @type {Set<string>} the open elements, which never contain their like */
+  /** @type {Set<string>} open elements. Elements of one type don't nest. */
   const open = new Set()
   for (const [step, { type, start, end }] of tokens(text, comment)) {
     if (step === 'exit') {

@@ -1,13 +1,13 @@
 /** @typedef {import('./markdown.js').Block} Block */
 /** @typedef {import('./markdown.js').Kind} Kind */
-/** A part of a message: prose, in quotes or not, or an expression. @typedef {{ start: number, end: number, prose: boolean, quoted?: boolean }} Piece */
+/** A part of a message: prose, perhaps in quotes, or an expression. @typedef {{ start: number, end: number, prose: boolean, quoted?: boolean }} Piece */
 
 const THREE_WORDS = /(?:\p{L}[\p{L}'’-]*[,:;]?\s+){2}\p{L}/u
 
 /**
- * Returns the text of a message with `XXX` in place of expressions. Only titles may have fewer than three words.
+ * Returns the text of a message, with expressions as `XXX`. Skips texts of fewer than three words, except titles.
  * @param {string} source
- * @param {Piece[]} pieces in their order
+ * @param {Piece[]} pieces in order
  * @param {Kind} [kind]
  * @returns {Block[]}
  */

@@ -9,7 +9,7 @@ const LUA = /--\[\[[\s\S]*?\]\]|--.*|\[\[[\s\S]*?\]\]/
 const CSS = /\/\*[\s\S]*?\*\//
 const C = /\/\*[\s\S]*?\*\/|\/\/.*/
 
-/** The comments of each language without a parser of its own here. @type {Record<string, RegExp>} */
+/** Comment syntax of languages that have no parser here. @type {Record<string, RegExp>} */
 export const COMMENTS = {
   '.lua': LUA,
   '.css': CSS,
@@ -18,7 +18,7 @@ export const COMMENTS = {
 }
 
 /**
- * Extracts the comments and strings of a file. Test files: comments only.
+ * Extracts the comments and strings of a file. In tests, only comments.
  * @param {string} text
  * @param {RegExp} comment
  * @param {{ test: boolean }} options

@@ -19,7 +19,7 @@ const MESSAGES = new Set([
 const NO_MESSAGE = new Set(['source', 'key', 'extra', 'loc', 'errors', 'comments'])
 
 /**
- * Extracts the comments and messages of TypeScript or JavaScript. Test files: comments and the titles of tests.
+ * Extracts the comments and messages of TypeScript or JavaScript. In tests, only comments and titles.
  * @param {string} text
  * @param {{ test: boolean, jsx: boolean }} options
  * @returns {Block[]}
@@ -67,9 +67,9 @@ function calleeName(callee) {
 }
 
 /**
- * Yields the parts of a message in their order.
+ * Yields the parts of a message in order.
  * @param {Node} node
- * @param {Set<Node>} [read] the nodes that are part of the message
+ * @param {Set<Node>} [read] nodes that are part of the message
  * @returns {Generator<Piece>}
  */
 function* piecesOf(node, read = new Set(), top = true) {
@@ -82,7 +82,7 @@ function* piecesOf(node, read = new Set(), top = true) {
 /** @param {Node} node */
 const isText = (node) => ['StringLiteral', 'TemplateElement', 'JSXText'].includes(node.type)
 
-/** @param {Node} node @param {boolean} top whether the message begins here @returns {Node[] | undefined} */
+/** @param {Node} node @param {boolean} top whether the message starts here @returns {Node[] | undefined} */
 function partsOf(node, top) {
   if (node.type === 'BinaryExpression') return node.operator === '+' ? [node.left, node.right] : undefined
   if (node.type === 'JSXExpressionContainer' && node.expression.type === 'StringLiteral')
@@ -93,7 +93,7 @@ function partsOf(node, top) {
   return undefined
 }
 
-/** Collects a node and all below it. @param {Node} node @param {Node[]} [found] @returns {Node[]} */
+/** Returns a node and all its descendants. @param {Node} node @param {Node[]} [found] @returns {Node[]} */
 function nodes(node, found = []) {
   found.push(node)
   for (const [name, value] of Object.entries(node)) {

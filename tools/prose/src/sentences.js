@@ -3,7 +3,7 @@
 const END = /(?<!\b(?:e\.g|i\.e|vs|etc|approx|cf)\.)(?<=[.!?…:]["'”’)\]]*)\s+(?=["'“‘([]*[\p{Lu}\d])/gu
 
 /**
- * Splits a block into sentences. A capital letter after a colon starts one, too.
+ * Splits a block into sentences. A capital letter after a colon also starts one.
  * @param {{ text: string, kind: Kind }} block
  * @returns {{ offset: number, text: string, kind: Kind }[]}
  */
@@ -20,5 +20,5 @@ export function sentencesOf({ text, kind }) {
   })
 }
 
-/** Only the first sentence of a docstring opens it. @param {Kind} kind @param {number} index @returns {Kind} */
+/** Only the first sentence of a docstring is its opening. @param {Kind} kind @param {number} index @returns {Kind} */
 const sentenceKind = (kind, index) => (kind === 'opening' && index > 0 ? 'text' : kind)

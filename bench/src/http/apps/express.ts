@@ -12,7 +12,7 @@ import { slidegateLimiter } from '../limiter.ts'
 
 const userOf = (req: Request) => req.headers[USER_HEADER] as string
 
-/** Express apps with one route, behind these middlewares. */
+/** Express apps with one route, by limiter. */
 export function expressApps({ limit, windowMs }: Policy): Readonly<Record<string, App>> {
   return {
     bare: (_redis) => serve(),

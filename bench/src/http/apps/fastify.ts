@@ -7,7 +7,7 @@ import { slidegateLimiter } from '../limiter.ts'
 
 const userOf = (request: FastifyRequest) => request.headers[USER_HEADER] as string
 
-/** Fastify apps with one route and one plugin. */
+/** Fastify apps with one route, by limiter. */
 export function fastifyApps({ limit, windowMs }: Policy): Readonly<Record<string, App>> {
   return {
     bare: (_redis) => serve(async () => {}),
@@ -22,7 +22,7 @@ export function fastifyApps({ limit, windowMs }: Policy): Readonly<Record<string
           timeWindow: windowMs,
           enableDraftSpec: true,
           keyGenerator: userOf,
-          // Its default of 5,000 would forget users of this bench.
+          // The default of 5,000 would evict users.
           cache: 1_000_000,
           redis,
         })

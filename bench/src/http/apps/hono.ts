@@ -7,7 +7,7 @@ import type { Redis } from 'ioredis'
 import type { Policy } from '../../peers/peer.ts'
 import { type App, BODY, KEEP_ALIVE_MS, type Served, USER_HEADER } from '../app.ts'
 
-/** Hono apps with one route, behind this middleware. */
+/** Hono apps with one route, by limiter. */
 export function honoApps({ limit, windowMs }: Policy): Readonly<Record<string, App>> {
   return {
     bare: (_redis) => serve(),
@@ -24,7 +24,7 @@ export function honoApps({ limit, windowMs }: Policy): Readonly<Record<string, A
   }
 }
 
-/** The client that its store knows is that of Upstash. */
+/** Wraps ioredis as the Upstash client that the store expects. */
 function clientOf(redis: Redis) {
   return {
     scriptLoad: (script: string) => redis.script('LOAD', script) as Promise<string>,

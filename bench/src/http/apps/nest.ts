@@ -7,7 +7,7 @@ import { ThrottlerGuard, ThrottlerModule } from '@nestjs/throttler'
 import type { Policy } from '../../peers/peer.ts'
 import { type App, BODY, KEEP_ALIVE_MS, type Served, USER_HEADER } from '../app.ts'
 
-/** That of the throttler: npm may have given it a copy of Nest of its own. */
+/** The throttler's own Reflector: npm may have installed a second copy of Nest for it. */
 const { Reflector } = createRequire(createRequire(import.meta.url).resolve('@nestjs/throttler'))(
   '@nestjs/core',
 ) as typeof import('@nestjs/core')
@@ -18,11 +18,11 @@ class Hello {
   }
 }
 
-// What decorators do; the syntax is not what types alone are erased from.
+// Calls the decorators as functions: type stripping doesn't support the `@` syntax.
 Controller()(Hello)
 Get()(Hello.prototype, 'hello', Object.getOwnPropertyDescriptor(Hello.prototype, 'hello')!)
 
-/** Nest apps, on Express, with one route. The throttler brings no store for Redis. */
+/** Nest apps on Express with one route, by limiter. The throttler has no Redis store. */
 export function nestApps({ limit, windowMs }: Policy): Readonly<Record<string, App>> {
   return {
     bare: (_redis) => serve([], []),

@@ -4,12 +4,12 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Redis } from 'ioredis'
 import type { Policy } from '../../peers/peer.ts'
-import { FIXED_WINDOW, type FieldScript, ZSET_LOG } from '../../redis/field.ts'
+import { type CommonScript, FIXED_WINDOW, ZSET_LOG } from '../../redis/scripts.ts'
 import { type App, BODY, KEEP_ALIVE_MS, type Served, USER_HEADER } from '../app.ts'
 import { slidegateLimiter } from '../limiter.ts'
 import { Oracle } from '../oracle.ts'
 
-/** An answer of a limiter, and the time by which it decided. */
+/** A limiter's decision, and the time it used. */
 interface Answer {
   readonly isAdmitted: boolean
   readonly atMs: number
@@ -17,7 +17,7 @@ interface Answer {
 
 type Decide = (user: string) => Promise<Answer>
 
-/** Servers of plain node:http that limit their users in Redis. All remember what they decided. */
+/** Servers on plain node:http, by limiter. All count in Redis and record their decisions. */
 export function nodeApps(policy: Policy): Readonly<Record<string, App>> {
   return {
     slidegate: (redis) => {
@@ -32,8 +32,8 @@ export function nodeApps(policy: Policy): Readonly<Record<string, App>> {
   }
 }
 
-/** The time is handed in, so that it is known. */
-async function scripted(redis: Redis | undefined, script: FieldScript, policy: Policy): Promise<Served> {
+/** Passes the time to the script, so that the oracle knows it. */
+async function scripted(redis: Redis | undefined, script: CommonScript, policy: Policy): Promise<Served> {
   assert(redis)
   const limiter = await script.open(redis, policy)
   return await serve(policy, async (user) => {

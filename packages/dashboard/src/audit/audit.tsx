@@ -1,4 +1,4 @@
-// The audit page: all changes, the newest first.
+// The audit page: all changes, newest first.
 
 import type { AuditEntry } from '../api-types.ts'
 import { PageHeader } from '../components/page-header.tsx'
@@ -17,9 +17,7 @@ export function AuditPage() {
     <>
       <PageHeader title="Audit" />
       <div class="panel">
-        <p class="muted">
-          Every change that was made through the service, the newest first; {SHOWN} at most.
-        </p>
+        <p class="muted">The latest {SHOWN} changes made through the service, newest first.</p>
         <Loaded query={query}>
           {({ entries }) => (
             <Table
@@ -28,8 +26,8 @@ export function AuditPage() {
               rows={entries}
               keyOf={({ id }) => id}
               filterBy={wordsOf}
-              filterLabel="Filter by who, what, limiter or key"
-              empty="Nothing was changed yet."
+              filterLabel="Filter by user, change, limiter or key"
+              empty="No changes yet."
             />
           )}
         </Loaded>
@@ -54,7 +52,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
   { id: 'key', label: 'Key', cell: ({ key }) => <span class="mono">{keyText(key)}</span> },
   { id: 'detail', label: 'Detail', cell: ({ detail }) => detail && <code>{JSON.stringify(detail)}</code> },
   { id: 'result', label: 'Result', cell: (entry) => <AuditResult {...entry} /> },
-  { id: 'instance', label: 'Asked of', cell: ({ instance }) => instance, isMinor: true },
+  { id: 'instance', label: 'Instance', cell: ({ instance }) => instance, isMinor: true },
 ]
 
 function keyText(key: AuditEntry['key']): string {

@@ -1,4 +1,4 @@
-// Charts over time: any lines, and requests per second.
+// Charts over time: a general line chart, and requests per second.
 
 import { useMemo, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
@@ -12,17 +12,17 @@ type ChartTone = 'allowed' | 'denied' | 'shadow-denied' | 'accent' | 'muted'
 export interface ChartSeries {
   readonly label: string
   readonly tone: ChartTone
-  /** One for each second; `null` where there is none. */
+  /** One per second, `null` if there is no value. */
   readonly values: readonly (number | null)[]
   readonly isDashed?: boolean
-  /** Whether what is below the line is filled. */
+  /** Whether the area below the line is filled. */
   readonly isFilled?: boolean
 }
 
 const HEIGHT = 180
 const SPAN_SECONDS = 300
 
-/** Lines over time. The legend tells the latest values, or those under the pointer; other charts point at the same time. */
+/** Lines over time. The legend shows the latest values, or those at the pointer, which all charts share. */
 export function Chart({
   title,
   seconds,
@@ -30,10 +30,10 @@ export function Chart({
   format,
 }: {
   readonly title: string
-  /** Epoch seconds, rising. */
+  /** Epoch seconds, in ascending order. */
   readonly seconds: readonly number[]
   readonly series: readonly ChartSeries[]
-  /** How a value is written. */
+  /** Formats a value. */
   readonly format: (value: number) => string
 }) {
   const [pointed, setPointed] = useState<number | null>(null)
@@ -118,7 +118,7 @@ function dataOf(seconds: readonly number[], series: readonly ChartSeries[]): uPl
   return [seconds, ...series.map(({ values }) => values)] as unknown as uPlot.AlignedData
 }
 
-/** What was decided over the last minutes. */
+/** Decisions of the last minutes. */
 export function RequestChart({ title, history }: { readonly title: string; readonly history: History }) {
   const { seconds, allowed, denied, shadowDenied } = history
   return (

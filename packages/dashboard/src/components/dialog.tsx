@@ -1,10 +1,11 @@
 // Modal dialogs, with a form that confirms an action.
 
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { sentenceOf } from './status.tsx'
+import { useUniqueId } from './unique-id.ts'
 
-/** A modal dialog, open for as long as it is rendered. Escape closes it, and the focus goes back to where it was. */
+/** A modal dialog, open while it is rendered. Escape closes it, and the focus returns to where it was. */
 function Dialog({
   title,
   onClose,
@@ -15,13 +16,13 @@ function Dialog({
   readonly children: ComponentChildren
 }) {
   const element = useRef<HTMLDialogElement>(null)
-  const id = useId()
+  const id = useUniqueId()
   useEffect(() => {
     const before = document.activeElement
     const dialog = element.current!
     dialog.showModal()
     return () => {
-      // While it is open nothing else can have the focus.
+      // Nothing else can have the focus while it is open.
       dialog.close()
       if (before instanceof HTMLElement) before.focus()
     }
@@ -37,33 +38,43 @@ function Dialog({
 }
 
 /**
- * Asks whether something should be done, does it, and closes; or says why it could not be done. Fields that the action
- * needs are its children.
+ * A dialog that confirms an action, runs it and closes, or shows why it failed.
+ *
+ * Pass the fields that the action needs as children.
  */
 export function Confirm({
   title,
   action,
   isDangerous = false,
-  isReady = true,
+  missing,
   onConfirm,
   onClose,
   children,
 }: {
   readonly title: string
-  /** What the button says: a verb. */
+  /** The button's label: a verb. */
   readonly action: string
   readonly isDangerous?: boolean
-  /** Whether fields are filled in as they have to be. Default: true. */
-  readonly isReady?: boolean
+  /** Why it can't be confirmed yet. */
+  readonly missing?: string | undefined
   readonly onConfirm: () => Promise<unknown>
   readonly onClose: () => void
-  /** What it will do, in a sentence. */
+  /** A sentence about what it does, and fields. */
   readonly children: ComponentChildren
 }) {
   const [isBusy, setBusy] = useState(false)
   const [problem, setProblem] = useState<string>()
-  const confirm = async (event: Event): Promise<void> => {
+  const missingId = useUniqueId()
+  const confirm = async (event: Event & { readonly currentTarget: HTMLFormElement }): Promise<void> => {
     event.preventDefault()
+    if (isBusy) return
+    if (missing !== undefined) {
+      const form = event.currentTarget
+      const field =
+        form.querySelector<HTMLElement>('[aria-invalid="true"]') ?? form.querySelector('input:enabled')
+      if (field instanceof HTMLElement) field.focus()
+      return
+    }
     setBusy(true)
     setProblem(undefined)
     try {
@@ -84,10 +95,19 @@ export function Confirm({
           </p>
         )}
         <div class="dialog-foot">
+          <span class="field-hint" id={missingId} role="status">
+            {missing}
+          </span>
           <button type="button" onClick={onClose}>
             Cancel
           </button>
-          <button type="submit" class={isDangerous ? 'dangerous' : 'primary'} disabled={isBusy || !isReady}>
+          {/* Not `disabled`: the keyboard reaches it, and a screen reader reads why. */}
+          <button
+            type="submit"
+            class={isDangerous ? 'dangerous' : 'primary'}
+            aria-disabled={isBusy || missing !== undefined}
+            aria-describedby={missing === undefined ? undefined : missingId}
+          >
             {action}
           </button>
         </div>

@@ -2,10 +2,10 @@
 
 import { keyHref } from '../routes.ts'
 
-/** How the service tells a long key: as its beginning and a hash. */
+/** The service shortens a long key to its beginning and a hash. */
 const CUT = /^.{200}\.\.\.~[\w-]{22}$/s
 
-/** Of such a key nothing can be asked. */
+/** A shortened key can't be looked up. */
 export function isCut(key: string): boolean {
   return CUT.test(key)
 }

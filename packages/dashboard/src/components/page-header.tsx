@@ -11,8 +11,8 @@ export interface Crumb {
 let isFirst = true
 
 /**
- * The heading of a page, one on each. It names the document, and has the focus once somebody has gone to the page, so that
- * the keyboard and screen readers go on from there.
+ * The heading of a page. It sets the document's title. After navigation it gets the focus, so that the keyboard and screen
+ * readers continue from there.
  */
 export function PageHeader({
   title,
@@ -22,7 +22,7 @@ export function PageHeader({
   readonly title: string
   /** Pages above this one. */
   readonly crumbs?: readonly Crumb[]
-  /** What stands at the end of the line: buttons, facts. */
+  /** Buttons and facts at the end of the line. */
   readonly children?: ComponentChildren
 }) {
   const heading = useRef<HTMLHeadingElement>(null)

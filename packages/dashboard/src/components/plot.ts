@@ -1,4 +1,4 @@
-// uPlot in an element, in the colours of the page.
+// uPlot in an element, in the page's colours.
 
 import type { RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
@@ -7,9 +7,9 @@ import { colourOf, useColours } from '../theme.ts'
 import 'uplot/dist/uPlot.min.css'
 
 /**
- * A plot in an element, as wide as that. It is made anew when colours change.
+ * A plot as wide as its element. It is rebuilt when colours change.
  *
- * @param look another one where it has to be made anew for another reason
+ * @param look it is also rebuilt when this changes
  */
 export function usePlot(
   optionsOf: (element: HTMLElement) => Omit<uPlot.Options, 'width'>,
@@ -37,7 +37,7 @@ export function usePlot(
   return place
 }
 
-/** What axes of all plots look like. */
+/** The style of all axes. */
 export function axisIn(element: HTMLElement): uPlot.Axis {
   return {
     font: '12px system-ui, sans-serif',
@@ -47,7 +47,7 @@ export function axisIn(element: HTMLElement): uPlot.Axis {
   }
 }
 
-/** A colour as what is below a line is filled with. */
+/** A colour for the area below a line. */
 export function faint(colour: string, opacity: number): string {
   return colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${opacity})`)
 }

@@ -1,8 +1,8 @@
-// Big numbers, and shares as bars.
+// Large figures, and shares as bars.
 
 import type { ComponentChildren } from 'preact'
 
-/** Big numbers beside each other. */
+/** A row of large figures. */
 export function Stats({ label, children }: { readonly label: string; readonly children: ComponentChildren }) {
   return (
     <dl class="stats" aria-label={label}>
@@ -28,7 +28,7 @@ export function Stat({
   )
 }
 
-/** How much of a limit is used, as a bar: a share from 0, which may be above 1. */
+/** A bar for the used share of a limit. The share may be above 1. */
 export function UsageMeter({ share, label }: { readonly share: number; readonly label: string }) {
   return (
     <meter min={0} max={1} low={0.8} high={0.999} optimum={0} value={Math.min(1, share)} aria-label={label} />

@@ -7,7 +7,7 @@ import type { Query } from '../use-query.ts'
 
 export type Tone = 'plain' | 'good' | 'warn' | 'bad'
 
-/** A word or two with a colour. The words say all of it. */
+/** A short label. Its colour adds no information of its own. */
 export function Badge({
   tone = 'plain',
   children,
@@ -18,7 +18,7 @@ export function Badge({
   return <span class={`badge ${tone}`}>{children}</span>
 }
 
-/** A sentence or more that should be seen. `bad` is told to screen readers at once. */
+/** A message. Screen readers announce a `bad` one at once. */
 export function Notice({
   tone = 'plain',
   children,
@@ -33,21 +33,21 @@ export function Notice({
   )
 }
 
-/** That something was not to be had, and why; perhaps with a button to ask again. */
+/** Shows why a request failed, with a button to retry if there is `reload`. */
 export function Problem({ error, reload }: { readonly error: Error; readonly reload?: () => void }) {
   return (
     <Notice tone="bad">
       <p>{sentenceOf(error)}</p>
       {reload !== undefined && (
         <button type="button" onClick={reload}>
-          Ask again
+          Retry
         </button>
       )}
     </Notice>
   )
 }
 
-/** What was asked, once it is there: `children` is given the answer. Until then that it is on its way, or why it is not. */
+/** Renders a query's data, or its loading or error state. */
 export function Loaded<Answer>({
   query,
   children,
@@ -61,25 +61,25 @@ export function Loaded<Answer>({
   }
   return (
     <>
-      {error !== undefined && <p class="muted">This is what was known last: {sentenceOf(error)}</p>}
+      {error !== undefined && <p class="muted">This may be out of date. {sentenceOf(error)}</p>}
       {children(data)}
     </>
   )
 }
 
-/** An error in words for people. */
+/** An error as a sentence. */
 export function sentenceOf(error: Error): string {
-  if (error instanceof ApiError) return `The service says: ${error.message}.`
-  return 'The service cannot be reached.'
+  if (error instanceof ApiError) return `The service responded: ${error.message}.`
+  return 'The service is unreachable.'
 }
 
 const TONES = { done: 'good', failed: 'bad', unknown: 'warn' } as const
 
-/** How a change has ended. */
+/** The result of a change. */
 export function AuditResult({ result, error }: Pick<AuditEntry, 'result' | 'error'>) {
   return (
     <>
-      <Badge tone={TONES[result]}>{result === 'unknown' ? 'not known' : result}</Badge>
+      <Badge tone={TONES[result]}>{result}</Badge>
       {error !== undefined && ` ${error}`}
     </>
   )

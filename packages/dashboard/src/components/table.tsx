@@ -1,17 +1,18 @@
 // Tables that sort, filter and page.
 
 import type { ComponentChildren } from 'preact'
-import { useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { count } from '../format.ts'
+import { useUniqueId } from './unique-id.ts'
 
 export interface Column<Row> {
   readonly id: string
   readonly label: string
-  /** The first column's is the heading of the row. */
+  /** The first column is the row's heading. */
   readonly cell: (row: Row) => ComponentChildren
-  /** With one, the table can be sorted by it; numbers the greatest first. */
+  /** Makes the column sortable. Numbers sort in descending order first. */
   readonly sort?: (row: Row) => number | string
-  /** Numbers stand at the right. */
+  /** Numbers are aligned to the right. */
   readonly isNumber?: boolean
   /** Left out on small screens. */
   readonly isMinor?: boolean
@@ -26,20 +27,20 @@ export function Table<Row>({
   filterBy,
   filterLabel = 'Filter',
   pageSize = 25,
-  empty = 'There is nothing.',
+  empty = 'No entries.',
 }: {
-  /** What it is a table of, for screen readers. */
+  /** The table's name for screen readers. */
   readonly label: string
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
   readonly keyOf: (row: Row) => string
-  /** The id of the column that it is sorted by at first. Default: as the rows come. */
+  /** The id of the column that it is sorted by at first. Default: the order of `rows`. */
   readonly sortedBy?: string
-  /** The text that is looked through by the filter. Default: there is no filter. */
+  /** The text that the filter searches. Default: no filter. */
   readonly filterBy?: (row: Row) => string
   readonly filterLabel?: string
   readonly pageSize?: number
-  /** What stands there where there are no rows. */
+  /** The text if there are no rows. */
   readonly empty?: string
 }) {
   const [sorting, setSorting] = useState({ by: sortedBy, isTurned: false })
@@ -49,7 +50,7 @@ export function Table<Row>({
   const [isWide, setWide] = useState(false)
   const order = useRef<ReadonlyMap<string, number>>(new Map())
   const scrolled = useRef<HTMLDivElement>(null)
-  const id = useId()
+  const id = useUniqueId()
 
   const found = useMemo(() => {
     const wanted = filter.trim().toLowerCase()
@@ -61,7 +62,7 @@ export function Table<Row>({
     const by = columns.find((column) => column.id === sorting.by)?.sort
     if (by === undefined) return found
     const places = order.current
-    // Rows do not run away from under a pointer, or from the focus.
+    // Rows keep their place while the pointer or the focus is on the table.
     const compare = isHeld
       ? (a: Row, b: Row) => (places.get(keyOf(a)) ?? places.size) - (places.get(keyOf(b)) ?? places.size)
       : (a: Row, b: Row) => compared(by(a), by(b)) * (sorting.isTurned ? -1 : 1)
@@ -103,12 +104,12 @@ export function Table<Row>({
           />
           <span class="muted" role="status">
             {found.length === rows.length
-              ? `${count(rows.length)} in all`
+              ? `${count(rows.length)} in total`
               : `${count(found.length)} of ${count(rows.length)}`}
           </span>
         </div>
       )}
-      {/* What scrolls has to be reached by the keyboard. */}
+      {/* The keyboard must reach an element that scrolls. */}
       <div
         ref={scrolled}
         class="scrolled"
@@ -164,7 +165,7 @@ export function Table<Row>({
             {shown.length === 0 && (
               <tr>
                 <td colSpan={columns.length} class="muted">
-                  {rows.length === 0 ? empty : 'Nothing fits the filter.'}
+                  {rows.length === 0 ? empty : 'Nothing matches the filter.'}
                 </td>
               </tr>
             )}
@@ -190,7 +191,7 @@ export function Table<Row>({
   )
 }
 
-/** Numbers the greatest first, texts from A. */
+/** Sorts numbers in descending order, and texts alphabetically. */
 function compared(a: number | string, b: number | string): number {
   if (typeof a === 'number' && typeof b === 'number') return b - a
   return String(a).localeCompare(String(b), 'en', { numeric: true })

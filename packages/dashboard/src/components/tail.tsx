@@ -9,7 +9,7 @@ import { isCut, KeyLink } from './key-link.tsx'
 import { Badge, Problem } from './status.tsx'
 import { type Column, Table } from './table.tsx'
 
-/** The last ones are kept, and shown so often. */
+/** Decisions shown, and how often the list is updated. */
 const KEPT = 30
 const SHOWN_EVERY_MS = 500
 
@@ -23,7 +23,7 @@ export function Tail({
   hasPages = true,
 }: {
   readonly limiter: string
-  /** Of one key only, followed at once. */
+  /** Follows this key from the start. Default: the whole limiter, once the user clicks. */
   readonly of?: OneKey
   /** Whether keys have pages. */
   readonly hasPages?: boolean
@@ -61,7 +61,7 @@ export function Tail({
         if (event === 'decision' && isOf(message, of))
           fresh = [...fresh, { ...message, number: ++number.current }].slice(-KEPT)
       }
-      throw new Error('nothing more will come')
+      throw new Error('the stream has ended')
     }
     follow().catch((error) => gone.signal.aborted || setProblem(error))
     return () => {
@@ -73,7 +73,7 @@ export function Tail({
   return (
     <section class="panel" aria-labelledby="tail">
       <div class="panel-head">
-        <h2 id="tail">Decisions as they happen</h2>
+        <h2 id="tail">Live decisions</h2>
         <div class="actions">
           <label class="choice">
             <input
@@ -99,15 +99,15 @@ export function Tail({
           rows={lines}
           keyOf={(line) => `${line.number}`}
           pageSize={KEPT}
-          empty="Nothing was decided since."
+          empty="No decisions yet."
         />
       )}
-      {lost > 0 && <p class="muted">{count(lost)} more came than could be shown.</p>}
+      {lost > 0 && <p class="muted">{count(lost)} decisions were skipped.</p>}
     </section>
   )
 }
 
-/** The service is asked for a key of any dimension. A long key is told as its beginning. */
+/** The stream has the key in any dimension. The service shortens long keys. */
 function isOf({ key }: TailDecision, of: OneKey | undefined): boolean {
   if (of?.dimension === undefined || typeof key === 'string') return true
   const shown = key[of.dimension]
@@ -122,14 +122,14 @@ function columnsOf(limiter: string, of: OneKey | undefined, hasPages: boolean): 
   }
   return [
     { id: 'at', label: 'At', cell: ({ atMs }) => timeOfDay(atMs) },
-    // Where there are no dimensions, it is the same in each line.
+    // Without dimensions, it would be the same in each line.
     ...(of === undefined || of.dimension !== undefined ? [key] : []),
     { id: 'cost', label: 'Cost', cell: ({ cost }) => count(cost), isNumber: true, isMinor: true },
     { id: 'outcome', label: 'Outcome', cell: (line) => <Outcome {...line} /> },
     { id: 'remaining', label: 'Remaining', cell: ({ remaining }) => count(remaining), isNumber: true },
     {
       id: 'retry',
-      label: 'Again in',
+      label: 'Retry in',
       cell: ({ allowed, retryAfterMs }) => (allowed ? '' : duration(retryAfterMs)),
       isNumber: true,
     },

@@ -1,4 +1,4 @@
-// An editor for a new configuration. The service only checks it: nothing is put in force.
+// An editor for a new configuration. The service checks it without applying it.
 
 import { useRef, useState } from 'preact/hooks'
 import type {
@@ -51,12 +51,12 @@ export function ChangePanel({ configuration }: { readonly configuration: Configu
     <section class="panel" aria-label="Try a change">
       <div class="panel-head">
         <h2>Try a change</h2>
-        <span class="muted">It is only checked: nothing is put in force.</span>
+        <span class="muted">The service checks it without applying it.</span>
       </div>
       {may('admin') ? (
         <form class="change" onSubmit={check}>
           <label>
-            <span>A whole configuration, in YAML or JSON</span>
+            <span>A complete configuration, in YAML or JSON</span>
             <textarea
               ref={area}
               class="mono"
@@ -68,18 +68,16 @@ export function ChangePanel({ configuration }: { readonly configuration: Configu
           </label>
           <div class="actions">
             <button type="submit" class="primary" disabled={isBusy || text.trim() === ''}>
-              Check it
+              Check
             </button>
             <button type="button" onClick={() => write(configuration.inForce)}>
-              Begin with what is in force
+              Start from the active configuration
             </button>
-            <span class="field-hint">
-              Secrets are left out of that: the check complains where *** stands.
-            </span>
+            <span class="field-hint">Secrets are shown as ***, which the check rejects.</span>
           </div>
         </form>
       ) : (
-        <p>It needs a token of the role admin.</p>
+        <p>This requires a token with the role admin.</p>
       )}
       {error !== undefined && <Problem error={error} />}
       <div role="status">{checked !== undefined && <Result checked={checked} onGo={go} />}</div>
@@ -97,21 +95,21 @@ function Result({
   if (problems.length > 0) {
     return (
       <Notice tone="warn">
-        <p>It could not be put in force:</p>
+        <p>The configuration is invalid:</p>
         <Problems problems={problems} onGo={onGo} />
       </Notice>
     )
   }
-  if (diff.length === 0) return <Notice tone="good">It is valid, and says what is in force.</Notice>
+  if (diff.length === 0) return <Notice tone="good">The configuration is valid and changes nothing.</Notice>
   return (
     <>
-      <Notice tone="good">It is valid, and would change what is in force.</Notice>
-      <Diff label="From what is in force to this text" lines={diff} />
+      <Notice tone="good">The configuration is valid and makes these changes.</Notice>
+      <Diff label="Changes to the active configuration" lines={diff} />
     </>
   )
 }
 
-/** Where a line and a column, both from 1, are in a text; its end where it has no such line. */
+/** Returns the offset of a 1-based line and column. If there is no such line, returns the end. */
 function placeIn(text: string, line: number, column: number): number {
   let start = 0
   for (let at = 1; at < line; at++) {

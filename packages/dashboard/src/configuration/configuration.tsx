@@ -1,4 +1,4 @@
-// The configuration page: in force, in the file, and set by operators.
+// The configuration page: the active configuration, the file, and settings of operators.
 
 import type { ConfigurationState } from '../../../server/src/admin/api-types.ts'
 import { PageHeader } from '../components/page-header.tsx'
@@ -16,22 +16,22 @@ export function ConfigurationPage() {
     <>
       <PageHeader title="Configuration">
         <button type="button" onClick={query.reload}>
-          Look again
+          Reload
         </button>
       </PageHeader>
       <Loaded query={query}>
         {(configuration) => (
           <>
             {configuration.file !== '' && <FilePanel configuration={configuration} />}
-            <section class="panel" aria-label="In force">
+            <section class="panel" aria-label="Active">
               <div class="panel-head">
-                <h2>In force</h2>
+                <h2>Active</h2>
                 <span class="muted">Without secrets and comments.</span>
               </div>
               {configuration.inForce === '' ? (
-                <p>The service was started without a file: its limiters stand in none.</p>
+                <p>The service was started without a configuration file.</p>
               ) : (
-                // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard
+                // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach an element that scrolls
                 <pre class="code" tabIndex={0}>
                   {configuration.inForce}
                 </pre>
@@ -56,15 +56,15 @@ function FilePanel({
       <h2 class="mono">{file}</h2>
       {problems.length > 0 ? (
         <Notice tone="bad">
-          <p>As it stands there now it cannot be put in force; what was before it still is:</p>
+          <p>The file is invalid. The service keeps the previous configuration:</p>
           <Problems problems={problems} />
         </Notice>
       ) : diff.length === 0 ? (
-        <Notice tone="good">What it says is in force.</Notice>
+        <Notice tone="good">The file is active.</Notice>
       ) : (
         <>
-          <Notice tone="warn">It says something else than what is in force.</Notice>
-          <Diff label="From what is in force to the file" lines={diff} />
+          <Notice tone="warn">The file differs from the active configuration.</Notice>
+          <Diff label="Changes in the file" lines={diff} />
         </>
       )}
     </section>
@@ -86,13 +86,13 @@ const WORD_COLUMNS: readonly Column<Word>[] = [
   { id: 'limit', label: 'Limit', cell: ({ limit }) => (limit === '*' ? 'all' : limit) },
   {
     id: 'word',
-    label: 'What was said',
+    label: 'Setting',
     cell: ({ isShadow }) =>
-      isShadow ? <Badge tone="warn">shadow: only counts</Badge> : <Badge tone="good">enforced</Badge>,
+      isShadow ? <Badge tone="warn">shadow: never denies</Badge> : <Badge tone="good">enforced</Badge>,
   },
 ]
 
-/** They stand before the configuration, and stay until they are taken back. */
+/** Settings that take precedence over the configuration until they are undone. */
 function ShadowSettingsPanel({
   configuration: { shadowSettings },
 }: {
@@ -105,14 +105,14 @@ function ShadowSettingsPanel({
     <section class="panel" aria-label="Set by operators">
       <div class="panel-head">
         <h2>Set by operators</h2>
-        <span class="muted">It stands before the configuration, until it is taken back.</span>
+        <span class="muted">Takes precedence over the configuration until undone.</span>
       </div>
       <Table
-        label="What operators have said of limits"
+        label="Limits set by operators"
         columns={WORD_COLUMNS}
         rows={words}
         keyOf={({ limiter, limit }) => `${limiter} ${limit}`}
-        empty="Nothing: all limits are as the configuration says."
+        empty="All limits are as configured."
       />
     </section>
   )

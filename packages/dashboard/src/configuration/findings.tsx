@@ -6,20 +6,20 @@ import { count } from '../format.ts'
 
 const SIGNS = { same: ' ', added: '+', removed: '−' } as const
 
-/** What is added and what is removed: by a sign and a word, and by colour besides. */
+/** Added and removed lines, marked by a sign, a word and a colour. */
 export function Diff({ label, lines }: { readonly label: string; readonly lines: readonly DiffLine[] }) {
   const linesThatAre = (kind: DiffLine['kind']) => lines.filter((line) => line.kind === kind).length
   return (
     <figure class="diff">
       <figcaption>
-        {label}: lines added {count(linesThatAre('added'))}, removed {count(linesThatAre('removed'))}.
+        {label}: {count(linesThatAre('added'))} added, {count(linesThatAre('removed'))} removed.
       </figcaption>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach an element that scrolls */}
       <section class="scrolled code" aria-label={label} tabIndex={0}>
         <ol>
           {hunksOf(lines).map(({ leftOut, from, lines }) => (
             <Fragment key={from}>
-              {leftOut > 0 && <li class="left-out">… {count(leftOut)} lines are the same</li>}
+              {leftOut > 0 && <li class="left-out">… {count(leftOut)} unchanged lines</li>}
               {lines.map(({ kind, text }, i) => (
                 <li key={from + i} class={kind}>
                   <span aria-hidden="true">{SIGNS[kind]} </span>
@@ -35,18 +35,18 @@ export function Diff({ label, lines }: { readonly label: string; readonly lines:
   )
 }
 
-/** Lines that belong together, and how many were left out before them, because nothing changes there. */
+/** Lines around changes, and how many unchanged ones were left out before them. */
 interface Hunk {
   readonly leftOut: number
-  /** The place of its first line. */
+  /** The index of its first line. */
   readonly from: number
   readonly lines: readonly DiffLine[]
 }
 
-/** Lines that are the same, shown before and after a change. */
+/** Unchanged lines shown before and after a change. */
 const CONTEXT = 3
 
-/** What changes, with some lines around it. The last hunk may have no lines, where some are left out after all changes. */
+/** Splits lines into hunks. The last one has no lines if some are left out after all changes. */
 function hunksOf(lines: readonly DiffLine[]): Hunk[] {
   const isNear = (_line: DiffLine, i: number) =>
     lines.slice(Math.max(0, i - CONTEXT), i + CONTEXT + 1).some(({ kind }) => kind !== 'same')
@@ -63,13 +63,13 @@ function hunksOf(lines: readonly DiffLine[]): Hunk[] {
   return hunks
 }
 
-/** What is wrong with a configuration, and where. */
+/** The problems of a configuration, with their places. */
 export function Problems({
   problems,
   onGo,
 }: {
   readonly problems: readonly ConfigurationProblem[]
-  /** Shows the place. Default: there is nothing to show it in. */
+  /** Moves the cursor to a place. Default: places are plain text. */
   readonly onGo?: (problem: ConfigurationProblem) => void
 }) {
   return (

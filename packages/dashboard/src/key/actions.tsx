@@ -1,12 +1,13 @@
-// Actions on a key: reset, block, unblock, override. Each asks first, and is in the audit.
+// Actions on a key: reset, block, unblock, override. Each needs a confirmation, and is in the audit.
 
 import { useState } from 'preact/hooks'
 import { request } from '../api.ts'
 import { type DeclaredLimiter, type Explanation, hasRule, keyOf, type OneKey } from '../api-types.ts'
 import { Confirm } from '../components/dialog.tsx'
+import { durationProblem, Field } from '../components/field.tsx'
 import { blockInWords, count } from '../format.ts'
 import { useSession } from '../session.tsx'
-import { draftsOf, isSpan, OverrideForm } from './override-form.tsx'
+import { draftsOf, OverrideForm } from './override-form.tsx'
 
 type Action = 'reset' | 'block' | 'unblock' | 'override' | 'delete'
 
@@ -17,10 +18,10 @@ export function Actions({
   onDone,
 }: {
   readonly of: OneKey
-  /** That of the limiter. */
+  /** The limiter's configuration. */
   readonly config: DeclaredLimiter['config']
   readonly explained: Explanation
-  /** Something was changed, or may have been. */
+  /** Called when something has changed, or may have. */
   readonly onDone: () => void
 }) {
   const { may } = useSession()
@@ -89,7 +90,7 @@ function ActionDialog({
   const [span, setSpan] = useState('10m')
   const { limiter } = of
   const body = { limiter, key: keyOf(of) }
-  // What has failed is in the audit, too.
+  // The audit has failed actions, too.
   const done = (answer: Promise<unknown>): Promise<unknown> => answer.finally(onDone)
   const whom = <Whom of={of} />
   switch (action) {
@@ -103,8 +104,8 @@ function ActionDialog({
           onClose={onClose}
         >
           <p>
-            All that <b>{limiter}</b> has counted for {whom} is forgotten{usedInWords(explained)}, with its
-            bans and reservations. It begins anew at once. Its override stays.
+            <b>{limiter}</b> forgets what {whom} has used{usedInWords(explained)}, its bans and its
+            reservations. All its limits are free at once. Its override stays.
           </p>
         </Confirm>
       )
@@ -114,7 +115,7 @@ function ActionDialog({
           title="Block this key?"
           action="Block"
           isDangerous
-          isReady={span.trim() === '' || isSpan(span)}
+          missing={durationProblem(span) && 'Correct the duration to block.'}
           onConfirm={() =>
             done(
               request('POST', '/v1/admin/block', {
@@ -126,21 +127,16 @@ function ActionDialog({
           onClose={onClose}
         >
           <p>
-            <b>{limiter}</b> denies every request of {whom} on all instances, from the next request
-            {explained.blockedMs !== 0 && `. Now it is ${blockInWords(explained.blockedMs)}`}.
+            <b>{limiter}</b> denies all requests of {whom}, on all instances, from now on
+            {explained.blockedMs !== 0 && `. It is already ${blockInWords(explained.blockedMs)}`}.
           </p>
-          <label>
-            For
-            <input
-              type="text"
-              value={span}
-              onInput={(event) => setSpan(event.currentTarget.value)}
-              aria-describedby="block-hint"
-            />
-            <span class="field-hint" id="block-hint">
-              Such as 30s, 10m, 12h or 7d; empty: until it is unblocked.
-            </span>
-          </label>
+          <Field
+            label="Duration"
+            value={span}
+            onInput={setSpan}
+            problem={durationProblem(span)}
+            hint="Such as 30s, 10m, 12h or 7d. Leave it empty to block until you unblock it."
+          />
         </Confirm>
       )
     case 'unblock':
@@ -167,7 +163,7 @@ function ActionDialog({
           onClose={onClose}
         >
           <p>
-            <b>{limiter}</b> holds {whom} to its declared limits again, on all instances. A block ends too.
+            {whom} gets the declared limits of <b>{limiter}</b> again, on all instances. A block ends, too.
             Its usage still counts.
           </p>
         </Confirm>
@@ -195,7 +191,7 @@ function namesIn(config: DeclaredLimiter['config']): ReadonlySet<string> {
   return names
 }
 
-/** A key is whatever callers say: it stands out, and ends where it ends. */
+/** Callers choose keys, so a key is set apart from the text around it. */
 function Whom({ of: { key, dimension } }: { readonly of: OneKey }) {
   return (
     <>

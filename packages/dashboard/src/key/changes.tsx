@@ -1,4 +1,4 @@
-// Changes that operators made to a key, from the audit.
+// Changes by operators to a key, from the audit.
 
 import type { AuditEntry, OneKey } from '../api-types.ts'
 import { AuditResult, Loaded } from '../components/status.tsx'
@@ -26,24 +26,24 @@ export function Changes({
 }: {
   readonly query: Query<{ entries: AuditEntry[] }>
   readonly of: OneKey
-  /** Whether the audit has the keys of this limiter as hashes. */
+  /** Whether the audit stores this limiter's keys as hashes. */
   readonly hashesKeys: boolean
 }) {
   return (
     <section class="panel" aria-labelledby="changes">
-      <h2 id="changes">What was done to this key</h2>
+      <h2 id="changes">Changes</h2>
       <Loaded query={query}>
         {({ entries }) => (
           <Table
-            label="Changes of this key, the newest first"
+            label="Changes to this key, newest first"
             columns={COLUMNS}
             rows={entries.filter((entry) => isOf(entry, of))}
             keyOf={({ id }) => id}
             pageSize={10}
             empty={
               hashesKeys
-                ? 'Not known by the key: the audit has the keys of this limiter as hashes.'
-                : 'Nothing, as far as the audit reaches back.'
+                ? 'Unknown: the audit stores the keys of this limiter as hashes.'
+                : 'No changes in the audit.'
             }
           />
         )}

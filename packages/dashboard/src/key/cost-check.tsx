@@ -1,14 +1,15 @@
 // Shows when a request of a given cost would be admitted.
 
-import { useId, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { type Explanation, keyOf, type OneKey } from '../api-types.ts'
+import { useUniqueId } from '../components/unique-id.ts'
 import { count, roundDuration } from '../format.ts'
 import { useQuery } from '../use-query.ts'
 
 const EVERY_MS = 1000
 
 export function CostCheck({ of, usual }: { readonly of: OneKey; readonly usual: Explanation }) {
-  const id = useId()
+  const id = useUniqueId()
   const [text, setText] = useState('1')
   const cost = /^[1-9][0-9]{0,14}$/.test(text.trim()) ? Number(text) : undefined
   const isOther = cost !== undefined && cost !== usual.cost
@@ -32,8 +33,8 @@ export function CostCheck({ of, usual }: { readonly of: OneKey; readonly usual: 
       />
       <span class="verdict">
         {cost === undefined
-          ? 'units: a whole number from 1, please.'
-          : `${cost === 1 ? 'unit' : 'units'} ${explanation === undefined ? (error === undefined ? '…' : 'cannot be asked about now.') : verdictOf(explanation)}`}
+          ? 'units. Enter a whole number from 1.'
+          : `${cost === 1 ? 'unit' : 'units'} ${explanation === undefined ? (error === undefined ? '…' : 'can’t be checked now.') : verdictOf(explanation)}`}
       </span>
     </p>
   )
@@ -44,8 +45,8 @@ function verdictOf({ allowed, retryAfterMs, deniedBy, limits, blockedMs, cost }:
   if (blockedMs === null) return 'is denied until the key is unblocked.'
   if (retryAfterMs === null) {
     const small = limits.filter(({ shadow, limit }) => !shadow && limit < cost)
-    return `is never admitted: ${count(cost)} is more than ${small.map(({ name }) => name).join(', ')} holds.`
+    return `is never admitted: ${count(cost)} is above the limit of ${small.map(({ name }) => name).join(', ')}.`
   }
-  const why = blockedMs > 0 ? 'the key is blocked' : `there is no room in ${deniedBy.join(', ')}`
+  const why = blockedMs > 0 ? 'the key is blocked' : `${deniedBy.join(', ')} is full`
   return `would be admitted in ${roundDuration(retryAfterMs)}: ${why}.`
 }

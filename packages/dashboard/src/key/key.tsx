@@ -1,4 +1,4 @@
-// The page of a key: its windows as they move, its decisions, and actions on it.
+// A key's page: its windows as they move, its decisions, and actions on it.
 
 import { useRef } from 'preact/hooks'
 import {
@@ -30,7 +30,7 @@ const EVERY_MS = 1000
 const AUDIT_EVERY_MS = 10_000
 const AUDITED = 1000
 
-/** Samples of what was used that are kept for the picture. */
+/** Usage samples kept for the picture. */
 const LEVELS = 600
 
 export function KeyPage({
@@ -44,7 +44,7 @@ export function KeyPage({
     key: decodeParameter(key),
     dimension: dimension === undefined ? undefined : decodeParameter(dimension),
   }
-  // Another key is another page, not this one with other numbers for a moment.
+  // A component per key, so another one doesn't start with this one's numbers.
   return <Key key={JSON.stringify(of)} of={of} />
 }
 
@@ -78,7 +78,7 @@ function Key({ of }: { readonly of: OneKey }) {
       </PageHeader>
       {declared?.hashesKeys === true && /^~[\w-]{22}$/.test(key) && (
         <Notice tone="warn">
-          <p>This limiter keeps its keys as hashes, and this looks like one. Look up the key itself.</p>
+          <p>This looks like the hash of a key. Look up the key itself.</p>
         </Notice>
       )}
       <Loaded query={query}>
@@ -104,7 +104,7 @@ function Key({ of }: { readonly of: OneKey }) {
   )
 }
 
-/** How it stands with the key as a whole. */
+/** Whether the key is admitted, its bans and its override. */
 function Verdict({ of, explained }: { readonly of: OneKey; readonly explained: Explanation }) {
   const { allowed, blockedMs, bans } = explained
   const rules = explained.overrides.filter(hasRule)
@@ -124,10 +124,10 @@ function Verdict({ of, explained }: { readonly of: OneKey; readonly explained: E
       <dl class="facts">
         {bans.some(({ level, denials }) => level > 0 || denials > 0) && (
           <>
-            <dt>Towards the next ban</dt>
+            <dt>Next ban</dt>
             <dd>
               {bans
-                .map(({ denials, level }) => `${count(denials)} denials, ${count(level)} bans in a row`)
+                .map(({ denials, level }) => `${count(denials)} denials so far, after ${count(level)} bans`)
                 .join(', ')}
             </dd>
           </>
@@ -141,8 +141,8 @@ function Verdict({ of, explained }: { readonly of: OneKey; readonly explained: E
                   {ruleInWords(override)}
                   <span class="muted">
                     {override.expiresInMs === undefined
-                      ? ', until it is deleted'
-                      : `, for ${roundDuration(override.expiresInMs)} more`}
+                      ? ', never expires'
+                      : `, expires in ${roundDuration(override.expiresInMs)}`}
                   </span>
                 </span>
               ))}
@@ -152,7 +152,7 @@ function Verdict({ of, explained }: { readonly of: OneKey; readonly explained: E
   )
 }
 
-/** Whether a limit has numbers of an override, or only counts by it. */
+/** Whether an override changes or exempts a limit. */
 function isOverridden(of: OneKey, limit: ExplainedLimit, { limits: all, overrides }: Explanation): boolean {
   const name = declaredName(of, limit)
   return overrides.some(({ limits = {}, exempt, unused = [] }) => {
@@ -162,13 +162,13 @@ function isOverridden(of: OneKey, limit: ExplainedLimit, { limits: all, override
   })
 }
 
-/** What was used of each limit, by the answers so far. */
+/** The usage of each limit in the responses so far. */
 function useLevels(explained: Explanation | undefined): ReadonlyMap<string, readonly Level[]> {
   const levels = useRef<ReadonlyMap<string, readonly Level[]>>(new Map())
   const heard = useRef<Explanation>()
   if (explained !== undefined && explained !== heard.current) {
     const { atMs, limits } = explained
-    // A clock that was set back tells a new story.
+    // If the clock was set back, history starts again.
     const isLater = atMs >= (heard.current?.atMs ?? 0)
     const before = isLater ? levels.current : new Map<string, readonly Level[]>()
     levels.current = new Map(

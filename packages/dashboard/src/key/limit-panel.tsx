@@ -1,9 +1,9 @@
-// One limit of a key: its usage, its window, and when units are free again.
+// One limit of a key: its usage, its window, and when units become free.
 
-import { useId } from 'preact/hooks'
 import type { Charge, ExplainedLimit } from '../api-types.ts'
 import { Badge } from '../components/status.tsx'
 import { type Column, Table } from '../components/table.tsx'
+import { useUniqueId } from '../components/unique-id.ts'
 import { count, limitInWords, roundDuration, share, timeOfDay } from '../format.ts'
 import type { ServiceClock } from './motion.ts'
 import { countsMs, type Level } from './window-geometry.ts'
@@ -22,7 +22,7 @@ export function LimitPanel({
   readonly clock: ServiceClock
   readonly isOverride: boolean
 }) {
-  const id = useId()
+  const id = useUniqueId()
   const { name, used, limit: most, shadow, declared, charges = [], olderUnits = 0 } = limit
   const ratio = used / most
   return (
@@ -63,8 +63,7 @@ export function LimitPanel({
           <WindowPicture limit={limit} atMs={atMs} levels={levels} clock={clock} />
           {olderUnits > 0 && (
             <p class="muted">
-              {count(olderUnits)} {olderUnits === 1 ? 'unit is' : 'units are'} not drawn: older than the
-              charges shown.
+              {count(olderUnits)} older {olderUnits === 1 ? 'unit is' : 'units are'} not shown.
             </p>
           )}
           {charges.length > 0 && <Charges limit={limit} charges={charges} atMs={atMs} />}
@@ -77,17 +76,17 @@ export function LimitPanel({
 
 type Free = ExplainedLimit['frees'][number]
 
-/** When how much is free again. */
+/** When units become free. */
 function Frees({ limit, atMs }: { readonly limit: ExplainedLimit; readonly atMs: number }) {
   const columns: readonly Column<Free>[] = [
     { id: 'in', label: 'In', cell: ({ afterMs }) => roundDuration(afterMs) },
     { id: 'at', label: 'At', cell: ({ afterMs }) => timeOfDay(atMs + afterMs), isMinor: true },
-    { id: 'units', label: 'Units free in all', cell: ({ units }) => count(units), isNumber: true },
+    { id: 'units', label: 'Units free', cell: ({ units }) => count(units), isNumber: true },
   ]
   return (
     <div class="frees">
       <Table
-        label={`What is free again of ${limit.name}, and when`}
+        label={`Units of ${limit.name} that become free`}
         columns={columns}
         rows={limit.frees}
         keyOf={({ units }) => `${units}`}
@@ -97,7 +96,7 @@ function Frees({ limit, atMs }: { readonly limit: ExplainedLimit; readonly atMs:
   )
 }
 
-/** The marks of the picture, in words. */
+/** The charges of the picture as a table. */
 function Charges({
   limit,
   charges,
@@ -113,7 +112,7 @@ function Charges({
     { id: 'units', label: 'Units', cell: ({ units }) => count(units), isNumber: true },
     {
       id: 'free',
-      label: 'Free again in',
+      label: 'Free in',
       cell: ({ atMs }) => roundDuration(Math.max(0, atMs + countsMs(limit) - nowMs)),
       isNumber: true,
     },
@@ -121,10 +120,10 @@ function Charges({
   return (
     <details>
       <summary>
-        {charges.length === 1 ? 'The charge' : `All ${count(charges.length)} charges`}, as a table
+        {charges.length === 1 ? 'The charge' : `All ${count(charges.length)} charges`} as a table
       </summary>
       <Table
-        label={`Charges of ${limit.name}, the newest first`}
+        label={`Charges of ${limit.name}, newest first`}
         columns={columns}
         rows={charges.toReversed()}
         keyOf={({ atMs }) => `${atMs}`}

@@ -3,18 +3,18 @@
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Frame } from './window-geometry.ts'
 
-/** A greater difference than this is a clock that was set. */
+/** A larger difference means that a clock was set. */
 const STEP_MS = 500
 
-/** How much of a smaller one is believed at a time: what answers take on their way differs. */
+/** The share of a smaller difference to correct at a time, because network delays vary. */
 const SHARE = 0.2
 
-/** The time by the store's clock, as far as answers tell it: what a key has used is told by that one, never by this machine's. */
+/** An estimate of the store's clock, which usage is measured by. */
 export interface ServiceClock {
   now(): number
 }
 
-/** @param atMs of the last answer */
+/** @param atMs the time of the last response */
 export function useServiceClock(atMs: number | undefined): ServiceClock {
   const offset = useRef<number>()
   const heard = useRef<number>()
@@ -29,10 +29,10 @@ export function useServiceClock(atMs: number | undefined): ServiceClock {
   return clock.current
 }
 
-/** Where motion is not wanted, things are put where they belong so often. */
+/** The interval of updates for users who prefer reduced motion. */
 const STILL_MS = 1000
 
-/** Moves what was drawn as of `atMs` to where it belongs now: with each frame, or now and then where motion is not wanted. */
+/** Moves a drawing of the state at `atMs` along with the clock. */
 export function useMotion(
   moving: { readonly current: SVGGElement | null },
   { scale }: Frame,
@@ -47,7 +47,7 @@ export function useMotion(
       const x = -(clock.now() - atMs) * scale
       moving.current?.setAttribute('transform', `translate(${x.toFixed(2)} 0)`)
     }
-    // A tab that is not seen is given no frames.
+    // A hidden tab gets no frames.
     const move = (): void => {
       put()
       if (still.matches) timer = setTimeout(move, STILL_MS)

@@ -1,4 +1,4 @@
-// The form that overrides the limits of a key: other numbers, or an exemption.
+// The form for a key's override: other numbers, or an exemption.
 
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
@@ -10,6 +10,7 @@ import {
   type OneKey,
 } from '../api-types.ts'
 import { Confirm } from '../components/dialog.tsx'
+import { durationProblem, numberProblem, Field as TextField } from '../components/field.tsx'
 
 const LABELS: Readonly<Record<Field, string>> = {
   limit: 'Limit',
@@ -17,6 +18,8 @@ const LABELS: Readonly<Record<Field, string>> = {
   capacity: 'Capacity',
   refill: 'Refill',
 }
+
+const listed = new Intl.ListFormat('en')
 
 export function OverrideForm({
   whom,
@@ -35,8 +38,16 @@ export function OverrideForm({
   const [isExempt, setExempt] = useState(wasExempt)
   const [ttl, setTtl] = useState('1h')
   const typed = limitsIn(drafts)
-  const areRight = drafts.every(({ fields }) => fields.every(isRight))
-  const isReady = (isExempt || (typed !== undefined && areRight)) && (ttl.trim() === '' || isSpan(ttl))
+  const wrong = [
+    ...(isExempt ? [] : drafts.flatMap(({ name, fields }) => wrongIn(name, fields))),
+    ...(durationProblem(ttl) === undefined ? [] : ['the duration']),
+  ]
+  const missing =
+    wrong.length > 0
+      ? `Correct ${listed.format(wrong)} to set the override.`
+      : isExempt || typed !== undefined
+        ? undefined
+        : 'Enter a number for at least one limit, or check Exempt.'
   const change = (place: number, field: Field, text: string): void => {
     setDrafts(
       drafts.map((draft, i) =>
@@ -52,8 +63,8 @@ export function OverrideForm({
   return (
     <Confirm
       title="Override"
-      action="Set the override"
-      isReady={isReady}
+      action="Set override"
+      missing={missing}
       onConfirm={() =>
         onSet({
           ...(isExempt ? { exempt: true } : { limits: typed }),
@@ -63,8 +74,8 @@ export function OverrideForm({
       onClose={onClose}
     >
       <p>
-        Changes the limits of {whom} on all instances, from the next request. Its usage still counts. It
-        replaces an earlier override.
+        Changes the limits of {whom} on all instances, from now on. Its usage still counts. An earlier
+        override is replaced.
       </p>
       <label class="choice">
         <input
@@ -72,7 +83,7 @@ export function OverrideForm({
           checked={isExempt}
           onChange={(event) => setExempt(event.currentTarget.checked)}
         />
-        Exempt: the limits only count
+        Exempt: limits count but never deny
       </label>
       {!isExempt && (
         <ul class="drafts">
@@ -83,18 +94,13 @@ export function OverrideForm({
           ))}
         </ul>
       )}
-      <label>
-        For
-        <input
-          type="text"
-          value={ttl}
-          onInput={(event) => setTtl(event.currentTarget.value)}
-          aria-describedby="ttl-hint"
-        />
-        <span class="field-hint" id="ttl-hint">
-          Such as 30m, 12h or 7d; empty: until it is deleted.
-        </span>
-      </label>
+      <TextField
+        label="Duration"
+        value={ttl}
+        onInput={setTtl}
+        problem={durationProblem(ttl)}
+        hint="Such as 30m, 12h or 7d. Leave it empty to keep it until you delete it."
+      />
     </Confirm>
   )
 }
@@ -109,18 +115,17 @@ function LimitFields({
   return (
     <fieldset class="draft" disabled={problem !== undefined}>
       <legend class="mono">{name}</legend>
-      {fields.map(({ field, declared, text }) => (
-        <label key={field}>
-          {LABELS[field]}
-          <input
-            type="text"
-            inputMode={field === 'window' ? 'text' : 'numeric'}
-            size={7}
-            value={text}
-            placeholder={declared}
-            onInput={(event) => onChange(field, event.currentTarget.value)}
-          />
-        </label>
+      {fields.map((each) => (
+        <TextField
+          key={each.field}
+          label={LABELS[each.field]}
+          value={each.text}
+          onInput={(text) => onChange(each.field, text)}
+          problem={problemOf(each)}
+          size={7}
+          placeholder={each.declared}
+          isNumber={each.field !== 'window'}
+        />
       ))}
       {problem !== undefined && <span class="field-hint">{problem}</span>}
     </fieldset>
@@ -129,10 +134,10 @@ function LimitFields({
 
 type Field = 'limit' | 'window' | 'capacity' | 'refill'
 
-/** What is typed of one limit. An empty field keeps the declared number. */
+/** The input for one limit. An empty field keeps the declared number. */
 interface LimitDraft {
   readonly name: string
-  /** Why it cannot be changed. */
+  /** Why it can't be changed. */
   readonly problem: string | undefined
   readonly fields: readonly FieldDraft[]
 }
@@ -148,7 +153,9 @@ const FIELDS: Readonly<Record<string, readonly Field[]>> = {
   tokenBucket: ['capacity', 'refill'],
 }
 
-/** @param names that the configuration gives to limits: default names hold their numbers, so an override cannot use them */
+/**
+ * @param names names of limits in the configuration. Default names contain the limit's numbers, so overrides can't use them
+ */
 export function draftsOf(
   of: OneKey,
   { limits, overrides }: Explanation,
@@ -159,7 +166,7 @@ export function draftsOf(
   return limits.map((limit) => {
     const name = declaredName(of, limit)
     const problem =
-      isOnly || names.has(name) ? undefined : 'To change it, give it a name in the configuration.'
+      isOnly || names.has(name) ? undefined : 'Give it a name in the configuration to change it here.'
     const numbers = set[name] ?? (isOnly ? set[''] : undefined)
     return { name, problem, fields: fieldsOf(limit, numbers) }
   })
@@ -174,11 +181,18 @@ function fieldsOf({ declared }: ExplainedLimit, numbers: LimitNumbers = {}): Fie
   }))
 }
 
-function isRight({ field, text }: FieldDraft): boolean {
-  return text.trim() === '' || (field === 'window' ? isSpan(text) : /^[1-9][0-9]{0,14}$/.test(text.trim()))
+function problemOf({ field, text }: FieldDraft): string | undefined {
+  return field === 'window' ? durationProblem(text) : numberProblem(text)
 }
 
-/** What the API is told: numbers by name, or those of the only limit. Nothing if none is typed. */
+/** The fields of a limit with an invalid text: `the window of hourly`. */
+function wrongIn(name: string, fields: readonly FieldDraft[]): string[] {
+  return fields
+    .filter((each) => problemOf(each) !== undefined)
+    .map(({ field }) => `the ${LABELS[field].toLowerCase()} of ${name}`)
+}
+
+/** Numbers by limit name, or of the only limit, for the API. Undefined if all fields are empty. */
 function limitsIn(drafts: readonly LimitDraft[]): object | undefined {
   const numbers = drafts.flatMap(({ name, fields }) => {
     const typed = fields.filter(({ text }) => text.trim() !== '')
@@ -189,15 +203,11 @@ function limitsIn(drafts: readonly LimitDraft[]): object | undefined {
   return drafts.length === 1 ? numbers[0]![1] : Object.fromEntries(numbers)
 }
 
-/** A span as a configuration has it: `10m`, `1500ms`. Nothing where it is none. */
+/** A duration as in a configuration: `10m`, `1500ms`. Empty if it isn't a duration. */
 function spanText(span: unknown): string {
   if (typeof span !== 'number') return typeof span === 'string' ? span : ''
   const unit = UNITS.find(([, ms]) => span >= ms && span % ms === 0)
   return unit === undefined ? `${span}ms` : `${span / unit[1]}${unit[0]}`
-}
-
-export function isSpan(text: string): boolean {
-  return /^[0-9]{1,15}(ms|s|m|h|d)$/.test(text.trim())
 }
 
 const UNITS = [

@@ -1,5 +1,5 @@
-// The geometry of the window picture: positions in pixels at the time of an answer.
-// Moving parts are drawn once per answer, and moved as a whole.
+// The geometry of the window picture: positions in pixels at the time of a response.
+// Moving parts are drawn once per response, then moved as a whole.
 
 import type { Charge, ExplainedLimit } from '../api-types.ts'
 
@@ -7,9 +7,9 @@ export interface Frame {
   readonly width: number
   /** Pixels per millisecond. */
   readonly scale: number
-  /** Where now is. */
+  /** The position of now. */
   readonly now: number
-  /** Where the window begins; of kinds whose charges have no times there is none. */
+  /** The position of the window's start. Undefined if the kind doesn't store times of charges. */
   readonly edge: number | undefined
 }
 
@@ -25,7 +25,7 @@ export interface Mark extends Charge {
   readonly height: number
 }
 
-/** What was used at some time. */
+/** The usage at one time. */
 export interface Level {
   readonly atMs: number
   readonly used: number
@@ -34,19 +34,19 @@ export interface Level {
 const LEAST_MARK = 2
 const LEAST_HEIGHT = 4
 
-/** Kinds that give units back little by little, not all of a charge at once. */
+/** Kinds that free units gradually, not a whole charge at once. */
 const GRADUAL = ['tokenBucket', 'slidingCounter']
 
 export function isGradual({ declared }: ExplainedLimit): boolean {
   return declared !== undefined && GRADUAL.includes(declared.kind)
 }
 
-/** For how long after its stamp a charge counts: until the last of its step has left the window. */
+/** How long a charge counts: until the end of its step has left the window. */
 export function countsMs({ windowMs, precisionMs }: ExplainedLimit): number {
   return windowMs + Math.max(0, precisionMs - 1)
 }
 
-/** A little of what has left the window is seen, and a part of what is to come. */
+/** The frame shows a bit before the window, and some time after now. */
 export function frameOf(limit: ExplainedLimit, width: number): Frame {
   const hasTimes = limit.charges !== undefined
   const spanMs = countsMs(limit)
@@ -57,7 +57,7 @@ export function frameOf(limit: ExplainedLimit, width: number): Frame {
   return { width, scale, now, edge: hasTimes ? now - spanMs * scale : undefined }
 }
 
-/** Charges as bars: as wide as the step in which they were made, as high as their units. */
+/** Charges as bars. Their width is a step of the window, their height is units. */
 export function marksOf(
   { charges = [], precisionMs }: ExplainedLimit,
   atMs: number,
@@ -77,7 +77,7 @@ export function marksOf(
   })
 }
 
-/** What stays used from now on while nothing is charged: where it falls, and to what. */
+/** The future usage if nothing more is charged: when it falls, and to how much. */
 export function fallOf(limit: ExplainedLimit, atMs: number): readonly Level[] {
   const { charges, olderUnits, used, frees } = limit
   if (charges === undefined || olderUnits !== 0) {
@@ -90,7 +90,7 @@ export function fallOf(limit: ExplainedLimit, atMs: number): readonly Level[] {
   })
 }
 
-/** What was used, or will be, as a line; and the area below it. */
+/** Past or future usage as a line, and the area below it. */
 export function outlineOf(
   levels: readonly Level[],
   atMs: number,
@@ -121,7 +121,7 @@ const STEPS_MS = [
 const TICK_SPACE = 78
 const TICK_MARGIN = 26
 
-/** Round times before and after now that have room beside each other. */
+/** Round times before and after now, as many as fit. */
 export function ticksOf({
   width,
   scale,

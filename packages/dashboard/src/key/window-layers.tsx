@@ -17,11 +17,11 @@ export const LEVEL: Band = { top: 22, height: 84 }
 export const MARKS: Band = { top: 136, height: 84 }
 export const AXIS = 22
 
-/** What the words for the time to come need. */
+/** The widths of the labels for future times. */
 const COMING_WIDTH = 104
 const FREE_WIDTH = 90
 
-/** What was used since the page was opened, and what will be. */
+/** Usage since the page was opened, and future usage. */
 export function Levels({
   limit,
   atMs,
@@ -75,7 +75,7 @@ export function Marks({
   )
 }
 
-/** Where a fixed window ends, and where it has begun if it is as long as any other. */
+/** The end of a fixed window, and its start unless windows differ in length. */
 export function FixedWindow({
   limit,
   atMs,
@@ -96,13 +96,13 @@ export function FixedWindow({
       {begin !== undefined && <line x1={begin} x2={begin} y1={LEVEL.top} y2={LEVEL.top + LEVEL.height} />}
       <line x1={end} x2={end} y1={LEVEL.top} y2={LEVEL.top + LEVEL.height} />
       <text x={end + (isFar ? -5 : 5)} y={LEVEL.top + LEVEL.height - 6} text-anchor={isFar ? 'end' : 'start'}>
-        all free again
+        resets
       </text>
     </g>
   )
 }
 
-/** What stands still: now, the edge of the window, the axis. */
+/** The parts that don't move: now, the window's edge, the axis. */
 export function Borders({
   limit,
   frame,
@@ -132,7 +132,7 @@ export function Borders({
       <line class="now" x1={now} x2={now} y1={0} y2={bottom} />
       {width - now > COMING_WIDTH && (
         <text class="label" x={now + 5} y={15}>
-          if nothing comes
+          if idle
         </text>
       )}
       <line class="axis" x1={0} x2={width} y1={bottom} y2={bottom} />

@@ -1,18 +1,19 @@
 // A moving picture of a window. Pointer and arrow keys select a charge.
 
-import { useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Charge, ExplainedLimit } from '../api-types.ts'
+import { useUniqueId } from '../components/unique-id.ts'
 import { count, roundDuration, timeOfDay } from '../format.ts'
 import { type ServiceClock, useMotion } from './motion.ts'
 import { countsMs, frameOf, type Level, type Mark, marksOf } from './window-geometry.ts'
 import { AXIS, Borders, FixedWindow, LEVEL, Levels, MARKS, Marks } from './window-layers.tsx'
 
-/** So near a pointer has to be to a charge. */
+/** The pointer selects a charge within this distance, in pixels. */
 const REACH = 12
 
 /**
- * A window as it moves: charges come in at now, drift to the edge, and are free behind it. Above them how much is used, has
- * been since the page was opened, and will be if nothing comes.
+ * A moving window. Charges enter at now, drift to the edge, and are free behind it. A chart above them shows past usage, and
+ * future usage if there are no more requests.
  */
 export function WindowPicture({
   limit,
@@ -22,13 +23,13 @@ export function WindowPicture({
 }: {
   readonly limit: ExplainedLimit
   readonly atMs: number
-  /** What was used, by earlier answers. */
+  /** The usage from earlier responses. */
   readonly levels: readonly Level[]
   readonly clock: ServiceClock
 }) {
   const place = useRef<HTMLDivElement>(null)
   const moving = useRef<SVGGElement>(null)
-  const clip = useId()
+  const clip = useUniqueId()
   const width = useWidth(place)
   const [chosen, setChosen] = useState<number>()
   const frame = useMemo(
@@ -59,7 +60,7 @@ export function WindowPicture({
     ]
     if (to === undefined) return
     event.preventDefault()
-    // The newest is where it begins.
+    // Selection starts at the newest.
     choose(selected < 0 && event.key.startsWith('Arrow') ? charges.length - 1 : to)
   }
   const selectedCharge = charges[selected]
@@ -107,8 +108,8 @@ export function WindowPicture({
         <p class="picture-note muted">
           {words ??
             (charges.length > 0
-              ? 'Point at a charge, or choose one by the arrow keys.'
-              : 'Nothing counts now.')}
+              ? 'Point at a charge, or select one with the arrow keys.'
+              : 'Nothing is used.')}
         </p>
       )}
     </>
@@ -117,11 +118,11 @@ export function WindowPicture({
 
 function inWords({ atMs, units }: Charge, limit: ExplainedLimit, nowMs: number): string {
   const leftMs = atMs + countsMs(limit) - nowMs
-  const free = leftMs > 0 ? `free again in ${roundDuration(leftMs)}` : 'free again'
+  const free = leftMs > 0 ? `free in ${roundDuration(leftMs)}` : 'free'
   return `${count(units)} ${units === 1 ? 'unit' : 'units'} at ${timeOfDay(atMs)}, ${free}`
 }
 
-/** The width of an element, as it is now. */
+/** The current width of an element. */
 function useWidth(place: { readonly current: HTMLElement | null }): number {
   const [width, setWidth] = useState(600)
   useLayoutEffect(() => {

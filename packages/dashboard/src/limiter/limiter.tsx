@@ -1,47 +1,62 @@
-// The page of a limiter: its traffic, limits, top keys and overrides.
+// A limiter's page: its traffic, limits, keys and overrides.
 
+import { useMemo } from 'preact/hooks'
 import type { DeclaredLimiter, TopKeyList } from '../api-types.ts'
 import { RequestChart } from '../components/chart.tsx'
 import { PageHeader } from '../components/page-header.tsx'
 import { Stat, Stats } from '../components/stats.tsx'
 import { Badge, Loaded, Notice } from '../components/status.tsx'
 import { Tail } from '../components/tail.tsx'
-import { compact, count, rate, ratio, share } from '../format.ts'
+import { compact, count, duration, rate, ratio, share } from '../format.ts'
 import { useHistory } from '../history.ts'
 import { requestsPerSecond, useLive } from '../live.tsx'
 import { decodeParameter } from '../routes.ts'
 import { useQuery } from '../use-query.ts'
+import { keyTraffic } from './key-traffic.ts'
+import { KeysTable } from './keys-table.tsx'
 import { Limits } from './limits.tsx'
 import { Overrides } from './overrides.tsx'
-import { TopKeys } from './top-keys.tsx'
 import { UsageTable } from './usage-table.tsx'
-import { VerdictNotice } from './verdict.tsx'
+import { evidenceOf, VerdictNotice } from './verdict.tsx'
 
 const EVERY_MS = 3000
-const SHOWN = 20
+const KEYS_EVERY_MS = 5000
+/** The most keys that the service lists. */
+const LISTED = 1000
 
 export function LimiterPage({ params }: { readonly params: { readonly name: string } }) {
   const name = decodeParameter(params.name)
-  // Another limiter is another page, not this one with other numbers for a moment.
+  // With a key, another limiter doesn't start with this one's numbers.
   return <OneLimiter key={name} name={name} />
 }
 
 function OneLimiter({ name }: { readonly name: string }) {
   const path = `/v1/admin/limiters/${encodeURIComponent(name)}`
   const limiters = useQuery<{ limiters: DeclaredLimiter[] }>('/v1/admin/limiters', { everyMs: EVERY_MS })
-  const requests = useQuery<TopKeyList>(`${path}/top?by=requests&count=${SHOWN}`, { everyMs: EVERY_MS })
-  const denials = useQuery<TopKeyList>(`${path}/top?by=denials&count=${SHOWN}`, { everyMs: EVERY_MS })
+  const requests = useQuery<TopKeyList>(`${path}/top?by=requests&count=${LISTED}`, { everyMs: KEYS_EVERY_MS })
+  const denials = useQuery<TopKeyList>(`${path}/top?by=denials&count=${LISTED}`, { everyMs: KEYS_EVERY_MS })
   const history = useHistory(name)
   const declared = limiters.data?.limiters.find((limiter) => limiter.name === name)
-  // Of descriptors that Envoy has sent nothing can be asked.
+  // Keys from Envoy's descriptors can't be looked up.
   const hasPages = declared !== undefined
+  const keys = useMemo(() => {
+    // Without the limits, demand would be missing for a moment.
+    if (!requests.data || !denials.data || !limiters.data) return undefined
+    return keyTraffic(requests.data, denials.data, declared?.limits ?? [])
+  }, [requests.data, denials.data, limiters.data === undefined])
+  // Judged when keys arrive, not with each second.
+  const evidence = useMemo(
+    () => history && keys && requests.data && evidenceOf(history, requests.data, keys, KEYS_EVERY_MS),
+    [keys, history === undefined],
+  )
+  const { spanMs = 0, distinct = 0 } = requests.data ?? {}
   return (
     <>
       <PageHeader title={name} crumbs={[{ label: 'Overview', href: '#/' }]}>
         {declared?.hashesKeys && <Badge>keys are stored as hashes</Badge>}
       </PageHeader>
       <Numbers name={name} />
-      <VerdictNotice history={history} denials={denials.data} />
+      {evidence !== undefined && <VerdictNotice {...{ limiter: name, hasPages, evidence }} />}
       <div class="panel">
         {history !== undefined && <RequestChart title="Requests per second" history={history} />}
         <UsageTable path={`${path}/usage`} />
@@ -52,8 +67,7 @@ function OneLimiter({ name }: { readonly name: string }) {
           {() =>
             declared === undefined ? (
               <p class="muted">
-                The configuration has no limiter of this name: it is a domain of Envoy, was taken out, or
-                never was.
+                The configuration has no limiter with this name. It may be a domain of Envoy, or was removed.
               </p>
             ) : (
               <Limits limiter={declared} reload={limiters.reload} />
@@ -61,16 +75,18 @@ function OneLimiter({ name }: { readonly name: string }) {
           }
         </Loaded>
       </section>
-      <div class="columns">
-        <TopKeys
-          {...{ limiter: name, hasPages }}
-          title="Who asks most"
-          query={requests}
-          unit="Requests"
-          showsUse
-        />
-        <TopKeys {...{ limiter: name, hasPages }} title="Who is denied most" query={denials} unit="Denials" />
-      </div>
+      <section class="panel" aria-labelledby="keys">
+        <div class="panel-head">
+          <h2 id="keys">Keys</h2>
+          <span class="muted">
+            {spanMs > 0 && `last ${duration(Math.ceil(spanMs / 1000) * 1000)}, `}
+            {`≈ ${compact(distinct)} ${distinct === 1 ? 'caller' : 'callers'}`}
+          </span>
+        </div>
+        <Loaded query={requests.error === undefined ? denials : requests}>
+          {() => keys !== undefined && <KeysTable {...{ limiter: name, hasPages, keys }} />}
+        </Loaded>
+      </section>
       {declared !== undefined && <Overrides limiter={declared} />}
       <Tail limiter={name} hasPages={hasPages} />
     </>
@@ -87,7 +103,7 @@ function Numbers({ name }: { readonly name: string }) {
       {rates.isStoreDown && (
         <Notice tone="bad">
           <p>
-            The store gives no answer: requests are answered without it, as <code>onStoreError</code> says.
+            The store is down. Requests are decided without it, by <code>onStoreError</code>.
           </p>
         </Notice>
       )}

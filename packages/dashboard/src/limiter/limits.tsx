@@ -1,4 +1,4 @@
-// The limits of a limiter, with their counts and a switch for shadow limits.
+// A limiter's limits, with counts and a switch between shadow and enforced.
 
 import { Fragment } from 'preact'
 import { useState } from 'preact/hooks'
@@ -17,7 +17,7 @@ const COUNTS_EVERY_MS = 5000
 
 interface Change {
   readonly limit: string
-  /** `null`: as the configuration says. */
+  /** `null` restores the configured mode. */
   readonly shadow: boolean | null
 }
 
@@ -37,12 +37,12 @@ export function Limits({
   const columns: Column<DeclaredLimit>[] = [
     { id: 'name', label: 'Limit', cell: ({ name }) => <span class="mono">{name}</span> },
     ...(limiter.limits.some(({ dimension }) => dimension !== undefined)
-      ? [{ id: 'dimension', label: 'Counts by', cell: ({ dimension }: DeclaredLimit) => dimension }]
+      ? [{ id: 'dimension', label: 'Dimension', cell: ({ dimension }: DeclaredLimit) => dimension }]
       : []),
-    { id: 'words', label: 'What it allows', cell: limitInWords },
+    { id: 'words', label: 'Allows', cell: limitInWords },
     {
       id: 'mode',
-      label: 'In force',
+      label: 'Mode',
       cell: ({ name = '', shadow }) => {
         const word = shadowSettings[name] ?? shadowSettings['*']
         return (
@@ -61,7 +61,7 @@ export function Limits({
     },
     {
       id: 'use',
-      label: 'Used on average',
+      label: 'Average usage',
       cell: (limit) => <Use counts={countsOf(limit)} />,
       isMinor: true,
     },
@@ -80,7 +80,7 @@ export function Limits({
             cell: ({ name: limit = '', shadow = false }: DeclaredLimit) => (
               <div class="actions">
                 <button type="button" class="small" onClick={() => setChange({ limit, shadow: !shadow })}>
-                  {shadow ? 'Enforce' : 'Make it a shadow limit'}
+                  {shadow ? 'Enforce' : 'Make shadow'}
                 </button>
                 {Object.hasOwn(shadowSettings, limit) && (
                   <button type="button" class="small" onClick={() => setChange({ limit, shadow: null })}>
@@ -100,19 +100,17 @@ export function Limits({
         columns={columns}
         rows={limiter.limits}
         keyOf={rowKeyOf}
-        empty="It has plans only."
+        empty="It only has plans."
       />
       <p class="muted">
-        Counted by all instances, each since it has started. Denials of a shadow limit are those that it would
-        have made. Nearly full: requests that were admitted with 80% of the limit used, or more.
+        Sums over all instances, each since its start. A shadow limit counts the denials that it would have
+        made. Nearly full: requests admitted when at least 80% of the limit was used.
       </p>
       <Plans limiter={limiter} />
       {change !== undefined && (
         <Confirm
           title={titleOf(change)}
-          action={
-            change.shadow === null ? 'Take it back' : change.shadow ? 'Make it a shadow limit' : 'Enforce'
-          }
+          action={change.shadow === null ? 'Restore' : change.shadow ? 'Make shadow' : 'Enforce'}
           isDangerous={change.shadow === true}
           onClose={() => setChange(undefined)}
           onConfirm={async () => {
@@ -124,14 +122,14 @@ export function Limits({
             reload()
           }}
         >
-          <p>{consequenceOf(change)} It is in force within a second on all instances, and in the audit.</p>
+          <p>{consequenceOf(change)} All instances apply it within a second.</p>
         </Confirm>
       )}
     </>
   )
 }
 
-/** What the limits of a limiter have said, by the name of the limit. */
+/** Counts of a limiter's limits, by limit name. */
 function useLimitCounts(limiter: string): ReadonlyMap<string, LimitTotals> {
   const { data } = useQuery<{ readonly limits: readonly LimitTotals[] }>(
     `/v1/admin/limiters/${encodeURIComponent(limiter)}/limits`,
@@ -140,13 +138,13 @@ function useLimitCounts(limiter: string): ReadonlyMap<string, LimitTotals> {
   return new Map(data?.limits.map((limit) => [limit.name, limit]))
 }
 
-/** How full callers are when they ask. */
+/** The average usage of the limit when a request arrives. */
 function Use({ counts }: { readonly counts: LimitTotals | undefined }) {
   const use = counts?.meanUtilization ?? null
   if (use === null) return <>{NONE}</>
   return (
     <span class="use">
-      <UsageMeter share={use} label="Used on average" />
+      <UsageMeter share={use} label="Average usage" />
       {share(use)}
     </span>
   )
@@ -174,18 +172,18 @@ function rowKeyOf({ dimension, name }: DeclaredLimit): string {
 }
 
 function titleOf({ limit, shadow }: Change): string {
-  if (shadow === null) return `${limit} as the configuration says?`
+  if (shadow === null) return `Restore the configured mode of ${limit}?`
   return shadow ? `Make ${limit} a shadow limit?` : `Enforce ${limit}?`
 }
 
 function consequenceOf({ shadow }: Change): string {
-  if (shadow === null) return 'What an operator has said of this limit is taken back.'
+  if (shadow === null) return 'Undoes the setting of an operator.'
   return shadow
-    ? 'It goes on to count, and denies nobody any more.'
-    : 'It denies what it has no room for from then on.'
+    ? 'The limit keeps counting, but no longer denies requests.'
+    : 'Requests over the limit will be denied from now on.'
 }
 
-/** Limits in place of the usual ones, for keys that have a plan. */
+/** The limits of each plan. */
 function Plans({ limiter }: { readonly limiter: DeclaredLimiter }) {
   const plans = Object.entries((limiter.config.plans ?? {}) as Record<string, Plan>)
   if (plans.length === 0) return null

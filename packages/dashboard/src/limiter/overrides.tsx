@@ -1,4 +1,4 @@
-// The overrides of a limiter, from the API and the configuration.
+// A limiter's overrides, from the API and the configuration.
 
 import { type DeclaredLimit, type DeclaredLimiter, hasRule, type Override } from '../api-types.ts'
 import { KeyLink } from '../components/key-link.tsx'
@@ -19,7 +19,7 @@ export function Overrides({ limiter }: { readonly limiter: DeclaredLimiter }) {
     ({ limits, ...override }): Row => ({
       ...override,
       rule: limits.map(limitInWords).join(', '),
-      until: 'the configuration changes',
+      until: 'never (configured)',
     }),
   )
   const columns: readonly Column<Row>[] = [
@@ -29,7 +29,7 @@ export function Overrides({ limiter }: { readonly limiter: DeclaredLimiter }) {
       cell: (row) => <KeyLink limiter={name} of={row} />,
     },
     { id: 'rule', label: 'Override', cell: ({ rule }) => rule },
-    { id: 'until', label: 'Until', cell: ({ until }) => until },
+    { id: 'until', label: 'Expires', cell: ({ until }) => until },
   ]
   return (
     <section class="panel" aria-labelledby="overrides">
@@ -50,7 +50,7 @@ export function Overrides({ limiter }: { readonly limiter: DeclaredLimiter }) {
               />
               {overrides.length === SHOWN && (
                 <p class="muted">
-                  The first {count(SHOWN)} keys. <code>slidegate override list</code> prints all.
+                  Only the first {count(SHOWN)} keys. <code>slidegate override list</code> prints all.
                 </p>
               )}
             </>
@@ -58,7 +58,7 @@ export function Overrides({ limiter }: { readonly limiter: DeclaredLimiter }) {
         </Loaded>
       ) : (
         <p class="muted">
-          Off: the configuration of this limiter has <code>overrides: false</code>.
+          Disabled by <code>overrides: false</code> in this limiter's configuration.
         </p>
       )}
     </section>
@@ -78,18 +78,16 @@ interface Row {
   readonly until: string
 }
 
-/** The two halves of an override end on their own. */
+/** An override's rule and its block, which expire separately. */
 function rowsOf(override: Override): readonly Row[] {
   const { key, dimension, blockedMs } = override
   const of = { key, ...(dimension !== undefined && { dimension }) }
   const until = (ms: number | null | undefined, other: string) =>
-    ms === null || ms === undefined ? other : `${duration(ms)} from now`
+    ms === null || ms === undefined ? other : `in ${duration(ms)}`
   return [
     ...(hasRule(override)
-      ? [{ ...of, rule: ruleInWords(override), until: until(override.expiresInMs, 'it is deleted') }]
+      ? [{ ...of, rule: ruleInWords(override), until: until(override.expiresInMs, 'never') }]
       : []),
-    ...(blockedMs === undefined
-      ? []
-      : [{ ...of, rule: 'blocked', until: until(blockedMs, 'it is unblocked') }]),
+    ...(blockedMs === undefined ? [] : [{ ...of, rule: 'blocked', until: until(blockedMs, 'never') }]),
   ]
 }

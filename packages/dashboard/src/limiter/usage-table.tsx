@@ -1,4 +1,4 @@
-// Decisions of the last second, and of longer spans.
+// Decisions in the last second, and in longer spans.
 
 import type { SpanUsage } from '../api-types.ts'
 import { Loaded } from '../components/status.tsx'
@@ -27,9 +27,9 @@ export function UsageTable({ path }: { readonly path: string }) {
 const SOURCES: readonly (readonly [source: keyof SpanUsage['perSecondBySource'], words: string])[] = [
   ['lease', 'by leases'],
   ['denyCache', 'by the deny cache'],
-  ['fallback', 'by this process alone'],
-  ['failOpen', 'let pass without the store'],
-  ['failClosed', 'denied without the store'],
+  ['fallback', 'by the local fallback'],
+  ['failOpen', 'failed open'],
+  ['failClosed', 'failed closed'],
 ]
 
 const COLUMNS: readonly Column<SpanUsage>[] = [

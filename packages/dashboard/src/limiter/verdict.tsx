@@ -1,117 +1,343 @@
-// A guess from the denials: abuse, or a limit that is too low.
+// A verdict from the denied keys: abuse, a limit that is too tight, or the data that is missing.
 
 import type { History } from '../../../server/src/admin/api-types.ts'
-import type { TopKey, TopKeyList } from '../api-types.ts'
+import type { TopKeyList } from '../api-types.ts'
+import { KeyLink } from '../components/key-link.tsx'
 import { Notice, type Tone } from '../components/status.tsx'
-import { count, duration, share } from '../format.ts'
+import { count, duration, ratio, share } from '../format.ts'
+import { demandInWords, idOf, type KeyTraffic, rangeInWords } from './key-traffic.ts'
+import { type Network, networksOf, prefixOf } from './networks.ts'
 
-/** What is known of a limiter over the last minutes. */
+/** A limiter's traffic in the last minutes. */
 export interface Evidence {
   readonly spanMs: number
   readonly requests: number
   readonly denied: number
-  /** Different callers, estimated. */
+  /** Requests that a shadow limit would have denied. */
+  readonly shadowDenied: number
+  readonly deniedBySecond: readonly number[]
+  /** An estimate of the distinct callers. */
   readonly callers: number
-  /** The keys that were denied most, the first first. */
-  readonly denials: readonly TopKey[]
+  /** The keys with the most requests or denials. */
+  readonly keys: readonly KeyTraffic[]
+  /** The most requests that any other key can have. */
+  readonly unlisted: number
 }
 
 export interface Verdict {
-  readonly kind: 'none' | 'few' | 'concentrated' | 'spread' | 'distributed' | 'unclear'
-  /** One sentence or two, with the numbers that it goes by. */
+  readonly kind: 'none' | 'abuse' | 'retries' | 'distributed' | 'tight' | 'unclear'
+  readonly title: string
+  /** The numbers behind it, and what to do or what is missing. */
   readonly text: string
+  /** The keys that it is about, those with the most denials first. */
+  readonly keys: readonly KeyTraffic[]
+  readonly networks: readonly Network<KeyTraffic>[]
 }
 
-/** So few keys are "few", and so much of the denials makes them the cause. */
-const FEW = 3
-const MOST = 0.5
-/** A key with less than this of the denials is one among many. */
-const LITTLE = 0.05
-/** Where fewer callers were seen, shares of them say nothing. */
-const ENOUGH_CALLERS = 10
-/** Many callers that ask so seldom each look like one who asks from many addresses. */
-const VERY_MANY = 1000
-const SELDOM = 3
 const ENOUGH_DENIALS = 20
+/** With fewer callers, nothing shows what is usual. */
+const ENOUGH_CALLERS = 10
+/** Keys explain the denials if they have this share of them. */
+const MOST = 0.5
+const NEARLY_ALL = 0.9
+/** A demand of this multiple of the limit is far above it. */
+const FAR = 3
+/** A demand up to this multiple is close to it. Then half of the requests are denied. */
+const CLOSE = 2
+/** The most keys that are a few: a number, or a share of the callers. */
+const FEW = 10
+const FEW_SHARE = 0.05
+/** A network with this many keys at the limit is crowded. */
+const CROWDED = 5
+/** Many callers behind one key. */
+const MANY = 10
 
-/** Abuse, or a limit set too low? What speaks for which, in careful words: what it was is for people to say. */
-export function verdictOf({ spanMs, requests, denied, callers, denials }: Evidence): Verdict {
+/** Judges why requests are denied. */
+export function verdictOf(evidence: Evidence): Verdict {
+  const { spanMs, requests, denied, shadowDenied, keys } = evidence
   const span = `the last ${duration(Math.round(spanMs / 1000) * 1000)}`
-  if (denied === 0) return { kind: 'none', text: `Nothing was denied in ${span}.` }
-  const ofAll = `${count(denied)} of ${count(requests)} requests in ${span} were denied`
+  if (denied === 0) {
+    const shadow = ` Shadow limits would have denied ${count(shadowDenied)} of ${count(requests)} requests.`
+    return made('none', 'No denials', `Nothing was denied in ${span}.${shadowDenied > 0 ? shadow : ''}`)
+  }
+  const ofAll = `${count(denied)} of ${count(requests)} requests in ${span} were denied.`
   if (denied < ENOUGH_DENIALS) {
-    return { kind: 'few', text: `${ofAll}: too few to tell why (fewer than ${ENOUGH_DENIALS}).` }
+    return made('unclear', 'Too few denials to judge', `${ofAll} It takes at least ${ENOUGH_DENIALS}.`)
   }
-  const asMany = callers > 0 ? requests / callers : requests
-  if (callers >= VERY_MANY && asMany < SELDOM) {
-    return {
-      kind: 'distributed',
-      text: `${ofAll}. Some ${count(callers)} callers came, with ${asMany.toFixed(1)} requests each on average: so many who ask so seldom may be one who asks from many addresses. (The lines are drawn at ${count(VERY_MANY)} callers and ${SELDOM} requests each.)`,
+  const dimensions = new Set(keys.filter(isDenied).map(({ dimension }) => dimension))
+  const verdicts = Array.from(dimensions, (dimension) => judge(dimension, evidence))
+  const found =
+    verdicts.find(({ kind }) => kind === 'distributed') ??
+    verdicts.find(({ kind }) => kind !== 'unclear') ??
+    verdicts[0] ??
+    unclear('The denied keys are missing.')
+  return { ...found, text: `${ofAll} ${found.text}` }
+}
+
+/** Judges the keys of one dimension. */
+function judge(dimension: string | undefined, evidence: Evidence): Verdict {
+  const { denied, callers } = evidence
+  const keys = evidence.keys.filter((each) => each.dimension === dimension)
+  const deniedKeys = keys.filter(isDenied)
+  const first = deniedKeys[0]!
+  const shareOf = (some: readonly KeyTraffic[]) => deniedOf(some) / denied
+  const far = deniedKeys.filter(isFar)
+  const behind = shareOf(far) >= MOST ? judgeCallersBehind(far, evidence) : undefined
+  if (behind !== undefined) return behind
+  if (shareOf([first]) >= MOST && isClose(first)) {
+    const text = `It is only slightly above the limit. An override or a plan can give it more.`
+    return made('tight', `The limit is too tight for ${first.key}`, text, [first])
+  }
+  const isAlone = shareOf([first]) >= 0.9 && first.shareDenied.least >= NEARLY_ALL
+  if (isAlone && isSteady(evidence.deniedBySecond)) {
+    const text = `It keeps the same rate although nearly all its requests are denied: a client that retries in a loop, by mistake or on purpose.`
+    return made('retries', `${first.key} doesn’t back off`, text, [first])
+  }
+  const networks = judgeNetworks(keys)
+  if (networks !== undefined) return networks
+  const isByFew = far.length <= Math.max(FEW, callers * FEW_SHARE) && shareOf(far) >= MOST
+  if (isByFew && callers >= ENOUGH_CALLERS) {
+    const title = `This looks like abuse by ${far.length === 1 ? far[0]!.key : `${far.length} keys`}`
+    const text = `There are about ${count(callers)} callers. ${far.length === 1 ? 'This one is' : 'These are'} far above the limit:`
+    return made('abuse', title, text, far)
+  }
+  if (isByFew) {
+    const text = `There ${callers === 1 ? 'is one caller' : `are ${count(callers)} callers`}, which doesn’t show what is usual. Either this is abuse, or the limit is far too low.`
+    return unclear(text, far)
+  }
+  const many = judgeMany(keys, callers)
+  if (many.kind !== 'unclear' || shareOf([first]) < MOST) return many
+  return unclear(reasonsFor(first), [first])
+}
+
+/** Finds out whether a few keys stand for many callers, which another dimension shows. */
+function judgeCallersBehind(far: readonly KeyTraffic[], evidence: Evidence): Verdict | undefined {
+  const dimensions = new Set(evidence.keys.map(({ dimension }) => dimension))
+  dimensions.delete(far[0]!.dimension)
+  const needed = far.reduce((sum, { requests }) => sum + requests.least, 0)
+  for (const dimension of dimensions) {
+    const others = evidence.keys.filter((each) => each.dimension === dimension)
+    const least = fewestWith(needed, others, evidence.unlisted)
+    if (least < MANY * far.length) continue
+    const behind = `Their requests come from at least ${count(least)} keys of the dimension ${dimension}`
+    const networks = networksOf(others).filter(({ keys }) => keys.length > 1)
+    if (prefixOf(far[0]!.key) === undefined && others.filter(hasAddress).length > others.length / 2) {
+      const whose = far.length === 1 ? `${far[0]!.key} is` : `${far.length} keys are`
+      const title = `${whose} attacked from many addresses`
+      return made('distributed', title, `${behind}.`, far, networks)
     }
+    return unclear(
+      `${behind}. Either many callers share the denied key, or one caller tries them all. The outcome of their requests is missing.`,
+      far,
+    )
   }
-  // Of limiters with dimensions: that whose keys explain most. A few have at least so much, one has at most so much.
-  const dimensions = new Set(denials.map(({ dimension }) => dimension))
-  const heads = Array.from(dimensions, (dimension) => {
-    const keys = denials.filter((each) => each.dimension === dimension)
-    const least = keys.slice(0, FEW).reduce((sum, { count, error }) => sum + count - error, 0)
-    return { few: Math.min(1, least / denied), first: Math.min(1, (keys[0]?.count ?? 0) / denied) }
+  return undefined
+}
+
+/** The fewest keys that can have sent this many requests. */
+function fewestWith(requests: number, keys: readonly KeyTraffic[], unlisted: number): number {
+  let rest = requests
+  let fewest = 0
+  for (const { most } of keys.map((each) => each.requests).toSorted((a, b) => b.most - a.most)) {
+    if (rest <= 0) return fewest
+    rest -= most
+    fewest++
+  }
+  return rest <= 0 || unlisted === 0 ? fewest : fewest + Math.ceil(rest / unlisted)
+}
+
+/** Finds out whether most of the denied keys are addresses of the same networks. */
+function judgeNetworks(keys: readonly KeyTraffic[]): Verdict | undefined {
+  const deniedKeys = keys.filter(isDenied)
+  const crowded = networksOf(keys).flatMap(({ prefix, keys }) => {
+    const full = keys.filter((each) => isDenied(each) || (each.demand?.least ?? 0) >= NEARLY_ALL)
+    return full.length >= CROWDED && full.length > keys.length / 2 ? [{ prefix, keys: full }] : []
   })
-  const few = Math.max(0, ...heads.map((head) => head.few))
-  const first = Math.max(0, ...heads.map((head) => head.first))
-  if (callers < ENOUGH_CALLERS) {
-    return {
-      kind: 'unclear',
-      text: `${ofAll}. ${callers === 1 ? 'One caller' : `Some ${count(callers)} callers`} came: too few to tell abuse from a limit that is too low by who was denied. (The line is drawn at ${ENOUGH_CALLERS}.)`,
-    }
+  const inCrowds = crowded.flatMap(({ keys }) => keys)
+  if (inCrowds.length < MANY || mostDeniedOf(inCrowds) < MOST * mostDeniedOf(deniedKeys)) return undefined
+  const where = `${count(inCrowds.length)} listed keys at the limit share ${crowded.length === 1 ? 'a network' : `${count(crowded.length)} networks`}.`
+  if (crowded.every(({ prefix }) => PRIVATE.test(prefix))) {
+    const text = `${where} They are private: the limit is too tight for your own callers, or one of them attacks. The owners of these addresses are missing.`
+    return unclear(text, [], crowded)
   }
-  if (few >= MOST) {
-    return {
-      kind: 'concentrated',
-      text: `${ofAll}. ${few === 1 ? 'All' : `At least ${share(few)}`} of the denials are those of ${FEW} keys, among some ${count(callers)} callers: that looks like a few who ask for far more than the others, rather than like a limit that is too low. (The line is drawn at ${share(MOST)}.)`,
-    }
+  const text = `${where} If they belong to a customer, the limit is too tight instead.`
+  return made('distributed', 'This looks like one attacker with many addresses', text, [], crowded)
+}
+
+/** Judges denials that are spread over many keys. */
+function judgeMany(keys: readonly KeyTraffic[], callers: number): Verdict {
+  const deniedKeys = keys.filter(isDenied)
+  // Bounds are too wide to judge some keys. Keys far above the limit have the narrowest ones.
+  const close = deniedKeys.filter(isClose)
+  const far = deniedKeys.filter(isFar)
+  if (close.length >= FEW / 2 && deniedOf(close) >= 4 * deniedOf(far)) {
+    const text = `At least ${count(deniedKeys.length)} callers are denied, usually a small share of their requests.`
+    return made('tight', 'The limit is too tight', text, deniedKeys)
   }
-  if (first < LITTLE) {
-    return {
-      kind: 'spread',
-      text: `${ofAll}. No key has more than ${share(first)} of the denials: many callers are denied a little, so the limit may be too low for what they usually do. (The line is drawn at ${share(LITTLE)} for each key.)`,
-    }
+  if (far.length > FEW && deniedOf(far) > deniedOf(close)) {
+    const text = `At least ${count(far.length)} keys are far above the limit, and share no network. Either the limit is far too low, or one attacker has many keys. Their usual demand is missing.`
+    return unclear(text, far)
   }
+  const isUncertain = close.length + far.length < deniedKeys.length / 2
+  const text = isUncertain
+    ? `The service only counts the busiest keys exactly. With about ${count(callers)} callers, the denied share of each is missing.`
+    : 'Some of the denied keys are far above the limit, some are close to it. No single cause explains most denials.'
+  return unclear(text, deniedKeys)
+}
+
+const PRIVATE = /^(10\.|127\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|f[cd]..:)/
+
+/** Why a key can't be judged that has most of the denials. */
+function reasonsFor({ shareDenied, demand }: KeyTraffic): string {
+  if (demand === undefined) return 'The limits of this key are missing, so its demand isn’t known.'
+  if (shareDenied.least < MOST) return 'Its counts are too uncertain.'
+  if (demand.most >= FAR && demand.least < FAR) {
+    return 'Its requests came in a burst, cost more than 1, or were blocked, or the window is longer than the counts. Its page shows which.'
+  }
+  return `Its demand is too high for a limit that is slightly too tight, and too low for abuse. Its usual demand is missing.`
+}
+
+function isDenied({ denied }: KeyTraffic): boolean {
+  return denied.least > 0
+}
+
+function isFar({ demand, shareDenied }: KeyTraffic): boolean {
+  return demand !== undefined && demand.least >= FAR && shareDenied.least >= MOST
+}
+
+function isClose({ demand, shareDenied }: KeyTraffic): boolean {
+  return shareDenied.most <= 1 / CLOSE || (demand !== undefined && demand.most <= CLOSE)
+}
+
+function hasAddress({ key }: KeyTraffic): boolean {
+  return prefixOf(key) !== undefined
+}
+
+/** The denials that these keys have for certain. */
+function deniedOf(keys: readonly KeyTraffic[]): number {
+  return keys.reduce((sum, { denied }) => sum + denied.least, 0)
+}
+
+function mostDeniedOf(keys: readonly KeyTraffic[]): number {
+  return keys.reduce((sum, { denied }) => sum + denied.most, 0)
+}
+
+const BIN_SECONDS = 5
+
+/** Whether the rate is steady. Independent requests vary more. */
+function isSteady(bySecond: readonly number[]): boolean {
+  const from = bySecond.findIndex((each) => each > 0)
+  const seconds = bySecond.slice(from, bySecond.findLastIndex((each) => each > 0) + 1)
+  const bins = Array.from({ length: Math.floor(seconds.length / BIN_SECONDS) }, (_, i) =>
+    seconds.slice(i * BIN_SECONDS, (i + 1) * BIN_SECONDS).reduce((sum, each) => sum + each, 0),
+  )
+  const mean = bins.reduce((sum, each) => sum + each, 0) / bins.length
+  const variance = bins.reduce((sum, each) => sum + (each - mean) ** 2, 0) / bins.length
+  return bins.length >= 6 && variance <= Math.max(mean / 2, (mean / 10) ** 2)
+}
+
+function unclear(
+  text: string,
+  keys: readonly KeyTraffic[] = [],
+  networks: readonly Network<KeyTraffic>[] = [],
+): Verdict {
+  return made('unclear', 'Can’t tell', text, keys, networks)
+}
+
+function made(
+  kind: Verdict['kind'],
+  title: string,
+  text: string,
+  keys: readonly KeyTraffic[] = [],
+  networks: readonly Network<KeyTraffic>[] = [],
+): Verdict {
+  return { kind, title, text, keys, networks }
+}
+
+/**
+ * Collects the reports of the service.
+ *
+ * @param oldestMs the maximum age of the keys
+ */
+export function evidenceOf(
+  history: History,
+  requests: TopKeyList,
+  keys: readonly KeyTraffic[],
+  oldestMs: number,
+): Evidence {
+  // The span of the keys and their age, or the whole history if there were no requests.
+  const { length } = history.seconds
+  const seconds =
+    requests.spanMs === 0 ? length : Math.min(length, Math.ceil((requests.spanMs + oldestMs) / 1000))
+  const sum = (column: readonly number[]) => column.slice(-seconds).reduce((all, each) => all + each, 0)
+  const denied = sum(history.denied)
   return {
-    kind: 'unclear',
-    text: `${ofAll}. ${FEW} keys have ${share(few)} of the denials, the first ${share(first)}: neither a few who stand out (from ${share(MOST)} on) nor many who are denied a little (below ${share(LITTLE)} each). Look at the keys below.`,
+    spanMs: 1000 * seconds,
+    requests: denied + sum(history.allowed),
+    denied,
+    shadowDenied: sum(history.shadowDenied),
+    deniedBySecond: history.denied.slice(-seconds),
+    callers: requests.distinct ?? 0,
+    keys,
+    unlisted: requests.unlisted,
   }
 }
 
-const TONES: Readonly<Record<ReturnType<typeof verdictOf>['kind'], Tone>> = {
+const TONES: Readonly<Record<Verdict['kind'], Tone>> = {
   none: 'good',
-  few: 'plain',
-  concentrated: 'warn',
-  spread: 'warn',
+  abuse: 'warn',
+  retries: 'warn',
   distributed: 'warn',
+  tight: 'warn',
   unclear: 'plain',
 }
 
-/** Abuse, or a limit set too low. */
+const SHOWN = 3
+
+/** Shows the verdict, with links to the keys that it is about. */
 export function VerdictNotice({
-  history,
-  denials,
+  limiter,
+  evidence,
+  hasPages,
 }: {
-  readonly history: History | undefined
-  readonly denials: TopKeyList | undefined
+  readonly limiter: string
+  readonly evidence: Evidence
+  readonly hasPages: boolean
 }) {
-  if (history === undefined || denials === undefined) return null
-  const { distinct: callers = 0, spanMs, keys } = denials
-  // The same time as that of the keys, or all that is known where nobody was denied.
-  const seconds = spanMs === 0 ? history.seconds.length : Math.ceil(spanMs / 1000)
-  const sum = (column: readonly number[]) => column.slice(-seconds).reduce((all, each) => all + each, 0)
-  const denied = sum(history.denied)
-  const requests = denied + sum(history.allowed)
-  const verdict = verdictOf({ spanMs: 1000 * seconds, requests, denied, callers, denials: keys })
+  const { kind, title, text, keys, networks } = verdictOf(evidence)
+  const ofDenials = (part: number) => share(ratio(Math.min(part, evidence.denied), evidence.denied))
   return (
-    <Notice tone={TONES[verdict.kind]}>
-      <p data-verdict={verdict.kind}>
-        <strong>Abuse, or a limit that is too low?</strong> {verdict.text}
+    <Notice tone={TONES[kind]}>
+      <p data-verdict={kind}>
+        <strong>{title}.</strong> {text}
       </p>
+      {keys.length > 0 && (
+        <ul>
+          {keys.slice(0, SHOWN).map((each) => (
+            <li key={idOf(each)}>
+              <KeyLink limiter={limiter} of={each} hasPage={hasPages} />{' '}
+              {rangeInWords(each.denied, ofDenials)} of the denials, {rangeInWords(each.shareDenied, share)}{' '}
+              of its requests denied
+              {each.demand !== undefined && `, demand ${demandInWords(each.demand)} the limit`}
+            </li>
+          ))}
+          {keys.length > SHOWN && <li class="muted">and {count(keys.length - SHOWN)} more</li>}
+        </ul>
+      )}
+      {networks.length > 0 && (
+        <ul>
+          {networks.slice(0, SHOWN).map(({ prefix, keys }) => (
+            <li key={prefix}>
+              <span class="mono">{prefix}</span> {count(keys.length)} listed addresses
+              {mostDeniedOf(keys) > 0 &&
+                `, ${rangeInWords({ least: deniedOf(keys), most: mostDeniedOf(keys) }, ofDenials)} of the denials`}
+            </li>
+          ))}
+          {networks.length > SHOWN && (
+            <li class="muted">and {count(networks.length - SHOWN)} more networks</li>
+          )}
+        </ul>
+      )}
     </Notice>
   )
 }

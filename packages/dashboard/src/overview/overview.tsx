@@ -18,7 +18,7 @@ export function OverviewPage() {
     <>
       <PageHeader title="Overview" />
       {overview === undefined ? (
-        <p class="muted">Waiting for the first second…</p>
+        <p class="muted">Loading…</p>
       ) : (
         <>
           <Warnings overview={overview} />
@@ -27,11 +27,11 @@ export function OverviewPage() {
             <div class="panel">
               {history !== undefined && <RequestChart title="Requests per second" history={history} />}
             </div>
-            {/* Calls of a store in the same process take no time to speak of. */}
+            {/* Calls to a store in the same process take almost no time. */}
             {overview.store.kind === 'redis' && (
               <div class="panel">
                 <Chart
-                  title="Calls of the store"
+                  title="Store latency"
                   seconds={latency.seconds}
                   format={duration}
                   series={[
@@ -60,16 +60,16 @@ function Warnings({ overview: { store, missing, limiters } }: { readonly overvie
       {(!store.up || down.length > 0) && (
         <Notice tone="bad">
           <p>
-            The store gives no answer{down.length > 0 && ` to ${listed(down)}`}: requests are answered without
-            it, as <code>onStoreError</code> says.
+            The store is down{down.length > 0 && ` for ${listed(down)}`}. Requests are decided without it, by{' '}
+            <code>onStoreError</code>.
           </p>
         </Notice>
       )}
       {missing > 0 && (
         <Notice tone="warn">
           <p>
-            {missing === 1 ? 'One instance has' : `${missing} instances have`} not answered: the numbers are
-            without {missing === 1 ? 'it' : 'them'}.
+            {missing === 1 ? 'One instance has' : `${missing} instances have`} not responded. The numbers
+            don’t include {missing === 1 ? 'it' : 'them'}.
           </p>
         </Notice>
       )}

@@ -1,4 +1,4 @@
-// The instances of the service, and the servers of the store.
+// The service's instances and the store's servers.
 
 import type {
   InstanceStatus,
@@ -24,11 +24,11 @@ export function Servers({ overview: { instances, store } }: { readonly overview:
         </div>
         {store.kind === 'redis' && (
           <Table
-            label="Servers of the store"
+            label="Store servers"
             columns={SERVERS}
             rows={store.servers}
             keyOf={({ node }) => node}
-            empty="No server could be asked how it is."
+            empty="No server responded."
           />
         )}
       </section>
@@ -40,8 +40,8 @@ function StoreState({ store }: { readonly store: StoreStatus }) {
   const { kind, up, callsPerSecond, requestsPerCall } = store
   return (
     <span class="muted">
-      {kind === 'memory' ? 'In the memory of this process ' : 'Redis '}
-      <Badge tone={up ? 'good' : 'bad'}>{up ? 'answers' : 'gives no answer'}</Badge>
+      {kind === 'memory' ? 'In this process ' : 'Redis '}
+      <Badge tone={up ? 'good' : 'bad'}>{up ? 'up' : 'down'}</Badge>
       {kind === 'redis' && ` ${rate(callsPerSecond)} calls`}
       {requestsPerCall !== null && `, ${decimal(requestsPerCall)} requests each`}
     </span>
@@ -100,7 +100,7 @@ const SERVERS: readonly Column<RedisServerStatus>[] = [
 
 function memoryIn({ usedMemoryBytes, maxMemoryBytes }: RedisServerStatus) {
   if (usedMemoryBytes === undefined) return NONE
-  if (!maxMemoryBytes) return `${bytes(usedMemoryBytes)}, no bound`
+  if (!maxMemoryBytes) return `${bytes(usedMemoryBytes)}, no limit`
   const isNearlyFull = usedMemoryBytes > 0.9 * maxMemoryBytes
   return (
     <span class={isNearlyFull ? 'denied' : undefined}>
@@ -109,7 +109,7 @@ function memoryIn({ usedMemoryBytes, maxMemoryBytes }: RedisServerStatus) {
   )
 }
 
-/** What was evicted is forgotten: limits then admit too much. */
+/** Evicted keys lose their counts, so limits admit too much. */
 function evictedIn({ evictedKeys }: RedisServerStatus) {
   if (!evictedKeys) return count(evictedKeys)
   return <span class="denied">{count(evictedKeys)}</span>

@@ -1,11 +1,12 @@
-// Loads the captured requests of a limiter.
+// Loads a limiter's captured requests.
 
-import { useId, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { requestBlob } from '../api.ts'
 import { sentenceOf } from '../components/status.tsx'
+import { useUniqueId } from '../components/unique-id.ts'
 import { useLive } from '../live.tsx'
 
-/** As many as the service gives at once. */
+/** The most that the service returns. */
 const COUNT = 100_000
 
 export function CapturedChoice({ onChoose }: { readonly onChoose: (name: string, file: Blob) => void }) {
@@ -14,7 +15,7 @@ export function CapturedChoice({ onChoose }: { readonly onChoose: (name: string,
   const [chosen, setChosen] = useState<string>()
   const [problem, setProblem] = useState<string>()
   const [isBusy, setBusy] = useState(false)
-  const problemId = useId()
+  const problemId = useUniqueId()
   const limiter = chosen ?? names[0]
   const load = async (event: Event): Promise<void> => {
     event.preventDefault()
@@ -22,7 +23,7 @@ export function CapturedChoice({ onChoose }: { readonly onChoose: (name: string,
     setBusy(true)
     setProblem(undefined)
     try {
-      onChoose(`captured of ${limiter}`, await capturedOf(limiter))
+      onChoose(`captured requests of ${limiter}`, await capturedOf(limiter))
     } catch (error) {
       setProblem(sentenceOf(error as Error))
     }
@@ -31,7 +32,7 @@ export function CapturedChoice({ onChoose }: { readonly onChoose: (name: string,
   return (
     <form onSubmit={load}>
       <label>
-        <span>What the service has captured of</span>
+        <span>Captured requests of</span>
         <select value={limiter} onChange={({ currentTarget }) => setChosen(currentTarget.value)}>
           {names.map((name) => (
             <option key={name}>{name}</option>
@@ -39,7 +40,7 @@ export function CapturedChoice({ onChoose }: { readonly onChoose: (name: string,
         </select>
       </label>
       <button type="submit" disabled={isBusy || limiter === undefined} aria-describedby={problemId}>
-        Load it
+        Load
       </button>
       <p id={problemId} class="denied" role="alert">
         {problem}
@@ -48,7 +49,7 @@ export function CapturedChoice({ onChoose }: { readonly onChoose: (name: string,
   )
 }
 
-/** Lines of JSON: they go to the simulator as they come. */
+/** Lines of JSON, which the simulator reads as they are. */
 function capturedOf(limiter: string): Promise<Blob> {
   return requestBlob(`/v1/admin/capture?${new URLSearchParams({ limiter, count: `${COUNT}` })}`)
 }

@@ -4,21 +4,21 @@ const SECOND = 1000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
-/** Where the slider of the limit stops. */
+/** The steps of the limit slider. */
 export const LIMIT_STEPS: readonly number[] = [
   ...range(1, 99, 1),
   ...range(100, 990, 10),
   ...range(1000, 10_000, 100),
 ]
 
-/** Where that of the window stops, in milliseconds. */
+/** The steps of the window slider, in milliseconds. */
 export const WINDOW_STEPS: readonly number[] = [
   ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * SECOND),
   ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * MINUTE),
   ...[1, 2, 3, 6, 12, 24].map((hours) => hours * HOUR),
 ]
 
-/** The place of the step that is nearest below a number, or of the first. */
+/** Returns the index of the largest step up to a number, or 0. */
 export function stepOf(steps: readonly number[], number: number): number {
   return Math.max(
     0,
@@ -30,7 +30,7 @@ function range(from: number, to: number, step: number): number[] {
   return Array.from({ length: (to - from) / step + 1 }, (_, i) => from + i * step)
 }
 
-/** What is compared. */
+/** The kinds to compare. */
 export const KIND_NAMES = ['sliding', 'fixed', 'bucket', 'counter'] as const
 
 export type KindName = (typeof KIND_NAMES)[number]

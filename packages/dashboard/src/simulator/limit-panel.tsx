@@ -1,11 +1,11 @@
 // The form for the simulated limit.
 
-import { useId } from 'preact/hooks'
 import { formatDuration, parseDuration } from '../../../replay/src/text.ts'
+import { useUniqueId } from '../components/unique-id.ts'
 import { count } from '../format.ts'
 import { KIND_LABELS, KIND_NAMES, type KindName, LIMIT_STEPS, stepOf, WINDOW_STEPS } from './choices.ts'
 
-/** The numbers that are tried, as they were typed. */
+/** The numbers to try, as typed. */
 export interface Numbers {
   readonly limit: string
   /** `1m`. */
@@ -17,7 +17,7 @@ const MOST = 2 ** 40
 const SHORTEST_MS = 10
 const LONGEST_MS = 366 * 86_400_000
 
-/** `undefined` where it is none. */
+/** The limit, or `undefined` if it isn't valid. */
 export function limitIn({ limit }: Numbers): number | undefined {
   const number = /^\d{1,13}$/.test(limit) ? Number(limit) : 0
   return number >= 1 && number <= MOST ? number : undefined
@@ -34,7 +34,7 @@ export function LimitPanel({
   onChange,
 }: {
   readonly numbers: Numbers
-  /** How much of what they do is known, 0 to 1; `undefined`: all. */
+  /** The progress of the simulation from 0 to 1, or `undefined` if it isn't running. */
   readonly progress: number | undefined
   readonly onChange: (numbers: Numbers) => void
 }) {
@@ -54,7 +54,7 @@ export function LimitPanel({
           value={limit}
           text={numbers.limit}
           inWords={(step) => `${count(step)} per window`}
-          problem={limit === undefined ? `A whole number from 1 to ${count(MOST)}.` : undefined}
+          problem={limit === undefined ? `Enter a whole number from 1 to ${count(MOST)}.` : undefined}
           onStep={(step) => onChange({ ...numbers, limit: `${step}` })}
           onText={(text) => onChange({ ...numbers, limit: text.trim() })}
         />
@@ -64,7 +64,9 @@ export function LimitPanel({
           value={windowMs}
           text={numbers.window}
           inWords={(step) => formatDuration(step)}
-          problem={windowMs === undefined ? 'A duration from 10ms to 366d, like 30s, 1m or 2h.' : undefined}
+          problem={
+            windowMs === undefined ? 'Enter a duration from 10ms to 366d, such as 30s or 2h.' : undefined
+          }
           onStep={(step) => onChange({ ...numbers, window: formatDuration(step) })}
           onText={(text) => onChange({ ...numbers, window: text })}
         />
@@ -90,7 +92,7 @@ export function LimitPanel({
   )
 }
 
-/** A number by a slider, or by typing it where the slider does not stop. */
+/** A slider for usual numbers, and a field for any number. */
 function Adjusted({
   label,
   steps,
@@ -110,7 +112,7 @@ function Adjusted({
   readonly onStep: (step: number) => void
   readonly onText: (text: string) => void
 }) {
-  const id = useId()
+  const id = useUniqueId()
   return (
     <div class="adjusted">
       <label for={id}>{label}</label>

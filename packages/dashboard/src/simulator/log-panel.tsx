@@ -1,14 +1,15 @@
-// The form that chooses a log, and how to read its lines.
+// The form that selects a log and how to read its lines.
 
-import { useEffect, useId, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { Notice } from '../components/status.tsx'
+import { useUniqueId } from '../components/unique-id.ts'
 import { count, duration, share, utc } from '../format.ts'
 import { CapturedChoice } from './captured-choice.tsx'
 import type { ReadOptions } from './log.ts'
 import type { LogSummary } from './messages.ts'
 import type { Simulator } from './use-simulator.ts'
 
-/** Where the requests come from. */
+/** A log by name. */
 interface Source {
   readonly name: string
   readonly file: Blob | 'sample'
@@ -18,7 +19,7 @@ const ACCESS_LOG_KEYS = ['ip', 'user', 'method', 'path', 'status']
 
 const USUAL: ReadOptions = { format: 'auto', key: 'ip', timeField: 'time' }
 
-/** What the service writes. */
+/** The format of captured requests. */
 const CAPTURED: ReadOptions = { format: 'auto', key: 'key', timeField: 'time' }
 
 export function LogPanel({ simulator }: { readonly simulator: Simulator }) {
@@ -57,16 +58,16 @@ export function LogPanel({ simulator }: { readonly simulator: Simulator }) {
     >
       <div class="panel-head">
         <h2>Log</h2>
-        <span class="muted">It is read in this browser, and sent nowhere.</span>
+        <span class="muted">The log stays in this browser.</span>
       </div>
       <div class="log-sources">
         <label>
-          <span>An access log or JSON lines, plain or gzip: choose it, or drop it here</span>
+          <span>Choose or drop an access log or JSON lines, plain or gzip</span>
           <input
             type="file"
             onChange={({ currentTarget }) => {
               openFile(currentTarget.files?.[0])
-              // So that the same file can be chosen once more, when it has changed.
+              // Lets the user choose the same file again after it has changed.
               currentTarget.value = ''
             }}
           />
@@ -86,7 +87,7 @@ export function LogPanel({ simulator }: { readonly simulator: Simulator }) {
       {problem !== undefined && log === undefined && (
         <Notice tone="bad">
           <p>
-            {source?.name ?? 'The log'} cannot be read: {problem}.
+            Can’t read {source?.name ?? 'the log'}: {problem}.
           </p>
         </Notice>
       )}
@@ -95,7 +96,7 @@ export function LogPanel({ simulator }: { readonly simulator: Simulator }) {
           <Summary name={source.name} log={log} />
           {log.limiters.length > 1 && (
             <label>
-              <span>It has requests of several limiters. Those of</span>
+              <span>The log has requests of several limiters. Show</span>
               <select
                 value={log.limiter}
                 onChange={({ currentTarget }) => readAs({ ...options, limiter: currentTarget.value })}
@@ -112,7 +113,7 @@ export function LogPanel({ simulator }: { readonly simulator: Simulator }) {
   )
 }
 
-/** Whom the limits count, and where it stands in a line. */
+/** The fields of a line that have the caller, the time and the cost. */
 function LineChoice({
   options,
   fields,
@@ -122,29 +123,29 @@ function LineChoice({
   readonly fields: readonly string[]
   readonly onChange: (options: ReadOptions) => void
 }) {
-  const keys = useId()
-  const names = useId()
+  const keys = useUniqueId()
+  const names = useUniqueId()
   return (
     <details>
-      <summary>How lines are read</summary>
+      <summary>Line format</summary>
       <div class="line-choice">
         <FieldChoice
           label="Count by"
-          hint={`${ACCESS_LOG_KEYS.join(', ')}; or a field of JSON lines, like client.ip`}
+          hint={`${ACCESS_LOG_KEYS.join(', ')}, or a field of JSON lines, such as client.ip`}
           list={keys}
           value={options.key}
           onChange={(key) => onChange({ ...options, key })}
         />
         <FieldChoice
-          label="Field with the time"
-          hint="of JSON lines: ISO 8601, or since 1970"
+          label="Time field"
+          hint="In JSON lines: ISO 8601, or epoch seconds or milliseconds"
           list={names}
           value={options.timeField}
           onChange={(timeField) => onChange({ ...options, timeField })}
         />
         <FieldChoice
-          label="Field with the cost"
-          hint="of JSON lines; empty: 1, and of captured requests what they took"
+          label="Cost field"
+          hint="In JSON lines. Default: 1, or the cost of a captured request"
           list={names}
           value={options.costField ?? ''}
           onChange={(costField) => onChange({ ...options, costField: costField || undefined })}
@@ -164,7 +165,7 @@ function LineChoice({
   )
 }
 
-/** What is typed stays, whatever else is told meanwhile, until it is done and the log is read anew. */
+/** A field that keeps its draft until the user leaves it. Then the log is read again. */
 function FieldChoice({
   label,
   hint,
@@ -200,9 +201,7 @@ function Summary({ name, log }: { readonly name: string; readonly log: LogSummar
     return (
       <Notice tone="bad">
         <p>
-          {lines === 0
-            ? `There is nothing in ${name}.`
-            : `None of the ${count(lines)} lines of ${name} could be read.`}
+          {lines === 0 ? `${name} is empty.` : `None of the ${count(lines)} lines of ${name} is a request.`}
         </p>
         <SkippedLines log={log} />
       </Notice>
@@ -211,22 +210,20 @@ function Summary({ name, log }: { readonly name: string; readonly log: LogSummar
   return (
     <>
       <p data-requests={requests}>
-        <strong class="mono">{name}</strong>: {count(requests)} requests of {count(callers)} callers from{' '}
+        <strong class="mono">{name}</strong>: {count(requests)} requests from {count(callers)} callers,{' '}
         {utc(fromMs)} to {utc(toMs)} UTC ({duration(toMs - fromMs)}).
       </p>
       {isCut && (
         <Notice tone="warn">
           <p>
-            It has more than {count(lines)} lines: the others were not read. The command slidegate replay
-            reads all.
+            Only the first {count(lines)} lines were read. Use <code>slidegate replay</code> to read all.
           </p>
         </Notice>
       )}
       {releasedEarly > 0 && (
         <Notice tone="warn">
           <p>
-            {count(releasedEarly)} requests were put in order before all that might precede them had been
-            read, for want of room.
+            {count(releasedEarly)} requests may be out of order, because its lines are too far out of order.
           </p>
         </Notice>
       )}
@@ -252,7 +249,7 @@ function SkippedLines({ log: { reasons, badLines } }: { readonly log: LogSummary
           </li>
         ))}
       </ul>
-      {badLines.length > 0 && <p>The first of them:</p>}
+      {badLines.length > 0 && <p>The first skipped lines:</p>}
       <ul>
         {badLines.map(({ line, reason, text }) => (
           <li key={line}>

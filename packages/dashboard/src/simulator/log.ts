@@ -4,40 +4,40 @@ import { type LineOptions, lineParser, type ParseLine, Skipped } from '../../../
 import { ReorderBuffer } from '../../../replay/src/log/reorder-buffer.ts'
 import { splitLines } from '../../../replay/src/log/split-lines.ts'
 
-/** The requests of a log, caller by caller, and those of each in the order of time. */
+/** The requests of a log, grouped by caller and sorted by time. */
 export interface Log {
   readonly callers: readonly string[]
-  /** Where the requests of each caller begin, and at last where those of the last one end. */
+  /** The index of each caller's first request, and at the end the number of requests. */
   readonly starts: Uint32Array
   readonly timesMs: Float64Array
-  /** Units; `undefined` where each takes 1. */
+  /** Units, or `undefined` if each request costs 1. */
   readonly costs: Float64Array | undefined
-  /** When the first and the last request were made; 0 where there are none. */
+  /** The times of the first and the last request, 0 if there is none. */
   readonly fromMs: number
   readonly toMs: number
   readonly lines: number
   readonly skipped: Skipped
-  /** Requests decided before all that might precede them had been read, for want of room. */
+  /** Requests that may be out of order, because the buffer was full. */
   readonly releasedEarly: number
-  /** Whether there are more lines than are read. */
+  /** Whether the log has more lines than are read. */
   readonly isCut: boolean
-  /** Who has decided captured requests; of other logs nobody is known. */
+  /** The limiters of captured requests. Empty for other logs. */
   readonly limiters: readonly string[]
-  /** Whose of them are here. */
+  /** The limiter whose requests these are. */
   readonly limiter: string | undefined
-  /** Of the first line that is a JSON object: by what callers may be told apart. */
+  /** The fields of the first JSON object, to count by. */
   readonly fields: readonly string[]
 }
 
 export interface ReadOptions extends LineOptions {
-  /** Whose captured requests are read. Default: those of the first that occurs. */
+  /** Reads captured requests of this limiter. Default: the first one in the log. */
   readonly limiter?: string | undefined
 }
 
-/** Beyond it a log is cut, for all its requests are held: some 100 bytes each while it is read, 12 to 20 afterwards. */
+/** A longer log is cut. Each request takes about 100 bytes while it is read, and 12 to 20 afterwards. */
 const MAX_LINES = 5_000_000
 
-/** That of `slidegate replay`. */
+/** The same as in `slidegate replay`. */
 const REORDER = { boundMs: 300_000, capacity: 1_000_000 }
 
 const BATCH = 1024
@@ -46,7 +46,7 @@ const MAX_LIMITERS = 1000
 /**
  * Reads a log as `slidegate replay` does.
  *
- * @param goOn told now and then how many lines were read; what it answers ends the reading, without a log
+ * @param goOn called regularly with the number of lines read. If it resolves to false, reading stops without a log
  */
 export async function readLog(
   chunks: AsyncIterable<Uint8Array>,
@@ -89,7 +89,7 @@ class LogInMaking {
     const parsed = this.#parse(text)
     this.#fields ??= fieldsOf(text)
     if ('bad' in parsed) this.#skipped.add(line, parsed.bad, text)
-    else if (!this.#isWanted(parsed.limiter)) this.#skipped.add(line, 'of another limiter', text)
+    else if (!this.#isWanted(parsed.limiter)) this.#skipped.add(line, 'another limiter', text)
     else if (!this.#buffer.push({ ...parsed, line })) this.#skipped.add(line, 'too late', text)
     if (this.#buffer.released >= BATCH) this.#keepReleased()
   }
@@ -139,7 +139,7 @@ class LogInMaking {
   }
 }
 
-/** The places of the requests, caller by caller, and where each caller's begin. */
+/** Returns the indexes of requests, grouped by caller, and where each group starts. */
 function grouped(by: Uint32Array, callers: number): { starts: Uint32Array; order: Uint32Array } {
   const starts = new Uint32Array(callers + 1)
   for (const caller of by) starts[caller + 1]!++
@@ -152,7 +152,7 @@ function grouped(by: Uint32Array, callers: number): { starts: Uint32Array; order
 
 const MAX_FIELDS = 50
 
-/** Those of objects within, too: `client.ip`. */
+/** The names of fields, including nested ones such as `client.ip`. */
 function fieldsOf(text: string): readonly string[] | undefined {
   if (!/^\s*\{/.test(text)) return undefined
   try {
@@ -167,7 +167,7 @@ function fieldsOf(text: string): readonly string[] | undefined {
   }
 }
 
-/** The bytes of a file in portions; gzip is recognised by its first bytes. */
+/** The bytes of a file in chunks. A gzip file is recognised by its first bytes and unpacked. */
 export async function* bytesOf(
   file: Blob,
   onRead: (bytes: number) => void,
@@ -188,23 +188,23 @@ export async function* bytesOf(
     for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value
   } catch (error) {
     if (!isGzip) throw error
-    throw new Error('the gzip is damaged, or made of several: unpack it, and load what comes out', {
+    throw new Error('the gzip file is damaged or has several members: unpack it, then load the result', {
       cause: error,
     })
   } finally {
-    // Whoever has read enough leaves the rest.
+    // The reader may have stopped early.
     reader.cancel().catch(() => {})
   }
 }
 
 type Numbers = Float64Array | Uint32Array
 
-/** Numbers of which it is not known how many will come. */
+/** A growing array of numbers. */
 export class Column<Kind extends Numbers> {
   #numbers: Kind
   #length = 0
 
-  /** @param numbers what it begins with room for */
+  /** @param numbers the first buffer */
   constructor(numbers: Kind) {
     this.#numbers = numbers
   }

@@ -1,16 +1,17 @@
 // Messages between the page and its worker.
 
+import type { Need } from '../../../replay/src/counts/needed-limits.ts'
 import type { BadLine } from '../../../replay/src/log/parse-line.ts'
 import type { KindName } from './choices.ts'
 import type { ReadOptions } from './log.ts'
-import type { Need, Simulated, Timeline } from './simulate.ts'
+import type { Simulated, Timeline } from './simulate.ts'
 
-/** What the page asks of its worker. The last question counts: whatever is under way is left. */
+/** A message to the worker. A new one cancels the one before. */
 export type Question = LoadQuestion | SimulateQuestion
 
 export interface LoadQuestion {
   readonly type: 'load'
-  /** `sample`: the log that is made here. */
+  /** `sample` is the generated log. */
   readonly source: Blob | 'sample'
   readonly options: ReadOptions
 }
@@ -22,7 +23,7 @@ export interface SimulateQuestion {
   readonly windowMs: number
 }
 
-/** What the worker answers. Shares are from 0 to 1. */
+/** A message from the worker. Shares are from 0 to 1. */
 export type Answer =
   | { readonly type: 'loading'; readonly lines: number; readonly share: number }
   | { readonly type: 'loaded'; readonly log: LogSummary }
@@ -38,7 +39,7 @@ export interface LogSummary {
   readonly toMs: number
   readonly lines: number
   readonly skipped: number
-  /** How many lines for which reason, the most first. */
+  /** The number of lines per reason, in descending order. */
   readonly reasons: readonly (readonly [reason: string, lines: number])[]
   readonly badLines: readonly BadLine[]
   readonly releasedEarly: number
@@ -53,7 +54,7 @@ export interface LogSummary {
 export interface Outcome {
   readonly question: SimulateQuestion
   readonly results: readonly Simulated[]
-  /** Kinds that cannot hold these numbers, and why. */
+  /** Kinds that don't support these numbers, and why. */
   readonly refused: readonly { readonly kind: KindName; readonly message: string }[]
   readonly needs: readonly Need[]
 }

@@ -1,25 +1,26 @@
-// Results of a simulation: the kinds compared, each kind, and limits that would fit.
+// Results of a simulation: a comparison of kinds, each kind, and limits that would fit.
 
 import { useState } from 'preact/hooks'
+import type { Need } from '../../../replay/src/counts/needed-limits.ts'
 import { formatDuration } from '../../../replay/src/text.ts'
 import { Notice } from '../components/status.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { count, ratio, share, utc } from '../format.ts'
 import { KIND_LABELS } from './choices.ts'
 import type { LogSummary, Outcome } from './messages.ts'
-import type { DeniedCaller, Need, Simulated } from './simulate.ts'
+import type { DeniedCaller, Simulated } from './simulate.ts'
 import { TimelineChart } from './timeline-chart.tsx'
 
-/** In one sentence. */
+/** The results in one sentence. */
 export function summaryOf({ question, results }: Outcome, { requests, callers }: LogSummary): string {
   const { limit, windowMs } = question
   const byKind = results.map(({ kind, denied, deniedCallers, fullest }) => {
     const label = KIND_LABELS[kind].toLowerCase()
     const ofLimit = share((fullest?.units ?? 0) / limit)
-    return `${label} denies ${count(denied)} (${share(ratio(denied, requests))}), callers ever denied ${count(deniedCallers)}, fullest window ${ofLimit}`
+    return `${label} denies ${count(denied)} (${share(ratio(denied, requests))}) from ${count(deniedCallers)} callers, fullest window ${ofLimit}`
   })
-  const load = `${count(requests)} requests of ${count(callers)} callers`
-  return `${load}, with ${count(limit)} per ${formatDuration(windowMs)}: ${byKind.join('; ') || 'no kind is chosen'}.`
+  const load = `${count(requests)} requests from ${count(callers)} callers`
+  return `${load}, with ${count(limit)} per ${formatDuration(windowMs)}: ${byKind.join('; ') || 'no kind is selected'}.`
 }
 
 export function ComparisonPanel({ outcome, log }: { readonly outcome: Outcome; readonly log: LogSummary }) {
@@ -42,7 +43,7 @@ export function ComparisonPanel({ outcome, log }: { readonly outcome: Outcome; r
     },
     {
       id: 'callers',
-      label: 'Callers ever denied',
+      label: 'Callers denied',
       cell: ({ deniedCallers }) => <Part part={deniedCallers} all={log.callers} />,
       isNumber: true,
       isMinor: true,
@@ -54,11 +55,11 @@ export function ComparisonPanel({ outcome, log }: { readonly outcome: Outcome; r
     },
     {
       id: 'when',
-      label: 'When, whose',
+      label: 'Time and caller',
       cell: ({ fullest }) =>
         fullest !== null && (
           <>
-            until {utc(fullest.atMs)} UTC, <span class="mono">{fullest.key}</span>
+            {utc(fullest.atMs)} UTC, <span class="mono">{fullest.key}</span>
           </>
         ),
       isMinor: true,
@@ -67,7 +68,7 @@ export function ComparisonPanel({ outcome, log }: { readonly outcome: Outcome; r
   return (
     <section class="panel" aria-label="Comparison">
       <h2>
-        {count(limit)} per {formatDuration(windowMs)}, by each kind
+        {count(limit)} per {formatDuration(windowMs)}, by kind
       </h2>
       {refused.map(({ kind, message }) => (
         <Notice key={kind} tone="warn">
@@ -76,11 +77,11 @@ export function ComparisonPanel({ outcome, log }: { readonly outcome: Outcome; r
           </p>
         </Notice>
       ))}
-      <Table label="The kinds compared" columns={columns} rows={results} keyOf={({ kind }) => kind} />
+      <Table label="Comparison of kinds" columns={columns} rows={results} keyOf={({ kind }) => kind} />
       <p class="muted">
-        The fullest window is the most that one caller was admitted within any {formatDuration(windowMs)},
-        wherever it begins
-        {log.hasCosts ? ', in units' : ''}. What is over 100% passed at a boundary, or was saved up.
+        The fullest window is the highest usage that one caller reached within any {formatDuration(windowMs)}
+        {log.hasCosts ? ', in units' : ''}. Above 100%, a caller got more than the limit: across a boundary,
+        or from a full bucket.
       </p>
     </section>
   )
@@ -94,7 +95,7 @@ function Part({ part, all }: { readonly part: number; readonly all: number }) {
   )
 }
 
-/** Up to twice the limit, which is marked. */
+/** A bar up to twice the limit, with a mark at the limit. */
 function Fullness({ units, limit }: { readonly units: number; readonly limit: number }) {
   const isOver = units > limit
   return (
@@ -131,7 +132,7 @@ export function KindPanel({ simulated, log }: { readonly simulated: Simulated; r
           <li>
             <span class="swatch denied" /> denied
           </li>
-          <li class="muted">each {step}, UTC</li>
+          <li class="muted">per {step}, UTC</li>
         </ul>
       </div>
       <TimelineChart
@@ -141,22 +142,22 @@ export function KindPanel({ simulated, log }: { readonly simulated: Simulated; r
       />
       <Steps simulated={simulated} log={log} />
       <Table
-        label={`${label}: denied most`}
+        label={`${label}: most denials`}
         columns={DENIED_COLUMNS}
         rows={deniedMost}
         keyOf={({ key }) => key}
-        empty="Nobody would be denied."
+        empty="No caller would be denied."
       />
     </section>
   )
 }
 
 const DENIED_COLUMNS: readonly Column<DeniedCaller>[] = [
-  { id: 'key', label: 'Denied most', cell: ({ key }) => <span class="mono">{key}</span> },
+  { id: 'key', label: 'Caller', cell: ({ key }) => <span class="mono">{key}</span> },
   { id: 'denied', label: 'Denied', cell: ({ denied }) => count(denied), isNumber: true },
   {
     id: 'share',
-    label: 'Of its requests',
+    label: 'Share denied',
     cell: ({ denied, requests }) => share(ratio(denied, requests)),
     isNumber: true,
   },
@@ -180,7 +181,7 @@ const STEP_COLUMNS: readonly Column<Step>[] = [
   },
 ]
 
-/** The chart in numbers, once they are asked for. */
+/** The chart as a table, rendered when it is opened. */
 function Steps({
   simulated,
   log: { timeline },
@@ -198,7 +199,7 @@ function Steps({
     }))
   return (
     <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-      <summary>The chart in numbers</summary>
+      <summary>Show as a table</summary>
       {isOpen && (
         <Table
           label={`${KIND_LABELS[kind]}: over time`}
@@ -212,7 +213,7 @@ function Steps({
   )
 }
 
-/** Which limit would fit, with a button that takes it. */
+/** Limits that would fit, with buttons that apply them. */
 export function NeedsPanel({
   outcome: { needs, question },
   onTake,
@@ -239,13 +240,13 @@ export function NeedsPanel({
     },
   ]
   return (
-    <section class="panel needs" aria-label="What callers need">
+    <section class="panel needs" aria-label="Limits that would fit">
       <h2>Which limit would fit?</h2>
       <p class="muted">
-        By the fullest {formatDuration(question.windowMs)} of each caller, of all that he asked for: a sliding
-        window with this limit would never have denied so many of them.
+        The sliding window limit per {formatDuration(question.windowMs)} that would never have denied this
+        share of callers.
       </p>
-      <Table label="What callers need" columns={columns} rows={needs} keyOf={({ share }) => `${share}`} />
+      <Table label="Limits that would fit" columns={columns} rows={needs} keyOf={({ share }) => `${share}`} />
     </section>
   )
 }

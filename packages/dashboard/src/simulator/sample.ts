@@ -4,7 +4,11 @@ const START_MS = Date.UTC(2026, 0, 5, 9, 0)
 const LENGTH_S = 2 * 3600
 const VISITORS = 400
 
-/** Two hours of an access log, the same each time: visitors, an office behind one address, a scraper, and one who knows when a minute begins. */
+/**
+ * Two hours of an access log, always the same.
+ *
+ * It has visitors, an office behind one address, a scraper, and a client that sends bursts around the start of a minute.
+ */
 export function sampleLog(): Blob {
   const random = randomNumbers(7)
   const requests: { second: number; caller: string; path: string }[] = []

@@ -1,4 +1,4 @@
-// Runs the requests of a log through limiters, and finds the limits that callers need.
+// Runs a log's requests through limiters, and finds the limits that callers need.
 
 import {
   createLimiter,
@@ -11,10 +11,11 @@ import {
   tokenBucket,
 } from 'slidegate'
 import { FullestWindow } from '../../../replay/src/counts/fullest-window.ts'
+import { type Need, needsOf } from '../../../replay/src/counts/needed-limits.ts'
 import { type KindName, WINDOW_STEPS } from './choices.ts'
 import type { Log } from './log.ts'
 
-/** What a limit would have done with the requests of a log. */
+/** The result of a limit for the requests of a log. */
 export interface Simulated {
   readonly kind: KindName
   readonly admitted: number
@@ -25,7 +26,7 @@ export interface Simulated {
   /** Callers that were denied at least once. */
   readonly deniedCallers: number
   readonly deniedMost: readonly DeniedCaller[]
-  /** The most that one caller was admitted within any window of that length, wherever it begins; `null` where nobody was. */
+  /** The most units of one caller in any window, `null` if there are none. */
   readonly fullest: FullestOfAll | null
 }
 
@@ -38,11 +39,11 @@ export interface DeniedCaller {
 interface FullestOfAll {
   readonly units: number
   readonly key: string
-  /** Of the last request within it. */
+  /** The time of its last request. */
   readonly atMs: number
 }
 
-/** Equal steps of time, as people count it, from that of the first request to that of the last. */
+/** Equal, round steps of time from the first request to the last. */
 export interface Timeline {
   readonly fromMs: number
   readonly stepMs: number
@@ -51,7 +52,7 @@ export interface Timeline {
 
 const MAX_STEPS = 240
 const DAY = 86_400_000
-/** A log may tell of the years from 1970 to 3000. */
+/** Logs may span the years from 1970 to 3000. */
 const LONGEST_STEP = 5 * 365 * DAY
 const STEPS = [...WINDOW_STEPS, ...[2, 7, 30, 90, 365].map((days) => days * DAY)]
 const MOST_DENIED = 10
@@ -59,7 +60,7 @@ const MOST_DENIED = 10
 /** Requests between two pauses. */
 const STRIDE = 512
 
-/** Callers of one store: fewer than it holds, so that none is forgotten, and so few that they are at hand. */
+/** Callers per store: few enough to fit the CPU cache, and to avoid evictions. */
 const CALLERS_OF_A_STORE = 10_000
 
 export function timelineOf({ fromMs, toMs }: Log): Timeline {
@@ -69,11 +70,12 @@ export function timelineOf({ fromMs, toMs }: Log): Timeline {
 }
 
 /**
- * Sends the requests of a log, at the time of the log, through limiters of these kinds: those that a service has. Callers are
- * counted apart, so they may come one after another, which takes a fraction of the time. Yields how much is done, from 0 to 1, and
- * may be left there.
+ * Sends a log's requests, at their time in the log, through limiters of these kinds.
  *
- * @throws {SlidegateError} where a kind cannot hold these numbers
+ * These are the limiters that the service uses. Callers don't affect each other, so they run one after another, which is much
+ * faster. Yields its progress from 0 to 1, and can be stopped at each yield.
+ *
+ * @throws {SlidegateError} if a kind doesn't support these numbers
  */
 export function* simulate(
   log: Log,
@@ -109,7 +111,7 @@ class Run {
   #admitted = 0
   #denied = 0
   #fullest: FullestOfAll | null = null
-  // Of the caller whose turn it is.
+  // The current caller's state.
   #key = ''
   #window: FullestWindow
   #admittedOfCaller = 0
@@ -176,7 +178,7 @@ class Run {
   }
 }
 
-/** @throws {SlidegateError} where the kind cannot hold these numbers */
+/** @throws {SlidegateError} if the kind doesn't support these numbers */
 export function limitOf(kind: KindName, limit: number, windowMs: number): Limit {
   switch (kind) {
     case 'sliding':
@@ -190,19 +192,8 @@ export function limitOf(kind: KindName, limit: number, windowMs: number): Limit 
   }
 }
 
-/** The least limit that would never deny such a share of the callers. */
-export interface Need {
-  readonly share: number
-  readonly limit: number
-}
-
-const SHARES = [0.9, 0.95, 0.99, 0.999, 1]
-
-/**
- * What callers need of a window that slides: it never denies those whose own fullest window, of all that they asked for, is
- * within the limit. Pauses now and then, and may be left there.
- */
-export function* needsOf(
+/** Finds the sliding window limits that callers need. Yields regularly, and can be stopped there. */
+export function* needsOfLog(
   { callers, starts, timesMs, costs }: Log,
   windowMs: number,
 ): Generator<undefined, Need[], void> {
@@ -215,6 +206,5 @@ export function* needsOf(
     }
     fullest[caller] = window.count
   }
-  fullest.sort()
-  return SHARES.map((share) => ({ share, limit: fullest[Math.ceil(share * callers.length) - 1] ?? 1 }))
+  return needsOf(fullest)
 }

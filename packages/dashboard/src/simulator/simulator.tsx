@@ -22,7 +22,7 @@ export function SimulatorPage() {
     if (log === undefined || log.requests === 0 || limit === undefined || windowMs === undefined) return
     simulate({ kinds, limit, windowMs })
   }, [log, limit, windowMs, kinds, simulate])
-  // While a slider moves they stay as they are.
+  // Panels don't change while a slider moves.
   const panels = useMemo(
     () =>
       log !== undefined &&
@@ -46,14 +46,14 @@ export function SimulatorPage() {
     <>
       <PageHeader title="Simulator" />
       <p class="muted">
-        What would a limit have done? The requests of a log go through limiters of several kinds, at the time
-        of the log: those that the service has.
+        What would a limit have done? The simulator sends the requests of a log through the service’s
+        limiters, at the times in the log.
       </p>
       <LogPanel simulator={simulator} />
       <LimitPanel numbers={numbers} progress={progress} onChange={setNumbers} />
       {log !== undefined && problem !== undefined && (
         <Notice tone="bad">
-          <p>It cannot be simulated: {problem}.</p>
+          <p>The simulation failed: {problem}.</p>
         </Notice>
       )}
       <Summary text={outcome !== undefined && log !== undefined ? summaryOf(outcome, log) : ''} />
@@ -66,7 +66,7 @@ export function SimulatorPage() {
 
 const QUIET_MS = 600
 
-/** Told once nobody moves a slider any more, so that screen readers say it once. */
+/** Updated once a slider stops moving, so that screen readers announce it once. */
 function Summary({ text }: { readonly text: string }) {
   const [shown, setShown] = useState('')
   useEffect(() => {

@@ -9,7 +9,7 @@ import type { Simulated, Timeline } from './simulate.ts'
 
 const HEIGHT = 170
 
-/** What was asked for in each step of a log's time, in UTC, and how much of it was denied: on top, so that charts of several kinds are equally high. */
+/** Requests per step of a log's time, in UTC. Denied ones are on top, so charts of all kinds have the same height. */
 export function TimelineChart({
   label,
   timeline,
@@ -51,14 +51,14 @@ function columnsOf(
   { fromMs, stepMs, steps }: Timeline,
   { admittedOverTime, deniedOverTime }: Simulated,
 ): uPlot.AlignedData {
-  // The last step ends somewhere, too.
+  // One more point, for the end of the last step.
   const seconds = Array.from({ length: steps + 1 }, (_, i) => (fromMs + i * stepMs) / 1000)
   const admitted = Array.from(admittedOverTime)
   const requests = admitted.map((count, i) => count + deniedOverTime[i]!)
   return [seconds, [...requests, requests.at(-1)!], [...admitted, admitted.at(-1)!]]
 }
 
-/** `09:30`, and the day with the first of each. */
+/** `09:30`, with the date at the first time of each day. */
 function timeAt(second: number, i: number, seconds: readonly number[]): string {
   const [day = '', time = ''] = utc(second * 1000).split(' ')
   const isFirst = i === 0 || !utc(seconds[i - 1]! * 1000).startsWith(day)

@@ -1,15 +1,15 @@
-// The worker as a hook.
+// A hook that runs the worker.
 
 import { useCallback, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Answer, LoadQuestion, LogSummary, Outcome, Question, SimulateQuestion } from './messages.ts'
 
-/** What is known of a log, and of what was simulated last. */
+/** The log, and the last simulation. */
 interface SimulatorState {
   readonly loading: { readonly lines: number; readonly share: number } | undefined
   readonly log: LogSummary | undefined
   /** Why there is no log, or no outcome. */
   readonly problem: string | undefined
-  /** How much of what was asked last is done, 0 to 1; `undefined` where nothing is under way. */
+  /** The progress from 0 to 1, or `undefined` if nothing is running. */
   readonly progress: number | undefined
   readonly outcome: Outcome | undefined
 }
@@ -27,17 +27,16 @@ const NOTHING: SimulatorState = {
   outcome: undefined,
 }
 
-/** A simulator in a thread of its own, for as long as the page is shown. */
+/** Runs the simulator in a worker while the page is shown. */
 export function useSimulator(): Simulator {
   const [state, setState] = useState(NOTHING)
   const worker = useRef<Worker>()
-  // An effect would run after the page is painted: a file that is dropped before would be lost.
+  // A plain effect would run after the page is painted, and a file dropped before would be lost.
   useLayoutEffect(() => {
     const started = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' })
     worker.current = started
     started.onmessage = ({ data }: MessageEvent<Answer>) => setState((last) => heard(last, data))
-    started.onerror = () =>
-      setState({ ...NOTHING, problem: 'the simulator cannot be started in this browser' })
+    started.onerror = () => setState({ ...NOTHING, problem: 'this browser cannot start the simulator' })
     return () => started.terminate()
   }, [])
   const ask = useCallback((question: Question) => worker.current?.postMessage(question), [])

@@ -1,20 +1,21 @@
-// The worker: reads and simulates logs in pieces, so that it hears new questions in between.
+// The worker: reads and simulates logs in pieces, so that it receives messages in between.
 
+import type { Need } from '../../../replay/src/counts/needed-limits.ts'
 import { bytesOf, type Log, readLog } from './log.ts'
 import type { Answer, LoadQuestion, LogSummary, Outcome, Question, SimulateQuestion } from './messages.ts'
 import { sampleLog } from './sample.ts'
-import { limitOf, type Need, needsOf, simulate, timelineOf } from './simulate.ts'
+import { limitOf, needsOfLog, simulate, timelineOf } from './simulate.ts'
 
 const PIECE_MS = 25
 const PROGRESS_MS = 100
 
 let turn = 0
 let log: Log | undefined
-/** They are of the log and the window alone. */
+/** Needs depend only on the log and the window. */
 let known: { readonly log: Log; readonly windowMs: number; readonly needs: readonly Need[] } | undefined
 
 addEventListener('message', ({ data }: MessageEvent<Question>) => {
-  // What was asked of the log before this one.
+  // A message about the previous log.
   if (data.type === 'simulate' && log === undefined) return
   const pieces = new Pieces(++turn)
   if (data.type === 'load') void load(data, pieces)
@@ -25,7 +26,7 @@ function answer(message: Answer): void {
   postMessage(message)
 }
 
-/** The work on one question: whether it is still wanted, and when it is time to tell how far it is. */
+/** Work on one message: it pauses, reports progress, and stops if a newer message arrives. */
 class Pieces {
   readonly #turn: number
   #pausedMs = performance.now()
@@ -39,7 +40,7 @@ class Pieces {
     return this.#turn === turn
   }
 
-  /** Now and then, so that questions are heard; false once there was one. */
+  /** Pauses regularly to receive messages. Resolves to false if there was one. */
   async pause(progress: () => Answer): Promise<boolean> {
     const nowMs = performance.now()
     if (nowMs - this.#pausedMs < PIECE_MS) return this.isWanted
@@ -52,7 +53,7 @@ class Pieces {
     return this.isWanted
   }
 
-  /** What comes of the work, unless it is not wanted any more. */
+  /** Runs the work and returns its result, or nothing if a newer message arrives. */
   async finish<Progress, Result>(
     work: Generator<Progress, Result, void>,
     answerOf: (progress: Progress) => Answer,
@@ -67,7 +68,7 @@ class Pieces {
 
 const channel = new MessageChannel()
 
-/** Timers wait for some milliseconds where they are set by each other; messages do not. */
+/** Nested timers wait some milliseconds. Messages don't. */
 function nextTask(): Promise<void> {
   return new Promise((resolve) => {
     channel.port1.onmessage = () => resolve()
@@ -130,7 +131,7 @@ async function run(question: SimulateQuestion, log: Log, pieces: Pieces): Promis
 
 async function needsOnce(log: Log, windowMs: number, pieces: Pieces): Promise<readonly Need[] | undefined> {
   if (known?.log === log && known.windowMs === windowMs) return known.needs
-  const needs = await pieces.finish(needsOf(log, windowMs), () => ({ type: 'simulating', share: 0 }))
+  const needs = await pieces.finish(needsOfLog(log, windowMs), () => ({ type: 'simulating', share: 0 }))
   if (needs !== undefined) known = { log, windowMs, needs }
   return needs
 }

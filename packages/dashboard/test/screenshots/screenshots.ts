@@ -12,7 +12,7 @@ import { ask, askOn } from '../support/load.ts'
 const SECONDS = Number(process.env.SCREENSHOT_SECONDS)
 const FOLDER = process.env.SCREENSHOT_FOLDER!
 
-/** A machine that does much else at the same time is not what is shown. */
+/** Screenshots shouldn't show a loaded machine. */
 const timeoutMs = 5000
 
 const LIMITERS: Config['limiters'] = {
@@ -113,7 +113,7 @@ it('takes a picture of each page', { timeout: (SECONDS + 240) * 1000 }, async ()
   await service.post('/v1/admin/reset', { limiter: 'search', key: 'user:12' })
   await service.post('/v1/admin/shadow', { limiter: 'webhooks', shadow: true })
   await using browser = await testBrowser()
-  // What is only known since the page was opened is on it, too.
+  // Pages stay open, so that their charts fill.
   const windows = await Promise.all(
     LOOKS.map(
       async ([look, options]) => [look, await browser.open(first.url, { ...options, token: TOKEN })] as const,
@@ -125,7 +125,7 @@ it('takes a picture of each page', { timeout: (SECONDS + 240) * 1000 }, async ()
     for (const [name, at] of PLACES) {
       await window.go(at)
       if (name === 'simulator') await window.page.getByRole('button', { name: 'Load the sample' }).click()
-      // What moves is seen after a few of its steps.
+      // Wait until charts have moved.
       await window.page.waitForTimeout(4500)
       await window.page.screenshot({ path: join(FOLDER, `${name}-${look}.png`) })
     }

@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startVitest } from 'vitest/node'
 
-// Takes the pictures of docs/dashboard.md, of a real service under load: `--seconds 300` for charts that are full, `--folder`
-// for another place.
+// Takes the screenshots of docs/dashboard.md from a real service under load.
+// Options: `--seconds 300` to fill the charts, `--folder` for the target folder.
 
 const { values } = parseArgs({
   options: {
@@ -19,7 +19,7 @@ process.env.SCREENSHOT_SECONDS = values.seconds
 process.env.SCREENSHOT_FOLDER = values.folder
 
 const file = fileURLToPath(new URL('screenshots.ts', import.meta.url))
-// Not a test file, so it is in none of the tiers.
+// Not a test file, so it belongs to no tier.
 const vitest = await startVitest('test', [file], {
   watch: false,
   config: false,

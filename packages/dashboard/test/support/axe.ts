@@ -11,9 +11,9 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[]
 }
 
-/** What axe finds wrong with a page as it is now. */
+/** The axe violations of a page. */
 export async function violationsIn({ page }: TestWindow): Promise<string[]> {
-  // By way of the protocol: the policy of the page lets nothing else in.
+  // Through the protocol, because the page's policy forbids other scripts.
   if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(AXE)
   const { violations } = await page.evaluate<{ violations: Violation[] }>(
     "axe.run({ resultTypes: ['violations'] })",

@@ -6,35 +6,37 @@ const BUILT = fileURLToPath(new URL('../../../server/page/index.html', import.me
 
 export interface TestBrowser extends AsyncDisposable {
   /**
-   * Opens a page, or an admin link.
+   * Opens a page or an admin link in a window with separate storage.
    *
-   * A window of its own, with nothing kept from others. `await using` closes it, and throws where something was wrong in it. */
+   * `await using` closes it, and throws if the page had errors.
+   */
   open(url: string, options?: WindowOptions): Promise<TestWindow>
 }
 
 export interface WindowOptions {
-  /** Who looks. Default: nobody has said. */
+  /** The token. Default: none. */
   readonly token?: string
   /** Default: 1280x800. */
   readonly size?: { readonly width: number; readonly height: number }
   readonly theme?: 'light' | 'dark'
-  /** The place behind the #. Default: `/`. */
+  /** The route after the #. Default: `/`. */
   readonly at?: string
 }
 
 export interface TestWindow extends AsyncDisposable {
   readonly page: Page
-  /** Whom the page has asked. */
+  /** Origins that the page has sent requests to. */
   readonly origins: ReadonlySet<string>
-  /** Errors that belong to what is tested: told of before it is closed. */
+  /** Accepts page errors that the test causes on purpose. Call it before the window closes. */
   expect(errors: RegExp): void
   /** Goes to another page. */
   go(at: string): Promise<void>
-  /** From now on it is noted for how long scripts and layout keep the page from answering. */
+  /** Starts to record long tasks of scripts and layout. */
   watchLongTasks(): Promise<void>
   /**
-   * The third longest so far; those of less than 50 ms are not told. A machine that pauses makes any task long, once: a page
-   * that blocks does so each time.
+   * The third longest task so far, of those from 50 ms.
+   *
+   * A machine stall makes a task long once. A page that blocks does so each time.
    */
   longTaskMs(): Promise<number>
 }
@@ -47,10 +49,10 @@ new PerformanceObserver((list) => {
   window.longTasksMs.push(...list.getEntries().map(({ duration }) => duration))
 }).observe({ type: 'longtask' })`
 
-/** Debian's Chromium, without a window on a screen. `await using` ends it. */
+/** Starts Debian's Chromium, headless. `await using` ends it. */
 export async function testBrowser(): Promise<TestBrowser> {
   if (!existsSync(BUILT)) {
-    throw new Error('the page is not built: npm run build -w slidegate-dashboard makes packages/server/page')
+    throw new Error('the dashboard is not built: run npm run build -w slidegate-dashboard')
   }
   const browser = await chromium.launch({
     executablePath: '/usr/bin/chromium',
@@ -69,7 +71,7 @@ export async function testBrowser(): Promise<TestBrowser> {
       const errors: string[] = []
       page.on('request', (request) => void origins.add(new URL(request.url()).origin))
       page.on('pageerror', (error) => void errors.push(`${error.stack}`))
-      // Chromium tells of what its policy forbids as errors, too.
+      // Violations of the page's policy are errors, too.
       page.on('console', (message) => {
         if (message.type() === 'error') errors.push(message.text())
       })

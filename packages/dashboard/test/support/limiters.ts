@@ -1,9 +1,9 @@
 import type { Config } from '../../../server/src/config/schema.ts'
 
-/** A machine that does much else at the same time is not what is tested. */
+/** Tests shouldn't depend on the machine's load. */
 const timeoutMs = 30_000
 
-/** Limits that no test outlasts. */
+/** Limits with windows longer than any test. */
 export const LIMITERS: Config['limiters'] = {
   api: {
     limits: [

@@ -1,12 +1,12 @@
-/** Whoever posts JSON. */
+/** A service that accepts JSON. */
 export interface Asked {
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<{ readonly status: number }>
 }
 
-/** As many as are taken in one call. */
+/** The maximum number of requests per call. */
 const BATCH = 1000
 
-/** Asks once for each key, in that order. */
+/** Sends one request per key, in this order. */
 export async function ask(
   service: Asked,
   limiter: string,
@@ -16,11 +16,11 @@ export async function ask(
   for (let from = 0; from < keys.length; from += BATCH) {
     const requests = keys.slice(from, from + BATCH).map((key) => ({ key }))
     const { status } = await service.post('/v1/consume', { limiter, requests }, headers)
-    if (status !== 200 && status !== 429) throw new Error(`consume answers ${status}`)
+    if (status !== 200 && status !== 429) throw new Error(`consume responded ${status}`)
   }
 }
 
-/** Asks on and on, some every few milliseconds. `await using` ends it. */
+/** Repeats a round of requests. `await using` ends it. */
 export function askOn(round: () => Promise<void>, everyMs = 50): AsyncDisposable {
   let isOver = false
   const going = (async () => {
@@ -29,7 +29,7 @@ export function askOn(round: () => Promise<void>, everyMs = 50): AsyncDisposable
       await new Promise((resolve) => setTimeout(resolve, everyMs))
     }
   })()
-  // It is told when it is ended.
+  // The error is thrown on disposal.
   going.catch(() => {})
   return {
     [Symbol.asyncDispose]: async () => {

@@ -1,14 +1,13 @@
-// Counts by caller: what became of each, and who was denied most.
+// Counts requests and denials by caller.
 
-/** What became of one caller. */
 interface CallerCounts {
   requests: number
   denied: number
-  /** Of each limit: units in the fullest of the caller's windows. */
+  /** Units in the caller's fullest window, by limit. */
   readonly fullest: number[]
 }
 
-/** How full a window can be, in percent of the limit: below `to`, and in the one that is full just so much. */
+/** Ranges of window usage in percent of the limit, below `to`. The range at exactly 100 has equal bounds. */
 export const BANDS: readonly { readonly from: number; readonly to: number }[] = [
   ...[0, 10, 25, 50, 75, 90].map((from, i, all) => ({ from, to: all[i + 1] ?? 100 })),
   { from: 100, to: 100 },
@@ -18,18 +17,16 @@ export const BANDS: readonly { readonly from: number; readonly to: number }[] = 
   { from: 200, to: Number.POSITIVE_INFINITY },
 ]
 
-/** Callers that are held: those beyond are only counted. */
+/** Maximum number of callers with separate counts. */
 const CAPACITY = 500_000
 
-/** What became of each caller. */
 export class Callers {
   readonly #counts = new Map<string, CallerCounts>()
   readonly #limits: number
   readonly #capacity: number
-  /** Requests of callers that there was no room for. */
-  beyond = 0
+  /** Requests of callers above the capacity. */
+  uncounted = 0
 
-  /** @param limits how many there are */
   constructor(limits: number, capacity: number = CAPACITY) {
     this.#limits = limits
     this.#capacity = capacity
@@ -57,14 +54,14 @@ export class Callers {
     return this.#counts.get(key)
   }
 
-  /** How many were denied something. */
+  /** Number of callers with a denial. */
   get deniedCount(): number {
     let count = 0
     for (const { denied } of this.#counts.values()) if (denied > 0) count++
     return count
   }
 
-  /** How many callers' fullest windows hold how much of the limit, by {@link BANDS}. */
+  /** Number of callers by the usage of their fullest window, in {@link BANDS}. */
   byBand(limitIndex: number, limit: number): number[] {
     const counts = Array<number>(BANDS.length).fill(0)
     for (const { fullest } of this.#counts.values()) {
@@ -78,7 +75,7 @@ export class Callers {
     let counts = this.#counts.get(key)
     if (counts === undefined) {
       if (this.#counts.size >= this.#capacity) {
-        this.beyond++
+        this.uncounted++
         return undefined
       }
       counts = { requests: 0, denied: 0, fullest: Array(this.#limits).fill(0) }
@@ -98,9 +95,10 @@ export interface Caller {
 }
 
 /**
- * Counts by caller, for those with the most. Exact as long as there are no more callers than `capacity`;
- * beyond it the half with the least counts is forgotten, now and then, so that only callers who come rarely
- * can be missed.
+ * Finds the callers with the most denials.
+ *
+ * Exact up to `capacity` callers. Above it, the half with the lowest counts is dropped from time to time, so that only rare
+ * callers can be missed.
  */
 export class TopCallers {
   readonly #counts = new Map<string, number>()
@@ -116,7 +114,7 @@ export class TopCallers {
     this.#counts.set(key, count + 1)
   }
 
-  /** Those with the most first; where two have as many, by key. */
+  /** The highest counts first; ties by key. */
   top(count: number): Caller[] {
     return Array.from(this.#counts, ([key, denied]) => ({ key, denied }))
       .sort((a, b) => b.denied - a.denied || (a.key < b.key ? -1 : 1))

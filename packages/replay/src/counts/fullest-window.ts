@@ -1,35 +1,36 @@
-// The fullest window of any key, by the times of the requests alone. Runs in browsers, too.
+// Finds the fullest window of any key from the times of requests. Also runs in browsers.
 
-/** What was admitted of one key and is still within the window: how many units at which time. */
+/** Admitted units of a key within the window, by time. */
 interface Recent {
   times: number[]
   units: number[]
-  /** Index of the oldest that is within the window; those before it have left it. */
+  /** Index of the oldest entry within the window. */
   head: number
   within: number
 }
 
 const FIRST_PRUNING = 10_000
 
-/** Instants that are held at most, of all keys: some 200 MB. */
+/** Maximum number of stored times over all keys: about 200 MB. */
 const CAPACITY = 5_000_000
 
 /**
- * How many units the fullest window of any key holds, over all half-open windows of that length: the
- * true answer, from the times of the requests alone. Requests are added in the order of time.
+ * Finds the most units of any key within any half-open window of this length.
  *
- * Holds what lies within the window, and forgets keys without any. Where that is more than there is room for, half of it
- * is forgotten, of the keys with the fewest units: if one of those becomes the busiest after all, the answer may be too low.
+ * The result is exact: it uses only the times of the requests, which must be added in order.
+ *
+ * Drops keys without units in the window. If the rest doesn't fit, drops the keys with the fewest units until half the room is
+ * free. If such a key becomes the busiest later, the result may be too low.
  */
 export class FullestWindow {
   readonly #windowMs: number
   readonly #recent = new Map<string, Recent>()
   readonly #capacity: number
   #pruneAt = FIRST_PRUNING
-  /** Instants of all keys, those included that have left the window and stand there still. */
+  /** Number of stored times, including expired ones. */
   #held = 0
   #fullest = 0
-  /** Keys that were forgotten for want of room. */
+  /** Keys dropped for lack of room. */
   forgotten = 0
 
   constructor(windowMs: number, capacity: number = CAPACITY) {
@@ -41,7 +42,7 @@ export class FullestWindow {
     return this.#fullest
   }
 
-  /** Tells how many units the key's window holds that ends now. */
+  /** Adds a request, and returns the units in the key's window that ends now. */
   add(key: string, timeMs: number, cost = 1): number {
     const recent = this.#recentOf(key, timeMs)
     const last = recent.times.length - 1
@@ -78,7 +79,7 @@ export class FullestWindow {
     return recent
   }
 
-  /** Doubling the next pruning's mark keeps the work of all prunings below that of the adding. */
+  /** Doubles the threshold each time, so that pruning costs less than adding. */
   #prune(timeMs: number): void {
     for (const [key, { times }] of this.#recent) {
       if (timeMs - times[times.length - 1]! >= this.#windowMs) this.#forget(key, times)

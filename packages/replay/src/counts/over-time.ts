@@ -1,8 +1,8 @@
-// Counts over time, in steps as fine as there is room for.
+// Counts over time, in steps that grow with the log.
 
 const [SECOND, MINUTE, HOUR, DAY] = [1000, 60_000, 3_600_000, 86_400_000]
 
-/** Lengths of the steps that a time is told in; each is a multiple of the one before. */
+/** Step lengths. Each is a multiple of the previous one. */
 const STEPS: readonly number[] = [
   ...[10, 100, SECOND, 5 * SECOND, 10 * SECOND, 30 * SECOND],
   ...[MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE],
@@ -10,32 +10,30 @@ const STEPS: readonly number[] = [
   ...Array.from({ length: 16 }, (_, i) => DAY * 2 ** i),
 ]
 
-/** Steps that are held at most. */
+/** Maximum number of stored steps. */
 const MAX_STEPS = 480
 
-/** What was decided within one step of time. */
 export interface Step {
   admitted: number
   denied: number
-  /** Of each limit: units in the fullest window of any caller that ended with an admitted request. */
+  /** By limit: units in any caller's fullest window that ended with an admitted request. */
   fullest: number[]
 }
 
 export interface Steps {
-  /** When the first began, in whole steps since the epoch. */
+  /** Start of the first step, in whole steps since the epoch. */
   readonly fromMs: number
   readonly stepMs: number
-  /** One after the other, also those in which nothing happened. */
+  /** Consecutive steps, including empty ones. */
   readonly steps: readonly Readonly<Step>[]
 }
 
-/** What was decided when, in steps as fine as there is room for: they get longer as the log does. */
+/** Counts decisions over time. Steps get longer as the log does. */
 export class OverTime {
   readonly #limits: number
   #finest = 0
   #steps = new Map<number, Step>()
 
-  /** @param limits how many there are */
   constructor(limits: number) {
     this.#limits = limits
   }
@@ -50,7 +48,7 @@ export class OverTime {
     this.#stepAt(timeMs).denied++
   }
 
-  /** In as many steps at most, from the first to the last in which something happened. */
+  /** Up to `most` steps, from the first with a request to the last. */
   read(most: number): Steps {
     let finest = this.#finest
     const [firstMs, lastMs] = this.#span()
@@ -106,7 +104,7 @@ export class OverTime {
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 
-/** When a step of so long begins, in UTC, as exactly as steps of that length need. */
+/** Formats the start of a step in UTC, as precisely as its length requires. */
 export function timeIn(ms: number, stepMs: number): string {
   const [date = '', clock = ''] = new Date(ms).toISOString().split(/[TZ]/)
   if (stepMs >= DAY_MS) return date

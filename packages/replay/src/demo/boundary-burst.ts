@@ -1,4 +1,4 @@
-// Sends two bursts around the edge of a window, and counts what was let through.
+// Sends two bursts around a window boundary, and counts admitted requests.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import autocannon from 'autocannon'
@@ -9,16 +9,17 @@ import { startTarget, type Visit } from './target.ts'
 const CONNECTIONS = 10
 
 interface Measured {
-  /** Requests let through in the fullest window, by the server's own record. */
+  /** Admitted requests in the fullest window, as recorded by the server. */
   readonly fullestWindow: number
-  /** Whether each burst lay within half a window of the edge, on its side of it. */
+  /** Whether each burst was within half a window of the boundary, on its own side. */
   readonly inPlace: boolean
 }
 
 /**
- * Sends a limit's worth of requests just before the edge of a window and as many just after, to a server
- * that holds them to the limit. The first burst begins `leadMs` before the edge, which should be many times
- * what it takes. Fixed windows begin at multiples of their length since the epoch.
+ * Sends `limit` requests just before a window boundary and as many just after it.
+ *
+ * The first burst starts `leadMs` before the boundary, which should be many times its duration. Fixed windows start at
+ * multiples of their length since the epoch.
  */
 export async function measureBoundaryBurst(limit: Limit, leadMs: number): Promise<Measured> {
   const target = await startTarget(limit)
@@ -44,11 +45,11 @@ async function sendBurst(url: string, amount: number): Promise<void> {
   const result = await autocannon({ url, amount, connections: CONNECTIONS, sampleInt: 20 })
   const answered = result['2xx'] + result['4xx']
   if (answered !== amount || result.errors > 0) {
-    throw new Error(`only ${answered} of ${amount} requests were answered, with ${result.errors} errors`)
+    throw new Error(`only ${answered} of ${amount} requests got a response, with ${result.errors} errors`)
   }
 }
 
-/** A timer may fire a little early. */
+/** Loops, because a timer may fire early. */
 async function waitUntil(timeMs: number): Promise<void> {
   while (Date.now() < timeMs) await delay(timeMs - Date.now())
 }

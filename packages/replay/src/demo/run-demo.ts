@@ -1,4 +1,4 @@
-// The command slidegate demo: what a fixed and a sliding window let through at the edge of a window.
+// slidegate demo: compares what a fixed and a sliding window admit at a window boundary.
 
 import { stripVTControlCharacters } from 'node:util'
 import { Chartscii } from 'chartscii'
@@ -8,18 +8,18 @@ import { measureBoundaryBurst } from './boundary-burst.ts'
 
 const LIMIT = { limit: 100, window: '3s' }
 
-/** How long before the edge the first burst begins; with each further attempt a slow machine gets more time. */
+/** Time from the start of the first burst to the boundary. Each retry gives a slow machine more. */
 const LEADS_MS = [400, 800, 1500]
 
 export async function runDemo(): Promise<void> {
   say(
-    `The limit is ${LIMIT.limit} requests per ${LIMIT.window}. A real Express server is sent ${LIMIT.limit} requests just`,
+    `The limit is ${LIMIT.limit} requests per ${LIMIT.window}. The demo sends ${LIMIT.limit} requests to a real Express server`,
   )
-  say(`before the edge of a window and ${LIMIT.limit} just after; the clock is the real one.\n`)
+  say(`just before a window boundary and ${LIMIT.limit} just after it, in real time.\n`)
   const fixed = await measure('fixed window', fixedWindow(LIMIT))
   const sliding = await measure('sliding window', slidingWindow(LIMIT))
 
-  say(`\nLet through within the fullest ${LIMIT.window}:`)
+  say(`\nMost requests admitted within ${LIMIT.window}:`)
   const bars = [
     { label: 'fixed window', value: fixed, color: 'red' },
     { label: 'sliding window', value: sliding, color: 'green' },
@@ -28,24 +28,28 @@ export async function runDemo(): Promise<void> {
 
   if (fixed !== 2 * LIMIT.limit || sliding !== LIMIT.limit) {
     throw new Error(
-      `expected ${2 * LIMIT.limit} and ${LIMIT.limit} let through, measured ${fixed} and ${sliding}`,
+      `expected ${2 * LIMIT.limit} and ${LIMIT.limit} admitted requests, but measured ${fixed} and ${sliding}`,
     )
   }
 }
 
-/** How many requests the fullest window held; measured again if the machine was too slow to place the bursts. */
+/** Returns the requests in the fullest window. Retries if the machine was too slow to place the bursts. */
 async function measure(label: string, limit: Limit): Promise<number> {
   for (const leadMs of LEADS_MS) {
-    say(`${label}: waiting for the edge of a window ...`)
+    say(`${label}: waiting for a window boundary ...`)
     const { fullestWindow, inPlace } = await measureBoundaryBurst(limit, leadMs)
     if (inPlace) return fullestWindow
-    say(`${label}: this machine was too slow to send ${LIMIT.limit} requests within ${leadMs} ms of the edge`)
+    say(
+      `${label}: this machine was too slow to send ${LIMIT.limit} requests within ${leadMs} ms of the boundary`,
+    )
   }
-  throw new Error(`this machine was too slow, ${LEADS_MS.length} times, to send two bursts within one window`)
+  throw new Error(
+    `this machine was too slow to send two bursts within one window, in ${LEADS_MS.length} attempts`,
+  )
 }
 
 function hasColors(): boolean {
-  // Knows NO_COLOR and what the terminal can do.
+  // Respects NO_COLOR and the terminal's capabilities.
   return process.stdout.isTTY && process.stdout.hasColors()
 }
 
@@ -59,7 +63,7 @@ interface Bar {
   readonly color: 'red' | 'green'
 }
 
-/** Horizontal bars, each with its value as a share of `whole`. */
+/** Draws horizontal bars with their share of `whole`. */
 export function barChart(bars: readonly Bar[], whole: number, withColor: boolean): string {
   const chart = new Chartscii([...bars], {
     width: 40,
@@ -68,7 +72,7 @@ export function barChart(bars: readonly Bar[], whole: number, withColor: boolean
     valueLabels: true,
     valueLabelFormat: ([value]) => `${value} of ${whole} = ${formatPercent(Number(value), whole)}`,
   })
-  // The chart has escape sequences even where no colour was asked for.
+  // Chartscii always adds escape sequences.
   const text = chart.create()
   return withColor ? text : stripVTControlCharacters(text)
 }

@@ -1,4 +1,4 @@
-// The server that the demo sends its bursts to.
+// The server that receives the demo's bursts.
 
 import { once } from 'node:events'
 import { createServer, type ServerOptions } from 'node:http'
@@ -7,15 +7,15 @@ import express from 'express'
 import { createLimiter, type Limit, memoryStore } from 'slidegate'
 import { rateLimit } from 'slidegate/express'
 
-/** What the server saw of one request, in epoch milliseconds. */
+/** Times of one request at the server, in epoch milliseconds. */
 export interface Visit {
   readonly arrivedMs: number
-  /** When the limiter had let it through, if it did. */
+  /** Set if the limiter admitted the request. */
   admittedMs?: number
   answeredMs: number
 }
 
-/** Whoever else finds the port takes no more of this process than this. */
+/** Limits what other programs can use if they find the port. */
 const BOUNDS: ServerOptions = {
   maxHeaderSize: 8192,
   headersTimeout: 2000,
@@ -26,13 +26,13 @@ const BOUNDS: ServerOptions = {
 const MAX_CONNECTIONS = 64
 const MAX_HEADERS = 64
 
-/** Requests that are answered at all: a demonstration sends 200. */
+/** Requests above this number are rejected. The demo sends 200. */
 const MAX_VISITS = 1000
 
-/** An Express server behind one limit, on a free port of the loopback address. */
+/** An Express server behind one limit, on a free loopback port. */
 export interface Target {
   readonly url: string
-  /** All requests so far, as they arrived. */
+  /** All requests so far, in order of arrival. */
   readonly visits: readonly Visit[]
   close(): Promise<void>
 }
@@ -45,7 +45,7 @@ export async function startTarget(limit: Limit): Promise<Target> {
     const hasBody =
       req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0
     if (hasBody || visits.length === MAX_VISITS) {
-      // What is still to come of a body is not read.
+      // The rest of the body isn't read.
       res.set('Connection', 'close').sendStatus(hasBody ? 413 : 503)
       return
     }
@@ -61,7 +61,7 @@ export async function startTarget(limit: Limit): Promise<Target> {
   app.get('/', (_req, res) => {
     const visit: Visit = res.locals.visit
     visit.admittedMs = Date.now()
-    res.send('let through\n')
+    res.send('admitted\n')
   })
   const server = createServer(BOUNDS, app)
   server.maxConnections = MAX_CONNECTIONS

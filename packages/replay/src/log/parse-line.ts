@@ -1,4 +1,4 @@
-// Reads a line of a log as a request: of the common and the combined format, or of JSON. Runs in browsers, too.
+// Parses a log line: common or combined format, or JSON. Also runs in browsers.
 
 import { sha256 } from '@noble/hashes/sha2.js'
 import { addressKey, UNKNOWN_ADDRESS } from 'slidegate/http'
@@ -9,17 +9,17 @@ import { parseAccessLogTime, parseJsonTime } from './time.ts'
 export const LOG_FORMATS = ['auto', 'clf', 'json'] as const
 
 export interface LineOptions {
-  /** `clf` is the common and the combined format; `auto` reads lines that begin with a brace as JSON. */
+  /** `auto` detects JSON lines by their brace. `clf` is the common or combined format. */
   readonly format: (typeof LOG_FORMATS)[number]
-  /** Whom the limits count: a field of access logs (see `ACCESS_LOG_KEYS`) or of JSON lines. */
+  /** The field with the key: one of `ACCESS_LOG_KEYS`, or a field of JSON lines. */
   readonly key: string
-  /** The field of JSON lines with the time. */
+  /** The field with the time, in JSON lines. */
   readonly timeField: string
-  /** The field of JSON lines with the units that a request takes; without one each takes 1, and captured requests what they took. */
+  /** The field with the cost, in JSON lines. Default: 1; for captured requests, the recorded cost. */
   readonly costField?: string | undefined
 }
 
-/** The parser of one line. It never throws, and its reasons are few, so that they can be counted. */
+/** Returns a line parser. It never throws, and has few distinct reasons, so that they can be counted. */
 export function lineParser({ format, key, timeField, costField }: LineOptions): ParseLine {
   const parseAccessLog = accessLogParser(key)
   const parseJson = jsonLineParser(key, timeField, costField)
@@ -31,14 +31,14 @@ export function lineParser({ format, key, timeField, costField }: LineOptions): 
   }
 }
 
-// host ident authuser [time] "request" status bytes "referer" "agent": the common format, which the combined
-// one continues. Only what is needed has to be there, for servers cut lines short. The quantifiers cannot
-// compete for the same character, so garbage is refused in linear time.
+// host ident authuser [time] "request" status bytes "referer" "agent": the common format, which the combined one extends.
+// Only the needed part is required, because servers cut lines short. No two quantifiers compete for a character, so
+// garbage fails in linear time.
 const LINE = /^(\S+) \S+ (\S+) \[([^\]]{1,64})\](?: "([^"\\]*(?:\\.[^"\\]*)*))?(?:" (\d{3}))?/
 
 const REQUEST = /^(\S+) (\S+)/
 
-/** What `--key` can be for access logs, and how it is read: from host, authuser, request and status. */
+/** Values of `--key` for access logs, and how to read them. */
 const KEYS: Record<
   string,
   (host: string, user: string, request: string, status: string) => string | undefined
@@ -50,7 +50,7 @@ const KEYS: Record<
   status: (_host, _user, _request, status) => status,
 }
 
-/** Servers that look names up write them in place of addresses. */
+/** Accepts host names, which some servers log instead of addresses. */
 function callerOf(host: string): string {
   const key = addressKey(host)
   return key === UNKNOWN_ADDRESS ? host : key
@@ -58,7 +58,7 @@ function callerOf(host: string): string {
 
 export const ACCESS_LOG_KEYS: readonly string[] = Object.keys(KEYS)
 
-/** Reads lines of the common and the combined log format. */
+/** Parses lines of the common or combined format. */
 function accessLogParser(key: string): ParseLine {
   const read = Object.hasOwn(KEYS, key) ? KEYS[key] : undefined
   const noKey = read === undefined ? `no key: access logs have ${ACCESS_LOG_KEYS.join(', ')}` : `no ${key}`
@@ -74,21 +74,20 @@ function accessLogParser(key: string): ParseLine {
   }
 }
 
-/** A request as a line of a log tells of it, or why the line tells of none. */
+/** A request, or the reason why a line has none. */
 type ParsedLine =
   | {
       readonly timeMs: number
       readonly key: string
-      /** Where the line tells it; else it is 1. */
+      /** Default: 1. */
       readonly cost?: number
-      /** Of a request that the service has captured: which limiter has decided it. */
+      /** The limiter that decided a captured request. */
       readonly limiter?: string
     }
   | { readonly bad: string }
 
 export type ParseLine = (text: string) => ParsedLine
 
-/** Reads lines of which each is a JSON object. */
 function jsonLineParser(keyField: string, timeField: string, costField?: string): ParseLine {
   const noTime = `no readable time in field "${printable(timeField)}"`
   const noKey = `no key in field "${printable(keyField)}"`
@@ -116,15 +115,14 @@ interface Captured {
   readonly cost: number
 }
 
-/** What the service has written of a request that it has decided: as a capture has it, or the log of decisions. */
+/** Fields of a decided request, from a capture or the decision log. */
 function capturedIn(record: object): Captured | undefined {
-  const told = 'decision' in record && isObject(record.decision) ? record.decision : record
-  const { limiter, allowed, cost } = told as { limiter?: unknown; allowed?: unknown; cost?: unknown }
+  const source = 'decision' in record && isObject(record.decision) ? record.decision : record
+  const { limiter, allowed, cost } = source as { limiter?: unknown; allowed?: unknown; cost?: unknown }
   const isCaptured = typeof limiter === 'string' && typeof allowed === 'boolean' && isCost(cost)
   return isCaptured ? { limiter, cost } : undefined
 }
 
-/** The most that a request may take. */
 const MAX_COST = 2 ** 40
 
 function isCost(value: unknown): value is number {
@@ -140,7 +138,7 @@ function parseObject(text: string): object | undefined {
   }
 }
 
-/** The field of that very name, else, where it has dots, of the objects within: `client.ip`. */
+/** The field with exactly this name, else a nested field: `client.ip`. */
 function field(record: object, name: string): unknown {
   if (Object.hasOwn(record, name)) return Reflect.get(record, name)
   return name.split('.').reduce<unknown>((value, part) => {
@@ -155,9 +153,10 @@ function isObject(value: unknown): value is object {
 const MAX_KEY_CHARS = 256
 
 /**
- * A key cut out of a line, as a string of its own: what JavaScript cuts out of a string keeps all of it in
- * memory, and with it the whole chunk of the file. Very long ones are told apart by a hash, so that a log
- * cannot make a table of callers arbitrarily large.
+ * Copies a key out of its line. Replaces the end of a long key by a hash.
+ *
+ * In JavaScript, a substring keeps the whole string alive, and so the whole chunk of the file. Hashing bounds the size of the
+ * table of callers.
  */
 function detachedKey(text: string): string {
   if (text.length <= MAX_KEY_CHARS) return detached(text.toWellFormed())
@@ -171,27 +170,26 @@ function base64url(bytes: Uint8Array): string {
     .replace(/=+$/, '')
 }
 
-/** A request that a log tells of. */
 export interface LoggedRequest {
   readonly timeMs: number
-  /** Whom the limits count. */
+  /** The key that the limits count. */
   readonly key: string
-  /** Units; 1 unless told. */
+  /** Units. Default: 1. */
   readonly cost?: number
-  /** Where it stands in the log; requests of the same time are decided in this order. */
+  /** Line number. Orders requests with equal times. */
   readonly line: number
 }
 
 export interface BadLine {
   readonly line: number
   readonly reason: string
-  /** Its beginning, harmless to print. */
+  /** The start of the line, safe to print. */
   readonly text: string
 }
 
 const SHOWN = 5
 
-/** The lines that no request came of: how many, why, and the first few of them. */
+/** Skipped lines: their number, reasons and the first few. */
 export class Skipped {
   count = 0
   readonly reasons: Map<string, number> = new Map()

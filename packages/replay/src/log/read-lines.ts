@@ -1,4 +1,4 @@
-// Reads the lines of a file or of the standard input, plain or gzip.
+// Reads lines of a file or standard input, plain or gzip.
 
 import { createReadStream } from 'node:fs'
 import { pipeline, Readable } from 'node:stream'
@@ -9,9 +9,9 @@ import { splitLines } from './split-lines.ts'
 const CHUNK_BYTES = 256 * 1024
 
 /**
- * The lines of a file, or of the standard input for `-`, in portions; gzip is recognised by its first bytes.
+ * Yields batches of lines from a file, or from standard input for `-`. Detects gzip.
  *
- * @param onRead is told how many bytes of the file were read so far
+ * @param onRead called with the number of bytes read so far
  */
 export async function* readLines(
   path: string,
@@ -24,9 +24,9 @@ export async function* readLines(
       onRead(source.bytesRead)
     }
   } catch (error) {
-    const name = path === '-' ? 'the standard input' : path
+    const name = path === '-' ? 'standard input' : path
     const what = isZlibError(error) ? 'damaged gzip, ' : ''
-    throw new Error(`cannot read ${name}: ${what}${messageOf(error)}`, { cause: error })
+    throw new Error(`can't read ${name}: ${what}${messageOf(error)}`, { cause: error })
   } finally {
     source.destroy()
   }
@@ -46,7 +46,7 @@ async function* gunzipped(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer>
   }
   const whole = prepended(head, chunks)
   const isGzip = head[0] === 0x1f && head[1] === 0x8b
-  // An error of the source reaches whoever reads: pipeline destroys the gunzip with it.
+  // Errors of the source reach the reader: pipeline destroys the gunzip stream.
   yield* isGzip ? pipeline(Readable.from(whole), createGunzip({ chunkSize: CHUNK_BYTES }), () => {}) : whole
 }
 

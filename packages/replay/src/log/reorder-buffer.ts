@@ -1,30 +1,30 @@
-// Puts the requests of a log into the order of time. Runs in browsers, too.
+// Sorts the requests of a log by time. Also runs in browsers.
 
 import TinyQueue from 'tinyqueue'
 import type { LoggedRequest } from './parse-line.ts'
 
 interface ReorderOptions {
-  /** How much older than the newest a request may be and still take its place in time. */
+  /** How much older than the newest request a late request may be. */
   readonly boundMs: number
-  /** Requests held at most; beyond it the oldest is released before its time. */
+  /** Maximum number of held requests. Above it, the oldest is released early. */
   readonly capacity: number
 }
 
-/** A leap ahead of the newest time by more than this, or by more than the bound, is doubted. */
+/** Smallest jump ahead that isn't trusted at first, if it also exceeds the bound. */
 export const LEAP_MS = 86_400_000
 
-/** So many lines in a row must make such a leap before it is believed. */
+/** Number of consecutive lines that confirm a jump. */
 export const LEAP_LINES = 100
 
 /**
- * Puts the requests of a log into the order of time. Servers write lines when requests end, several write
- * into one file: lines are out of order, but not by much. A request is held until one comes that is more
- * than the bound newer; whatever comes later than that is too late.
+ * Sorts the requests of a log by time.
  *
- * A single absurd time in the future would make all that follow it too late. So a leap of more than a day is
- * believed only when `LEAP_LINES` lines in a row make it, as they do after a pause; until then such requests are
- * held like all others, and decided at their time. A log may begin with the absurd line: as long as nothing
- * was released, a time more than a day before the newest takes its place.
+ * Servers write a line when a request ends, and several servers may share a file, so lines are slightly out of order. The
+ * buffer holds a request until it sees one that is newer by more than the bound. Later arrivals are too late.
+ *
+ * One absurd time in the future would make everything after it too late. So a jump of more than a day counts only once
+ * `LEAP_LINES` consecutive lines confirm it, as after a pause. Until then, those requests are held and decided at their time.
+ * If the log starts with the absurd line, a time more than a day older replaces it, as long as nothing was released.
  */
 export class ReorderBuffer {
   readonly #held = new TinyQueue<LoggedRequest>([], (a, b) => a.timeMs - b.timeMs || a.line - b.line)
@@ -36,7 +36,7 @@ export class ReorderBuffer {
   #newestMs = Number.NEGATIVE_INFINITY
   #leaps = 0
   #leastLeapMs = Number.POSITIVE_INFINITY
-  /** Requests released before their time because the buffer was full. */
+  /** Requests released early because the buffer was full. */
   releasedEarly = 0
 
   constructor({ boundMs, capacity }: ReorderOptions) {
@@ -45,7 +45,7 @@ export class ReorderBuffer {
     this.#capacity = capacity
   }
 
-  /** Takes a request in, the lines in the order of the file; false for one that is too late. */
+  /** Adds a request, in file order. Returns false if it is too late. */
   push(request: LoggedRequest): boolean {
     this.#observe(request.timeMs)
     if (request.timeMs < this.#newestMs - this.#boundMs || request.timeMs < this.#releasedMs) return false
@@ -59,19 +59,19 @@ export class ReorderBuffer {
     return true
   }
 
-  /** How many requests {@link take} would hand out. */
+  /** Number of requests that {@link take} returns. */
   get released(): number {
     return this.#released.length
   }
 
-  /** The requests released since the last call, in order of time. */
+  /** Requests released since the last call, in order of time. */
   take(): LoggedRequest[] {
     const released = this.#released
     this.#released = []
     return released
   }
 
-  /** At the end of the log: releases all that is still held. */
+  /** Releases all held requests at the end of the log. */
   drain(): void {
     while (this.#held.length > 0) this.#release()
   }

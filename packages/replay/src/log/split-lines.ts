@@ -1,11 +1,11 @@
-// Splits bytes into lines. Runs in browsers, too.
+// Splits bytes into lines. Also runs in browsers.
 
-/** A longer line is cut to one character more than this, by which it is known. */
+/** Longer lines are cut to one character more, which marks them as too long. */
 export const MAX_LINE_CHARS: number = 1024 * 1024
 
-/** Decodes UTF-8 and splits at line feeds, holding no more than a chunk and a line. */
+/** Decodes UTF-8 and splits at line feeds. Holds at most a chunk and a line. */
 export async function* splitLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string[]> {
-  // A mark at the beginning of the bytes is dropped by the decoder.
+  // The decoder drops a byte order mark.
   const decoder = new TextDecoder()
   let rest = ''
   for await (const chunk of chunks) {

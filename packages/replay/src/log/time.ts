@@ -1,9 +1,9 @@
-// Reads the times of logs.
+// Parses the times of log lines.
 
-// 2^47 ms is the latest time that a limiter's log can hold; no real log comes near.
+// 2^47 ms is the latest time that a limiter's log can store. Real logs come nowhere near.
 const LATEST_MS = Date.UTC(3000, 0, 1) - 1
 
-/** Numbers below this are seconds since the epoch (until the year 5138), others milliseconds (since 1973). */
+/** Smaller numbers are seconds since the epoch (until the year 5138), others milliseconds (since 1973). */
 const FIRST_AS_MILLISECONDS = 100_000_000_000
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
@@ -12,7 +12,7 @@ const ISO_TIME =
   /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d:?\d\d)?)?$/i
 const DECIMAL = /^\d{1,15}(?:\.\d{1,9})?$/
 
-/** `17/May/2015:10:05:03 +0000` in epoch milliseconds; `undefined` where it is no time after 1970 and before 3000. */
+/** Parses `17/May/2015:10:05:03 +0000` to epoch milliseconds. Times must be after 1970 and before 3000. */
 export function parseAccessLogTime(text: string): number | undefined {
   const match = ACCESS_LOG_TIME.exec(text)
   if (match === null) return undefined
@@ -21,8 +21,9 @@ export function parseAccessLogTime(text: string): number | undefined {
 }
 
 /**
- * The time in a field of a JSON line: an ISO 8601 text (UTC unless it names its zone), or seconds or
- * milliseconds since the epoch as a number or its text.
+ * Parses the time in a field of a JSON line.
+ *
+ * It is ISO 8601 text (UTC without a zone), or seconds or milliseconds since the epoch, as a number or text.
  */
 export function parseJsonTime(value: unknown): number | undefined {
   if (typeof value === 'number') return parseEpoch(value)
@@ -43,7 +44,7 @@ function epochMs(fields: readonly number[], ms: number, zone: string): number | 
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = fields
   const isDate =
     month >= 1 && month <= 12 && day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate()
-  // A leap second is the first of the next minute.
+  // A leap second counts as the first second of the next minute.
   if (!isDate || hour > 23 || minute > 59 || second > 60) return undefined
   const offsetMinutes = zoneMinutes(zone)
   if (offsetMinutes === undefined) return undefined

@@ -3,7 +3,7 @@
 import { timeIn } from '../counts/over-time.ts'
 import { element, type Markup, together } from './markup.ts'
 
-/** Steps of time that a chart shows at most. */
+/** Maximum number of columns in a chart. */
 export const CHART_STEPS = 120
 
 const WIDTH = 880
@@ -15,23 +15,23 @@ const BOTTOM = 28
 const INNER_WIDTH: number = WIDTH - LEFT - RIGHT
 const INNER_HEIGHT: number = HEIGHT - TOP - BOTTOM
 
-/** Values over time: of each step one or several, whose names are those of their classes. */
+/** Values over time. Their names are also CSS classes. */
 export interface Series {
   readonly fromMs: number
   readonly stepMs: number
-  /** By step. */
+  /** One entry per step. */
   readonly values: readonly Readonly<Record<string, number>>[]
 }
 
 interface ChartOptions {
-  /** What the chart shows, for those who cannot see it. */
+  /** Text alternative of the chart. */
   readonly label: string
   readonly valueText: (value: number) => string
-  /** A line across the chart. */
+  /** A horizontal line. */
   readonly mark?: { readonly value: number; readonly label: string }
 }
 
-/** The values of each step on top of each other. */
+/** Stacks the values of each step. */
 export function stackedColumns(series: Series, options: ChartOptions): Markup {
   const sums = series.values.map((values) => Object.values(values).reduce((sum, value) => sum + value, 0))
   const scale = scaleTo(Math.max(1, ...sums))
@@ -42,7 +42,7 @@ export function stackedColumns(series: Series, options: ChartOptions): Markup {
         if (value === 0) return []
         const [bottom, top] = [yAt(below, scale), yAt(below + value, scale)]
         below += value
-        // What is there is to be seen, however little it is.
+        // Even the smallest value is visible.
         const height = Math.max(1, bottom - top)
         return element('rect', {
           ...{ class: name, x: px(x(i)), y: px(bottom - height) },
@@ -54,7 +54,7 @@ export function stackedColumns(series: Series, options: ChartOptions): Markup {
   )
 }
 
-/** The values of each step side by side, for they are not parts of one another. */
+/** Draws the values of each step side by side. */
 export function sideBySide(series: Series, options: ChartOptions): Markup {
   const most = series.values.flatMap((values) => Object.values(values))
   const scale = scaleTo(Math.max(options.mark?.value ?? 1, ...most))
@@ -75,7 +75,7 @@ export function sideBySide(series: Series, options: ChartOptions): Markup {
   )
 }
 
-/** A bar beside a number in a table, which says the same. */
+/** A bar next to a number in a table. */
 export function bar(share: number, name: string): Markup {
   const width = share === 0 ? 0 : Math.max(1, 100 * share)
   return element(
@@ -90,7 +90,7 @@ interface Scale {
   readonly ticks: readonly number[]
 }
 
-/** Up to the next of 1, 2, 2.5, 5 and 10, in four parts or five. */
+/** Rounds up to 1, 2, 2.5, 5 or 10, with four or five ticks. */
 function scaleTo(most: number): Scale {
   const power = 10 ** Math.floor(Math.log10(most / 4))
   const step = Math.max(1, [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => 5 * each >= most)!)
@@ -144,15 +144,15 @@ function chart(
 }
 
 function titleOf({ fromMs, stepMs, values }: Series, i: number, { valueText }: ChartOptions): Markup {
-  const told = Object.entries(values[i]!).map(([name, value]) => `${valueText(value)} ${name}`)
-  return element('title', {}, `${timeIn(fromMs + i * stepMs, stepMs)}: ${told.join(', ')}`)
+  const texts = Object.entries(values[i]!).map(([name, value]) => `${valueText(value)} ${name}`)
+  return element('title', {}, `${timeIn(fromMs + i * stepMs, stepMs)}: ${texts.join(', ')}`)
 }
 
 function yAt(value: number, { most }: Scale): number {
   return TOP + INNER_HEIGHT * (1 - value / most)
 }
 
-/** No finer than anybody sees. */
+/** Rounds to a visible precision. */
 function px(length: number): string {
   return `${Math.round(10 * length) / 10}`
 }

@@ -1,22 +1,24 @@
-// The report as text for a terminal, with a chart over time.
+// The report as terminal text, with a chart over time.
 
 import { type OverTime, timeIn } from '../counts/over-time.ts'
-import type { LimitResult } from '../counts/tally.ts'
+import type { LimitResult } from '../counts/results.ts'
 import { COMPARED_WORDS } from '../limit-option.ts'
 import { alignColumns, formatCount, formatDuration, formatPercent, printable } from '../text.ts'
+import { formatNeeds } from './needs.ts'
 import type { Report } from './report.ts'
 
-/** The report for people: aligned text, a section for each thing there is to say. */
+/** Formats the report as aligned text in sections. */
 export function formatReport(report: Report, chart: readonly string[] = []): string {
   const { compare } = report
   const sections = [
     totals(report),
     skippedLines(report),
-    ['limits, over sliding windows', ...limitTable(report.limits)],
+    report.limits.length === 0 ? undefined : ['limits (sliding windows)', ...limitTable(report.limits)],
     compare && [
       `with ${COMPARED_WORDS[compare.kind]}: ${formatCount(compare.admitted)} admitted, ${formatCount(compare.denied)} denied`,
       ...limitTable(compare.limits),
     ],
+    formatNeeds(report.neededLimits),
     chart,
     topDenied(report),
     remarksOf(report),
@@ -27,11 +29,15 @@ export function formatReport(report: Report, chart: readonly string[] = []): str
     .join('\n')
 }
 
-function totals({ requests, skipped, admitted, denied, span }: Report): string[] {
+function totals({ requests, skipped, admitted, denied, limits, span }: Report): string[] {
   const counts = alignColumns([
     ['requests', formatCount(requests), ''],
-    ['admitted', formatCount(admitted), formatPercent(admitted, requests)],
-    ['denied', formatCount(denied), formatPercent(denied, requests)],
+    ...(limits.length === 0
+      ? []
+      : [
+          ['admitted', formatCount(admitted), formatPercent(admitted, requests)],
+          ['denied', formatCount(denied), formatPercent(denied, requests)],
+        ]),
     ['skipped', formatCount(skipped), ''],
   ])
   if (span === null) return ['no requests in this log', ...counts]
@@ -44,14 +50,14 @@ function skippedLines({ skipped, skippedReasons, badLines }: Report): string[] {
   return [
     'skipped lines',
     ...alignColumns(reasons.map(([reason, count]) => [reason, formatCount(count)])),
-    'the first of them',
+    'first skipped lines',
     ...badLines.map(({ line, reason, text }) => `  line ${line}: ${reason}: ${text}`),
   ]
 }
 
 function limitTable(limits: readonly LimitResult[]): string[] {
   return alignColumns([
-    ['', 'limit', 'denied', 'fullest window', 'of the limit'],
+    ['', 'limit', 'denied', 'fullest window', '% of limit'],
     ...limits.map(({ name, limit, windowMs, denied, fullestWindow }) => [
       name,
       `${formatCount(limit)} per ${formatDuration(windowMs)}`,
@@ -65,22 +71,22 @@ function limitTable(limits: readonly LimitResult[]): string[] {
 function topDenied({ topDenied }: Report): string[] {
   if (topDenied.length === 0) return []
   return [
-    'denied most',
+    'most denied',
     ...alignColumns(topDenied.map(({ key, denied }) => [printable(key, 60), formatCount(denied)])),
   ]
 }
 
-/** What makes the numbers less than exact. */
+/** Caveats about the numbers. */
 export function remarksOf({ releasedEarly, forgottenCallers }: Report): string[] {
   const lines: string[] = []
   if (releasedEarly > 0) {
     lines.push(
-      `${formatCount(releasedEarly)} requests were decided early, because too many were held for reordering; a smaller --reorder holds fewer`,
+      `${formatCount(releasedEarly)} requests were decided early, because the reorder buffer was full; use a smaller --reorder`,
     )
   }
   if (forgottenCallers > 0) {
     lines.push(
-      `${formatCount(forgottenCallers)} callers were forgotten while they still counted, because there were too many at once; --store redis://... holds more`,
+      `${formatCount(forgottenCallers)} callers were evicted while their usage still counted; use --store redis://... for more room`,
     )
   }
   return lines
@@ -89,16 +95,16 @@ export function remarksOf({ releasedEarly, forgottenCallers }: Report): string[]
 const ROWS = 24
 const WIDTH = 40
 
-/** How many requests came when, and what became of them: a row for each step of time. */
+/** The requests of each time step as a bar. */
 export function formatChart(overTime: OverTime): string[] {
   const { fromMs, stepMs, steps } = overTime.read(ROWS)
   if (steps.length === 0) return []
   const most = Math.max(...steps.map(({ admitted, denied }) => admitted + denied))
   const rows = steps.map(({ admitted, denied }, i) => {
     const whole = lengthOf(admitted + denied, most)
-    // What was denied is to be seen, however little it is.
-    const refused = denied === 0 ? 0 : Math.max(1, Math.round((whole * denied) / (admitted + denied)))
-    const bar = '█'.repeat(whole - refused) + '░'.repeat(refused)
+    // Even a single denial is visible.
+    const deniedLength = denied === 0 ? 0 : Math.max(1, Math.round((whole * denied) / (admitted + denied)))
+    const bar = '█'.repeat(whole - deniedLength) + '░'.repeat(deniedLength)
     return [
       `${timeIn(fromMs + i * stepMs, stepMs)}  ${bar.padEnd(WIDTH)}`,
       formatCount(admitted),

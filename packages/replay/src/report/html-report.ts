@@ -1,9 +1,9 @@
-// The report as a page of HTML.
+// The report as an HTML page.
 
 import { createHash } from 'node:crypto'
 import { BANDS } from '../counts/callers.ts'
 import type { Step } from '../counts/over-time.ts'
-import type { LimitResult } from '../counts/tally.ts'
+import type { LimitResult } from '../counts/results.ts'
 import { COMPARED_WORDS, type Compared } from '../limit-option.ts'
 import type { Run } from '../replay.ts'
 import { formatCount, formatDuration, formatPercent, printable } from '../text.ts'
@@ -21,25 +21,26 @@ import {
   table,
   together,
 } from './markup.ts'
+import { needsSection } from './needs.ts'
 import type { Report } from './report.ts'
 import { REPORT_STYLE } from './report-style.ts'
 
 interface HtmlReportOptions {
-  /** Of the program that has made it. */
+  /** Version of the program. */
   readonly version: string
   readonly report: Report
-  /** What was read. */
+  /** Name of the log. */
   readonly source: string
-  /** Whom the limits count. */
+  /** The field that the limits count by. */
   readonly key: string
   readonly run: Run
   readonly compared?: Run | undefined
   readonly nowMs: number
 }
 
-const TITLE = 'What these limits would have done'
+const TITLE = 'Replay report'
 
-/** The report as a page of its own: it asks for nothing, runs nothing, and whatever is from the log is text in it. */
+/** Renders the report as a standalone page. It has no scripts, loads nothing, and escapes text from the log. */
 export function htmlReport(options: HtmlReportOptions): string {
   const hash = createHash('sha256').update(REPORT_STYLE).digest('base64')
   const policy = `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'`
@@ -60,7 +61,7 @@ export function htmlReport(options: HtmlReportOptions): string {
     element(
       'footer',
       {},
-      `Made by slidegate ${options.version} at ${new Date(options.nowMs).toISOString()}. Times are UTC.`,
+      `Created by slidegate ${options.version} at ${new Date(options.nowMs).toISOString()}. Times are in UTC.`,
     ),
   )
   return `<!doctype html>\n${element('html', { lang: 'en' }, head, body).text}\n`
@@ -70,9 +71,9 @@ function headOf({ report, source, key, run }: HtmlReportOptions): Markup {
   const { span, requests, admitted, denied, skipped } = report
   const when =
     span === null
-      ? 'There are no requests in it.'
+      ? 'No requests.'
       : `${shortTime(span.from)} to ${shortTime(span.to)} UTC (${formatDuration(span.ms)}).`
-  const { callers } = run.tally
+  const { callers } = run.results
   const tile = (name: string, value: string, more = '') =>
     element(
       'div',
@@ -86,7 +87,7 @@ function headOf({ report, source, key, run }: HtmlReportOptions): Markup {
       'p',
       { class: 'quiet' },
       element('code', {}, printable(source, 200)),
-      `, counted by ${printable(key)}. ${when}`,
+      `, limited by ${printable(key)}. ${when}`,
     ),
     element(
       'dl',
@@ -106,6 +107,7 @@ function sectionsOf(options: HtmlReportOptions): Markup[] {
   const { report } = options
   return [
     limitsSection(options),
+    ...needsSection(report.neededLimits),
     ...(report.requests === 0 ? [] : [timeSection(options), ...fullnessSections(options)]),
     callersSection(options),
     leftOutSection(options),
@@ -129,13 +131,13 @@ function limitsSection({ report, compared }: HtmlReportOptions): Markup {
       ),
     ])
   const rows = [...rowsOf(limits, 'sliding windows'), ...(compare ? rowsOf(compare.limits, other!) : [])]
-  const heads: Child[] = ['limit', ...(other === undefined ? [] : ['counted by']), 'allows']
+  const heads: Child[] = ['limit', ...(other === undefined ? [] : ['algorithm']), 'allows']
   return section(
     'Limits',
     element(
       'p',
       {},
-      'The fullest window is the most that any caller was admitted in any interval of that length, wherever it begins.',
+      'The fullest window is the highest number of units admitted for one caller within any interval of this length.',
     ),
     ...(compare === undefined
       ? []
@@ -143,28 +145,28 @@ function limitsSection({ report, compared }: HtmlReportOptions): Markup {
           element(
             'p',
             {},
-            `With ${other} ${formatCount(compare.admitted)} would have been admitted and ${formatCount(compare.denied)} denied.`,
+            `With ${other}, ${formatCount(compare.admitted)} requests would have been admitted and ${formatCount(compare.denied)} denied.`,
           ),
         ]),
     table(
-      'What was denied, and how full the windows got.',
-      [...heads, numberHead('denied'), numberHead('fullest window'), numberHead('of the limit')],
+      'Denials and fullest windows by limit.',
+      [...heads, numberHead('denied'), numberHead('fullest window'), numberHead('% of limit')],
       rows,
     ),
   )
 }
 
 function timeSection({ run }: HtmlReportOptions): Markup {
-  const steps = run.tally.overTime.read(CHART_STEPS)
+  const steps = run.results.overTime.read(CHART_STEPS)
   const series: Series = {
     ...steps,
     values: steps.steps.map(({ admitted, denied }) => ({ admitted, denied })),
   }
   const every = formatDuration(steps.stepMs)
   const most = Math.max(...steps.steps.map(({ admitted, denied }) => admitted + denied))
-  const label = `Requests over time, a column for each ${every}: ${formatCount(most)} in the fullest of them`
+  const label = `Requests over time in steps of ${every}, up to ${formatCount(most)} per step`
   return section(
-    'When',
+    'Requests over time',
     legend([
       ['admitted', 'admitted'],
       ['denied', 'denied'],
@@ -173,7 +175,7 @@ function timeSection({ run }: HtmlReportOptions): Markup {
       'figure',
       { tabindex: 0 },
       stackedColumns(series, { label, valueText: formatCount }),
-      element('figcaption', {}, `Requests, a column for each ${every}.`),
+      element('figcaption', {}, `Requests per ${every}.`),
     ),
     stepTable(steps, 'Requests over time', [
       ['admitted', ({ admitted }) => formatCount(admitted)],
@@ -182,10 +184,10 @@ function timeSection({ run }: HtmlReportOptions): Markup {
   )
 }
 
-/** Both runs have seen the same requests: their steps are the same. */
+/** Both runs have the same requests, so their steps are equal. */
 function fullnessSections({ report, run, compared }: HtmlReportOptions): Markup[] {
-  const steps = run.tally.overTime.read(CHART_STEPS)
-  const others = compared?.tally.overTime.read(CHART_STEPS).steps
+  const steps = run.results.overTime.read(CHART_STEPS)
+  const others = compared?.results.overTime.read(CHART_STEPS).steps
   const kind = report.compare?.kind
   return report.limits.map(({ name, limit, windowMs }, i) => {
     const values = steps.steps.map(({ fullest }, step) => ({
@@ -195,10 +197,10 @@ function fullnessSections({ report, run, compared }: HtmlReportOptions): Markup[
     const every = formatDuration(steps.stepMs)
     const window = `${formatCount(limit)} per ${formatDuration(windowMs)}`
     const most = Math.max(...values.flatMap((each) => Object.values(each)))
-    const label = `The fullest window of any caller over time, for each ${every}: ${formatCount(most)} at most, where the limit is ${formatCount(limit)}`
+    const label = `Fullest window over time in steps of ${every}: up to ${formatCount(most)}, with a limit of ${formatCount(limit)}`
     const mark = { value: limit, label: `limit ${formatCount(limit)}` }
     return section(
-      `How full the windows were: ${printable(name)}`,
+      `Window usage: ${printable(name)}`,
       element('p', { class: 'quiet' }, `${window}.`),
       ...(kind === undefined
         ? []
@@ -212,9 +214,9 @@ function fullnessSections({ report, run, compared }: HtmlReportOptions): Markup[
         'figure',
         { tabindex: 0 },
         sideBySide({ ...steps, values }, { label, valueText: formatCount, mark }),
-        element('figcaption', {}, `The fullest window of any caller, for each ${every}.`),
+        element('figcaption', {}, `Fullest window of any caller, per ${every}.`),
       ),
-      stepTable(steps, 'The fullest window of any caller', [
+      stepTable(steps, 'Fullest window of any caller', [
         ['sliding windows', (_, step) => formatCount(values[step]!.sliding)],
         ...(kind === undefined
           ? []
@@ -230,20 +232,20 @@ function fullnessSections({ report, run, compared }: HtmlReportOptions): Markup[
   })
 }
 
-/** Of each caller the fullest window, by how much of the limit it holds. */
+/** Counts callers by the usage of their fullest window. */
 function fullestByCallers(
   limit: number,
   i: number,
-  { tally }: Run,
+  { results }: Run,
   kind: Compared | undefined,
   compared: Run | undefined,
 ): Markup[] {
   const columns = [
-    { name: 'sliding', head: 'sliding windows', counts: tally.callers?.byBand(i, limit) },
+    { name: 'sliding', head: 'sliding windows', counts: results.callers?.byBand(i, limit) },
     {
       name: kind ?? '',
       head: kind && COMPARED_WORDS[kind],
-      counts: compared?.tally.callers?.byBand(i, limit),
+      counts: compared?.results.callers?.byBand(i, limit),
     },
   ].filter(({ counts }) => counts !== undefined)
   const most = Math.max(1, ...columns.flatMap(({ counts }) => counts!))
@@ -261,8 +263,8 @@ function fullestByCallers(
     element('td', {}),
   ])
   return [
-    element('h3', {}, 'The fullest window of each caller'),
-    table('How many callers filled how much of the limit.', ['of the limit', ...heads], rows),
+    element('h3', {}, 'Fullest window per caller'),
+    table('Number of callers by share of the limit.', ['% of limit', ...heads], rows),
   ]
 }
 
@@ -276,10 +278,10 @@ function bandText(from: number, to: number): string {
 
 function callersSection({ report, run }: HtmlReportOptions): Markup {
   const { topDenied, denied } = report
-  if (topDenied.length === 0) return section('Whom', element('p', {}, 'Nobody was denied anything.'))
+  if (topDenied.length === 0) return section('Most denied callers', element('p', {}, 'No denials.'))
   const most = topDenied[0]!.denied
   const rows = topDenied.map((caller) => {
-    const counts = run.tally.callers?.get(caller.key)
+    const counts = run.results.callers?.get(caller.key)
     return [
       element('code', {}, printable(caller.key, 100)),
       counts === undefined ? number('-') : number(counts.requests),
@@ -289,16 +291,10 @@ function callersSection({ report, run }: HtmlReportOptions): Markup {
     ]
   })
   return section(
-    'Whom',
+    'Most denied callers',
     table(
-      `The ${formatCount(rows.length)} that were denied most.`,
-      [
-        'caller',
-        numberHead('requests'),
-        numberHead('denied'),
-        numberHead('of all denials'),
-        element('td', {}),
-      ],
+      `The ${formatCount(rows.length)} callers with the most denials.`,
+      ['caller', numberHead('requests'), numberHead('denied'), numberHead('% of denials'), element('td', {})],
       rows,
     ),
   )
@@ -306,28 +302,28 @@ function callersSection({ report, run }: HtmlReportOptions): Markup {
 
 function leftOutSection({ report, run }: HtmlReportOptions): Markup {
   const { skipped, skippedReasons, badLines } = report
-  const beyond = run.tally.callers?.beyond ?? 0
+  const uncounted = run.results.callers?.uncounted ?? 0
   const remarks = [
     ...remarksOf(report),
-    ...(beyond > 0
-      ? [`${formatCount(beyond)} requests were of callers beyond those that are told apart here`]
+    ...(uncounted > 0
+      ? [`${formatCount(uncounted)} requests came from more callers than this report counts separately`]
       : []),
   ].map((remark) => element('p', {}, `${remark}.`))
   if (skipped === 0 && remarks.length === 0) return together([])
   const reasons = Object.entries(skippedReasons).sort(([, a], [, b]) => b - a)
   const skippedLines = [
     table(
-      'Lines of which nothing was decided.',
+      'Skipped lines by reason.',
       ['reason', numberHead('lines')],
       reasons.map(([reason, count]) => [reason, number(count)]),
     ),
     table(
-      'The first of them.',
+      'The first skipped lines.',
       [numberHead('line'), 'reason', 'text'],
       badLines.map(({ line, reason, text }) => [number(line), reason, element('code', {}, text)]),
     ),
   ]
-  return section('What was left out', ...remarks, ...(skipped === 0 ? [] : skippedLines))
+  return section('Skipped lines and remarks', ...remarks, ...(skipped === 0 ? [] : skippedLines))
 }
 
 function shortTime(iso: string): string {

@@ -1,9 +1,9 @@
-// Elements of HTML that escape all text, and the sections, tables and legends made of them.
+// HTML elements with escaped text, and sections, tables and legends made of them.
 
 import { type Step, type Steps, timeIn } from '../counts/over-time.ts'
 import { formatCount } from '../text.ts'
 
-/** Markup that is as it was meant: texts in it are escaped. */
+/** Markup whose text is already escaped. */
 export class Markup {
   readonly text: string
 
@@ -16,19 +16,18 @@ export type Child = Markup | string | number
 
 type Attributes = Readonly<Record<string, string | number | undefined>>
 
-/** Elements that have no end. */
+/** Elements without an end tag. */
 const VOID = new Set(['br', 'meta'])
 
-/** An element of HTML or SVG. Attributes that are `undefined` are left out. */
+/** An HTML or SVG element. Omits attributes that are undefined. */
 export function element(name: string, attributes: Attributes, ...children: readonly Child[]): Markup {
-  const told = Object.entries(attributes).flatMap(([key, value]) =>
+  const texts = Object.entries(attributes).flatMap(([key, value]) =>
     value === undefined ? [] : ` ${key}="${escaped(`${value}`)}"`,
   )
-  const start = `<${name}${told.join('')}>`
+  const start = `<${name}${texts.join('')}>`
   return new Markup(VOID.has(name) ? start : `${start}${markupOf(children)}</${name}>`)
 }
 
-/** Several after each other. */
 export function together(children: readonly Child[]): Markup {
   return new Markup(markupOf(children))
 }
@@ -69,7 +68,7 @@ export function legend(entries: readonly (readonly [name: string, text: string])
   return element('ul', { class: 'legend' }, ...items)
 }
 
-/** What a chart shows, for those who do not see it, or want to know exactly. */
+/** The data of a chart as a table. */
 export function stepTable(
   { fromMs, stepMs, steps }: Steps,
   caption: string,
@@ -80,7 +79,7 @@ export function stepTable(
     ...columns.map(([, text]) => number(text(step, i))),
   ])
   const heads = ['from', ...columns.map(([head]) => numberHead(head))]
-  return element('details', {}, element('summary', {}, 'As a table'), table(caption, heads, rows))
+  return element('details', {}, element('summary', {}, 'Show as a table'), table(caption, heads, rows))
 }
 
 export function table(caption: string, heads: readonly Child[], rows: readonly (readonly Child[])[]): Markup {
@@ -101,7 +100,7 @@ export function table(caption: string, heads: readonly Child[], rows: readonly (
       {},
       element('caption', {}, caption),
       element('thead', {}, element('tr', {}, ...inHead)),
-      // They may be more than a call has arguments.
+      // Too many for arguments of a call.
       element('tbody', {}, together(inBody)),
     ),
   )

@@ -1,33 +1,35 @@
-// The report of a replay, as --json prints it.
+// The report of a replay, as printed by --json.
 
 import type { Caller } from '../counts/callers.ts'
-import type { LimitResult } from '../counts/tally.ts'
+import type { NeedsOfWindow } from '../counts/needed-limits.ts'
+import type { LimitResult } from '../counts/results.ts'
 import type { Compared } from '../limit-option.ts'
 import type { BadLine } from '../log/parse-line.ts'
 import type { ReorderBuffer } from '../log/reorder-buffer.ts'
 import type { Replayed, Run } from '../replay.ts'
 
-/** What `--json` prints. Every line of the log is one of `requests` or of `skipped`. */
+/** The JSON output. Each line of the log counts in `requests` or `skipped`. */
 export interface Report {
-  /** Those that were decided: `admitted` and `denied`. */
+  /** Decided requests: `admitted` plus `denied`. */
   readonly requests: number
-  /** Lines that could not be read, or came too late to be decided in the order of time. */
+  /** Lines that could not be parsed, or came too late to be sorted in. */
   readonly skipped: number
   readonly admitted: number
   readonly denied: number
   readonly limits: readonly LimitResult[]
-  /** How many lines were skipped for which reason. */
+  /** Number of skipped lines by reason. */
   readonly skippedReasons: Readonly<Record<string, number>>
-  /** The first lines that were skipped. */
   readonly badLines: readonly BadLine[]
   readonly topDenied: readonly Caller[]
-  /** When the first and the last request were made. */
+  /** Times of the first and last request. */
   readonly span: { readonly from: string; readonly to: string; readonly ms: number } | null
-  /** Requests decided before all that might precede them had been read, for want of room. */
+  /** Requests decided early because the reorder buffer was full. */
   readonly releasedEarly: number
-  /** Callers forgotten while they still counted, for want of room. */
+  /** Callers evicted while their usage still counted. */
   readonly forgottenCallers: number
-  /** The same requests, had the limits been counted otherwise. */
+  /** The limits that would fit; empty without requests. */
+  readonly neededLimits: readonly NeedsOfWindow[]
+  /** The result of the other kind of limit. */
   readonly compare?: {
     readonly kind: Compared
     readonly admitted: number
@@ -40,6 +42,7 @@ export function reportOf(
   replayed: Replayed,
   buffer: ReorderBuffer,
   top: number,
+  neededLimits: readonly NeedsOfWindow[],
   run: Run,
   compared?: Run,
   kind: Compared = 'fixed',
@@ -48,26 +51,27 @@ export function reportOf(
   return {
     requests,
     skipped: skipped.count,
-    admitted: run.tally.admitted,
-    denied: run.tally.denied,
-    limits: run.tally.limits(),
+    admitted: run.results.admitted,
+    denied: run.results.denied,
+    limits: run.results.limits(),
     skippedReasons: Object.fromEntries(skipped.reasons),
     badLines: skipped.first,
-    topDenied: run.tally.topDenied(top),
+    topDenied: run.results.topDenied(top),
     span: requests === 0 ? null : { from: isoTime(fromMs), to: isoTime(toMs), ms: toMs - fromMs },
     releasedEarly: buffer.releasedEarly,
     forgottenCallers: forgottenBy(run) + (compared === undefined ? 0 : forgottenBy(compared)),
+    neededLimits,
     compare: compared && {
       kind,
-      admitted: compared.tally.admitted,
-      denied: compared.tally.denied,
-      limits: compared.tally.limits(),
+      admitted: compared.results.admitted,
+      denied: compared.results.denied,
+      limits: compared.results.limits(),
     },
   }
 }
 
-function forgottenBy({ decider, tally }: Run): number {
-  return decider.forgotten() + tally.forgotten
+function forgottenBy({ decider, results }: Run): number {
+  return decider.forgotten() + results.forgotten
 }
 
 function isoTime(ms: number): string {

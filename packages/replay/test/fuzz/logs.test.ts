@@ -5,7 +5,7 @@ import { afterAll, expect } from 'vitest'
 import { temporaryFolder } from '../../../server/test/support/cli.ts'
 import { fuzz } from '../../../slidegate/test/fuzz/harness.ts'
 import { mutated, texts } from '../../../slidegate/test/fuzz/hostile.ts'
-import { Tally } from '../../src/counts/tally.ts'
+import { Results } from '../../src/counts/results.ts'
 import { memoryDecider, parseRedisUrl } from '../../src/decider.ts'
 import { UsageError } from '../../src/errors.ts'
 import { countedAs, parseLimit } from '../../src/limit-option.ts'
@@ -22,9 +22,9 @@ import { combinedLine, commonLine, jsonLine } from '../support/logs.ts'
 const folder = temporaryFolder()
 afterAll(folder.remove)
 
-/** Of the CPU: far more than any line takes. */
+/** CPU milliseconds: far more than any line needs. */
 const LONG_MS = 2000
-/** No key that is kept is longer, in UTF-16 units. */
+/** Longest key in UTF-16 units. */
 const MOST_OF_KEY = 400
 
 const startMs = Date.UTC(2024, 1, 28, 23, 50)
@@ -49,7 +49,7 @@ const jsonLines = fc.oneof(
     .map(([unit, n]) => `{"ip":${unit.repeat(n)}`),
 )
 
-/** Lines of logs as servers write them, and what comes of them on the way. */
+/** Log lines as servers write them, with random damage. */
 const lines = fc.oneof(
   { weight: 3, arbitrary: mutated(entries.map(commonLine)) },
   { weight: 3, arbitrary: mutated(entries.map(combinedLine)) },
@@ -78,7 +78,7 @@ const flags = fc.record({
   timeField: fc.oneof(fc.constantFrom('time', 'ts', '__proto__.time', '\u001b[31m'), texts),
 })
 
-/** Whatever could steer a terminal, turn a text around or hide in it, but for the ends of lines. */
+/** Characters that could control a terminal or hide text, except line ends. */
 const STEERING = new RegExp(
   `[${[
     ...['0-9', 'b-1f', '7f-9f', 'ad-ad', '61c-61c', '200b-200f', '2028-202e', '2060-2069', 'feff-feff'],
@@ -89,7 +89,7 @@ const STEERING = new RegExp(
   'u',
 )
 
-fuzz('lines of logs', fc.record({ line: lines, flags }), ({ line, flags }) => {
+fuzz('log lines', fc.record({ line: lines, flags }), ({ line, flags }) => {
   const started = process.cpuUsage()
   const parsed = lineParser(flags)(line)
   if (process.cpuUsage(started).user > LONG_MS * 1000) throw new Error('a line that takes its time')
@@ -100,14 +100,14 @@ fuzz('lines of logs', fc.record({ line: lines, flags }), ({ line, flags }) => {
   }
   const { timeMs, key } = parsed
   if (!Number.isSafeInteger(timeMs) || timeMs <= 0 || timeMs >= Date.UTC(3000, 0, 1))
-    throw new Error(`at ${timeMs}`)
-  if (key === '' || key.length > MOST_OF_KEY || !key.isWellFormed()) throw new Error(`by ${key}`)
+    throw new Error(`invalid time ${timeMs}`)
+  if (key === '' || key.length > MOST_OF_KEY || !key.isWellFormed()) throw new Error(`invalid key ${key}`)
 })
 
 const endings = fc.constantFrom('\n', '\r\n', '\n\n', '')
 
 fuzz(
-  'logs as files',
+  'log files',
   fc.record({
     lines: fc.array(fc.tuple(lines, endings), { maxLength: 30 }),
     damage: fc.option(fc.record({ at: fc.nat(), to: fc.nat(255) }), { freq: 2 }),
@@ -121,17 +121,18 @@ fuzz(
     const buffer = new ReorderBuffer({ boundMs: 60_000, capacity: 20 })
     const runs = [limit, countedAs('fixed', limit)].map((each) => ({
       decider: memoryDecider([each]),
-      tally: new Tally([each]),
+      results: new Results([each]),
     }))
     const replayed = await replay(splitLines(chunks(bytes, chunk)), lineParser(flags), buffer, runs)
-    const report = reportOf(replayed, buffer, 10, runs[0]!, runs[1])
+    const report = reportOf(replayed, buffer, 10, [], runs[0]!, runs[1])
     const written = bytes.toString().replace(/^\uFEFF/, '')
     const count = written === '' ? 0 : written.split('\n').length - (written.endsWith('\n') ? 1 : 0)
     expect(report.requests + report.skipped).toBe(count)
     expect(Object.values(report.skippedReasons).reduce((sum, each) => sum + each, 0)).toBe(report.skipped)
     expect(report.admitted + report.denied).toBe(report.requests)
     for (const output of [formatReport(report), printableJson(report)]) {
-      if (STEERING.test(output) || output.length > 20_000) throw new Error(`prints ${JSON.stringify(output)}`)
+      if (STEERING.test(output) || output.length > 20_000)
+        throw new Error(`unsafe or long output: ${JSON.stringify(output)}`)
     }
     expect(JSON.parse(printableJson(report))).toEqual(JSON.parse(JSON.stringify(report)))
   },
@@ -155,7 +156,7 @@ fuzz(
       for await (const portion of readLines(file)) count += portion.length
       if (count > text.length + bytes.length + 1) throw new RangeError(`${count} lines`)
     } catch (error) {
-      if (!/^cannot read .*log\.gz: /.test((error as Error).message)) throw error
+      if (!/^can't read .*log\.gz: /.test((error as Error).message)) throw error
     }
   },
 )
@@ -178,13 +179,13 @@ const words = mutated(
   ),
 )
 
-fuzz('words of the command line', fc.oneof(words, texts), (word) => {
+fuzz('command line arguments', fc.oneof(words, texts), (word) => {
   for (const parse of [parseLimit, parseRedisUrl]) {
     try {
       parse(word)
     } catch (error) {
       if (!(error instanceof UsageError)) throw error
-      // As it is printed: in one line.
+      // As printed: on one line.
       const message = printable(error.message, 1000)
       if (message.length > 6100 || STEERING.test(message)) throw new Error(message)
     }

@@ -1,4 +1,4 @@
-/** A request to be written as a line of a log. */
+/** A request to write as a log line. */
 export interface Entry {
   readonly timeMs: number
   readonly key: string
@@ -29,7 +29,7 @@ export function logOf(entries: readonly Entry[], line: (entry: Entry) => string)
   return entries.map((entry) => `${line(entry)}\n`).join('')
 }
 
-/** A fixed sequence of numbers in [0, 1), so that generated logs are the same in every run. */
+/** A fixed sequence of numbers in [0, 1), so that generated logs never change. */
 export function randomSequence(seed: number): () => number {
   let state = seed
   return () => {
@@ -38,7 +38,7 @@ export function randomSequence(seed: number): () => number {
   }
 }
 
-/** Traffic of some callers, in whole seconds, each line up to a minute late. */
+/** Traffic of a few callers at whole seconds, with lines up to a minute late. */
 export function generateEntries(count: number, seed = 1): Entry[] {
   const random = randomSequence(seed)
   const start = Date.UTC(2024, 1, 28, 23, 50)
@@ -54,7 +54,7 @@ export interface Expected {
   limits: { denied: number; fullestWindow: number }[]
 }
 
-/** What a limiter must do with these requests, by looking at every pair of them. */
+/** Expected decisions, found by comparing every pair of requests. */
 export function bruteForce(
   entries: readonly Entry[],
   limits: readonly { limit: number; windowMs: number }[],
@@ -85,7 +85,7 @@ export function bruteForce(
   }
 }
 
-/** A fullest window may as well begin at a request: try all of them. */
+/** Tries a window from each request: a fullest window may always start at one. */
 export function fullestByBruteForce(entries: readonly Entry[], windowMs: number): number {
   const within = (first: Entry) =>
     entries.filter(

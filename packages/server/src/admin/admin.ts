@@ -1,4 +1,4 @@
-// What operators see and change, in all processes of the service.
+// Shows and changes the running service for operators, across all processes.
 
 import type { Logger } from 'pino'
 import type { AnyKey, Decision } from 'slidegate'
@@ -33,27 +33,27 @@ interface AdminOptions {
   readonly service: Service
   readonly processes: Processes
   readonly store: StoreConfig
-  /** Where that is what the service's store is. */
+  /** The service's store, if it is in Redis. */
   readonly redisStore?: RedisStore | undefined
-  /** What the limits of a limiter have said in this process. */
+  /** Returns the counts of a limiter's limits in this process. */
   readonly limitsOf?: ((limiter: string) => readonly LimitCounts[]) | undefined
-  /** Against which the names of files are. */
+  /** The base folder of relative file names. */
   readonly folder: string
   readonly log: Logger
   /** Default: a timer. */
   readonly every?: Every | undefined
 }
 
-/** The service is not kept waiting for longer by a Redis that gives no answer when it starts. */
+/** How long the startup waits for Redis. */
 const START_MS = 500
 
-/** What operators see of the service, and how they change it: in all its processes. */
+/** Shows and changes the running service, across all processes. */
 export class Admin {
   readonly audit: Audit
   readonly shadowSwitches: ShadowSwitches
   readonly tail: Tail
   readonly live: Live
-  /** What the servers of the store say of themselves, where it is in Redis. */
+  /** Statistics of the Redis servers, if the store is in Redis. */
   readonly redis: RedisHealth | undefined
   readonly #usage: Usage
   readonly #service: Service
@@ -83,8 +83,8 @@ export class Admin {
     })
     this.#shadowSync = new ShadowSync(service, this.shadowSwitches, every, log)
     instances.answer('usage', (limiter) => this.#usage.spansOf(limiter as string))
-    instances.answer('top', (asked) => {
-      const { limiter, by } = asked as { limiter: string; by: Ranking }
+    instances.answer('top', (query) => {
+      const { limiter, by } = query as { limiter: string; by: Ranking }
       return this.#usage.topOf(limiter, by)
     })
     instances.answer('limits', (limiter) => limitsOf?.(limiter as string) ?? [])
@@ -96,21 +96,21 @@ export class Admin {
     })
   }
 
-  /** Of each decision. */
+  /** Records a decision. */
   decided(limiter: string, key: AnyKey, decision: Decision): void {
     this.#usage.record(limiter, key, decision)
     this.tail.decided(limiter, key, decision)
   }
 
-  /** Applies the shadow switches, as soon as they can be read. */
+  /** Applies the shadow switches. Waits for the first connection to Redis, up to a timeout. */
   async start(): Promise<void> {
     const link = this.#link
-    // Where that still connects, nothing is to be said of it yet.
+    // While still connecting, don't log a failure yet.
     if (link === undefined || (await link.connected(START_MS)) || link.isUnreachable)
       await this.#shadowSync.apply()
   }
 
-  /** What was said is in force in all processes when it resolves, and a moment later where one of them could not be asked. */
+  /** Applies the shadow switches in all processes. Processes that can't be reached follow a moment later. */
   async applyShadowSwitches(): Promise<void> {
     await this.#instances.ask('shadow')
   }
@@ -119,12 +119,12 @@ export class Admin {
     await this.#processes.ask('drain', drain)
   }
 
-  /** Whose decisions have been seen here: limiters, and domains of Envoy. */
+  /** Returns the limiters and Envoy domains that have made decisions in this process. */
   seen(): readonly string[] {
     return this.#usage.names()
   }
 
-  /** How many instances there are on the same store. */
+  /** Returns the number of instances on the same store. */
   instances(): number {
     return this.#instances.count()
   }
@@ -134,10 +134,10 @@ export class Admin {
   }
 
   async topOf(limiter: string, by: Ranking, count: number): Promise<TopReport> {
-    const told = (await this.#instances.ask('top', { limiter, by })) as readonly TopCounts[]
+    const answers = (await this.#instances.ask('top', { limiter, by })) as readonly TopCounts[]
     const conceal = concealing(this.#service, limiter)
-    if (conceal === undefined) return mergeTop(told, count)
-    // What others have told is concealed; it is known here whose it is where the same key came here, too.
+    if (conceal === undefined) return mergeTop(answers, count)
+    // Other instances send concealed keys. Conceal ours to merge them, then restore the keys that we know.
     const known = new Map<string, string>()
     const rename = (key: string): string => {
       if (isConcealed(key)) return key
@@ -145,28 +145,28 @@ export class Admin {
       known.set(stored, key)
       return stored
     }
-    const alike = told.map((each) => ({ ...each, summaries: renameKeys(each.summaries, rename) }))
-    const { keys, ...top } = mergeTop(alike, count)
+    const concealed = answers.map((each) => ({ ...each, summaries: renameKeys(each.summaries, rename) }))
+    const { keys, ...top } = mergeTop(concealed, count)
     return { ...top, keys: keys.map((each) => ({ ...each, key: known.get(each.key) ?? each.key })) }
   }
 
-  /** What the limits of a limiter have said since its processes were started. */
+  /** Returns the counts of a limiter's limits since the processes started. */
   async limitsOf(limiter: string): Promise<LimitCounts[]> {
     return mergeLimits((await this.#instances.ask('limits', limiter)) as readonly (readonly LimitCounts[])[])
   }
 
-  /** Who asks this instance, by limiter. */
+  /** Returns statistics of this instance's callers, by limiter. */
   async callers(): Promise<ReadonlyMap<string, Callers>> {
     return mergeCallers((await this.#processes.ask('callers')) as readonly Record<string, CallerSketch>[])
   }
 
-  /** By name. */
+  /** Returns the states of limiters, by name. */
   async statesOf(limiters: readonly string[]): Promise<ReadonlyMap<string, LimiterState>> {
-    const told = await this.#instances.ask('states', limiters)
-    return mergeStates(told as readonly Record<string, LimiterState>[])
+    const answers = await this.#instances.ask('states', limiters)
+    return mergeStates(answers as readonly Record<string, LimiterState>[])
   }
 
-  /** Ends what is read for as long as one likes. */
+  /** Ends all event streams. */
   closeStreams(): void {
     this.#streams.close()
   }
@@ -180,21 +180,21 @@ export class Admin {
   }
 }
 
-/** What has keys in it. */
+/** Conceals the keys in answers to other instances. */
 function concealedBy(service: Service): InstancesOptions['concealed'] {
   return {
-    top: (answer, asked) => {
-      const conceal = concealing(service, (asked as { limiter: string }).limiter)
-      const told = answer as TopCounts
-      return conceal && { ...told, summaries: renameKeys(told.summaries, conceal) }
+    top: (answer, query) => {
+      const conceal = concealing(service, (query as { limiter: string }).limiter)
+      const counts = answer as TopCounts
+      return conceal && { ...counts, summaries: renameKeys(counts.summaries, conceal) }
     },
     tail: (answer) => {
       const { lines, lost } = answer as TailBatch
-      const told = lines.map((line) => {
+      const concealed = lines.map((line) => {
         const conceal = concealing(service, line.limiter)
         return conceal ? { ...line, key: mapKey(line.key, conceal) } : line
       })
-      return { lines: told, lost }
+      return { lines: concealed, lost }
     },
   }
 }

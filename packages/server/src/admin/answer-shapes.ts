@@ -1,4 +1,4 @@
-// Schemas for the questions and answers of other instances.
+// Schemas of queries and answers between instances.
 
 import { Ajv, type ValidateFunction } from 'ajv'
 import { type TSchema, Type } from '../json-schema.ts'
@@ -20,7 +20,7 @@ const Summaries = Type.Array(
   { maxItems: 4 },
 )
 
-/** Of a process. */
+/** The schema of a process. */
 export const ProcessShape = Type.Object({
   ...{ process: Name, id: Name, host: Name, version: Name },
   ...{ pid: Type.Integer({ minimum: 0 }), startedAtMs: Count },
@@ -34,7 +34,7 @@ const State = Type.Object({
   waiting: Type.Object({ length: Count, expectedWaitMs: Type.Union([Count, Type.Null()]) }),
 })
 
-/** What answers of other instances look like: these may be of another version, or of whoever else may write to Redis. */
+/** Schemas of answers, by query. They may come from another version, or from anyone who can write to Redis. */
 const ANSWERS: Readonly<Record<string, TSchema>> = {
   usage: Type.Array(Type.Object({ seconds: Count, counts: Counts }), { minItems: 4, maxItems: 4 }),
   top: Type.Object({ spanMs: Count, summaries: Summaries, callers: Text }),
@@ -71,7 +71,7 @@ const ANSWERS: Readonly<Record<string, TSchema>> = {
 
 const Names = Type.Array(Name, { maxItems: 10_000 })
 
-/** What they ask with. */
+/** Schemas of arguments, by query. */
 const QUESTIONS: Readonly<Record<string, TSchema>> = {
   ...{ usage: Name, limits: Name, states: Names, seconds: Names },
   ...{ shadow: Type.Unknown(), live: Type.Unknown(), callers: Type.Unknown() },
@@ -87,12 +87,12 @@ const QUESTIONS: Readonly<Record<string, TSchema>> = {
 const ajv = new Ajv({ validateSchema: false, code: { optimize: false } })
 const checks = new Map<TSchema, ValidateFunction>()
 
-/** Whether it is what the others answer to this question. */
+/** Returns whether this is a valid answer to a query. */
 export function isAnswer(question: string, answer: unknown): boolean {
   return fitsIn(ANSWERS, question, answer)
 }
 
-/** Whether the others ask this, and with such an argument. */
+/** Returns whether the query is known and its argument valid. */
 export function isQuestion(question: string, argument: unknown): boolean {
   return fitsIn(QUESTIONS, question, argument)
 }

@@ -1,4 +1,4 @@
-// The audit: changes and who made them, in memory or in a stream of Redis.
+// The audit log: who changed what, in memory or in a Redis stream.
 
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
@@ -11,14 +11,14 @@ import type { AuditEntry } from './api-types.ts'
 import { concealing, mapKey, shortKey } from './keys.ts'
 import type { RedisLink } from './redis-link.ts'
 
-/** What somebody does to the service. */
+/** A change by an operator. */
 interface Action {
-  /** Who, as the configuration calls him. */
+  /** The caller's name in the configuration. */
   readonly who: string
   readonly what: string
   readonly limiter?: string
   readonly key?: AnyKey | Partial<AnyKey>
-  /** Whatever else tells what is to be done. */
+  /** Other parameters of the change. */
   readonly detail?: object
 }
 
@@ -27,8 +27,9 @@ const INSTANCE = `${hostname()}/${process.pid}`
 const PAGE = 1000
 
 /**
- * Who has changed what. An action is written down before it is done, and how it has ended after that: what cannot be written
- * down is not done.
+ * Records who changed what.
+ *
+ * An action is recorded before it runs, and its result afterwards. If it can't be recorded, it doesn't run.
  */
 export class Audit {
   readonly #service: Service
@@ -42,9 +43,9 @@ export class Audit {
   }
 
   /**
-   * Does something that is to be found in the audit.
+   * Records an action and runs it.
    *
-   * @throws {ServiceError} `store_error` where it cannot be written down: then nothing was done
+   * @throws {ServiceError} `store_error` if it can't be recorded; then it doesn't run
    */
   async act<Result>(action: Action, work: () => Promise<Result>): Promise<Result> {
     const id = await this.#entries.append(this.#recordOf(action))
@@ -58,20 +59,20 @@ export class Audit {
     }
   }
 
-  /** Writes down what was done, as far as that is possible: for what must not depend on it. Never rejects. */
+  /** Records a completed action if possible. For actions that must not depend on the audit log. Never rejects. */
   async note(action: Action): Promise<void> {
-    this.#tell(action)
+    this.#logAction(action)
     try {
       await this.#entries.append({ ...this.#recordOf(action), result: 'done' })
     } catch (error) {
-      this.#log.warn({ what: action.what, reason: messageOf(error) }, 'the audit could not be written')
+      this.#log.warn({ what: action.what, reason: messageOf(error) }, 'failed to write the audit log')
     }
   }
 
   /**
-   * The newest first.
+   * Lists entries, newest first.
    *
-   * @param may which entries are asked for
+   * @param may selects entries
    */
   async list(count: number, may: (entry: AuditEntry) => boolean): Promise<AuditEntry[]> {
     const endings = new Map<string, AuditRecord>()
@@ -95,14 +96,14 @@ export class Audit {
   }
 
   async #ended(of: string, action: Action, error?: string): Promise<void> {
-    this.#tell(action, error)
+    this.#logAction(action, error)
     const ending: AuditRecord =
       error === undefined ? { result: 'done' } : { result: 'failed', error: error.slice(0, 500) }
     try {
       await this.#entries.append({ of, ...ending })
     } catch (problem) {
-      // It was done or not all the same, and the log has it.
-      this.#log.warn({ of, what: action.what, reason: messageOf(problem) }, 'the audit could not be written')
+      // The action has already run, and the service's log has the result.
+      this.#log.warn({ of, what: action.what, reason: messageOf(problem) }, 'failed to write the audit log')
     }
   }
 
@@ -119,15 +120,15 @@ export class Audit {
     }
   }
 
-  #tell({ key, ...action }: Action, error?: string): void {
-    const logged = (each: string) => redactKey(each, this.#service.config)
-    const told = { ...action, ...(key !== undefined && { key: mapKey(key, logged) }) }
-    if (error === undefined) this.#log.info(told, 'admin')
-    else this.#log.warn({ ...told, reason: error }, 'admin: failed')
+  #logAction({ key, ...action }: Action, error?: string): void {
+    const redact = (each: string) => redactKey(each, this.#service.config)
+    const fields = { ...action, ...(key !== undefined && { key: mapKey(key, redact) }) }
+    if (error === undefined) this.#log.info(fields, 'admin action')
+    else this.#log.warn({ ...fields, reason: error }, 'admin action failed')
   }
 }
 
-/** Whatever else may stand in the stream is none. */
+/** Parses a record. Returns undefined for anything else in the stream. */
 function entryOf(id: string, record: AuditRecord): AuditEntry | undefined {
   const { who, what, limiter, key, detail, instance, result, error } = record
   if (who === undefined || what === undefined || instance === undefined) return undefined
@@ -150,35 +151,37 @@ function keyIn(value: unknown): NonNullable<AuditEntry['key']> {
   if (typeof value === 'string') return value
   const key = objectIn(value)
   if (Object.values(key).every((each) => typeof each === 'string')) return key as Record<string, string>
-  throw new TypeError('no key')
+  throw new TypeError('not a key')
 }
 
 function objectIn(value: unknown): object {
   if (isObject(value)) return value
-  throw new TypeError('no object')
+  throw new TypeError('not an object')
 }
 
-/** A record of the audit, as it is kept: texts by name. */
+/** A stored record: strings by name. */
 type AuditRecord = Readonly<Record<string, string>>
 
 type Kept = readonly [id: string, record: AuditRecord]
 
-/** Where the audit is kept: only ever appended to, and the oldest records go. */
+/** Stores records. Append-only; the oldest are dropped. */
 export interface AuditLog {
   /**
-   * Answers the id of the record: milliseconds since the epoch by the log's clock, `-`, and a number.
+   * Appends a record and returns its id.
    *
-   * @throws {ServiceError} where it could not be kept
+   * An id consists of epoch milliseconds of the log's clock, `-` and a number.
+   *
+   * @throws {ServiceError} if it can't be stored
    */
   append(record: AuditRecord): Promise<string>
-  /** The newest first: `count` at most, of those before an id. */
+  /** Returns up to `count` records, newest first. With `before`, only those before this id. */
   page(before: string | undefined, count: number): Promise<readonly Kept[]>
 }
 
-/** Records that are kept. */
+/** The maximum number of records. */
 export const MAX_RECORDS = 10_000
 
-/** They end with the process. */
+/** Keeps records in memory: they are lost when the process exits. */
 export class MemoryAuditLog implements AuditLog {
   readonly #records: Kept[] = []
   #appended = 0
@@ -197,7 +200,7 @@ export class MemoryAuditLog implements AuditLog {
   }
 }
 
-/** The stream `<prefix>:{audit}`, of some 10,000 records. */
+/** Keeps records in the Redis stream `<prefix>:{audit}`, about 10,000 of them. */
 export class RedisAuditLog implements AuditLog {
   readonly #link: RedisLink
   readonly #key: string

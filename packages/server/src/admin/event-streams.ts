@@ -1,38 +1,38 @@
-// Server-sent events: slow readers lose some.
+// Streams of server-sent events that drop events for slow readers.
 
 import { Readable } from 'node:stream'
 import { ServiceError } from '../service/service-error.ts'
 import type { Every } from './timer.ts'
 
-/** Those who may read at a time, by one process. */
+/** The maximum number of open streams per process. */
 const MAX_STREAMS = 64
 
-/** After so long something is sent, so that whoever is between does not take the silence for an end. */
+/** Sends a comment after this long without events, so that proxies don't close the connection. */
 const SILENT_MS = 15_000
 
-/** One who takes nothing for so long has others have his place. */
+/** Closes a stream whose reader reads nothing for this long, to free its slot. */
 const STUCK_MS = 60_000
 
-/** Where events come from. */
+/** A source of events. */
 interface EventSource {
-  /** Milliseconds between two looks. */
+  /** Milliseconds between two polls. */
   readonly everyMs: number
   /**
-   * The text of what is to be sent now, or nothing.
+   * Returns the text to send now; empty if there is none.
    *
-   * @param take whether the reader has taken what he was sent before; else nothing new will be
+   * @param take whether the reader has taken the previous events; if not, new ones won't be sent
    */
   next(take: boolean): Promise<string>
-  /** Nobody reads any more. */
+  /** Called when the stream ends. */
   end?(): void
 }
 
-/** An event as browsers read it. */
+/** Formats a server-sent event. */
 export function eventOf(name: string, data: object): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
-/** Server-sent events. A reader who is slow loses some; nobody ever waits for him. */
+/** Opens streams of server-sent events. Slow readers lose events; nothing waits for them. */
 export class EventStreams {
   readonly #every: Every
   readonly #open = new Set<Readable>()
@@ -42,7 +42,7 @@ export class EventStreams {
   }
 
   /**
-   * Events until the stream is destroyed. What `next` throws ends it.
+   * Opens a stream that lasts until it is destroyed, or `next` throws.
    *
    * @throws {ServiceError} `too_many_readers`
    */
@@ -51,21 +51,21 @@ export class EventStreams {
       throw new ServiceError(
         429,
         'too_many_readers',
-        `${MAX_STREAMS} read already; one of them has to end first`,
+        `${MAX_STREAMS} streams are already open; close one first`,
       )
     }
     let isWanted = true
-    let isAsking = false
+    let isPolling = false
     let silentMs = 0
     let stuckMs = 0
-    const turn = async () => {
-      if (isAsking) return
+    const poll = async () => {
+      if (isPolling) return
       stuckMs = isWanted ? 0 : stuckMs + everyMs
       if (stuckMs >= STUCK_MS) {
         stream.destroy()
         return
       }
-      isAsking = true
+      isPolling = true
       try {
         const text = await next(isWanted)
         silentMs += everyMs
@@ -76,10 +76,10 @@ export class EventStreams {
       } catch (error) {
         stream.destroy(error as Error)
       } finally {
-        isAsking = false
+        isPolling = false
       }
     }
-    const stop = this.#every(everyMs, turn)
+    const stop = this.#every(everyMs, poll)
     const stream = new Readable({
       read: () => {
         isWanted = true
@@ -91,14 +91,14 @@ export class EventStreams {
         done(error)
       },
     })
-    // So that whoever reads knows that it has begun.
+    // An empty comment signals the reader that the stream is open.
     stream.push(':\n\n')
     this.#open.add(stream)
-    void turn()
+    void poll()
     return stream
   }
 
-  /** Ends them all. */
+  /** Ends all streams. */
   close(): void {
     for (const stream of this.#open) {
       stream.push(null)

@@ -1,18 +1,20 @@
-// HyperLogLog: estimates how many different keys came.
+// HyperLogLog: estimates the number of distinct keys.
 
-/** Bits of a hash that choose a register: 32,768 of a byte each, and a standard error of 0.6%. */
+/** Bits of a hash that select a register. Gives 32,768 registers of one byte, and a standard error of 0.6%. */
 const PRECISION = 15
 
-/** Registers of what is sent where a standard error of 2% will do: 4,096. */
+/** The precision of compact sketches: 4,096 registers, and a standard error below 2%. */
 export const COARSE = 12
 
-/** Of a hash of 32 bits, the places that a register's rank may have. */
+/** Bits of a hash. */
 const HASH_BITS = 32
 
 /**
- * How many different hashes came, estimated in 32 KB: HyperLogLog, of Flajolet, Fusy, Gandouet and Meunier (2007), read by the
- * improved estimator of Ertl, "New cardinality estimation algorithms for HyperLogLog sketches" (2017), which is right for few
- * and for many without a table of corrections.
+ * Estimates the number of distinct hashes in 32 KB.
+ *
+ * HyperLogLog is by Flajolet, Fusy, Gandouet and Meunier (2007). The improved estimator is by Ertl, "New cardinality
+ * estimation algorithms for HyperLogLog sketches" (2017): it is accurate for small and large numbers, without a table of
+ * corrections.
  */
 export class HyperLogLog {
   readonly registers: Uint8Array
@@ -25,13 +27,13 @@ export class HyperLogLog {
 
   add(hash: number): void {
     const rest = hash << PRECISION
-    // Behind the bits that choose, a one ends the search.
+    // The rank is the position of the first 1 after the bits that select the register.
     const rank = rest === 0 ? HASH_BITS - PRECISION + 1 : Math.clz32(rest) + 1
     const register = hash >>> (HASH_BITS - PRECISION)
     if (this.registers[register]! < rank) this.registers[register] = rank
   }
 
-  /** All that came to any of them, which are of the same precision. */
+  /** Merges sketches of the same precision. */
   static union([first, ...others]: readonly HyperLogLog[]): HyperLogLog {
     const union = first!.registers.slice()
     for (const { registers } of others) {
@@ -40,14 +42,14 @@ export class HyperLogLog {
     return new HyperLogLog(union)
   }
 
-  /** The same with fewer registers, as if it had had no more from the start. */
+  /** Returns the sketch with fewer registers, as if it had never had more. */
   folded(precision: number): HyperLogLog {
     const shift = this.#precision - precision
     const folded = new Uint8Array(2 ** precision)
     for (let i = 0; i < this.registers.length; i++) {
       const rank = this.registers[i]!
       if (rank === 0) continue
-      // What chose among those that are one register now comes before the rest.
+      // The bits that selected one of the merged registers now precede the rest.
       const chosen = i & (2 ** shift - 1)
       const whole = chosen === 0 ? shift + rank : Math.clz32(chosen) - (32 - shift) + 1
       const register = i >>> shift
@@ -56,7 +58,7 @@ export class HyperLogLog {
     return new HyperLogLog(folded)
   }
 
-  /** To the nearest whole number. */
+  /** Returns the estimate, rounded to an integer. */
   count(): number {
     const size = this.registers.length
     const most = HASH_BITS - this.#precision
@@ -68,12 +70,12 @@ export class HyperLogLog {
     return Math.round((size * size) / (2 * Math.LN2 * z))
   }
 
-  /** As text, for JSON. */
+  /** Encodes the registers in base64, for JSON. */
   text(): string {
     return Buffer.from(this.registers).toString('base64')
   }
 
-  /** Nothing where it is no such text. */
+  /** Decodes registers. Returns undefined if the text is invalid. */
   static of(text: unknown): HyperLogLog | undefined {
     if (typeof text !== 'string') return undefined
     const registers = new Uint8Array(Buffer.from(text, 'base64'))

@@ -1,4 +1,4 @@
-// All processes on one store: how they find and ask each other through Redis.
+// Finds and queries all processes on the same store, through Redis.
 
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -9,15 +9,15 @@ import type { InstanceStatus } from './api-types.ts'
 import type { RedisLink } from './redis-link.ts'
 import type { Every } from './timer.ts'
 
-/** What a process says of itself, to the others. */
+/** A process, as it announces itself to others. */
 export interface Process extends Omit<InstanceStatus, 'isSelf'> {
-  /** Of this process; its siblings have the same `id`. */
+  /** Identifies the process. All processes of an instance share `id`. */
   readonly process: string
 }
 
-/** What processes tell each other. Those of another version of this are not understood, and not asked. */
+/** A message between processes. Messages with another version are ignored. */
 type Message =
-  /** Here I am; with `hello` all others say so, too. */
+  /** Announces a process. With `hello`, all others announce themselves too. */
   | { readonly v: 1; readonly type: 'here'; readonly from: Process; readonly hello?: boolean }
   | { readonly v: 1; readonly type: 'gone'; readonly process: string }
   | {
@@ -36,10 +36,10 @@ type Message =
       readonly answer?: unknown
     }
 
-/** What all that were asked have answered. */
+/** The answers to a query. */
 interface Answers {
   readonly answers: readonly unknown[]
-  /** Processes that are known and gave none. */
+  /** The number of known processes that didn't answer. */
   readonly missing: number
 }
 
@@ -52,35 +52,37 @@ interface Round {
 
 const HERE_EVERY_MS = 1000
 
-/** Of whom nothing was heard for so long is gone. */
+/** A process that is silent for this long counts as gone. */
 const GONE_MS = 3500
 
-/** For so long others are waited for. */
+/** How long to wait for answers. */
 const ANSWER_MS = 1000
 
-/** Others that are known at a time. */
+/** The maximum number of other processes to track. */
 const MAX_OTHERS = 256
 
-/** A longer message is none of ours. */
+/** Longer messages are ignored. */
 const MAX_CHARS = 32 * 2 ** 20
 
 export interface InstancesOptions {
   /** The processes of this instance. */
   readonly processes: Processes
-  /** Where there is a Redis: then others on the same are heard of. */
+  /** Connects to the other instances. Undefined without Redis. */
   readonly link: RedisLink | undefined
   readonly every: Every
   readonly log: Logger
-  /** By question: an answer as Redis, and whoever listens there, may see it. */
+  /** By query: removes secrets from an answer before it is sent through Redis. */
   readonly concealed?: Readonly<Record<string, (answer: unknown, argument: unknown) => unknown>>
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number
 }
 
 /**
- * All processes that are the service on one store: those of this instance, and by way of Redis all others. Questions go to
- * one channel that all listen to, answers to one of whoever has asked. Nothing is kept, and while nobody asks, a word per
- * second is all that is sent.
+ * Queries all processes on the same store.
+ *
+ * Processes of this instance are queried directly, all others through Redis. A query goes to a channel that all processes
+ * subscribe to, an answer to the channel of the querying process. Nothing is stored. Without queries, each process only
+ * announces itself once per second.
  */
 export class Instances implements Processes {
   readonly instance: string
@@ -90,7 +92,7 @@ export class Instances implements Processes {
   readonly #now: () => number
   readonly #self: Process
   readonly #answers = new Map<string, (argument: unknown) => unknown>()
-  readonly #others = new Map<string, { readonly told: Process; heardAtMs: number }>()
+  readonly #others = new Map<string, { readonly info: Process; heardAtMs: number }>()
   readonly #rounds = new Map<number, Round>()
   readonly #all: string
   readonly #stop: () => void
@@ -122,7 +124,7 @@ export class Instances implements Processes {
       heard: (text) => this.#heard(text),
       subscribed: () => this.#say({ v: 1, type: 'here', from: this.#self, hello: true }),
       refused: (reason) =>
-        log.warn({ reason }, 'other instances cannot be asked: what is shown is of this one alone'),
+        log.warn({ reason }, "can't query other instances: the admin API shows only this one"),
     })
     this.#stop = link ? every(HERE_EVERY_MS, () => this.#beat()) : () => {}
   }
@@ -131,9 +133,9 @@ export class Instances implements Processes {
     return this.#self
   }
 
-  /** How many instances are known, this one among them. */
+  /** Returns the number of known instances, including this one. */
   count(): number {
-    return 1 + new Set(this.#present().map((process) => this.#others.get(process)!.told.id)).size
+    return 1 + new Set(this.#present().map((process) => this.#others.get(process)!.info.id)).size
   }
 
   answer(question: string, answer: (argument: unknown) => unknown): void {
@@ -145,7 +147,7 @@ export class Instances implements Processes {
     return (await this.askAll(question, argument)).answers
   }
 
-  /** Asks all; of those that are gone, or late, there is no answer. */
+  /** Queries all processes. Leaves out those that are gone or late. */
   async askAll(question: string, argument?: unknown): Promise<Answers> {
     const [own, others] = await Promise.all([
       this.#processes.ask(question, argument),
@@ -177,13 +179,13 @@ export class Instances implements Processes {
     return { answers, missing: waiting.size }
   }
 
-  /** Those that are known of other instances: siblings are asked otherwise. */
+  /** Returns the known processes of other instances. Siblings are queried directly. */
   #present(): string[] {
     const nowMs = this.#now()
     const found: string[] = []
-    for (const [process, { told, heardAtMs }] of this.#others) {
+    for (const [process, { info, heardAtMs }] of this.#others) {
       if (nowMs - heardAtMs > GONE_MS) this.#others.delete(process)
-      else if (told.id !== this.#self.id) found.push(process)
+      else if (info.id !== this.#self.id) found.push(process)
     }
     return found
   }
@@ -210,12 +212,12 @@ export class Instances implements Processes {
     }
   }
 
-  #met(told: Process, isNew: boolean): void {
-    if (told.process === this.#self.process) return
-    // Who is gone makes room for who comes.
+  #met(info: Process, isNew: boolean): void {
+    if (info.process === this.#self.process) return
+    // Makes room by removing processes that are gone.
     if (this.#others.size >= MAX_OTHERS) this.#present()
-    if (this.#others.has(told.process) || this.#others.size < MAX_OTHERS) {
-      this.#others.set(told.process, { told, heardAtMs: this.#now() })
+    if (this.#others.has(info.process) || this.#others.size < MAX_OTHERS) {
+      this.#others.set(info.process, { info, heardAtMs: this.#now() })
     }
     if (isNew) this.#beat()
   }
@@ -228,7 +230,7 @@ export class Instances implements Processes {
   }
 
   async #reply({ from, round, question, argument }: Message & { type: 'ask' }): Promise<void> {
-    if (!this.#others.has(from) || this.#others.get(from)!.told.id === this.#self.id) return
+    if (!this.#others.has(from) || this.#others.get(from)!.info.id === this.#self.id) return
     let answer: unknown
     try {
       if (isQuestion(question, argument)) {
@@ -236,7 +238,7 @@ export class Instances implements Processes {
         answer = this.#concealed[question]?.(answer, argument) ?? answer
       }
     } catch {
-      // What fails here is no answer.
+      // On failure, the answer is empty.
     }
     this.#say({ v: 1, type: 'answer', from: this.#self.process, round, answer }, this.#channelOf(from))
   }
@@ -246,7 +248,7 @@ export class Instances implements Processes {
   }
 }
 
-/** Whoever can write to Redis may have said it. */
+/** Parses a message. Anyone who can write to Redis may have sent it. */
 function messageIn(text: string): Message | undefined {
   if (text.length > MAX_CHARS) return undefined
   try {

@@ -1,25 +1,25 @@
-// How keys are shortened, concealed and hashed for operators.
+// Shortens, conceals and hashes keys for operators.
 
 import { createHmac, hash } from 'node:crypto'
 import type { AnyKey } from 'slidegate'
 import type { Service } from '../service/service.ts'
 
-/** Longer keys are kept as their beginning and a hash. */
+/** Longer keys are cut, and get a hash. */
 const MAX_LENGTH = 256
 const BEGINNING = 200
 
-/** Of base64url, with 6 bits each. */
+/** Characters of base64url, 6 bits each. */
 const HASH_LENGTH = 22
 
-/** A key as it is kept and shown: as it is, unless it is so long that its callers could fill memory with it. */
+/** Shortens long keys, so that callers can't fill memory with them. */
 export function shortKey(key: string): string {
   if (key.length <= MAX_LENGTH) return key
-  // By way of bytes, since a part of a text would keep all of it in memory.
+  // Copies the bytes, since a substring keeps the whole string in memory.
   const digest = hash('sha256', key, 'base64url').slice(0, HASH_LENGTH)
   return `${Buffer.from(key.slice(0, BEGINNING)).toString()}...~${digest}`
 }
 
-/** All keys of a request, each changed by the function. What it has none of is left out. */
+/** Applies a function to each key of a request. Leaves out dimensions without a key. */
 export function mapKey(
   key: AnyKey | Partial<AnyKey>,
   change: (key: string) => string,
@@ -29,7 +29,7 @@ export function mapKey(
   return Object.fromEntries(given.map(([dimension, each]) => [dimension, change(each)]))
 }
 
-/** How keys of a limiter with `hashKeys` are spelled wherever Redis sees them; nothing for others, whose keys are no secret to it. */
+/** Returns a function that conceals keys from Redis. Returns undefined for limiters without `hashKeys`. */
 export function concealing(service: Service, limiter: string): ((key: string) => string) | undefined {
   const secret = service.has(limiter) ? service.get(limiter).declared.config.hashKeys : undefined
   if (secret === undefined) return undefined
@@ -37,19 +37,20 @@ export function concealing(service: Service, limiter: string): ((key: string) =>
     `~${createHmac('sha256', secret).update(`key:${key}`).digest('base64url').slice(0, HASH_LENGTH)}`
 }
 
-/** Whether a key is spelled so already. */
+/** Returns whether a key is already concealed. */
 export function isConcealed(key: string): boolean {
   return /^~[\w-]{22}$/.test(key)
 }
 
-/** Of a text before which nothing comes. */
+/** The offset basis of FNV-1a. */
 const HASH_BASIS = 0x811c9dc5
 
 /**
- * 32 bits of a key, the same in all processes: sketches of several are joined by it. FNV-1a over its UTF-16 units, and the
- * finalizer of MurmurHash3, by which every bit depends on all of them.
+ * Hashes a key to 32 bits. All processes get the same hash, so their sketches can be merged.
  *
- * @param basis the hash of what comes before it
+ * Uses FNV-1a over UTF-16 units, and the finalizer of MurmurHash3, which makes every bit depend on all others.
+ *
+ * @param basis the hash of a prefix
  */
 export function keyHash(key: string, basis: number = HASH_BASIS): number {
   let hash = basis

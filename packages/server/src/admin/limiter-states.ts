@@ -1,17 +1,17 @@
-// The state of limiters, merged over processes.
+// Collects the states of limiters, and merges those of all processes.
 
 import type { LimiterStats } from 'slidegate'
 import type { HistogramCounts, LimitCounts } from 'slidegate/metrics'
 import type { ActiveLimiter, Service } from '../service/service.ts'
 
-/** What a limiter of one process has to say of itself. */
+/** The state of a limiter in one process. */
 export interface LimiterState {
   readonly stats: LimiterStats
   readonly waiting: { readonly length: number; readonly expectedWaitMs: number | null }
 }
 
 export function statesOf(service: Service, names: readonly string[]): Record<string, LimiterState> {
-  // One process may have heard of a limiter before another.
+  // During a reload, this process may not know a limiter yet.
   const known = names.filter((name) => service.has(name))
   return Object.fromEntries(known.map((name) => [name, stateOf(service.get(name))]))
 }
@@ -22,14 +22,14 @@ function stateOf({ limiter }: ActiveLimiter): LimiterState {
   return { stats: limiter.stats(), waiting: { length, expectedWaitMs: isEver ? expectedWaitMs : null } }
 }
 
-/** Of each limiter, what several processes have to say of it. */
+/** Merges the states of limiters in several processes. */
 export function mergeStates(
   processes: readonly Readonly<Record<string, LimiterState>>[],
 ): ReadonlyMap<string, LimiterState> {
   return byName(processes.flatMap(Object.entries), bothStates)
 }
 
-/** Of each limit of a limiter, what several processes have counted. */
+/** Merges the counts of a limiter's limits in several processes. */
 export function mergeLimits(processes: readonly (readonly LimitCounts[])[]): LimitCounts[] {
   const named = processes.flat().map((counts): [string, LimitCounts] => [counts.name, counts])
   return Array.from(byName(named, bothLimits).values())
@@ -59,7 +59,7 @@ function bothStates(a: LimiterState, b: LimiterState): LimiterState {
       withoutStore: sums(a.stats.withoutStore, b.stats.withoutStore),
       breakerOpened: a.stats.breakerOpened + b.stats.breakerOpened,
       isStoreDown: a.stats.isStoreDown || b.stats.isStoreDown,
-      // Each process sees the same clock.
+      // All processes see the same clock.
       clockSteps: Math.max(a.stats.clockSteps, b.stats.clockSteps),
       waits: bothOf(a.stats.waits, b.stats.waits),
       waitErrors: sums(a.stats.waitErrors, b.stats.waitErrors),

@@ -1,4 +1,4 @@
-// The overview of the live page, second by second, over all instances.
+// The dashboard's overview, second by second, across all instances.
 
 import type { Readable } from 'node:stream'
 import type { RedisStore } from 'slidegate/redis'
@@ -20,7 +20,7 @@ import type { CallerSketch } from './sliding-keys.ts'
 import { type Calls, CallTotals, mergeCalls } from './store-calls.ts'
 import type { Usage } from './usage.ts'
 
-/** What one process tells of itself, as plain JSON. */
+/** The report of one process, as plain JSON. */
 interface ProcessReport {
   readonly process: Process
   readonly isRedis: boolean
@@ -37,10 +37,10 @@ interface LimiterReport {
 
 const EVERY_MS = 1000
 
-/** Sketches of callers are asked for less often than the rest. */
+/** Sketches of callers are queried less often than the rest. */
 const CALLERS_EVERY_MS = 5000
 
-/** Seconds of which is told. */
+/** The length of the history. */
 const HISTORY_SECONDS = 300
 
 interface LiveOptions {
@@ -48,40 +48,40 @@ interface LiveOptions {
   readonly instances: Instances
   readonly usage: Usage
   readonly streams: EventStreams
-  /** Where that is what the service's store is. */
+  /** The service's store, if it is in Redis. */
   readonly redisStore: RedisStore | undefined
   readonly servers: () => Promise<readonly RedisServerStatus[]>
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number
 }
 
-/** How the service is, second by second: of all instances together. While nobody looks, nobody is asked. */
+/** Reports on the service second by second, across all instances. Sends no queries while it has no readers. */
 export class Live {
   readonly #options: LiveOptions
   readonly #now: () => number
   readonly #totals: CallTotals
-  #overview: { readonly untilMs: number; readonly told: Promise<Overview> } | undefined
-  #callers: { readonly untilMs: number; readonly told: Promise<ReadonlyMap<string, Callers>> } | undefined
+  #overview: { readonly untilMs: number; readonly result: Promise<Overview> } | undefined
+  #callers: { readonly untilMs: number; readonly result: Promise<ReadonlyMap<string, Callers>> } | undefined
 
   constructor(options: LiveOptions) {
     const { service, redisStore, instances, usage, now = () => performance.now() } = options
     this.#options = options
     this.#now = now
     this.#totals = new CallTotals(redisStore, now)
-    instances.answer('live', () => this.#tell())
+    instances.answer('live', () => this.#report())
     instances.answer('callers', () => usage.callers((limiter) => concealing(service, limiter)))
     instances.answer('seconds', (limiters) => usage.secondsOf(limiters as string[], HISTORY_SECONDS))
   }
 
-  /** @param may which limiters the reader may see */
+  /** @param may whether the reader may see a limiter */
   async overview(may: (limiter: string) => boolean): Promise<Overview> {
     const nowMs = this.#now()
-    // Who look at the same time are told the same.
+    // Concurrent readers share an overview.
     if (this.#overview === undefined || this.#overview.untilMs <= nowMs) {
-      this.#overview = { untilMs: nowMs + EVERY_MS / 2, told: this.#ask() }
+      this.#overview = { untilMs: nowMs + EVERY_MS / 2, result: this.#ask() }
     }
-    const told = await this.#overview.told
-    return { ...told, limiters: told.limiters.filter(({ name }) => may(name)) }
+    const overview = await this.#overview.result
+    return { ...overview, limiters: overview.limiters.filter(({ name }) => may(name)) }
   }
 
   /** @throws {ServiceError} `too_many_readers` */
@@ -95,12 +95,12 @@ export class Live {
   async history(limiters: readonly string[]): Promise<History> {
     const { instances, usage } = this.#options
     const all = (await instances.ask('seconds', limiters)) as readonly SecondCounts[]
-    const told = byOneClock(all, usage.secondsOf([], 1).latest)
-    const latest = Math.max(0, ...told.map((each) => each.latest))
-    const length = Math.max(0, ...told.map((each) => latest - each.latest + each.allowed.length))
+    const aligned = byOneClock(all, usage.secondsOf([], 1).latest)
+    const latest = Math.max(0, ...aligned.map((each) => each.latest))
+    const length = Math.max(0, ...aligned.map((each) => latest - each.latest + each.allowed.length))
     const seconds = Array.from({ length: Math.min(length, HISTORY_SECONDS) }, (_, i) => latest - i).reverse()
     const column = (of: (each: SecondCounts) => readonly number[]) =>
-      seconds.map((second) => told.reduce((sum, each) => sum + (of(each)[each.latest - second] ?? 0), 0))
+      seconds.map((second) => aligned.reduce((sum, each) => sum + (of(each)[each.latest - second] ?? 0), 0))
     return {
       seconds,
       allowed: column((each) => each.allowed),
@@ -111,38 +111,38 @@ export class Live {
 
   async #ask(): Promise<Overview> {
     const { instances, servers, usage } = this.#options
-    const [{ answers, missing }, callers, asked] = await Promise.all([
+    const [{ answers, missing }, callers, redisServers] = await Promise.all([
       instances.askAll('live'),
       this.#callersNow(),
       servers(),
     ])
-    const told = answers as readonly ProcessReport[]
-    // As of when it was counted: while others were waited for, another second may have begun.
-    const own = told.find(({ process }) => process.process === instances.self.process)
+    const reports = answers as readonly ProcessReport[]
+    // The second that our own report covers: while waiting for others, the next one may have begun.
+    const own = reports.find(({ process }) => process.process === instances.self.process)
     const { latest } = own?.limiters[0]?.latest ?? usage.secondsOf([], 1)
     return {
       atMs: 1000 * latest,
-      instances: instancesOf(told, instances.self),
+      instances: instancesOf(reports, instances.self),
       missing,
-      store: storeOf(told, asked),
-      limiters: limitersOf(told, callers),
+      store: storeOf(reports, redisServers),
+      limiters: limitersOf(reports, callers),
     }
   }
 
   #callersNow(): Promise<ReadonlyMap<string, Callers>> {
     const nowMs = this.#now()
     if (this.#callers === undefined || this.#callers.untilMs <= nowMs) {
-      this.#callers = { untilMs: nowMs + CALLERS_EVERY_MS, told: this.#askCallers() }
+      this.#callers = { untilMs: nowMs + CALLERS_EVERY_MS, result: this.#askCallers() }
     }
-    return this.#callers.told
+    return this.#callers.result
   }
 
   async #askCallers(): Promise<ReadonlyMap<string, Callers>> {
-    const told = await this.#options.instances.ask('callers')
-    return mergeCallers(told as readonly Readonly<Record<string, CallerSketch>>[])
+    const answers = await this.#options.instances.ask('callers')
+    return mergeCallers(answers as readonly Readonly<Record<string, CallerSketch>>[])
   }
 
-  #tell(): ProcessReport {
+  #report(): ProcessReport {
     const { service, instances, usage, redisStore } = this.#options
     const declared = service.active().map(({ declared, limiter }) => ({
       name: declared.name,
@@ -150,7 +150,7 @@ export class Live {
       isStoreDown: limiter.stats().isStoreDown,
     }))
     const names = new Set(declared.map(({ name }) => name))
-    // Domains of Envoy are no limiters of the configuration.
+    // Envoy domains aren't limiters of the configuration.
     const others = usage.names().filter((name) => !names.has(name))
     const all = [...declared, ...others.map((name) => ({ name, waiting: 0, isStoreDown: false }))]
     const limiters = all.map((each) => ({ ...each, latest: usage.secondsOf([each.name], 1) }))
@@ -163,7 +163,7 @@ export class Live {
   }
 }
 
-/** Clocks of hosts that differ by more are wrong: what such a one told just now is of now. */
+/** A host's clock is wrong if it differs by more. Then its latest second is taken as the current one. */
 const CLOCKS_DIFFER_SECONDS = 2
 
 function byOneClock(all: readonly SecondCounts[], latest: number): readonly SecondCounts[] {
@@ -172,11 +172,11 @@ function byOneClock(all: readonly SecondCounts[], latest: number): readonly Seco
   )
 }
 
-function instancesOf(told: readonly ProcessReport[], self: Process): InstanceStatus[] {
+function instancesOf(reports: readonly ProcessReport[], self: Process): InstanceStatus[] {
   const byId = new Map<string, InstanceStatus>()
-  for (const { process } of told) {
+  for (const { process } of reports) {
     const { process: _, ...instance } = process
-    // Of its workers the first that was started stands for all.
+    // The worker that started first represents its instance.
     const known = byId.get(instance.id)
     if (known === undefined || instance.startedAtMs < known.startedAtMs) {
       byId.set(instance.id, { ...instance, isSelf: instance.id === self.id })
@@ -185,19 +185,19 @@ function instancesOf(told: readonly ProcessReport[], self: Process): InstanceSta
   return Array.from(byId.values()).sort((a, b) => a.startedAtMs - b.startedAtMs || (a.id < b.id ? -1 : 1))
 }
 
-function storeOf(told: readonly ProcessReport[], servers: readonly RedisServerStatus[]): StoreStatus {
-  const isRedis = told.some((each) => each.isRedis)
-  const isDown = told.some(({ limiters }) => limiters.some(({ isStoreDown }) => isStoreDown))
-  const calls = told.flatMap((each) => each.calls ?? [])
+function storeOf(reports: readonly ProcessReport[], servers: readonly RedisServerStatus[]): StoreStatus {
+  const isRedis = reports.some((each) => each.isRedis)
+  const isDown = reports.some(({ limiters }) => limiters.some(({ isStoreDown }) => isStoreDown))
+  const calls = reports.flatMap((each) => each.calls ?? [])
   return { kind: isRedis ? 'redis' : 'memory', up: !isDown, ...mergeCalls(calls), servers }
 }
 
 function limitersOf(
-  told: readonly ProcessReport[],
+  reports: readonly ProcessReport[],
   callers: ReadonlyMap<string, Callers>,
 ): readonly LimiterRates[] {
   const byName = new Map<string, LimiterReport[]>()
-  for (const { limiters } of told) {
+  for (const { limiters } of reports) {
     for (const limiter of limiters) {
       const known = byName.get(limiter.name)
       if (known === undefined) byName.set(limiter.name, [limiter])

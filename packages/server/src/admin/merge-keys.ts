@@ -1,4 +1,4 @@
-// Merges what several processes know of keys.
+// Merges the key statistics of several processes.
 
 import { setImmediate } from 'node:timers/promises'
 import type { TopKey } from './api-types.ts'
@@ -8,34 +8,39 @@ import { merged, type Summary } from './space-saving.ts'
 
 export type RenameKey = (key: string) => string
 
-/** Who asks a limiter. */
+/** Statistics of a limiter's callers. */
 export interface Callers {
-  /** Different keys of the last minutes, estimated. */
+  /** The estimated number of distinct keys in the last minutes. */
   readonly distinct: number
-  /** Share of the requests that the busiest key has made, at least. */
+  /** A lower bound of the busiest key's share of all requests. */
   readonly topShare: number
 }
 
-/** Limiters whose callers are counted at a time: some milliseconds. */
+/** Limiters to count before yielding to the event loop. Takes some milliseconds. */
 export const AT_A_TIME = 32
 
 export interface TopReport {
   readonly spanMs: number
-  /** Different keys, estimated: within 2%. */
+  /** The number of distinct keys, estimated within 2%. */
   readonly distinct: number
   readonly keys: TopKey[]
+  /** The most that any other key can have. */
+  readonly unlisted: number
 }
 
-/** The keys that came most, and how many there were, of several processes. */
+/** Merges the most frequent keys of several processes, and the number of distinct keys. */
 export function mergeTop(processes: readonly TopCounts[], count: number): TopReport {
+  const keys = topKeys(processes, Number.POSITIVE_INFINITY)
+  const uncounted = processes.flatMap(({ summaries }) => summaries).reduce((sum, { floor }) => sum + floor, 0)
   return {
     spanMs: Math.max(0, ...processes.map(({ spanMs }) => spanMs)),
     distinct: distinctIn(processes.map(({ callers }) => callers)),
-    keys: topKeys(processes, count),
+    keys: keys.slice(0, count),
+    unlisted: keys.slice(count).reduce((most, { count }) => Math.max(most, count), uncounted),
   }
 }
 
-/** @param processes what each knows */
+/** Returns the most frequent keys of several processes. */
 export function topKeys(processes: readonly TopCounts[], count: number): TopKey[] {
   return merged(processes.flatMap(({ summaries }) => summaries))
     .slice(0, count)
@@ -45,7 +50,7 @@ export function topKeys(processes: readonly TopCounts[], count: number): TopKey[
     })
 }
 
-/** The same with other keys. */
+/** Renames the keys of summaries. */
 export function renameKeys(summaries: readonly Summary[], rename: RenameKey): Summary[] {
   return summaries.map(({ floor, counted }) => ({
     floor,
@@ -61,13 +66,13 @@ function partsOf(word: string): readonly [dimension: string, key: string] {
   return [word.slice(0, end), word.slice(end + 1)]
 }
 
-/** Of each limiter, what several processes know of who asks it. */
+/** Merges the caller statistics of several processes, by limiter. */
 export async function mergeCallers(
   processes: readonly Readonly<Record<string, CallerSketch>>[],
 ): Promise<ReadonlyMap<string, Callers>> {
   const byName = new Map<string, CallerSketch[]>()
-  for (const [name, told] of processes.flatMap(Object.entries)) {
-    byName.set(name, [...(byName.get(name) ?? []), told])
+  for (const [name, sketch] of processes.flatMap(Object.entries)) {
+    byName.set(name, [...(byName.get(name) ?? []), sketch])
   }
   const callers = new Map<string, Callers>()
   for (const [name, each] of byName) {
@@ -78,7 +83,7 @@ export async function mergeCallers(
 }
 
 function together(each: readonly CallerSketch[]): Callers {
-  const requests = each.reduce((sum, told) => sum + told.requests, 0)
+  const requests = each.reduce((sum, sketch) => sum + sketch.requests, 0)
   const [first] = merged(each.flatMap(({ top }) => top))
   return {
     distinct: distinctIn(each.map(({ sketch }) => sketch)),
@@ -86,7 +91,7 @@ function together(each: readonly CallerSketch[]): Callers {
   }
 }
 
-/** How many different keys came to several processes, estimated. */
+/** Estimates the number of distinct keys in several processes. */
 export function distinctIn(sketches: readonly unknown[]): number {
   const known = sketches.flatMap((text) => HyperLogLog.of(text) ?? [])
   if (known.length === 0) return 0

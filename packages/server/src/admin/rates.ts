@@ -1,31 +1,31 @@
-// Decisions of a limiter, counted by the second.
+// Counts a limiter's decisions per second.
 
 import type { Decision, Source } from 'slidegate'
 import type { SpanUsage } from './api-types.ts'
 
-/** Over how many seconds is told what was decided. */
+/** The spans to report, in seconds. */
 const SPANS = [1, 10, 60, 300] as const
 
 const SOURCES: readonly Source[] = ['store', 'lease', 'denyCache', 'fallback', 'failOpen', 'failClosed']
 
-/** Of each second: allowed by source, denied by source, and how many a shadow limit would have denied. */
+/** Columns of each second: allowed by source, denied by source, denied by shadow limits. */
 const DENIED = SOURCES.length
 const SHADOW = 2 * SOURCES.length
 const WIDTH = SHADOW + 1
 
-/** Those of the longest span, and the second that is not over yet. */
+/** The longest span and the current second. */
 const SECONDS = 300 + 1
 
-/** What was decided in the last whole seconds, as plain JSON. */
+/** Counts of the last full seconds, as plain JSON. */
 export interface SpanCounts {
-  /** How many of them: fewer than asked for where it has not run for as long. */
+  /** The number of seconds counted; fewer than the span if the process started later. */
   readonly seconds: number
   readonly counts: readonly number[]
 }
 
-/** By the second, the latest first, as plain JSON. */
+/** Counts by second, latest first, as plain JSON. */
 export interface SecondCounts {
-  /** Epoch seconds of the first, which is the last whole one. */
+  /** Epoch seconds of the first one, the last full second. */
   readonly latest: number
   readonly allowed: readonly number[]
   readonly denied: readonly number[]
@@ -34,14 +34,14 @@ export interface SecondCounts {
   readonly withoutStore: readonly number[]
 }
 
-/** Decisions of a limiter, counted by the second: 16 KB. */
+/** Counts a limiter's decisions per second, in 16 KB. */
 export class Rates {
   readonly #counts = new Uint32Array(SECONDS * WIDTH)
   readonly #since: number
-  /** The second that is being counted. */
+  /** The current second. */
   #second: number
 
-  /** @param sinceMs before which nothing was decided for another reason than that nobody asked */
+  /** @param sinceMs when counting started; earlier counts are unknown, not zero */
   constructor(sinceMs: number) {
     this.#since = Math.ceil(sinceMs / 1000)
     this.#second = this.#since
@@ -59,7 +59,7 @@ export class Rates {
     }
   }
 
-  /** One for each of {@link SPANS}. */
+  /** Returns the counts for each of {@link SPANS}. */
   spans(nowMs: number): readonly SpanCounts[] {
     this.#goOnTo(nowMs)
     const counts = new Array<number>(WIDTH).fill(0)
@@ -73,7 +73,7 @@ export class Rates {
     })
   }
 
-  /** The last whole seconds of some together. */
+  /** Returns the sums of several limiters for the last full seconds. */
   static seconds(all: readonly Rates[], nowMs: number, most: number, sinceMs: number): SecondCounts {
     for (const rates of all) rates.#goOnTo(nowMs)
     const latest = Math.floor(nowMs / 1000) - 1

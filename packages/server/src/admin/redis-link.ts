@@ -1,4 +1,4 @@
-// A Redis connection of its own for operators, beside that of the store.
+// The admin API's Redis connection, separate from the store's.
 
 import { createRequire } from 'node:module'
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
@@ -14,42 +14,43 @@ const require = createRequire(import.meta.url)
 const DEFAULT_PREFIX = 'slidegate'
 const DEFAULT_PORT = 6379
 
-/** What takes longer is given up. */
+/** The timeout of a command. */
 const ANSWER_MS = 1000
 
-/** Commands under way at a time. */
+/** The maximum number of commands in flight. */
 const MAX_PENDING = 256
 
 const MAX_BACKOFF_MS = 1000
 
-/** What ioredis says of each server of a Cluster that it cannot connect to, whatever the reason. */
+/** The error of ioredis for any Cluster node that it can't connect to. */
 const CLOSED = 'Connection is closed.'
 
-/** For so long it is believed which servers a Cluster has. */
+/** How long the known nodes of a Cluster are trusted. */
 const NODES_MS = 5000
 
-/** Of a Cluster, those that are asked one by one. */
+/** The maximum number of Cluster nodes to query. */
 const MAX_SERVERS = 256
 
 /**
- * A connection of the admin side's own, beside that of the store: nothing here is in the way of a request. It connects again
- * for as long as it is open; what cannot be sent now fails now, and nothing is sent twice.
+ * The Redis connection of the admin API. It is separate from the store's, so it never delays requests.
+ *
+ * Reconnects until it is closed. A command that can't be sent fails immediately, and none is sent twice.
  */
 export class RedisLink {
-  /** What all keys of the service begin with. */
+  /** The prefix of all keys of the service. */
   readonly prefix: string
-  /** Where it connects to, without passwords: `host:port`, several of a Cluster. */
+  /** The address without passwords: `host:port`, or several for a Cluster. */
   readonly address: string
   readonly #redis: Redis | Cluster
   readonly #connect: () => Redis | Cluster
-  /** One that listens can ask nothing. */
+  /** A connection for subscriptions, which can't send other commands. */
   #listener: Redis | Cluster | undefined
   #pending = 0
   #nodesAtMs = performance.now()
-  /** Why there is no connection, where one was tried. */
+  /** Why there is no connection, once one was attempted. */
   #lastError: string | undefined
 
-  /** @param folder against which the names of files are */
+  /** @param folder the base folder of relative file names */
   constructor(config: RedisConfig, folder: string) {
     this.prefix = config.prefix ?? DEFAULT_PREFIX
     this.address = urlsOf(config)
@@ -57,23 +58,32 @@ export class RedisLink {
       .join(', ')
     this.#connect = () => redisOf(config, folder)
     this.#redis = this.#connect()
-    // Only the text: what hangs on errors of ioredis are commands, AUTH with the password among them.
+    // Keeps only the text, since errors of ioredis include commands such as AUTH with the password.
     this.#redis
       .on('error', (error) => {
         this.#lastError = reasonOf(error)
       })
       .on('ready', () => {
-        this.#lastError = 'the connection was lost'
+        this.#lastError = 'connection lost'
       })
     this.#redis.connect().catch(() => {})
   }
 
-  /** Whether it could not connect, or has lost its connection. While it tries for the first time nobody knows. */
+  /** Whether it failed to connect, or lost its connection. False during the first attempt. */
   get isUnreachable(): boolean {
     return this.#redis.status !== 'ready' && this.#lastError !== undefined
   }
 
-  /** Whether it is connected, for which it waits a moment. */
+  /** The error of the last attempt to connect, such as a wrong password. */
+  get lastError(): string | undefined {
+    return this.#lastError
+  }
+
+  get isCluster(): boolean {
+    return this.#redis.isCluster
+  }
+
+  /** Waits for a connection, and returns whether there is one. */
   async connected(withinMs: number = ANSWER_MS): Promise<boolean> {
     if (this.#redis.status === 'ready') return true
     return new Promise((resolve) => {
@@ -90,23 +100,29 @@ export class RedisLink {
   }
 
   /**
-   * @throws {ServiceError} `store_error` where there is no answer: whether it was done is then unknown
-   * @throws {UnreachableError} where there is no connection
+   * Sends a command.
+   *
+   * @throws {ServiceError} `store_error` if it failed; it may have run anyway
+   * @throws {UnreachableError} if there is no connection
    */
   async ask<Answer>(command: (redis: Redis | Cluster) => Promise<Answer>): Promise<Answer> {
-    if (this.#pending >= MAX_PENDING) throw noAnswer('too much waits for it')
+    if (this.#pending >= MAX_PENDING) throw failure('too many commands are in flight')
     this.#pending++
     try {
       return await inTime(command(this.#redis))
     } catch (error) {
       if (this.isUnreachable) throw new UnreachableError(this.address, this.#lastError!)
-      throw noAnswer(this.#redis.status === 'ready' ? messageOf(error) : 'not connected yet')
+      throw failure(this.#redis.status === 'ready' ? messageOf(error) : 'not connected yet')
     } finally {
       this.#pending--
     }
   }
 
-  /** What each server answers, by `host:port`; nothing where that is none. Of a Cluster all are asked that are known, replicas too. */
+  /**
+   * Sends a command to each server, and returns the results by `host:port`.
+   *
+   * In a Cluster, these are all known nodes, including replicas. The result of a failed command is undefined.
+   */
   async askEach<Answer>(
     command: (server: Redis) => Promise<Answer>,
   ): Promise<ReadonlyMap<string, Answer | undefined>> {
@@ -114,16 +130,16 @@ export class RedisLink {
     const cluster = redis.isCluster ? (redis as Cluster) : undefined
     if (cluster) this.#lookForNodes(cluster)
     const servers = cluster ? cluster.nodes('all').slice(0, MAX_SERVERS) : [redis as Redis]
-    const asked = servers.map(async (server) => {
+    const results = servers.map(async (server) => {
       const { host, port } = server.options
       const node = host?.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
       const answer = await inTime(command(server)).catch(() => undefined)
       return [node, answer] as const
     })
-    return new Map(await Promise.all(asked))
+    return new Map(await Promise.all(results))
   }
 
-  /** A replica that was away, or is new, is not heard of otherwise. By no timer: one of ioredis may outlive the connection. */
+  /** Discovers new and recovered replicas. Avoids the timer of ioredis, which may outlive the connection. */
   #lookForNodes(redis: Cluster): void {
     const nowMs = performance.now()
     if (nowMs - this.#nodesAtMs < NODES_MS) return
@@ -131,7 +147,7 @@ export class RedisLink {
     redis.refreshSlotsCache()
   }
 
-  /** Says something to whoever listens. Where that cannot be done now it is not done. */
+  /** Publishes a message. Drops it if it can't be sent now. */
   publish(channel: string, text: string): void {
     if (this.#redis.status !== 'ready' || this.#pending >= MAX_PENDING) return
     this.#pending++
@@ -141,7 +157,7 @@ export class RedisLink {
       .finally(() => this.#pending--)
   }
 
-  /** Listens for as long as it is open, by a connection of its own. Once. */
+  /** Subscribes until closed, over a separate connection. Call it once. */
   subscribe(channels: readonly string[], listener: Listener): void {
     const redis = this.#connect()
     this.#listener = redis
@@ -171,21 +187,21 @@ export class RedisLink {
   }
 }
 
-/** One who listens. */
+/** Handles subscribed messages. */
 interface Listener {
   heard(text: string): void
-  /** From now on it hears all; again after each time that the connection was lost. */
+  /** Called when the subscription is active, again after each reconnect. */
   subscribed(): void
-  /** It may not listen. Once, until it may. */
+  /** Called when Redis rejects the subscription; not again until it has succeeded. */
   refused(reason: string): void
 }
 
 async function inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    const giveUp = () => reject(new Error(`nothing within ${ANSWER_MS} ms`))
-    // One poll phase first: where the event loop was blocked, the answer may already be in the socket.
-    timer = setTimeout(() => setImmediate(giveUp), ANSWER_MS)
+    const timeOut = () => reject(new Error(`no response within ${ANSWER_MS} ms`))
+    // Allows one poll phase: if the event loop was blocked, the response may already be in the socket.
+    timer = setTimeout(() => setImmediate(timeOut), ANSWER_MS)
   })
   try {
     return await Promise.race([answer, late])
@@ -194,23 +210,23 @@ async function inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
   }
 }
 
-/** Of a Cluster the error is that all have failed, and why one has is in it. */
+/** Returns the reason of a connection error. For a Cluster, it is in `lastNodeError`. */
 function reasonOf(error: Error & { readonly lastNodeError?: Error }): string {
   const { lastNodeError } = error
-  return lastNodeError?.message === CLOSED ? 'none can be connected to' : messageOf(lastNodeError ?? error)
+  return lastNodeError?.message === CLOSED ? "can't connect to any node" : messageOf(lastNodeError ?? error)
 }
 
-function noAnswer(why: string): ServiceError {
-  return new ServiceError(503, 'store_error', `Redis has not answered: ${why}`)
+function failure(why: string): ServiceError {
+  return new ServiceError(503, 'store_error', `the Redis command failed: ${why}`)
 }
 
-/** There is no connection to Redis. */
+/** Thrown if there is no connection to Redis. */
 export class UnreachableError extends ServiceError {
   readonly address: string
   readonly reason: string
 
   constructor(address: string, reason: string) {
-    super(503, 'store_error', `Redis has not answered: ${reason}`)
+    super(503, 'store_error', `Redis is unreachable: ${reason}`)
     this.address = address
     this.reason = reason
   }
@@ -238,9 +254,9 @@ function redisOf(config: RedisConfig, folder: string): Redis | Cluster {
     enableOfflineQueue: false,
     enableReadyCheck: false,
     disableClientInfo: true,
-    // Whoever listens begins anew by himself.
+    // The subscription is renewed at each `ready`.
     autoResubscribe: false,
-    // Behind a name that leads to another server since, this one keeps the connection, and refuses whatever is written.
+    // After a failover, the old primary keeps the connection but rejects writes. The name may resolve to the new one.
     reconnectOnError: ({ message }) => message.startsWith('READONLY'),
   }
   const backoffMs = (attempts: number) => Math.min(MAX_BACKOFF_MS, 50 * attempts)
@@ -259,7 +275,7 @@ function redisOf(config: RedisConfig, folder: string): Redis | Cluster {
   return new Redis({ ...options, ...nodes[0], db, retryStrategy: backoffMs, lazyConnect: true })
 }
 
-/** Brackets are how a URL spells an IPv6 address. */
+/** Strips the brackets that a URL has around an IPv6 address. */
 function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '')
 }

@@ -1,4 +1,4 @@
-// Shadow limits that operators switch: kept in memory or Redis, applied in this process.
+// Shadow mode set by operators: stored in memory or Redis, applied in this process.
 
 import type { Logger } from 'pino'
 import { messageOf } from '#replay/errors.js'
@@ -10,45 +10,49 @@ import type { Every } from './timer.ts'
 /** All limits of a limiter. */
 export const ALL = '*'
 
-/** Which limits are shadow limits by an operator's word, in force wherever the same store is. */
+/** Stores which limits operators have set to shadow mode. Shared by all instances on the same store. */
 export interface ShadowSwitches {
-  /** @throws {ServiceError} where that cannot be told now */
+  /** @throws {ServiceError} if the settings can't be read now */
   read(): Promise<ShadowSettings>
   /**
    * @param limit its name, or {@link ALL}
-   * @param shadow `null`: as the configuration says; for all limits, whatever was said of single ones, too
-   * @throws {ServiceError} where it cannot be kept
+   * @param shadow `null`: as configured. With {@link ALL}, also removes the settings of single limits
+   * @throws {ServiceError} if it can't be stored
    */
   set(limiter: string, limit: string, shadow: boolean | null): Promise<void>
 }
 
-/** Words on so many limits are kept at most. */
-const MAX_WORDS = 10_000
+/** The maximum number of settings. */
+const MAX_SETTINGS = 10_000
 
-/** The words of each limit: limiter and limit with a colon between, which no name has. */
-type Words = ReadonlyMap<string, boolean>
+/** Settings by `<limiter>:<limit>`. Names have no colon. */
+type Settings = ReadonlyMap<string, boolean>
 
 function tooMany(): ServiceError {
-  return new ServiceError(409, 'too_many', `there are ${MAX_WORDS} words on limits already; take some back`)
+  return new ServiceError(409, 'too_many', `there are already ${MAX_SETTINGS} shadow settings; remove some`)
 }
 
-/** What was said ends with the process. */
+/** Keeps settings in memory: they are lost when the process exits. */
 export class MemoryShadowSwitches implements ShadowSwitches {
-  readonly #words = new Map<string, boolean>()
+  readonly #settings = new Map<string, boolean>()
 
   async read(): Promise<ShadowSettings> {
-    return shadowSettingsOf(this.#words)
+    return shadowSettingsOf(this.#settings)
   }
 
   async set(limiter: string, limit: string, shadow: boolean | null): Promise<void> {
-    for (const word of forgottenBy(this.#words, limiter, limit, shadow)) this.#words.delete(word)
+    for (const name of replacedBy(this.#settings, limiter, limit, shadow)) this.#settings.delete(name)
     if (shadow === null) return
-    if (this.#words.size >= MAX_WORDS) throw tooMany()
-    this.#words.set(`${limiter}:${limit}`, shadow)
+    if (this.#settings.size >= MAX_SETTINGS) throw tooMany()
+    this.#settings.set(`${limiter}:${limit}`, shadow)
   }
 }
 
-/** A sorted set, `<prefix>:{shadow}`: `<limiter>:<limit>` by 1 or 0. Its commands are among those of the store. */
+/**
+ * Keeps settings in Redis, in the sorted set `<prefix>:{shadow}`.
+ *
+ * Members are `<limiter>:<limit>`, scores 1 or 0. It only uses commands that the store needs anyway.
+ */
 export class RedisShadowSwitches implements ShadowSwitches {
   readonly #link: RedisLink
   readonly #key: string
@@ -59,67 +63,69 @@ export class RedisShadowSwitches implements ShadowSwitches {
   }
 
   async read(): Promise<ShadowSettings> {
-    return shadowSettingsOf(await this.#words())
+    return shadowSettingsOf(await this.#settings())
   }
 
   async set(limiter: string, limit: string, shadow: boolean | null): Promise<void> {
-    const words = await this.#words()
-    const forgotten = forgottenBy(words, limiter, limit, shadow)
-    if (forgotten.length > 0) await this.#link.ask((redis) => redis.zrem(this.#key, ...forgotten))
+    const settings = await this.#settings()
+    const replaced = replacedBy(settings, limiter, limit, shadow)
+    if (replaced.length > 0) await this.#link.ask((redis) => redis.zrem(this.#key, ...replaced))
     if (shadow === null) return
-    if (words.size - forgotten.length >= MAX_WORDS) throw tooMany()
+    if (settings.size - replaced.length >= MAX_SETTINGS) throw tooMany()
     await this.#link.ask((redis) => redis.zadd(this.#key, shadow ? 1 : 0, `${limiter}:${limit}`))
   }
 
-  async #words(): Promise<Words> {
-    const found = await this.#link.ask((redis) => redis.zrange(this.#key, 0, MAX_WORDS - 1, 'WITHSCORES'))
-    const words = new Map<string, boolean>()
+  async #settings(): Promise<Settings> {
+    const found = await this.#link.ask((redis) => redis.zrange(this.#key, 0, MAX_SETTINGS - 1, 'WITHSCORES'))
+    const settings = new Map<string, boolean>()
     for (let i = 0; i + 1 < found.length; i += 2) {
-      const [word, shadow] = [found[i]!, found[i + 1]!]
-      // Skips what it cannot read.
-      if (word.includes(':') && /^[01]$/.test(shadow)) words.set(word, shadow === '1')
+      const [name, shadow] = [found[i]!, found[i + 1]!]
+      // Skips invalid members.
+      if (name.includes(':') && /^[01]$/.test(shadow)) settings.set(name, shadow === '1')
     }
-    return words
+    return settings
   }
 }
 
-/** The words that another one takes the place of. */
-function forgottenBy(
-  words: Words,
+/** Returns the settings that a new one replaces. */
+function replacedBy(
+  settings: Settings,
   limiter: string,
   limit: string,
   shadow: boolean | null,
 ): readonly string[] {
   const isAll = shadow === null && limit === ALL
-  return Array.from(words.keys()).filter((word) =>
-    isAll ? word.startsWith(`${limiter}:`) : word === `${limiter}:${limit}`,
+  return Array.from(settings.keys()).filter((name) =>
+    isAll ? name.startsWith(`${limiter}:`) : name === `${limiter}:${limit}`,
   )
 }
 
-/** In order, so that the same words are the same text. Names may be those of properties that all objects have. */
-function shadowSettingsOf(words: Words): ShadowSettings {
+/** Groups settings by limiter. Sorts them, so that equal settings give equal JSON. */
+function shadowSettingsOf(settings: Settings): ShadowSettings {
+  // Without a prototype, since a limiter may be called "constructor".
   const shadowSettings: Record<string, Record<string, boolean>> = Object.create(null)
-  for (const [word, shadow] of Array.from(words).sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const colon = word.indexOf(':')
-    const limiter = word.slice(0, colon)
+  for (const [name, shadow] of Array.from(settings).sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const colon = name.indexOf(':')
+    const limiter = name.slice(0, colon)
     shadowSettings[limiter] ??= Object.create(null) as Record<string, boolean>
-    shadowSettings[limiter][word.slice(colon + 1)] = shadow
+    shadowSettings[limiter][name.slice(colon + 1)] = shadow
   }
   return shadowSettings
 }
 
-/** What was said on an instance that could not ask this one is in force here after so long, and a moment. */
+/** How often settings are read. Picks up changes by instances that couldn't reach this one. */
 export const SYNC_EVERY_MS = 900
 
 /**
- * Keeps a service to what operators have said, here or elsewhere. While that cannot be read, what is known stands. Since it asks
- * all the time, it is here that one is told whether Redis can be reached.
+ * Applies the settings of operators on any instance to this service.
+ *
+ * If they can't be read, the last known ones stay in force. Since it polls all the time, it also logs whether Redis is reachable.
  */
 export class ShadowSync {
   readonly #service: Service
   readonly #switches: ShadowSwitches
   readonly #log: Logger
-  /** What is in force, or could not be put in force, as a text. */
+  /** The last settings read, as JSON, whether or not they could be applied. */
   #known = '{}'
   #isReading = true
   #unreachableSinceMs: number | undefined
@@ -133,18 +139,18 @@ export class ShadowSync {
     this.#stop = every(SYNC_EVERY_MS, () => this.apply())
   }
 
-  /** Reads what was said, and puts it in force. Never rejects. */
+  /** Reads and applies the settings. Never rejects. */
   async apply(): Promise<void> {
     try {
       const shadowSettings = await this.#switches.read()
-      this.#tellReading()
+      this.#logSuccess()
       const text = JSON.stringify(shadowSettings)
       if (text === this.#known) return
       this.#known = text
       this.#service.shadow(shadowSettings)
-      this.#log.info({ shadowSettings }, 'which limits are shadow limits has changed')
+      this.#log.info({ shadowSettings }, 'shadow settings changed')
     } catch (error) {
-      if (!this.#isClosed) this.#tellFailure(error)
+      if (!this.#isClosed) this.#logFailure(error)
     }
   }
 
@@ -153,34 +159,34 @@ export class ShadowSync {
     this.#stop()
   }
 
-  /** Once for each time that it begins; so is its end, below. */
-  #tellFailure(error: unknown): void {
+  /** Logs the start of an outage once, and `logSuccess` its end. */
+  #logFailure(error: unknown): void {
     if (error instanceof UnreachableError) {
       if (this.#unreachableSinceMs !== undefined) return
       this.#unreachableSinceMs = performance.now()
       const { address: redis, reason } = error
       this.#log.warn(
         { redis, reason, onStoreError: Array.from(new Set(this.#service.policies())) },
-        'Redis cannot be reached: the service runs without it, and requests are told what onStoreError says',
+        'Redis is unreachable: the service runs without it, and limiters follow their onStoreError',
       )
     } else if (this.#isReading) {
       this.#isReading = false
       this.#log.warn(
         { reason: messageOf(error) },
-        'which limits are shadow limits cannot be read: what is known stands',
+        "can't read shadow settings: the last known ones stay in force",
       )
     }
   }
 
-  #tellReading(): void {
+  #logSuccess(): void {
     if (this.#unreachableSinceMs !== undefined) {
       const downMs = Math.round(performance.now() - this.#unreachableSinceMs)
       this.#unreachableSinceMs = undefined
-      this.#log.info({ downMs }, 'Redis can be reached again')
+      this.#log.info({ downMs }, 'Redis is reachable again')
     }
     if (!this.#isReading) {
       this.#isReading = true
-      this.#log.info('which limits are shadow limits can be read again')
+      this.#log.info('shadow settings can be read again')
     }
   }
 }

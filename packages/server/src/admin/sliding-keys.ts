@@ -1,48 +1,48 @@
-// The busiest keys of the last minutes, in two halves of a window.
+// Counts the busiest keys of the last minutes, in two halves of a window.
 
 import { COARSE, HyperLogLog } from './hyperloglog.ts'
 import { keyHash } from './keys.ts'
 import { SpaceSaving, type Summary } from './space-saving.ts'
 
-/** What keys are ranked by. */
+/** The number that keys are ranked by. */
 export type Ranking = 'requests' | 'denials'
 
-/** What one process knows of the keys of a limiter, as plain JSON. */
+/** Counts of a limiter's keys in one process, as plain JSON. */
 export interface TopCounts {
-  /** How far back it reaches. */
+  /** How far back the counts go. */
   readonly spanMs: number
   readonly summaries: readonly Summary[]
-  /** Of {@link HyperLogLog}: which keys came. */
+  /** An encoded {@link HyperLogLog} of the keys. */
   readonly callers: string
 }
 
-/** Of a limiter, in some KB: how many keys came, and how often those that came most. As plain JSON. */
+/** The number of a limiter's callers, and the busiest ones. Plain JSON of a few KB. */
 export interface CallerSketch {
   readonly requests: number
   readonly top: readonly Summary[]
-  /** Of {@link HyperLogLog}, with fewer registers. */
+  /** An encoded {@link HyperLogLog} with fewer registers. */
   readonly sketch: string
 }
 
-/** Keys of these. */
+/** The number of busiest keys in a sketch. */
 const GREATEST = 16
 
-/** Keys that are told apart, of each half of the window, of each limiter. */
+/** Keys with a counter, per limiter and half of the window. */
 const COUNTERS = 512
 
-/** The window slides by halves: it reaches back between one and two of them. */
+/** The window slides by halves, so it covers between one and two of them. */
 export const HALF_MS = 150_000
 
-/** What is known of the keys of one half of the window. */
+/** Counts of one half of the window. */
 class Half {
   readonly requests = new SpaceSaving(COUNTERS)
-  /** Made with the first denial. */
+  /** Created at the first denial. */
   denials: SpaceSaving | undefined
   readonly callers = new HyperLogLog()
   count = 0
 }
 
-/** The keys of the last minutes. */
+/** Counts the keys of the last minutes. */
 export class SlidingKeys {
   #former: Half | undefined
   #current = new Half()
@@ -54,7 +54,7 @@ export class SlidingKeys {
     this.#begun = nowMs
   }
 
-  /** A request: each of its keys is added after it. */
+  /** Counts a request. Add each of its keys afterwards. */
   count(nowMs: number): void {
     this.#goOnTo(nowMs)
     this.#current.count++

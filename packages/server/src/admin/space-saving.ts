@@ -3,15 +3,15 @@
 import { detached } from '#replay/text.js'
 import { keyHash } from './keys.ts'
 
-/** How often a word came: `count` at most, and `count - error` at least. */
+/** How often a word occurred: between `count - error` and `count` times. */
 interface Counted {
-  /** Its label, `=` and itself. With something before them, numbers are no numbers to V8, which would hash these to themselves. */
+  /** Label, `=` and word. The prefix keeps V8 from hashing numeric words to their own value. */
   readonly word: string
   readonly count: number
   readonly error: number
 }
 
-/** What is kept of a stream, as plain JSON. A word that is not in it came `floor` times at most. */
+/** The counted words of a stream, as plain JSON. Any other word occurred at most `floor` times. */
 export interface Summary {
   readonly floor: number
   readonly counted: readonly Counted[]
@@ -19,34 +19,36 @@ export interface Summary {
 
 const NONE = -1
 
-/** Cells of the filter, and chains of the table, for each counter. */
+/** Cells of the filter, and chains of the hash table, per counter. */
 const CELLS = 16
 const CHAINS = 2
 
 /**
- * The most frequent words of a stream, in bounded memory: Filtered Space-Saving, of Homem and Carvalho, "Finding top-k elements
- * in data streams" (Information Sciences 180, 2010), after Metwally, Agrawal and El Abbadi (ICDT 2005). Counters are in a heap,
- * the least on top. A word without one is counted in a cell of a filter, which it shares with others of the same hash, and
- * gets the least counter once the cell has come to as much: what the cell had is the newcomer's error, and what the counter had
- * is left in the cell of the one that goes. So the many that come once cost no more than a cell, and no counter. With m
- * counters, every word that makes up more than 1/m of the stream is among them, and none is off by more than that.
+ * Counts the most frequent words of a stream in bounded memory.
+ *
+ * Filtered Space-Saving by Homem and Carvalho, "Finding top-k elements in data streams" (Information Sciences 180, 2010), based
+ * on Metwally, Agrawal and El Abbadi (ICDT 2005). Counters are in a min-heap. A word without a counter is counted in a cell of
+ * a filter, which it shares with other words of the same hash. When the cell reaches the lowest counter, the word takes over
+ * that counter. The cell's previous count is the error of the word. The counter's count goes to the cell of the evicted word.
+ * So rare words take up cells, but no counters. With m counters, every word that makes up more than 1/m of the stream has one,
+ * and no count is off by more than that.
  */
 export class SpaceSaving {
   readonly #capacity: number
   readonly #words: string[] = []
   readonly #labels: string[] = []
-  /** By slot. */
+  /** Indexed by slot. */
   readonly #hashes: Int32Array
   readonly #counts: Uint32Array
   readonly #errors: Uint32Array
   /** The next slot of the same chain. */
   readonly #next: Int32Array
-  /** Slots as a heap, and where in it each is. */
+  /** The slots as a heap, and the position of each slot in it. */
   readonly #heap: Uint32Array
   readonly #placeOf: Uint32Array
   /** The first slot of each chain. */
   readonly #chains: Int32Array
-  /** By hash: how often words without a counter may have come. */
+  /** By hash: how often words without a counter may have occurred. */
   readonly #cells: Uint32Array
 
   /** @param capacity a power of two */
@@ -63,8 +65,8 @@ export class SpaceSaving {
   }
 
   /**
-   * @param hash of both: see {@link keyHash}
-   * @param label tells words apart that are equal; it has no `=`
+   * @param hash the {@link keyHash} of label and word
+   * @param label distinguishes equal words; must not contain `=`
    */
   add(word: string, hash: number = keyHash(word), label = ''): void {
     let slot = this.#chains[this.#chainOf(hash)]!
@@ -87,7 +89,7 @@ export class SpaceSaving {
     }
   }
 
-  /** The same with no more words than those that came most: what takes less to make and to send. */
+  /** Returns a summary of the most frequent words only. It is cheaper to make and to send. */
   greatest(most: number): Summary {
     const size = this.#words.length
     if (size <= most) return this.summary()
@@ -109,11 +111,11 @@ export class SpaceSaving {
     return this.#hashes[slot] === hash && this.#words[slot] === word && this.#labels[slot] === label
   }
 
-  /** Where a word is counted that has not been yet; none where it is counted by its cell alone. */
+  /** Returns a slot for a new word, or {@link NONE} if its cell counts it. */
   #slotFor(hash: number): number {
     let slot = this.#words.length
     if (slot < this.#capacity) {
-      // It begins with nothing, less than all others have: on top.
+      // A count of 0 is less than all others, so it belongs on top.
       this.#place(slot, slot)
       this.#rise(slot)
     } else {
@@ -192,8 +194,10 @@ export class SpaceSaving {
 }
 
 /**
- * Several streams as one: of other times or other processes. Bounds add up, and where a word is not counted the floor is
- * what it may have come there (Agarwal et al., "Mergeable Summaries", PODS 2012). First those that have certainly come most.
+ * Merges summaries of several streams, such as other times or processes.
+ *
+ * Bounds add up. For a summary without a word, `floor` is its upper bound (Agarwal et al., "Mergeable Summaries", PODS 2012).
+ * Sorts by the lower bound, highest first.
  */
 export function merged(summaries: readonly Summary[]): readonly Counted[] {
   const floors = summaries.reduce((sum, { floor }) => sum + floor, 0)

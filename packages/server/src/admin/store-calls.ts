@@ -1,19 +1,19 @@
-// How long calls of the store took lately.
+// Measures the recent calls of the store.
 
 import type { HistogramCounts } from 'slidegate/metrics'
 import type { RedisStore } from 'slidegate/redis'
 import type { StoreStatus } from './api-types.ts'
 
-/** Calls of a store over some seconds, as plain JSON. */
+/** Calls of a store in a span of some seconds, as plain JSON. */
 export interface Calls {
   readonly spanMs: number
   readonly calls: number
-  /** Requests that travelled in them. */
+  /** The requests sent in these calls. */
   readonly requests: number
   readonly callMs: HistogramCounts
 }
 
-/** What was counted until an instant. */
+/** The store's totals at an instant. */
 interface Totals {
   readonly atMs: number
   readonly calls: number
@@ -21,18 +21,18 @@ interface Totals {
   readonly callMs: HistogramCounts
 }
 
-/** Over so long is told. */
+/** The span to report. */
 const OVER_MS = 5000
 
-/** What a store's calls were like lately, by what it has counted since it was made. */
+/** Computes a store's recent calls from its totals since creation. */
 export class CallTotals {
   readonly #store: RedisStore | undefined
   readonly #now: () => number
-  /** The oldest first. */
+  /** Oldest first. */
   #known: Totals[] = []
 
   /**
-   * @param store nothing where it is in this process: then no calls are made
+   * @param store undefined for a store in this process, which makes no calls
    * @param now a monotonic clock, in milliseconds
    */
   constructor(store: RedisStore | undefined, now: () => number) {
@@ -40,14 +40,14 @@ export class CallTotals {
     this.#now = now
   }
 
-  /** Since what was asked some seconds ago; nothing for a store in this process, and when nobody has asked lately. */
+  /** Returns the calls of the last seconds. Undefined for a store in this process, and if the last query is too old. */
   lately(): Calls | undefined {
     const totals = this.#totals()
     if (totals === undefined) return undefined
     const from = totals.atMs - OVER_MS
-    // Nobody may have asked for hours.
+    // The last query may be hours old.
     const lately = this.#known.filter(({ atMs }) => atMs > from - OVER_MS)
-    // The latest that is old enough, and those after it.
+    // Keeps the newest totals that are old enough, and all newer ones.
     const first = lately.findLastIndex(({ atMs }) => atMs <= from)
     this.#known = [...lately.slice(Math.max(0, first)), totals]
     const before = this.#known[0]!
@@ -68,7 +68,7 @@ export class CallTotals {
   }
 }
 
-/** Of several processes. */
+/** Merges the calls of several processes. */
 export function mergeCalls(
   each: readonly Calls[],
 ): Pick<StoreStatus, 'callsPerSecond' | 'callMs' | 'requestsPerCall'> {
@@ -86,7 +86,7 @@ export function mergeCalls(
   }
 }
 
-/** As Prometheus reads it off a histogram: as if what is between two bounds lay evenly there. */
+/** Estimates a quantile like Prometheus: values are assumed to be evenly spread within a bucket. */
 export function quantile(bounds: readonly number[], counts: readonly number[], share: number): number {
   const all = counts.reduce((sum, count) => sum + count, 0)
   let missing = share * all

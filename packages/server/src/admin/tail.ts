@@ -1,4 +1,4 @@
-// Decisions as they happen, for readers of the tail.
+// Streams decisions as they happen.
 
 import { randomUUID } from 'node:crypto'
 import type { Readable } from 'node:stream'
@@ -8,16 +8,16 @@ import type { TailDecision } from './api-types.ts'
 import { type EventStreams, eventOf } from './event-streams.ts'
 import { mapKey, shortKey } from './keys.ts'
 
-/** What one who reads decisions wants to see of them. */
+/** Selects the decisions that a reader gets. */
 export interface TailFilter {
   /** Names of limiters. */
   readonly limiters: readonly string[]
-  /** Of a limiter with dimensions: of any of them. */
+  /** With dimensions, the key in any of them. */
   readonly key?: string | undefined
   readonly denied?: boolean | undefined
 }
 
-/** What a process is asked for: its lines, or only to go on keeping them. */
+/** A query to a process: takes its lines, or only keeps the reader alive. */
 interface TailQuestion {
   readonly id: string
   readonly filter: TailFilter
@@ -27,7 +27,7 @@ interface TailQuestion {
 
 export interface TailBatch {
   readonly lines: readonly TailDecision[]
-  /** Lines that there was no room for. */
+  /** The number of dropped lines. */
   readonly lost: number
 }
 
@@ -38,15 +38,15 @@ interface Reader {
   askedAtMs: number
 }
 
-/** Lines that are kept for a reader until he takes them. */
+/** The maximum number of lines to buffer per reader. */
 const MAX_LINES = 1000
 
 const TAKE_EVERY_MS = 100
 
-/** Of all processes. */
+/** The maximum number of readers, in all processes. */
 const MAX_READERS = 1024
 
-/** A reader whose process has not asked for so long is gone. */
+/** A reader without a query for this long is gone. */
 const GONE_MS = 5000
 
 const NOBODYS: TailFilter = { limiters: [] }
@@ -54,8 +54,10 @@ const NOBODYS: TailFilter = { limiters: [] }
 const NOTHING: TailBatch = { lines: [], lost: 0 }
 
 /**
- * Decisions as they happen, for those who read them by server-sent events. Each process keeps for each reader what was not
- * taken yet, and counts what there was no room for: no request ever waits for a reader. While nobody reads, nothing is kept.
+ * Streams decisions as server-sent events.
+ *
+ * Each process buffers decisions per reader, and counts those it drops, so requests never wait for a reader. Without readers,
+ * it buffers nothing.
  */
 export class Tail {
   readonly #processes: Processes
@@ -68,10 +70,10 @@ export class Tail {
     this.#processes = processes
     this.#streams = streams
     this.#now = now
-    processes.answer('tail', (asked) => this.#answer(asked as TailQuestion))
+    processes.answer('tail', (query) => this.#answer(query as TailQuestion))
   }
 
-  /** How many read, by whichever process. */
+  /** The number of readers, in all processes. */
   get readers(): number {
     return this.#readers.size
   }
@@ -90,16 +92,16 @@ export class Tail {
   }
 
   /**
-   * What happens from now on in all processes, as server-sent events, until the stream is destroyed.
+   * Streams the decisions of all processes as server-sent events, until the stream is destroyed.
    *
-   * @param filter is asked again and again: limiters come and go. What it throws ends the stream
+   * @param filter called at each poll, since limiters come and go; the stream ends if it throws
    * @throws {ServiceError} `too_many_readers`
    */
   open(filter: () => TailFilter): Readable {
     const id = randomUUID()
     const ask = async (what: Partial<TailQuestion>) => {
-      const asked: TailQuestion = { id, filter: what.end ? NOBODYS : filter(), take: false, ...what }
-      return (await this.#processes.ask('tail', asked)) as readonly TailBatch[]
+      const query: TailQuestion = { id, filter: what.end ? NOBODYS : filter(), take: false, ...what }
+      return (await this.#processes.ask('tail', query)) as readonly TailBatch[]
     }
     return this.#streams.open({
       everyMs: TAKE_EVERY_MS,
@@ -127,7 +129,7 @@ export class Tail {
     return this.#now() - askedAtMs > GONE_MS
   }
 
-  /** While nothing is decided nobody else does. */
+  /** Removes gone readers, in case no decision does. Returns whether there is a free place. */
   #forgetGone(): boolean {
     for (const [id, reader] of this.#readers) if (this.#isGone(reader)) this.#readers.delete(id)
     return this.#readers.size < MAX_READERS
@@ -157,12 +159,12 @@ function lineOf(limiter: string, key: AnyKey, decision: Decision): TailDecision 
   }
 }
 
-/** Events as browsers read them: `decision`, and `lost` with how many there was no room for. */
+/** Formats batches as events: `decision`, and `lost` with the number of dropped decisions. */
 function eventsOf(taken: readonly TailBatch[]): string {
   const lines = taken.flatMap((each) => each.lines)
   if (taken.length > 1) lines.sort((a, b) => a.atMs - b.atMs)
   const lost = taken.reduce((sum, each) => sum + each.lost, 0)
-  const told = lines.map((line) => eventOf('decision', line))
-  if (lost > 0) told.push(eventOf('lost', { lost }))
-  return told.join('')
+  const events = lines.map((line) => eventOf('decision', line))
+  if (lost > 0) events.push(eventOf('lost', { lost }))
+  return events.join('')
 }

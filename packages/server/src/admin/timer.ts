@@ -1,9 +1,9 @@
-// Calls a function again and again: by a timer, or by a test.
+// Calls a function periodically.
 
-/** Calls a function again and again; answers what ends that. */
+/** Calls a function periodically. Returns a function that stops it. */
 export type Every = (ms: number, run: () => void) => () => void
 
-/** By a timer that keeps no process alive. */
+/** Uses a timer that doesn't keep the process alive. */
 export const everyByTimer: Every = (ms, run) => {
   const timer = setInterval(run, ms)
   timer.unref()

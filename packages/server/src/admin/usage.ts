@@ -1,4 +1,4 @@
-// What each limiter decides in this process: rates and keys.
+// Counts each limiter's decisions in this process: rates and keys.
 
 import { setImmediate } from 'node:timers/promises'
 import type { AnyKey, Decision } from 'slidegate'
@@ -8,7 +8,7 @@ import { Rates, type SecondCounts, type SpanCounts } from './rates.ts'
 import { type CallerSketch, HALF_MS, type Ranking, SlidingKeys, type TopCounts } from './sliding-keys.ts'
 import type { Every } from './timer.ts'
 
-/** Limiters of which anything is known: of one more nothing is, until one of these was not asked for so long. */
+/** The maximum number of limiters with counts. A further one is only counted once one of these has been idle for this long. */
 const MAX_LIMITERS = 1024
 const IDLE_MS = 2 * HALF_MS
 
@@ -18,12 +18,13 @@ interface LimiterUsage {
   askedAtMs: number
 }
 
-/** How often the clock is read: what is decided in between is counted as of then. */
+/** How often the clock is read. Decisions in between count at the last reading. */
 const TICK_MS = 50
 
 /**
- * What is decided in this process, live: how much, and whose requests. Memory is bounded, whatever keys there are: of a limiter
- * some 250 KB, and with all counters taken 2,048 keys, of 256 characters at most.
+ * Counts the decisions of this process, and their keys.
+ *
+ * Memory is bounded: about 250 KB per limiter, plus up to 2,048 keys of at most 256 characters.
  */
 export class Usage {
   readonly #now: () => number
@@ -32,12 +33,13 @@ export class Usage {
   readonly #stop: () => void
   readonly #isTicking: boolean
   #nowMs: number
-  /** The one that was asked last: most often it is asked again. */
+  /** The last limiter used, which is usually the next one too. */
   #last: { readonly name: string; readonly usage: LimiterUsage } | undefined
 
   /**
    * @param now a monotonic clock, in epoch milliseconds
-   * @param every keeps what it says, for to read it takes longer than to count
+   * @param every reads the clock periodically, since reading it takes longer than counting. Default: each decision reads the
+   * clock
    */
   constructor(now: () => number = monotonicEpochMs, every?: Every) {
     this.#now = now
@@ -71,7 +73,7 @@ export class Usage {
     this.#stop()
   }
 
-  /** Of whom anything is known: limiters, and domains of Envoy. */
+  /** Returns the limiters and Envoy domains with counts. */
   names(): readonly string[] {
     return Array.from(this.#limiters.keys())
   }
@@ -80,7 +82,7 @@ export class Usage {
     return (this.#limiters.get(limiter)?.rates ?? new Rates(this.#sinceMs)).spans(this.#tick())
   }
 
-  /** The last whole seconds of some limiters together, the latest first: what nobody has asked is not counted. */
+  /** Returns the sums of several limiters for the last full seconds, latest first. Ignores limiters without counts. */
   secondsOf(limiters: readonly string[], most: number): SecondCounts {
     const nowMs = this.#tick()
     const rates = limiters.flatMap((limiter) => this.#limiters.get(limiter)?.rates ?? [])
@@ -93,21 +95,21 @@ export class Usage {
   }
 
   /**
-   * Of each limiter; requests are answered in between.
+   * Returns the callers of each limiter. Yields to requests in between.
    *
-   * @param renaming by limiter: how its keys are told; where there is none, as they are
+   * @param renaming returns how to rename the keys of a limiter; undefined keeps them
    */
   async callers(
     renaming: (limiter: string) => RenameKey | undefined = () => undefined,
   ): Promise<Readonly<Record<string, CallerSketch>>> {
-    const told: [string, CallerSketch][] = []
+    const sketches: [string, CallerSketch][] = []
     for (const [name, { keys }] of Array.from(this.#limiters)) {
       const callers = keys.callers(this.#tick())
       const rename = renaming(name)
-      told.push([name, rename ? { ...callers, top: renameKeys(callers.top, rename) } : callers])
-      if (told.length % AT_A_TIME === 0) await setImmediate()
+      sketches.push([name, rename ? { ...callers, top: renameKeys(callers.top, rename) } : callers])
+      if (sketches.length % AT_A_TIME === 0) await setImmediate()
     }
-    return Object.fromEntries(told)
+    return Object.fromEntries(sketches)
   }
 
   #tick(): number {
@@ -129,7 +131,7 @@ export class Usage {
     return usage
   }
 
-  /** Looks at one of them, each time at another. */
+  /** Removes a limiter if it is idle. Checks one limiter per call, in turn. */
   #forgetOne(nowMs: number): boolean {
     const [name, usage] = this.#limiters.entries().next().value!
     this.#limiters.delete(name)
@@ -140,7 +142,7 @@ export class Usage {
   }
 }
 
-/** Whether a limit or ban of this dimension has denied, as far as that is known. */
+/** Returns whether a limit or ban of this dimension denied the request. If unknown, returns true. */
 function isBlamed(dimension: string, { deniedBy }: Decision): boolean {
   if (deniedBy.length === 0) return true
   const own = `${dimension}.`

@@ -1,4 +1,4 @@
-// Captures a sample of requests as lines, for a replay.
+// Captures a sample of requests for replay.
 
 import { createHmac } from 'node:crypto'
 import { resolve } from 'node:path'
@@ -14,12 +14,12 @@ import { LineFile } from './line-file.ts'
 import { type LineCounts, LineQueue } from './line-queue.ts'
 import { LineStream } from './line-stream.ts'
 
-/** A captured request, as a line of JSON has it. */
+/** A captured request: one JSON line. */
 export interface CapturedRequest {
-  /** ISO 8601, by the clock of the store. */
+  /** ISO 8601, by the store's clock. */
   readonly time: string
   readonly limiter: string
-  /** An HMAC; of a request with several keys one for each of those that are in the sample. */
+  /** HMAC of the key. With dimensions, one for each sampled key. */
   readonly key: string | Readonly<Record<string, string>>
   readonly cost: number
   readonly allowed: boolean
@@ -29,7 +29,7 @@ export interface CapturedRequest {
 interface CaptureOptions {
   readonly config: CaptureConfig | undefined
   readonly store: StoreConfig
-  /** Against which the names of files are. */
+  /** Relative file names start here. */
   readonly folder: string
   readonly log: Logger
 }
@@ -37,17 +37,17 @@ interface CaptureOptions {
 const DEFAULT_BYTES = 64 * 2 ** 20
 const DEFAULT_LENGTH = 100_000
 
-/** Of base64url, with 6 bits each. */
+/** Length in base64url characters of 6 bits each. */
 const HASH_LENGTH = 22
 
-/** A configuration in force, and where lines go by it. */
+/** An active configuration and its destination. */
 interface Recording {
   readonly config: CaptureConfig
   readonly kept: LineFile | LineStream
   readonly queue: LineQueue
 }
 
-/** Keeps a sample of what is decided: all requests of some keys, so that their windows can be replayed. No request waits for it. */
+/** Records all requests of a sample of keys, so that their windows can be replayed. Never delays a request. */
 export class Capture {
   readonly #options: CaptureOptions
   readonly #counts: LineCounts = { written: 0, dropped: 0 }
@@ -58,7 +58,7 @@ export class Capture {
     this.#recording = this.#begin(options.config)
   }
 
-  /** Of each decision. */
+  /** Records a decision if its key is in the sample. */
   decided(limiter: string, key: AnyKey, decision: Decision): void {
     if (this.#recording === undefined) return
     const { config, queue } = this.#recording
@@ -68,17 +68,17 @@ export class Capture {
     if (captured !== undefined) queue.write(lineOf(limiter, captured, decision))
   }
 
-  /** Lines so far. */
+  /** Lines written and dropped so far. */
   stats(): Readonly<LineCounts> {
     return { ...this.#counts }
   }
 
-  /** What was taken so far is kept when it resolves, or counted as dropped. */
+  /** Resolves once all recorded lines are written or dropped. */
   async flush(): Promise<void> {
     await this.#recording?.queue.flush()
   }
 
-  /** The newest lines of limiters that are wanted, the oldest of them first; nothing where nothing is captured. */
+  /** The newest lines of the given limiters, oldest first. Undefined if nothing is captured. */
   async newest(
     count: number,
     isWanted: (limiter: string) => boolean,
@@ -102,8 +102,8 @@ export class Capture {
       await recording?.queue.flush()
       await recording?.kept.close()
     } catch (error) {
-      // What was captured is no reason not to end, or not to capture otherwise.
-      this.#options.log.warn({ err: error }, 'what was captured could not be closed')
+      // A failure must not keep the service from stopping or from capturing elsewhere.
+      this.#options.log.warn({ err: error }, "couldn't close the capture")
     }
   }
 
@@ -112,13 +112,13 @@ export class Capture {
     const { log } = this.#options
     const kept = this.#keptBy(config)
     if (kept === undefined) {
-      log.warn('requests are captured from the next start, which has the store for it')
+      log.warn('capturing starts after a restart, because the configured store has changed')
       return undefined
     }
     const queue = new LineQueue(
       (lines) => kept.append(lines),
       this.#counts,
-      (error) => log.warn({ err: error }, 'requests could not be captured'),
+      (error) => log.warn({ err: error }, "couldn't capture requests"),
     )
     return { config, kept, queue }
   }
@@ -134,7 +134,7 @@ export class Capture {
   }
 }
 
-/** Of several keys those that are in the sample: all requests of each are there. */
+/** The sampled keys of a request. All requests of a sampled key are captured. */
 function capturedKey(key: AnyKey, share: number, secret: string): CapturedRequest['key'] | undefined {
   if (typeof key === 'string') return isSampled(key, share) ? hashOf(key, secret) : undefined
   const sampled = Object.entries(key).flatMap(([dimension, each]) =>
@@ -160,7 +160,7 @@ function lineOf(limiter: string, key: CapturedRequest['key'], decision: Decision
   return JSON.stringify(captured)
 }
 
-/** Nothing where the line was torn, or is none of ours. */
+/** Undefined for a torn or foreign line. */
 function limiterOf(line: string): string | undefined {
   try {
     const { limiter } = JSON.parse(line)
@@ -173,8 +173,9 @@ function limiterOf(line: string): string | undefined {
 const WHOLE = 2 ** 32
 
 /**
- * Whether requests of this key belong to a sample of so large a share of all keys: all of them, or none. The same in all
- * processes, so that a key that is seen by several is in the sample of each.
+ * Whether a key belongs to a sample of this share.
+ *
+ * The same in all processes, so a key that several of them see is in the sample of each.
  */
 function isSampled(key: string, share: number): boolean {
   return share >= 1 || keyHash(key) >>> 0 < share * WHOLE

@@ -1,4 +1,4 @@
-// Logs every decision as a line, for log shippers.
+// Logs each decision as a line, for log shippers.
 
 import { resolve } from 'node:path'
 import { type Logger, pino } from 'pino'
@@ -9,21 +9,19 @@ import { redactKey } from '../redact.ts'
 import { LineFile } from './line-file.ts'
 import { type LineCounts, LineQueue } from './line-queue.ts'
 
-/** A decision, as it stands in a log. */
 export interface LoggedDecision extends Pick<Decision, 'allowed' | 'cost' | 'deniedBy' | 'source'> {
-  /** ISO 8601, by the clock of the store. */
+  /** ISO 8601, by the store's clock. */
   readonly time: string
   readonly limiter: string
   readonly key: string | Readonly<Record<string, string>>
-  /** `null` where no limit is enforced. */
+  /** `null` if no limit is enforced. */
   readonly remaining: number | null
-  /** `null` where it will never be admitted. */
+  /** `null` if it will never be admitted. */
   readonly retryAfterMs: number | null
-  /** Shadow limits that had no room. */
+  /** Shadow limits that would have denied the request. */
   readonly shadowDeniedBy: readonly string[]
 }
 
-/** A file of lines of decisions. */
 interface DecisionFile {
   readonly name: string
   readonly file: LineFile
@@ -31,7 +29,7 @@ interface DecisionFile {
   readonly log: Logger
 }
 
-/** Writes a line for each decision, or each denial, to the log or to a file of their own. */
+/** Logs each decision or denial, to the log or a separate file. */
 export class DecisionLog {
   readonly #folder: string
   readonly #log: Logger
@@ -42,28 +40,28 @@ export class DecisionLog {
   #file: DecisionFile | undefined
 
   /**
-   * @param folder against which the names of files are
-   * @param droppedByLog how many of its lines the log has dropped
+   * @param folder where relative file names start
+   * @param droppedByLog returns the number of lines that the log has dropped
    */
   constructor(config: Config, folder: string, log: Logger, droppedByLog = (): number => 0) {
     this.#droppedByLog = droppedByLog
     this.#config = config
     this.#folder = folder
     this.#log = log
-    // Whatever else is worth a line.
+    // Decisions are logged at any level.
     this.#toLog = log.child({}, { level: 'info' })
     this.#open(config)
   }
 
-  /** Of each decision. */
+  /** Logs a decision, if configured. */
   decided(limiter: string, key: AnyKey, decision: Decision): void {
     const { decisions = 'none' } = this.#config.logging ?? {}
     if (decisions === 'none' || (decisions === 'denied' && decision.allowed)) return
     const log = this.#file?.log ?? this.#toLog
-    log.info({ decision: told(limiter, key, decision, this.#config) }, 'decision')
+    log.info({ decision: loggedDecision(limiter, key, decision, this.#config) }, 'decision')
   }
 
-  /** Lines so far that there was no room for, or that could not be written. */
+  /** Lines dropped so far, because the queue was full or writing failed. */
   stats(): Pick<LineCounts, 'dropped'> {
     return { dropped: this.#counts.dropped + this.#droppedByLog() }
   }
@@ -82,7 +80,7 @@ export class DecisionLog {
       await file?.queue.flush()
       await file?.file.close()
     } catch (error) {
-      this.#log.warn({ err: error }, 'the log of decisions could not be closed')
+      this.#log.warn({ err: error }, "couldn't close the decision log")
     }
   }
 
@@ -93,14 +91,14 @@ export class DecisionLog {
     const queue = new LineQueue(
       (lines) => file.append(lines),
       this.#counts,
-      (error) => this.#log.warn({ err: error }, 'decisions could not be logged'),
+      (error) => this.#log.warn({ err: error }, "couldn't log decisions"),
     )
     const log = pino({ level: 'info' }, { write: (line) => queue.write(line.trimEnd()) })
     this.#file = { name, file, queue, log }
   }
 }
 
-function told(limiter: string, key: AnyKey, decision: Decision, config: Config): LoggedDecision {
+function loggedDecision(limiter: string, key: AnyKey, decision: Decision, config: Config): LoggedDecision {
   const { atMs, allowed, cost, remaining, retryAfterMs, deniedBy, source, limits } = decision
   return {
     time: new Date(atMs).toISOString(),

@@ -1,24 +1,25 @@
-// Appends lines to a file, rotates it, and reads the newest.
+// Appends lines to a file, rotates it, and reads the newest lines.
 
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
 
 interface LineFileOptions {
-  /** Once there would be more it becomes the former file, `<file>.1`, and another is begun. Default: it grows. */
+  /** Maximum size. A full file is renamed to `<file>.1`, and a new one started. Default: no maximum. */
   readonly maxBytes?: number | undefined
 }
 
-/** Whoever holds the lock of a rotation for so long has died at it. */
+/** Age at which the lock of a rotation is abandoned: its process has died. */
 const STALE_MS = 10_000
 
-/** Read at a time, from the end. */
+/** Bytes per read. */
 const CHUNK_BYTES = 256 * 2 ** 10
 
 const NEWLINE = 0x0a
 
 /**
- * A file that several processes may append lines to. Lines leave together, in one write to the end of the file, which
- * others' writes cannot get into. One that was moved away, by another of these or by a program that looks after logs, is left
- * for a new one.
+ * A file that several processes can append lines to.
+ *
+ * A single write appends a batch, so that lines of different processes don't mix. A file that was rotated by another process or
+ * by logrotate is replaced by a new one.
  */
 export class LineFile {
   readonly path: string
@@ -30,20 +31,21 @@ export class LineFile {
     this.#maxBytes = maxBytes
   }
 
-  /** The file that was full before this one. */
+  /** The previous, full file. */
   get formerPath(): string {
     return `${this.path}.1`
   }
 
-  /** Lines without their ends. */
+  /** @param lines without line ends */
   async append(lines: readonly string[]): Promise<void> {
     const bytes = Buffer.from(`${lines.join('\n')}\n`)
     const handle = await this.#handleFor(bytes.length)
     try {
       const { bytesWritten } = await handle.write(bytes)
-      if (bytesWritten < bytes.length) throw new Error(`only ${bytesWritten} of ${bytes.length} bytes fitted`)
+      if (bytesWritten < bytes.length)
+        throw new Error(`only ${bytesWritten} of ${bytes.length} bytes were written`)
     } catch (error) {
-      // What was torn is ended by whoever opens it.
+      // The next process to open the file ends the torn line.
       await this.close()
       throw error
     }
@@ -55,10 +57,10 @@ export class LineFile {
     await handle?.close()
   }
 
-  /** The newest lines that are wanted, the oldest of them first, of this file and the former one. */
+  /** The newest matching lines of this file and the previous one, oldest first. */
   async newest(count: number, isWanted: (line: string) => boolean): Promise<string[]> {
     const found: string[] = []
-    // Both before either is read: meanwhile one may become the other.
+    // Opens both before reading: a rotation may happen in between.
     const files = [await openIfThere(this.path), await openIfThere(this.formerPath)]
     try {
       const [present, former] = await Promise.all(files.map((file) => file?.stat()))
@@ -90,7 +92,7 @@ export class LineFile {
     return handle
   }
 
-  /** By one process at a time: nobody takes the new file for the full one. */
+  /** Rotates under a lock, so that no process rotates the new file. */
   async #rotate(inode: number): Promise<void> {
     const lock = `${this.path}.lock`
     try {
@@ -102,7 +104,9 @@ export class LineFile {
       return
     }
     try {
-      if ((await stat(this.path)).ino === inode) await rename(this.path, this.formerPath)
+      // Another process may have renamed it, and not yet created the new one.
+      const named = await stat(this.path).catch(() => undefined)
+      if (named?.ino === inode) await rename(this.path, this.formerPath)
     } finally {
       await rm(lock, { force: true })
     }
@@ -110,8 +114,9 @@ export class LineFile {
 }
 
 /**
- * Ends a line that a killed process left without an end. A line that another process is still writing looks the same: it gets an
- * empty line behind it, which `replay` skips.
+ * Ends a line that a killed process left incomplete.
+ *
+ * A line that another process is still writing looks the same. It gets an empty line after it, which `replay` skips.
  */
 async function endLastLine(file: FileHandle): Promise<void> {
   const { size } = await file.stat()
@@ -129,7 +134,7 @@ async function openIfThere(path: string): Promise<FileHandle | undefined> {
   }
 }
 
-/** The last line first. */
+/** Yields the last line first. */
 async function* linesFromEnd(file: FileHandle): AsyncGenerator<string> {
   let { size: end } = await file.stat()
   let rest: Buffer = Buffer.alloc(0)
@@ -138,7 +143,7 @@ async function* linesFromEnd(file: FileHandle): AsyncGenerator<string> {
     const { buffer } = await file.read({ buffer: Buffer.alloc(end - start), position: start })
     const bytes = Buffer.concat([buffer, rest])
     end = start
-    // What stands before the first line feed may have begun earlier.
+    // The text before the first line feed may have begun in an earlier chunk.
     const begin = start === 0 ? 0 : bytes.indexOf(NEWLINE) + 1
     rest = bytes.subarray(0, begin)
     const lines = bytes.subarray(begin).toString().split('\n')

@@ -1,33 +1,34 @@
-// Lines that wait to be appended: no request waits for them.
+// Queues lines to be appended, without delaying requests.
 
 import { setTimeout } from 'node:timers/promises'
 
-/** Appends lines to wherever they are kept. What it throws has none of them kept. */
+/** Appends lines. If it throws, none of them count as written. */
 type Append = (lines: readonly string[]) => Promise<void>
 
 export interface LineCounts {
   written: number
-  /** Lines that there was no room for, or that could not be appended. */
+  /** Lines dropped because the queue was full or appending failed. */
   dropped: number
 }
 
-/** Lines and characters that wait at most. */
+/** Queue size in lines and characters. */
 const MAX_LINES = 50_000
 const MAX_CHARS = 8 * 2 ** 20
 
-/** Appended at a time. */
+/** Batch size in lines and characters. */
 const BATCH_LINES = 512
 const BATCH_CHARS = 64 * 2 ** 10
 
-/** For so long a line waits for others. */
+/** Longest time that a line waits for others. */
 const WAIT_MS = 200
 
 const FLUSH_MS = 2000
 const FLUSH_STEP_MS = 100
 
 /**
- * Lines on their way to something slow: whoever writes one never waits. Where there is no room for a line it is dropped, and
- * so are those that could not be appended; both are counted.
+ * Buffers lines for a slow destination, so that writers never wait.
+ *
+ * Lines are dropped and counted if the queue is full or appending fails.
  */
 export class LineQueue {
   readonly #append: Append
@@ -39,7 +40,7 @@ export class LineQueue {
   #sending: Promise<void> | undefined
   #isFailing = false
 
-  /** @param onFailure is told of the first of several failures in a row */
+  /** @param onFailure called for the first of several failures in a row */
   constructor(append: Append, counts: LineCounts, onFailure: (error: unknown) => void) {
     this.#append = append
     this.#counts = counts
@@ -61,20 +62,20 @@ export class LineQueue {
     else this.#timer ??= globalThis.setTimeout(() => this.#send(), WAIT_MS).unref()
   }
 
-  /** Resolves when what was written before is appended, or dropped; at the latest after a moment. */
+  /** Resolves once all earlier lines are appended or dropped, or after a timeout. */
   async flush(): Promise<void> {
     let isOver = false
     const all = this.#flushAll().then(() => {
       isOver = true
     })
-    // In steps: while this process stands still nothing is appended either.
+    // In steps, so that time during which the process was suspended doesn't count.
     for (let ms = 0; !isOver && ms < FLUSH_MS; ms += FLUSH_STEP_MS) {
       await Promise.race([all, setTimeout(FLUSH_STEP_MS, undefined, { ref: false })])
     }
   }
 
   async #flushAll(): Promise<void> {
-    // What is on its way may have left before.
+    // Waits for a batch that was sent earlier.
     await this.#sending
     this.#send()
     await this.#sending

@@ -1,11 +1,11 @@
-// Appends lines to a stream of Redis, and reads the newest.
+// Appends lines to a Redis stream, and reads the newest lines.
 
 import type { RedisLink } from '../admin/redis-link.ts'
 
-/** Read at a time. */
+/** Entries per read. */
 const PAGE = 1000
 
-/** Lines in the stream `<prefix>:{capture}`, of which some `maxLength` are kept. */
+/** The stream `<prefix>:{capture}`, trimmed to about `maxLength` lines. */
 export class LineStream {
   readonly #link: RedisLink
   readonly #key: string
@@ -27,7 +27,7 @@ export class LineStream {
     if (failed) throw failed
   }
 
-  /** The newest lines that are wanted, the oldest of them first. */
+  /** The newest matching lines, oldest first. */
   async newest(count: number, isWanted: (line: string) => boolean): Promise<string[]> {
     const found: string[] = []
     let end = '+'

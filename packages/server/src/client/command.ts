@@ -1,4 +1,4 @@
-// The options that commands share, and how they print.
+// Options and output that commands share.
 
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
@@ -8,13 +8,13 @@ import { ServiceClient, type Target } from './service-client.ts'
 
 const DEFAULT_URL = 'http://127.0.0.1:8080'
 
-/** How a command tells what it has found. */
+/** The output options of a command. */
 export interface OutputFlags {
   readonly json?: boolean
   readonly human?: boolean
 }
 
-/** The options of all commands that ask a service. */
+/** The options of all commands that call a service. */
 export interface ServiceFlags extends OutputFlags {
   readonly url: string
   readonly token?: string
@@ -24,31 +24,29 @@ export interface ServiceFlags extends OutputFlags {
   readonly certKey?: string
 }
 
-/** A command that asks a service. */
+/** Adds a command that calls a service. */
 export function addServiceCommand(program: Command, name: string, description: string): Command {
   return withServiceOptions(program.command(name).description(description))
 }
 
 export function withServiceOptions(command: Command): Command {
   return withOutputOptions(command)
-    .addOption(new Option('--url <url>', 'the service').env('SLIDEGATE_URL').default(DEFAULT_URL))
+    .addOption(new Option('--url <url>', 'URL of the service').env('SLIDEGATE_URL').default(DEFAULT_URL))
     .addOption(
-      new Option('--token <token>', 'who asks; others can see it in the list of processes').env(
+      new Option('--token <token>', 'API token; other users can see it in the process list').env(
         'SLIDEGATE_TOKEN',
       ),
     )
-    .addOption(new Option('--token-file <file>', 'the same from a file').env('SLIDEGATE_TOKEN_FILE'))
-    .option('--ca <file>', 'certificates that are trusted, in place of those of the system')
-    .option('--cert <file>', 'the certificate of this client')
-    .option('--cert-key <file>', 'its private key')
+    .addOption(new Option('--token-file <file>', 'file to read the token from').env('SLIDEGATE_TOKEN_FILE'))
+    .option('--ca <file>', "CA certificates to trust instead of the system's")
+    .option('--cert <file>', 'client certificate')
+    .option('--cert-key <file>', 'private key of the client certificate')
 }
 
 export function withOutputOptions(command: Command): Command {
   return command
-    .addOption(
-      new Option('--json', 'print JSON; the default where the output is no terminal').conflicts('human'),
-    )
-    .option('--human', 'print for people; the default on a terminal')
+    .addOption(new Option('--json', 'print JSON (default unless stdout is a terminal)').conflicts('human'))
+    .option('--human', 'print readable text (default on a terminal)')
 }
 
 /** @throws {UsageError} */
@@ -60,7 +58,7 @@ export function targetOf({ url, token, tokenFile, ca, cert, certKey }: ServiceFl
   const secret = tokenFile === undefined ? token : read('--token-file', tokenFile)?.trim()
   if (secret !== undefined && !/^[\x21-\x7e]+$/.test(secret)) {
     throw new UsageError(
-      'the token is empty, or has characters that no token has; it must be printable ASCII without spaces',
+      'the token is empty or has invalid characters; it must be printable ASCII without spaces',
     )
   }
   return {
@@ -76,18 +74,18 @@ export function clientOf(flags: ServiceFlags): ServiceClient {
   return new ServiceClient(targetOf(flags))
 }
 
-/** Whether people read the output. */
+/** Returns whether to print readable text. */
 export function isForPeople({ json, human }: OutputFlags): boolean {
   return human ?? (json !== true && process.stdout.isTTY === true)
 }
 
-/** Prints an answer: for people as told, else as one JSON value. */
-export function print(flags: OutputFlags, answer: unknown, told: () => readonly string[]): void {
-  const text = isForPeople(flags) ? told().join('\n') : printableJson(answer)
+/** Prints a response: as lines for people, or as one JSON value. */
+export function print(flags: OutputFlags, answer: unknown, linesOf: () => readonly string[]): void {
+  const text = isForPeople(flags) ? linesOf().join('\n') : printableJson(answer)
   process.stdout.write(`${text}\n`)
 }
 
-/** Prints what goes on. Whoever reads it slowly is waited for: the service then leaves out what there is no room for. */
+/** Prints streamed text. If stdout is slow, waits for it to drain; meanwhile the service drops events. */
 export function write(text: string): Promise<void> | void {
   if (process.stdout.write(text)) return
   return new Promise((resolve) => process.stdout.once('drain', resolve))

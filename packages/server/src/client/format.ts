@@ -1,17 +1,17 @@
-// Answers of the service as text for people.
+// Formats responses of the service as text.
 
 import { alignColumns, formatCount, formatDuration, printable } from '#replay/text.js'
 import type { SHARED } from '../http/schemas.ts'
 import type { Static } from '../json-schema.ts'
 import { EXIT } from './service-client.ts'
 
-/** The answers of the service. */
+/** Response bodies of the service. */
 export type DecisionBody = Static<typeof SHARED.Decision>
 export type ExplanationBody = Static<typeof SHARED.Explanation>
 export type LimitBody = DecisionBody['limits'][number]
 export type OverrideBody = ExplanationBody['overrides'][number]
 
-/** The numbers of a limit, as an override has them or as they were typed. */
+/** The numbers of a limit, from an override or from the command line. */
 export interface Numbers {
   readonly limit?: number
   readonly window?: number | string
@@ -20,14 +20,16 @@ export interface Numbers {
   readonly refill?: number
 }
 
-/** What an override says. Numbers are by the name of their limit; those of an only limit by an empty one. */
+/** An override to print. `limits` maps names to numbers; the name `""` means the only limit. */
 export interface Rule extends Pick<OverrideBody, 'exempt' | 'unused'> {
   readonly limits?: Readonly<Record<string, Numbers>>
 }
 
+const NO_RETRY = "retrying won't help"
+
 const SECOND_MS = 1000
 
-/** Above that nobody counts milliseconds. */
+/** Longer durations are rounded up to whole seconds. */
 const COARSE_MS = 10 * SECOND_MS
 
 export function lasting(ms: number): string {
@@ -39,12 +41,12 @@ export function after(ms: number | null): string {
   return ms === 0 ? 'now' : `in ${lasting(ms)}`
 }
 
-/** A decision in a line, and one for each limit. */
+/** Formats a decision: a summary line, then a line per limit. */
 export function decisionLines(decision: DecisionBody): string[] {
   const rows = decision.limits.map((limit) => [
     nameOf(limit),
     `${formatCount(limit.remaining)} of ${formatCount(limit.limit)} left`,
-    limit.allowed ? '' : `fits ${after(limit.retryAfterMs)}`,
+    limit.allowed ? '' : limit.retryAfterMs === null ? NO_RETRY : `retry ${after(limit.retryAfterMs)}`,
   ])
   return [headOf(decision), ...alignColumns(rows)]
 }
@@ -53,10 +55,11 @@ function headOf({ allowed, remaining, retryAfterMs, deniedBy, source, blockedMs 
   const by = source === 'store' ? '' : `, decided by ${printable(source)}`
   if (allowed) return `allowed${remaining === null ? '' : `, ${formatCount(remaining)} left`}${by}`
   const blocked = blockedMs === undefined ? '' : `, ${blockedText(blockedMs)}`
-  return `denied${byWhat(deniedBy)}${blocked}; try again ${after(retryAfterMs)}${by}`
+  const retry = retryAfterMs === null ? NO_RETRY : `try again ${after(retryAfterMs)}`
+  return `denied${byWhat(deniedBy)}${blocked}; ${retry}${by}`
 }
 
-/** The bans and limits that deny a request, if they are known. */
+/** Formats the bans and limits that denied a request; empty if unknown. */
 export function byWhat(deniedBy: readonly string[]): string {
   return deniedBy.length === 0 ? '' : ` by ${deniedBy.map((name) => printable(name)).join(', ')}`
 }
@@ -65,20 +68,20 @@ export function nameOf({ name, shadow }: { readonly name: string; readonly shado
   return `${printable(name)}${shadow ? ' (shadow)' : ''}`
 }
 
-/** The exit code is the decision. */
+/** Sets the exit code for a decision. */
 export function endWith({ allowed }: { readonly allowed: boolean }): void {
   if (!allowed) process.exitCode = EXIT.denied
 }
 
 export function blockedText(ms: number | null): string {
-  return ms === null ? 'blocked until it is unblocked' : `blocked for ${lasting(ms)}`
+  return ms === null ? 'blocked until unblocked' : `blocked for ${lasting(ms)}`
 }
 
 /** `minute 300 per 1m, hourly 5,000, for 1h` */
 export function overrideText(override: OverrideBody): string {
   const { expiresInMs, blockedMs } = override
   const rule = ruleText(override)
-  const end = expiresInMs === undefined ? 'until it is deleted' : `for ${lasting(expiresInMs)}`
+  const end = expiresInMs === undefined ? 'until deleted' : `for ${lasting(expiresInMs)}`
   return [
     ...(rule === '' ? [] : [rule, end]),
     ...(blockedMs === undefined ? [] : [blockedText(blockedMs)]),
@@ -104,7 +107,7 @@ function numbersText(name: string, { limit, window, windowMs, capacity, refill }
   return printable(words.join(' '))
 }
 
-/** A limit as a configuration has it, in a few words: `100 per 1m`. */
+/** Formats a limit of the configuration: `100 per 1m`. */
 export function limitText(limit: Readonly<Record<string, unknown>>): string {
   const { kind, window, interval, ttl, unit } = limit
   const units = limit.limit ?? limit.capacity

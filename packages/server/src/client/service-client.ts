@@ -1,17 +1,19 @@
-// Sends requests to a service over HTTP; its errors have an exit code.
+// HTTP client of the command line; its errors carry an exit code.
 
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { messageOf } from '#replay/errors.js'
 
-/** A service, and who asks it. */
+/** A service, and the credentials to call it with. */
 export interface Target {
   readonly url: URL
   readonly token?: string | undefined
-  /** Certificates, as `node:tls` takes them. */
+  /** Certificates and key in PEM, as `node:tls` accepts them. */
   readonly ca?: string | undefined
   readonly cert?: string | undefined
   readonly key?: string | undefined
+  /** Default: 10 s. */
+  readonly timeoutMs?: number
 }
 
 export interface Answer {
@@ -27,12 +29,12 @@ interface ServerEvent {
 
 const ANSWER_MS = 10_000
 
-/** For what is long. */
+/** Timeout for long responses, such as a capture. */
 const TEXT_MS = 60_000
 
 const MAX_BYTES = 64 * 2 ** 20
 
-/** A service over HTTP. Every method rejects with a {@link ClientError}. */
+/** Calls a service over HTTP. Every method rejects with a {@link ClientError}. */
 export class ServiceClient {
   readonly #target: Target
 
@@ -41,9 +43,9 @@ export class ServiceClient {
   }
 
   /**
-   * What was asked for; what says that it cannot be had is an error.
+   * Sends a request and returns the body. Any status but 200 is an error.
    *
-   * @param field of a right answer: whoever answers without it is no slidegate
+   * @param field a field of every valid response; without it, the server isn't slidegate
    */
   async ask(method: string, path: string, field: string, body?: unknown): Promise<unknown> {
     const answer = await this.answer(method, path, body)
@@ -51,31 +53,32 @@ export class ServiceClient {
     throw this.#wrong(answer)
   }
 
-  /** A decision. A denial is one; 429 without one, of a service that has too much to do, is an error. */
+  /** Requests a decision. A denial is one too, but a 429 without a decision is an error. */
   async decide(path: string, body: unknown): Promise<unknown> {
     const answer = await this.answer('POST', path, body)
     if (has(answer.body, 'allowed')) return answer.body
     throw this.#wrong(answer)
   }
 
-  /** Whoever answers otherwise, and does not say why, is something else, such as a proxy that leads elsewhere. */
+  /** Returns the error for an unexpected response. A status below 400 means that another server answered, such as a proxy. */
   #wrong(answer: Answer): ClientError {
     const { status } = answer
     if (status >= 400) return refusalOf(answer)
     return new ClientError(
       EXIT.failure,
-      `${this.#target.url.origin} answers, but not as slidegate does (HTTP ${status})`,
+      `unexpected response from ${this.#target.url.origin} (HTTP ${status}); is it a slidegate service?`,
     )
   }
 
-  /** The answer, whatever its status is. */
+  /** Sends a request and returns the response, whatever its status. */
   async answer(method: string, path: string, body?: unknown): Promise<Answer> {
-    const response = await this.#send(method, path, body, AbortSignal.timeout(ANSWER_MS))
+    const { timeoutMs = ANSWER_MS } = this.#target
+    const response = await this.#send(method, path, body, AbortSignal.timeout(timeoutMs))
     const text = await this.#textOf(response)
     return { status: response.statusCode ?? 0, body: bodyOf(text) }
   }
 
-  /** A long text as it comes; what says that it cannot be had is an error. */
+  /** Streams a long text. Any status but 200 is an error. */
   async *text(path: string, type: string): AsyncGenerator<string> {
     const response = await this.#send('GET', path, undefined, AbortSignal.timeout(TEXT_MS))
     const { statusCode: status = 0, headers } = response
@@ -89,7 +92,7 @@ export class ServiceClient {
     }
   }
 
-  /** Lines of JSON as they come. */
+  /** Streams lines of JSON. */
   async *lines(path: string): AsyncGenerator<string> {
     let rest = ''
     for await (const part of this.text(path, 'application/x-ndjson')) {
@@ -99,7 +102,7 @@ export class ServiceClient {
     }
   }
 
-  /** Events for as long as there are any, or until the signal. */
+  /** Streams server-sent events until the stream ends or the signal aborts. */
   async *events(path: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {
     const response = await this.#send('GET', path, undefined, signal).catch((error) => {
       if (!signal.aborted) throw error
@@ -113,7 +116,7 @@ export class ServiceClient {
       for await (const part of response.setEncoding('utf8')) {
         const blocks = (rest + part).split('\n\n')
         rest = blocks.pop()!
-        if (rest.length > MAX_BYTES) throw new Error('an event does not end')
+        if (rest.length > MAX_BYTES) throw new Error(`an event has more than ${MAX_BYTES} bytes`)
         for (const block of blocks) {
           const event = /^event: (.*)$/m.exec(block)?.[1]
           const data = /^data: (.*)$/m.exec(block)?.[1]
@@ -130,7 +133,7 @@ export class ServiceClient {
     try {
       for await (const part of response.setEncoding('utf8')) {
         text += part
-        if (text.length > MAX_BYTES) throw new Error(`the answer has more than ${MAX_BYTES} bytes`)
+        if (text.length > MAX_BYTES) throw new Error(`the response has more than ${MAX_BYTES} bytes`)
       }
     } catch (error) {
       throw this.#unreachable(error)
@@ -162,13 +165,14 @@ export class ServiceClient {
   }
 
   #unreachable(error: unknown): ClientError {
+    const { timeoutMs = ANSWER_MS } = this.#target
     const why =
-      (error as Error).name === 'AbortError' ? `no answer within ${ANSWER_MS / 1000} s` : messageOf(error)
+      (error as Error).name === 'AbortError' ? `no response within ${timeoutMs / 1000} s` : messageOf(error)
     return new ClientError(EXIT.unreachable, `cannot reach ${this.#target.url.origin}: ${why}`)
   }
 }
 
-/** What is below the address of a service, which may have a path of its own. */
+/** Returns the URL of a path below the URL of the service. */
 export function urlAt({ href }: URL, path: string): URL {
   return new URL((href.endsWith('/') ? href.slice(0, -1) : href) + path)
 }
@@ -177,11 +181,11 @@ function has(body: unknown, field: string): boolean {
   return typeof body === 'object' && body !== null && Object.hasOwn(body, field)
 }
 
-/** An answer that says why not: as a sentence. */
+/** Returns the error for a problem response. */
 function refusalOf({ status, body }: Answer): ClientError {
   const { detail, code } =
     ((typeof body === 'object' ? body : undefined) as { detail?: unknown; code?: unknown }) ?? {}
-  const what = typeof detail === 'string' ? detail : 'the service has said no more'
+  const what = typeof detail === 'string' ? detail : 'the request failed, and the response gives no reason'
   const which = typeof code === 'string' ? `, ${code}` : ''
   return new ClientError(exitCodeOf(status), `${what} (HTTP ${status}${which})`)
 }
@@ -199,21 +203,21 @@ function bodyOf(text: string): unknown {
   }
 }
 
-/** What commands that ask a service end with, besides 0. */
+/** Exit codes of commands that call a service, besides 0. */
 export const EXIT = {
-  /** It has failed: the store gave no answer, for instance. */
+  /** The service failed: its store is unavailable, for example. */
   failure: 1,
-  /** The command, or what it asks for, is wrong. */
+  /** The command or the request is invalid. */
   usage: 2,
   /** The request was denied. */
   denied: 3,
   /** The service cannot be reached. */
   unreachable: 4,
-  /** The service does not let this caller. */
+  /** The token is missing, unknown or lacks the role. */
   refused: 5,
 } as const
 
-/** What a service has answered, or that it has not. */
+/** A failed request to a service. */
 export class ClientError extends Error {
   override readonly name = 'ClientError'
   readonly exitCode: number

@@ -11,24 +11,28 @@ interface KeyFlags extends ServiceFlags {
   readonly ttl?: string
 }
 
-/** A command that does something to a key. */
+/** Adds a command that changes a key. */
 export function addKeyCommand(program: Command, name: string, description: string): Command {
   return addServiceCommand(program, name, description)
-    .argument('<limiter>', 'its name')
-    .argument('[key...]', 'a word, or some of several like user=42')
-    .option('--key <key>', 'the key, taken as it is')
+    .argument('<limiter>', 'limiter name')
+    .argument('[key...]', 'key; with dimensions, one or more pairs like user=42')
+    .option('--key <key>', 'key that is used as is, even if it contains =')
 }
 
 export function addResetCommand(program: Command): void {
-  addKeyCommand(program, 'reset', 'forget what a key has used, and its bans').action(
+  addKeyCommand(program, 'reset', "reset a key's usage and bans").action(
     (limiter: string, words: string[], flags: KeyFlags) =>
-      act('reset', { limiter, key: keyOf(words, flags.key) }, flags, 'nothing is used'),
+      act('reset', { limiter, key: keyOf(words, flags.key) }, flags, 'usage and bans reset'),
   )
 }
 
 export function addBlockCommand(program: Command): void {
-  addKeyCommand(program, 'block', 'deny every request of a key')
-    .option('--ttl <duration>', "for how long: '30s', '1h', '7d' (default: until it is unblocked)", duration)
+  addKeyCommand(program, 'block', 'deny all requests of a key')
+    .option(
+      '--ttl <duration>',
+      'length of the block, such as 30s, 1h or 7d (default: until unblocked)',
+      duration,
+    )
     .action((limiter: string, words: string[], flags: KeyFlags) => {
       const { ttl } = flags
       const body = { limiter, key: keyOf(words, flags.key), ...(ttl !== undefined && { ttl }) }
@@ -37,9 +41,9 @@ export function addBlockCommand(program: Command): void {
 }
 
 export function addUnblockCommand(program: Command): void {
-  addKeyCommand(program, 'unblock', 'lift the block of a key, and its bans').action(
+  addKeyCommand(program, 'unblock', 'remove the block and bans of a key').action(
     (limiter: string, words: string[], flags: KeyFlags) =>
-      act('unblock', { limiter, key: keyOf(words, flags.key) }, flags, 'not blocked'),
+      act('unblock', { limiter, key: keyOf(words, flags.key) }, flags, 'unblocked'),
   )
 }
 
@@ -47,10 +51,10 @@ async function act(
   what: string,
   body: { readonly limiter: string; readonly key: KeyBody },
   flags: KeyFlags,
-  told: string,
+  result: string,
 ): Promise<void> {
   const answer = await clientOf(flags).ask('POST', `/v1/admin/${what}`, 'done', body)
-  print(flags, answer, () => [`${keyText(body.key)} at ${printable(body.limiter)}: ${told}`])
+  print(flags, answer, () => [`${keyText(body.key)} at ${printable(body.limiter)}: ${result}`])
 }
 
 interface ShadowFlags extends ServiceFlags {
@@ -60,16 +64,13 @@ interface ShadowFlags extends ServiceFlags {
 const SHADOW = { on: true, off: false, file: null } as const
 
 export function addShadowCommand(program: Command): void {
-  addServiceCommand(program, 'shadow', 'count and report limits, or enforce them, on all instances')
-    .argument('<limiter>', 'its name')
-    .argument(
-      '<on|off|file>',
-      'on: they deny nobody; off: they are enforced; file: as the configuration says',
-    )
-    .addOption(new Option('--limit <name>', 'of one limit only'))
+  addServiceCommand(program, 'shadow', 'enable or disable shadow mode of limits, on all instances')
+    .argument('<limiter>', 'limiter name')
+    .argument('<on|off|file>', 'on: count but deny nothing; off: enforce; file: as configured')
+    .addOption(new Option('--limit <name>', 'change this limit only'))
     .action(async (limiter: string, word: string, { limit, ...flags }: ShadowFlags, command: Command) => {
       if (!Object.hasOwn(SHADOW, word))
-        command.error(`shadow is "${printable(word)}"; it must be on, off or file`)
+        command.error(`invalid mode "${printable(word)}"; it must be on, off or file`)
       const shadow = SHADOW[word as keyof typeof SHADOW]
       const body = { limiter, shadow, ...(limit !== undefined && { limit }) }
       const answer = await clientOf(flags).ask('POST', '/v1/admin/shadow', 'limits', body)
@@ -80,10 +81,10 @@ export function addShadowCommand(program: Command): void {
 }
 
 export function addDrainCommand(program: Command): void {
-  addServiceCommand(program, 'drain', 'have no more requests sent to this instance, or again')
-    .argument('<on|off>', 'on: it is not ready any more, and answers whoever still asks', onOff)
+  addServiceCommand(program, 'drain', 'take this instance out of load balancing, or put it back')
+    .argument('<on|off>', 'on: report not ready, but keep answering; off: report ready', onOff)
     .action(async (drain: boolean, flags: ServiceFlags) => {
       const answer = await clientOf(flags).ask('POST', '/v1/admin/drain', 'done', { drain })
-      print(flags, answer, () => [drain ? 'draining: it says that it is not ready' : 'ready for requests'])
+      print(flags, answer, () => [drain ? 'draining: this instance reports not ready' : 'ready for requests'])
     })
 }

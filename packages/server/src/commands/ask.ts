@@ -22,14 +22,14 @@ interface AskFlags extends ServiceFlags {
   readonly plan?: string
 }
 
-/** A command that asks about a key. */
-function addAskCommand(program: Command, name: string, description: string): Command {
+/** Adds a command that queries a key. */
+function addKeyQuery(program: Command, name: string, description: string): Command {
   return addServiceCommand(program, name, description)
-    .argument('<limiter>', 'its name')
-    .argument('[key...]', 'whom to count: a word, or several like user=42 address=192.0.2.7')
-    .option('--key <key>', 'the key, taken as it is')
-    .option('--cost <units>', 'what the request takes (default: 1)', wholeNumber)
-    .option('--plan <plan>', 'a plan of the limiter, where requests may choose it')
+    .argument('<limiter>', 'limiter name')
+    .argument('[key...]', 'key; with dimensions, pairs like user=42 address=192.0.2.7')
+    .option('--key <key>', 'key that is used as is, even if it contains =')
+    .option('--cost <units>', 'units that the request costs (default: 1)', wholeNumber)
+    .option('--plan <plan>', 'plan to use, if the limiter has choosePlan')
 }
 
 function bodyOf(limiter: string, words: readonly string[], { key, cost, plan }: AskFlags): object {
@@ -37,13 +37,13 @@ function bodyOf(limiter: string, words: readonly string[], { key, cost, plan }: 
 }
 
 export function addConsumeCommand(program: Command): void {
-  addAskCommand(program, 'consume', 'ask for a request, and charge it where it is allowed').action(
+  addKeyQuery(program, 'consume', 'request a decision, and charge the key if allowed').action(
     (limiter: string, words: string[], flags: AskFlags) => ask('/v1/consume', limiter, words, flags),
   )
 }
 
 export function addPeekCommand(program: Command): void {
-  addAskCommand(program, 'peek', 'what a request would be told now; charges nothing').action(
+  addKeyQuery(program, 'peek', 'show whether a request would be allowed now, without charging it').action(
     (limiter: string, words: string[], flags: AskFlags) => ask('/v1/peek', limiter, words, flags),
   )
 }
@@ -56,16 +56,16 @@ async function ask(path: string, limiter: string, words: string[], flags: AskFla
 
 const BAR = 24
 
-/** Of the steps in which units are free again: more would be a table. */
+/** Steps at which units free up. More would need a table. */
 const STEPS = 4
 
 export function addExplainCommand(program: Command): void {
-  addAskCommand(program, 'explain', 'all that is known of a key; charges nothing').action(
+  addKeyQuery(program, 'explain', "show a key's usage, bans and overrides, without charging it").action(
     async (limiter: string, words: string[], flags: AskFlags) => {
-      const told = await clientOf(flags).ask('POST', '/v1/explain', 'limits', bodyOf(limiter, words, flags))
-      const explanation = told as ExplanationBody
+      const answer = await clientOf(flags).ask('POST', '/v1/explain', 'limits', bodyOf(limiter, words, flags))
+      const explanation = answer as ExplanationBody
       const key = keyText(keyOf(words, flags.key))
-      print(flags, told, () => linesOf(printable(limiter), key, explanation))
+      print(flags, answer, () => linesOf(printable(limiter), key, explanation))
       endWith(explanation)
     },
   )
@@ -73,7 +73,8 @@ export function addExplainCommand(program: Command): void {
 
 function linesOf(limiter: string, key: string, explanation: ExplanationBody): string[] {
   const { allowed, cost, deniedBy, retryAfterMs, blockedMs, limits, bans, overrides } = explanation
-  const verdict = allowed ? 'allowed now' : `denied${byWhat(deniedBy)}; it fits ${after(retryAfterMs)}`
+  const retry = retryAfterMs === null ? "retrying won't help" : `try again ${after(retryAfterMs)}`
+  const verdict = allowed ? 'allowed now' : `denied${byWhat(deniedBy)}; ${retry}`
   const width = Math.max(0, ...limits.map((limit) => nameOf(limit).length))
   const details = [
     ...(blockedMs === 0 ? [] : [blockedText(blockedMs)]),
@@ -81,7 +82,7 @@ function linesOf(limiter: string, key: string, explanation: ExplanationBody): st
       .filter(({ level, denials }) => level + denials > 0)
       .map(({ dimension, level, denials }) => {
         const which = dimension === undefined ? '' : `${printable(dimension)}: `
-        return `${which}bans in a row: ${formatCount(level)}, denials towards the next: ${formatCount(denials)}`
+        return `${which}consecutive bans: ${formatCount(level)}, denials towards the next: ${formatCount(denials)}`
       }),
     ...overrides.map((override) => {
       const { dimension } = override
@@ -90,7 +91,7 @@ function linesOf(limiter: string, key: string, explanation: ExplanationBody): st
   ]
   return [
     `${key} at ${limiter}`,
-    `  a request of ${formatCount(cost)} would be ${verdict}`,
+    `  a request that costs ${formatCount(cost)} would be ${verdict}`,
     '',
     ...limits.flatMap((limit) => limitLines(limit, width)),
     ...(details.length > 0 ? ['', ...details.map((line) => `  ${line}`)] : []),
@@ -100,12 +101,12 @@ function linesOf(limiter: string, key: string, explanation: ExplanationBody): st
 function limitLines(limit: ExplanationBody['limits'][number], width: number): string[] {
   const { used, remaining, frees } = limit
   const share = Math.min(1, used / limit.limit)
-  // What is used is seen, however little it is; and so is what is left.
+  // Shows at least one mark for any usage and for any remainder.
   const full = used === 0 ? 0 : share >= 1 ? BAR : Math.min(BAR - 1, Math.max(1, Math.round(share * BAR)))
   const bar = `[${'#'.repeat(full)}${'.'.repeat(BAR - full)}]`
   const head = `  ${nameOf(limit).padEnd(width)}  ${bar}  ${formatCount(used)} of ${formatCount(limit.limit)} used, ${formatCount(remaining)} left`
   if (frees.length === 0) return [head]
   const shown = frees.length > STEPS ? [...frees.slice(0, STEPS - 1), frees.at(-1)!] : frees
   const steps = shown.map(({ afterMs, units }) => `${formatCount(units)} ${after(afterMs)}`)
-  return [head, `  ${' '.repeat(width)}  free again: ${steps.join(', ')}`]
+  return [head, `  ${' '.repeat(width)}  units that free up: ${steps.join(', ')}`]
 }

@@ -19,7 +19,7 @@ interface BenchFlags extends ServiceFlags {
 
 type Result = Awaited<ReturnType<typeof autocannon>>
 
-/** What was measured. Latencies are milliseconds. */
+/** The results. Latencies are in milliseconds. */
 interface Report {
   readonly seconds: number
   readonly connections: number
@@ -28,9 +28,9 @@ interface Report {
   readonly perSecond: number
   readonly allowed: number
   readonly denied: number
-  /** Answers that were neither, by status. */
+  /** Other responses by status. */
   readonly other: Readonly<Record<string, number>>
-  /** Requests without an answer. */
+  /** Requests without a response. */
   readonly errors: number
   readonly latencyMs: Readonly<Record<'p50' | 'p90' | 'p99' | 'p99_9' | 'max', number>>
 }
@@ -40,17 +40,17 @@ const MAX_CONNECTIONS = 1024
 const MAX_KEYS = 10_000
 
 export function addBenchCommand(program: Command): void {
-  addServiceCommand(program, 'bench', 'ask a service as fast as it answers, and measure')
-    .argument('<limiter>', 'its name; keys are charged that nobody else has')
-    .option('--seconds <seconds>', 'for how long', numberUpTo(MAX_SECONDS), 5)
+  addServiceCommand(program, 'bench', "measure a service's throughput and latency")
+    .argument('<limiter>', 'limiter name; the run charges random keys only')
+    .option('--seconds <seconds>', 'duration of the run', numberUpTo(MAX_SECONDS), 5)
     .option(
       '--connections <count>',
-      'at the same time, each with one request under way',
+      'concurrent connections, each with one request in flight',
       numberUpTo(MAX_CONNECTIONS),
       10,
     )
-    .option('--keys <count>', 'over how many keys', numberUpTo(MAX_KEYS), 100)
-    .option('--yes', 'also where the service is on another machine')
+    .option('--keys <count>', 'number of keys', numberUpTo(MAX_KEYS), 100)
+    .option('--yes', 'allow load on a service on another machine')
     .action(bench)
 }
 
@@ -58,16 +58,16 @@ async function bench(limiter: string, flags: BenchFlags): Promise<void> {
   const { seconds, connections, keys, yes } = flags
   const target = targetOf(flags)
   if (!isLoopback(target.url.hostname.replace(/^\[|\]$/g, '')) && yes !== true) {
-    throw new UsageError(`${target.url.hostname} is another machine; say --yes if it may be put under load`)
+    throw new UsageError(`${target.url.hostname} is another machine; pass --yes to allow the load on it`)
   }
   const run = randomBytes(4).toString('hex')
   const bodies = Array.from({ length: keys }, (_, i) => JSON.stringify({ limiter, key: `bench-${run}-${i}` }))
-  // What is wrong with all of them is told better by one.
+  // If all requests would fail, a single one reports the error more clearly.
   await new ServiceClient(target).decide('/v1/peek', JSON.parse(bodies[0]!))
   const report = reportOf(await load(target, bodies, seconds, connections), connections, keys)
   print(flags, report, () => linesOf(limiter, report))
   if (report.requests === 0 || report.errors > 0 || Object.keys(report.other).length > 0) {
-    throw new ClientError(EXIT.failure, 'not all requests were decided')
+    throw new ClientError(EXIT.failure, 'some requests got no decision')
   }
 }
 
@@ -124,9 +124,9 @@ function linesOf(limiter: string, report: Report): string[] {
         formatCount(count),
         formatPercent(count, requests),
       ]),
-      ...(errors > 0 ? [['no answer', formatCount(errors)]] : []),
+      ...(errors > 0 ? [['no response', formatCount(errors)]] : []),
     ]),
-    `  latency: half within ${p50} ms, 90% ${p90} ms, 99% ${p99} ms, 99.9% ${p99_9} ms, at most ${max} ms`,
-    '  Each connection waits for its answer before it asks again, and this program takes its share of the machine.',
+    `  latency: p50 ${p50} ms, p90 ${p90} ms, p99 ${p99} ms, p99.9 ${p99_9} ms, max ${max} ms`,
+    '  Each connection sends one request at a time. On the same machine, this program competes with the service for CPU time.',
   ]
 }

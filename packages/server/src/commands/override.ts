@@ -25,16 +25,16 @@ interface OverrideFlags extends ServiceFlags {
 }
 
 export function addOverrideCommand(program: Command): void {
-  const override = program.command('override').description('other numbers for the limits of single keys')
+  const override = program.command('override').description('manage overrides: custom limits for single keys')
   addKeyCommand(override, 'set', 'change the limits of a key')
-    .option('--limit <limit>', 'of the only limit 300 or 300/1m, of another minute=300; repeatable', collect)
-    .option('--limits <json>', 'numbers by the name of their limit: {"burst":{"capacity":50}}')
-    .option('--exempt', 'its limits only count')
-    .option('--ttl <duration>', "for how long: '1h', '7d' (default: until it is deleted)", duration)
+    .option('--limit <limit>', 'such as 300, 300/1m, or minute=300 for a limit by name; repeatable', collect)
+    .option('--limits <json>', 'numbers by limit name, such as {"burst":{"capacity":50}}')
+    .option('--exempt', 'exempt the key: its limits count but deny nothing')
+    .option('--ttl <duration>', 'lifetime, such as 1h or 7d (default: until deleted)', duration)
     .action(setOverride)
-  addKeyCommand(override, 'delete', 'delete the override of a key, and its block').action(deleteOverride)
-  withServiceOptions(override.command('list').description('all of a limiter'))
-    .argument('<limiter>', 'its name')
+  addKeyCommand(override, 'delete', "delete a key's override and block").action(deleteOverride)
+  withServiceOptions(override.command('list').description('list the overrides of a limiter'))
+    .argument('<limiter>', 'limiter name')
     .action(listOverrides)
 }
 
@@ -45,7 +45,7 @@ async function setOverride(limiter: string, words: string[], flags: OverrideFlag
   const change = exempt ? { exempt } : { limits: limits?.[ONLY] ?? limits }
   const body = { limiter, key, ...change, ...(flags.ttl && { ttl: flags.ttl }) }
   const answer = await clientOf(flags).ask('PUT', '/v1/admin/overrides', 'done', body)
-  const end = flags.ttl === undefined ? 'until it is deleted' : `for ${flags.ttl}`
+  const end = flags.ttl === undefined ? 'until deleted' : `for ${flags.ttl}`
   print(flags, answer, () => [`${keyText(key)} at ${printable(limiter)}: ${ruleText(rule)}, ${end}`])
 }
 
@@ -53,8 +53,8 @@ async function deleteOverride(limiter: string, words: string[], flags: OverrideF
   const key = keyOf(words, flags.key)
   const answer = await clientOf(flags).ask('DELETE', '/v1/admin/overrides', 'done', { limiter, key })
   const { existed } = answer as { existed: boolean }
-  const told = existed ? 'the override is deleted' : 'there was no override'
-  print(flags, answer, () => [`${keyText(key)} at ${printable(limiter)}: ${told}`])
+  const result = existed ? 'override deleted' : 'no override found'
+  print(flags, answer, () => [`${keyText(key)} at ${printable(limiter)}: ${result}`])
 }
 
 async function listOverrides(limiter: string, flags: ServiceFlags): Promise<void> {
@@ -74,16 +74,17 @@ function lineOf(override: OverrideBody): string {
   return `${keyText(dimension === undefined ? key : { [dimension]: key })}  ${overrideText(override)}`
 }
 
-/** The name by which answers have the numbers of an only limit. */
+/** Stands for the only limit, which needs no name. */
 const ONLY = ''
 
 function ruleOf({ limit = [], limits, exempt }: OverrideFlags): Rule {
   const given = [...limit.map(numbersOf), ...(limits === undefined ? [] : parsed(limits))]
-  if (exempt && given.length > 0) throw new UsageError('both limits and --exempt are given; give one of them')
+  if (exempt && given.length > 0)
+    throw new UsageError('limits and --exempt exclude each other; pass one of them')
   if (exempt) return { exempt }
-  if (given.length === 0) throw new UsageError('no limit is given; give --limit 300, --limits or --exempt')
+  if (given.length === 0) throw new UsageError('no limits are given; pass --limit, --limits or --exempt')
   if (given.length > 1 && given.some(([name]) => name === ONLY)) {
-    throw new UsageError('several limits are given; write each with its name, like minute=300')
+    throw new UsageError('several limits need names; write each like minute=300')
   }
   return { limits: Object.fromEntries(given) }
 }
@@ -94,7 +95,7 @@ type NamedNumbers = readonly [name: string, numbers: Numbers]
 function numbersOf(text: string): NamedNumbers {
   const match = /^(?:([A-Za-z0-9._-]{1,64})=)?(\d{1,13})(?:\/(\d{1,9}(?:ms|s|m|h|d)))?$/.exec(text)
   if (match === null) {
-    throw new UsageError(`--limit is "${printable(text)}"; write it like 300, 300/1m or minute=300`)
+    throw new UsageError(`invalid --limit "${printable(text)}"; write it like 300, 300/1m or minute=300`)
   }
   const [, name = ONLY, limit, window] = match
   return [name, { limit: Number(limit), ...(window !== undefined && { window }) }]
@@ -103,14 +104,14 @@ function numbersOf(text: string): NamedNumbers {
 function parsed(text: string): readonly NamedNumbers[] {
   try {
     const limits: unknown = JSON.parse(text)
-    // Numbers alone are those of the only limit.
+    // Numbers without a name belong to the only limit.
     if (isObject(limits)) {
       return Object.values(limits).every(isObject)
         ? (Object.entries(limits) as NamedNumbers[])
         : [[ONLY, limits]]
     }
   } catch {
-    // Told below.
+    // Invalid JSON is reported below.
   }
-  throw new UsageError(`--limits is "${printable(text)}"; it must be a JSON object`)
+  throw new UsageError(`invalid --limits "${printable(text)}"; it must be a JSON object`)
 }

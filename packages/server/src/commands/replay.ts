@@ -8,46 +8,38 @@ import { VERSION } from '../service/instance.ts'
 export function addReplayCommand(program: Command): void {
   program
     .command('replay')
-    .description(
-      'run an access log, or captured requests, through the limiter, at the time of the log, and report what it would have done',
-    )
+    .description('replay a log through limits at its logged times, and report what they deny')
     .argument(
       '<file>',
-      'access log, common or combined format or JSON lines, plain or gzip; - for the standard input',
+      'access log in common, combined or JSON lines format, plain or gzip; - reads standard input',
     )
-    .requiredOption(
+    .option(
       '--limit <limit>',
-      'requests per sliding window, like 100/1m or name=100/1m; repeatable',
+      'requests per sliding window, such as 100/1m or name=100/1m; repeatable; without it, only report which limits would fit',
       collect,
     )
-    .option('--key <field>', 'whom to count: ip, user, method, path, status, or a field of JSON lines', 'ip')
-    .option('--store <url>', 'decide in this Redis, like redis://127.0.0.1:6379 (default: in memory)')
+    .option('--key <field>', 'field to use as the key: ip, user, method, path, status, or a JSON field', 'ip')
+    .option('--store <url>', 'use this Redis, such as redis://127.0.0.1:6379 (default: in memory)')
     .addOption(
-      new Option('--compare <kind>', 'also report what another kind of limit would have done').choices([
+      new Option('--compare <kind>', 'also report the result of another algorithm').choices([
         'fixed',
         'bucket',
       ]),
     )
     .option('--json', 'print one JSON object')
-    .option('--chart', 'print a chart over time; the default on a terminal')
-    .option('--report <file>', 'write the report as a page of HTML, with charts')
-    .option('--limiter <name>', 'of captured requests: only those that this one has decided')
-    .addOption(
-      new Option('--format <format>', 'format of the lines').choices(['auto', 'clf', 'json']).default('auto'),
-    )
-    .option('--time-field <field>', 'field of JSON lines with the time', 'time')
+    .option('--chart', 'print a chart over time (default on a terminal)')
+    .option('--report <file>', 'write the report as an HTML page with charts')
+    .option('--limiter <name>', "replay only this limiter's captured requests")
+    .addOption(new Option('--format <format>', 'log format').choices(['auto', 'clf', 'json']).default('auto'))
+    .option('--time-field <field>', 'JSON field with the time', 'time')
     .option(
       '--cost-field <field>',
-      'field of JSON lines with the cost (default: 1, and of captured requests what they took)',
+      'JSON field with the cost (default: 1; the recorded cost for captured requests)',
     )
-    .option(
-      '--reorder <duration>',
-      'how late a line may come and still be decided in the order of time',
-      '5m',
-    )
-    .option('--top <count>', 'how many of the callers denied most to report', '10')
+    .option('--reorder <duration>', 'how far lines may be out of order', '5m')
+    .option('--top <count>', 'number of keys to report, those with the most denials first', '10')
     .action(async (file: string, flags: ReplayFlags) => {
-      // Whoever asks for another command need not wait until all this is loaded.
+      // Loaded late, so that other commands start fast.
       const { runReplay } = await import('#replay/run-replay.js')
       await runReplay(file, flags, VERSION)
     })
@@ -56,11 +48,9 @@ export function addReplayCommand(program: Command): void {
 export function addDemoCommand(program: Command): void {
   program
     .command('demo')
-    .description(
-      'show what a fixed and a sliding window let through when requests burst at the edge of a window',
-    )
+    .description('compare a fixed and a sliding window under a burst at a window boundary')
     .action(async () => {
-      // The web server and the load generator are loaded by nobody else.
+      // Loaded late: the web server and the load generator are large.
       const { runDemo } = await import('#replay/demo/run-demo.js')
       await runDemo()
     })

@@ -1,4 +1,4 @@
-// slidegate serve: its options.
+// slidegate serve and its options.
 
 import { availableParallelism } from 'node:os'
 import { type Command, InvalidArgumentError, Option } from 'commander'
@@ -19,24 +19,24 @@ export function addServeCommand(program: Command): void {
 /** Makes a command run the service: `slidegate serve`, or `slidegate-server` as a whole. */
 export function asServe(command: Command): Command {
   return command
-    .description('run the service: HTTP, forward auth for gateways, and the rate limit service of Envoy')
-    .option('-c, --config <file>', 'the configuration, YAML or JSON; default: the built-in example')
-    .addOption(new Option('--http <address>', 'listen there in place of listen.http').env('SLIDEGATE_HTTP'))
-    .addOption(new Option('--grpc <address>', 'listen there in place of listen.grpc').env('SLIDEGATE_GRPC'))
+    .description("run the service: HTTP API, forward auth for gateways, Envoy's rate limit service")
+    .option('-c, --config <file>', 'configuration file, YAML or JSON (default: the built-in example)')
+    .addOption(new Option('--http <address>', 'HTTP address; overrides listen.http').env('SLIDEGATE_HTTP'))
+    .addOption(new Option('--grpc <address>', 'gRPC address; overrides listen.grpc').env('SLIDEGATE_GRPC'))
     .addOption(
-      new Option('--workers <count>', "processes that share the listeners, or 'auto': one for each core")
+      new Option('--workers <count>', 'number of worker processes, or auto for one per core')
         .env('SLIDEGATE_WORKERS')
         .argParser(parseWorkers)
         .default(1),
     )
     .addOption(
-      new Option('--drain <duration>', 'for how long it still takes requests, unready, before it ends')
+      new Option('--drain <duration>', 'time between reporting not ready and stopping')
         .env('SLIDEGATE_DRAIN')
         .argParser(parseDrain)
         .default(0, '0'),
     )
     .action(async (options: ServeOptions) => {
-      // Whoever asks for another command need not wait until all this is loaded.
+      // Loaded late, so that other commands start fast.
       const { serve } = await import('../service/serve.ts')
       const { config, http, grpc, workers, drain } = options
       process.exitCode = await serve({ file: config, http, grpc, workers, drainMs: drain })

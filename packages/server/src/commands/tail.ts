@@ -15,11 +15,11 @@ interface TailFlags extends ServiceFlags {
 }
 
 export function addTailCommand(program: Command): void {
-  addServiceCommand(program, 'tail', 'decisions as they happen, until Ctrl-C')
-    .argument('[limiter]', 'only of this one')
-    .option('--key <key>', 'only of this key; of a limiter with dimensions, of any of them')
-    .option('--denied', 'only denials')
-    .option('--count <count>', 'end after so many', numberUpTo(1_000_000_000))
+  addServiceCommand(program, 'tail', 'show decisions as they happen, until Ctrl-C')
+    .argument('[limiter]', 'show only this limiter')
+    .option('--key <key>', 'show only this key, in any dimension')
+    .option('--denied', 'show only denials')
+    .option('--count <count>', 'stop after this many decisions', numberUpTo(1_000_000_000))
     .action(tail)
 }
 
@@ -36,16 +36,16 @@ async function tail(limiter: string | undefined, flags: TailFlags): Promise<void
   const isHuman = isForPeople(flags)
   let seen = 0
   for await (const { event, data } of clientOf(flags).events(`/v1/admin/tail?${query}`, stop.signal)) {
-    const told: unknown = JSON.parse(data)
+    const received: unknown = JSON.parse(data)
     if (event === 'lost') {
-      const { lost } = told as { lost: number }
-      process.stderr.write(`slidegate: ${formatCount(lost)} decisions were left out: they came too fast\n`)
+      const { lost } = received as { lost: number }
+      process.stderr.write(`slidegate: ${formatCount(lost)} decisions were skipped: they came too fast\n`)
     } else if (event === 'decision') {
-      await write(`${isHuman ? lineOf(told as TailDecision) : printableJson(told, 0)}\n`)
+      await write(`${isHuman ? lineOf(received as TailDecision) : printableJson(received, 0)}\n`)
       if (++seen >= count) return end()
     }
   }
-  if (!stop.signal.aborted) throw new ClientError(EXIT.unreachable, 'the service has ended the connection')
+  if (!stop.signal.aborted) throw new ClientError(EXIT.unreachable, 'the service closed the connection')
 }
 
 function lineOf(line: TailDecision): string {
@@ -65,5 +65,6 @@ function lineOf(line: TailDecision): string {
 function whyOf({ deniedBy, retryAfterMs, blockedMs, source }: TailDecision): string {
   const by = deniedBy.length === 0 ? printable(source) : byWhat(deniedBy).trim()
   const blocked = blockedMs === undefined ? '' : `, ${blockedText(blockedMs)}`
-  return `${by}${blocked}, fits ${after(retryAfterMs)}`
+  const retry = retryAfterMs === null ? "retrying won't help" : `retry ${after(retryAfterMs)}`
+  return `${by}${blocked}, ${retry}`
 }

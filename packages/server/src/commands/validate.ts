@@ -1,4 +1,4 @@
-// slidegate validate: problems with the line that is wrong.
+// slidegate validate: reports problems with the affected line.
 
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
@@ -7,15 +7,14 @@ import { type OutputFlags, print, withOutputOptions } from '../client/command.ts
 import type { LoadedConfig } from '../config/load.ts'
 import { ConfigError, type ConfigProblem } from '../config/problem.ts'
 
-/** What a configuration that cannot be put in force ends with. */
 const EXIT_INVALID = 2
 
 export function addValidateCommand(program: Command): void {
   const command = program
     .command('validate')
-    .description('say whether a configuration can be put in force, and if not, where it is wrong')
-    .argument('<file>', 'the configuration, YAML or JSON')
-    .option('--before <file>', 'the configuration in force: say which limits would begin with an empty log')
+    .description('check a configuration file, and list its problems')
+    .argument('<file>', 'configuration file, YAML or JSON')
+    .option('--before <file>', 'active configuration; also reports limits that would start with an empty log')
   withOutputOptions(command).action(
     async (file: string, flags: OutputFlags & { readonly before?: string }) => {
       const { loadConfig } = await import('../config/load.ts')
@@ -29,26 +28,26 @@ export function addValidateCommand(program: Command): void {
           before === undefined ? undefined : loadConfig(before).config,
         )
         print(flags, { valid: true, limiters, problems: [], notes }, () => [
-          praise(file, loaded),
+          summary(file, loaded),
           ...notes.map((note) => printable(note, 1000)),
         ])
       } catch (error) {
         if (!(error instanceof ConfigError)) throw error
-        print(flags, { valid: false, problems: error.problems }, () => complaints(error))
+        print(flags, { valid: false, problems: error.problems }, () => problemLines(error))
         process.exitCode = EXIT_INVALID
       }
     },
   )
 }
 
-function praise(file: string, { config, domains }: LoadedConfig): string {
+function summary(file: string, { config, domains }: LoadedConfig): string {
   const count = Object.keys(config.limiters).length
   const limiters = `${formatCount(count)} ${count === 1 ? 'limiter' : 'limiters'}`
-  const ofEnvoy = domains === undefined ? '' : `, ${formatCount(domains.all().length)} domains of Envoy`
+  const ofEnvoy = domains === undefined ? '' : `, ${formatCount(domains.all().length)} Envoy domains`
   return `${printable(file)} is valid: ${limiters}${ofEnvoy}`
 }
 
-function complaints({ problems }: ConfigError): string[] {
+function problemLines({ problems }: ConfigError): string[] {
   const count = problems.length
   return [
     ...problems.flatMap((problem) => {
@@ -59,13 +58,13 @@ function complaints({ problems }: ConfigError): string[] {
   ]
 }
 
-/** Columns of a line that are shown. */
+/** Columns shown of a line. */
 const WIDTH = 100
 
-/** What may be a secret: what these names stand before, and users and passwords in URLs. */
+/** Possible secrets: values of these fields, and users and passwords in URLs. */
 const SECRETS = [/(?<=\b(?:token|sha256|hashKeys|secret|url)\b["']?\s*:\s*)\S.*$/, /(?<=:\/\/)[^\s/]+(?=@)/g]
 
-/** The line that is wrong, with a caret under the place; nothing where it is gone. */
+/** The affected line with a caret below, or nothing if it is gone. */
 function quoteOf({ file, line, column }: ConfigProblem): string[] {
   const text = lineIn(file, line)
   if (text === undefined || text.trim() === '') return []
@@ -75,7 +74,7 @@ function quoteOf({ file, line, column }: ConfigProblem): string[] {
     from,
     from + WIDTH,
   )
-  // One character each, so that the caret stands where it should.
+  // One column per character keeps the caret aligned.
   const plain = Array.from(shown, (character) => (printable(character) === character ? character : ' ')).join(
     '',
   )

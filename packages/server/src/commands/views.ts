@@ -21,7 +21,7 @@ interface LimiterReport {
 }
 
 export function addLimitersCommand(program: Command): void {
-  addServiceCommand(program, 'limiters', 'the limiters of the service, and how they are').action(
+  addServiceCommand(program, 'limiters', 'list limiters, with their limits, waiters and errors').action(
     async (flags: ServiceFlags) => {
       const answer = await clientOf(flags).ask('GET', '/v1/admin/limiters', 'limiters')
       const { limiters } = answer as { limiters: readonly LimiterReport[] }
@@ -33,7 +33,7 @@ export function addLimitersCommand(program: Command): void {
 function limiterLines({ name, limits, stats, waiting }: LimiterReport): string[] {
   const errors = Object.values(stats.storeErrors).reduce((sum, count) => sum + count, 0)
   const notes = [
-    ...(waiting.length > 0 ? [`${formatCount(waiting.length)} wait`] : []),
+    ...(waiting.length > 0 ? [`${formatCount(waiting.length)} waiting`] : []),
     ...(errors > 0 ? [`${formatCount(errors)} store errors`] : []),
   ]
   const rows = limits.map((limit) => {
@@ -44,8 +44,8 @@ function limiterLines({ name, limits, stats, waiting }: LimiterReport): string[]
 }
 
 export function addUsageCommand(program: Command): void {
-  addServiceCommand(program, 'usage', 'how much a limiter decides, over the last seconds and minutes')
-    .argument('<limiter>', 'its name')
+  addServiceCommand(program, 'usage', "show a limiter's decision rates over recent seconds and minutes")
+    .argument('<limiter>', 'limiter name')
     .action(async (limiter: string, flags: ServiceFlags) => {
       const answer = await clientOf(flags).ask(
         'GET',
@@ -57,7 +57,7 @@ export function addUsageCommand(program: Command): void {
     })
 }
 
-const USAGE_HEAD = ['over', 'allowed', 'per s', 'denied', 'per s', 'denied by shadow limits']
+const USAGE_HEAD = ['last', 'allowed', 'per s', 'denied', 'per s', 'shadow denied']
 
 function usageRow(span: SpanUsage): string[] {
   const { allowed, denied, shadowDenied, allowedPerSecond, deniedPerSecond } = span
@@ -79,10 +79,10 @@ interface TopFlags extends ServiceFlags {
 const MAX_COUNT = 1000
 
 export function addTopCommand(program: Command): void {
-  addServiceCommand(program, 'top', 'the keys with the most requests of the last minutes')
-    .argument('<limiter>', 'its name')
-    .option('--denials', 'those with the most denials')
-    .option('--count <count>', 'how many', numberUpTo(MAX_COUNT), 10)
+  addServiceCommand(program, 'top', 'list the keys with the most requests in recent minutes')
+    .argument('<limiter>', 'limiter name')
+    .option('--denials', 'rank by denials')
+    .option('--count <count>', 'number of keys', numberUpTo(MAX_COUNT), 10)
     .action(async (limiter: string, { denials, count, ...flags }: TopFlags) => {
       const by = denials ? 'denials' : 'requests'
       const path = `/v1/admin/limiters/${encodeURIComponent(limiter)}/top?by=${by}&count=${count}`
@@ -102,12 +102,12 @@ interface AuditFlags extends ServiceFlags {
 }
 
 export function addAuditCommand(program: Command): void {
-  addServiceCommand(program, 'audit', 'who has changed what, the newest first')
-    .option('--count <count>', 'how many', numberUpTo(MAX_COUNT), 50)
+  addServiceCommand(program, 'audit', 'list changes by operators, newest first')
+    .option('--count <count>', 'number of entries', numberUpTo(MAX_COUNT), 50)
     .action(async ({ count, ...flags }: AuditFlags) => {
       const answer = await clientOf(flags).ask('GET', `/v1/admin/audit?count=${count}`, 'entries')
       const { entries } = answer as { entries: readonly AuditEntry[] }
-      print(flags, answer, () => (entries.length === 0 ? ['nothing yet'] : entries.map(entryLine)))
+      print(flags, answer, () => (entries.length === 0 ? ['no entries'] : entries.map(entryLine)))
     })
 }
 
@@ -134,9 +134,14 @@ interface CaptureFlags extends ServiceFlags {
 const MAX_CAPTURED = 100_000
 
 export function addCaptureCommand(program: Command): void {
-  addServiceCommand(program, 'capture', 'the requests that the service has captured, as lines for replay')
-    .argument('[limiter]', 'only of this one')
-    .option('--count <count>', 'the newest so many', numberUpTo(MAX_CAPTURED), 10_000)
+  addServiceCommand(program, 'capture', 'print captured requests as JSON lines, for replay')
+    .argument('[limiter]', 'print only this limiter')
+    .option(
+      '--count <count>',
+      'maximum number of requests; prints the newest',
+      numberUpTo(MAX_CAPTURED),
+      10_000,
+    )
     .action(async (limiter: string | undefined, { count, ...flags }: CaptureFlags) => {
       const query = new URLSearchParams({ count: `${count}`, ...(limiter !== undefined && { limiter }) })
       const parts = clientOf(flags).text(`/v1/admin/capture?${query}`, 'application/x-ndjson')
@@ -144,7 +149,7 @@ export function addCaptureCommand(program: Command): void {
     })
 }
 
-/** JSON that is the same data, safe on a terminal. */
+/** The line as equivalent JSON that is safe on a terminal. */
 function shown(line: string): string {
   return printable(line, Number.POSITIVE_INFINITY)
 }

@@ -1,4 +1,4 @@
-// Checks what a schema cannot: files, listeners, tokens, rules, the store.
+// Checks what a schema can't: files, listeners, tokens, rules, the store.
 
 import { createHash } from 'node:crypto'
 import { accessSync, constants, readFileSync } from 'node:fs'
@@ -12,17 +12,17 @@ import type { Path } from './reader.ts'
 import { ADDRESS, type Config, type RuleConfig } from './schema.ts'
 import { suggestion } from './suggestion.ts'
 
-/** What is checked beyond the schema, and who is told. */
+/** A configuration to check, and where to report problems. */
 export interface Checked {
   readonly config: Config
-  /** Against it are the names of files. */
+  /** Relative file names start here. */
   readonly folder: string
   readonly environment: NodeJS.ProcessEnv
-  /** Whether files that it names are looked at. */
+  /** Whether to read files that the configuration names. */
   readonly looksAtFiles: boolean
-  /** Whether a part is as the schema says; only then it is looked into. */
+  /** Whether a part matches the schema. Other parts aren't checked. */
   isSound(path: Path): boolean
-  /** At a value, or at its name. */
+  /** Reports a problem at a value or its name. */
   complain(path: Path, message: string, at?: 'value' | 'key'): void
 }
 
@@ -43,18 +43,18 @@ function checkForwardAuth(checked: Checked): void {
   for (const [i, { limiter, plan }] of rules.entries()) {
     const path = ['forwardAuth', 'rules', i]
     if (last >= 0 && i === last + 1)
-      complain(path, 'no request gets as far as this rule: the one before it has no when, and fits all')
+      complain(path, 'no request reaches this rule: the one before it has no when, so it matches all')
     if (limiter === undefined) continue
     const known = Object.hasOwn(config.limiters, limiter) ? config.limiters[limiter] : undefined
     if (known === undefined) {
       complain(
         [...path, 'limiter'],
-        `there is no limiter ${limiter}; ${suggestion(limiter, Object.keys(config.limiters))}`,
+        `unknown limiter ${limiter}; ${suggestion(limiter, Object.keys(config.limiters))}`,
       )
     } else if (plan !== undefined && !plan.includes('{') && !Object.hasOwn(known.plans ?? {}, plan)) {
       complain(
         [...path, 'plan'],
-        `${limiter} has no such plan; ${suggestion(plan, Object.keys(known.plans ?? {}))}`,
+        `unknown plan ${plan} of limiter ${limiter}; ${suggestion(plan, Object.keys(known.plans ?? {}))}`,
       )
     }
   }
@@ -67,13 +67,13 @@ function checkStore(checked: Checked): void {
   const { store } = config
   if (!isSound(['store'])) return
   if (store !== undefined && (store.memory === undefined) === (store.redis === undefined)) {
-    complain(['store'], 'there must be one of memory and redis')
+    complain(['store'], 'set either memory or redis')
     return
   }
   const { servername: _, ...files } = store?.redis?.tls ?? {}
   if (areReadable(checked, ['store', 'redis', 'tls'], files) === undefined) return
   try {
-    // It is closed before it connects.
+    // The store is closed before it connects.
     openStore(storeConfigOf(store, environment), folder).close()
   } catch (error) {
     if (store === undefined) complain([], `REDIS_URL: ${messageOf(error)}`)
@@ -95,18 +95,18 @@ function checkListeners(checked: Checked): void {
       continue
     }
     const { host, port } = addressOf(address)
-    if (port > MAX_PORT) complain(['listen', name], `the port is ${port}; it must be ${MAX_PORT} at most`)
+    if (port > MAX_PORT) complain(['listen', name], `the port is ${port}; it must be at most ${MAX_PORT}`)
     if (!isLoopback(host)) beyond.push(name)
   }
   if (listen.http !== undefined && listen.http === listen.grpc && addressOf(listen.http).port !== 0)
-    complain(['listen', 'grpc'], 'HTTP listens there already')
+    complain(['listen', 'grpc'], 'listen.http already uses this address')
   if (listen.tls !== undefined) checkCertificate(checked, listen.tls)
   if (beyond.length === 0 || !isSound(['auth'])) return
   const { anonymous, tokens = [] } = config.auth ?? {}
   if (anonymous === undefined && tokens.length === 0)
     complain(
       ['listen', beyond[0]!],
-      'others than this machine can get here, and nobody has said who may: set auth.tokens, or auth.anonymous to what anybody may do',
+      'other machines can connect here, but no access is configured; set auth.tokens, or set auth.anonymous to a role',
     )
 }
 
@@ -117,11 +117,11 @@ function checkCertificate(checked: Checked, tls: NonNullable<NonNullable<Config[
   try {
     createSecureContext({ cert, key, ca })
   } catch (error) {
-    checked.complain(path, `the certificate cannot be used: ${messageOf(error)}`)
+    checked.complain(path, `can't use the certificate: ${messageOf(error)}`)
   }
 }
 
-/** The contents of files, by their names in an object; nothing unless all can be read. */
+/** Contents of files by field name; undefined if one can't be read. */
 function areReadable(
   { folder, looksAtFiles, complain }: Checked,
   path: Path,
@@ -135,42 +135,45 @@ function areReadable(
       contents[name] = readFileSync(resolve(folder, file!))
     } catch (error) {
       isGood = false
-      complain([...path, name], `the file cannot be read: ${messageOf(error)}`)
+      complain([...path, name], `can't read the file: ${messageOf(error)}`)
     }
   }
   return isGood ? contents : undefined
 }
 
-/** Names that the audit gives to others. */
-const TAKEN = ['anonymous', 'admin-link', 'configuration']
+/** Names that have another meaning in the audit log. */
+const RESERVED = ['anonymous', 'admin-link', 'configuration']
 
 function checkTokens({ config, isSound, complain }: Checked): void {
   if (!isSound(['auth'])) return
-  const names = new Set<string>(TAKEN)
+  const names = new Set<string>(RESERVED)
   const secrets = new Set<string>()
   for (const [i, { name, token, sha256 }] of (config.auth?.tokens ?? []).entries()) {
     const path = ['auth', 'tokens', i]
     if (names.has(name))
-      complain([...path, 'name'], 'this name is taken; the audit could not tell them apart')
+      complain(
+        [...path, 'name'],
+        'this name is already used; choose another, so that the audit log is unambiguous',
+      )
     names.add(name)
     if ((token === undefined) === (sha256 === undefined)) {
-      complain(path, 'there must be one of token and sha256')
+      complain(path, 'set either token or sha256')
       continue
     }
     if (token !== undefined && /[^!-~]/.test(token)) {
       complain(
         [...path, 'token'],
-        'no header could bring this secret: it must be of letters, digits and signs of ASCII',
+        "a header can't carry this secret; use printable ASCII characters without spaces",
       )
       continue
     }
     const digest = sha256 ?? createHash('sha256').update(token!).digest('hex')
-    if (secrets.has(digest)) complain(path, 'this secret is that of another token already')
+    if (secrets.has(digest)) complain(path, 'another token already has this secret')
     secrets.add(digest)
   }
 }
 
-/** Where lines about requests go. */
+/** Checks the files and streams that requests are written to. */
 export function checkCapture(checked: Checked): void {
   const { config, environment, isSound, complain } = checked
   const { capture, logging } = config
@@ -178,7 +181,7 @@ export function checkCapture(checked: Checked): void {
     checkFile(checked, ['logging', 'decisionFile'], logging.decisionFile)
   if (!isSound(['capture']) || capture === undefined) return
   const { file, stream = false } = capture
-  if ((file === undefined) === !stream) complain(['capture'], 'there must be one of file and stream: true')
+  if ((file === undefined) === !stream) complain(['capture'], 'set either file or stream: true')
   else if (file !== undefined) checkFile(checked, ['capture', 'file'], file)
   else if (isSound(['store']) && storeConfigOf(config.store, environment).redis === undefined)
     complain(['capture', 'stream'], 'the store is in memory; a stream needs store.redis or REDIS_URL')
@@ -189,6 +192,6 @@ function checkFile({ folder, looksAtFiles, complain }: Checked, path: Path, file
   try {
     accessSync(dirname(resolve(folder, file)), constants.W_OK)
   } catch (error) {
-    complain(path, `the file cannot be written: ${messageOf(error)}`)
+    complain(path, `can't write the file: ${messageOf(error)}`)
   }
 }

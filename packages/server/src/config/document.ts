@@ -1,4 +1,4 @@
-// Parses YAML or JSON, and finds where each value is.
+// Parses YAML or JSON, and finds the place of each value.
 
 import { readFileSync } from 'node:fs'
 import { Composer, type CST, type ParsedNode, Parser } from 'yaml'
@@ -6,14 +6,14 @@ import { messageOf } from '#replay/errors.js'
 import { ConfigError, type ConfigProblem } from './problem.ts'
 import { MAX_DEPTH, type Path, Reader, TOO_DEEP } from './reader.ts'
 
-/** The data of a file, and where in it each value stands. */
+/** The data of a file, with the place of each value. */
 export interface SourceDocument {
   readonly file: string
   /** Plain data: objects, arrays, strings, numbers, booleans, null. */
   readonly value: unknown
-  /** At a value, or at the nearest parent there is; with `key` at the name that it has in its object. */
+  /** A problem at a value or its nearest existing parent; with `key`, at its name. */
   problemAt(path: Path, message: string, at?: 'value' | 'key'): ConfigProblem
-  /** Whether a value was made of environment variables: of nothing but one, or among other text. */
+  /** Whether the value is one environment variable, or text that contains some. */
   variableAt(path: Path): 'whole' | 'part' | undefined
 }
 
@@ -21,25 +21,26 @@ const MAX_BYTES = 4 * 2 ** 20
 const MAX_SYNTAX_PROBLEMS = 5
 const LONGEST_MESSAGE = 500
 
-/** @throws {ConfigError} for a file that cannot be read, or is not text */
+/** @throws {ConfigError} if the file can't be read or isn't text */
 export function readText(file: string): string {
   let bytes: Buffer
   try {
     bytes = readFileSync(file)
   } catch (error) {
-    throw new ConfigError([atStart(file, `the file cannot be read: ${messageOf(error)}`)])
+    throw new ConfigError([atStart(file, `can't read the file: ${messageOf(error)}`)])
   }
   if (bytes.length > MAX_BYTES) throw new ConfigError([atStart(file, 'the file is larger than 4 MiB')])
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
-    throw new ConfigError([atStart(file, 'the file is not text in UTF-8')])
+    throw new ConfigError([atStart(file, "the file isn't UTF-8 text")])
   }
 }
 
 /**
- * Reads YAML 1.2, and with it JSON. With an environment `${NAME}` and `${NAME:-default}` in strings are replaced, and `$$` is
- * a dollar.
+ * Reads YAML 1.2 or JSON.
+ *
+ * @param environment replaces `${NAME}` and `${NAME:-default}` in strings, and `$$` by a dollar sign. Default: no replacement.
  *
  * @throws {ConfigError}
  */
@@ -63,7 +64,7 @@ export function readDocument(file: string, text: string, environment?: NodeJS.Pr
   }
 }
 
-/** Finds lines and columns. The counter of the parser misses lines behind mistakes. */
+/** Finds lines and columns. The parser's counter misses lines after errors. */
 function placesIn(text: string): (offset: number) => { readonly line: number; readonly column: number } {
   const starts = [0]
   for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1)
@@ -84,24 +85,24 @@ function parse(
   const tokens = Array.from(new Parser().parse(text))
   const tooDeep = firstTooDeep(tokens)
   if (tooDeep !== undefined) throw new ConfigError([problemFor(tooDeep, TOO_DEEP)])
-  // Names that are there twice are found below: here each would be compared with all others.
+  // The reader finds duplicate names: the composer would compare each name with all others.
   const composer = new Composer({ schema: 'core', resolveKnownTags: false, uniqueKeys: false })
   const [document, another] = composer.compose(tokens, true, text.length)
   if (document === undefined) return null
   if (another !== undefined)
     throw new ConfigError([
-      problemFor(another.range[0], 'this begins a second document: one is all there may be'),
+      problemFor(another.range[0], 'a second document starts here; only one is allowed'),
     ])
-  // A tag that nobody knows is no more than a warning to the parser.
+  // The parser only warns about unknown tags.
   const found = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0])
   const problems = found.map(({ pos, message }) => problemFor(pos[0], syntaxMessage(message, text, pos[0])))
-  // One mistake makes many, mostly on its own line.
+  // One mistake causes many errors, mostly on its own line.
   const first = problems.filter(({ line }, i) => line !== problems[i - 1]?.line).slice(0, MAX_SYNTAX_PROBLEMS)
   if (first.length > 0) throw new ConfigError(first)
   return document.contents as ParsedNode | null
 }
 
-/** Where tokens are nested deeper than what the composer, which goes by recursion, can be given. */
+/** The offset at which tokens are nested too deep for the recursive composer. */
 function firstTooDeep(tokens: readonly CST.Token[]): number | undefined {
   let level: readonly CST.Token[] = tokens
   for (let depth = 0; level.length > 0; depth++) {
@@ -115,25 +116,25 @@ function firstTooDeep(tokens: readonly CST.Token[]): number | undefined {
   return undefined
 }
 
-/** What the parser says, without the text that it has found: that could be a secret. */
-function syntaxMessage(said: string, text: string, offset: number): string {
-  if (text.startsWith('${', offset - 1)) return 'between braces or brackets a variable has to stand in quotes'
-  return `this is not valid YAML: ${said.replace(/: ".*$/s, '')}`
+/** The parser's message without the text it quotes, which may be a secret. */
+function syntaxMessage(message: string, text: string, offset: number): string {
+  if (text.startsWith('${', offset - 1)) return 'a variable between braces or brackets must be quoted'
+  return `invalid YAML: ${message.replace(/: ".*$/s, '')}`
 }
 
 function atStart(file: string, message: string): ConfigProblem {
   return { file, line: 1, column: 1, message }
 }
 
-/** A shorter one is none, and could be any word of a message. */
+/** Anything shorter isn't a secret, and could be any word of a message. */
 const SHORTEST_SECRET = 8
-/** Messages repeat so much of a text at most: ours, and those of the library. */
+/** Maximum length of excerpts in messages: ours and the library's. */
 const SHOWN = [64, 40]
 
 function withoutSecrets(message: string, secrets: ReadonlyMap<string, string>): string {
   let cleaned = message
   for (const [value, name] of secrets) {
-    // Of a number also what it was made: without the zeros around it.
+    // Number() drops leading and trailing zeros.
     for (const part of [value, `${Number(value)}`, ...SHOWN.map((length) => value.slice(0, length))]) {
       for (const text of [part, JSON.stringify(part).slice(1, -1)]) {
         if (text.length >= SHORTEST_SECRET) cleaned = cleaned.replaceAll(text, () => `\${${name}}`)

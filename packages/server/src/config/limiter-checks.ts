@@ -1,4 +1,4 @@
-// Checks limiters, by making them.
+// Checks limiters by creating them.
 
 import { type Limit, limitOf, memoryStore, SlidegateError } from 'slidegate'
 import { DeclaredLimiter } from '../service/declared-limiter.ts'
@@ -14,27 +14,27 @@ export function checkLimiters(checked: Checked): void {
     const path = ['limiters', name]
     checkName(checked, path)
     if (!isSound(path)) continue
-    const limits = new LimiterCheck(checked, path, limiter)
-    if (!limits.areGood()) continue
-    told(checked, path, limiter, () => new DeclaredLimiter(name, limiter).limiter(store).close())
+    const check = new LimiterCheck(checked, path, limiter)
+    if (!check.isGood()) continue
+    tried(checked, path, limiter, () => new DeclaredLimiter(name, limiter).limiter(store).close())
   }
 }
 
-/** What all objects have: where one is asked for by such a name, something is found that nobody has put there. */
+/** Names that every object has: looking one up would find an inherited property. */
 const EVERYWHERE: readonly string[] = Object.getOwnPropertyNames(Object.prototype)
 
 function checkName({ complain }: Checked, path: Path): void {
   const name = path.at(-1)!
   if (EVERYWHERE.includes(String(name)))
-    complain(path, `${name} cannot be a name: all objects of JavaScript have it`, 'key')
+    complain(path, `${name} is reserved: every JavaScript object has a property with this name`, 'key')
 }
 
-/** All sets of limits of one limiter. */
+/** Checks all sets of limits of one limiter. */
 class LimiterCheck {
   readonly #checked: Checked
   readonly #path: Path
   readonly #limiter: LimiterConfig
-  #isGood = true
+  #hasProblem = false
 
   constructor(checked: Checked, path: Path, limiter: LimiterConfig) {
     this.#checked = checked
@@ -42,7 +42,7 @@ class LimiterCheck {
     this.#limiter = limiter
   }
 
-  areGood(): boolean {
+  isGood(): boolean {
     const { plans = {}, overrides, dimensions } = this.#limiter
     this.#rules(this.#limiter, [])
     const names = Object.keys(plans)
@@ -52,20 +52,20 @@ class LimiterCheck {
       if (names.length > 1 && /^\d+$/.test(name))
         this.#complain(
           path,
-          'a plan cannot be called by a number: they are tried in order, and numbers would come first',
+          'a plan name must not be a number: plans are tried in order, and JavaScript would move numbers to the front',
           'key',
         )
       this.#rules(plan, path)
       if (plan.limits !== undefined && dimensions !== undefined)
         this.#complain(
           [...path, 'limits'],
-          'the limiter has dimensions, so its plans must have dimensions, too',
+          'the limiter has dimensions, so its plans must have them too',
           'key',
         )
       if (plan.dimensions !== undefined && dimensions === undefined)
         this.#complain(
           [...path, 'dimensions'],
-          'the limiter has limits, so its plans must have limits, too',
+          'the limiter has limits, so its plans must have them too',
           'key',
         )
       for (const dimension of Object.keys(plan.dimensions ?? {}))
@@ -77,25 +77,24 @@ class LimiterCheck {
       this.#set(limits, [...path, 'limits'])
       if (dimension === undefined) {
         if (dimensions !== undefined)
-          this.#complain(path, `there must be a dimension: ${Object.keys(dimensions).join(', ')}`)
+          this.#complain(
+            path,
+            `dimension is missing; it must be one of ${Object.keys(dimensions).join(', ')}`,
+          )
       } else this.#dimension(dimension, [...path, 'dimension'])
       const word = JSON.stringify([dimension, key])
-      if (seen.has(word)) this.#complain([...path, 'key'], 'this key has an override already')
+      if (seen.has(word)) this.#complain([...path, 'key'], 'this key already has an override')
       seen.add(word)
     }
-    return this.#isGood
+    return !this.#hasProblem
   }
 
-  /** Exactly one of limits and dimensions. */
+  /** Requires exactly one of limits and dimensions. */
   #rules({ limits, dimensions }: Pick<LimiterConfig, 'limits' | 'dimensions'>, path: Path): void {
     if (limits === undefined && dimensions === undefined)
-      this.#complain(path, 'there must be limits, or dimensions with limits', 'key')
+      this.#complain(path, 'limits are missing; set limits or dimensions', 'key')
     if (limits !== undefined && dimensions !== undefined)
-      this.#complain(
-        [...path, 'dimensions'],
-        'there are limits already; there must be one of limits and dimensions',
-        'key',
-      )
+      this.#complain([...path, 'dimensions'], 'both limits and dimensions are set; set one of them', 'key')
     if (limits !== undefined) this.#set(limits, [...path, 'limits'])
     for (const [name, each] of Object.entries(dimensions ?? {})) {
       checkName(this.#checked, [...this.#path, ...path, 'dimensions', name])
@@ -107,8 +106,8 @@ class LimiterCheck {
     const { dimensions } = this.#limiter
     if (dimensions !== undefined && Object.hasOwn(dimensions, name)) return
     const known = Object.keys(dimensions ?? {})
-    const right = known.length === 0 ? 'it has none' : suggestion(name, known)
-    this.#complain(path, `the limiter has no dimension ${name}; ${right}`)
+    const right = known.length === 0 ? 'it has no dimensions' : suggestion(name, known)
+    this.#complain(path, `unknown dimension ${name}; ${right}`)
   }
 
   #set(limits: readonly LimitConfig[], path: Path): void {
@@ -121,7 +120,7 @@ class LimiterCheck {
       if (names.has(limit.name))
         this.#complain(
           [...path, i],
-          `two limits here are called ${limit.name}; one of them must have a name of its own`,
+          `two limits here have the name ${limit.name}; give one of them another name`,
         )
       names.add(limit.name)
     }
@@ -129,24 +128,24 @@ class LimiterCheck {
     if (values < 0 || (limits.length === 1 && this.#limiter.dimensions === undefined)) return
     this.#complain(
       [...path, values],
-      'a distinct limit needs a limiter of its own, without other limits or dimensions; make two limiters, and ask both',
+      'a distinct limit needs a separate limiter, without other limits or dimensions; declare two limiters and call both',
     )
   }
 
   #limit(config: LimitConfig, path: Path): Limit | undefined {
-    const limit = told(this.#checked, [...this.#path, ...path], config, () => limitOf(config))
-    if (limit === undefined) this.#isGood = false
+    const limit = tried(this.#checked, [...this.#path, ...path], config, () => limitOf(config))
+    if (limit === undefined) this.#hasProblem = true
     return limit
   }
 
   #complain(path: Path, message: string, at?: 'value' | 'key'): void {
-    this.#isGood = false
+    this.#hasProblem = true
     this.#checked.complain([...this.#path, ...path], message, at)
   }
 }
 
-/** Complains of what the library refuses, at the option that it names. */
-function told<Value>(
+/** Reports an error of the library at the option that it names. */
+function tried<Value>(
   { complain }: Checked,
   path: Path,
   options: object,
@@ -161,7 +160,7 @@ function told<Value>(
   }
 }
 
-/** Where among options a value is. */
+/** The path of a value among options. */
 function placeOf(value: unknown, options: object): Path {
   if (value === undefined || typeof value === 'object') return []
   for (const [name, option] of Object.entries(options)) {

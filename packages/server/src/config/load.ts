@@ -1,4 +1,4 @@
-// START HERE: a file -> a configuration, or all that is wrong with it.
+// START HERE: loads a configuration file, or lists all its problems.
 
 import { dirname, resolve } from 'node:path'
 import { stringify } from 'yaml'
@@ -11,37 +11,36 @@ import { isObject, type Path } from './reader.ts'
 import { type Config, ConfigSchema } from './schema.ts'
 import { shapeProblems } from './shape.ts'
 
-/** A configuration as a file has it, and as it was checked. */
 export interface LoadedConfig {
   readonly config: Config
-  /** Absolute; against it are the names of files in the configuration. */
+  /** Absolute. Relative file names in the configuration start here. */
   readonly folder: string
-  /** All that were read, the configuration first, and folders that were looked into: when one changes, so may this. Absolute. */
+  /** Absolute paths of all files and folders that were read, the configuration first. Watch them for changes. */
   readonly files: readonly string[]
-  /** Of Envoy, where there are any. */
+  /** Envoy's domains, if any are configured. */
   readonly domains?: Domains
-  /** As it may be shown: see {@link shownConfig}. Left out where there is no text. */
+  /** See {@link shownConfig}. Missing if there is no text. */
   readonly shown?: string
 }
 
 export interface LoadOptions {
-  /** Default: that of the process. */
+  /** Default: `process.env`. */
   readonly environment?: NodeJS.ProcessEnv
-  /** Addresses in place of those in the file. */
+  /** Addresses that replace those in the file. */
   readonly listen?: { readonly http?: string | undefined; readonly grpc?: string | undefined }
-  /** Whether files that it names are looked at; with those of others one could find out what is there. Default: true. */
+  /** Whether to read files that the text names. Set to false for a caller's text, which could probe for files. Default: true. */
   readonly looksAtFiles?: boolean
 }
 
-/** @throws {ConfigError} with all that is wrong, where, and what would be right */
+/** @throws {ConfigError} with all problems */
 export function loadConfig(file: string, options: LoadOptions = {}): LoadedConfig {
   return loadText(file, readText(file), options)
 }
 
 /**
- * The same of a text that stands in no file, as if it stood in this one.
+ * Loads text as if it were in this file.
  *
- * @throws {ConfigError}
+ * @throws {ConfigError} with all problems
  */
 export function loadText(file: string, text: string, options: LoadOptions = {}): LoadedConfig {
   const { environment = process.env, looksAtFiles = true } = options
@@ -60,7 +59,7 @@ export function loadText(file: string, text: string, options: LoadOptions = {}):
     isSound: (path) => problems.areNoneIn(path),
     complain: (path, message, at) => problems.add(path, message, at),
   }
-  // Limiters come first: rules are only checked against sound ones.
+  // Limiters first: rules are only checked against valid ones.
   checkLimiters(checked)
   checkService(checked)
   checkCapture(checked)
@@ -76,9 +75,9 @@ export function loadText(file: string, text: string, options: LoadOptions = {}):
   }
 }
 
-/** Nothing where it is not even an object. */
+/** Undefined if the document isn't an object. */
 function configIn(document: SourceDocument, problems: Problems): Config | undefined {
-  for (const { path, problem } of shapeProblems(document)) problems.note(path, problem)
+  for (const { path, problem } of shapeProblems(document)) problems.addFound(path, problem)
   const { value } = document
   if (!isObject(value)) return undefined
   const limiters = 'limiters' in value && isObject(value.limiters) ? value.limiters : {}
@@ -91,18 +90,18 @@ function domainsOf({ envoy }: Config, folder: string, problems: Problems): Domai
     return readDomains(envoy.files, folder)
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    problems.noteAll(error.problems)
+    problems.addOthers(error.problems)
     return undefined
   }
 }
 
-/** All that is wrong, and in which parts. */
+/** Collects problems and the parts they are in. */
 class Problems {
   readonly #document: SourceDocument
-  /** By what they say, for the same may be found twice. */
+  /** By content: the same problem may be found twice. */
   readonly #found = new Map<string, ConfigProblem>()
   readonly #elsewhere: ConfigProblem[] = []
-  /** Paths of parts in which something is wrong. */
+  /** Paths of parts with problems. */
   readonly #parts = new Set<string>()
 
   constructor(document: SourceDocument) {
@@ -110,16 +109,16 @@ class Problems {
   }
 
   add(path: Path, message: string, at?: 'value' | 'key'): void {
-    this.note(path, this.#document.problemAt(path, message, at))
+    this.addFound(path, this.#document.problemAt(path, message, at))
   }
 
-  note(path: Path, problem: ConfigProblem): void {
+  addFound(path: Path, problem: ConfigProblem): void {
     for (let length = 0; length <= path.length; length++) this.#parts.add(wordOf(path.slice(0, length)))
     this.#found.set(JSON.stringify(problem), problem)
   }
 
-  /** Of other files. */
-  noteAll(problems: readonly ConfigProblem[]): void {
+  /** Adds problems of other files. */
+  addOthers(problems: readonly ConfigProblem[]): void {
     this.#elsewhere.push(...problems)
   }
 
@@ -131,7 +130,7 @@ class Problems {
     return this.#found.size + this.#elsewhere.length > 0
   }
 
-  /** In the order of the file. */
+  /** All problems, in the order of the file. */
   error(): ConfigError {
     const found = Array.from(this.#found.values()).sort((a, b) => a.line - b.line || a.column - b.column)
     return new ConfigError([...found, ...this.#elsewhere])
@@ -144,14 +143,16 @@ function wordOf(path: Path): string {
 
 const HIDDEN = '***'
 
-/** A variable in the place of a secret is none, unless it has a default. */
+/** A variable in place of a secret may be shown, unless it has a default. */
 const VARIABLE = /^\$\{\w+\}$/
 
 /**
- * A configuration as it may be shown to whoever may look at the service: without secrets and comments, and with the names of
- * variables in place of what they stand for. Two that are written differently and say the same are shown alike.
+ * The configuration as readers of the service may see it.
  *
- * @throws {ConfigError} for a text that is no YAML
+ * It has no secrets or comments, and variables are shown by name. Equal configurations give equal text, regardless of their
+ * formatting.
+ *
+ * @throws {ConfigError} if the text isn't YAML
  */
 export function shownConfig(file: string, text: string): string {
   return stringify(masked(readDocument(file, text).value), { sortMapEntries: true })
@@ -168,7 +169,7 @@ function masked(value: unknown, isSecret = false): unknown {
   return HIDDEN
 }
 
-/** What is called like one of these is hidden, wherever it stands. */
+/** Fields with these names are hidden everywhere. */
 const SECRETS: ReadonlySet<string> = new Set(secretsIn(ConfigSchema))
 
 function secretsIn(schema: unknown): string[] {

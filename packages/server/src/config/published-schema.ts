@@ -7,10 +7,7 @@ type Json = Readonly<Record<string, unknown>>
 
 const VARIABLE = { $ref: '#/$defs/variable' }
 
-/**
- * The JSON Schema of the configuration as it is published, for editors: what stands in the file, which is what the schema
- * says, or environment variables in its place.
- */
+/** The JSON Schema of the file: any value can also be an environment variable. */
 export function publishedSchema(): Json {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -22,7 +19,7 @@ export function publishedSchema(): Json {
       variable: {
         type: 'string',
         pattern: '\\$\\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\\}',
-        title: 'a text with environment variables',
+        title: 'text with environment variables',
       },
     },
   }
@@ -44,13 +41,13 @@ function published(schema: Json): Json {
   }
 }
 
-/** Texts that may be anything may have variables in any case. */
+/** Free-form strings accept variables without a second alternative. */
 function takesVariables({ type, pattern, minLength, enum: words }: Json): boolean {
   if (type === 'string') return pattern !== undefined || words !== undefined || Number(minLength ?? 0) > 1
   return words !== undefined || ['integer', 'number', 'boolean'].includes(String(type))
 }
 
-/** The same, and all that is in it published. */
+/** A copy in which all members are published. */
 function withMembers({ discriminator: _, $defs: __, ...schema }: Json): Json {
   const { properties, additionalProperties, items, oneOf, ...rest } = schema
   return {
@@ -66,7 +63,7 @@ function withMembers({ discriminator: _, $defs: __, ...schema }: Json): Json {
   }
 }
 
-/** Constants tell kinds of limits apart: they are as they are. */
+/** Constants stay as they are: they discriminate the kinds of limits. */
 function mapped(properties: Json): Json {
   return Object.fromEntries(
     Object.entries(properties).map(([name, schema]) => [

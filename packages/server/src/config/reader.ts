@@ -1,34 +1,34 @@
-// Reads values with their places, and replaces ${VARIABLES}.
+// Reads values with their places and replaces ${VARIABLES}.
 
 import { type Alias, isAlias, isMap, isScalar, isSeq, type Node, type Pair, Scalar, type YAMLMap } from 'yaml'
 import { ConfigError, type ConfigProblem } from './problem.ts'
 
 export type Path = readonly (string | number)[]
 
-/** With those that aliases repeat. */
+/** Including values repeated by aliases. */
 const MAX_VALUES = 500_000
 export const MAX_DEPTH = 100
 export const TOO_DEEP = 'values are nested deeper than 100 levels'
 
-/** What a map or a list holds. */
+/** A member of a map or list. */
 interface Member {
   readonly key?: Node
   readonly value: Node | null
 }
 
-/** Makes plain data of nodes; knows afterwards which node is where. */
+/** Converts nodes to plain data and remembers where each value is. */
 export class Reader {
   readonly problems: ConfigProblem[] = []
-  /** Values of variables, and what these are called. */
+  /** Names of variables by value. */
   readonly secrets = new Map<string, string>()
   readonly #problemFor: (offset: number, message: string) => ConfigProblem
   readonly #environment: NodeJS.ProcessEnv | undefined
-  /** Those seen so far: a later anchor of the same name takes the place of an earlier one. */
+  /** Anchors so far. A later anchor replaces an earlier one with the same name. */
   readonly #anchors = new Map<string, Node>()
   readonly #targets = new Map<Alias, Node>()
   readonly #variables = new Map<Node, 'whole' | 'part'>()
   readonly #pairs = new Map<Node, ReadonlyMap<string, Member>>()
-  /** Nodes around the one that is being read. */
+  /** Ancestors of the node being read. */
   readonly #open = new Set<Node>()
   #aliasesAround = 0
   #values = 0
@@ -42,8 +42,8 @@ export class Reader {
   }
 
   read(node: Node): unknown {
-    if (++this.#values > MAX_VALUES) throw this.#refused(node, 'there are more than 500,000 values')
-    if (this.#open.size > MAX_DEPTH) throw this.#refused(node, TOO_DEEP)
+    if (++this.#values > MAX_VALUES) throw this.#fatal(node, 'there are more than 500,000 values')
+    if (this.#open.size > MAX_DEPTH) throw this.#fatal(node, TOO_DEEP)
     if (isAlias(node)) return this.#readAlias(node)
     if (node.anchor && this.#aliasesAround === 0) this.#anchors.set(node.anchor, node)
     if (isScalar(node)) return this.#readScalar(node)
@@ -65,7 +65,7 @@ export class Reader {
       if (next === undefined) break
       const isLast = depth === path.length - 1
       const shown = isLast && at === 'key' ? (next.key ?? next.value) : (next.value ?? next.key)
-      // What an alias or a merge stands for is elsewhere: there is the mistake.
+      // The mistake is in the target of an alias or merge.
       offset = startOf(shown)
       node = next.value
     }
@@ -80,14 +80,14 @@ export class Reader {
   }
 
   #readAlias(alias: Alias): unknown {
-    // Within the node of another alias all aliases are known.
+    // Aliases within an alias's target are already resolved.
     const target = this.#targets.get(alias) ?? this.#anchors.get(alias.source)
     if (target === undefined) {
-      this.#complain(alias, `there is no anchor &${alias.source} before this alias`)
+      this.#complain(alias, `unknown anchor &${alias.source}; it must be defined before this alias`)
       return null
     }
     if (this.#open.has(target)) {
-      this.#complain(alias, `*${alias.source} stands within what it stands for`)
+      this.#complain(alias, `*${alias.source} contains itself`)
       return null
     }
     this.#targets.set(alias, target)
@@ -117,24 +117,24 @@ export class Reader {
       }
       const name = nameOf(key)
       if (name === undefined) {
-        this.#complain(key ?? value, 'a name has to be a plain text')
+        this.#complain(key ?? value, 'a name must be plain text')
       } else if (own.has(name)) {
-        this.#complain(key, `${JSON.stringify(name)} is there twice`)
+        this.#complain(key, `${JSON.stringify(name)} is defined twice`)
       } else {
         own.set(name, value === null ? null : this.read(value))
       }
     }
-    // Not by assignment: a name may be __proto__.
+    // No assignment: a name may be __proto__.
     return Object.fromEntries([...own, ...Array.from(merged).filter(([name]) => !own.has(name))])
   }
 
-  /** What `<<` brings: names of a map, or of several, the first before the others. */
+  /** The members that `<<` merges. The first of several maps takes precedence. */
   #readMerged(value: Node | null): [string, unknown][] {
     const before = this.problems.length
     const read = value === null ? null : this.read(value)
     const sources = Array.isArray(read) ? [...read].reverse() : [read]
     if (!sources.every(isObject)) {
-      if (this.problems.length === before) this.#complain(value, '<< takes a map, or a list of maps')
+      if (this.problems.length === before) this.#complain(value, '<< takes a map or a list of maps')
       return []
     }
     return Array.from(new Map(sources.flatMap((source) => Object.entries(source))))
@@ -149,7 +149,7 @@ export class Reader {
     return isMap(target) ? this.#pairsOf(target).get(String(step)) : undefined
   }
 
-  /** Those of a map by their names, and those that it merges. */
+  /** Own and merged members of a map, by name. */
   #pairsOf(map: YAMLMap): ReadonlyMap<string, Member> {
     const known = this.#pairs.get(map)
     if (known !== undefined) return known
@@ -177,7 +177,7 @@ export class Reader {
     this.problems.push(this.#problemFor(startOf(node), message))
   }
 
-  #refused(node: Node, message: string): ConfigError {
+  #fatal(node: Node, message: string): ConfigError {
     return new ConfigError([this.#problemFor(startOf(node), message)])
   }
 }
@@ -190,16 +190,16 @@ function isMerge(key: unknown): boolean {
   return isScalar(key) && key.value === '<<' && key.type === Scalar.PLAIN
 }
 
-/** As it is written: `1e3` is no `1000`. */
+/** The name as written: `1e3` isn't `1000`. */
 function nameOf(key: unknown): string | undefined {
   if (!isScalar(key) || key.value === null) return undefined
   return typeof key.value === 'string' ? key.value : (key.source ?? String(key.value))
 }
 
-/** A text whose variables are replaced. */
+/** Text with its variables replaced. */
 interface Replaced {
   readonly text: string
-  /** Those of the environment that are in it, by name. */
+  /** Values of the variables used, by name. */
   readonly variables: ReadonlyMap<string, string>
   readonly problems: ReadonlySet<string>
 }
@@ -207,7 +207,7 @@ interface Replaced {
 const VARIABLE = /\$(?:\$|\{([^{}]*)\})|\$\{/g
 const REFERENCE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
 
-/** Puts values in the place of `${NAME}` and `${NAME:-default}`; `$$` is a dollar. What a value says is not read again. */
+/** Replaces `${NAME}`, `${NAME:-default}` and `$$`. Values aren't expanded again. */
 function replaceVariables(text: string, environment: NodeJS.ProcessEnv): Replaced {
   const variables = new Map<string, string>()
   const problems = new Set<string>()
@@ -215,13 +215,15 @@ function replaceVariables(text: string, environment: NodeJS.ProcessEnv): Replace
     if (match === '$$') return '$'
     const [, name, byDefault] = REFERENCE.exec(reference ?? '') ?? []
     if (name === undefined) {
-      problems.add(`'$\u007b' begins a variable; where it is meant as it is, write '$$\u007b'`)
+      problems.add(`'$\u007b' starts a variable; for a literal one, write '$$\u007b'`)
       return match
     }
     const value = environment[name]
     if (byDefault !== undefined && (value === undefined || value === '')) return byDefault
     if (value === undefined) {
-      problems.add(`the environment has no variable ${name}; set it, or give a default: \${${name}:-default}`)
+      problems.add(
+        `the environment variable ${name} isn't set; set it or write a default: \${${name}:-default}`,
+      )
       return ''
     }
     variables.set(name, value)

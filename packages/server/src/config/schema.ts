@@ -1,4 +1,4 @@
-// Every field of the configuration, as schema and as type.
+// Schema and type of every configuration field.
 
 import {
   type Static,
@@ -11,11 +11,11 @@ import {
 } from '../json-schema.ts'
 
 /*
- * Titles say what a value has to be, in words that follow "it must be"; descriptions say what it is for, and are what
- * editors show. What `writeOnly` marks is a secret: no message repeats it.
+ * A title describes a valid value and completes "it must be ...". A description explains the field; editors show it.
+ * `writeOnly` marks a secret: messages never repeat it.
  */
 
-/** An object that has nothing but these: a misspelt name is an error, not a default. */
+/** An object with only these fields: an unknown name is an error. */
 function closed<Properties extends TProperties>(
   description: string,
   properties: Properties,
@@ -23,7 +23,7 @@ function closed<Properties extends TProperties>(
   return Type.Object(properties, { additionalProperties: false, description })
 }
 
-/** An object whose names are free to choose, within a pattern. */
+/** An object with user-chosen names that match a pattern. */
 function named<Value extends TSchema>(
   name: { readonly pattern: string; readonly title: string },
   value: Value,
@@ -50,10 +50,13 @@ function flag(description: string): TOptional<ReturnType<typeof Type.Boolean>> {
   return Type.Optional(Type.Boolean({ description }))
 }
 
-const Name = { pattern: '^[A-Za-z0-9._-]{1,64}$', title: 'a name of 1 to 64 of A-Z a-z 0-9 . _ -' }
+const Name = {
+  pattern: '^[A-Za-z0-9._-]{1,64}$',
+  title: 'a name of 1 to 64 characters from A-Z a-z 0-9 . _ -',
+}
 const Names = Type.String({
   pattern: '^[A-Za-z0-9._*-]{1,64}$',
-  title: 'a name, in which * stands for any characters',
+  title: 'a name, where * matches any characters',
 })
 
 function duration(description: string) {
@@ -78,130 +81,141 @@ function text(description: string) {
 }
 
 function file(description: string) {
-  return Type.String({ minLength: 1, title: 'the name of a file', description })
+  return Type.String({ minLength: 1, title: 'a file name', description })
 }
 
-/** What limits of all kinds have. */
+/** Options of every kind of limit. */
 const naming = {
   name: Type.Optional(
     Type.String({
       ...Name,
-      description: 'What decisions, headers and metrics call it. Default: such as 100-per-1m.',
+      description:
+        'Name in decisions, headers and metrics. Default: derived from the limit, such as 100-per-1m.',
     }),
   ),
-  shadow: flag('Whether it is counted and reported, but decides nothing. Default: false.'),
+  shadow: flag('Whether the limit is counted and reported but not enforced. Default: false.'),
 }
 
 const KINDS = [
-  closed('At most so many units in any window of this length: exact.', {
+  closed('Up to `limit` units in any window of this length. Exact.', {
     kind: Type.Literal('slidingWindow'),
-    limit: count('Units that any window holds.'),
-    window: duration('Its length, from 10ms to 366d.'),
+    limit: count('Units allowed in any window.'),
+    window: duration('Window length, from 10ms to 366d.'),
     precision: Type.Optional(
       duration(
-        'The step in which the window slides; requests count longer by less than so much. Default: the finest that fits.',
+        'Step by which the window slides. A request counts for up to one step longer than the window. Default: the finest possible.',
       ),
     ),
     log: oneOf(
-      'How it is kept: packed into runs, or request by request, for audits. Default: packed.',
+      'Storage format: packed into runs, or one entry per request for audits. Default: packed.',
       'packed',
       'zset',
       'stream',
     ),
     ...naming,
   }),
-  closed('Up to `limit` units per window of the clock, and twice as many across its edge.', {
+  closed('Up to `limit` units per fixed window, and up to twice that across a boundary.', {
     kind: Type.Literal('fixedWindow'),
-    limit: count('Units that a window holds.'),
-    window: duration('Its length, from 10ms to 366d.'),
-    align: oneOf('Where windows begin. Default: epoch.', 'epoch', 'first-hit'),
+    limit: count('Units allowed per window.'),
+    window: duration('Window length, from 10ms to 366d.'),
+    align: oneOf(
+      'When windows start: at multiples of the window since the epoch, or at the first request. Default: epoch.',
+      'epoch',
+      'first-hit',
+    ),
     ...naming,
   }),
-  closed('Up to `limit` units per window of a calendar, and twice as many across its edge.', {
+  closed('Up to `limit` units per calendar period, and up to twice that across a boundary.', {
     kind: Type.Literal('calendarWindow'),
-    limit: count('Units that a window holds.'),
-    unit: word('Hours, days, ISO weeks (from Monday) or months.', 'hour', 'day', 'week', 'month'),
+    limit: count('Units allowed per period.'),
+    unit: word('The period: hour, day, ISO week (from Monday) or month.', 'hour', 'day', 'week', 'month'),
     timeZone: Type.Optional(text('An IANA name such as Europe/Berlin. Default: UTC.')),
     ...naming,
   }),
-  closed('A sliding window estimated from two numbers.', {
+  closed('A sliding window, estimated from two counters.', {
     kind: Type.Literal('slidingCounter'),
-    limit: count('Units that any window holds, by estimate.'),
-    window: duration('Its length, from 10ms to 366d.'),
+    limit: count('Units allowed in any window, by estimate.'),
+    window: duration('Window length, from 10ms to 366d.'),
     ...naming,
   }),
-  closed('A bucket that is refilled evenly.', {
+  closed('A token bucket that refills at a constant rate.', {
     kind: Type.Literal('tokenBucket'),
-    capacity: count('Units that the bucket holds: what may come at once.'),
-    refill: count('Units that come back in each interval.'),
-    interval: duration('From 10ms to 366d.'),
+    capacity: count('Bucket size: the largest burst.'),
+    refill: count('Units added per interval.'),
+    interval: duration('Refill interval, from 10ms to 366d.'),
     ...naming,
   }),
-  closed('At most so many at the same time; each is held for ttl, or until it is released.', {
+  closed('A concurrency limit. Each slot is held until it is released or its ttl expires.', {
     kind: Type.Literal('concurrency'),
-    limit: count('How many at a time.', 10_000),
-    ttl: duration('After which one that was not released counts no longer, from 10ms to 366d.'),
+    limit: count('Number of slots.', 10_000),
+    ttl: duration('Time after which a slot that was not released expires, from 10ms to 366d.'),
     ...naming,
   }),
   closed(
-    'At most `limit` different values in any window of this length. Needs a limiter of its own: one limit, no dimensions.',
+    'Up to `limit` distinct values in any window of this length. Needs a separate limiter: one limit, no dimensions.',
     {
       kind: Type.Literal('distinct'),
-      limit: count('How many different values: up to 10,000, or 1,000,000 with `approximate`.', 1_000_000),
-      window: duration('Its length, from 10ms to 366d.'),
-      approximate: flag('Whether they are estimated, for large limits. Default: false.'),
+      limit: count('Distinct values allowed: up to 10,000, or 1,000,000 with `approximate`.', 1_000_000),
+      window: duration('Window length, from 10ms to 366d.'),
+      approximate: flag('Whether to estimate the count, for large limits. Default: false.'),
       ...naming,
     },
   ),
 ] as const
 
-/** By its kind, so that what is wrong is told of that kind alone. */
+/** Discriminated by kind, so that errors concern that kind only. */
 export const LimitSchema = Type.Unsafe<Static<(typeof KINDS)[number]>>({
   type: 'object',
-  description: 'A limit: its kind, and the options of that kind.',
+  description: 'A limit: its kind and the options of that kind.',
   discriminator: { propertyName: 'kind' },
   oneOf: KINDS,
 })
 export type LimitConfig = Static<typeof LimitSchema>
 
-/** Written once, for it is in many places. */
+/** A reference, because limits appear in many places. */
 const Limit = Type.Unsafe<LimitConfig>({ $ref: '#/$defs/limit' })
 
 function limits(description: string) {
   return Type.Array(Limit, { minItems: 1, maxItems: 64, description })
 }
 
-const Dimension = { pattern: '^[A-Za-z0-9_-]{1,64}$', title: 'a name of 1 to 64 of A-Z a-z 0-9 _ -' }
+const Dimension = {
+  pattern: '^[A-Za-z0-9_-]{1,64}$',
+  title: 'a name of 1 to 64 characters from A-Z a-z 0-9 _ -',
+}
 
 const Rules = {
-  limits: Type.Optional(limits('What a key is held to: all of it.')),
+  limits: Type.Optional(limits('Limits of each key. All of them apply.')),
   dimensions: Type.Optional(
-    named(Dimension, limits('What keys of this dimension are held to: all of it.'), {
+    named(Dimension, limits('Limits of each key in this dimension. All of them apply.'), {
       minProperties: 1,
       maxProperties: 16,
       description:
-        'In place of limits, where a request is counted by several keys, such as user and address: the limits of each.',
+        'Limits by dimension, instead of limits: counts a request by several keys, such as user and address.',
     }),
   ),
 }
 
-const PlanSchema = closed('Limits in place of the usual ones.', {
+const PlanSchema = closed("Limits that replace the limiter's own.", {
   ...Rules,
   keys: Type.Optional(
-    Type.Array(Type.String({ minLength: 1, title: 'a key, in which * stands for any characters' }), {
-      description:
-        'Whose plan it is: keys, or patterns in which * stands for any characters. The first plan that fits counts.',
+    Type.Array(Type.String({ minLength: 1, title: 'a key, where * matches any characters' }), {
+      description: 'Keys on this plan; * matches any characters. The first matching plan applies.',
     }),
   ),
 })
 
 const BanSchema = closed('Blocks a key that is denied too often.', {
-  after: Type.Integer({ minimum: 1, maximum: 1000, description: 'Denials after which it is blocked.' }),
-  within: duration('In any window of this length.'),
+  after: Type.Integer({
+    minimum: 1,
+    maximum: 1000,
+    description: 'Number of denials after which the key is blocked.',
+  }),
+  within: duration('Window in which denials count.'),
   for: Type.Union(
     [
-      duration('For how long it is blocked.'),
-      Type.Array(duration('For how long it is blocked this time.'), {
+      duration('Length of the block.'),
+      Type.Array(duration('Length of this block.'), {
         minItems: 1,
         maxItems: 32,
         title: 'a list of durations',
@@ -209,14 +223,16 @@ const BanSchema = closed('Blocks a key that is denied too often.', {
     ],
     {
       description:
-        'For how long it is blocked; of several, the first the first time, the second the second time.',
+        'Length of the block. A list gives the lengths of consecutive blocks; its last entry repeats.',
     },
   ),
-  forgetAfter: Type.Optional(duration('After which earlier blocks no longer lengthen the next.')),
+  forgetAfter: Type.Optional(
+    duration('Time without a block after which the list starts again. Default: the longest entry.'),
+  ),
 })
 
 const onStoreError = oneOf(
-  'What requests are told while the store gives no answer: throw (503), deny (429), allow, or local: decided by this process alone. Default: throw.',
+  'The result of a request if the store fails: throw (503), deny (429), allow, or local (limits within this process). Default: throw.',
   'throw',
   'deny',
   'allow',
@@ -226,31 +242,31 @@ const timeoutMs = Type.Optional(
   Type.Integer({
     minimum: 1,
     maximum: 2 ** 31 - 1,
-    description: 'Milliseconds after which a call to the store is given up. Default: 50.',
+    description: 'Timeout of a store call in milliseconds. Default: 50.',
   }),
 )
 
-const LimiterSchema = closed('What keys are held to: limits of one key, or dimensions of several.', {
+const LimiterSchema = closed('A limiter: limits for one key, or dimensions with limits for several keys.', {
   ...Rules,
   plans: Type.Optional(
     named(Name, PlanSchema, {
-      description: 'Limits in place of the usual ones, for some keys or for requests that say so.',
+      description: 'Limits for some keys, or for requests that choose the plan.',
     }),
   ),
-  choosePlan: flag('Whether a request may say its plan. Default: false.'),
+  choosePlan: flag('Whether a request may choose its plan. Default: false.'),
   overrides: Type.Optional(
     Type.Union(
       [
         Type.Array(
           closed('Limits of a single key.', {
-            key: text('Whose limits they are: exactly this key.'),
+            key: text('The exact key.'),
             dimension: Type.Optional(
               Type.String({
                 ...Dimension,
-                description: 'Of which dimension the key is, where the limiter has dimensions.',
+                description: "The key's dimension, if the limiter has dimensions.",
               }),
             ),
-            limits: limits('What the key is held to: all of it.'),
+            limits: limits('Limits of the key. All of them apply.'),
           }),
           { title: 'a list of overrides' },
         ),
@@ -258,43 +274,43 @@ const LimiterSchema = closed('What keys are held to: limits of one key, or dimen
       ],
       {
         description:
-          'Limits of single keys, before those of any plan. The API changes the numbers of any key, or blocks it, on top. false: never; each decision then reads one record less.',
+          "Limits of single keys; they take precedence over plans. The API can change any key's numbers or block it. false: disabled, which saves one read per decision.",
       },
     ),
   ),
-  shadow: flag('Whether all limits are shadow limits. Default: false.'),
+  shadow: flag('Whether all limits are shadow limits: counted, not enforced. Default: false.'),
   ban: Type.Optional(BanSchema),
   onStoreError,
   instances: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: 2 ** 20,
-      description: 'How many processes share the limits, for onStoreError: local. Default: 1.',
+      description: 'Number of processes that share the limits, for onStoreError: local. Default: 1.',
     }),
   ),
   timeoutMs,
   breaker: Type.Optional(
-    closed('When a store that fails is no longer asked for a moment.', {
+    closed('The circuit breaker: pauses calls to a failing store.', {
       failureRate: Type.Optional(
         Type.Number({
           exclusiveMinimum: 0,
           maximum: 1,
-          description:
-            'The share of requests without an answer from which on it is not asked, above 0 up to 1. Default: 0.5.',
+          description: 'Share of failed calls that opens the breaker, above 0 up to 1. Default: 0.5.',
         }),
       ),
       minRequests: Type.Optional(
         Type.Integer({
           minimum: 1,
           maximum: 2 ** 20,
-          description: 'Among at least so many. Default: 5.',
+          description: 'Calls needed before the breaker can open. Default: 5.',
         }),
       ),
       maxBackoffMs: Type.Optional(
         Type.Integer({
           minimum: 10,
           maximum: 60_000,
-          description: 'Milliseconds between attempts at most: from 100 they double. Default: 500.',
+          description:
+            'Longest pause between attempts in milliseconds. Pauses start at 100 and double. Default: 500.',
         }),
       ),
     }),
@@ -303,33 +319,34 @@ const LimiterSchema = closed('What keys are held to: limits of one key, or dimen
     Type.Integer({
       minimum: 1,
       maximum: 2 ** 20,
-      description: 'Requests that may wait at a time, of all keys. Default: 10,000.',
+      description: 'Maximum number of waiting requests, over all keys. Default: 10,000.',
     }),
   ),
   reservationTtl: Type.Optional(
-    duration('For how long a reservation can be settled, from 10ms to 366d. Default: 1h.'),
+    duration('Time in which a reservation can be settled, from 10ms to 366d. Default: 1h.'),
   ),
   hashKeys: Type.Optional(
     Type.String({
       minLength: 16,
       writeOnly: true,
-      title: 'a secret of 16 characters or more',
-      description: 'A secret; keys are stored as their HMAC.',
+      title: 'a secret of at least 16 characters',
+      description: 'A secret. Keys are stored as HMACs made with it.',
     }),
   ),
 })
 export type LimiterConfig = Static<typeof LimiterSchema>
 
-const MemorySchema = closed('State in this process.', {
+const MemorySchema = closed('Keeps state in this process.', {
   maxKeys: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: 2 ** 53 - 1,
-      description: 'Keys held at most; then those go that are not at a limit. Default: 1,000,000.',
+      description:
+        'Maximum number of keys. A full store evicts keys that are below their limits. Default: 1,000,000.',
     }),
   ),
   onFull: oneOf(
-    'What a new key is told where all that are held are at their limits. Default: throw.',
+    'The result for a new key if every stored key is at its limit. Default: throw.',
     'throw',
     'deny',
     'allow',
@@ -342,37 +359,37 @@ const RedisUrl = Type.String({
   title: 'a URL such as redis://user:password@host:6379/0 or, with TLS, rediss://host',
 })
 
-const RedisSchema = closed('State in Redis 7.0 or Valkey 7.2, or later.', {
-  url: Type.Union([RedisUrl, Type.Array(RedisUrl, { minItems: 1, title: 'a list of such' })], {
+const RedisSchema = closed('Keeps state in Redis 7.0, Valkey 7.2 or later.', {
+  url: Type.Union([RedisUrl, Type.Array(RedisUrl, { minItems: 1, title: 'a list of such URLs' })], {
     writeOnly: true,
-    description: 'The server; of a Cluster one or several, from which the others are found.',
+    description: 'The server URL. For a Cluster, one or more nodes; the others are discovered.',
   }),
   cluster: flag('Whether it is a Redis Cluster. Default: whether several URLs are given.'),
   prefix: Type.Optional(
     Type.String({
       pattern: '^[A-Za-z0-9._:-]{1,128}$',
-      title: '1 to 128 of A-Z a-z 0-9 . _ : -',
-      description: 'All keys begin with it and a colon. Default: slidegate.',
+      title: '1 to 128 characters from A-Z a-z 0-9 . _ : -',
+      description: 'Prefix of all stored keys, followed by a colon. Default: slidegate.',
     }),
   ),
   buckets: Type.Optional(
     Type.Enum([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024], {
       description:
-        'Of a Cluster: over how many slots the keys are spread; the same in all processes. Default: 64.',
+        'For a Cluster: number of slots that keys are spread over. Use the same value in all processes. Default: 64.',
     }),
   ),
   tls: Type.Optional(
-    closed('With rediss:// URLs.', {
-      ca: Type.Optional(file('Certificates of those that may sign that of the server.')),
-      cert: Type.Optional(file('The certificate that the server is shown.')),
-      key: Type.Optional(file('Its key.')),
-      servername: Type.Optional(text('The name that the certificate of the server has to bear.')),
+    closed('TLS, for rediss:// URLs.', {
+      ca: Type.Optional(file("CA certificates trusted for the server's certificate.")),
+      cert: Type.Optional(file('The client certificate.')),
+      key: Type.Optional(file('The private key of the client certificate.')),
+      servername: Type.Optional(text("The name expected in the server's certificate.")),
     }),
   ),
 })
 
 const StoreSchema = closed(
-  'Where the state lives: one of both. Default: redis with REDIS_URL, else memory. A change counts from the next start.',
+  'Where the state is stored: memory or redis. Default: redis if REDIS_URL is set, else memory. Changes take effect at the next start.',
   {
     memory: Type.Optional(MemorySchema),
     redis: Type.Optional(RedisSchema),
@@ -381,14 +398,14 @@ const StoreSchema = closed(
         minimum: 1,
         maximum: 2 ** 31 - 1,
         description:
-          'Milliseconds after which /v1/store gives it up: fewer than the limiters wait that ask there. Default: 40.',
+          "Timeout of /v1/store in milliseconds. Choose less than its clients' own timeouts. Default: 40.",
       }),
     ),
   },
 )
 export type StoreConfig = Static<typeof StoreSchema>
 
-/** Of a listener, in the configuration and on the command line. */
+/** A listener's address, in the configuration and on the command line. */
 export const ADDRESS = '^(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+):[0-9]{1,5}$'
 function address(description: string) {
   return Type.String({
@@ -399,19 +416,19 @@ function address(description: string) {
 }
 
 const ListenSchema = closed(
-  'Where the service listens. Loopback, unless told otherwise. A change counts from the next start.',
+  'Listen addresses. Default: loopback only. Changes take effect at the next start.',
   {
-    http: Type.Optional(address('HTTP. Port 0 is any that is free. Default: 127.0.0.1:8080.')),
+    http: Type.Optional(address('HTTP. Port 0 picks a free port. Default: 127.0.0.1:8080.')),
     grpc: Type.Optional(
       Type.Union([address('gRPC.'), Type.Literal(false)], {
-        description: 'gRPC, for Envoy; false: not at all. Default: 127.0.0.1:8081 where there is envoy.',
+        description: 'gRPC, for Envoy. false: disabled. Default: 127.0.0.1:8081 if envoy is configured.',
       }),
     ),
     tls: Type.Optional(
-      closed('TLS for both; with clientCa only clients with a certificate of it are let in.', {
-        cert: file('The certificate, and those between it and its authority, as PEM.'),
-        key: file('Its key, as PEM.'),
-        clientCa: Type.Optional(file('Certificates of those that may sign those of clients, as PEM.')),
+      closed('TLS for both listeners. With clientCa, clients need a certificate signed by it.', {
+        cert: file('The certificate with its intermediates, as PEM.'),
+        key: file('The private key, as PEM.'),
+        clientCa: Type.Optional(file('CA certificates trusted for client certificates, as PEM.')),
       }),
     ),
   },
@@ -420,31 +437,33 @@ const ListenSchema = closed(
 const Template = 'with {address}, {host}, {path}, {method}, {header:x-api-key}, {cookie:session}'
 
 const RuleSchema = closed(
-  'A request of a gateway, and what it is counted by. The first rule that fits counts.',
+  'Which requests of a gateway the rule matches, and how they are limited. The first matching rule applies.',
   {
     when: Type.Optional(
-      closed('What the request has to be. Left out: any.', {
-        host: Type.Optional(text('* stands for any characters.')),
-        path: Type.Optional(text('* stands for any characters, slashes too.')),
+      closed('Conditions on the request. Default: matches any request.', {
+        host: Type.Optional(text('Host pattern; * matches any characters.')),
+        path: Type.Optional(text('Path pattern; * matches any characters, including slashes.')),
         method: Type.Optional(
           Type.Union([text('A method.'), Type.Array(text('A method.'), { minItems: 1 })], {
-            description: 'One, or several.',
+            description: 'One method, or a list.',
           }),
         ),
       }),
     ),
     limiter: Type.Optional(Type.String({ ...Name, description: 'The limiter that decides.' })),
-    allow: flag('In place of a limiter: whether it is always let pass.'),
+    allow: flag('Instead of a limiter: true allows every matching request.'),
     key: Type.Optional(
       Type.Union(
         [
-          text(`The key, ${Template}.`),
-          named(Dimension, text('The key of this dimension.'), {
+          text(`The key, or a template ${Template}.`),
+          named(Dimension, text('The key in this dimension.'), {
             minProperties: 1,
-            description: 'The key of each dimension.',
+            description: 'The key in each dimension.',
           }),
         ],
-        { description: `The key, or one for each dimension, ${Template}. Default: '{address}'.` },
+        {
+          description: `The key, or a key for each dimension. May be a template ${Template}. Default: '{address}'.`,
+        },
       ),
     ),
     cost: Type.Optional(
@@ -453,28 +472,28 @@ const RuleSchema = closed(
           Type.Integer({ minimum: 1, maximum: 2 ** 40 }),
           Type.String({
             pattern: '^\\{(header|cookie):[^{}]+\\}$',
-            title: "what a header says, such as '{header:x-cost}'",
+            title: "a header or cookie such as '{header:x-cost}'",
           }),
         ],
-        { description: 'Units that the request takes, or the header that says it. Default: 1.' },
+        { description: 'Units that the request costs, or the header or cookie with the cost. Default: 1.' },
       ),
     ),
-    plan: Type.Optional(text('A plan, or what says it: {header:x-plan}.')),
+    plan: Type.Optional(text('A plan, or a template for it such as {header:x-plan}.')),
     deniedStatus: Type.Optional(
       Type.Enum([429, 403, 401], {
-        description: 'What the denied are answered: nginx understands 403. Default: 429.',
+        description: 'HTTP status of denials. Use 403 for nginx. Default: 429.',
       }),
     ),
   },
 )
 export type RuleConfig = Static<typeof RuleSchema>
 
-const ForwardAuthSchema = closed('What gateways ask before they let a request pass.', {
+const ForwardAuthSchema = closed('Forward auth: gateways check each request here first.', {
   rules: Type.Optional(
-    Type.Array(RuleSchema, { description: 'What requests are counted by. The first rule that fits counts.' }),
+    Type.Array(RuleSchema, { description: 'Rules in order. The first matching rule applies.' }),
   ),
   fromHeaders: flag(
-    'Whether X-Slidegate-Limiter and X-Slidegate-Key of the gateway count where no rule fits. Only where it overwrites those of its clients. Default: false.',
+    'Whether the gateway may choose limiter and key with X-Slidegate-Limiter and X-Slidegate-Key if no rule matches. Enable it only if the gateway overwrites these headers of its clients. Default: false.',
   ),
   trust: Type.Optional(
     Type.Union(
@@ -484,21 +503,22 @@ const ForwardAuthSchema = closed('What gateways ask before they let a request pa
       ],
       {
         description:
-          'Proxies between the client and the service that are believed: how many, or their networks. The gateway is the first. Default: 1.',
+          'Trusted proxies between the client and the service: their number, or their networks. The gateway is the first. Default: 1.',
       },
     ),
   ),
 })
 export type ForwardAuthConfig = Static<typeof ForwardAuthSchema>
 
-const EnvoySchema = closed('The rate limit service of Envoy.', {
+const EnvoySchema = closed("Envoy's rate limit service.", {
   files: Type.Array(file('A file, or a folder.'), {
-    description: 'Files in the format of envoyproxy/ratelimit, or folders of them: a domain each.',
+    description:
+      'Files in the format of envoyproxy/ratelimit, or folders of such files. One domain per file.',
   }),
-  limitOverrides: flag('Whether requests may bring limits of their own. Default: false.'),
+  limitOverrides: flag('Whether requests may carry limit overrides. Default: false.'),
   headers: Type.Optional(
     Type.Union([Type.Boolean(), Type.Enum(['draft-11', 'draft-7', 'draft-6', 'legacy'])], {
-      description: 'Rate limit headers that are added to responses. Default: draft-11.',
+      description: 'Rate limit headers added to responses. Default: draft-11.',
     }),
   ),
   onStoreError,
@@ -507,148 +527,148 @@ const EnvoySchema = closed('The rate limit service of Envoy.', {
     Type.Integer({
       minimum: 1,
       maximum: 2 ** 20,
-      description: "How many instances share the limits where onStoreError is 'local'. Default: 1.",
+      description: 'Number of instances that share the limits, for onStoreError: local. Default: 1.',
     }),
   ),
   chargeOnStreamDone: Type.Optional(
     Type.Array(Type.String({ minLength: 1 }), {
       minItems: 1,
       description:
-        'Domains, * for any characters, in which hits that a descriptor brings itself have happened already (apply_on_stream_done): they are charged even above the limit. Default: none.',
+        "Domains whose requests report hits that have already happened, with apply_on_stream_done. A descriptor's own hits are charged even above the limit. * matches any characters. Default: none.",
     }),
   ),
 })
 export type EnvoyConfig = Static<typeof EnvoySchema>
 
 export const Role = Type.Enum(['check', 'read', 'admin'], {
-  description: 'check: ask for decisions. read: look at everything, too. admin: change it, too.',
+  description: 'check: request decisions. read: also view everything. admin: also change it.',
 })
 export type Role = Static<typeof Role>
 
-const TokenSchema = closed('Who may ask, and for what. One of token and sha256.', {
-  name: Type.String({ ...Name, description: 'What the audit calls him.' }),
+const TokenSchema = closed('A token and its permissions. Set either token or sha256.', {
+  name: Type.String({ ...Name, description: 'Name of the caller in the audit log.' }),
   role: Role,
   token: Type.Optional(
     Type.String({
       minLength: 16,
       writeOnly: true,
-      title: 'a secret of 16 characters or more',
-      description: 'The secret; best from the environment.',
+      title: 'a secret of at least 16 characters',
+      description: 'The secret. Prefer an environment variable.',
     }),
   ),
   sha256: Type.Optional(
     Type.String({
       pattern: '^[0-9a-f]{64}$',
       writeOnly: true,
-      title: '64 of 0-9 a-f',
+      title: '64 characters from 0-9 a-f',
       description: 'The SHA-256 of the secret, in hex.',
     }),
   ),
   limiters: Type.Optional(
     Type.Array(Names, {
       minItems: 1,
-      description: 'What he may ask; * stands for any characters. Default: all.',
+      description: 'Limiters that this caller may use; * matches any characters. Default: all.',
     }),
   ),
   ownLimiters: Type.Optional(
     Type.Array(Names, {
       minItems: 1,
       description:
-        'Names of limiters whose limits this caller declares himself, as a store of the library. Default: none.',
+        'Names of limiters that this caller may declare when it uses the service as its store. Default: none.',
     }),
   ),
 })
 export type TokenConfig = Static<typeof TokenSchema>
 
-const AuthSchema = closed('Who is let in.', {
-  tokens: Type.Optional(Type.Array(TokenSchema, { description: 'Those who are known.' })),
+const AuthSchema = closed('Authentication.', {
+  tokens: Type.Optional(Type.Array(TokenSchema, { description: 'Accepted tokens.' })),
   anonymous: Type.Optional(
     Type.Union([Role, Type.Literal(false)], {
       description:
-        'What callers without a token may do. Default: on loopback, while there are no tokens, ask for decisions, explain a key and read metrics, but not through a proxy; else nothing.',
+        'Role of callers without a token. Default: on loopback, if no tokens are configured, they may request decisions, explain a key and read metrics, but not through a proxy; otherwise nothing.',
     }),
   ),
   hosts: Type.Optional(
     Type.Array(text('A host.'), {
-      description:
-        'Host headers that are answered besides addresses and localhost; * stands for any characters.',
+      description: 'Accepted Host headers, in addition to addresses and localhost; * matches any characters.',
     }),
   ),
   origins: Type.Optional(
-    Type.Array(text('An origin.'), { description: 'Origins of web pages that may call. Default: none.' }),
+    Type.Array(text('An origin.'), {
+      description: 'Origins of web pages that may call the service. Default: none.',
+    }),
   ),
 })
 export type AuthConfig = Static<typeof AuthSchema>
 
-const CapsSchema = closed('How much is taken at most.', {
+const CapsSchema = closed('Maximum sizes and counts.', {
   bodyBytes: Type.Optional(
-    Type.Integer({ minimum: 1024, maximum: 64 * 2 ** 20, description: 'Of one request. Default: 512 KiB.' }),
+    Type.Integer({
+      minimum: 1024,
+      maximum: 64 * 2 ** 20,
+      description: 'Bytes per request body. Default: 512 KiB.',
+    }),
   ),
   requestsPerCall: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 10_000, description: 'Of one call. Default: 1000.' }),
+    Type.Integer({ minimum: 1, maximum: 10_000, description: 'Requests per call. Default: 1000.' }),
   ),
   descriptors: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 1024, description: 'Of one call by gRPC. Default: 64.' }),
+    Type.Integer({ minimum: 1, maximum: 1024, description: 'Descriptors per gRPC call. Default: 64.' }),
   ),
   inFlight: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: 2 ** 20,
-      description: 'Requests under way at a time. Default: 10,000.',
+      description: 'Requests in flight. Default: 10,000.',
     }),
   ),
-  wait: Type.Optional(duration('For how long /v1/wait waits at most. Default: 30s.')),
+  wait: Type.Optional(duration('Longest wait of /v1/wait. Default: 30s.')),
 })
 export type CapsConfig = Static<typeof CapsSchema>
 
-const LoggingSchema = closed('What is logged, as lines of JSON.', {
-  level: oneOf('What is worth a line. Default: info.', 'debug', 'info', 'warn', 'error', 'silent'),
-  keys: oneOf('How keys are written. Default: hashed.', 'hashed', 'plain'),
-  decisions: oneOf(
-    'Which decisions have a line each, whatever the level is. Default: none.',
-    'none',
-    'denied',
-    'all',
-  ),
-  decisionFile: Type.Optional(file('Where lines of decisions are appended. Default: to the log.')),
+const LoggingSchema = closed('The log, as JSON lines.', {
+  level: oneOf('Lowest level that is logged. Default: info.', 'debug', 'info', 'warn', 'error', 'silent'),
+  keys: oneOf('How keys appear in the log. Default: hashed.', 'hashed', 'plain'),
+  decisions: oneOf('Decisions that are logged, at any level. Default: none.', 'none', 'denied', 'all'),
+  decisionFile: Type.Optional(file('File for logged decisions. Default: the log.')),
 })
 
-const CaptureSchema = closed('A sample of what is decided, to be replayed. Default: none.', {
+const CaptureSchema = closed('Captures a sample of decisions for replay. Default: none.', {
   sampleRatio: Type.Optional(
     Type.Number({
       exclusiveMinimum: 0,
       maximum: 1,
-      description: 'The share of keys whose requests are captured, all of each. Default: 1, every key.',
+      description: 'Share of keys that are captured, with all their requests. Default: 1, every key.',
     }),
   ),
-  file: Type.Optional(file('The file that lines are appended to.')),
-  stream: flag('In place of a file: whether lines go to a stream in the Redis of the store. Default: false.'),
+  file: Type.Optional(file('File that lines are appended to.')),
+  stream: flag("Instead of a file: whether to write to a stream in the store's Redis. Default: false."),
   maxBytes: Type.Optional(
     Type.Integer({
       minimum: 4096,
       maximum: 2 ** 40,
-      description: 'Of the file; then it becomes the former one, and another is begun. Default: 64 MiB.',
+      description: 'Maximum file size. A full file is rotated; one old file is kept. Default: 64 MiB.',
     }),
   ),
   maxLength: Type.Optional(
     Type.Integer({
       minimum: 100,
       maximum: 100_000_000,
-      description: 'Requests that the stream keeps, about. Default: 100,000.',
+      description: 'Approximate number of requests that the stream keeps. Default: 100,000.',
     }),
   ),
   limiters: Type.Optional(
     Type.Array(Names, {
       minItems: 1,
-      description: 'Whose requests are captured; * stands for any characters. Default: all.',
+      description: 'Limiters to capture; * matches any characters. Default: all.',
     }),
   ),
   secret: Type.Optional(
     Type.String({
       minLength: 16,
       writeOnly: true,
-      title: 'a secret of 16 characters or more',
-      description: 'By which keys are hashed. Default: drawn by each instance when it starts.',
+      title: 'a secret of at least 16 characters',
+      description: 'Secret for hashing keys. Default: a random one per instance and start.',
     }),
   ),
 })
@@ -657,7 +677,7 @@ export type CaptureConfig = Static<typeof CaptureSchema>
 const TracingSchema = Type.Union(
   [
     Type.Boolean(),
-    closed('Where spans go, and of how many requests.', {
+    closed('Destination and sampling of spans.', {
       endpoint: Type.Optional(
         Type.String({
           pattern: '^https?://[^\\s/?#@]+(/[^\\s?#]*)?$',
@@ -670,32 +690,30 @@ const TracingSchema = Type.Union(
           minimum: 0,
           maximum: 1,
           description:
-            'The share of requests that are traced, of those whose caller does not say. Default: OTEL_TRACES_SAMPLER.',
+            "Share of requests that are traced, unless the caller's trace decides. Default: OTEL_TRACES_SAMPLER.",
         }),
       ),
     }),
   ],
   {
     description:
-      'A span for each decision, for OpenTelemetry. true: as the environment says. Default: false. A change counts from the next start.',
+      'OpenTelemetry: a span for each decision. true: configured by the environment. Default: false. Changes take effect at the next start.',
   },
 )
 export type TracingConfig = Exclude<Static<typeof TracingSchema>, false>
 
 export const ConfigSchema = Type.Object(
   {
-    $schema: Type.Optional(Type.String({ description: 'Where editors find what is allowed here.' })),
+    $schema: Type.Optional(Type.String({ description: 'The JSON Schema, for editors.' })),
     listen: Type.Optional(ListenSchema),
     store: Type.Optional(StoreSchema),
-    limiters: Type.Optional(
-      named(Name, LimiterSchema, { description: 'What can be asked, by name. Default: none.' }),
-    ),
+    limiters: Type.Optional(named(Name, LimiterSchema, { description: 'Limiters by name. Default: none.' })),
     forwardAuth: Type.Optional(ForwardAuthSchema),
     envoy: Type.Optional(EnvoySchema),
     auth: Type.Optional(AuthSchema),
     caps: Type.Optional(CapsSchema),
     readiness: oneOf(
-      'When /readyz answers 503, besides while the service drains. always: never. store: while the store is down, if a limiter throws or denies without it. Default: always.',
+      'Readiness while the store is down. always: stays ready. store: /readyz returns 503 if a limiter would throw or deny. Default: always.',
       'always',
       'store',
     ),
@@ -710,5 +728,5 @@ export const ConfigSchema = Type.Object(
   },
 )
 type Read = Static<typeof ConfigSchema>
-/** As it was checked: there are limiters, if none. */
+/** After loading, `limiters` is always set. */
 export type Config = Read & Required<Pick<Read, 'limiters'>>

@@ -1,4 +1,4 @@
-// What the schema finds wrong, in sentences.
+// Turns schema violations into messages.
 
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import type { SourceDocument } from './document.ts'
@@ -7,7 +7,7 @@ import type { Path } from './reader.ts'
 import { ConfigSchema } from './schema.ts'
 import { listed, nearest, suggestion } from './suggestion.ts'
 
-/** What is told of a schema. */
+/** The parts of a schema that messages use. */
 interface SchemaPart {
   readonly title?: string
   readonly type?: string
@@ -30,18 +30,18 @@ interface SchemaError extends Omit<ErrorObject<string, Record<string, unknown>>,
   readonly parentSchema?: SchemaPart
 }
 
-/** A value that is not what the schema says. */
+/** A value that violates the schema. */
 interface ShapeProblem {
   readonly path: Path
   readonly problem: ConfigProblem
 }
 
 const ajv = new Ajv2020({
-  // The schema is ours.
+  // We wrote the schema, and a test validates it.
   validateSchema: false,
-  // To make its code smaller takes longer than it saves.
+  // Optimizing the generated code takes longer than it saves.
   code: { optimize: false },
-  // The schema of a limit is compiled once, not wherever limits are listed.
+  // Compiles the schema of a limit once, not per list.
   inlineRefs: false,
   allErrors: true,
   verbose: true,
@@ -52,8 +52,9 @@ const ajv = new Ajv2020({
 const isConfig = ajv.compile(ConfigSchema)
 
 /**
- * What of a document is not as the schema of the configuration says. Where a value is one environment variable, and has to be
- * a number or a boolean, it is made one first, in place.
+ * The schema violations in a document.
+ *
+ * A variable that must be a number or boolean is converted in place first.
  */
 export function shapeProblems(document: SourceDocument): readonly ShapeProblem[] {
   const found = errorsOf(document.value)
@@ -67,8 +68,9 @@ function errorsOf(value: unknown): readonly SchemaError[] {
 }
 
 /**
- * Of a union each alternative has told what is wrong by it, just before the union itself: only those count that the value was
- * meant for; where it was meant for none, only the union.
+ * Reduces the errors of a union to those of the intended alternative.
+ *
+ * Without such an alternative, the union's own error remains. Ajv reports the errors of all alternatives just before it.
  */
 function relevant(errors: readonly SchemaError[]): readonly SchemaError[] {
   const kept: SchemaError[] = []
@@ -86,8 +88,8 @@ function relevant(errors: readonly SchemaError[]): readonly SchemaError[] {
       alternatives.set(alternative, [last, ...(alternatives.get(alternative) ?? [])])
       last = kept.at(-1)
     }
-    const meant = Array.from(alternatives.values()).filter((told) =>
-      told.every((each) => each.instancePath !== error.instancePath || isAboutMembers(each)),
+    const meant = Array.from(alternatives.values()).filter((group) =>
+      group.every((each) => each.instancePath !== error.instancePath || isAboutMembers(each)),
     )
     kept.push(...(meant.length === 1 ? meant[0]! : [error]))
   }
@@ -101,7 +103,7 @@ function isWithin(inner: SchemaError, union: SchemaError): boolean {
   )
 }
 
-/** Whether the value itself is of the right type. */
+/** Whether the value has the right type and only its members are wrong. */
 function isAboutMembers({ keyword }: SchemaError): boolean {
   return ['additionalProperties', 'required', 'discriminator', 'minProperties', 'minItems'].includes(keyword)
 }
@@ -113,7 +115,7 @@ function pathOf({ instancePath }: SchemaError): Path {
     .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-/** The same, or what has a name that it cannot have. */
+/** The path of the error; for an invalid name, including the name. */
 function placeOf(error: SchemaError): Path {
   return error.propertyName === undefined ? pathOf(error) : [...pathOf(error), error.propertyName]
 }
@@ -142,12 +144,12 @@ function problemOf(document: SourceDocument, error: SchemaError): ConfigProblem 
     case 'required': {
       const { missingProperty: name } = params as { missingProperty: string }
       const right = expected(parentSchema.properties?.[name] ?? {})
-      return document.problemAt(path, `${what} has no ${name}; it must have one: ${right}`)
+      return document.problemAt(path, `${what} has no ${name}; it must be ${right}`)
     }
     case 'additionalProperties': {
       const { additionalProperty: name } = params as { additionalProperty: string }
       const known = Object.keys(parentSchema.properties ?? {})
-      const message = `${what} knows no ${JSON.stringify(name)}; ${suggestion(name, known)}`
+      const message = `unknown field ${JSON.stringify(name)} in ${what}; ${suggestion(name, known)}`
       return document.problemAt([...path, name], message, 'key')
     }
     case 'discriminator': {
@@ -167,7 +169,7 @@ function problemOf(document: SourceDocument, error: SchemaError): ConfigProblem 
     const name = error.propertyName
     return document.problemAt(
       [...path, name],
-      `${JSON.stringify(name.slice(0, 80))} cannot be a name in ${what}; it must be ${expected(parentSchema)}`,
+      `${JSON.stringify(name.slice(0, 80))} is an invalid name in ${what}; it must be ${expected(parentSchema)}`,
       'key',
     )
   }
@@ -181,12 +183,14 @@ function rightFor({ data, keyword, parentSchema = {}, params }: SchemaError): st
   const words = parentSchema.enum ?? parentSchema.anyOf?.flatMap((each) => each.enum ?? [])
   const near = typeof data === 'string' && words !== undefined ? nearest(data, words.map(String)) : undefined
   const meant = near === undefined ? '' : `; did you mean ${near}?`
-  if (keyword === 'minItems' || keyword === 'minProperties') return `it must have ${params.limit} at least`
-  if (keyword === 'maxItems' || keyword === 'maxProperties') return `it must have ${params.limit} at most`
+  if (keyword === 'minItems' || keyword === 'minProperties')
+    return `it must have at least ${params.limit} ${params.limit === 1 ? 'entry' : 'entries'}`
+  if (keyword === 'maxItems' || keyword === 'maxProperties')
+    return `it must have at most ${params.limit} ${params.limit === 1 ? 'entry' : 'entries'}`
   return `it must be ${expected(parentSchema)}${isTextWithoutQuotes(data, parentSchema) ? ', in quotes' : ''}${meant}`
 }
 
-/** YAML reads `007` and `true` as something else. */
+/** Whether quotes are missing: YAML reads `007` as a number and `true` as a boolean. */
 function isTextWithoutQuotes(data: unknown, { type, pattern }: SchemaPart): boolean {
   const isScalar = typeof data === 'number' || typeof data === 'boolean'
   return (
@@ -194,7 +198,7 @@ function isTextWithoutQuotes(data: unknown, { type, pattern }: SchemaPart): bool
   )
 }
 
-/** What would be right, after "it must be". */
+/** Describes a valid value; completes "it must be ...". */
 function expected(schema: SchemaPart): string {
   if (schema.title !== undefined) return schema.title
   if (schema.const !== undefined) return String(schema.const)
@@ -216,7 +220,7 @@ function expected(schema: SchemaPart): string {
     case 'object':
       return 'an object'
     default:
-      return schema.minLength === undefined ? 'a text' : 'a text that is not empty'
+      return schema.minLength === undefined ? 'text' : 'non-empty text'
   }
 }
 
@@ -233,19 +237,19 @@ function wordsOf(path: Path): string {
     .slice(0, 200)
 }
 
-/** Parts in which secrets stand, be it in the wrong place. */
+/** Parts with secrets, which may be in the wrong field. */
 const SECRET_PARTS = ['auth', 'store']
 
 const SHOWN = 40
 
-/** A value as it stands in a message: short, and no secret. */
+/** A value in a message: short, and without secrets. */
 function shown(document: SourceDocument, path: Path, value: unknown, schema: SchemaPart = {}): string {
   if (value === null) return 'empty'
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
   if (typeof value === 'object') return Object.keys(value).length === 0 ? 'an empty object' : 'an object'
   if (typeof value !== 'string') return String(value)
   const isSecret = schema.writeOnly === true || SECRET_PARTS.includes(String(path[0]))
-  if (document.variableAt(path) !== undefined) return 'what a variable says'
-  if (isSecret) return value === '' ? 'an empty text' : 'a text that does not fit'
+  if (document.variableAt(path) !== undefined) return 'invalid (from a variable)'
+  if (isSecret) return value === '' ? 'empty' : 'invalid (value hidden)'
   return JSON.stringify(value.length > SHOWN ? `${value.slice(0, SHOWN)}...` : value)
 }

@@ -1,6 +1,6 @@
-// Suggests the name that was probably meant.
+// Suggests the intended name for an unknown one.
 
-/** Words that are listed at most. */
+/** Maximum number of names to list. */
 const SHOWN = 20
 
 /** `a, b or c` */
@@ -9,15 +9,14 @@ export function listed(words: readonly unknown[]): string {
   return texts.length === 1 ? texts[0]! : `${texts.slice(0, -1).join(', ')} or ${texts.at(-1)}`
 }
 
-/** After a word that nobody knows. */
 export function suggestion(name: string, known: readonly string[]): string {
   const near = nearest(name, known)
   return near === undefined
-    ? `there is ${known.length === 0 ? 'none' : listed(known.slice(0, SHOWN))}`
+    ? `${known.length === 0 ? 'none are defined' : `expected ${listed(known.slice(0, SHOWN))}`}`
     : `did you mean ${near}?`
 }
 
-/** The word that was probably meant: the one that the fewest changes of a character lead to, if they are few. */
+/** The known word with the fewest changed characters, unless they are too many. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const most = Math.floor((word.length + 1) / 3)
   let best: string | undefined
@@ -33,7 +32,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best
 }
 
-/** By Levenshtein, and two neighbours that are swapped count once. */
+/** Levenshtein distance, with a swap of neighbours as one change. */
 function changesBetween(a: string, b: string): number {
   let before: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, i) => i)

@@ -1,4 +1,4 @@
-// Verdicts -> statuses, header fields and metadata.
+// Builds responses: statuses, header fields and metadata.
 
 import type { Decision, LimitDecision } from 'slidegate'
 import {
@@ -16,8 +16,8 @@ import { MAX_UINT32 } from './domain.ts'
 import { type DescriptorStatus, OK, OVER_LIMIT, type RateLimitResponse, structOf } from './protocol.ts'
 import type { Question } from './question.ts'
 
-/** Of a descriptor that is held to no limit, or to none that counts. */
-export type Unasked = 'none' | 'unlimited'
+/** A descriptor without a rule, or with an unlimited one. */
+export type Uncounted = 'none' | 'unlimited'
 
 const UNLIMITED: DescriptorStatus = { code: OK, limit_remaining: MAX_UINT32 }
 const NO_LIMIT: DescriptorStatus = { code: OK }
@@ -29,16 +29,16 @@ const HEADER_WRITERS = {
   legacy: legacyHeaders,
 } as const
 
-/** How header fields are spelt; none where there are to be none. */
+/** Formats header fields, or none if headers are turned off. */
 export function headerWriterOf(
   headers: EnvoyConfig['headers'] = true,
 ): (decision: Decision) => readonly Header[] {
   if (headers === false) return () => []
-  const spelt = HEADER_WRITERS[headers === true ? 'draft-11' : headers]
-  return (decision) => [...spelt(decision), ...retryAfterHeaders(decision)]
+  const writer = HEADER_WRITERS[headers === true ? 'draft-11' : headers]
+  return (decision) => [...writer(decision), ...retryAfterHeaders(decision)]
 }
 
-/** The decision of a whole request, with limits as the outside knows them. */
+/** The public form of the decision on a whole request. */
 export function decisionOf(
   questions: readonly Question[],
   { isDenied, decision }: Verdicts,
@@ -49,7 +49,7 @@ export function decisionOf(
   let remaining = Number.POSITIVE_INFINITY
   let retryAfterMs = 0
   let resetAfterMs = 0
-  // Of quotas that deny, the first that has room again lets it pass.
+  // If all quotas deny, the first one to have room again allows the request.
   let quotaMs = isDenied && areQuotasOver(questions) ? Number.POSITIVE_INFINITY : 0
   for (const question of questions) {
     const verdict = verdictOf(question)
@@ -85,14 +85,14 @@ function verdictOf({ rule, verdict, isOver }: Question): LimitDecision {
     allowed: !isOver,
     remaining: verdict?.remaining ?? 0,
     retryAfterMs: verdict?.retryAfterMs ?? 0,
-    // Never is for ever, which no header can say.
+    // Headers can't express "never".
     resetAfterMs: finite(verdict?.resetAfterMs ?? 0, rule.windowMs),
   }
 }
 
-/** @param described what each descriptor of the request is held to, in their order */
+/** @param described each descriptor's rule, in order */
 export function responseOf(
-  described: readonly (Question | Unasked)[],
+  described: readonly (Question | Uncounted)[],
   isDenied: boolean,
   headers: readonly Header[],
 ): RateLimitResponse {
@@ -107,7 +107,7 @@ export function responseOf(
   }
 }
 
-function statusOf(question: Question | Unasked): DescriptorStatus {
+function statusOf(question: Question | Uncounted): DescriptorStatus {
   if (question === 'unlimited') return UNLIMITED
   if (question === 'none') return NO_LIMIT
   const { rule, verdict, isOver } = question
@@ -117,7 +117,7 @@ function statusOf(question: Question | Unasked): DescriptorStatus {
     code: isOver && !rule.isShadow ? OVER_LIMIT : OK,
     current_limit: rule.currentLimit,
     limit_remaining: isOver ? 0 : Math.min(remaining, MAX_UINT32),
-    // Envoy reads whole seconds, and clients wait for so long.
+    // Envoy reads whole seconds, and clients wait for that long.
     duration_until_reset: { seconds: Math.ceil(untilMs / 1000) },
   }
 }
@@ -126,8 +126,8 @@ function finite(ms: number, windowMs: number): number {
   return ms === Number.POSITIVE_INFINITY ? windowMs : ms
 }
 
-/** What filters behind this one may want to know: shadow limits without room, and what rules in force say of themselves. */
-function metadataOf(described: readonly (Question | Unasked)[]): Record<string, unknown> | undefined {
+/** Metadata for later filters: exceeded shadow limits, and metadata of the rules that applied. */
+function metadataOf(described: readonly (Question | Uncounted)[]): Record<string, unknown> | undefined {
   let shadow: unknown[] | undefined
   let metadata: Record<string, unknown> | undefined
   described.forEach((question, descriptor) => {
@@ -143,7 +143,7 @@ function metadataOf(described: readonly (Question | Unasked)[]): Record<string, 
   return { ...(shadow && { shadow }), ...(metadata && { metadata }) }
 }
 
-/** What is there first stays; objects become one. */
+/** Merges nested objects. Existing values take precedence. */
 function merged(
   first: Readonly<Record<string, unknown>>,
   second: Readonly<Record<string, unknown>>,

@@ -1,20 +1,20 @@
-// Metrics of rules: their hits, and what was asked for without effect.
+// Metrics of rules: hits and ignored parts of requests.
 
 import type { Logger } from 'pino'
 import { Counter, type Registry } from 'prom-client'
 import type { Question } from './question.ts'
 
-/** How many rules are told apart: `detailed_metric` and `value_to_metric` bring whatever callers send. */
+/** Maximum number of label values. `detailed_metric` and `value_to_metric` turn input of callers into labels. */
 const MAX_RULES = 10_000
 
-/** Longer names are those of their rules only: they have what callers send. */
+/** Longer labels fall back to the rule's path: they contain input of callers. */
 const MAX_NAME = 256
 
 const OTHERS = '(others)'
 
 type Outcome = 'within_limit' | 'over_limit' | 'shadow_mode' | 'not_charged'
 
-/** Counts hits of rules, for Prometheus. Added up here, since a labelled counter costs as much as a decision. */
+/** Counts hits of rules. Sums are kept here, since a labelled Prometheus counter costs as much as a decision. */
 export class Hits {
   readonly #counts = new Map<string, Map<string, Record<Outcome, number>>>()
   #size = 0
@@ -23,7 +23,7 @@ export class Hits {
     const flush = (counter: Counter<'domain' | 'rule' | 'outcome'>): void => this.#flush(counter)
     new Counter({
       name: 'slidegate_envoy_hits_total',
-      help: 'Hits of rules in the format of envoyproxy/ratelimit.',
+      help: 'Hits by rule, in the format of envoyproxy/ratelimit.',
       labelNames: ['domain', 'rule', 'outcome'] as const,
       registers: [registry],
       collect() {
@@ -39,8 +39,8 @@ export class Hits {
     }
   }
 
-  #countsOf(domain: string, { metric: told, rule }: Question): Record<Outcome, number> {
-    const metric = told.length > MAX_NAME ? rule.path : told
+  #countsOf(domain: string, { metric: label, rule }: Question): Record<Outcome, number> {
+    const metric = label.length > MAX_NAME ? rule.path : label
     let rules = this.#counts.get(domain)
     if (rules === undefined) {
       rules = new Map()
@@ -73,17 +73,17 @@ function outcomeOf({ isOver, rule, purpose }: Question, isDenied: boolean): Outc
   return isDenied && purpose === 'charge' ? 'not_charged' : 'within_limit'
 }
 
-/** What requests have asked for without effect: counted each time, said once. */
+/** Counts ignored parts of requests. Logs each reason once. */
 export class Ignored {
   readonly #counter: Counter<'reason'>
   readonly #log: Logger
-  readonly #said = new Set<string>()
+  readonly #logged = new Set<string>()
 
   constructor(registry: Registry, log: Logger) {
     this.#log = log
     this.#counter = new Counter({
       name: 'slidegate_envoy_ignored_total',
-      help: 'What requests have asked for without effect: an unknown domain, a limit of their own, negative hits.',
+      help: 'Ignored parts of requests: unknown domains, limit overrides, negative hits.',
       labelNames: ['reason'] as const,
       registers: [registry],
     })
@@ -91,8 +91,8 @@ export class Ignored {
 
   note(reason: 'domain' | 'limit' | 'negative_hits', message: string): void {
     this.#counter.inc({ reason })
-    if (this.#said.has(reason)) return
-    this.#said.add(reason)
+    if (this.#logged.has(reason)) return
+    this.#logged.add(reason)
     this.#log.warn({ reason }, message)
   }
 }

@@ -1,28 +1,29 @@
-// Decides a request in one step, or in several with exact returns.
+// Decides a request in one step, or in several with exact refunds.
 
 import type { Decision } from 'slidegate'
 import type { Question } from './question.ts'
-import { type Group, type RuleLimiters, tell } from './rule-limiters.ts'
+import { type Group, type RuleLimiters, setVerdicts } from './rule-limiters.ts'
 
-/** Of one limiter. */
+/** Maximum number of dimensions of a limiter. */
 const MAX_DIMENSIONS = 16
 
-/** What became of a request. */
+/** The result of a request. */
 export interface Verdicts {
   readonly isDenied: boolean
-  /** The first that was made; none where nobody had to be asked. */
+  /** The first decision. Undefined if no limiter was needed. */
   readonly decision: Decision | undefined
 }
 
 /**
- * Decides a request: all of its limits have room, or none is charged. Descriptors of different rules that cost the same are
- * one step of the store; others come after them, and where one of these is denied, what was charged is returned.
+ * Decides a request: charges all of its limits, or none.
+ *
+ * Descriptors with different rules and equal costs take one step of the store. Others follow, and a denial refunds the charges.
  */
 export function decide(limiters: RuleLimiters, questions: readonly Question[]): Promise<Verdicts> {
-  return areOneStep(questions) ? decideAtOnce(limiters, questions) : decideInSteps(limiters, questions)
+  return areOneStep(questions) ? decideInOneStep(limiters, questions) : decideInSteps(limiters, questions)
 }
 
-/** Shadow limits deny nothing, also where a store that has failed is a denial. */
+/** Shadow limits never deny, even if the store fails closed. */
 function verdictsOn(
   questions: readonly Question[],
   isDenied: boolean,
@@ -31,18 +32,18 @@ function verdictsOn(
   return { isDenied: isDenied && questions.some(({ rule }) => !rule.isShadow), decision }
 }
 
-async function decideAtOnce(limiters: RuleLimiters, questions: readonly Question[]): Promise<Verdicts> {
+async function decideInOneStep(limiters: RuleLimiters, questions: readonly Question[]): Promise<Verdicts> {
   const group = limiters.group(questions)
   try {
     const decision = await limiters.consume(group)
-    tell(group, decision)
+    setVerdicts(group, decision)
     return verdictsOn(questions, !decision.allowed, decision)
   } finally {
-    limiters.letGo(group)
+    limiters.release(group)
   }
 }
 
-/** Most are: all are charged the same, by different rules. */
+/** Whether all descriptors charge the same cost to different rules, as most do. */
 function areOneStep(questions: readonly Question[]): boolean {
   if (questions.length === 0 || questions.length > MAX_DIMENSIONS) return false
   const [first] = questions
@@ -60,38 +61,38 @@ async function decideInSteps(limiters: RuleLimiters, questions: readonly Questio
   const charges = groupsOf(limiters, questions, 'charge')
   const settlements = groupsOf(limiters, questions, 'settle')
   const taken: Group[] = []
-  const giveBack = () => Promise.all(taken.splice(0).map((group) => limiters.giveBack(group)))
+  const undoAll = () => Promise.all(taken.splice(0).map((group) => limiters.undo(group)))
   let first: Decision | undefined
-  const told = (group: Group, decision: Decision) => {
-    tell(group, decision)
+  const isAllowed = (group: Group, decision: Decision) => {
+    setVerdicts(group, decision)
     first ??= decision
     return decision.allowed
   }
   let isDenied = questions.some((question) => question.denies)
   try {
-    for (const group of checks) if (!told(group, await limiters.peek(group))) isDenied = true
+    for (const group of checks) if (!isAllowed(group, await limiters.peek(group))) isDenied = true
     for (const group of charges) {
-      if (isDenied) told(group, await limiters.peek(group))
-      else if (told(group, await limiters.consume(group))) taken.push(group)
+      if (isDenied) isAllowed(group, await limiters.peek(group))
+      else if (isAllowed(group, await limiters.consume(group))) taken.push(group)
       else isDenied = true
     }
     isDenied ||= areQuotasOver(questions)
-    if (isDenied) await giveBack()
+    if (isDenied) await undoAll()
     for (const group of settlements) {
-      told(group, await limiters.consume(group))
+      isAllowed(group, await limiters.consume(group))
       if (group.questions[0]!.isOver) await limiters.charge(group)
       isDenied ||= group.questions[0]!.denies
     }
   } catch (error) {
-    await giveBack()
+    await undoAll()
     throw error
   } finally {
-    for (const group of [...checks, ...charges, ...settlements]) limiters.letGo(group)
+    for (const group of [...checks, ...charges, ...settlements]) limiters.release(group)
   }
   return verdictsOn(questions, isDenied, first)
 }
 
-/** Of quotas one is enough. */
+/** Whether all quotas are used up. A single one with room allows the request. */
 export function areQuotasOver(questions: readonly Question[]): boolean {
   const quotas = questions.filter(({ rule }) => rule.isQuota && !rule.isShadow)
   return quotas.length > 0 && quotas.every((question) => question.isOver)
@@ -107,7 +108,7 @@ function groupsOf(
     if (question.purpose !== purpose || question.rule.limits === undefined) continue
     const group = groups.find(
       (others) =>
-        // Of what has happened already each is charged by itself.
+        // Hits that have already happened are charged separately.
         purpose !== 'settle' &&
         others.length < MAX_DIMENSIONS &&
         others[0]!.cost === question.cost &&

@@ -1,4 +1,4 @@
-// The rules of a domain, and which of them a descriptor is held to.
+// The rules of a domain, and matching descriptors to them.
 
 import { createHash } from 'node:crypto'
 import { type Limit, slidingWindow, tupleKey } from 'slidegate'
@@ -9,19 +9,18 @@ export interface Entry {
   readonly value: string
 }
 
-/** The rule that a descriptor is held to, and whom it counts. */
+/** A matching rule, with the key to charge. */
 export interface Match {
   readonly rule: Rule
   readonly key: string
-  /** What it is counted under in metrics. */
+  /** Label in metrics. */
   readonly metric: string
 }
 
-/** A descriptor of a file. */
 export class Branch {
-  /** By key, or by key and value, as in `key_value`. */
+  /** By key, or by key and value as in `key_value`. */
   readonly children = new Map<string, Branch>()
-  /** Those of them with a wildcard, in the order of the file. */
+  /** Children with a wildcard, in file order. */
   readonly wildcards: string[] = []
   readonly rule: Rule | undefined
   readonly hasValueInMetric: boolean
@@ -33,7 +32,7 @@ export class Branch {
     this.isShared = isShared
   }
 
-  /** By what the closest child fits: by key and value, else by a wildcard, else by the key alone. */
+  /** The best matching child: by key and value, else by wildcard, else by key. */
   closest({ key, value }: Entry): string | undefined {
     const both = `${key}_${value}`
     if (this.children.has(both)) return both
@@ -45,7 +44,6 @@ export class Branch {
   }
 }
 
-/** The rules of a domain. */
 export class Domain {
   readonly name: string
   readonly limiterName: string
@@ -56,7 +54,7 @@ export class Domain {
     this.limiterName = limiterNameOf(name)
   }
 
-  /** The rule of a descriptor with as many entries as it has levels in the file. */
+  /** Finds the rule of a descriptor. The rule is as deep in the file as the descriptor has entries. */
   match(entries: readonly Entry[]): Match | undefined {
     let branch = this.root
     let hasValuesInMetric = false
@@ -97,30 +95,30 @@ export class Domain {
   }
 }
 
-/** All values that fit such a wildcard are counted as this one. */
+/** The wildcard under which all matching values are counted together. */
 function sharedValueOf({ key, value }: Entry, by: string, child: Branch): string | undefined {
   if (!child.isShared || by === `${key}_${value}`) return undefined
   return by.startsWith(`${key}_`) ? by.slice(key.length + 1) : by
 }
 
-/** Longer ones would not all fit into one key, and what is refused many gateways let pass. */
+/** Longer parts are hashed. Otherwise the key could be too long and rejected, and many gateways allow rejected requests. */
 const MAX_LENGTH = 512
 
-/** How an entry stands in a key, between others. */
+/** An entry as a part of a key. */
 export function partOf(key: string, value: string): string {
   const name = /[%=]/.test(key) ? key.replaceAll('%', '%25').replaceAll('=', '%3D') : key
   const part = `${shortened(name)}=${shortened(value)}`
   return /[%|]/.test(part) ? tupleKey(part) : part
 }
 
-/** None is taken for another: what looks like a hash is hashed, too. */
+/** Hashes long text. Text that looks like a hash is hashed too, so that no two collide. */
 function shortened(text: string): string {
   return text.length <= MAX_LENGTH && !text.startsWith('~')
     ? text
     : `~${createHash('sha256').update(text).digest('base64url')}`
 }
 
-/** Numbers as in `RateLimitResponse.RateLimit.Unit`. A month has 30 days, a year 365, as with envoyproxy/ratelimit. */
+/** Numbers as in `RateLimitResponse.RateLimit.Unit`. A month has 30 days and a year 365, as in envoyproxy/ratelimit. */
 export const UNITS = {
   SECOND: { number: 1, window: '1s' },
   MINUTE: { number: 2, window: '1m' },
@@ -134,7 +132,7 @@ export type Unit = keyof typeof UNITS
 
 export const MAX_UINT32 = 2 ** 32 - 1
 
-/** What a descriptor of a file says of its limit. */
+/** The options of a descriptor's limit. */
 export interface RuleOptions {
   readonly unit: Unit | undefined
   readonly requestsPerUnit: number
@@ -149,24 +147,24 @@ export interface RuleOptions {
 
 /** The limit of a descriptor. */
 export interface Rule extends RuleOptions {
-  /** The same after a reload, on every instance, and for no other rule of the domain. It names a dimension. */
+  /** Unique within the domain; the same after a reload and on every instance. It names a dimension. */
   readonly id: string
-  /** As envoyproxy/ratelimit calls it in its metrics, without the domain: `message_type_marketing.to_number`. */
+  /** The rule's name in the metrics of envoyproxy/ratelimit, without the domain: `message_type_marketing.to_number`. */
   readonly path: string
-  /** As header fields call it. */
+  /** Name in header fields. */
   readonly policy: string
-  /** None where it is unlimited, or lets nothing through. */
+  /** Undefined if the rule is unlimited or allows nothing. */
   readonly limits: readonly Limit[] | undefined
-  /** As answers have it. */
+  /** The limit in responses. */
   readonly currentLimit: { readonly name: string; readonly requests_per_unit: number; readonly unit: number }
   readonly windowMs: number
   readonly precisionMs: number
 }
 
-/** The name of each limit within its dimension: a shadow limit's state is found by it. */
+/** Name of the limit within its dimension. The state of a shadow limit is stored by this name. */
 const LIMIT_NAME = 'rate'
 
-/** @param keys of the descriptors from the outermost on, each with its value */
+/** @param keys keys of the descriptors with their values, from the outermost */
 export function ruleOf(keys: readonly string[], options: RuleOptions, scope = 'rule'): Rule {
   const { unit, requestsPerUnit, name, isUnlimited, isShadow, isQuota } = options
   const path = keys.join('.')
@@ -177,7 +175,7 @@ export function ruleOf(keys: readonly string[], options: RuleOptions, scope = 'r
           limit: Math.max(1, requestsPerUnit),
           window: UNITS[unit].window,
           name: LIMIT_NAME,
-          // Whether enough quotas have room is known only once all have been asked.
+          // Quotas don't deny on their own: the request needs room in one of them.
           shadow: isShadow || isQuota,
         })
   return {
@@ -196,7 +194,7 @@ export function ruleOf(keys: readonly string[], options: RuleOptions, scope = 'r
   }
 }
 
-/** What one can read of the text, and what tells it from all others: at most 57 of `A-Z a-z 0-9 _ -`. */
+/** A readable part plus a hash: at most 57 characters of `A-Z a-z 0-9 _ -`. */
 function idOf(readable: string, words: readonly string[]): string {
   return `${readable.replace(/[^A-Za-z0-9_]+/g, '_').slice(0, 40)}-${digestOf(words)}`
 }
@@ -205,12 +203,12 @@ function digestOf(words: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(words)).digest('base64url').slice(0, 16)
 }
 
-/** What may stand between quotes in a header field. */
+/** Replaces characters that can't be in a quoted header value. */
 function quotable(text: string): string {
   return text.replace(/[^ !#-[\]-~]+/g, '_').slice(0, 64)
 }
 
-/** How a limiter of this domain is called: no two domains have the same. */
+/** The limiter name of a domain. Names of different domains differ. */
 export function limiterNameOf(domain: string): string {
   const isPlain = /^[A-Za-z0-9._-]{1,58}$/.test(domain) && !/-[A-Za-z0-9_-]{16}$/.test(domain)
   if (isPlain) return `envoy.${domain}`

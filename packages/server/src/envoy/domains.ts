@@ -1,4 +1,4 @@
-// Reads all files of rules, and tells domains apart.
+// Reads all rule files, one domain each.
 
 import { readdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -10,7 +10,7 @@ import { Source } from './source.ts'
 /** The domains of all files. */
 export class Domains {
   readonly #byName: ReadonlyMap<string, Domain>
-  /** Those that were read, and the folders that they were found in. */
+  /** The files that were read, and their folders. */
   readonly files: readonly string[]
 
   constructor(domains: readonly Domain[], files: readonly string[]) {
@@ -52,9 +52,9 @@ interface DomainDescription {
 }
 
 /**
- * Reads files in the format of envoyproxy/ratelimit; of a folder all that end in .yaml, .yml or .json.
+ * Reads files in the format of envoyproxy/ratelimit. In folders, all .yaml, .yml and .json files.
  *
- * @param folder against which their names are
+ * @param folder where relative names start
  * @throws {ConfigError}
  */
 export function readDomains(names: readonly string[], folder: string): Domains {
@@ -74,7 +74,7 @@ export function readDomains(names: readonly string[], folder: string): Domains {
         else
           source.complain(
             ['domain'],
-            `the domain ${JSON.stringify(domain.name)} is in ${before.file} already`,
+            `${before.file} already declares the domain ${JSON.stringify(domain.name)}`,
           )
         if (source.problems.length > 0) throw new ConfigError(source.problems)
       } catch (error) {
@@ -105,7 +105,7 @@ function filesOf(path: string): Found {
       .map((name) => join(path, name))
     return { files, folders: [path] }
   } catch (error) {
-    const message = `it cannot be read: ${messageOf(error)}`
+    const message = `can't read the file or folder: ${messageOf(error)}`
     return { files: [path], folders: [], problem: { file: path, line: 1, column: 1, message } }
   }
 }

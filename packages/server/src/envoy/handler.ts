@@ -1,4 +1,4 @@
-// Answers calls of ShouldRateLimit, with a gRPC status.
+// Handles ShouldRateLimit calls, and maps errors to gRPC statuses.
 
 import { type handleUnaryCall, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js'
 import type { Logger } from 'pino'
@@ -18,11 +18,10 @@ interface HandlerOptions {
   readonly log: Logger
   readonly maxInFlight: number
   readonly tracing: Tracing | undefined
-  /** Is told how many are under way. */
+  /** Number of calls in flight, kept up to date. */
   readonly calls: { underWay: number }
 }
 
-/** Answers ShouldRateLimit. */
 export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['request'], RateLimitResponse> {
   const { rateLimits, gatekeeper, log, maxInFlight, tracing, calls } = options
   const answer = (call: Call): Promise<RateLimitResponse | undefined> => {
@@ -32,25 +31,25 @@ export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['reques
     caller.must('check')
     const { request } = call
     if (request === MALFORMED) {
-      throw new ServiceError(400, 'malformed', 'the request is no RateLimitRequest')
+      throw new ServiceError(400, 'malformed', "the request isn't a valid RateLimitRequest")
     }
     const decide = () => rateLimits.shouldRateLimit(request, caller, () => isGone(call))
     return tracing === undefined ? decide() : tracing.within(traceHeadersOf(call), decide)
   }
-  const refuse = (callback: sendUnaryData<RateLimitResponse>, error: unknown): void => {
+  const fail = (callback: sendUnaryData<RateLimitResponse>, error: unknown): void => {
     const code = codeOf(error)
     if (code !== status.INTERNAL) {
-      // The message of a store's error has the address of Redis.
+      // A store error's message contains the address of Redis.
       const isOutage = error instanceof StoreUnavailableError
       callback({ code, details: isOutage ? errorBodyOf(error).detail : (error as Error).message })
       return
     }
-    log.error({ err: error }, 'a call of ShouldRateLimit has failed')
-    callback({ code, details: 'it is in the log of the service' })
+    log.error({ err: error }, 'a ShouldRateLimit call failed')
+    callback({ code, details: "internal error; see the service's log" })
   }
   return async (call, callback) => {
     if (calls.underWay >= maxInFlight) {
-      refuse(callback, new ServiceError(429, 'overload', `${maxInFlight} calls are under way already`))
+      fail(callback, new ServiceError(429, 'overload', `${maxInFlight} calls are already in flight`))
       return
     }
     calls.underWay++
@@ -58,25 +57,25 @@ export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['reques
     try {
       response = await answer(call)
     } catch (error) {
-      refuse(callback, error)
+      fail(callback, error)
       return
     } finally {
       calls.underWay--
     }
     if (response !== undefined) callback(null, response)
-    // Nobody reads it.
-    else callback({ code: status.CANCELLED, details: 'the call was over before it was decided' })
+    // The client is gone, so nothing reads this.
+    else callback({ code: status.CANCELLED, details: 'the call ended before its decision' })
   }
 }
 
-/** As Envoy sends them where it traces. */
+/** The headers of Envoy's span, if it traces. */
 function traceHeadersOf({ metadata }: Call): TraceHeaders {
   const [traceparent] = metadata.get('traceparent')
   const [tracestate] = metadata.get('tracestate')
   return { traceparent: traceparent?.toString(), tracestate: tracestate?.toString() }
 }
 
-/** What was given up before it was decided is charged nowhere. */
+/** Whether the call was cancelled or timed out. Such a call isn't charged. */
 function isGone(call: Call): boolean {
   return call.cancelled || Number(call.getDeadline()) <= Date.now()
 }

@@ -1,10 +1,10 @@
-// Envoy's protocol: its definitions, loaded, and its messages as types.
+// Envoy's protocol: its definitions and the types of its messages.
 
 import { fileURLToPath } from 'node:url'
 import type { ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js'
 import { loadSync, type PackageDefinition } from '@grpc/proto-loader'
 
-/** Messages of the protocol as they are decoded: what was left out is undefined. Names are those of the definitions. */
+/** A decoded message. Omitted fields are undefined. Names follow the definitions. */
 export interface RateLimitRequest {
   readonly domain?: string
   readonly descriptors?: readonly Descriptor[]
@@ -57,12 +57,12 @@ function protoValueOf(value: unknown): unknown {
 
 export const SERVICE_NAME = 'envoy.service.ratelimit.v3.RateLimitService'
 
-/** In place of a request that cannot be decoded. */
+/** Stands for a request that can't be decoded. */
 export const MALFORMED = Symbol('malformed')
 
 const FOLDER = fileURLToPath(new URL('../../proto', import.meta.url))
 
-/** The protocol, by its official definitions. */
+/** Loads the official protocol definitions. */
 export function loadDefinitions(): PackageDefinition {
   return loadSync('envoy/service/ratelimit/v3/rls.proto', {
     includeDirs: [FOLDER],
@@ -71,7 +71,7 @@ export function loadDefinitions(): PackageDefinition {
   })
 }
 
-/** The service; bytes that are no message are told to the handler, which has the right answer. */
+/** The service. Malformed bytes are passed to the handler as {@link MALFORMED}, to return the right status. */
 export function serviceIn(definitions: PackageDefinition): ServiceDefinition<UntypedServiceImplementation> {
   const service = definitions[SERVICE_NAME] as ServiceDefinition<UntypedServiceImplementation>
   const method = service.ShouldRateLimit!

@@ -1,16 +1,15 @@
-// One descriptor of a request, held to its rule.
+// A descriptor of a request, with its rule and verdict.
 
 import type { LimitDecision } from 'slidegate'
 import type { Match, Rule } from './domain.ts'
 
-/** What one limit says of a request. */
 type Verdict = Pick<LimitDecision, 'allowed' | 'remaining' | 'retryAfterMs' | 'resetAfterMs'>
 
 /**
- * What is done for a descriptor:
- * - `charge`: its hits are charged, if those of the whole request fit
- * - `check`: it is asked whether one hit would fit
- * - `settle`: its hits have happened already, and are charged in any case
+ * How a descriptor is handled:
+ * - `charge`: charges its hits if the whole request is allowed
+ * - `check`: checks whether one hit would be allowed
+ * - `settle`: charges hits that have already happened, in any case
  */
 type Purpose = 'charge' | 'check' | 'settle'
 
@@ -21,7 +20,6 @@ const CLOSED: Verdict = {
   resetAfterMs: Number.POSITIVE_INFINITY,
 }
 
-/** One descriptor of a request, held to its rule. */
 export class Question {
   readonly rule: Rule
   readonly key: string
@@ -36,11 +34,11 @@ export class Question {
     this.metric = metric
     this.hits = hits
     this.purpose = purpose
-    // Nobody has to be asked.
+    // No limiter is needed.
     if (rule.limits === undefined) this.verdict = CLOSED
   }
 
-  /** Units that the store is asked about. */
+  /** Units passed to the store. */
   get cost(): number {
     return this.purpose === 'check' ? 1 : this.hits
   }
@@ -49,12 +47,12 @@ export class Question {
     return this.verdict?.allowed === false
   }
 
-  /** Whether this alone denies the request. */
+  /** Whether this descriptor alone denies the request. */
   get denies(): boolean {
     return this.isOver && !this.rule.isShadow && !this.rule.isQuota
   }
 
-  /** What was charged has been returned. */
+  /** Updates the verdict after a refund. */
   restore(): void {
     const { verdict, hits } = this
     if (verdict?.allowed) this.verdict = { ...verdict, remaining: verdict.remaining + hits }

@@ -1,4 +1,4 @@
-// START HERE: the way of a request, from its rules to its response.
+// START HERE: processes a rate limit request, from its rules to the response.
 
 import type { Logger } from 'pino'
 import type { Keys, Store } from 'slidegate'
@@ -27,7 +27,7 @@ interface RateLimitsOptions {
   readonly maxDescriptors: number
 }
 
-/** The limits that files declare, in force: answers requests, whoever brings them. */
+/** The rules of all domains, applied to requests. */
 export class RateLimits {
   readonly #store: Store
   readonly #observer: ServiceObserver
@@ -50,7 +50,7 @@ export class RateLimits {
     this.#headersOf = headerWriterOf(options.config.headers)
   }
 
-  /** Puts others in force, at once. What was consumed counts on. */
+  /** Replaces the rules at once. Earlier usage still counts. */
   reload(domains: Domains, config: EnvoyConfig): void {
     const isSamePolicy = JSON.stringify(policyOf(config)) === JSON.stringify(policyOf(this.#config))
     for (const before of this.#domains.all()) {
@@ -69,7 +69,7 @@ export class RateLimits {
   }
 
   /**
-   * @param isGone whether nobody waits for an answer any more
+   * @param isGone whether the client no longer waits for a response
    * @throws {ServiceError} {StoreUnavailableError} {SlidegateError}
    */
   async shouldRateLimit(
@@ -81,7 +81,7 @@ export class RateLimits {
     const domain = this.#domains.get(name)
     mustReach(caller, name, domain)
     if (domain === undefined) {
-      this.#ignored.note('domain', 'a request is for a domain that is in no file: it is let pass')
+      this.#ignored.note('domain', 'a request names a domain that no file declares; it is allowed')
       return responseOf(
         descriptors.map(() => 'none'),
         false,
@@ -119,11 +119,11 @@ function policyOf({ onStoreError, timeoutMs, instances }: EnvoyConfig): FailureP
   }
 }
 
-/** A domain that the caller may not use looks the same whether it is there or not. */
+/** Rejects forbidden domains, with the same error whether they exist or not. */
 function mustReach(caller: Caller, name: string, domain: Domain | undefined): void {
   const limiter = domain?.limiterName ?? limiterNameOf(name)
   if (caller.may(limiter)) return
-  throw new ServiceError(403, 'forbidden', `${caller.name} may not use the limiter ${limiter}`)
+  throw new ServiceError(403, 'forbidden', `${caller.name} is not allowed to use the limiter ${limiter}`)
 }
 
 function keysOf(questions: readonly Question[]): Keys {

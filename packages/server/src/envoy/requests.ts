@@ -1,18 +1,18 @@
-// Checks a request, and finds the rule of each descriptor.
+// Validates a request, and finds the rule of each descriptor.
 
 import type { EnvoyConfig } from '../config/schema.ts'
 import { fits } from '../service/pattern.ts'
 import { ServiceError } from '../service/service-error.ts'
-import type { Unasked } from './answer.ts'
+import type { Uncounted } from './answer.ts'
 import type { Ignored } from './counters.ts'
 import { type Domain, type Entry, type Match, partOf, type Rule, ruleOf, UNITS, type Unit } from './domain.ts'
 import type { Descriptor, RateLimitRequest } from './protocol.ts'
 import { Question } from './question.ts'
 
-/** More hits than any limit has. */
+/** Above the maximum of any limit. */
 const MAX_HITS = 2 ** 40
 
-/** Limits that requests have brought, and that are kept for when they come again. */
+/** Maximum number of cached rules for limit overrides in requests. */
 const MAX_OVERRIDES = 1024
 
 const UNIT_OF = new Map<number, Unit>(
@@ -22,7 +22,7 @@ const UNIT_OF = new Map<number, Unit>(
 /** A request with a domain and descriptors. */
 type Checked = Required<Pick<RateLimitRequest, 'domain' | 'descriptors'>>
 
-/** Reads requests: what each of their descriptors is held to. */
+/** Validates requests and matches their descriptors to rules. */
 export class Requests {
   readonly #maxDescriptors: number
   readonly #ignored: Ignored
@@ -35,25 +35,27 @@ export class Requests {
 
   /** @throws {ServiceError} `invalid_request` */
   checked({ domain = '', descriptors = [] }: RateLimitRequest): Checked {
-    if (domain === '') throw invalid('the domain is empty; it must be one of those that the files declare')
-    if (descriptors.length === 0) throw invalid('there are no descriptors; there must be one at least')
+    if (domain === '') throw invalid('the domain is empty; it must be a domain that a file declares')
+    if (descriptors.length === 0) throw invalid('there are no descriptors; at least one is required')
     if (descriptors.length > this.#maxDescriptors) {
-      throw invalid(`there are ${descriptors.length} descriptors; there may be ${this.#maxDescriptors}`)
+      throw invalid(
+        `there are ${descriptors.length} descriptors; at most ${this.#maxDescriptors} are allowed`,
+      )
     }
     descriptors.forEach(({ entries = [] }, index) => {
-      if (entries.length === 0) throw invalid(`descriptor ${index} has no entries; it must have one at least`)
+      if (entries.length === 0) throw invalid(`descriptor ${index} has no entries; at least one is required`)
       if (entries.some(({ key = '' }) => key === ''))
         throw invalid(`an entry of descriptor ${index} has no key`)
     })
     return { domain, descriptors }
   }
 
-  /** What each descriptor is held to; some rules take the place of others in the same request. */
+  /** The rule of each descriptor. Some rules replace others of the same request. */
   described(
     { descriptors = [], hits_addend: hits = 0 }: RateLimitRequest,
     domain: Domain,
     config: EnvoyConfig,
-  ): readonly (Question | Unasked)[] {
+  ): readonly (Question | Uncounted)[] {
     const isSettled = isOneOf(config.chargeOnStreamDone, domain.name)
     const found = descriptors.map((descriptor) => this.#match(domain, descriptor, config))
     const replaced = found.flatMap((match) => match?.rule.replaces ?? [])
@@ -70,7 +72,7 @@ export class Requests {
     const { hits_addend: own, is_negative_hits: isNegative = false } = descriptor
     const hits = Math.min(own === undefined ? Math.max(1, hitsOfAll) : (own.value ?? 0), MAX_HITS)
     if (isNegative)
-      this.#ignored.note('negative_hits', 'hits are negative: nothing is returned, and nothing charged')
+      this.#ignored.note('negative_hits', 'hits are negative; they are neither charged nor refunded')
     if (isNegative || hits === 0) return new Question(match, 0, 'check')
     return new Question(match, hits, isSettled && own !== undefined ? 'settle' : 'charge')
   }
@@ -81,7 +83,7 @@ export class Requests {
     if (config.limitOverrides) return this.#overridden(given, limit)
     this.#ignored.note(
       'limit',
-      'a request brings a limit of its own, which counts only with envoy.limitOverrides',
+      'a request has a limit override, which is ignored; set envoy.limitOverrides to apply it',
     )
     return domain.match(given)
   }
@@ -89,7 +91,8 @@ export class Requests {
   #overridden(entries: readonly Entry[], limit: NonNullable<Descriptor['limit']>): Match {
     const { requests_per_unit: requestsPerUnit = 0, unit: number = 0 } = limit
     const unit = UNIT_OF.get(number)
-    if (unit === undefined) throw invalid(`the unit of a limit is ${number}; it must be one of RateLimitUnit`)
+    if (unit === undefined)
+      throw invalid(`the unit of a limit is ${number}; it must be a number of RateLimitUnit`)
     const keys = entries.map(({ key }) => key)
     const word = JSON.stringify([requestsPerUnit, unit, keys])
     const rule =
@@ -118,7 +121,7 @@ function isStorable({ key, value }: Given): boolean {
   return key !== undefined && value !== undefined && key.isWellFormed() && value.isWellFormed()
 }
 
-/** Whatever a client sends is counted: what no key can hold is replaced. */
+/** Makes any entry countable by replacing characters that keys can't contain. */
 function storable({ key = '', value = '' }: Given): Entry {
   return { key: key.toWellFormed(), value: value.toWellFormed() }
 }

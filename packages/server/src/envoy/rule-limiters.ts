@@ -1,4 +1,4 @@
-// Limiters for rules that are decided together.
+// Limiters for sets of rules that are decided together.
 
 import {
   createLimiter,
@@ -17,36 +17,38 @@ import type { Question } from './question.ts'
 
 export type FailurePolicy = Pick<DimensionOptions<string>, 'onStoreError' | 'timeoutMs' | 'instances'>
 
-/** Those of one domain at most: what requests combine is up to the gateways' routes. */
+/** Maximum number of limiters per domain. Gateways choose the combinations of rules. */
 const MAX_LIMITERS = 1024
 
-/** Keys that are held at most while this process decides without the store. */
+/** Maximum number of keys while this process decides without the store. */
 const MAX_LOCAL_KEYS = 100_000
 
-/** A limiter, until nobody asks it any more. */
+/** A limiter with its number of users. */
 interface InUse {
   readonly limiter: Limiter<Keys>
   users: number
-  isPutAway: boolean
+  isRetired: boolean
 }
 
-/** Descriptors that are asked together: all rules differ, all costs are the same. It has to be let go. */
+/** Descriptors decided in one step: different rules, equal costs. Must be released. */
 export interface Group {
   readonly inUse: InUse
   readonly questions: readonly Question[]
   readonly key: Keys
   readonly cost: number
-  /** What each rule is held to, by its id. */
+  /** Limits by rule ID. */
   readonly limits: Readonly<Record<string, readonly Limit[]>>
-  /** What was decided last. */
+  /** The latest decision. */
   decision?: Decision
-  /** Who decides while the store does not. */
+  /** The local group that decides while the store is down. */
   local?: Group
 }
 
 /**
- * The limiters of a domain: one for each set of rules that were asked together, with a dimension for each rule. State is
- * found by domain, rule and key, so that a rule is the same in whatever company.
+ * The limiters of a domain, one per combination of rules.
+ *
+ * A limiter has a dimension for each rule. State is stored by domain, rule and key, so that a rule counts the same in any
+ * combination.
  */
 export class RuleLimiters {
   readonly #name: string
@@ -65,7 +67,7 @@ export class RuleLimiters {
     this.#observer = observer
   }
 
-  /** @param questions of different rules, 16 at most */
+  /** @param questions up to 16, with different rules */
   group(questions: readonly Question[]): Group {
     const sorted = questions.length === 1 ? questions : questions.toSorted(byRule)
     let name = ''
@@ -104,8 +106,8 @@ export class RuleLimiters {
     return inUse.limiter.charge(key, cost, { request: limits })
   }
 
-  /** As if it had not been admitted. What cannot be returned stays charged: nobody is let in by that. */
-  async giveBack(group: Group): Promise<void> {
+  /** Undoes an admission. If the store fails, the charge stays, which errs on the safe side. */
+  async undo(group: Group): Promise<void> {
     for (const question of group.questions) question.restore()
     await this.#refund(group)
     if (group.local !== undefined) await this.#local!.#refund(group.local)
@@ -115,15 +117,15 @@ export class RuleLimiters {
     try {
       await inUse.limiter.refund(key, decision!)
     } catch {
-      // The store is gone, or has not counted it.
+      // The store is down, or never counted the charge.
     }
   }
 
-  /** Nothing more is asked of it. */
-  letGo({ inUse, local }: Group): void {
+  /** Ends the use of a group. */
+  release({ inUse, local }: Group): void {
     inUse.users--
-    if (inUse.isPutAway) this.#closeUnused(inUse)
-    if (local !== undefined) this.#local!.letGo(local)
+    if (inUse.isRetired) this.#closeUnused(inUse)
+    if (local !== undefined) this.#local!.release(local)
   }
 
   close(): void {
@@ -131,14 +133,14 @@ export class RuleLimiters {
     this.#local?.close()
   }
 
-  /** Ends after what is under way. */
+  /** Closes each limiter after its last request. */
   retire(): void {
-    for (const inUse of this.#limiters.values()) this.#putAway(inUse)
+    for (const inUse of this.#limiters.values()) this.#retireLimiter(inUse)
     this.#limiters.clear()
     this.#local?.retire()
   }
 
-  /** Each limiter lets pass a share of its own while the store does not answer: of a rule there is one for all of them. */
+  /** The local fallback. One limiter per rule enforces this process's share, for all combinations. */
   #localOf(group: Group): RuleLimiters {
     const store = () => memoryStore({ maxKeys: MAX_LOCAL_KEYS, onFull: 'deny' })
     this.#local ??= new RuleLimiters(this.#name, store(), {}, {})
@@ -164,20 +166,20 @@ export class RuleLimiters {
 
   #limiterOf(name: string, key: Keys): InUse {
     const known = this.#limiters.get(name)
-    const inUse = known ?? { limiter: this.#made(Object.keys(key)), users: 0, isPutAway: false }
-    // The last used is the last to be put away.
+    const inUse = known ?? { limiter: this.#made(Object.keys(key)), users: 0, isRetired: false }
+    // Moves it to the end of the eviction order.
     if (known !== undefined) this.#limiters.delete(name)
     this.#limiters.set(name, inUse)
     if (this.#limiters.size > MAX_LIMITERS) {
       const [oldest, unused] = this.#limiters.entries().next().value!
       this.#limiters.delete(oldest)
-      this.#putAway(unused)
+      this.#retireLimiter(unused)
     }
     return inUse
   }
 
-  #putAway(inUse: InUse): void {
-    inUse.isPutAway = true
+  #retireLimiter(inUse: InUse): void {
+    inUse.isRetired = true
     this.#closeUnused(inUse)
   }
 
@@ -218,7 +220,7 @@ function byRule({ rule: a }: Question, { rule: b }: Question): number {
   return a.id < b.id ? -1 : 1
 }
 
-/** Whether it was let pass by this process, not by the store. */
+/** Whether this process admitted the request, not the store. */
 function isLocal({ allowed, source }: Decision): boolean {
   return allowed && source === 'fallback'
 }
@@ -227,11 +229,11 @@ function asFallback(decision: Decision): Decision {
   return decision.source === 'store' ? { ...decision, source: 'fallback' } : decision
 }
 
-/** Tells each descriptor what its limit has said. */
-export function tell({ questions }: Group, { source, retryAfterMs, limits }: Decision): void {
+/** Sets the verdict of each descriptor. */
+export function setVerdicts({ questions }: Group, { source, retryAfterMs, limits }: Decision): void {
   for (let i = 0; i < questions.length; i++) {
     const verdict = limits[i]!
-    // Where nothing could be known, no limit is to blame, and yet all are closed.
+    // Failing closed denies everything, though no limit is at fault.
     questions[i]!.verdict =
       source === 'failClosed'
         ? { allowed: false, remaining: 0, retryAfterMs, resetAfterMs: verdict.resetAfterMs }

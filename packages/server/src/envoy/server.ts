@@ -1,4 +1,4 @@
-// The gRPC server: health, reflection, its end.
+// The gRPC server: health checks, reflection, shutdown.
 
 import { setTimeout } from 'node:timers/promises'
 import { Server, ServerCredentials, setLogger } from '@grpc/grpc-js'
@@ -21,17 +21,17 @@ const DEFAULT_MESSAGE_BYTES = 2 ** 19
 const DEFAULT_DESCRIPTORS = 64
 const DEFAULT_IN_FLIGHT = 10_000
 
-/** How often it is seen whether requests should be sent here. */
+/** Interval of readiness checks. */
 const HEALTH_MS = 500
 
-/** After which calls under way are cut off. */
+/** Time after which calls in flight are cut off. */
 const STOP_MS = 10_000
 
-/** For how long after the last call streams are left open: those that watch health never end by themselves. */
+/** How long streams stay open after the last call. Health watchers never close theirs. */
 const LINGER_MS = 1000
 const LINGER_STEP_MS = 50
 
-/** As health checks ask: for the whole server, for the service, and by the name that envoyproxy/ratelimit has. */
+/** Names in health checks: the whole server, the service, and the name in envoyproxy/ratelimit. */
 const HEALTH_NAMES = ['', SERVICE_NAME, 'ratelimit']
 
 export interface EnvoyOptions {
@@ -46,7 +46,6 @@ export interface EnvoyOptions {
   readonly tls: TlsOptions | undefined
 }
 
-/** The rate limit service of Envoy, over gRPC. */
 export class EnvoyServer {
   readonly #options: EnvoyOptions
   readonly #rateLimits: RateLimits
@@ -66,7 +65,7 @@ export class EnvoyServer {
     const { caps = {} } = config
     this.#options = options
     this.#isLoopback = isLoopback(addressOf(address).host)
-    // Another listener than that of HTTP, perhaps open to others.
+    // A separate listener, which other machines may reach even if HTTP is local.
     this.#gatekeeper = new Gatekeeper(config.auth, this.#isLoopback)
     this.#rateLimits = new RateLimits({
       domains: domains ?? new Domains([], []),
@@ -89,17 +88,17 @@ export class EnvoyServer {
       }),
     })
     this.#health.addToServer(this.#server)
-    // The two describe a definition in types of their own.
+    // The two packages have different types for the same definition.
     new ReflectionService(definitions as never).addToServer(this.#server)
-    this.#timer = setInterval(() => void this.#see(), HEALTH_MS).unref()
+    this.#timer = setInterval(() => void this.#checkReadiness(), HEALTH_MS).unref()
   }
 
-  /** It answers from now on. */
+  /** Resolves once the server accepts calls. */
   static async start(options: EnvoyOptions): Promise<EnvoyServer> {
     const started = new EnvoyServer(options)
     try {
       await started.#listen()
-      void started.#see()
+      void started.#checkReadiness()
     } catch (error) {
       clearInterval(started.#timer)
       started.#rateLimits.close()
@@ -108,7 +107,7 @@ export class EnvoyServer {
     return started
   }
 
-  /** `127.0.0.1:8081`, with the port that it has. */
+  /** `127.0.0.1:8081`, with the actual port. */
   get address(): string {
     return `${this.#options.address.slice(0, this.#options.address.lastIndexOf(':'))}:${this.#port}`
   }
@@ -118,13 +117,13 @@ export class EnvoyServer {
     this.#rateLimits.reload(domains ?? new Domains([], []), config.envoy ?? { files: [] })
   }
 
-  /** Tells those who look that no more should come. */
+  /** Reports NOT_SERVING to health checks. */
   drain(): void {
     this.#isStopping = true
-    this.#tell(false)
+    this.#setHealth(false)
   }
 
-  /** Takes no new calls, answers those under way, and ends. */
+  /** Accepts no new calls, finishes those in flight, and stops. */
   async stop(): Promise<void> {
     this.drain()
     clearInterval(this.#timer)
@@ -144,7 +143,7 @@ export class EnvoyServer {
   #listen(): Promise<void> {
     const { address, tls } = this.#options
     return new Promise((resolve, reject) => {
-      // That it cannot listen gRPC would say itself, too, and less.
+      // gRPC would also log a listen error, with less detail.
       setLogger({})
       this.#server.bindAsync(address, credentialsOf(tls), (error, port) => {
         setLogger({ error: console.error, info: console.error, debug: console.error })
@@ -155,15 +154,15 @@ export class EnvoyServer {
     })
   }
 
-  async #see(): Promise<void> {
+  async #checkReadiness(): Promise<void> {
     const { readiness, service } = this.#options
     const { onStoreError = 'throw' } = service.config.envoy ?? {}
-    // Denials are answers, too: without a service many gateways let all pass.
+    // A denial is a valid response: without the service, many gateways allow everything.
     const { ready } = await readiness.state(onStoreError === 'deny' ? [] : [onStoreError])
-    if (!this.#isStopping) this.#tell(ready)
+    if (!this.#isStopping) this.#setHealth(ready)
   }
 
-  #tell(isServing: boolean): void {
+  #setHealth(isServing: boolean): void {
     if (isServing === this.#isServing) return
     this.#isServing = isServing
     for (const [name, status] of Object.entries(statusesOf(isServing ? 'SERVING' : 'NOT_SERVING'))) {
@@ -180,15 +179,15 @@ function settingsOf({ bodyBytes }: CapsConfig, maxInFlight: number): Constructor
   return {
     'grpc.max_receive_message_length': bodyBytes ?? DEFAULT_MESSAGE_BYTES,
     'grpc.max_concurrent_streams': maxInFlight,
-    // Clients that are gone without a word are noticed.
+    // Detects clients that disappeared.
     'grpc.keepalive_time_ms': 60_000,
     'grpc.keepalive_timeout_ms': 20_000,
-    // Now and then clients look anew where to go: as with envoyproxy/ratelimit.
+    // Makes clients resolve the address again from time to time, as in envoyproxy/ratelimit.
     'grpc.max_connection_age_ms': 24 * 3_600_000,
     'grpc.max_connection_age_grace_ms': 3_600_000,
-    // Statistics that nobody reads cost a part of every call.
+    // Unused statistics would slow down every call.
     'grpc.enable_channelz': 0,
-    // Of one connection, in megabytes.
+    // Megabytes per connection.
     'grpc-node.max_session_memory': 64,
   }
 }

@@ -1,4 +1,4 @@
-// Parses files of envoyproxy/ratelimit.
+// Parses rule files of envoyproxy/ratelimit.
 
 import { parseDocument } from 'yaml'
 import { readDocument, readText, type SourceDocument } from '../config/document.ts'
@@ -6,7 +6,7 @@ import { ConfigError, type ConfigProblem } from '../config/problem.ts'
 import { isObject, type Path } from '../config/reader.ts'
 import { Branch, Domain, MAX_UINT32, type RuleOptions, ruleOf, UNITS, type Unit } from './domain.ts'
 
-/** Words of the format. They are looked for at any level: one that is at a wrong one says nothing. */
+/** Field names of the format, allowed at any level. In a wrong place they have no effect. */
 const WORDS = new Set(
   [
     'domain descriptors key value rate_limit unit requests_per_unit unlimited name replaces',
@@ -14,12 +14,11 @@ const WORDS = new Set(
   ].flatMap((line) => line.split(' ')),
 )
 
-/** Deeper than any gateway asks. */
+/** More levels than any gateway sends. */
 const MAX_LEVELS = 32
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** One file, while it is read. */
 export class Source {
   readonly problems: ConfigProblem[] = []
   readonly #text: string
@@ -40,7 +39,7 @@ export class Source {
     const root = this.#fields(this.#source.value, [], 'the file')
     const name = this.#string(root, [], 'domain')
     if (name === '') {
-      this.complain([], 'the file has no domain: write domain: <name>')
+      this.complain([], 'the file has no domain; add domain: <name>')
     }
     const domain = new Domain(name)
     this.#addAll(domain.root, root, [], [])
@@ -68,21 +67,21 @@ export class Source {
     const fields = this.#fields(given, at, 'a descriptor')
     const key = this.#string(fields, at, 'key')
     if (key === '') {
-      this.complain(at, 'the descriptor has no key')
+      this.complain(at, 'the descriptor has no key; add key: <name>')
       return
     }
     const value = this.#string(fields, at, 'value')
     const both = value === '' ? key : `${key}_${value}`
     const keys = [...parents, both]
     if (parent.children.has(both)) {
-      this.complain(at, `there is another descriptor ${JSON.stringify(keys.join('.'))} at this level`)
+      this.complain(at, `duplicate descriptor ${JSON.stringify(keys.join('.'))} at this level`)
       return
     }
     const isShared = this.#boolean(fields, at, 'share_threshold')
     if (isShared && !both.includes('*')) {
       this.complain(
         [...at, 'share_threshold'],
-        'share_threshold takes a value with a wildcard, such as files/*',
+        'share_threshold requires a value with a wildcard, such as files/*',
       )
     }
     const options = this.#rule(fields, at)
@@ -122,7 +121,8 @@ export class Source {
     const word = this.#string(limit, at, 'unit')
     const unit = word.toUpperCase()
     const isUnit = Object.hasOwn(UNITS, unit)
-    if (isUnlimited && isUnit) this.complain([...at, 'unit'], 'what is unlimited has no unit: leave one out')
+    if (isUnlimited && isUnit)
+      this.complain([...at, 'unit'], 'both unit and unlimited are set; remove one of them')
     if (isUnlimited) return undefined
     if (isUnit) return unit as Unit
     const right = Object.keys(UNITS).join(', ').toLowerCase()
@@ -152,9 +152,9 @@ export class Source {
     }
     return replaces.map((each, index) => {
       const item = [...path, index]
-      const name = this.#string(this.#fields(each, item, 'what is replaced'), item, 'name')
-      if (name === '') this.complain(item, 'what is replaced has no name')
-      else if (name === own) this.complain(item, 'a limit cannot replace itself')
+      const name = this.#string(this.#fields(each, item, 'an entry of replaces'), item, 'name')
+      if (name === '') this.complain(item, 'this entry has no name; add name: <name>')
+      else if (name === own) this.complain(item, "a limit can't replace itself")
       return name
     })
   }
@@ -170,7 +170,7 @@ export class Source {
       this.problems.push(
         this.#source.problemAt(
           [...at, word],
-          `${JSON.stringify(word)} is not known; there are ${right}`,
+          `unknown field ${JSON.stringify(word)}; expected one of ${right}`,
           'key',
         ),
       )
@@ -178,12 +178,12 @@ export class Source {
     return value
   }
 
-  /** A text. What YAML takes for a number or a boolean is the text that stands there, as envoyproxy/ratelimit has it. */
+  /** A string. YAML numbers and booleans keep their source text, as in envoyproxy/ratelimit. */
   #string(fields: Fields, at: Path, name: string): string {
     const value = fields[name] ?? ''
     if (typeof value === 'string') return value
     if (typeof value === 'number' || typeof value === 'boolean') return this.#textAt([...at, name], value)
-    this.complain([...at, name], `${name} must be a text`)
+    this.complain([...at, name], `${name} must be text`)
     return ''
   }
 
@@ -196,7 +196,7 @@ export class Source {
   #boolean(fields: Fields, at: Path, name: string): boolean {
     const value = fields[name] ?? false
     if (typeof value === 'boolean') return value
-    // Booleans of YAML 1.1.
+    // YAML 1.1 has more booleans.
     if (typeof value === 'string' && /^(y|yes|on|true)$/i.test(value)) return true
     if (typeof value === 'string' && /^(n|no|off|false)$/i.test(value)) return false
     this.complain([...at, name], `${name} must be true or false`)

@@ -1,48 +1,47 @@
-// The request that a gateway asks about.
+// The client's request, as described by a gateway's headers.
 
 import type { IncomingMessage } from 'node:http'
 import { ServiceError } from '../service/service-error.ts'
 import { lowerCase, readingsOf } from './path.ts'
 
-/** Of requests with more headers Node drops the last, which may be those of the gateway. */
+/** Node drops headers beyond this number, perhaps the gateway's own. */
 const MAX_HEADERS = 1000
 const HOST = /^(?:[a-z0-9._-]*|\[[0-9a-f:.]+\])$/
 const METHOD = /^[A-Z][A-Z_-]{0,31}$/
 
-/** The request that a gateway asks about, by what the gateway tells of it. */
 export class OriginalRequest {
   readonly method: string
-  /** In lower case, without port; empty where there is none. */
+  /** Lower case, without the port. Empty if missing. */
   readonly host: string
   /** See {@link readingsOf}. */
   readonly readings: readonly string[]
   readonly message: IncomingMessage
 
-  /** @throws {ServiceError} `bad_gateway_request`, where the gateway does not tell it; `unreadable_request`, where nobody knows what it is */
+  /** @throws {ServiceError} `bad_gateway_request` for a missing header; `unreadable_request` for an ambiguous request */
   constructor(message: IncomingMessage) {
     this.message = message
     if (message.rawHeaders.length >= 2 * MAX_HEADERS) throw unreadable('it has too many headers')
-    this.method = this.told('x-forwarded-method').toUpperCase()
-    if (!METHOD.test(this.method)) throw unreadable('its method is none')
-    const readings = readingsOf(this.told('x-forwarded-uri'))
-    if (readings === undefined) throw unreadable('its path has characters that servers read differently')
+    this.method = this.gatewayHeader('x-forwarded-method').toUpperCase()
+    if (!METHOD.test(this.method)) throw unreadable('its method is invalid')
+    const readings = readingsOf(this.gatewayHeader('x-forwarded-uri'))
+    if (readings === undefined) throw unreadable('its path has characters that servers interpret differently')
     this.readings = readings
-    this.host = hostOf(this.told('x-forwarded-host', ''))
+    this.host = hostOf(this.gatewayHeader('x-forwarded-host', ''))
   }
 
-  /** The path that a key is made of: in the reading that makes the fewest differences. */
+  /** The path for keys: the reading that distinguishes the fewest paths. */
   get path(): string {
     const [path = ''] = this.readings
     return Buffer.from(path.replace(/(?<=.)\/$/, ''), 'latin1').toString('utf8')
   }
 
-  /** A header of the client; nothing where it is missing, or where there are several, of which nobody knows which counts. */
+  /** A header of the client. Undefined if it is missing or repeated, since the right value is unknown. */
   header(name: string): string | undefined {
     const values = this.message.headersDistinct[name]
     return values?.length === 1 && values[0] !== '' ? values[0] : undefined
   }
 
-  /** A cookie of the client, decoded; likewise. */
+  /** A decoded cookie of the client. Undefined if it is missing or repeated. */
   cookie(name: string): string | undefined {
     const values = (this.message.headers.cookie ?? '').split(';').flatMap((pair) => {
       const equals = pair.indexOf('=')
@@ -54,22 +53,26 @@ export class OriginalRequest {
   }
 
   /**
-   * What the gateway tells. What is told twice was told by somebody else, too.
+   * A header set by the gateway. A repeated header also came from someone else, so it is rejected.
    *
    * @throws {ServiceError} `bad_gateway_request`
    */
-  told(name: string, otherwise?: string): string {
+  gatewayHeader(name: string, otherwise?: string): string {
     const values = this.message.headersDistinct[name]
     if (values?.length === 1) return values[0]!
     if (values === undefined && otherwise !== undefined) return otherwise
-    const what = values === undefined ? 'is missing' : 'is there several times'
-    throw new ServiceError(400, 'bad_gateway_request', `${name} ${what}: the gateway has to set it, once`)
+    const what = values === undefined ? 'is missing' : 'is repeated'
+    throw new ServiceError(
+      400,
+      'bad_gateway_request',
+      `${name} ${what}: the gateway must set it exactly once`,
+    )
   }
 }
 
-function hostOf(told: string): string {
-  const host = lowerCase(told.trim()).replace(/:\d*$/, '').replace(/\.$/, '')
-  if (!HOST.test(host)) throw unreadable('its host is none')
+function hostOf(header: string): string {
+  const host = lowerCase(header.trim()).replace(/:\d*$/, '').replace(/\.$/, '')
+  if (!HOST.test(host)) throw unreadable('its host is invalid')
   return host
 }
 
@@ -82,5 +85,5 @@ function decoded(text: string): string {
 }
 
 function unreadable(why: string): ServiceError {
-  return new ServiceError(403, 'unreadable_request', `the request cannot be told from others: ${why}`)
+  return new ServiceError(403, 'unreadable_request', `the request is ambiguous: ${why}`)
 }

@@ -1,26 +1,29 @@
-// The paths that servers behind a gateway may read a path as.
+// Finds the paths that servers behind a gateway may read from a request path.
 
-/** Control characters and backslashes: servers read them differently. No honest client sends them. */
+/** Control characters and backslashes: servers interpret them differently, and legitimate clients don't send them. */
 const UNREADABLE = /[\0-\x20#\\\x7f]|%(?:[01][0-9a-f]|7f|(?:25)?5c)/i
 
-/** Of a segment. Some servers take them for parameters, some for characters of a name, and some for the query. */
+/** Parameters of a segment. Servers treat them as parameters, as part of the name, or as the query. */
 const PARAMETERS = /;[^/]*/g
-/** Names of files on Windows do without; no run of them is looked at twice. */
+/** Trailing dots and spaces, which Windows drops from file names. The lookbehind avoids rescanning a run. */
 const TAIL = /(?<![. ])[. ]+$/
 const ESCAPE = /%([0-9a-f]{2})/gi
-/** Some servers take it for a slash, and others for a character of a name. */
+/** An escaped slash. Some servers treat it as a slash, others as part of the name. */
 const ENCODED_SLASH = /%2f/i
-/** Where servers differ in what they make of it once it is decoded. */
+/** Characters in a decoded path that servers interpret differently. */
 const AMBIGUOUS = /[;?#]|%[0-9a-f]{2}|\/\/|\/\.{1,2}(?:\/|$)|[. ]$/i
-/** Where the path ends for servers that decode it before they look for its end. */
+/** The end of the path for servers that decode before they look for the query. */
 const END = /(?:[?#]|%(?:3f|23|[01][0-9a-f]|7f)).*$/is
 
 /**
- * All that servers may take the path of a request for, decoded, in lower case, without its query: the one that makes the
- * fewest differences comes first. Servers decode it once or twice, before or after they look for its query. They differ in whether `%2F` is
- * a slash, `;` begins parameters or the query, `//` is one slash, `..` goes up, and dots and spaces at the end count. Most paths have one reading. Bytes are characters, as Node hands headers in.
+ * The paths that servers may read from a request.
  *
- * @returns undefined for a path that cannot be read
+ * They are decoded, in lower case and without the query. The reading that distinguishes the fewest paths comes first, and
+ * most paths have just one. Servers decode once or twice, before or after they look for the query. They disagree on whether
+ * `%2F` is a slash, `;` starts parameters or the query, `//` is one slash, `..` goes up, and trailing dots and spaces count.
+ * Bytes are characters, as in Node's headers.
+ *
+ * @returns undefined for an unreadable path
  */
 export function readingsOf(uri: string): readonly string[] | undefined {
   if (uri === '*') return [uri]
@@ -36,7 +39,7 @@ export function readingsOf(uri: string): readonly string[] | undefined {
   return Array.from(readings)
 }
 
-/** @param path as it was sent, or decoded once */
+/** @param path the path as sent, or decoded once */
 function addReadings(path: string, readings: Set<string>): void {
   for (const slashesToo of [true, false]) {
     const text = decode(path, slashesToo)
@@ -53,7 +56,7 @@ function addReadings(path: string, readings: Set<string>): void {
   }
 }
 
-/** Letters of ASCII only, for other bytes are parts of letters. */
+/** Lowers ASCII letters only: other bytes are parts of characters. */
 export function lowerCase(text: string): string {
   return text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }

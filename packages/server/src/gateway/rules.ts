@@ -1,4 +1,4 @@
-// The rules of forwardAuth: which one fits, and what it charges.
+// The rules of forwardAuth: which one matches, and what it charges.
 
 import type { AnyKey } from 'slidegate'
 import { clientAddress } from 'slidegate/http'
@@ -9,7 +9,7 @@ import type { OriginalRequest } from './original-request.ts'
 import { lowerCase } from './path.ts'
 import { compileTemplate, type Template, type Value } from './template.ts'
 
-/** What a request is counted by. */
+/** The limiter, key and cost of a request. */
 export interface Charge {
   readonly limiter: string
   readonly key: AnyKey
@@ -18,10 +18,10 @@ export interface Charge {
   readonly deniedStatus: number
 }
 
-/** Of a request: what it is counted by, or that it passes uncounted. */
+/** The result of a rule: a charge, or admission without one. */
 export type Ruling = Charge | 'allow'
 
-/** What is wrong, where in the configuration, and what would be right. */
+/** Reports a problem at a place in the configuration. */
 type ReportProblem = (path: readonly (string | number)[], message: string) => void
 
 interface Rule {
@@ -33,7 +33,6 @@ const DEFAULT_KEY = '{address}'
 const DENIED = 429
 const DIGITS = /^[1-9]\d{0,15}$/
 
-/** The rules of `forwardAuth`, ready to be asked. */
 export class Rules {
   readonly #rules: readonly Rule[]
   readonly #fromHeaders: boolean
@@ -51,16 +50,20 @@ export class Rules {
   }
 
   /**
-   * By the first rule that fits.
+   * Applies the first matching rule.
    *
-   * @throws {ServiceError} `ambiguous_path`, where that depends on how the path is read; `no_rule`
+   * @throws {ServiceError} `ambiguous_path` if readings of the path match different rules; `no_rule`
    */
   rulingOf(request: OriginalRequest): Ruling {
     const [first, ...others] = new Set(
       request.readings.map((path) => this.#rules.find((rule) => rule.fits(request, path))),
     )
     if (others.length > 0) {
-      throw new ServiceError(403, 'ambiguous_path', 'servers may take this path for others, of other rules')
+      throw new ServiceError(
+        403,
+        'ambiguous_path',
+        'servers may interpret this path in several ways, which match different rules',
+      )
     }
     if (first !== undefined) return first.rule(request)
     const charge = this.#fromHeaders ? chargeInHeaders(request, this.#addressOf) : undefined
@@ -68,12 +71,12 @@ export class Rules {
     throw new ServiceError(
       403,
       'no_rule',
-      'no rule of forwardAuth fits; a last rule "allow: true" lets all others pass',
+      'no rule of forwardAuth matches; to allow all other requests, add a last rule "allow: true"',
     )
   }
 }
 
-/** All that is wrong with `forwardAuth` beyond its form. */
+/** Reports problems of `forwardAuth` that the schema can't find. */
 export function checkRules(config: Config, problem: ReportProblem): void {
   new Rules(config, problem)
 }
@@ -93,12 +96,15 @@ function compileRule(
     (methods === undefined || methods.has(request.method)) &&
     (paths === undefined || fits(paths, path) || fits(paths, otherEnd(path)))
   if (allow) {
-    if (limiter !== undefined) problem(['allow'], 'a rule has either a limiter or allow: true')
+    if (limiter !== undefined) problem(['allow'], 'both limiter and allow: true are set; set one of them')
     return { fits: isFitting, rule: () => 'allow' }
   }
-  if (limiter === undefined) problem([], 'a rule needs a limiter, or allow: true')
+  if (limiter === undefined) problem([], 'limiter is missing; set limiter or allow: true')
   if (countsValues(limiters[limiter ?? ''])) {
-    problem(['limiter'], 'it has a distinct limit, which counts values that a gateway does not tell')
+    problem(
+      ['limiter'],
+      'this limiter has a distinct limit, whose values a gateway cannot send; choose another limiter',
+    )
   }
   const keyOf = compileKey(key, addressOf, limiters[limiter ?? ''], (path, m) => problem(['key', ...path], m))
   const template = (text: string, name: string) => compileTemplate(text, addressOf, (m) => problem([name], m))
@@ -124,16 +130,15 @@ function compileKey(
 ): (request: OriginalRequest) => AnyKey {
   const dimensions = limiter?.dimensions && Object.keys(limiter.dimensions)
   if (typeof key === 'string') {
-    if (dimensions)
-      problem([], `the limiter has dimensions; a key for each is needed: ${dimensions.join(', ')}`)
+    if (dimensions) problem([], `the limiter has dimensions; set a key for each: ${dimensions.join(', ')}`)
     const template = compileTemplate(key, addressOf, (m) => problem([], m))
     return (request) => template.text(request)
   }
   if (limiter !== undefined && dimensions === undefined)
-    problem([], 'the limiter has no dimensions; a text is needed')
+    problem([], 'the limiter has no dimensions; write the key as text')
   const templates = Object.entries(key).map(([dimension, text]): readonly [string, Template] => {
     if (dimensions?.includes(dimension) === false)
-      problem([dimension], `there is no such dimension; there are: ${dimensions.join(', ')}`)
+      problem([dimension], `unknown dimension; expected one of: ${dimensions.join(', ')}`)
     return [dimension, compileTemplate(text, addressOf, (m) => problem([dimension], m))]
   })
   const missing = dimensions?.filter((dimension) => !Object.hasOwn(key, dimension)) ?? []
@@ -161,34 +166,34 @@ function hostPattern(host: string): string {
   return host.toLowerCase().replace(/\.$/, '')
 }
 
-/** Patterns are written in the characters that paths have once they are decoded. */
+/** Patterns use the characters of decoded paths. */
 function pathPattern(path: string, problem: (message: string) => void): string {
-  if (!/^[/*]/.test(path)) problem('a path begins with a slash, or with *')
-  if (/[?#]/.test(path)) problem('paths are compared without what follows ? or #')
+  if (!/^[/*]/.test(path)) problem('a path must start with a slash or *')
+  if (/[?#]/.test(path)) problem('a path must not contain ? or #: queries and fragments are not compared')
   return lowerCase(Buffer.from(path).toString('latin1'))
 }
 
-/** Most servers answer HEAD as they do GET, but for the body. */
+/** GET includes HEAD, which most servers handle alike. */
 function methodsOf(methods: string | readonly string[]): ReadonlySet<string> {
   const names = [methods].flat().map((method) => method.toUpperCase())
   return new Set(names.includes('GET') ? [...names, 'HEAD'] : names)
 }
 
-/** With a slash at its end, or without. */
+/** Adds or removes the trailing slash. */
 function otherEnd(path: string): string {
   return path.endsWith('/') ? path.slice(0, -1) : `${path}/`
 }
 
 function chargeInHeaders(request: OriginalRequest, addressOf: Value): Charge | undefined {
-  const limiter = request.told('x-slidegate-limiter', '')
+  const limiter = request.gatewayHeader('x-slidegate-limiter', '')
   if (limiter === '') return undefined
-  const key = request.told('x-slidegate-key', '') || addressOf(request)!
-  const cost = costOf(request.told('x-slidegate-cost', '') || undefined)
+  const key = request.gatewayHeader('x-slidegate-key', '') || addressOf(request)!
+  const cost = costOf(request.gatewayHeader('x-slidegate-cost', '') || undefined)
   return { limiter, key, cost, plan: undefined, deniedStatus: DENIED }
 }
 
-/** One that is left out is 1. */
+/** Undefined means a cost of 1. */
 function costOf(text: string | undefined): number | undefined {
   if (text === undefined || DIGITS.test(text)) return text === undefined ? undefined : Number(text)
-  throw new ServiceError(400, 'invalid_cost', 'the cost must be a whole number from 1')
+  throw new ServiceError(400, 'invalid_cost', 'the cost must be a positive integer')
 }

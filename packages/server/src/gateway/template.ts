@@ -1,33 +1,34 @@
-// Texts with values of a request in them: {header:x-api-key}.
+// Templates with values of a request, such as {header:x-api-key}.
 
 import type { OriginalRequest } from './original-request.ts'
 
-/** What a placeholder stands for; nothing where the request has none. */
+/** Reads the value of a placeholder. Undefined if the request has none. */
 export type Value = (request: OriginalRequest) => string | undefined
 
-/** A text with values of a request in it. */
 export interface Template {
-  /** Each value that is missing is the placeholder itself: whoever leaves it out shares one key with all others who do. */
+  /** The text. A missing value leaves the placeholder, so that all requests without it share one key. */
   text(request: OriginalRequest): string
-  /** Nothing where any value is missing. @throws {ServiceError} `bad_gateway_request`, for a header that is there several times */
+  /** The text, or undefined if a value is missing. @throws {ServiceError} `bad_gateway_request` for a repeated header */
   whole(request: OriginalRequest): string | undefined
 }
 
 const PLACEHOLDER = /\{([^{}]*)\}/
 const NAMED = /^(header|cookie):([!#$%&'*+.^_`|~0-9A-Za-z-]+)$/
-const KNOWN = '{address}, {host}, {path}, {method}, {header:<name>} and {cookie:<name>}'
+const KNOWN = '{address}, {host}, {path}, {method}, {header:<name>} or {cookie:<name>}'
 
 /**
- * Different values make different texts: where there are several, the characters between them are encoded within them.
+ * Compiles a template. Different values always give different texts.
  *
- * @param problem is told what is wrong, and what would be right
+ * To ensure this, the separators between several values are escaped within them.
+ *
+ * @param problem receives each problem
  */
 export function compileTemplate(
   source: string,
   addressOf: Value,
   problem: (message: string) => void,
 ): Template {
-  // Every other is the inside of a placeholder.
+  // Odd pieces are the contents of placeholders.
   const pieces = source.split(PLACEHOLDER)
   const literals = pieces.filter((_, i) => i % 2 === 0)
   const names = pieces.filter((_, i) => i % 2 === 1)
@@ -35,11 +36,11 @@ export function compileTemplate(
   const headers = names.flatMap((name) => /^header:(.*)/.exec(name)?.[1]?.toLowerCase() ?? [])
   const unknown = names.find((_, i) => values[i] === undefined)
   const between = literals.slice(1, -1)
-  if (unknown !== undefined) problem(`{${unknown}} is not known; known are ${KNOWN}`)
-  if (/[{}]/.test(literals.join(''))) problem(`a brace stands alone; known are ${KNOWN}`)
-  if (between.includes('')) problem('there must be something between two values, such as a colon')
+  if (unknown !== undefined) problem(`unknown placeholder {${unknown}}; expected one of ${KNOWN}`)
+  if (/[{}]/.test(literals.join(''))) problem(`unmatched brace; expected one of ${KNOWN}`)
+  if (between.includes('')) problem('two placeholders need a separator between them, such as a colon')
   const separators = new Set(['%', ...between.join('')])
-  const spelt = (value: string, i: number) =>
+  const escaped = (value: string, i: number) =>
     names.length === 1 || names[i] === 'address'
       ? value
       : Array.from(value, (c) => (separators.has(c) ? encoded(c) : c)).join('')
@@ -47,7 +48,7 @@ export function compileTemplate(
     let text = literals[0]!
     for (let i = 0; i < names.length; i++) {
       const value = values[i]!(request)
-      const part = value === undefined ? missing(names[i]!) : spelt(value, i)
+      const part = value === undefined ? missing(names[i]!) : escaped(value, i)
       if (part === undefined) return undefined
       text += part + literals[i + 1]!
     }
@@ -56,7 +57,7 @@ export function compileTemplate(
   return {
     text: (request) => join(request, (name) => `{${name}}`)!,
     whole: (request) => {
-      for (const header of headers) request.told(header, '')
+      for (const header of headers) request.gatewayHeader(header, '')
       return join(request, () => undefined)
     },
   }

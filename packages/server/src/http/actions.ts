@@ -1,4 +1,4 @@
-// Routes by which operators change something; all of it is in the audit.
+// Routes for changes by operators: resets, shadow mode, draining.
 
 import type { AnyKey } from 'slidegate'
 import { ALL } from '../admin/shadow-switches.ts'
@@ -13,7 +13,7 @@ import { limitBodies } from './views.ts'
 const change = { role: 'admin' } as const
 const tags = ['admin']
 
-/** To change the service while it runs. Every change is in the audit. */
+/** Routes that change the running service. Every change is written to the audit log. */
 export function actionRoutes(app: App, context: Context): void {
   resetRoute(app, context)
   overrideRoutes(app, context)
@@ -27,7 +27,7 @@ function resetRoute(app: App, { service, admin }: Context): void {
       config: change,
       schema: {
         tags,
-        summary: 'Forget what a key has used, and its bans',
+        summary: 'Reset the usage and the bans of a key',
         description: 'Keeps its override and its block.',
         body: KeyBody,
         response: { 200: Done },
@@ -50,9 +50,9 @@ function shadowRoutes(app: App, { service, admin }: Context): void {
       config: change,
       schema: {
         tags,
-        summary: 'Make limits shadow limits, or enforce them',
+        summary: 'Turn shadow mode on or off',
         description:
-          'Whatever the configuration says, until it is taken back by null. In force within a second on all instances on the same store. What is said of one limit stands before what is said of all.',
+          'Takes precedence over the configuration until you set it to null. Takes effect within a second on all instances that share the store. A setting for one limit takes precedence over the setting for all.',
         body: ShadowBody,
         response: { 200: Shadowed },
       },
@@ -65,7 +65,7 @@ function shadowRoutes(app: App, { service, admin }: Context): void {
         throw new ServiceError(
           400,
           'unknown_limit',
-          `${limiter} has no limit ${JSON.stringify(limit)}; it has ${known}`,
+          `${limiter} has no limit ${JSON.stringify(limit)}; its limits are ${known}`,
         )
       }
       const action = { who: caller.name, what: 'shadow', limiter, detail: { limit, shadow } }
@@ -83,8 +83,9 @@ function shadowRoutes(app: App, { service, admin }: Context): void {
       config: change,
       schema: {
         tags,
-        summary: 'Be ready no more, or again',
-        description: 'Of this instance, with all its processes. It goes on to answer whoever asks.',
+        summary: 'Start or stop draining',
+        description:
+          'While this instance drains, `/readyz` reports all its processes as not ready. They still answer requests.',
         body: DrainBody,
         response: { 200: Drained },
       },
@@ -92,7 +93,11 @@ function shadowRoutes(app: App, { service, admin }: Context): void {
     async ({ body, caller }) => {
       const { drain } = body
       if (!service.active().every(({ declared }) => caller.may(declared.name))) {
-        throw new ServiceError(403, 'forbidden', `${caller.name} may not drain: there are limiters of others`)
+        throw new ServiceError(
+          403,
+          'forbidden',
+          `${caller.name} can't drain: this requires access to all limiters`,
+        )
       }
       await admin.drain(drain)
       await admin.audit.note({ who: caller.name, what: 'drain', detail: { drain } })

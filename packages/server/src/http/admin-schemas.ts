@@ -6,25 +6,30 @@ import { type Static, type TSchema, type TUnsafe, Type } from '../json-schema.ts
 import { closed, Key, LimiterName } from './schemas.ts'
 
 const Duration = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ maxLength: 32 })], {
-  description: "Milliseconds, or a text such as '10s', '1h', '7d'.",
+  description: "Milliseconds, or a string such as '10s', '1h' or '7d'.",
 })
 const Dimension = Type.Optional(
-  Type.String({ maxLength: 64, description: 'Of a limiter with dimensions, where the key is a text.' }),
+  Type.String({
+    maxLength: 64,
+    description: 'The dimension of `key`, if the limiter has dimensions and `key` is a string.',
+  }),
 )
-const LimitName = Type.String({ maxLength: 64, description: 'The name of a limit.' })
-const Shadow = Type.Union([Type.Boolean(), Type.Null()], { description: 'null: as the configuration says.' })
+const LimitName = Type.String({ maxLength: 64, description: 'Name of a limit.' })
+const Shadow = Type.Union([Type.Boolean(), Type.Null()], {
+  description: 'true: shadow. false: enforced. null: as configured.',
+})
 const Count = (most: number, usual: number) =>
   Type.Optional(Type.Integer({ minimum: 1, maximum: most, description: `Default: ${usual}.` }))
 const Many = Type.Integer({ minimum: 0 })
 const Rate = Type.Number({ minimum: 0 })
-/** What stands in a configuration, as it stands there. */
+/** A part of the configuration, unchanged. */
 const Declared = Type.Object({}, { additionalProperties: true })
 const Counts = (description: string) =>
   Type.Record(Type.String(), Type.Number({ minimum: 0 }), { description })
 
 type Frozen<Value> = Value extends object ? { readonly [Name in keyof Value]: Frozen<Value[Name]> } : Value
 
-/** A schema whose type is read-only, as the service has its answers. */
+/** Makes the type of a schema read-only, like the service's responses. */
 function answer<Schema extends TSchema>(schema: Schema): TUnsafe<Frozen<Static<Schema>>> {
   return Type.Unsafe(schema)
 }
@@ -40,7 +45,7 @@ const Numbers = Type.Object(
     additionalProperties: false,
     minProperties: 1,
     description:
-      'limit: all kinds but token buckets. window: sliding windows. capacity, refill: token buckets.',
+      '`limit`: for all kinds except token buckets. `window`: for sliding windows. `capacity`, `refill`: for token buckets.',
   },
 )
 const True = (description: string) => Type.Optional(Type.Literal(true, { description }))
@@ -49,16 +54,16 @@ export const OverrideBody = closed(
     ...OverrideKeyBody.properties,
     limits: Type.Optional(
       Type.Union([Numbers, Type.Record(LimitName, Numbers, { minProperties: 1, maxProperties: 64 })], {
-        description: 'Numbers by the name of their limit, or those of the only limit.',
+        description: 'Numbers by limit name, or the numbers of the only limit.',
       }),
     ),
-    exempt: True('The limits of the key only count, as shadow limits do.'),
+    exempt: True('Exempts the key: its limits count but never deny.'),
     block: True('Denies every request of the key.'),
     ttl: Ttl,
   },
   {
     description:
-      'Exactly one of limits, exempt and block; ttl: for how long, by default until it is deleted.',
+      'Set exactly one of `limits`, `exempt` and `block`. The override expires after `ttl`, or lasts until it is deleted.',
     examples: [
       { limiter: 'api', key: 'ann', limits: { minute: { limit: 300 } }, ttl: '1h' },
       { limiter: 'api', key: 'ann', exempt: true },
@@ -80,24 +85,29 @@ export const TopQuery = closed({
 export const TailQuery = closed({
   limiter: Type.Optional(LimiterName),
   key: Type.Optional(
-    Type.String({ minLength: 1, description: 'Of a limiter with dimensions: any of them.' }),
+    Type.String({
+      minLength: 1,
+      description: 'Only decisions on this key; with dimensions, on this key in any of them.',
+    }),
   ),
-  denied: Type.Optional(Type.Boolean({ description: 'true: denials only.' })),
+  denied: Type.Optional(Type.Boolean({ description: 'true: only denials.' })),
 })
 export const OverridesQuery = closed({
   limiter: LimiterName,
-  count: Type.Optional(Type.Integer({ minimum: 1, description: 'How many at most. Default: all.' })),
+  count: Type.Optional(
+    Type.Integer({ minimum: 1, description: 'Maximum number of overrides. Default: all.' }),
+  ),
 })
 export const AuditQuery = closed({ count: Count(1000, 50) })
 
-/** What is read for as long as one likes. */
+/** A stream of events. */
 export const Events = {
-  description: 'Server-sent events: decision, and lost.',
+  description: 'Server-sent events.',
   content: { 'text/event-stream': { schema: { type: 'string' } } },
 } as const
 
 export const OverrideLines = {
-  description: 'A line of JSON for each override: see overrides of Explanation.',
+  description: 'One line of JSON per override, in the format of `overrides` in `Explanation`.',
   content: { 'application/x-ndjson': { schema: { type: 'string' } } },
 } as const
 
@@ -111,31 +121,39 @@ export const Limiters = answer(
     limiters: Type.Array(
       closed({
         name: LimiterName,
-        config: Type.Object({}, { additionalProperties: true, description: 'As the configuration has it.' }),
-        hashesKeys: Type.Boolean({ description: 'Whether keys are stored as hashes only.' }),
-        limits: Type.Array(Declared, { description: 'In force for keys without a plan or an override.' }),
+        config: Type.Object(
+          {},
+          { additionalProperties: true, description: 'The declaration in the configuration.' },
+        ),
+        hashesKeys: Type.Boolean({ description: 'Whether only hashes of keys are stored.' }),
+        limits: Type.Array(Declared, { description: 'The limits of keys without a plan or an override.' }),
         shadowSettings: Type.Record(Type.String(), Type.Boolean(), {
-          description: 'What operators have said, by limit; * for all.',
+          description: 'Shadow mode set by operators, by limit; * means all limits.',
         }),
         stats: closed({
-          storeErrors: Counts('Asked of the store without an answer, by reason.'),
-          withoutStore: Counts('Requests that were answered without the store, by source.'),
+          storeErrors: Counts('Failed requests to the store, by reason.'),
+          withoutStore: Counts('Requests decided without the store, by source.'),
           breakerOpened: Many,
-          isStoreDown: Type.Boolean({ description: 'Whether a breaker is open now.' }),
+          isStoreDown: Type.Boolean({ description: 'Whether a circuit breaker is open now.' }),
           clockSteps: Type.Integer({
             minimum: 0,
-            description: "How often the store's clock was set by more than a second.",
+            description: "How often the store's clock jumped by more than a second.",
           }),
           waits: closed(
             {
               bounds: Type.Array(Type.Number(), { description: 'Upper bounds of the buckets.' }),
-              counts: Type.Array(Many, { description: 'One more than bounds; not cumulative.' }),
+              counts: Type.Array(Many, {
+                description: 'Count per bucket, not cumulative; the last bucket has no upper bound.',
+              }),
               sum: Rate,
             },
-            { description: 'Milliseconds that those have waited who were admitted.' },
+            { description: 'Histogram of the waits that ended in an admission, in milliseconds.' },
           ),
-          waitErrors: Counts('Waits that ended without an admission, by reason.'),
-          permits: Type.Integer({ minimum: 0, description: 'Held now by the processes of this service.' }),
+          waitErrors: Counts('Failed waits, by reason.'),
+          permits: Type.Integer({
+            minimum: 0,
+            description: 'Permits that processes of this service hold now.',
+          }),
         }),
         waiting: closed({
           length: Many,
@@ -152,7 +170,7 @@ export const UsageAnswer = answer(
     usage: Type.Array(
       closed({
         spanSeconds: Many,
-        seconds: Type.Integer({ minimum: 0, description: 'How much of the span was counted.' }),
+        seconds: Type.Integer({ minimum: 0, description: 'How many seconds of the span have been counted.' }),
         allowed: Many,
         denied: Many,
         shadowDenied: Type.Integer({
@@ -162,7 +180,7 @@ export const UsageAnswer = answer(
         allowedPerSecond: Rate,
         deniedPerSecond: Rate,
         perSecondBySource: Type.Unsafe<Readonly<Record<Source, number>>>(
-          Counts('Decisions per second, by where they came from.'),
+          Counts('Decisions per second, by source.'),
         ),
       }),
     ),
@@ -173,16 +191,23 @@ export const TopAnswer = answer(
   closed({
     limiter: LimiterName,
     by: Type.Enum(['requests', 'denials']),
-    spanMs: Type.Integer({ minimum: 0, description: 'How far back it reaches.' }),
-    distinct: Type.Integer({ minimum: 0, description: 'Different keys in that time, estimated: within 2%.' }),
+    spanMs: Type.Integer({ minimum: 0, description: 'How far back the counts go, in milliseconds.' }),
+    distinct: Type.Integer({
+      minimum: 0,
+      description: 'Number of distinct keys in that time, estimated within 2%.',
+    }),
     keys: Type.Array(
       closed({
         dimension: Type.Optional(Type.String()),
         key: Type.String(),
-        count: Type.Integer({ minimum: 0, description: 'How often it came, at most.' }),
-        error: Type.Integer({ minimum: 0, description: 'By how much less it may have been.' }),
+        count: Type.Integer({ minimum: 0, description: 'Upper bound of the number of requests or denials.' }),
+        error: Type.Integer({
+          minimum: 0,
+          description: 'Maximum overcount: the real number is at least count - error.',
+        }),
       }),
     ),
+    unlisted: Type.Integer({ minimum: 0, description: 'The most that any key not listed can have.' }),
   }),
 )
 
@@ -192,15 +217,18 @@ export const LimitsAnswer = answer(
     limits: Type.Array(
       closed({
         name: Type.String(),
-        requests: Type.Integer({ minimum: 0, description: 'That it was asked about.' }),
-        denials: Type.Integer({ minimum: 0, description: 'That it had no room for, enforced.' }),
+        requests: Type.Integer({ minimum: 0, description: 'Requests checked against the limit.' }),
+        denials: Type.Integer({ minimum: 0, description: 'Requests that it denied while enforced.' }),
         shadowDenials: Type.Integer({
           minimum: 0,
-          description: 'That it had no room for, as a shadow limit.',
+          description: 'Requests that it would have denied, as a shadow limit.',
         }),
-        nearLimit: Type.Integer({ minimum: 0, description: 'Admitted with 80% of it used, or more.' }),
+        nearLimit: Type.Integer({
+          minimum: 0,
+          description: 'Requests admitted with at least 80% of the limit used.',
+        }),
         meanUtilization: Type.Union([Rate, Type.Null()], {
-          description: 'The share of it that was used once a request was decided, on average.',
+          description: 'Average share of the limit in use after a decision.',
         }),
       }),
     ),
@@ -218,7 +246,7 @@ export const AuditAnswer = answer(
         limiter: Type.Optional(Type.String()),
         key: Type.Optional(Type.Union([Type.String(), Type.Record(Type.String(), Type.String())])),
         detail: Type.Optional(Type.Object({}, { additionalProperties: true })),
-        instance: Type.String({ description: 'The process that was asked.' }),
+        instance: Type.String({ description: 'The process that handled the request.' }),
         result: Type.Enum(['done', 'failed', 'unknown']),
         error: Type.Optional(Type.String()),
       }),
@@ -239,7 +267,10 @@ const Rates = closed({
   }),
   withoutStorePerSecond: Type.Number({ minimum: 0, description: 'Requests decided without the store.' }),
   waiting: Many,
-  callers: Type.Integer({ minimum: 0, description: 'Different callers of the last minutes, estimated.' }),
+  callers: Type.Integer({
+    minimum: 0,
+    description: 'Estimated number of distinct keys in the last minutes.',
+  }),
   isStoreDown: Type.Boolean(),
 })
 const Server = closed({
@@ -248,21 +279,19 @@ const Server = closed({
   version: Type.Optional(Name),
   role: Type.Optional(Name),
   usedMemoryBytes: Type.Optional(Many),
-  maxMemoryBytes: Type.Optional(Type.Integer({ minimum: 0, description: '0: no bound.' })),
+  maxMemoryBytes: Type.Optional(Type.Integer({ minimum: 0, description: '0: unlimited.' })),
   commandsPerSecond: Type.Optional(Rate),
   evictedKeys: Type.Optional(Many),
   connectedClients: Type.Optional(Many),
-  replicaLagBytes: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'Of the replica that is furthest behind.' }),
-  ),
+  replicaLagBytes: Type.Optional(Type.Integer({ minimum: 0, description: 'Lag of the slowest replica.' })),
   scriptMicros: Type.Optional(
-    Type.Number({ minimum: 0, description: 'Microseconds of a call of the script, on average.' }),
+    Type.Number({ minimum: 0, description: 'Average duration of a script call, in microseconds.' }),
   ),
 })
 
 export const Overview = answer(
   closed({
-    atMs: Type.Integer({ minimum: 0, description: 'When the second began that this is about.' }),
+    atMs: Type.Integer({ minimum: 0, description: 'Start of the second covered, in epoch milliseconds.' }),
     instances: Type.Array(
       closed({
         id: Name,
@@ -270,19 +299,19 @@ export const Overview = answer(
         pid: Many,
         version: Name,
         startedAtMs: Many,
-        isSelf: Type.Boolean({ description: 'Whether it is the one that was asked.' }),
+        isSelf: Type.Boolean({ description: 'Whether this instance handled the request.' }),
       }),
     ),
-    missing: Type.Integer({ minimum: 0, description: 'Processes that are known and have not answered.' }),
+    missing: Type.Integer({ minimum: 0, description: "Number of known processes that didn't respond." }),
     store: closed({
       kind: Type.Enum(['redis', 'memory']),
-      up: Type.Boolean({ description: 'Whether no breaker is open.' }),
+      up: Type.Boolean({ description: 'Whether all circuit breakers are closed.' }),
       callsPerSecond: Rate,
       callMs: Type.Union([closed({ p50: Rate, p99: Rate }), Type.Null()], {
-        description: 'Milliseconds of the calls of the last seconds.',
+        description: 'Latency of recent calls, in milliseconds.',
       }),
       requestsPerCall: Type.Union([Rate, Type.Null()]),
-      servers: Type.Array(Server, { description: 'What Redis says of itself.' }),
+      servers: Type.Array(Server, { description: 'Statistics of each Redis server.' }),
     }),
     limiters: Type.Array(Rates),
   }),
@@ -290,7 +319,7 @@ export const Overview = answer(
 
 export const History = answer(
   closed({
-    seconds: Type.Array(Many, { description: 'Epoch seconds, the oldest first.' }),
+    seconds: Type.Array(Many, { description: 'Epoch seconds, oldest first.' }),
     allowed: Type.Array(Many),
     denied: Type.Array(Many),
     shadowDenied: Type.Array(Many),
@@ -308,21 +337,21 @@ const Problems = Type.Array(
 
 export const Configuration = answer(
   closed({
-    file: Type.String({ description: 'Empty where it was started without one.' }),
-    inForce: Type.String({ description: 'YAML, without secrets.' }),
+    file: Type.String({ description: 'The configuration file; empty if the service started without one.' }),
+    inForce: Type.String({ description: 'The configuration in force as YAML, without secrets.' }),
     problems: Problems,
     diff: Diff,
     shadowSettings: Type.Record(Type.String(), Type.Record(Type.String(), Type.Boolean())),
   }),
 )
-export const CheckBody = closed({ text: Type.String({ description: 'A configuration: YAML or JSON.' }) })
+export const CheckBody = closed({ text: Type.String({ description: 'A configuration in YAML or JSON.' }) })
 export const Checked = answer(closed({ problems: Problems, diff: Diff }))
 
 export const WhoAmI = closed({
-  name: Type.String({ description: 'What the audit calls him.' }),
+  name: Type.String({ description: "The caller's name in the audit log." }),
   role: Role,
   limiters: Type.Union([Type.Array(Type.String()), Type.Null()], {
-    description: 'Which he may ask, * for any characters; null: all.',
+    description: 'Limiters that the caller may use, with * for any characters; null: all.',
   }),
   hasTokens: Type.Boolean({ description: 'Whether the configuration has auth.tokens.' }),
 })

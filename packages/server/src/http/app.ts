@@ -23,31 +23,31 @@ import { validationError } from './validation.ts'
 import { captureRoutes, viewRoutes } from './views.ts'
 import { waitRoutes } from './wait.ts'
 
-/** For so long a client may take to say what it wants, and to send all of it. */
+/** Time for a client to send the headers, and the whole request. */
 const HEADERS_MS = 10_000
 const REQUEST_MS = 30_000
-/** How often that is looked after. */
+/** How often these timeouts are checked. */
 const CHECK_MS = 1000
 
-/** The schemas are ours, and to make their code smaller takes longer than it saves. */
+/** Our own schemas need no validation, and optimizing their code takes longer than it saves. */
 const QUICK = { validateSchema: false, code: { optimize: false } } as const
 
-/** What was sent is taken as it is, or not at all. */
+/** Bodies are never coerced. */
 const bodies = new Ajv({ discriminator: true, ...QUICK })
-/** All that a URL has are words. */
+/** Parameters of a URL are strings, so they are coerced. */
 const words = new Ajv({ coerceTypes: true, useDefaults: true, ...QUICK })
 
 const HANDSHAKE_MS = 10_000
 const DEFAULT_BODY_BYTES = 2 ** 19
 
-/** The service over HTTP. It is not listening yet. */
+/** Creates the HTTP server. It isn't listening yet. */
 export async function createApp(context: Context, tls?: TlsOptions): Promise<App> {
   const { caps = {} } = context.service.config
   const server = { headersTimeout: HEADERS_MS, connectionsCheckingInterval: CHECK_MS }
   const options: FastifyServerOptions = {
     bodyLimit: caps.bodyBytes ?? DEFAULT_BODY_BYTES,
     requestTimeout: REQUEST_MS,
-    // Requests under way are answered, also those that come on an open connection while it stops.
+    // While the server stops, it still answers requests, including new ones on open connections.
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     schemaErrorFormatter: validationError,
@@ -67,12 +67,12 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
         }),
   }
   const app = Fastify(options).withTypeProvider<TypeBoxTypeProvider>() as unknown as App
-  // Web pages may send text to any origin without being asked.
+  // Browsers send text/plain to any origin without a preflight.
   app.removeContentTypeParser('text/plain')
   app.setValidatorCompiler(({ schema, httpPart }) =>
     checkedLater(httpPart === 'body' ? bodies : words, schema),
   )
-  // Schemas of answers describe them; they are not what writes them.
+  // Response schemas only document: JSON.stringify serializes.
   app.setSerializerCompiler(() => JSON.stringify)
   await describeRoutes(app)
   guardEntrance(app, context)
@@ -94,13 +94,13 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
   return app
 }
 
-/** Spans of a request are below that of whoever asks: from where its body is read on, which comes from elsewhere. */
+/** Makes spans children of the caller's span. Starts after the body is read, since that loses the async context. */
 function traceRequests(app: App, { tracing }: Context): void {
   if (tracing === undefined) return
   app.addHook('preHandler', ({ headers }, _reply, done) => tracing.within(headers as TraceHeaders, done))
 }
 
-/** Checks by a schema that is compiled when it is first asked for: all of them together take longer than the rest of a start. */
+/** Compiles a schema at its first use. Compiling all of them takes longer than the rest of the startup. */
 function checkedLater(ajv: Ajv, schema: AnySchema): ValidateFunction {
   let compiled: ValidateFunction | undefined
   const check = (data: unknown): boolean => {

@@ -26,7 +26,8 @@ const OneSchema = closed(
     ...request,
     refundable: Type.Optional(
       Type.Boolean({
-        description: 'Whether to return a token for /v1/refund. Requires limits that keep sums only.',
+        description:
+          'Whether to return a token for `/v1/refund`. Not available for limits that store each request: `log: zset`, `log: stream`, `concurrency`, `distinct`.',
       }),
     ),
   },
@@ -35,21 +36,21 @@ const OneSchema = closed(
 
 const DEFAULT_REQUESTS = 1000
 
-/** Maximum number of limits in a call: this many per request that it may have, or those of the largest limiter. */
+/** Caps the limits of a call, per request. One request to the largest limiter is always allowed. */
 const LIMITS_PER_REQUEST = 4
 const LARGEST_LIMITER = 1024
-/** Maximum cost of a call to limits that store each unit. */
+/** Maximum total cost per call for limits that store each unit. */
 const MAX_KEPT_UNITS = 10_000
 
 const ManySchema = closed(
   {
     limiter: Type.Optional(LimiterName),
     requests: Type.Array(closed({ limiter: Type.Optional(LimiterName), ...request }), {
-      description: `Up to caps.requestsPerCall of the configuration, ${DEFAULT_REQUESTS} by default; each may have its own limiter.`,
+      description: `The requests. Those without a limiter use the body's limiter. At most \`caps.requestsPerCall\` of the configuration, by default ${DEFAULT_REQUESTS}.`,
     }),
   },
   {
-    description: 'Many requests, each decided on its own.',
+    description: 'Many requests, decided independently.',
     examples: [{ limiter: 'api', requests: [{ key: 'ann' }, { limiter: 'login', key: 'bob', cost: 2 }] }],
   },
 )
@@ -63,8 +64,8 @@ const Decisions = closed(
   { description: 'The decisions, in the order of the requests.' },
 )
 
-const ALLOWED = 'All are allowed.'
-const DENIED = 'Denied: the request, or at least one of many. Allowed ones are charged.'
+const ALLOWED = 'All requests are allowed.'
+const DENIED = 'At least one request is denied. Allowed requests are charged.'
 
 export function consumeRoutes(app: App, { service }: Context): void {
   const isLocal = service.store.applySync !== undefined
@@ -73,8 +74,9 @@ export function consumeRoutes(app: App, { service }: Context): void {
     {
       config: { role: 'check' },
       schema: {
-        summary: 'Charge one request, or many',
-        description: 'Charges each request to all limits of its key if all have room, else to none.',
+        summary: 'Consume quota',
+        description:
+          'Decides on one request or many. Charges each request to all limits of its key, or to none if one of them denies it.',
         tags: ['decisions'],
         body: ConsumeBody,
         response: {
@@ -82,7 +84,7 @@ export function consumeRoutes(app: App, { service }: Context): void {
           429: Type.Union([shared('RefundableDecision'), Decisions], {
             description: DENIED,
           }),
-          422: problemAnswer('A requestId was sent again, with a higher cost than it was charged.'),
+          422: problemAnswer('A `requestId` was reused with a higher cost.'),
         },
       },
     },
@@ -94,7 +96,7 @@ export function consumeRoutes(app: App, { service }: Context): void {
       const options = optionsOf(active, one)
       // A store in this process decides synchronously.
       if (isLocal) return decided(reply, one.limiter, active.limiter.consumeSync(one.key, options))
-      // Fastify would make two more promises to await one, and under load promises are most of the cost.
+      // If Fastify awaited a promise, it would create two more, and under load promises are most of the cost.
       active.limiter.consume(one.key, options).then(
         (decision) => reply.send(decided(reply, one.limiter, decision)),
         (error: unknown) => reply.send(error),
@@ -106,11 +108,7 @@ export function consumeRoutes(app: App, { service }: Context): void {
 async function refundable(service: Service, caller: Caller, one: One, reply: FastifyReply): Promise<unknown> {
   const { limiter: name, key, cost = 1, requestId, value, plan } = one
   if (requestId !== undefined || value !== undefined) {
-    throw new ServiceError(
-      400,
-      'invalid_request',
-      'refundable needs limits that keep sums only; requestId and value need others',
-    )
+    throw new ServiceError(400, 'invalid_request', "refundable can't be combined with requestId or value")
   }
   const { decision, token } = await reserve(limiterFor(service, caller, name), key, cost, plan)
   return decided(reply, name, decision, { refundToken: token })
@@ -123,13 +121,17 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
     throw new ServiceError(
       413,
       'batch_too_large',
-      `the call has ${length} requests; it must have ${most} at most`,
+      `the call has ${length} requests; at most ${most} are allowed`,
     )
   }
   const items = body.requests.map((each, i): Item => {
     const name = each.limiter ?? body.limiter
     if (name === undefined) {
-      throw new ServiceError(400, 'invalid_request', `requests[${i}] has no limiter, nor has the body`)
+      throw new ServiceError(
+        400,
+        'invalid_request',
+        `requests[${i}] has no limiter, and neither does the body`,
+      )
     }
     const active = limiterFor(service, caller, name)
     return { active, request: { ...optionsOf(active, each as RequestBody), key: each.key } }
@@ -140,7 +142,7 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
     throw new ServiceError(
       413,
       'batch_too_large',
-      `the requests of the call have ${limits} limits; they must have ${mostLimits} at most: send several calls`,
+      `the call uses ${limits} limits; at most ${mostLimits} are allowed: send several calls`,
     )
   }
   const kept = items.filter(({ active }) => active.declared.keepsUnits)
@@ -150,7 +152,7 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
     throw new ServiceError(
       413,
       'batch_too_large',
-      `the call costs ${units} units of limits that keep each unit; it must cost at most ${MAX_KEPT_UNITS}: send several calls`,
+      `the call costs ${units} units of limits that store each unit; at most ${MAX_KEPT_UNITS} are allowed: send several calls`,
     )
   }
   const decisions = await consumeAll(items)
@@ -168,7 +170,7 @@ interface Item {
 }
 
 /**
- * Decides requests of several limiters; those of one limiter share calls. Checks all before it sends any.
+ * Decides on requests of several limiters. Validates all requests before it sends any; each limiter sends its own in one batch.
  *
  * If the store fails for one limiter, the charges of the others are refunded, except requests with an id, which may be retried.
  */
@@ -213,8 +215,8 @@ async function giveBack({ active, request }: Item, decision: Decision): Promise<
   if (decision.allowed && request.requestId === undefined) await active.limiter.refund(request.key, decision)
 }
 
-/** Thrown by the last request of a check, so that none is sent. */
-const CHECKED = Symbol('all are well-formed')
+/** Thrown by the last request of a check, to abort before sending. */
+const CHECKED = Symbol('all requests are valid')
 const LAST = {
   key: '',
   get cost(): number {
@@ -222,7 +224,7 @@ const LAST = {
   },
 }
 
-/** Lets the limiter check requests without sending any. @throws {SlidegateError} for the first invalid one */
+/** Validates requests without sending any. @throws {SlidegateError} for the first invalid one */
 async function check({ limiter }: ActiveLimiter, items: readonly Item[]): Promise<void> {
   try {
     await limiter.consumeMany([...items.map(({ request }) => request), LAST])

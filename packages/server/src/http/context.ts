@@ -1,4 +1,4 @@
-// What routes work with.
+// The services that routes use.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
@@ -14,7 +14,7 @@ import type { Readiness } from '../service/readiness.ts'
 import type { Service } from '../service/service.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 
-/** The Fastify instance, which takes types from the schemas of routes. */
+/** The Fastify instance, which infers types from route schemas. */
 export type App = FastifyInstance<
   Server,
   IncomingMessage,
@@ -23,7 +23,7 @@ export type App = FastifyInstance<
   TypeBoxTypeProvider
 >
 
-/** What all routes work with. `service.config` is read anew for each request: a reload changes it. */
+/** The services that routes use. Read `service.config` per request, since a reload replaces it. */
 export interface Context {
   readonly service: Service
   readonly gatekeeper: Gatekeeper

@@ -6,26 +6,26 @@ import { VERSION } from '../service/instance.ts'
 import type { App } from './context.ts'
 import { problemAnswer, SHARED } from './schemas.ts'
 
-/** What any route may answer. */
+/** Error responses of every route. */
 const EVERYWHERE = {
-  403: 'The Origin is not on the list.',
-  404: 'There is no such route.',
-  421: 'The Host is not on the list.',
-  500: 'Something has gone wrong; it is in the log of the service.',
+  403: "The `Origin` isn't allowed.",
+  404: 'No such route.',
+  421: "The `Host` isn't allowed.",
+  500: 'Internal error. See the log of the service.',
 }
 const WITH_ROLE = {
-  400: 'The request is not as it has to be.',
-  401: 'A token is needed, or it is not known.',
-  403: 'The token does not allow this, or the Origin is not on the list.',
-  404: 'There is no such limiter, or the token does not allow it.',
-  503: 'The store gave no answer, or too many requests are under way. Retry-After tells when to ask again.',
+  400: 'Invalid request.',
+  401: 'The token is missing or unknown.',
+  403: "The token's role isn't sufficient, or the `Origin` isn't allowed.",
+  404: 'No such limiter, or the token has no access to it.',
+  503: 'The store is unavailable, or too many requests are in flight. Retry after `Retry-After` seconds.',
 }
 const WITH_BODY = {
-  413: 'The body is longer, or has more requests, than the configuration allows.',
-  415: 'The Content-Type is not application/json.',
+  413: 'The body is too long or has too many requests.',
+  415: "The `Content-Type` isn't `application/json`.",
 }
 
-/** Describes the API as OpenAPI 3.1, from the schemas by which requests are checked. */
+/** Describes the API as OpenAPI 3.1, from the schemas that validate requests. */
 export async function describeRoutes(app: App): Promise<void> {
   await app.register(swagger, {
     openapi: {
@@ -33,16 +33,15 @@ export async function describeRoutes(app: App): Promise<void> {
       info: {
         title: 'slidegate',
         version: VERSION,
-        description:
-          'An exact rate limiter as a service. Numbers that JSON does not have, such as infinity, are null.',
+        description: 'Exact rate limiting as a service. JSON has no infinity, so infinite numbers are null.',
         license: { name: 'MIT', identifier: 'MIT' },
       },
       tags: [
-        { name: 'decisions', description: 'Requests, and what is told of them.' },
-        { name: 'reservations', description: 'Charges that are settled or returned later.' },
-        { name: 'gateways', description: 'What gateways ask before they let a request pass.' },
-        { name: 'admin', description: 'To look at the service while it runs, and to change it.' },
-        { name: 'service', description: 'How the service itself is.' },
+        { name: 'decisions', description: 'Charge and check requests.' },
+        { name: 'reservations', description: 'Charge now, and settle or refund later.' },
+        { name: 'gateways', description: 'Authorize the requests of a gateway.' },
+        { name: 'admin', description: 'Inspect and change the running service.' },
+        { name: 'service', description: 'Health, metrics and this description.' },
       ],
       components: {
         securitySchemes: {
@@ -50,7 +49,7 @@ export async function describeRoutes(app: App): Promise<void> {
             type: 'http',
             scheme: 'bearer',
             description:
-              'A token of auth.tokens; without these, that of the admin link which the service prints when it starts.',
+              'A token of `auth.tokens`. Without `auth.tokens`, the token in the admin link that the service prints at startup.',
           },
         },
       },
@@ -75,8 +74,8 @@ function described({ schema = {}, config = {}, method }: RouteOptions): NonNulla
     response[status] ??= problemAnswer(description)
   }
   if (role === undefined) return { ...schema, response }
-  const orNone = isOpen ? '; without auth.tokens, on loopback, no token' : ''
-  const needs = `Needs the role ${role}${role === 'admin' ? '' : ' or more'}${orNone}.`
+  const orNone = isOpen ? ' Without `auth.tokens`, callers on loopback need no token.' : ''
+  const needs = `Requires the role \`${role}\`${role === 'admin' ? '' : ' or higher'}.${orNone}`
   const description = [schema.description, needs].filter(Boolean).join(' ')
   return { ...schema, response, description, security: [{ token: [] }] }
 }

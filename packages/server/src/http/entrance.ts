@@ -1,4 +1,4 @@
-// Admits requests to the service: tokens, hosts, origins, how many at a time.
+// Checks requests before routes see them: tokens, hosts, origins, requests in flight.
 
 import type { ServerResponse } from 'node:http'
 import { isIP, type Socket } from 'node:net'
@@ -12,29 +12,29 @@ import type { App, Context } from './context.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What a caller needs for this route. Left out: nothing, and nobody is asked who he is. */
+    /** The role that this route requires. Default: none, and callers aren't authenticated. */
     role?: Role
-    /** Whether the route needs no token while the configuration has none. */
+    /** Whether the route needs no token if the configuration has none. */
     isOpen?: boolean
-    /** The header with the bare token, where all others, `Authorization`, `Host` and `Origin` too, are those of a gateway's client. */
+    /** A header with the bare token. All others, even `Authorization`, `Host` and `Origin`, come from the gateway's client. */
     tokenHeader?: string
   }
   interface FastifyRequest {
-    /** Who asks. Only on routes with a role. */
+    /** The authenticated caller. Only on routes with a role. */
     caller: Caller
   }
 }
 
 const DEFAULT_IN_FLIGHT = 10_000
 
-/** Lets nobody on to a route who may not, before anything of a body is read. */
+/** Rejects unauthorized and excess requests before their bodies are read. */
 export function guardEntrance(app: App, { gatekeeper, service }: Context): void {
   const pages = new Pages(() => service.config.auth)
   let inFlight = 0
   let isClosing = false
   const leave = () => {
     inFlight--
-    // The framework closes those without a request once: others would be kept open by their clients.
+    // Fastify closes idle connections only once, so close those that become idle later.
     if (isClosing) app.server.closeIdleConnections()
   }
   app.addHook('preClose', (done) => {
@@ -52,14 +52,10 @@ export function guardEntrance(app: App, { gatekeeper, service }: Context): void 
     request.caller.must(role, isOpen)
     const most = service.config.caps?.inFlight ?? DEFAULT_IN_FLIGHT
     if (inFlight >= most) {
-      throw new ServiceError(
-        503,
-        'overloaded',
-        `${most} requests are under way already; ask again in a moment`,
-      )
+      throw new ServiceError(503, 'overloaded', `${most} requests are already in flight; retry in a moment`)
     }
     inFlight++
-    // Once in any case, be it that all is said or that the client has hung up.
+    // Emitted exactly once, whether the response is complete or the client has disconnected.
     reply.raw.once('close', leave)
     if (reply.raw.socket === null) closeBehind(reply.raw, request.raw.socket)
   }
@@ -68,7 +64,7 @@ export function guardEntrance(app: App, { gatekeeper, service }: Context): void 
   app.decorateRequest('caller')
   app.addHook('onRoute', (route) => {
     const { role, tokenHeader, isOpen = false } = route.config ?? {}
-    // Called again for the HEAD of a GET.
+    // Fastify calls onRoute again for the HEAD route of a GET.
     const before = [route.onRequest ?? []].flat().filter((hook) => !hooks.has(hook))
     const hook: onRequestHookHandler = (request, reply, done) => {
       const { headers } = request.raw
@@ -86,7 +82,7 @@ export function guardEntrance(app: App, { gatekeeper, service }: Context): void 
   app.options('*', { schema: { hide: true } }, (request, reply) => {
     const wanted = request.headers['access-control-request-method']
     if (request.headers.origin === undefined || wanted === undefined) return reply.callNotFound()
-    // The origin was checked before.
+    // The onRequest hook has checked the origin.
     reply.headers({
       'access-control-allow-methods': 'GET, POST',
       'access-control-allow-headers': 'authorization, content-type',
@@ -96,7 +92,7 @@ export function guardEntrance(app: App, { gatekeeper, service }: Context): void 
   })
 }
 
-/** Of those that wait on one connection until others are answered, Node does not tell that the client has hung up. */
+/** Emits `close` if the client disconnects. Node itself doesn't for pipelined responses that wait for earlier ones. */
 function closeBehind(response: ServerResponse, socket: Socket): void {
   const close = () => void response.emit('close')
   socket.setMaxListeners(0).once('close', close)
@@ -108,19 +104,20 @@ function authorizationIn(
   tokenHeader: string | undefined,
 ): string | undefined {
   if (tokenHeader === undefined) return headers.authorization
-  // A gateway that was given none may send it empty.
+  // A gateway without a token may send an empty header.
   const token = headers[tokenHeader]
   return token ? `Bearer ${token}` : undefined
 }
 
 /**
- * Keeps out web pages in the browsers of those who may ask: pages of other origins, and those whose name in the DNS was made
- * to lead here. A browser says so of each: in `Origin` and `Host`.
+ * Rejects requests that foreign web pages make from a user's browser.
+ *
+ * `Origin` reveals other origins, `Host` reveals DNS rebinding.
  */
 class Pages {
   readonly #auth: () => AuthConfig | undefined
   #known: AuthConfig | undefined
-  /** The host that was found right last. */
+  /** The last host that was accepted. */
   #host: string | undefined
 
   constructor(auth: () => AuthConfig | undefined) {
@@ -134,18 +131,18 @@ class Pages {
       this.#known = auth
       this.#host = undefined
     }
-    // Without a host it is no browser.
+    // Browsers always send a Host.
     if (host !== undefined && host !== this.#host) {
       if (!isOurs(host, auth?.hosts ?? [])) {
         throw new ServiceError(
           421,
           'unknown_host',
-          'the Host is neither an address nor localhost nor one of auth.hosts of the configuration',
+          "the Host isn't allowed; use an IP address or localhost, or add it to auth.hosts of the configuration",
         )
       }
       this.#host = host
     }
-    // The page of the service itself: its host is right.
+    // The dashboard has the origin of the service.
     if (origin !== undefined && !isOf(origin, host)) this.#checkOrigin(origin, auth?.origins ?? [], reply)
   }
 
@@ -154,7 +151,7 @@ class Pages {
       throw new ServiceError(
         403,
         'forbidden_origin',
-        'the Origin is none of auth.origins of the configuration',
+        "the Origin isn't allowed; add it to auth.origins of the configuration",
       )
     }
     reply.headers({
@@ -165,7 +162,7 @@ class Pages {
   }
 }
 
-/** Whether a page came from this host; not by which scheme, since TLS may end before the service. */
+/** Returns whether a page comes from this host. Ignores the scheme, since a proxy may terminate TLS. */
 function isOf(origin: string, host: string | undefined): boolean {
   return host !== undefined && /^https?:\/\/(.+)$/.exec(origin)?.[1] === host.toLowerCase()
 }

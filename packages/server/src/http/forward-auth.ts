@@ -8,23 +8,23 @@ import { OriginalRequest } from '../gateway/original-request.ts'
 import { Rules } from '../gateway/rules.ts'
 import type { App, Context } from './context.ts'
 
-/** Where gateways show their token: `Authorization` is their clients'. */
+/** The header with a gateway's own token: `Authorization` belongs to its clients. */
 const GATEWAY_TOKEN = 'x-slidegate-token'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
-/** What the denied are answered, by where a gateway asks: nginx takes nothing but these for a denial. */
+/** The status of a denial, by URL. nginx only accepts 401 and 403 as denials. */
 const STATUS_BY_URL = {
   '/v1/forward-auth': undefined,
   '/v1/forward-auth/401': 401,
   '/v1/forward-auth/403': 403,
 } as const
 
-/** Gateways ask whether a request may pass, before they let it: nginx `auth_request`, Caddy `forward_auth`, Traefik ForwardAuth. */
+/** Authorizes the requests of gateways: nginx `auth_request`, Caddy `forward_auth`, Traefik ForwardAuth. */
 export function forwardAuthRoutes(app: App, { service }: Context): void {
   const rulesNow = compiledOnce(() => service.config)
   app.register((scope, _options, done) => {
-    // Nothing of a body is of interest, and none is read.
+    // Bodies aren't read.
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (_request, _body, parsed) => parsed(null))
     for (const [url, urlStatus] of Object.entries(STATUS_BY_URL)) {
@@ -38,8 +38,8 @@ export function forwardAuthRoutes(app: App, { service }: Context): void {
           if (ruling === 'allow') return reply.send()
           const { limiter, key, cost, plan, deniedStatus } = ruling
           request.caller.mustReach(limiter)
-          const asked = { cost, ...(plan !== undefined && { request: { plan } }) }
-          const decision: Decision = await service.get(limiter).limiter.consume(key, asked)
+          const options = { cost, ...(plan !== undefined && { request: { plan } }) }
+          const decision: Decision = await service.get(limiter).limiter.consume(key, options)
           reply.header('X-Slidegate-Limiter', limiter)
           return answer(decision, urlStatus ?? deniedStatus, request, reply)
         },
@@ -56,14 +56,14 @@ function answer(decision: Decision, deniedStatus: number, request: FastifyReques
   }
   if (allowed) return reply.send()
   const denial = denialOf(decision, { accept: request.headers.accept })
-  // Of a store that has failed nobody should think that it was the client's fault.
+  // If the store failed, the status must not blame the client.
   const isUsual = denial.status !== 429 || deniedStatus === denial.status
   for (const { name, value } of isUsual ? denial.headers : retryAfterHeaders(decision))
     reply.header(name, value)
   return isUsual ? reply.code(denial.status).send(denial.body) : reply.code(deniedStatus).send()
 }
 
-/** Rules are compiled when a configuration comes into force. It was checked before: what is wrong still is an error here. */
+/** Compiles the rules once per configuration. Throws if one is invalid, though the configuration was validated before. */
 function compiledOnce(configNow: () => Config): () => Rules {
   const compile = (config: Config) =>
     new Rules(config, (path, message) => {

@@ -11,17 +11,17 @@ const OnStoreError = Type.Enum(['throw', 'deny', 'allow', 'local'])
 const ReadinessSchema = closed({
   ready: Type.Boolean(),
   degraded: Type.Boolean({
-    description: 'Whether the store is down: limiters decide by their onStoreError.',
+    description: 'Whether the store is down, so limiters decide by their `onStoreError`.',
   }),
   reasons: Type.Array(Type.String(), { description: 'Why the service is not ready, or degraded.' }),
   limiters: Type.Optional(
     Type.Record(Type.String(), OnStoreError, {
       description:
-        'If degraded: the onStoreError of each limiter that the caller may see with the role read.',
+        'Only if degraded: the `onStoreError` of each limiter that the caller can read. Requires the role `read`.',
     }),
   ),
   config: closed({
-    valid: Type.Boolean({ description: 'Whether the configuration as it stands in the file is in force.' }),
+    valid: Type.Boolean({ description: 'Whether the configuration file is valid and in force.' }),
   }),
 })
 
@@ -34,20 +34,20 @@ export function healthRoutes(
     {
       schema: {
         tags,
-        summary: 'Whether the process lives',
-        response: { 200: closed({ status: Type.Literal('ok') }, { description: 'It does.' }) },
+        summary: 'Check liveness',
+        response: { 200: closed({ status: Type.Literal('ok') }, { description: 'The process is running.' }) },
       },
     },
     () => ({ status: 'ok' as const }),
   )
   const readyz = {
     tags,
-    summary: 'Whether requests should be sent here',
+    summary: 'Check readiness',
     response: {
-      200: { ...ReadinessSchema, description: 'They should.' },
+      200: { ...ReadinessSchema, description: 'Ready for requests.' },
       503: {
         ...ReadinessSchema,
-        description: 'They should not: the service drains or, with readiness: store, has lost its store.',
+        description: 'Not ready: the service is draining or, with `readiness: store`, its store is down.',
       },
     },
   }
@@ -72,9 +72,12 @@ export function healthRoutes(
   })
   const metricsSchema = {
     tags,
-    summary: 'What was counted, for Prometheus',
+    summary: 'Get Prometheus metrics',
     response: {
-      200: { description: 'The text format.', content: { 'text/plain': { schema: Type.String() } } },
+      200: {
+        description: 'Metrics in the Prometheus text format.',
+        content: { 'text/plain': { schema: Type.String() } },
+      },
     },
   }
   app.get(
@@ -88,7 +91,7 @@ export function healthRoutes(
   let description: string | undefined
   const openapiSchema = {
     tags,
-    summary: 'This description',
+    summary: 'Get this API description',
     response: { 200: Type.Unsafe<string>({ type: 'object', description: 'OpenAPI 3.1.' }) },
   }
   app.get('/openapi.json', { schema: openapiSchema }, (_request, reply) => {

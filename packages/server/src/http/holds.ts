@@ -17,11 +17,12 @@ type Body = Static<typeof BodySchema>
 
 const HeldSchema = closed({
   held: Type.Boolean({
-    description: 'Whether it was still held: else its ttl had passed, or it was released before.',
+    description:
+      'Whether the slots were still held. If not, their `ttl` has passed or they were released before.',
   }),
 })
 
-/** What requests hold of `concurrency` limits, by the ids that they were consumed with. */
+/** Routes for slots of `concurrency` limits. A slot is identified by the `requestId` of its request. */
 export function holdRoutes(app: App, { service }: Context): void {
   const route = (action: 'release' | 'extend', summary: string, description: string): void => {
     app.post(
@@ -47,12 +48,12 @@ export function holdRoutes(app: App, { service }: Context): void {
   }
   route(
     'release',
-    'Free what a request holds',
-    'Frees what a request has taken of concurrency limits: key, requestId and cost are those that it was consumed with.',
+    'Release concurrency slots',
+    'Releases the slots that a request holds in `concurrency` limits. Pass the same `key`, `requestId` and `cost` as to `/v1/consume`.',
   )
   route(
     'extend',
-    'Hold it for longer',
-    'What the request has taken of concurrency limits is held for their ttl from now on.',
+    'Renew concurrency slots',
+    'Renews the slots that a request holds in `concurrency` limits, for another `ttl` from now.',
   )
 }

@@ -1,4 +1,4 @@
-// Routes of the live page.
+// Routes for the dashboard.
 
 import type { Caller } from '../service/gatekeeper.ts'
 import { ServiceError } from '../service/service-error.ts'
@@ -18,12 +18,15 @@ import { mustSee, namesFor, readerNow, sendEvents } from './readers.ts'
 const read = { role: 'read' } as const
 const tags = ['admin']
 
-/** What the live page asks, besides what every operator does. */
+/** Routes that only the dashboard needs. */
 export function liveRoutes(app: App, context: Context): void {
   const { service, admin, configuration } = context
   app.get(
     '/v1/admin/whoami',
-    { config: { role: 'check' }, schema: { tags, summary: 'Whose token it is', response: { 200: WhoAmI } } },
+    {
+      config: { role: 'check' },
+      schema: { tags, summary: 'Identify the caller', response: { 200: WhoAmI } },
+    },
     ({ caller }) => {
       const { name, role, limiters } = caller
       const hasTokens = (service.config.auth?.tokens ?? []).length > 0
@@ -37,8 +40,8 @@ export function liveRoutes(app: App, context: Context): void {
       config: read,
       schema: {
         tags,
-        summary: 'How the service is',
-        description: 'The last whole second, of all instances on the same store.',
+        summary: 'Get an overview of the service',
+        description: 'Covers the last full second, on all instances that share the store.',
         response: { 200: Overview },
       },
     },
@@ -51,8 +54,8 @@ export function liveRoutes(app: App, context: Context): void {
       config: read,
       schema: {
         tags,
-        summary: 'Follow how the service is',
-        description: 'Server-sent events: overview, each second.',
+        summary: 'Stream overviews',
+        description: 'Sends an `overview` each second, as a server-sent event.',
         response: { 200: Events },
       },
     },
@@ -71,8 +74,8 @@ export function liveRoutes(app: App, context: Context): void {
       config: read,
       schema: {
         tags,
-        summary: 'The last five minutes, by the second',
-        description: 'Of all instances on the same store, and of all limiters unless one is named.',
+        summary: 'Get the last five minutes by second',
+        description: 'Covers all instances that share the store, and all limiters unless you name one.',
         querystring: HistoryQuery,
         response: { 200: History },
       },
@@ -90,8 +93,9 @@ export function liveRoutes(app: App, context: Context): void {
       config: read,
       schema: {
         tags,
-        summary: 'The configuration: in force, and in its file',
-        description: 'Without secrets: in their place stands ***, and variables stand as they are written.',
+        summary: 'Get the configuration',
+        description:
+          "Returns the configuration in force, and how its file differs. Secrets are replaced by `***`, and environment variables aren't expanded.",
         response: { 200: Configuration },
       },
     },
@@ -107,9 +111,9 @@ export function liveRoutes(app: App, context: Context): void {
       config: { role: 'admin' },
       schema: {
         tags,
-        summary: 'What a configuration would change',
+        summary: 'Check a configuration',
         description:
-          'What is wrong with it, or how it differs from what is in force. Nothing is put in force.',
+          'Returns its problems, or how it differs from the configuration in force. Changes nothing.',
         body: CheckBody,
         response: { 200: Checked },
       },
@@ -121,12 +125,12 @@ export function liveRoutes(app: App, context: Context): void {
   )
 }
 
-/** The configuration has limiters of others in it. @throws {ServiceError} `forbidden` */
+/** The configuration shows all limiters. @throws {ServiceError} `forbidden` */
 function mustSeeAll(caller: Caller): void {
   if (caller.limiters === undefined) return
   throw new ServiceError(
     403,
     'forbidden',
-    `${caller.name} may not see the configuration: there are limiters of others`,
+    `${caller.name} can't read the configuration: this requires access to all limiters`,
   )
 }

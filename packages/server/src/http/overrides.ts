@@ -1,4 +1,4 @@
-// Routes for overrides and blocks of single keys.
+// Routes for overrides and blocks of keys.
 
 import { Readable } from 'node:stream'
 import type { AnyKey, Limiter, Override, OverrideChange, OverrideOptions } from 'slidegate'
@@ -22,12 +22,12 @@ import { problemAnswer } from './schemas.ts'
 
 const change = { role: 'admin' } as const
 const tags = ['admin']
-const NO_OVERRIDES = { 409: problemAnswer('The configuration of the limiter has overrides: false.') }
+const NO_OVERRIDES = { 409: problemAnswer('The configuration of the limiter has `overrides: false`.') }
 
 type Duration = Exclude<OverrideOptions['ttl'], undefined>
 type ChangeBody = Pick<Static<typeof OverrideBody>, 'limits' | 'exempt' | 'block'>
 
-/** Other numbers for the limits of single keys, exemptions and blocks. Every change is in the audit. */
+/** Routes to override limits, exempt and block keys. Every change is written to the audit log. */
 export function overrideRoutes(app: App, context: Context): void {
   listRoute(app, context)
   changeRoutes(app, context)
@@ -42,14 +42,14 @@ function listRoute(app: App, { service }: Context): void {
       schema: {
         tags,
         summary: 'List overrides',
-        description: 'In no particular order. Keys of a limiter with hashKeys are as they are stored.',
+        description: 'In no particular order. If the limiter has `hashKeys`, keys are hashes.',
         querystring: OverridesQuery,
         response: { 200: OverrideLines, ...NO_OVERRIDES },
       },
     },
     async ({ caller, query }, reply) => {
       const list = overridable(service, caller, query.limiter).overrides.list()[Symbol.asyncIterator]()
-      // If the store fails at once, the answer is a problem.
+      // If the store fails at the first read, the response is a proper error.
       const first = await list.next()
       reply.header('cache-control', 'no-store').type('application/x-ndjson')
       return reply.send(Readable.from(linesOf(first, list, query.count)) as never)
@@ -65,7 +65,7 @@ function changeRoutes(app: App, { service, admin }: Context): void {
       schema: {
         tags,
         summary: 'Set the override of a key',
-        description: 'In force at the next request, on all instances on the same store.',
+        description: 'Takes effect at the next request, on all instances that share the store.',
         body: OverrideBody,
         response: { 200: Done, ...NO_OVERRIDES },
       },
@@ -87,7 +87,7 @@ function changeRoutes(app: App, { service, admin }: Context): void {
       config: change,
       schema: {
         tags,
-        summary: 'Delete the override of a key, and its block',
+        summary: 'Delete the override and the block of a key',
         body: OverrideKeyBody,
         response: { 200: Deleted, ...NO_OVERRIDES },
       },
@@ -110,7 +110,7 @@ function blockRoutes(app: App, { service, admin }: Context): void {
       schema: {
         tags,
         summary: 'Block a key',
-        description: 'Denies every request of the key, for ttl or until it is unblocked.',
+        description: 'Denies every request of the key, for `ttl` or until you unblock it.',
         body: BlockBody,
         response: { 200: Done, ...NO_OVERRIDES },
       },
@@ -132,7 +132,7 @@ function blockRoutes(app: App, { service, admin }: Context): void {
       config: change,
       schema: {
         tags,
-        summary: 'Lift the block of a key, and its bans',
+        summary: 'Lift the block and the bans of a key',
         body: KeyBody,
         response: { 200: Done, ...NO_OVERRIDES },
       },
@@ -161,7 +161,7 @@ function mustHaveOverrides({ declared: { name, config } }: ActiveLimiter): void 
   throw new ServiceError(
     409,
     'no_overrides',
-    `the configuration of ${name} has overrides: false; remove that to block its keys or change their limits`,
+    `the configuration of ${name} has overrides: false; remove it to block keys or override their limits`,
   )
 }
 
@@ -170,14 +170,10 @@ function changeIn({ limits, exempt, block }: ChangeBody): OverrideChange {
   const given = [limits, exempt && ('exempt' as const), block && ('block' as const)]
   const [change, ...others] = given.filter((each) => each !== undefined)
   if (change !== undefined && others.length === 0) return change as OverrideChange
-  throw new ServiceError(
-    400,
-    'invalid_request',
-    'the body has none or several of limits, exempt and block; give exactly one',
-  )
+  throw new ServiceError(400, 'invalid_request', 'the body must have exactly one of limits, exempt and block')
 }
 
-/** Bytes that are sent together. */
+/** Characters per chunk of the response. */
 const CHUNK = 16_384
 
 async function* linesOf(
@@ -204,5 +200,5 @@ async function* linesOf(
 function keyIn({ key, dimension }: { readonly key: unknown; readonly dimension?: string }): AnyKey {
   if (dimension === undefined) return key as AnyKey
   if (typeof key === 'string') return { [dimension]: key }
-  throw new ServiceError(400, 'invalid_key', 'with a dimension the key is a text')
+  throw new ServiceError(400, 'invalid_key', 'with a dimension, the key must be a string')
 }

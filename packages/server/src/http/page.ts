@@ -1,16 +1,16 @@
-// Serves the files of the live page.
+// Serves the dashboard's files.
 
 import { fileURLToPath } from 'node:url'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from '../json-schema.ts'
 import type { App } from './context.ts'
 
-/** Built by packages/dashboard; as far from here as from where this is when it was built. */
+/** Built by packages/dashboard. The relative path is the same from `src/http` and `dist/http`. */
 const ROOT = fileURLToPath(new URL('../../page', import.meta.url))
 
 const YEAR_MS = 365 * 86_400_000
 
-/** There is nothing inline in the page, and nothing from elsewhere: whatever else gets into it does nothing. */
+/** Blocks injected code: the page has no inline code and nothing from other origins. */
 const HEADERS = {
   'content-security-policy': [
     "default-src 'none'",
@@ -30,21 +30,23 @@ const HEADERS = {
   'x-content-type-options': 'nosniff',
 }
 
-const NOT_BUILT =
-  'The live page was not built: npm run build makes it. The API is described at /openapi.json.\n'
+const NOT_BUILT = "The dashboard isn't built. Run npm run build. For the API, see /openapi.json.\n"
 
-/** The live page: files, without a token, since nothing in them is secret. What the page asks for needs one. */
+/** Serves the dashboard. Its files aren't secret and need no token, unlike the data that it requests. */
 export function pageRoutes(app: App, root: string = ROOT): void {
   const schema = {
     tags: ['service'],
-    summary: 'The live page',
+    summary: 'Open the dashboard',
     response: {
       200: { description: 'HTML.', content: { 'text/html': { schema: Type.String() } } },
-      404: { description: 'It was not built.', content: { 'text/plain': { schema: Type.String() } } },
+      404: {
+        description: "The dashboard isn't built.",
+        content: { 'text/plain': { schema: Type.String() } },
+      },
     },
   }
   const isSent = async (request: FastifyRequest, reply: FastifyReply, path: string, caching: string) => {
-    // Only who looks at the page needs it.
+    // Loaded on demand: most services never serve the dashboard.
     const { default: send } = await import('@fastify/send')
     const found = await send(request.raw, path, { root, index: false, cacheControl: false })
     if (found.type !== 'file') return false
@@ -53,7 +55,7 @@ export function pageRoutes(app: App, root: string = ROOT): void {
     return true
   }
   app.get('/', { schema }, async (request, reply) => {
-    // It names the other files, whose names are others when they have changed.
+    // It links to the other files, whose names change with their content.
     if (await isSent(request, reply, 'index.html', 'no-cache')) return reply
     return reply
       .code(404)

@@ -25,8 +25,7 @@ const ExplainSchema = closed(
     plan: Type.Optional(Plan),
     charges: Type.Optional(
       Type.Boolean({
-        description:
-          'Whether the charges that count are told one by one, as far as limits keep their times. Default: false.',
+        description: 'Whether to list charges one by one, for limits that store their times. Default: false.',
       }),
     ),
   },
@@ -39,20 +38,20 @@ export function peekRoutes(app: App, { service }: Context): void {
     {
       config: { role: 'check' },
       schema: {
-        summary: 'Look without charging',
+        summary: 'Check a request without charging it',
         description:
-          'What /v1/consume would answer now; remaining and resetAfterMs are those before any charge. Writes nothing. The status is 200 also where the request would be denied.',
+          'Returns what `/v1/consume` would, with `remaining` and `resetAfterMs` before the charge. Writes nothing. The status is 200 even if the request would be denied.',
         tags: ['decisions'],
         body: BodySchema,
         response: { 200: shared('Decision') },
       },
     },
     async ({ body, caller }, reply) => {
-      const asked = body as RequestBody
-      const active = limiterFor(service, caller, asked.limiter)
-      const decision = await active.limiter.peek(asked.key, optionsOf(active, asked))
+      const request = body as RequestBody
+      const active = limiterFor(service, caller, request.limiter)
+      const decision = await active.limiter.peek(request.key, optionsOf(active, request))
       announceState(reply, decision)
-      return decidedBody(reply, asked.limiter, decision)
+      return decidedBody(reply, request.limiter, decision)
     },
   )
   app.post(
@@ -62,17 +61,20 @@ export function peekRoutes(app: App, { service }: Context): void {
       schema: {
         summary: 'Explain a key',
         description:
-          'All that is known of a key: what is used of each limit and when it is free again, bans, overrides. Writes nothing. Of a limiter with dimensions the key may have some of them only.',
+          "Returns the state of a key: each limit's usage and when it frees up, bans and overrides. Writes nothing. For a limiter with dimensions, you can pass a subset of them.",
         tags: ['decisions'],
         body: ExplainSchema,
         response: { 200: shared('Explanation') },
       },
     },
     async ({ body, caller }) => {
-      const { charges = false, ...asked } = body as RequestBody & { readonly charges?: boolean }
-      const active = limiterFor(service, caller, asked.limiter)
-      const explanation = await active.limiter.explain(asked.key, { ...optionsOf(active, asked), charges })
-      return { limiter: asked.limiter, ...explanation }
+      const { charges = false, ...request } = body as RequestBody & { readonly charges?: boolean }
+      const active = limiterFor(service, caller, request.limiter)
+      const explanation = await active.limiter.explain(request.key, {
+        ...optionsOf(active, request),
+        charges,
+      })
+      return { limiter: request.limiter, ...explanation }
     },
   )
 }

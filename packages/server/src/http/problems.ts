@@ -1,4 +1,4 @@
-// Errors as problems of RFC 9457, and how they are logged.
+// Turns errors into problem details (RFC 9457), and logs them.
 
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
@@ -16,15 +16,15 @@ import { redactKey } from '../redact.ts'
 import { ServiceError } from '../service/service-error.ts'
 import type { App, Context } from './context.ts'
 
-/** For a client to read why its connection is closed. */
+/** Time for a client to read the response before its connection is destroyed. */
 const LINGER_MS = 1000
 
-/** Characters of an error that distinguish it from others. */
+/** Length of an error text to compare when grouping errors. */
 const MOST_KIND = 200
 
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
 
-/** A problem of RFC 9457. */
+/** Problem details of RFC 9457. */
 interface ErrorBody {
   readonly title: string
   readonly status: number
@@ -32,14 +32,14 @@ interface ErrorBody {
   readonly detail: string
 }
 
-/** What callers are told where the store gave no answer: nothing of where it is, or what it said. */
+/** Details of store errors. Callers don't learn the store's address or its error messages. */
 const STORE_DETAILS: Readonly<Record<StoreUnavailableReason, string>> = {
-  timeout: 'the store gave no answer in time; whether the request was charged is not known',
-  error: 'the store gave no answer',
-  down: 'the store has failed too often lately, and is not asked for a moment',
-  overload: 'too many requests wait for the store already',
-  invalid_state: 'what is stored for this key is damaged',
-  full: 'the store is full of keys that are at their limit',
+  timeout: 'the store timed out; the request may or may not have been charged',
+  error: 'the store failed',
+  down: 'the store has failed repeatedly, so the service stops calling it for a moment',
+  overload: 'too many requests are already waiting for the store',
+  invalid_state: 'the stored state of this key is damaged',
+  full: 'the store is full of keys that have reached their limit',
 }
 
 /** The statuses of library errors that aren't 400. */
@@ -48,23 +48,26 @@ const STATUSES: Readonly<Partial<Record<SlidegateErrorCode, number>>> = {
   reused_request_id: 422,
 }
 
-/** What callers are told of the framework's errors: their codes are not its own. */
+/** Codes and details for Fastify's errors. */
 const FRAMEWORK_CODES: Readonly<Record<string, readonly [code: string, detail: string]>> = {
-  FST_ERR_CTP_INVALID_JSON_BODY: ['invalid_json', 'the body is no JSON, or has a key such as __proto__'],
+  FST_ERR_CTP_INVALID_JSON_BODY: [
+    'invalid_json',
+    "the body isn't valid JSON, or has a key such as __proto__",
+  ],
   FST_ERR_CTP_EMPTY_JSON_BODY: ['invalid_json', 'the body is empty; it must be JSON'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'the Content-Type must be application/json'],
   FST_ERR_CTP_BODY_TOO_LARGE: [
     'body_too_large',
-    'the body is longer than caps.bodyBytes of the configuration',
+    'the body is larger than caps.bodyBytes of the configuration',
   ],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
     'invalid_request',
-    'the body is not as long as the Content-Length says',
+    "the length of the body doesn't match Content-Length",
   ],
-  FST_ERR_BAD_URL: ['invalid_request', 'the path is not well-formed'],
+  FST_ERR_BAD_URL: ['invalid_request', 'the path is malformed'],
 }
 
-/** What a caller is told of an error; of those that are none of his, nothing but that. */
+/** Returns the response body for an error. Internal errors reveal nothing. */
 export function errorBodyOf(error: unknown): ErrorBody {
   if (error instanceof ServiceError) return bodyOf(error.status, error.code, error.message)
   if (error instanceof StoreUnavailableError) {
@@ -73,9 +76,10 @@ export function errorBodyOf(error: unknown): ErrorBody {
   if (error instanceof WaitError) return bodyOf(429, `wait_${error.reason}`, error.message)
   if (error instanceof SlidegateError) return bodyOf(STATUSES[error.code] ?? 400, error.code, error.message)
   const { statusCode = 500, code = '' } = (error ?? {}) as Partial<FastifyError>
-  if (statusCode < 400 || statusCode >= 500) return bodyOf(500, 'internal', 'it is in the log of the service')
+  if (statusCode < 400 || statusCode >= 500)
+    return bodyOf(500, 'internal', 'internal error; see the log of the service')
   const known = FRAMEWORK_CODES[code]
-  return bodyOf(statusCode, known?.[0] ?? 'invalid_request', known?.[1] ?? 'the request cannot be read')
+  return bodyOf(statusCode, known?.[0] ?? 'invalid_request', known?.[1] ?? 'the request is malformed')
 }
 
 function bodyOf(status: number, code: string, detail: string): ErrorBody {
@@ -96,12 +100,12 @@ export function answerErrors(app: App, { log, service }: Context): void {
     return sendProblem(reply, body)
   })
   app.setNotFoundHandler((request, reply) => {
-    const body = bodyOf(404, 'not_found', 'there is no such route; they are in /openapi.json')
+    const body = bodyOf(404, 'not_found', 'no such route; /openapi.json lists all routes')
     logFailure(undefined, body, request)
     return sendProblem(reply, body)
   })
 
-  /** Logs the limiter and the caller, never the text of a request. */
+  /** Logs the limiter, the caller and the redacted key, never the content of a request. */
   function logFailure(error: unknown, { status, code }: ErrorBody, request: FastifyRequest): void {
     const level = status === 500 ? 'error' : status > 500 ? 'warn' : 'info'
     if (!log.isLevelEnabled(level)) return
@@ -117,7 +121,7 @@ export function answerErrors(app: App, { log, service }: Context): void {
       ...(key !== undefined && { key: redactKey(key, service.config) }),
       ...(status >= 500 && !(error instanceof ServiceError) && { err: error }),
     }
-    if (level === 'info') log.info(fields, 'a request has failed')
+    if (level === 'info') log.info(fields, 'request failed')
     else failures.failed(level, code, status === 500 ? String(error).slice(0, MOST_KIND) : '', fields)
   }
 }
@@ -129,7 +133,7 @@ function retryHeadersOf(error: unknown, { status }: ErrorBody): readonly { name:
   return []
 }
 
-/** What is no request at all, or too slow, is answered on the connection itself, and that is closed. */
+/** Answers invalid or slow requests directly on the socket, and closes it. */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
@@ -137,34 +141,34 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
   }
   const [status, detail] =
     error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-      ? [408, 'the request did not arrive in time']
+      ? [408, "the request didn't arrive in time"]
       : error.code === 'HPE_HEADER_OVERFLOW'
         ? [431, 'the headers are too long']
-        : [400, 'this is no HTTP request']
+        : [400, 'malformed HTTP request']
   const body = JSON.stringify(bodyOf(status as number, 'invalid_request', detail as string))
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status as number]}\r\nContent-Type: ${PROBLEM_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   )
-  // Nobody looks after it any more; a client that leaves it open would keep it for ever.
+  // Otherwise a client could keep the connection open forever.
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }
 
 const COUNT_MS = 1000
 
-/** A kind that was not seen for this long is logged in full again. */
+/** A kind of failure is logged in full again after this long without one. */
 const FORGET_MS = 60_000
 
-/** Kinds that it distinguishes. */
+/** The maximum number of kinds of failures to distinguish. */
 const MOST_KINDS = 64
 
 /**
  * Logs failed requests: the first of a kind in full, then counts.
  *
- * Counts take one line a second. In an outage nearly all requests fail, and a line for each would fill the disk.
+ * Counts take one line per second. In an outage most requests fail, and a line for each would fill the disk.
  */
 export class FailureLog {
   readonly #log: Logger
-  /** When each was seen last. */
+  /** When each kind was last seen. */
   readonly #kinds = new Map<string, number>()
   #counts: Record<string, number> = {}
   #timer: NodeJS.Timeout | undefined
@@ -174,12 +178,12 @@ export class FailureLog {
   }
 
   /**
-   * @param code the one in the response: failures are counted by it
+   * @param code the code in the response: failures are counted by code
    * @param kind distinguishes failures of the same code
    */
   failed(level: 'warn' | 'error', code: string, kind: string, fields: object): void {
     if (this.#isNew(`${code} ${kind}`)) {
-      this.#log[level](fields, 'a request has failed')
+      this.#log[level](fields, 'request failed')
       return
     }
     this.#counts[code] = (this.#counts[code] ?? 0) + 1
@@ -192,7 +196,7 @@ export class FailureLog {
     const counts = this.#counts
     if (Object.keys(counts).length === 0) return
     this.#counts = {}
-    this.#log.warn({ requests: counts }, 'more requests have failed')
+    this.#log.warn({ requests: counts }, 'more requests failed')
   }
 
   #isNew(kind: string): boolean {

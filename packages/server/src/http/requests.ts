@@ -1,4 +1,4 @@
-// A body -> a limiter and its options.
+// Finds the limiter for a request body, and its options.
 
 import type { AnyKey, ConsumeOptions } from 'slidegate'
 import type { Caller } from '../service/gatekeeper.ts'
@@ -15,7 +15,7 @@ export interface RequestBody {
   readonly plan?: string
 }
 
-/** Returns a limiter. One that the caller may not use is unknown, too. @throws {ServiceError} `unknown_limiter` */
+/** Returns a limiter that the caller may use. @throws {ServiceError} `unknown_limiter`, also if they may not */
 export function limiterFor(service: Service, caller: Caller, name: string): ActiveLimiter {
   caller.mustReach(name)
   return service.get(name)
@@ -32,7 +32,7 @@ export function checkPlan({ declared }: ActiveLimiter, plan: string | undefined)
     throw new ServiceError(
       403,
       'plan_not_allowed',
-      `requests to ${declared.name} cannot choose a plan; its configuration has no choosePlan: true`,
+      `requests to ${declared.name} can't choose a plan; set choosePlan: true in its configuration`,
     )
   }
   if (!declared.plans.has(plan)) {
@@ -40,7 +40,7 @@ export function checkPlan({ declared }: ActiveLimiter, plan: string | undefined)
   }
 }
 
-/** Returns the options of `consume`. @throws as `checkPlan` does */
+/** Returns the options of `consume`. @throws like `checkPlan` */
 export function optionsOf(active: ActiveLimiter, body: RequestBody): ConsumeOptions {
   const { cost, requestId, value, plan } = body
   if (plan === undefined) return { cost, requestId, value } as ConsumeOptions

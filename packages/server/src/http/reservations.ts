@@ -11,7 +11,7 @@ import { checkPlan, limiterFor, mayChoose } from './requests.ts'
 import { closed, Key, LimiterName, Plan, shared } from './schemas.ts'
 
 const Units = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
-const Token = Type.String({ minLength: 1, description: 'As a charge was answered with it.' })
+const Token = Type.String({ minLength: 1, description: 'The token from the response to the charge.' })
 
 const ReserveSchema = closed(
   {
@@ -19,7 +19,7 @@ const ReserveSchema = closed(
     key: Key,
     estimate: Type.Integer({
       ...Units,
-      description: 'Units that are charged until the reservation is settled.',
+      description: 'Units to charge until the reservation is settled.',
     }),
     plan: Type.Optional(Plan),
   },
@@ -34,7 +34,7 @@ const SettleSchema = closed(
       minimum: 0,
       maximum: Number.MAX_SAFE_INTEGER,
       description:
-        'What it turned out to be: what was too much is returned, what is more is charged, beyond the limits if need be.',
+        'The actual cost. If it is below the estimate, the difference is returned; if above, it is charged, even over the limits.',
     }),
   },
   { examples: [{ limiter: 'api', token: 'WzEsImFwaSIs...~5~', actual: 3 }] },
@@ -49,7 +49,7 @@ const RefundSchema = closed(
   {
     limiter: LimiterName,
     token: Token,
-    units: Type.Optional(Type.Integer({ ...Units, description: 'How many to return. Default: all.' })),
+    units: Type.Optional(Type.Integer({ ...Units, description: 'Units to return. Default: all.' })),
   },
   { examples: [{ limiter: 'api', token: 'WzEsImFwaSIs...~5~', units: 2 }] },
 )
@@ -57,16 +57,16 @@ const RefundSchema = closed(
 const Returned = Type.Integer({
   minimum: 0,
   description:
-    'Units returned, the least over the enforced limits: fewer than asked where a log no longer holds them.',
+    'Units returned: the minimum of all enforced limits. Lower than requested if a limit no longer counts some of the units.',
 })
 const SettlementSchema = closed(
   {
     returned: Returned,
-    added: Type.Integer({ minimum: 0, description: 'Units charged beyond the estimate.' }),
+    added: Type.Integer({ minimum: 0, description: 'Units charged on top of the estimate.' }),
   },
-  { description: 'It is settled.' },
+  { description: 'The reservation is settled.' },
 )
-const RefundedSchema = closed({ returned: Returned }, { description: 'It is returned.' })
+const RefundedSchema = closed({ returned: Returned }, { description: 'The units are returned.' })
 
 export function reservationRoutes(app: App, { service }: Context): void {
   const tags = ['reservations']
@@ -78,12 +78,12 @@ export function reservationRoutes(app: App, { service }: Context): void {
       schema: {
         summary: 'Charge an estimate',
         description:
-          'Charges an estimate that is settled when the cost is known. What is never settled stays charged. Only where all limits keep sums.',
+          'Charges an estimate, to be settled when the cost is known. An estimate that is never settled stays charged. Not available for limits that store each request: `log: zset`, `log: stream`, `concurrency`, `distinct`.',
         tags,
         body: ReserveSchema,
         response: {
-          200: { description: 'It is charged.', ...shared('ReservedDecision') },
-          429: { description: 'Denied, nothing is charged.', ...shared('ReservedDecision') },
+          200: { description: 'Allowed. The estimate is charged.', ...shared('ReservedDecision') },
+          429: { description: 'Denied. Nothing is charged.', ...shared('ReservedDecision') },
         },
       },
     },
@@ -100,7 +100,7 @@ export function reservationRoutes(app: App, { service }: Context): void {
       config,
       schema: {
         summary: 'Settle an estimate',
-        description: 'Once, by any instance, within the reservationTtl of the limiter.',
+        description: 'Works once, on any instance, within the `reservationTtl` of the limiter.',
         tags,
         body: SettleSchema,
         response: { 200: SettlementSchema },
@@ -116,8 +116,8 @@ export function reservationRoutes(app: App, { service }: Context): void {
     {
       config,
       schema: {
-        summary: 'Return an estimate',
-        description: 'The same as /v1/settle with 0.',
+        summary: 'Cancel an estimate',
+        description: 'The same as `/v1/settle` with `actual: 0`.',
         tags,
         body: CancelSchema,
         response: { 200: SettlementSchema },
@@ -133,9 +133,9 @@ export function reservationRoutes(app: App, { service }: Context): void {
     {
       config,
       schema: {
-        summary: 'Return units of a charge',
+        summary: 'Refund a charge',
         description:
-          'Returns units of a request that was consumed with refundable: true. Once, by any instance.',
+          'Returns units of a request that was consumed with `refundable: true`. Works once, on any instance.',
         tags,
         body: RefundSchema,
         response: { 200: RefundedSchema },
@@ -144,24 +144,28 @@ export function reservationRoutes(app: App, { service }: Context): void {
     async ({ body, caller }) => {
       const { limiter, token, units } = body as Static<typeof RefundSchema>
       const claim = claimOf(token)
-      const asked = units ?? claim.units
-      if (asked > claim.units) {
-        throw new ServiceError(400, 'invalid_refund', `units is ${asked}; only ${claim.units} were charged`)
+      const refunded = units ?? claim.units
+      if (refunded > claim.units) {
+        throw new ServiceError(
+          400,
+          'invalid_refund',
+          `units is ${refunded}; only ${claim.units} were charged`,
+        )
       }
-      const { returned } = await settle(service, caller, limiter, claim, claim.units - asked)
+      const { returned } = await settle(service, caller, limiter, claim, claim.units - refunded)
       return { returned }
     },
   )
 }
 
-/** Charges units, so that whoever has the token can settle them. There is none where it was denied. */
+/** Charges units. Returns a token to settle them, unless they are denied. */
 export async function reserve(active: ActiveLimiter, key: AnyKey, units: number, plan: string | undefined) {
   checkPlan(active, plan)
   const { decision, token } = await active.limiter.reserve(key, units, { request: { plan } })
   return { decision, token: decision.allowed ? tokenOf({ token, units, plan }) : undefined }
 }
 
-/** The limiter checks that the token is one of its own. */
+/** Settles a claim. The limiter checks that the token is its own. */
 async function settle(
   service: Service,
   caller: Caller,
@@ -170,19 +174,19 @@ async function settle(
   actual: number,
 ): Promise<Settlement> {
   const active = limiterFor(service, caller, limiter)
-  // One that cannot be chosen any more takes nothing from him who has been charged by it.
+  // A plan that can't be chosen anymore doesn't prevent the settlement.
   const request = { plan: mayChoose(active, plan) ? plan : undefined }
   return active.limiter.settle(token, actual, { request })
 }
 
-/** A reservation of the library, and what is needed to settle it: the units that were charged, and by which plan. */
+/** A token of the library, with the charged units and the plan, which settling needs. */
 export interface Claim {
   readonly token: string
   readonly units: number
   readonly plan: string | undefined
 }
 
-/** Stands in no token of the library, in no plan and in no number; and needs no escape in a URL. */
+/** Separator. Never occurs in a library token, a plan or a number, and needs no escape in a URL. */
 const MARK = '~'
 
 export function tokenOf({ token, units, plan = '' }: Claim): string {
@@ -190,15 +194,20 @@ export function tokenOf({ token, units, plan = '' }: Claim): string {
 }
 
 /**
- * Of the units and the plan nothing is believed: a plan counts where a request may choose it, and with other units a caller
- * does what he may do by settling.
+ * Parses a token. Its units and plan may be forged, which is harmless.
+ *
+ * A plan only counts if requests may choose it. Forged units let a caller do nothing that settling wouldn't.
  *
  * @throws {ServiceError} `invalid_token`
  */
 export function claimOf(text: string): Claim {
   const [token, units, plan, ...others] = text.split(MARK, 4)
   if (!/^\d{1,16}$/.test(units ?? '') || plan === undefined || others.length > 0) {
-    throw new ServiceError(400, 'invalid_token', 'the token is none that a charge was answered with')
+    throw new ServiceError(
+      400,
+      'invalid_token',
+      'the token is malformed; pass the token or refundToken of a response',
+    )
   }
   return { token: token!, units: Number(units), plan: plan === '' ? undefined : plan }
 }

@@ -2,7 +2,7 @@
 
 import { type TObject, type TProperties, type TSchema, Type } from '../json-schema.ts'
 
-/** An object that has nothing but these: a misspelt name is an error, never passed over. */
+/** Returns a schema of an object without other fields, so misspelled names are errors. */
 export function closed<Properties extends TProperties>(
   properties: Properties,
   options: { readonly description?: string; readonly examples?: readonly unknown[] } = {},
@@ -12,11 +12,11 @@ export function closed<Properties extends TProperties>(
 
 export const LimiterName = Type.String({
   pattern: '^[A-Za-z0-9._-]{1,64}$',
-  description: 'The name of a limiter of the configuration.',
+  description: 'Name of a limiter in the configuration.',
   examples: ['api'],
 })
 
-/** A dimension, or a plan. */
+/** Pattern of the names of dimensions and plans. */
 const Name = '^[A-Za-z0-9._-]{1,64}$'
 
 const KeyText = Type.String({ minLength: 1 })
@@ -28,7 +28,7 @@ export const Key = Type.Union(
   ],
   {
     description:
-      'Whom to count: a text of up to 64 KiB in UTF-8. Of a limiter with dimensions an object with a text for each, or null where the request has none of it.',
+      'The key to count, such as a user ID: a string of up to 64 KiB in UTF-8. For a limiter with dimensions, an object with a string for each dimension, or null for a dimension in which the request has no key.',
     examples: ['ann', { user: 'ann', address: '192.0.2.7' }],
   },
 )
@@ -36,38 +36,43 @@ export const Key = Type.Union(
 export const Cost = Type.Integer({
   minimum: 1,
   maximum: Number.MAX_SAFE_INTEGER,
-  description: 'Units that the request takes. Default: 1.',
+  description: 'Units that the request costs. Default: 1.',
 })
 
 export const Value = Type.String({
   minLength: 1,
-  description: 'What a distinct limit counts: needed with one, refused without.',
+  description: 'The value that a `distinct` limit counts. Required with such a limit, rejected without one.',
 })
 
 export const Plan = Type.String({
   pattern: Name,
   description:
-    'A plan of the limiter, where it says choosePlan: the request is held to the limits of that one.',
+    'A plan of the limiter, whose limits apply to the request. Requires `choosePlan: true` in the configuration.',
 })
 
 export const RequestId = Type.String({
   minLength: 1,
   description:
-    'Identifies the request. With a limit that keeps requests one by one (log: zset), a repeated request is charged once, and refused if it costs more than that. A caller who chooses the id of an admitted request is admitted, so choose it yourself.',
+    'Identifies the request. With a limit that stores each request (`log: zset`), a repeated request is charged once, and rejected if it costs more than before. A request with the ID of an allowed request is allowed too, so never accept IDs from your clients.',
 })
 
 const Ms = Type.Integer({ minimum: 0 })
-/** Infinity, which JSON does not have, is null. */
+/** Milliseconds, with null for infinity, which JSON doesn't have. */
 const MsOrNever = Type.Union([Ms, Type.Null()], { description: 'Milliseconds; null: never.' })
 const Units = Type.Integer({ minimum: 0 })
 
 const limitDecision = {
   name: Type.String(),
-  limit: Type.Integer({ minimum: 1, description: 'Units that the window admits.' }),
+  limit: Type.Integer({ minimum: 1, description: 'Units allowed per window.' }),
   windowMs: Ms,
-  precisionMs: Type.Integer({ minimum: 0, description: 'The step in which the window slides.' }),
-  shadow: Type.Boolean({ description: 'Counted and reported, but decides nothing.' }),
-  allowed: Type.Boolean({ description: 'Whether this limit had room.' }),
+  precisionMs: Type.Integer({
+    minimum: 0,
+    description: 'Step by which the window slides, in milliseconds.',
+  }),
+  shadow: Type.Boolean({
+    description: 'Whether it is a shadow limit, which counts and reports but never denies.',
+  }),
+  allowed: Type.Boolean({ description: 'Whether this limit allows the request.' }),
   remaining: Units,
   retryAfterMs: MsOrNever,
   resetAfterMs: MsOrNever,
@@ -75,14 +80,14 @@ const limitDecision = {
 
 const DeniedBy = Type.Array(Type.String(), {
   description:
-    'The bans in force (ban, or ip.ban of a dimension), then the enforced limits without room, in the order of the configuration.',
+    'The bans in force (`ban`, or `ip.ban` for a dimension `ip`), then the enforced limits that denied the request, in configuration order.',
 })
 const AtMs = Type.Integer({
-  description: "The instant of the decision, in epoch milliseconds by the store's clock.",
+  description: "Time of the decision, in epoch milliseconds of the store's clock.",
 })
 
 const Blocked = Type.Union([Ms, Type.Null()], {
-  description: 'Of a blocked key: until its ban or block ends; null: until it is unblocked.',
+  description: 'Milliseconds until the ban or block of the key ends; null: until it is unblocked.',
 })
 
 const decision = {
@@ -91,18 +96,20 @@ const decision = {
   cost: Type.Integer({ minimum: 1 }),
   remaining: Type.Union([Units, Type.Null()], {
     description:
-      'Whole units left, the least over the enforced limits; null where none is enforced, 0 if a ban denies.',
+      'Whole units left: the minimum of all enforced limits; null if no limit is enforced, 0 if a ban denies the request.',
   }),
   retryAfterMs: Type.Union([Ms, Type.Null()], {
     description:
-      'Until the same request would be admitted: the ban is over, and the limits have room. 0 when allowed, null where it never will be.',
+      'Milliseconds until the same request would be allowed; 0 if it is allowed, null if it never will be.',
   }),
-  resetAfterMs: Type.Union([Ms, Type.Null()], { description: 'Until all quota is back.' }),
+  resetAfterMs: Type.Union([Ms, Type.Null()], {
+    description: 'Milliseconds until all quota is available again; null: never.',
+  }),
   deniedBy: DeniedBy,
   limits: Type.Array(closed(limitDecision)),
   source: Type.Enum(['store', 'lease', 'denyCache', 'fallback', 'failOpen', 'failClosed'], {
     description:
-      'Who has decided. store: the store. fallback: this process, by its share of the limits, while the store gave no answer. failOpen, failClosed: nothing could be known.',
+      'Where the decision was made. `store`: in the store. `lease`, `denyCache`: in this process, based on an earlier response of the store. `fallback`: in this process, by its share of the limits, while the store is unavailable. `failOpen`, `failClosed`: allowed or denied without checking, because the store is unavailable.',
   }),
   blockedMs: Type.Optional(Blocked),
   atMs: AtMs,
@@ -133,32 +140,33 @@ const exampleDecision = {
   atMs: 1_700_000_000_000,
 }
 
-/** Schemas that answers of several routes have in common, by the name that they have in the description of the API. */
+/** Response schemas that several routes share, by their name in the OpenAPI description. */
 export const SHARED = {
-  Decision: closed(decision, { description: 'The answer to one request.', examples: [exampleDecision] }),
+  Decision: closed(decision, { description: 'The decision on one request.', examples: [exampleDecision] }),
   RefundableDecision: closed(
     {
       ...decision,
       refundToken: Type.Optional(
         Type.String({
           description:
-            'For /v1/refund. Only of requests that were allowed and asked for it. It holds the key.',
+            'Token for `/v1/refund`, if the request was allowed and `refundable`. Contains the key.',
         }),
       ),
     },
-    { description: 'The answer to one request.', examples: [exampleDecision] },
+    { description: 'The decision on one request.', examples: [exampleDecision] },
   ),
   ReservedDecision: closed(
     {
       ...decision,
       token: Type.Optional(
         Type.String({
-          description: 'For /v1/settle and /v1/cancel. Only where it was allowed. It holds the key.',
+          description:
+            'Token for `/v1/settle` and `/v1/cancel`, if the estimate was allowed. Contains the key.',
         }),
       ),
     },
     {
-      description: 'The answer to an estimate.',
+      description: 'The decision on an estimate.',
       examples: [{ ...exampleDecision, token: 'WzEsImFwaSIs...' }],
     },
   ),
@@ -166,7 +174,7 @@ export const SHARED = {
     {
       limiter: LimiterName,
       atMs: AtMs,
-      allowed: Type.Boolean({ description: 'Whether a request of this cost would be admitted now.' }),
+      allowed: Type.Boolean({ description: 'Whether a request of this cost would be allowed now.' }),
       cost: Type.Integer({ minimum: 1 }),
       deniedBy: DeniedBy,
       retryAfterMs: MsOrNever,
@@ -174,23 +182,25 @@ export const SHARED = {
       limits: Type.Array(
         closed({
           ...limitDecision,
-          used: Type.Integer({ minimum: 0, description: 'Units that count now.' }),
+          used: Type.Integer({ minimum: 0, description: 'Units in use now.' }),
           oldestAtMs: Type.Optional(
-            Type.Integer({ description: 'When the oldest charge that counts was made.' }),
+            Type.Integer({
+              description: 'When the oldest charge that still counts was made, in epoch milliseconds.',
+            }),
           ),
           frees: Type.Array(closed({ afterMs: Ms, units: Units }), {
-            description: 'When how many units in all are free again.',
+            description: 'When units become available again: `units` in total after `afterMs`.',
           }),
           charges: Type.Optional(
             Type.Array(closed({ atMs: Type.Integer(), units: Units }), {
               description:
-                'Asked for with charges, of limits that keep the times of charges: the latest that count, oldest first, those of one step of the window as one. 512 at most.',
+                'With `charges: true`, for limits that store the times of charges: the latest charges that still count, oldest first, at most 512. Charges in the same step of the window are combined.',
             }),
           ),
           olderUnits: Type.Optional(
             Type.Integer({
               minimum: 0,
-              description: 'Beside charges: units that count and are older than those listed.',
+              description: 'With `charges: true`: units of older charges that still count.',
             }),
           ),
           declared: Type.Optional(
@@ -198,7 +208,7 @@ export const SHARED = {
               { kind: Type.String() },
               {
                 additionalProperties: true,
-                description: 'Asked for with charges: what the limit was made of, as in a configuration.',
+                description: 'With `charges: true`: the limit as declared in the configuration.',
               },
             ),
           ),
@@ -208,13 +218,13 @@ export const SHARED = {
         closed({
           dimension: Type.Optional(Type.String()),
           blockedMs: Blocked,
-          level: Type.Integer({ minimum: 0, description: 'Bans in a row that are remembered.' }),
-          denials: Type.Integer({ minimum: 0, description: 'Denials that count towards the next.' }),
+          level: Type.Integer({ minimum: 0, description: 'Number of consecutive bans so far.' }),
+          denials: Type.Integer({ minimum: 0, description: 'Denials that count towards the next ban.' }),
         }),
       ),
       overrides: Type.Array(
         closed({
-          key: Type.String({ description: 'With hashKeys as it is stored.' }),
+          key: Type.String({ description: 'The key, or its hash if the limiter has `hashKeys`.' }),
           dimension: Type.Optional(Type.String()),
           limits: Type.Optional(
             Type.Record(
@@ -225,32 +235,35 @@ export const SHARED = {
                 capacity: Type.Optional(Units),
                 refill: Type.Optional(Units),
               }),
-              { description: 'Numbers by the name of their limit; of the only limit by an empty name.' },
+              { description: 'Numbers by limit name; the empty name means the only limit.' },
             ),
           ),
-          exempt: Type.Optional(Type.Literal(true, { description: 'Its limits only count.' })),
+          exempt: Type.Optional(Type.Literal(true, { description: 'Its limits count but never deny.' })),
           expiresInMs: Type.Optional(
-            Type.Integer({ minimum: 0, description: 'Until limits or exempt end; left out: never.' }),
+            Type.Integer({
+              minimum: 0,
+              description: 'Milliseconds until `limits` or `exempt` expires; absent: never.',
+            }),
           ),
           blockedMs: Type.Optional(Blocked),
           unused: Type.Optional(
             Type.Array(Type.String(), {
               description:
-                'Names of limits that the key does not have now, or that cannot have these numbers.',
+                "Names of limits that the key doesn't have now, or that don't accept these numbers.",
             }),
           ),
         }),
-        { description: 'What was set for this key by the API.' },
+        { description: 'Overrides set for this key through the API.' },
       ),
     },
-    { description: 'All that is known of a key.' },
+    { description: 'The state of a key.' },
   ),
   Problem: Type.Object(
     {
       title: Type.String(),
       status: Type.Integer({ minimum: 400, maximum: 599 }),
-      code: Type.String({ description: 'What is wrong, for programs.' }),
-      detail: Type.String({ description: 'What is wrong, and what would be right, for people.' }),
+      code: Type.String({ description: 'Error code for programs.' }),
+      detail: Type.String({ description: 'Explanation for people: the error, and how to fix it.' }),
     },
     {
       description: 'A problem of RFC 9457.',
@@ -261,12 +274,12 @@ export const SHARED = {
   ),
 } satisfies Record<string, TSchema>
 
-/** The shared schema of that name. */
+/** Returns a reference to a shared schema. */
 export function shared(name: keyof typeof SHARED): TSchema {
   return Type.Ref(`${name}#`)
 }
 
-/** An answer that is a problem. */
+/** Describes an error response. */
 export function problemAnswer(description: string): unknown {
   return { description, content: { 'application/problem+json': { schema: shared('Problem') } } }
 }

@@ -1,4 +1,4 @@
-// POST /v1/store, for stores of the library.
+// POST /v1/store, which library clients use as their store.
 
 import { type ServedStore, serveStore } from 'slidegate/client'
 import { Type } from '../json-schema.ts'
@@ -7,17 +7,17 @@ import type { Service } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
 import type { App, Context } from './context.ts'
 
-/** Names of limiters that the service has for itself: the probe of readiness, and those of Envoy's domains. */
+/** Limiter names reserved for the service: its readiness probe, and Envoy's domains. */
 const OWN = /^(slidegate|envoy)(\.|$)/
 
-/** `serve` checks all of it, the version first: in another version the rest may look different. */
-const BodySchema = Type.Object({}, { description: 'The version of the format, limits, and ops on keys.' })
+/** Left open: `serve` validates the body, since its format depends on the version. */
+const BodySchema = Type.Object({}, { description: 'Version of the format, limits, and ops on keys.' })
 const AnswerSchema = Type.Object(
   { version: Type.Integer(), outcomes: Type.Array(Type.Unknown()) },
   { description: 'The outcomes, in the order of the ops.' },
 )
 
-/** What `serviceStore` of the library asks: ops of limiters whose limits the caller declares himself. */
+/** Serves `serviceStore` of the library: applies ops with limits that the caller declares. */
 export function storeRoutes(app: App, { service, gatekeeper }: Context): void {
   const { timeoutMs } = service.config.store ?? {}
   const serve: ServedStore = serveStore(
@@ -29,9 +29,9 @@ export function storeRoutes(app: App, { service, gatekeeper }: Context): void {
     {
       config: { role: 'check' },
       schema: {
-        summary: 'The store of a library',
+        summary: 'Serve as the store of a library client',
         description:
-          'What serviceStore() of slidegate/client sends, in a format of its own. The limits are those of the caller, for limiters that ownLimiters of his token names.',
+          'Used by `serviceStore()` of `slidegate/client`, with its own format. The caller declares the limits of its limiters, which `ownLimiters` of its token must allow.',
         tags: ['decisions'],
         body: BodySchema,
         response: { 200: AnswerSchema },
@@ -47,6 +47,6 @@ function mustDeclare(service: Service, caller: Caller, limiter: string): void {
   throw new ServiceError(
     403,
     'forbidden',
-    `${caller.name} may not declare the limits of ${JSON.stringify(limiter)}; ownLimiters of a token says of which it may, and never of those of the configuration`,
+    `${caller.name} can't declare the limits of ${JSON.stringify(limiter)}; ownLimiters of its token must allow the name, and the configuration must not use it`,
   )
 }

@@ -1,9 +1,9 @@
-// Describes what is wrong with a body, in a sentence.
+// Describes a validation error in a sentence.
 
 import type { FastifySchemaValidationError } from 'fastify/types/schema.js'
 import { ServiceError } from '../service/service-error.ts'
 
-/** Describes what is wrong with a body or a query; with a union, according to its most similar member. */
+/** Describes the error of a body or query. For a union, uses its most similar member. */
 export function validationError(
   errors: readonly FastifySchemaValidationError[],
   where: string,
@@ -11,7 +11,7 @@ export function validationError(
   const found = errors.filter(({ keyword }) => keyword !== 'anyOf' && keyword !== 'oneOf')
   const depth = Math.max(...found.map(depthOf))
   const deepest = found.filter((error) => depthOf(error) === depth)
-  // A missing field may belong to another member; a field that is there was meant.
+  // A missing field may belong to another member of the union; a present field is intended.
   const first = deepest.find(({ keyword }) => keyword !== 'required') ?? deepest[0] ?? errors[0]!
   const types = deepest.filter(
     ({ keyword, instancePath }) => keyword === 'type' && instancePath === first.instancePath,
@@ -43,17 +43,17 @@ function sentenceOf({ keyword, params, message }: FastifySchemaValidationError):
     case 'required':
       return `has no ${shown(params.missingProperty)}`
     case 'additionalProperties':
-      return `has ${shown(params.additionalProperty)}, which is not known`
+      return `has the unknown field ${shown(params.additionalProperty)}`
     case 'enum':
       return `must be one of ${(params.allowedValues as unknown[]).map((value) => JSON.stringify(value)).join(', ')}`
     case 'const':
       return `must be ${JSON.stringify(params.allowedValue)}`
     default:
-      return message ?? 'is not right'
+      return message ?? 'is invalid'
   }
 }
 
-/** `/requests/3/cost` is `requests[3].cost`. */
+/** Turns `/requests/3/cost` into `requests[3].cost`. */
 function placeOf(path: string, where: string): string {
   if (path === '') return `the ${where}`
   const names = path

@@ -1,4 +1,4 @@
-// Routes by which operators look at limiters, keys, the audit, captures.
+// Routes that show limiters, keys, decisions, the audit log and captures.
 
 import { declarationOf, type Limit } from 'slidegate'
 import type { AuditEntry } from '../admin/api-types.ts'
@@ -24,18 +24,18 @@ import { closed, LimiterName } from './schemas.ts'
 const read = { role: 'read' } as const
 const tags = ['admin']
 
-/** What operators see of the service while it runs. */
+/** Routes that inspect the running service. */
 export function viewRoutes(app: App, context: Context): void {
   const { service, admin } = context
   app.get(
     '/v1/admin/limiters',
     {
       config: read,
-      schema: { tags, summary: 'List limiters, and how they are', response: { 200: Limiters } },
+      schema: { tags, summary: 'List limiters and their state', response: { 200: Limiters } },
     },
     async ({ caller }) => {
       const mine = service.active().filter(({ declared }) => caller.may(declared.name))
-      // One question for all: each goes to all instances.
+      // One query for all limiters, since each query goes to all instances.
       const states = await admin.statesOf(mine.map(({ declared }) => declared.name))
       const limiters = mine.map((active) => ({
         ...declaredBody(active),
@@ -52,8 +52,8 @@ export function viewRoutes(app: App, context: Context): void {
       config: read,
       schema: {
         tags,
-        summary: 'How much is decided',
-        description: 'What was decided in the last whole second, 10 seconds, minute and 5 minutes.',
+        summary: 'Get the decision rates of a limiter',
+        description: 'Covers the last full second, 10 seconds, minute and 5 minutes.',
         params: NameParams,
         response: { 200: UsageAnswer },
       },
@@ -70,9 +70,9 @@ export function viewRoutes(app: App, context: Context): void {
       config: read,
       schema: {
         tags,
-        summary: 'Who asks most, or is denied most',
+        summary: 'List the keys with the most requests or denials',
         description:
-          'The keys with the most requests or denials of the last 2.5 to 5 minutes, counted in bounded memory: each came count times at most, and count - error at least.',
+          'Covers the last 2.5 to 5 minutes. Counts are estimates in bounded memory: the real number is between `count - error` and `count`.',
         params: NameParams,
         querystring: TopQuery,
         response: { 200: TopAnswer },
@@ -91,17 +91,17 @@ export function viewRoutes(app: App, context: Context): void {
       config: read,
       schema: {
         tags,
-        summary: 'What each limit has said, and how full it was',
-        description: 'On all instances, since they were started.',
+        summary: 'Get statistics for each limit',
+        description: 'Covers all instances since they started.',
         params: NameParams,
         response: { 200: LimitsAnswer },
       },
     },
     async ({ caller, params }) => {
       mustSee(context, caller, params.name)
-      const limits = (await admin.limitsOf(params.name)).map(({ utilization: { counts, sum }, ...told }) => {
+      const limits = (await admin.limitsOf(params.name)).map(({ utilization: { counts, sum }, ...rest }) => {
         const requests = counts.reduce((all, count) => all + count, 0)
-        return { ...told, requests, meanUtilization: requests === 0 ? null : sum / requests }
+        return { ...rest, requests, meanUtilization: requests === 0 ? null : sum / requests }
       })
       return { limiter: params.name, limits }
     },
@@ -113,9 +113,9 @@ export function viewRoutes(app: App, context: Context): void {
       config: read,
       schema: {
         tags,
-        summary: 'Follow decisions',
+        summary: 'Stream decisions',
         description:
-          'Decisions as they happen, as server-sent events: decision, and lost with how many there was no room for. A reader who is slow loses some; no request waits for him.',
+          'Sends decisions as they happen, as server-sent events: `decision`, and `lost` with the number of dropped decisions. Slow readers lose decisions; requests never wait for them.',
         querystring: TailQuery,
         response: { 200: Events },
       },
@@ -141,8 +141,8 @@ export function viewRoutes(app: App, context: Context): void {
       config: read,
       schema: {
         tags,
-        summary: 'Who has changed what',
-        description: 'The newest first.',
+        summary: 'List changes by operators',
+        description: 'Returns the audit log, newest first.',
         querystring: AuditQuery,
         response: { 200: AuditAnswer },
       },
@@ -153,7 +153,7 @@ export function viewRoutes(app: App, context: Context): void {
     },
   )
 
-  // What is open without an end is ended.
+  // Endless streams would delay the shutdown.
   app.addHook('preClose', (done) => {
     admin.closeStreams()
     done()
@@ -162,19 +162,19 @@ export function viewRoutes(app: App, context: Context): void {
 
 function declaredBody(active: ActiveLimiter) {
   const { name, config } = active.declared
-  // A secret is none of what is told.
-  const { hashKeys, ...told } = config
-  return { name, config: told, hashesKeys: hashKeys !== undefined, limits: limitBodies(active) }
+  // hashKeys is a secret.
+  const { hashKeys, ...shown } = config
+  return { name, config: shown, hashesKeys: hashKeys !== undefined, limits: limitBodies(active) }
 }
 
-/** What is in force for keys without a plan or an override. */
+/** Returns the limits of keys without a plan or an override. */
 export function limitBodies({ declared }: ActiveLimiter): object[] {
-  const told = (dimension: string, limit: Limit) => ({
+  const bodyOf = (dimension: string, limit: Limit) => ({
     ...(dimension !== '' && { dimension }),
     ...declarationOf(limit),
   })
   return Array.from(declared.usual).flatMap(([dimension, limits]) =>
-    limits.map((limit) => told(dimension, limit)),
+    limits.map((limit) => bodyOf(dimension, limit)),
   )
 }
 
@@ -189,11 +189,11 @@ const Query = closed({
 })
 
 const Lines = {
-  description: 'Captured requests, a line of JSON each.',
+  description: 'One line of JSON per captured request.',
   content: { 'application/x-ndjson': { schema: { type: 'string' } } },
 } as const
 
-/** The sample of what was decided, for a replay. */
+/** Serves captured requests, for a replay. */
 export function captureRoutes(app: App, context: Context): void {
   const { processes, capture } = context
   let isReading = false
@@ -203,8 +203,8 @@ export function captureRoutes(app: App, context: Context): void {
       config: { role: 'read' },
       schema: {
         tags: ['admin'],
-        summary: 'The captured requests',
-        description: 'The newest of those that are kept, the oldest of them first, for slidegate replay.',
+        summary: 'Download captured requests',
+        description: 'Returns the newest captured requests in chronological order, for `slidegate replay`.',
         querystring: Query,
         response: { 200: Lines },
       },
@@ -213,7 +213,11 @@ export function captureRoutes(app: App, context: Context): void {
       const { limiter, count = DEFAULT_COUNT } = query
       if (limiter !== undefined) mustSee(context, caller, limiter)
       if (isReading)
-        throw new ServiceError(429, 'too_many_readers', 'somebody reads the captured requests now')
+        throw new ServiceError(
+          429,
+          'too_many_readers',
+          'another client is downloading the captured requests; retry later',
+        )
       isReading = true
       try {
         await processes.ask('captured')
@@ -225,7 +229,7 @@ export function captureRoutes(app: App, context: Context): void {
           throw new ServiceError(
             404,
             'no_capture',
-            'no requests are captured: the configuration has no capture',
+            'no requests are captured; set capture in the configuration',
           )
         const text = lines.map((line) => `${line}\n`).join('')
         reply.header('cache-control', 'no-store')

@@ -22,7 +22,8 @@ const BodySchema = closed(
       Type.Integer({
         minimum: -1_000_000,
         maximum: 1_000_000,
-        description: 'Of those who wait for the key at this instance the higher comes first. Default: 0.',
+        description:
+          'Among requests that wait for the same key on this instance, the highest priority goes first. Default: 0.',
       }),
     ),
     maxWaitMs: Type.Optional(
@@ -30,7 +31,7 @@ const BodySchema = closed(
         minimum: 0,
         maximum: 2 ** 31 - 1,
         description:
-          'Milliseconds to wait at most, and never for longer than caps.wait of the configuration: 30 s by default.',
+          'Maximum wait in milliseconds, capped by `caps.wait` of the configuration. Default for both: 30 s.',
       }),
     ),
     plan: Type.Optional(Plan),
@@ -42,15 +43,15 @@ type WaitBody = RequestBody & Pick<Static<typeof BodySchema>, 'priority' | 'maxW
 const DEFAULT_WAITING_MS = 30_000
 const MOST_WAITING_MS = 2 ** 31 - 1
 
-/** Why somebody waits no longer who would have been admitted later. */
-const CLOSING = new ServiceError(503, 'closing', 'the service is about to end; ask again')
+/** Ends waiting requests when the service shuts down. */
+const CLOSING = new ServiceError(503, 'closing', 'this instance is shutting down; retry')
 
-const REPLACED = Symbol('the limiter has another one in its place')
+const REPLACED = Symbol('a reload replaced the limiter')
 
 export function waitRoutes(app: App, { service, metrics, log }: Context): void {
   const waiting = new Map<AbortController, ActiveLimiter>()
   let isClosing = false
-  // Waiting requests don't keep the service from ending.
+  // Waiting requests must not delay the shutdown.
   app.addHook('preClose', (done) => {
     isClosing = true
     for (const controller of waiting.keys()) controller.abort(CLOSING)
@@ -64,15 +65,15 @@ export function waitRoutes(app: App, { service, metrics, log }: Context): void {
     {
       config: { role: 'check' },
       schema: {
-        summary: 'Wait until admitted',
+        summary: 'Wait until allowed',
         description:
-          'Charges the request as soon as there is room for it, and answers then. First come, first served; a client that hangs up leaves the queue, and nothing is charged for it.',
+          'Charges the request as soon as its limits allow it, then responds. First come, first served. A client that disconnects leaves the queue and is charged nothing.',
         tags: ['decisions'],
         body: BodySchema,
         response: {
-          200: { description: 'It is admitted.', ...shared('Decision') },
+          200: { description: 'Allowed and charged.', ...shared('Decision') },
           429: problemAnswer(
-            'It was not admitted: wait_full (too many wait), wait_timeout (not within its time), wait_impossible (the cost is above a limit).',
+            'Not allowed: `wait_full` (too many requests are waiting), `wait_timeout` (the wait would be too long), `wait_impossible` (the cost exceeds a limit).',
           ),
         },
       },
@@ -138,13 +139,10 @@ export function waitRoutes(app: App, { service, metrics, log }: Context): void {
     }
   }
 
-  /** He was admitted as he hung up: nobody will use it. */
+  /** Refunds a request that was allowed just as its client disconnected. */
   function giveBack(limiter: Limiter<AnyKey>, key: AnyKey, decision: Decision): void {
     limiter.refund(key, decision).catch((error) => {
-      log.warn(
-        { limiter: limiter.name, err: error },
-        'what was charged for one who had hung up is not returned',
-      )
+      log.warn({ limiter: limiter.name, err: error }, 'failed to refund a request whose client disconnected')
     })
   }
 }

@@ -1,4 +1,4 @@
-// Metrics of each limiter, kept over reloads.
+// Counts metrics per limiter, across reloads.
 
 import type { Decision, Source, StoreUnavailableReason, WaitErrorReason } from 'slidegate'
 import {
@@ -11,35 +11,35 @@ import {
 import type { AnyLimiter } from '../service/service.ts'
 import { counter, gauge, histogram, type Metric, type Row } from './metric.ts'
 
-/** Limiters that are told apart, those of Envoy's domains among them; others are counted together. */
+/** Maximum number of limiters with separate metrics, including those of Envoy's domains. The rest are counted together. */
 const MAX_LIMITERS = 1024
 
-/** No limiter is called like that. */
+/** Not a valid limiter name. */
 const OTHERS = '(others)'
 
-/** A store that was given up is told as down for so long after the last request that it failed: others may never be asked again. */
+/** How long `store_down` stays 1 after the last failed request. The limiter may never call the store again. */
 const DOWN_MS = 60_000
 
 const WAITS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000]
 
-/** What a limiter says of itself when it is asked. */
+/** Live state of a limiter. */
 export interface LimiterState {
   readonly isStoreDown: boolean
   readonly waiting: number
 }
 
-/** What limiters count themselves. */
+/** Counters kept by the limiters. */
 interface Totals {
   readonly storeErrors: Record<StoreUnavailableReason, number>
   breakerOpened: number
   clockSteps: number
 }
 
-/** Of all limiters that have had this name in this process: what is counted survives a reload. */
+/** Counts of all limiters of one name in this process, across reloads. */
 class Counts {
   readonly decisions = new DecisionCounts()
   readonly waitErrors: Record<WaitErrorReason, number> = { full: 0, timeout: 0, aborted: 0, impossible: 0 }
-  /** Made with the first who waits: most limiters have none. */
+  /** Created for the first waiter: most limiters have none. */
   waits: Histogram | undefined
   readonly inUse = new Set<AnyLimiter>()
   readonly #former: Totals = zeros()
@@ -72,7 +72,7 @@ function add(totals: Totals, limiter: { stats(): Readonly<Totals> }): void {
   totals.clockSteps += clockSteps
 }
 
-/** What becomes of requests, by limiter. */
+/** Counts decisions, waits and store errors by limiter. */
 export class LimiterCounts {
   readonly #now: () => number
   readonly #counts = new Map<string, Counts>()
@@ -82,7 +82,7 @@ export class LimiterCounts {
     this.#now = now
   }
 
-  /** From now on it is told, if with 0: what begins with its first denial is a rise that nobody sees. */
+  /** Creates the limiter's counters at 0: Prometheus misses the first increase of a new series. */
   opened(limiter: AnyLimiter): void {
     this.#of(limiter.name).inUse.add(limiter)
   }
@@ -107,7 +107,7 @@ export class LimiterCounts {
     this.#of(limiter).isStoreDown = false
   }
 
-  /** He was admitted in the end. */
+  /** Records the wait of an admitted request. */
   waited(limiter: string, ms: number): void {
     this.#waitsOf(limiter).observe(ms)
   }
@@ -117,12 +117,12 @@ export class LimiterCounts {
     this.#of(limiter).waitErrors[reason]++
   }
 
-  /** What the limits of a limiter have said. */
+  /** Counts of each limit of a limiter. */
   limitsOf(limiter: string): readonly LimitCounts[] {
     return this.#counts.get(limiter)?.decisions.read().limits ?? []
   }
 
-  /** @param stateOf a limiter that is in force */
+  /** @param stateOf returns the state of an active limiter */
   metrics(stateOf: (limiter: string) => LimiterState | undefined): Metric[] {
     const all = Array.from(this.#counts, ([limiter, counts]) => ({
       limiter,
@@ -140,75 +140,75 @@ export class LimiterCounts {
       limits.map(({ labels, counts }) => [labels, value(counts)])
     const waited = all.filter(({ counts }) => counts.waits !== undefined)
     return [
-      counter('slidegate_decisions_total', 'Requests that were decided.', all.flatMap(decisionsOf)),
+      counter('slidegate_decisions_total', 'Decisions.', all.flatMap(decisionsOf)),
       counter(
         'slidegate_limit_denials_total',
-        'Requests that an enforced limit had no room for.',
+        'Requests that an enforced limit denied.',
         eachLimit(({ denials }) => denials),
       ),
       counter(
         'slidegate_limit_shadow_denials_total',
-        'Requests that a shadow limit had no room for.',
+        'Requests that a shadow limit would have denied.',
         eachLimit(({ shadowDenials }) => shadowDenials),
       ),
       counter(
         'slidegate_near_limit_total',
-        'Requests that were admitted with 80% of the limit used, or more.',
+        'Requests admitted at 80% or more of the limit.',
         eachLimit(({ nearLimit }) => nearLimit),
       ),
       histogram(
         'slidegate_limit_utilization_ratio',
-        'Share of the limit that was used once a request was decided.',
+        'Used share of the limit after each decision.',
         eachLimit(({ utilization }) => utilization),
       ),
       counter(
         'slidegate_bans_total',
-        'Denials that have blocked their key.',
+        'Bans: denials that blocked their key.',
         each(({ read }) => read.bans),
       ),
       counter(
         'slidegate_blocked_requests_total',
-        'Requests that were denied because their key was blocked before.',
+        'Requests denied because their key was already blocked.',
         each(({ read }) => read.blocked),
       ),
       gauge(
         'slidegate_queue_length',
-        'Requests that wait for room.',
+        'Waiting requests.',
         all.flatMap(({ limiter, state }) => (state === undefined ? [] : [[{ limiter }, state.waiting]])),
       ),
       histogram(
         'slidegate_wait_duration_seconds',
-        'How long requests have waited that were admitted in the end.',
+        'Wait times of admitted requests.',
         waited.map(({ limiter, counts }): Row<HistogramCounts> => [{ limiter }, counts.waits!.read()]),
         1000,
       ),
       counter(
         'slidegate_wait_errors_total',
-        'Requests that have waited, or wanted to, and were not admitted.',
+        'Requests that waited, or tried to, and were not admitted.',
         waited.flatMap(({ limiter, counts }) => byReason(limiter, counts.waitErrors)),
       ),
       counter(
         'slidegate_store_errors_total',
-        'What was asked of the store without an answer.',
+        'Store operations that failed.',
         all.flatMap(({ limiter, totals }) => byReason(limiter, totals.storeErrors)),
       ),
       gauge(
         'slidegate_store_down',
-        '1 where the store is not asked, since it has failed lately.',
+        '1 if calls to the store are paused because it failed recently.',
         each(({ counts, state }) =>
           (state ?? counts).isStoreDown && this.#now() - counts.failedAtMs < DOWN_MS ? 1 : 0,
         ),
-        // One process that cannot reach it is enough.
+        // One process that can't reach the store is enough.
         'max',
       ),
       counter(
         'slidegate_store_breaker_opened_total',
-        'How often the store was given up for a while.',
+        'Times the circuit breaker opened.',
         each(({ totals }) => totals.breakerOpened),
       ),
       counter(
         'slidegate_store_clock_steps_total',
-        "How often the store's clock was set by more than a second.",
+        "Times the store's clock jumped by more than a second.",
         each(({ totals }) => totals.clockSteps),
         // All processes see the same clock.
         'max',
@@ -235,7 +235,7 @@ export class LimiterCounts {
 function decisionsOf({ limiter, read }: { limiter: string; read: DecisionCountsSnapshot }): Row<number>[] {
   return (Object.keys(read.decisions) as Source[]).flatMap((source) => {
     const { allowed, denied } = read.decisions[source]
-    // Most limiters never have others.
+    // Omits sources that most limiters never use.
     if (source !== 'store' && allowed + denied === 0) return []
     return [
       [{ limiter, outcome: 'allowed', source }, allowed],

@@ -1,4 +1,4 @@
-// Metrics that are made when Prometheus asks.
+// Metrics that are built when Prometheus scrapes.
 
 import type { Aggregator } from 'prom-client'
 import type { HistogramCounts } from 'slidegate/metrics'
@@ -8,19 +8,20 @@ type Labels = Readonly<Record<string, string>>
 interface Value {
   readonly labels: Labels
   readonly value: number
-  /** Of the parts of a histogram. */
+  /** Set for the parts of a histogram. */
   readonly metricName?: string
 }
 
 /**
- * A metric and its values as prom-client has them in JSON. It is made when Prometheus asks, from what was counted elsewhere: to
- * find a counter of prom-client by its labels takes longer than to count.
+ * A metric with its values, in prom-client's JSON format.
+ *
+ * It is built from other counters at each scrape: finding a prom-client counter by its labels takes longer than counting.
  */
 export interface Metric {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge' | 'histogram'
-  /** How the values of all processes become one. */
+  /** Merges the values of all processes. */
   readonly aggregator: Aggregator
   readonly values: readonly Value[]
 }
@@ -45,7 +46,7 @@ export function gauge(
   return { name, help, type: 'gauge', aggregator, values: rows.map(plain) }
 }
 
-/** @param divisor of bounds and sums: 1000 where milliseconds were counted and seconds are told */
+/** @param divisor for bounds and sums: 1000 converts milliseconds to seconds */
 export function histogram(
   name: string,
   help: string,

@@ -1,4 +1,4 @@
-// START HERE: all metrics, over all processes.
+// START HERE: all metrics, of all processes.
 
 import { setImmediate } from 'node:timers/promises'
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
@@ -14,7 +14,7 @@ import { LimiterCounts, type LimiterState } from './limiter-counts.ts'
 import { counter, gauge, histogram, type Metric, type Row } from './metric.ts'
 import { redisMetrics } from './redis-metrics.ts'
 
-/** What is asked when Prometheus asks. */
+/** The sources that a scrape reads. */
 interface MetricSources {
   readonly service: Service
   readonly store: Store
@@ -25,32 +25,32 @@ interface MetricSources {
 
 type Aggregated = Parameters<typeof AggregatorRegistry.aggregate>[0]
 
-/** What is counted, for Prometheus. Never by key: so many labels nobody could keep. */
+/** Metrics for Prometheus. No labels by key: their number would be unbounded. */
 export class Metrics {
   readonly registry = new Registry()
   readonly limiters = new LimiterCounts()
   readonly reloads = new Counter({
     name: 'slidegate_config_reloads_total',
-    help: 'Attempts to put a changed configuration in force.',
+    help: 'Attempts to apply a changed configuration.',
     labelNames: ['result'] as const,
     registers: [this.registry],
   })
   readonly configValid = new Gauge({
     name: 'slidegate_config_valid',
-    help: '1 where the configuration as it stands in the file is in force, 0 where it is wrong and the one before is.',
-    // One process that is behind is one that is wrong.
+    help: '1 if the configuration in the file is active, 0 if it is invalid and the previous one is active.',
+    // The lowest value counts: one process is enough.
     aggregator: 'min',
     registers: [this.registry],
   })
   #sources: MetricSources | undefined
 
-  /** From now on there is something to ask. */
+  /** Sets the sources. Until then, only the registry's own metrics exist. */
   read(sources: MetricSources): void {
     measureProcess()
     this.#sources = sources
   }
 
-  /** As Prometheus reads it, of all processes of this service together. */
+  /** The metrics of all processes in Prometheus text format. */
   async text(processes: Processes): Promise<string> {
     const [each, once] = await Promise.all([processes.ask('metrics'), this.#ofInstance()])
     const families = new Map<string, Metric[]>()
@@ -64,12 +64,11 @@ export class Metrics {
     return texts.join('\n')
   }
 
-  /** Lets others of these processes ask for what was counted here. */
+  /** Lets the other processes read this process's metrics. */
   share(processes: Processes): void {
     processes.answer('metrics', () => this.#ofProcess())
   }
 
-  /** What all are called. */
   async names(): Promise<string[]> {
     return [...(await this.#ofProcess()), ...(await this.#ofInstance())].map(({ name }) => name)
   }
@@ -91,25 +90,25 @@ export class Metrics {
     ]
   }
 
-  /** Asked once, by the process that is asked. */
+  /** Read once, by the process that is scraped. */
   async #ofInstance(): Promise<readonly Metric[]> {
     const { admin } = this.#sources ?? {}
     return [
       ...callerMetrics(await admin?.callers()),
       gauge(
         'slidegate_instances',
-        'Instances of the service on the same store.',
+        'Instances that share this store.',
         admin ? [[{}, admin.instances()]] : [],
       ),
-      gauge('slidegate_build_info', 'What runs.', [[{ version: VERSION }, 1]]),
+      gauge('slidegate_build_info', 'Build information.', [[{ version: VERSION }, 1]]),
     ]
   }
 }
 
-/** Values that are made text at a time. With a thousand limiters all of them take seconds: requests are answered in between. */
+/** Values per chunk. With a thousand limiters the text takes seconds, so requests are served in between. */
 const AT_A_TIME = 2000
 
-/** A metric, as each process has it. */
+/** Text of one metric from all processes. */
 async function textOf(family: readonly Metric[]): Promise<string> {
   const metric = await together(family)
   let text = ''
@@ -118,7 +117,7 @@ async function textOf(family: readonly Metric[]): Promise<string> {
     const registry = new Registry()
     registry.registerMetric({ ...metric, get: () => ({ ...metric, values }) } as never)
     const part = await registry.metrics()
-    // What it is stands before the first.
+    // Only the first chunk keeps the header.
     text += from === 0 ? part : part.replace(/^(# .*\n)+/, '')
     await setImmediate()
   }
@@ -139,7 +138,7 @@ function stateOf(service: Service | undefined, name: string): LimiterState | und
   return { isStoreDown: limiter.stats().isStoreDown, waiting: limiter.waiting().length }
 }
 
-/** What the store says of itself: of a store in this process how much it holds, of one in Redis how it was asked. */
+/** Metrics of the store: size in memory, or calls to Redis. */
 function storeMetrics(
   store: Store | undefined,
   own: ReturnType<MemoryStore['stats']> = { keys: 0, evicted: 0 },
@@ -151,28 +150,24 @@ function storeMetrics(
     gauge('slidegate_memory_store_keys', 'Keys in the memory stores.', only(memory?.keys)),
     counter(
       'slidegate_memory_store_evicted_keys_total',
-      'Keys that full memory stores have evicted before their time.',
+      'Keys evicted early because a memory store was full.',
       only(memory?.evicted),
     ),
     histogram(
       'slidegate_store_call_duration_seconds',
-      'How long calls to Redis took, as this service sees them.',
+      'Duration of calls to Redis, measured by this service.',
       only(redis?.callMs),
       1000,
     ),
-    histogram(
-      'slidegate_store_call_requests',
-      'Requests that have travelled in one call.',
-      only(redis?.requestsPerCall),
-    ),
+    histogram('slidegate_store_call_requests', 'Requests per call to Redis.', only(redis?.requestsPerCall)),
     counter(
       'slidegate_store_failed_calls_total',
-      'Calls to Redis that have failed as a whole.',
+      'Calls to Redis that failed entirely.',
       only(redis?.failedCalls),
     ),
     counter(
       'slidegate_store_script_loads_total',
-      'How often Redis did not know the script, and was sent it.',
+      "Times the script was loaded because Redis didn't have it.",
       only(redis?.scriptLoads),
     ),
   ]
@@ -190,39 +185,36 @@ function isRedis(store: Store | undefined): store is RedisStore {
   return store?.applySync === undefined && store !== undefined && 'stats' in store
 }
 
-/** How many ask, and whether one of them makes up most of it. */
+/** Number of callers, and the share of the busiest. */
 function callerMetrics(callers: ReadonlyMap<string, Callers> = new Map()): Metric[] {
   const rows = (of: keyof Callers): Row<number>[] =>
     Array.from(callers, ([limiter, found]) => [{ limiter }, found[of]])
   return [
-    gauge('slidegate_distinct_callers', 'Different keys of the last minutes, estimated.', rows('distinct')),
+    gauge('slidegate_distinct_callers', 'Distinct keys in recent minutes, estimated.', rows('distinct')),
     gauge(
       'slidegate_top_caller_ratio',
-      'Share of the requests of the last minutes that the busiest key has made.',
+      "The busiest key's share of requests in recent minutes.",
       rows('topShare'),
     ),
   ]
 }
 
-/** What became of decisions that are written down. */
 function lineMetrics(capture?: Capture, decisionLog?: DecisionLog): Metric[] {
   const { written = 0, dropped = 0 } = capture?.stats() ?? {}
   return [
-    counter('slidegate_capture_requests_total', 'Decisions that were captured.', [[{}, written]]),
+    counter('slidegate_capture_requests_total', 'Captured decisions.', [[{}, written]]),
     counter(
       'slidegate_capture_dropped_requests_total',
-      'Decisions that should have been, and there was no room.',
+      'Decisions not captured because the queue was full or writing failed.',
       [[{}, dropped]],
     ),
-    counter(
-      'slidegate_decision_log_dropped_lines_total',
-      'Lines of the decision log, or of the log, for which there was no room.',
-      [[{}, decisionLog?.stats().dropped ?? 0]],
-    ),
+    counter('slidegate_decision_log_dropped_lines_total', 'Lines that the log or decision log dropped.', [
+      [{}, decisionLog?.stats().dropped ?? 0],
+    ]),
   ]
 }
 
-/** Called like counters, and gauges: prom-client has each under a right name, too. */
+/** Gauges with names of counters. prom-client repeats each of them under a correct name. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
@@ -231,16 +223,16 @@ const MISNAMED = [
 
 let registry: Registry | undefined
 
-/** From now on it is measured how late the event loop is, and what else takes its time. */
+/** Starts measuring the event loop and the process. */
 function measureProcess(): Registry {
   registry ??= measured()
   return registry
 }
 
-/** What prom-client tells of this process: what it needs, and how late its event loop is. */
+/** prom-client's metrics of this process. */
 async function processMetrics(): Promise<Metric[]> {
   const metrics = (await measureProcess().getMetricsAsJSON()) as unknown as Metric[]
-  // Of several processes that of the youngest: one that was replaced shows.
+  // The youngest process's start time reveals a replaced worker.
   return metrics.map((metric) =>
     metric.name === 'process_start_time_seconds' ? { ...metric, aggregator: 'max' } : metric,
   )

@@ -1,4 +1,4 @@
-// What Redis servers report: read once a second, for all who ask.
+// Reads the state of Redis servers, at most once a second.
 
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
@@ -8,23 +8,22 @@ import type { RedisLink } from '../admin/redis-link.ts'
 
 const SECTIONS = ['server', 'clients', 'memory', 'stats', 'replication', 'cpu', 'commandstats']
 
-/** For so long what was read stands, whoever asks. */
+/** Lifetime of a reading. */
 const FRESH_MS = 1000
 
-/** A server that is not among those of the Cluster any more is told as down for so long. */
+/** How long a server that left the Cluster is reported as down. */
 const FORGET_MS = 300_000
 
-/** Slow calls that are read at a time: by default Redis keeps as many. */
+/** Slow log entries per read: the default length of Redis's slow log. */
 const SLOW_ENTRIES = 128
 
-/** What was found out of a server. */
 export interface ServerHealth {
   /** `host:port`. */
   readonly node: string
   readonly up: boolean
-  /** Left out where it may not be asked. */
+  /** Undefined if the user may not run INFO. */
   readonly info?: RedisInfo | undefined
-  /** Slow calls of our script, since it was first asked; left out where it may not be. */
+  /** Slow calls of our script since the first read. Undefined if the user may not read the slow log. */
   readonly slowScripts?: number | undefined
 }
 
@@ -34,8 +33,9 @@ interface Answer {
 }
 
 /**
- * What the servers of Redis say of themselves. They are asked once a second at most, however many want to know. What the user
- * may not ask is left out, and said once in the log.
+ * Reads the state of all Redis servers, at most once a second.
+ *
+ * Commands that the user may not run are skipped, and logged once.
  */
 export class RedisHealth {
   readonly #link: RedisLink
@@ -43,7 +43,7 @@ export class RedisHealth {
   readonly #now: () => number
   readonly #slow = new Map<string, SlowScripts>()
   readonly #seenAtMs = new Map<string, number>()
-  readonly #refused = new Set<string>()
+  readonly #forbidden = new Set<string>()
   #read: { readonly atMs: number; readonly servers: Promise<readonly ServerHealth[]> } | undefined
 
   /** @param now a monotonic clock, in milliseconds */
@@ -53,7 +53,7 @@ export class RedisHealth {
     this.#now = now
   }
 
-  /** Never rejects, and takes a second at most. */
+  /** Never rejects, and takes at most a second. */
   read(): Promise<readonly ServerHealth[]> {
     const nowMs = this.#now()
     if (this.#read === undefined || nowMs - this.#read.atMs >= FRESH_MS) {
@@ -62,7 +62,7 @@ export class RedisHealth {
     return this.#read.servers
   }
 
-  /** The same, for a page. */
+  /** The same, for the dashboard. */
   async servers(): Promise<readonly RedisServerStatus[]> {
     return (await this.read()).map(({ node, up, info }) => ({ node, up, ...info?.status() }))
   }
@@ -85,21 +85,24 @@ export class RedisHealth {
 
   async #askOne(server: Redis): Promise<Answer> {
     const [info, slow] = await Promise.all([
-      this.#unlessRefused('INFO', server.call('INFO', ...SECTIONS) as Promise<string>),
-      this.#unlessRefused('SLOWLOG GET', server.slowlog('GET', SLOW_ENTRIES) as Promise<SlowEntry[]>),
+      this.#unlessForbidden('INFO', server.call('INFO', ...SECTIONS) as Promise<string>),
+      this.#unlessForbidden('SLOWLOG GET', server.slowlog('GET', SLOW_ENTRIES) as Promise<SlowEntry[]>),
     ])
     return { info, slow }
   }
 
-  async #unlessRefused<Reply>(command: string, reply: Promise<Reply>): Promise<Reply | undefined> {
+  async #unlessForbidden<Reply>(command: string, reply: Promise<Reply>): Promise<Reply | undefined> {
     try {
       return await reply
     } catch (error) {
-      // It has answered, if with no more than that.
+      // An error reply still shows that the server is up.
       if (!(error instanceof Error) || error.name !== 'ReplyError') throw error
-      if (!this.#refused.has(command)) {
-        this.#refused.add(command)
-        this.#log.warn({ command, reason: messageOf(error) }, 'Redis does not tell this of itself')
+      if (!this.#forbidden.has(command)) {
+        this.#forbidden.add(command)
+        this.#log.warn(
+          { command, reason: messageOf(error) },
+          'Redis rejected this command; its metrics are missing',
+        )
       }
       return undefined
     }
@@ -115,7 +118,7 @@ export class RedisHealth {
   }
 }
 
-/** What a server answers to `INFO`, by name. What it does not say is left out. */
+/** A parsed reply to `INFO`. Missing fields are undefined. */
 export class RedisInfo {
   readonly #values = new Map<string, string>()
 
@@ -124,6 +127,10 @@ export class RedisInfo {
       const colon = line.indexOf(':')
       if (colon > 0) this.#values.set(line.slice(0, colon), line.slice(colon + 1))
     }
+  }
+
+  text(name: string): string | undefined {
+    return this.#values.get(name)
   }
 
   number(name: string): number | undefined {
@@ -137,16 +144,16 @@ export class RedisInfo {
     return user === undefined || system === undefined ? undefined : user + system
   }
 
-  /** Calls of scripts, whoever made them, and how long they took. */
+  /** Calls of scripts by all clients, and their total time. */
   get scripts(): { readonly calls: number; readonly seconds: number } | undefined {
-    // A server that tells of no command at all was not allowed to, or was asked by somebody who sees none.
+    // No command at all means that the server hides these statistics.
     if (!Array.from(this.#values.keys()).some((name) => name.startsWith('cmdstat_'))) return undefined
     const both = ['cmdstat_evalsha', 'cmdstat_eval'].map((name) => fieldsOf(this.#values.get(name) ?? ''))
     const sum = (field: string) => both.reduce((all, fields) => all + Number(fields.get(field) ?? 0), 0)
     return { calls: sum('calls'), seconds: sum('usec') / 1e6 }
   }
 
-  /** How many bytes the slowest of its replicas is behind; none without replicas. */
+  /** Lag of the slowest replica in bytes. Undefined without replicas. */
   get replicaLagBytes(): number | undefined {
     const end = this.number('master_repl_offset')
     if (end === undefined || this.#values.get('role') !== 'master') return undefined
@@ -174,29 +181,29 @@ export class RedisInfo {
   }
 }
 
-/** Of `calls=3,usec=120`. */
+/** Parses `calls=3,usec=120`. */
 function fieldsOf(text: string): ReadonlyMap<string, string> {
   return new Map(text.split(',').map((field) => field.split('=') as [string, string]))
 }
 
-/** As `SLOWLOG GET` tells a call: others follow, of no interest here. */
+/** The part of a `SLOWLOG GET` entry that we use. */
 type SlowEntry = readonly [id: number, atSeconds: number, micros: number, words: readonly string[]]
 
-/** Slow calls of our script that one server has logged. Each is counted once, by the number that it has there. */
+/** Counts slow calls of our script on one server, each once by its ID. */
 class SlowScripts {
   readonly #keyHead: string
   #lastId: number | undefined
   #count = 0
 
-  /** @param keyHead what all our keys begin with */
+  /** @param keyHead the prefix of all our keys */
   constructor(keyHead: string) {
     this.#keyHead = keyHead
   }
 
   /**
-   * How many there have been since the first look.
+   * The number of slow calls since the first read.
    *
-   * @param entries the latest first
+   * @param entries the newest first
    */
   count(entries: readonly SlowEntry[]): number {
     const newest = entries[0]?.[0]
@@ -204,14 +211,14 @@ class SlowScripts {
       this.#lastId ??= -1
       return this.#count
     }
-    // What was there before counts for nothing; where numbers begin anew the server was started again.
+    // Skips entries from before the first read. A lower ID means that the server restarted.
     const since = this.#lastId === undefined ? newest : newest < this.#lastId ? -1 : this.#lastId
     this.#lastId = newest
     for (const [id, , , words] of entries) if (id > since && this.#isOurs(words)) this.#count++
     return this.#count
   }
 
-  /** By its first key. */
+  /** Recognizes our script by its first key. */
   #isOurs([command = '', , , key = '']: readonly string[]): boolean {
     return /^eval(sha)?$/i.test(command) && key.startsWith(this.#keyHead)
   }

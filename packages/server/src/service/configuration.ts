@@ -1,4 +1,4 @@
-// The configuration in force, compared with its file.
+// The active configuration, compared with its file.
 
 import { basename } from 'node:path'
 import { diffLines } from 'diff'
@@ -6,13 +6,12 @@ import type { ConfigurationProblem, ConfigurationState, DiffLine } from '../admi
 import { type LoadedConfig, loadConfig, loadText } from '../config/load.ts'
 import { ConfigError } from '../config/problem.ts'
 
-/** What is found out about another configuration. */
+/** The difference between another configuration and the active one. */
 interface Compared {
   readonly problems: readonly ConfigurationProblem[]
   readonly diff: readonly DiffLine[]
 }
 
-/** How the configuration stands: in force, and in its file. */
 export class Configuration {
   readonly #environment: NodeJS.ProcessEnv
   #loaded: LoadedConfig
@@ -22,7 +21,7 @@ export class Configuration {
     this.#environment = environment
   }
 
-  /** What is in force from now on. */
+  /** Records a configuration that took effect. */
   reload(loaded: LoadedConfig): void {
     this.#loaded = loaded
   }
@@ -34,7 +33,7 @@ export class Configuration {
     return { file: basename(file), inForce, ...this.#compare(() => loadConfig(file, this.#options)) }
   }
 
-  /** What a text would be as the configuration. Nothing is put in force, and files that it names are not looked at. */
+  /** Checks text as a configuration, without applying it or reading files that it names. */
   check(text: string): Compared {
     const options = { ...this.#options, looksAtFiles: false }
     return this.#compare(() => loadText(this.#file ?? 'configuration', text, options))
@@ -59,7 +58,7 @@ export class Configuration {
   }
 }
 
-/** What has more lines removed and added is told as another one: time grows with their square, and nobody is answered meanwhile. */
+// More edits than this count as a complete change: the time grows with their square, and requests wait.
 const MAX_EDITS = 1000
 
 function difference(before: string, after: string): DiffLine[] {

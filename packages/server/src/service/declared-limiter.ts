@@ -1,4 +1,4 @@
-// A limiter as the configuration declares it: plans, overrides.
+// A limiter as declared in the configuration, with plans and overrides.
 
 import 'slidegate/calendar'
 import {
@@ -16,35 +16,35 @@ import {
 import type { LimitConfig, LimiterConfig } from '../config/schema.ts'
 import { fits } from './pattern.ts'
 
-/** What is handed to the functions that tell limits. */
+/** Passed to `limits` when it is a function. */
 interface PlanRequest {
   readonly plan?: string | undefined
 }
 
-/** Which limits are shadow limits by an operator's word: of all a limiter has, or of one. */
+/** An operator's shadow switches for one limiter. */
 export interface Shadowing {
-  /** By the limit's name; `*` for all. */
+  /** By limit name; `*` applies to all. */
   readonly [limit: string]: boolean
 }
 
-/** Limits by dimension; of a limiter without dimensions by the empty name. */
+/** Limits by dimension. The empty name stands for a limiter without dimensions. */
 export type ByDimension = ReadonlyMap<string, readonly Limit[]>
 
-/** A limiter as a file declares it: what it is held to by whom, and how it is made. */
+/** A limiter as declared in the file: its limits, plans and overrides. */
 export class DeclaredLimiter {
   readonly name: string
   readonly config: LimiterConfig
   readonly shadowing: Shadowing
   readonly usual: ByDimension
-  /** Whether a limit keeps each unit of a cost. Then a large cost takes long. */
+  /** Whether a limit stores each unit of a cost separately. Then a large cost takes long. */
   readonly keepsUnits: boolean
   readonly plans: ReadonlyMap<string, ByDimension>
   /** By dimension and key. */
   readonly #overrides = new Map<string, readonly Limit[]>()
-  /** Whose plan is which, in the order of the file. */
+  /** Key patterns and their plans, in the order of the file. */
   readonly #planOf: readonly (readonly [pattern: string, plan: string])[]
 
-  /** @throws {SlidegateError} for limits that cannot be */
+  /** @throws {SlidegateError} for invalid limits */
   constructor(name: string, config: LimiterConfig, shadowing: Shadowing = {}) {
     this.name = name
     this.config = config
@@ -59,7 +59,7 @@ export class DeclaredLimiter {
     }
   }
 
-  /** Limits that a request is usually held to, of all dimensions. */
+  /** Number of default limits, over all dimensions. */
   get limitCount(): number {
     let count = 0
     for (const limits of this.usual.values()) count += limits.length
@@ -70,24 +70,24 @@ export class DeclaredLimiter {
     return this.config.dimensions !== undefined
   }
 
-  /** Whether both would decide alike, whatever is asked. */
+  /** Whether both would make the same decisions. */
   isSameAs(other: DeclaredLimiter): boolean {
     return textOf(this) === textOf(other)
   }
 
-  /** @throws {SlidegateError} for options that cannot be */
+  /** @throws {SlidegateError} for invalid options */
   limiter(store: Store, logger: Logger | false = false): Limiter<AnyKey> {
     const { ban, plans, overrides, dimensions, choosePlan, shadow, limits, ...rest } = this.config
     const common = { ...rest, name: this.name, store, overrides: overrides !== false, logger }
     const isFixed = plans === undefined && this.#overrides.size === 0
-    const told = (dimension: string): LimitsOption =>
+    const limitsOfDimension = (dimension: string): LimitsOption =>
       isFixed
         ? this.usual.get(dimension)!
         : (key, request) => this.#limitsFor(dimension, key, (request as PlanRequest | undefined)?.plan)
     if (dimensions === undefined) {
       const options: LimiterOptions = {
         ...common,
-        limits: told(''),
+        limits: limitsOfDimension(''),
         ...(ban && { ban }),
       }
       return createLimiter(options) as Limiter<AnyKey>
@@ -97,18 +97,18 @@ export class DeclaredLimiter {
       Object.fromEntries(names.map((dimension) => [dimension, value(dimension)]))
     const options: DimensionOptions<string> = {
       ...common,
-      dimensions: by(told),
+      dimensions: by(limitsOfDimension),
       ...(ban && { ban: by(() => ban) }),
     }
     return createLimiter(options)
   }
 
-  /** Limits of single keys that the file declares, by what they are for. */
+  /** Declared overrides, by dimension and key. */
   get overrides(): ReadonlyMap<string, readonly Limit[]> {
     return this.#overrides
   }
 
-  /** All sets of limits of a dimension: those of plans and single keys, too. */
+  /** All sets of limits in a dimension, including those of plans and overrides. */
   setsOf(dimension: string): readonly (readonly Limit[])[] {
     const sets = [this.usual, ...this.plans.values()].flatMap((limits) => {
       const found = limits.get(dimension)

@@ -1,10 +1,10 @@
-// Which limits begin with an empty log after a change: a log is named by the structure of its limits.
+// Finds limits that a change makes start with an empty log: a log is named by the structure of its limits.
 
 import type { Limit } from 'slidegate'
 import type { Config } from '../config/schema.ts'
 import { type ByDimension, DeclaredLimiter } from './declared-limiter.ts'
 
-/** A line for each limiter whose limits begin with an empty log, by this change or for keys that change their plan. */
+/** Notes on limits that start empty, after this change or after a change of plan. */
 export function emptyLogNotes(config: Config, before: Config | undefined): readonly string[] {
   return Object.entries(config.limiters).flatMap(([name, limiter]) => {
     const known = before?.limiters
@@ -13,7 +13,7 @@ export function emptyLogNotes(config: Config, before: Config | undefined): reado
   })
 }
 
-/** The same of one limiter. */
+/** The notes of one limiter. */
 export function emptyLogNotesOf(
   declared: DeclaredLimiter,
   before: DeclaredLimiter | undefined,
@@ -23,31 +23,31 @@ export function emptyLogNotesOf(
     limits.length === 0
       ? []
       : [
-          `limiter ${name}: ${limits.join(', ')} ${limits.length === 1 ? 'begins' : 'begin'} with an empty log ${when}. ` +
-            'A log is kept if only numbers change and the precision stays: declare one where a limit may grow above 4,096',
+          `limiter ${name}: ${limits.join(', ')} ${limits.length === 1 ? 'starts' : 'start'} with an empty log ${when}. ` +
+            'A log is kept only if a change is limited to numbers and keeps the precision. Declare a precision for limits that may grow above 4,096',
         ]
   const changed = before && [
-    ...note(afresh(before.usual, usual), 'by this change'),
+    ...note(startingEmpty(before.usual, usual), 'after this change'),
     ...Array.from(plans).flatMap(([plan, limits]) => {
       const known = before.plans.get(plan)
       return known === undefined
         ? []
-        : note(afresh(known, limits), `by this change, for keys of the plan ${plan}`)
+        : note(startingEmpty(known, limits), `after this change, for keys on the plan ${plan}`)
     }),
     ...Array.from(overrides).flatMap(([word, limits]) => {
       const known = before.overrides.get(word)
       const key = (JSON.parse(word) as string[])[1]
-      return known === undefined ? [] : note(missing(known, limits), `by this change, for the key ${key}`)
+      return known === undefined ? [] : note(missing(known, limits), `after this change, for the key ${key}`)
     }),
   ]
   const byPlan = Array.from(plans).flatMap(([plan, limits]) =>
-    note(afresh(usual, limits), `for keys that change to the plan ${plan}`),
+    note(startingEmpty(usual, limits), `for keys that move to the plan ${plan}`),
   )
   return [...(changed ?? []), ...byPlan]
 }
 
-/** Names of limits that find no log of those before; `dimension.name` where there are dimensions. */
-function afresh(before: ByDimension, after: ByDimension): readonly string[] {
+/** Limits without a log in `before`; `dimension.name` if there are dimensions. */
+function startingEmpty(before: ByDimension, after: ByDimension): readonly string[] {
   return Array.from(after).flatMap(([dimension, limits]) =>
     missing(before.get(dimension) ?? [], limits).map((name) =>
       dimension === '' ? name : `${dimension}.${name}`,

@@ -1,4 +1,4 @@
-// Tokens, roles, the admin link; no proxies without tokens.
+// Authenticates callers: tokens, roles, the admin link. Rejects proxies if there are no tokens.
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { networkInterfaces } from 'node:os'
@@ -10,17 +10,15 @@ import { ServiceError } from './service-error.ts'
 
 const RANK: Readonly<Record<Role, number>> = { check: 1, read: 2, admin: 3 }
 
-const ADMIN_LINK = 'the admin link that the service printed when it started'
+const ADMIN_LINK = 'the admin link that the service printed at startup'
 
-/** Headers by which a proxy says that it passes a request on. */
-const OF_PROXIES = /^(?:forwarded|via|x-real-ip|x-forwarded-.+)$/
+const PROXY_HEADERS = /^(?:forwarded|via|x-real-ip|x-forwarded-.+)$/
 
-/** One who asks, and what he may do. */
 export class Caller {
-  /** What the audit calls him. */
+  /** The name in the audit log. */
   readonly name: string
   readonly role: Role
-  /** Patterns of the limiters that he may use; left out: all. */
+  /** Patterns of the limiters that the caller may use. Undefined means all. */
   readonly limiters: readonly string[] | undefined
   /** Patterns of the limiters that the caller may declare. */
   readonly ownLimiters: readonly string[]
@@ -33,22 +31,22 @@ export class Caller {
   }
 
   /**
-   * @param isOpen whether this needs no token while the configuration has none
+   * @param isOpen whether this needs no token if the configuration has none
    * @throws {ServiceError} `forbidden`
    */
   must(role: Role, _isOpen = false): void {
     if (RANK[this.role] >= RANK[role]) return
-    throw new ServiceError(403, 'forbidden', `${this.name} has the role ${this.role}; this needs ${role}`)
+    throw new ServiceError(403, 'forbidden', `${this.name} has the role ${this.role}; this requires ${role}`)
   }
 
   may(limiter: string): boolean {
     return this.limiters === undefined || this.limiters.some((pattern) => fits(pattern, limiter))
   }
 
-  /** A limiter that the caller may not use is as one that is not there. @throws {ServiceError} `unknown_limiter` */
+  /** Rejects limiters that the caller may not use as unknown. @throws {ServiceError} `unknown_limiter` */
   mustReach(limiter: string): void {
     if (this.may(limiter)) return
-    throw new ServiceError(404, 'unknown_limiter', `there is no limiter ${JSON.stringify(limiter)}`)
+    throw new ServiceError(404, 'unknown_limiter', `unknown limiter ${JSON.stringify(limiter)}`)
   }
 
   /** Whether the caller may declare the limits of limiters of this name. */
@@ -57,7 +55,7 @@ export class Caller {
   }
 }
 
-/** A program of this machine without a token, while the configuration has no tokens. */
+/** A program on this machine without a token, if the configuration has no tokens. */
 class Stranger extends Caller {
   constructor() {
     super('anonymous', 'check', undefined, ['*'])
@@ -69,21 +67,21 @@ class Stranger extends Caller {
     throw new ServiceError(
       401,
       'unauthorized',
-      `the configuration has no tokens, so this needs ${ADMIN_LINK}, or its token as Authorization: Bearer <token>. Set auth.tokens for tokens of your own`,
+      `the configuration has no tokens, so this requires ${ADMIN_LINK}, or its token as Authorization: Bearer <token>. Set auth.tokens to define your own tokens`,
     )
   }
 }
 
-/** Knows callers by their tokens. Nothing of a token can be learnt from how long it takes. */
+/** Authenticates callers by their tokens, in constant time. */
 export class Gatekeeper {
   #tokens: readonly (readonly [digest: Buffer, caller: Caller])[] = []
   #anonymous: Caller | undefined
   #ownPatterns: readonly string[] = []
   #isOpen = false
-  /** The address of this machine that Envoy named last. */
+  /** This machine's address that Envoy reported last. */
   #ownAddress: string | undefined
 
-  /** @param isLoopback whether only programs of this machine can ask */
+  /** @param isLoopback whether only programs on this machine can connect */
   constructor(auth: AuthConfig | undefined, isLoopback: boolean) {
     this.reload(auth, isLoopback)
   }
@@ -105,18 +103,20 @@ export class Gatekeeper {
     this.#ownPatterns = [...patterns].sort((a, b) => b.length - a.length || (a < b ? -1 : 1))
   }
 
-  /** The patterns of `ownLimiters` of all tokens, the longest first. */
+  /** The `ownLimiters` patterns of all tokens, longest first. */
   get ownPatterns(): readonly string[] {
     return this.#ownPatterns
   }
 
-  /** Whether the configuration has neither tokens nor `anonymous`. Then there is an admin link. */
+  /** Whether the configuration has neither tokens nor `anonymous`. Then the admin link works. */
   get isOpen(): boolean {
     return this.#isOpen
   }
 
   /**
-   * Without tokens, clients of a proxy would have the rights of this machine.
+   * Rejects requests that passed a proxy, if there are no tokens.
+   *
+   * The proxy's clients would count as local.
    *
    * @param headers by name, in lower case
    * @throws {ServiceError} `proxy_without_tokens`
@@ -124,17 +124,17 @@ export class Gatekeeper {
   mustBeDirect(headers: Readonly<Record<string, unknown>>): void {
     if (!this.#isOpen) return
     for (const name in headers) {
-      if (!OF_PROXIES.test(name)) continue
+      if (!PROXY_HEADERS.test(name)) continue
       throw new ServiceError(
         403,
         'proxy_without_tokens',
-        `the request came through a proxy (it has the header ${name}), but the configuration has no tokens. Set auth.tokens, or auth.anonymous to what all clients of the proxy may do`,
+        `the request came through a proxy (it has the header ${name}), but the configuration has no tokens. Set auth.tokens, or set auth.anonymous to the role of all clients of the proxy`,
       )
     }
   }
 
   /**
-   * The same for gRPC. Envoy adds its own address to the calls that it makes itself.
+   * The same for gRPC. Envoy adds its own address to its calls.
    *
    * @throws {ServiceError} `proxy_without_tokens`
    */
@@ -166,24 +166,24 @@ export class Gatekeeper {
   }
 
   /**
-   * @param authorization the header, as it came
+   * @param authorization the raw header
    * @throws {ServiceError} `unauthorized`
    */
   admit(authorization: string | undefined): Caller {
     if (authorization === undefined && this.#anonymous !== undefined) return this.#anonymous
     const secret = /^Bearer +([^\s]+) *$/i.exec(authorization ?? '')?.[1]
     if (secret === undefined) {
-      throw new ServiceError(401, 'unauthorized', 'a token is needed: Authorization: Bearer <token>')
+      throw new ServiceError(401, 'unauthorized', 'a token is required: Authorization: Bearer <token>')
     }
     const digest = digestOf(secret)
     let found: Caller | undefined
-    // All are compared, whichever it is.
+    // Compares all tokens, so that the time doesn't depend on which one matches.
     for (const [known, caller] of this.#tokens) if (timingSafeEqual(known, digest)) found ??= caller
     if (found === undefined) {
       const hint = this.#isOpen
-        ? `; the configuration has no tokens, and each start makes another one for ${ADMIN_LINK}`
+        ? `; the configuration has no tokens, and each start creates a new one for ${ADMIN_LINK}`
         : ''
-      throw new ServiceError(401, 'unauthorized', `the token is not known${hint}`)
+      throw new ServiceError(401, 'unauthorized', `unknown token${hint}`)
     }
     return found
   }

@@ -1,4 +1,4 @@
-// This instance: its version, its secrets, its processes.
+// This instance: its version, secrets and processes.
 
 import cluster from 'node:cluster'
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
@@ -8,34 +8,33 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
   version: string
 }
 
-/** Of the service and the command line. */
+/** Version of the service and the command line. */
 export const VERSION: string = version
 
 const VARIABLE = 'SLIDEGATE_INSTANCE_SECRET'
 
-/** Drawn anew by each instance, so that its workers spell a key alike in what they write, and nobody can guess it. */
+/** Random per instance, so that all its workers hash a key alike, and outsiders can't. */
 export const INSTANCE_SECRET: string =
   (cluster.isWorker ? process.env[VARIABLE] : undefined) ?? randomBytes(32).toString('base64url')
 
-/** The token of the admin link. Each start makes another one, which all workers know. */
+/** The token of the admin link. New at each start, and the same in all workers. */
 export const ADMIN_TOKEN: string = createHmac('sha256', INSTANCE_SECRET)
   .update('admin link')
   .digest('base64url')
 
-/** What workers have to find in their environment. */
 export const SECRET_OF_WORKERS: Readonly<Record<string, string>> = { [VARIABLE]: INSTANCE_SECRET }
 
-/** The processes that are one service together on this machine. */
+/** The processes of this service on this machine. */
 export interface Processes {
-  /** What all of them call themselves together: drawn when it starts. */
+  /** The ID that all of them share, random at each start. */
   readonly instance: string
-  /** How others of them are answered, and this one. */
+  /** Sets how this process answers a question. */
   answer(question: string, answer: (argument: unknown) => unknown): void
-  /** Asks all of them, this one too; of those that are gone there is no answer. Arguments and answers are plain JSON. */
+  /** Sends a question to all processes, including this one, and resolves to their answers. All values are plain JSON. */
   ask(question: string, argument?: unknown): Promise<readonly unknown[]>
 }
 
-/** A process that is the service on its own. */
+/** The only process of the service. */
 export class OneProcess implements Processes {
   readonly instance: string
   readonly #answers = new Map<string, (argument: unknown) => unknown>()

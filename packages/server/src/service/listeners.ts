@@ -1,4 +1,4 @@
-// Addresses and certificates to listen with.
+// Listener addresses and certificates.
 
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -15,19 +15,19 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
 }
 
-/** What to tell an operator whose service cannot listen where `listen.<name>` says. */
+/** An error for an operator whose service can't listen. */
 export function listenError(name: 'http' | 'grpc', address: string, cause: unknown): Error {
-  const said = messageOf(cause)
-  const why = said.includes('EADDRINUSE') ? 'something else listens there already (EADDRINUSE)' : said
+  const message = messageOf(cause)
+  const why = message.includes('EADDRINUSE') ? 'the address is already in use (EADDRINUSE)' : message
   const settings = `--${name}, SLIDEGATE_${name.toUpperCase()} or listen.${name}`
-  return new Error(`cannot listen on ${address}: ${why}; ${settings} sets another address`, { cause })
+  return new Error(`can't listen on ${address}: ${why}; set another address with ${settings}`, { cause })
 }
 
-/** Certificates, as `node:https` takes them. */
+/** TLS options in the format of `node:https`. */
 export interface TlsOptions {
   readonly cert: string
   readonly key: string
-  /** With an authority of clients, only those with a certificate of it are let in. */
+  /** CA of client certificates. If set, clients need such a certificate. */
   readonly ca?: string
   readonly requestCert?: boolean
 }
@@ -43,7 +43,7 @@ export function tlsOptions(
 
 const DEFAULT_GRPC = '127.0.0.1:8081'
 
-/** Where gRPC is answered; nowhere unless the configuration speaks of it. */
+/** The gRPC address. Undefined if the configuration enables neither gRPC nor Envoy. */
 export function grpcAddressOf({ listen, envoy }: Config): string | undefined {
   const { grpc = envoy === undefined ? false : DEFAULT_GRPC } = listen ?? {}
   return grpc === false ? undefined : grpc

@@ -1,6 +1,6 @@
-// Names with *.
+// Matches names against patterns with *.
 
-/** Whether a text fits a pattern in which `*` stands for any characters, also none. Time grows with the lengths only. */
+/** Whether text matches a pattern where `*` matches any characters, or none. Takes linear time. */
 export function fits(pattern: string, text: string): boolean {
   const [first, ...others] = pattern.split('*') as [string, ...string[]]
   const last = others.pop()

@@ -1,28 +1,28 @@
-// Readiness: whether requests should be sent to this process.
+// Readiness: whether this process should receive requests.
 
 import { createLimiter, type Limiter, type OnStoreError, type Store, slidingWindow } from 'slidegate'
 import type { Service } from './service.ts'
 
-/** Whether requests should be sent here, whether the store answers, and if not, why. */
+/** Readiness, store health and the reasons for both. */
 interface Ready {
   readonly ready: boolean
-  /** Whether the store is down: limiters decide by their `onStoreError`. */
+  /** Whether the store is down: limiters apply their `onStoreError`. */
   readonly degraded: boolean
   readonly reasons: readonly string[]
 }
 
-/** Policies that need no store to let requests pass. */
+/** Policies that allow requests without a store. */
 const ANSWERS_ALONE: ReadonlySet<OnStoreError> = new Set(['allow', 'local'])
 
-/** For how long an answer of the store stands. */
+/** Lifetime of a probe's result. */
 const FRESH_MS = 500
 
-/** Finds out whether requests should be sent here. The store is asked, however often one asks, twice a second at most. */
+/** Reports readiness. Probes the store at most twice a second. */
 export class Readiness {
   readonly #service: Service
   readonly #probe: Limiter
   #probed: { readonly atMs: number; readonly answers: Promise<boolean> } | undefined
-  /** Why the configuration as it stands in the file is not in force. Requests are answered by the one before. */
+  /** The error of the file's configuration, if the previous one stays active. */
   configProblem: string | undefined
 
   constructor(service: Service, store: Store) {
@@ -38,16 +38,17 @@ export class Readiness {
   }
 
   /**
-   * By default the service stays ready while the store is down. An outage reaches all instances at once, and no other instance
-   * would answer better.
+   * By default the service stays ready while the store is down.
    *
-   * @param policies of the limiters that are asked. Default: all.
+   * An outage affects all instances at once, and no other instance could respond better.
+   *
+   * @param policies the failure policies that matter. Default: those of all limiters.
    */
   async state(policies: readonly OnStoreError[] = this.#service.policies()): Promise<Ready> {
     const { isDraining, config } = this.#service
     const degraded = !(await this.#storeAnswers())
     const needsStore = config.readiness === 'store' && policies.some((each) => !ANSWERS_ALONE.has(each))
-    const reasons = [...(isDraining ? ['draining'] : []), ...(degraded ? ['the store does not answer'] : [])]
+    const reasons = [...(isDraining ? ['draining'] : []), ...(degraded ? ["the store doesn't respond"] : [])]
     return { ready: !isDraining && !(degraded && needsStore), degraded, reasons }
   }
 

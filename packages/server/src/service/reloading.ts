@@ -12,47 +12,47 @@ import { grpcAddressOf } from './listeners.ts'
 import type { RunningService } from './running.ts'
 
 interface ReloadingOptions {
-  /** Reads the configuration. @throws {ConfigError} */
+  /** Loads the configuration. @throws {ConfigError} */
   readonly load: () => LoadedConfig
-  /** What the service was started with. */
+  /** The configuration at startup. */
   readonly loaded: LoadedConfig
   readonly running: Pick<RunningService, 'reload' | 'readiness' | 'metrics'>
   readonly log: Logger
-  /** Called after another configuration came into force. */
+  /** Called after another configuration took effect. */
   readonly reloaded?: () => void
   readonly every?: Every | undefined
 }
 
-/** What became of an attempt: it is in force, it was already, or it is wrong. */
+/** The result of a reload: applied, unchanged or invalid. */
 type Reload = 'ok' | 'unchanged' | 'error'
 
 /**
- * Files are looked at so often. Whoever waits to be told of changes misses those of mounted volumes and of files that are
- * replaced; what is looked up follows links, as those that Kubernetes swaps.
+ * Milliseconds between checks of the files. Polling works where change events don't: with mounted volumes, replaced files,
+ * and links such as those that Kubernetes swaps.
  */
 const LOOK_MS = 500
-/** A configuration that is wrong is read again after so many looks: what it names may have come meanwhile. */
+/** Checks after which an invalid configuration is read again: missing files may exist by now. */
 const LOOKS_UNTIL_RETRY = 20
 
-/** Keeps a service on its configuration as it stands in the files: what is wrong changes nothing. */
+/** Applies changes to the configuration files. An invalid file changes nothing. */
 export class Reloading {
   readonly #options: ReloadingOptions
   readonly #stop: () => void
   #inForce: LoadedConfig
-  /** Of the files, when they were looked at last. */
+  /** State of the files at the last check. */
   #seen = ''
-  /** Of the files, when they were read last. */
+  /** State of the files when they were last read. */
   #read = ''
-  #looksSinceWrong = 0
+  #checksSinceError = 0
 
   constructor(options: ReloadingOptions) {
     this.#options = options
     this.#inForce = options.loaded
-    this.#stop = (options.every ?? everyByTimer)(LOOK_MS, () => this.look())
+    this.#stop = (options.every ?? everyByTimer)(LOOK_MS, () => this.check())
   }
 
-  /** Reads the files if they have changed, and did not since the last look: somebody may still be writing. */
-  look(): void {
+  /** Reads changed files once they are stable: a write may be in progress. */
+  check(): void {
     const state = stateOf(this.#inForce.files)
     const isStill = state === this.#seen
     this.#seen = state
@@ -65,12 +65,12 @@ export class Reloading {
     this.#attempt()
   }
 
-  /** Reads the files now, whether or not they have changed. */
+  /** Reads the files now, changed or not. */
   reload(): Reload {
     this.#seen = stateOf(this.#inForce.files)
     this.#read = this.#seen
     const result = this.#attempt()
-    if (result === 'unchanged') this.#options.log.info('the configuration is as it was')
+    if (result === 'unchanged') this.#options.log.info('the configuration is unchanged')
     return result
   }
 
@@ -80,15 +80,15 @@ export class Reloading {
 
   #retry(): void {
     const { configProblem } = this.#options.running.readiness
-    if (configProblem === undefined || ++this.#looksSinceWrong < LOOKS_UNTIL_RETRY) return
+    if (configProblem === undefined || ++this.#checksSinceError < LOOKS_UNTIL_RETRY) return
     this.#attempt(configProblem)
   }
 
-  /** @param known what was said of it already */
+  /** @param known the problem that has already been logged */
   #attempt(known?: string): Reload {
     const { load, loaded: started, running, log } = this.#options
     const before = this.#inForce
-    this.#looksSinceWrong = 0
+    this.#checksSinceError = 0
     let loaded: LoadedConfig
     try {
       loaded = load()
@@ -99,7 +99,7 @@ export class Reloading {
       running.reload(loaded)
     } catch (error) {
       const problem = messageOf(error)
-      if (problem !== known) this.#refuse(problem, error)
+      if (problem !== known) this.#reject(problem, error)
       return 'error'
     }
     this.#inForce = loaded
@@ -109,24 +109,24 @@ export class Reloading {
     const level = loaded.config.logging?.level
     if (level !== before.config.logging?.level) log.level = level ?? 'info'
     const later = fromNextStart(loaded.config, started.config)
-    log.info({ limiters: Object.keys(loaded.config.limiters).length }, 'the configuration is in force')
+    log.info({ limiters: Object.keys(loaded.config.limiters).length }, 'the configuration was applied')
     this.#options.reloaded?.()
     if (later.length > 0)
-      log.warn({ parts: later }, 'these parts of the configuration count from the next start')
+      log.warn({ parts: later }, 'these parts of the configuration take effect at the next start')
     return 'ok'
   }
 
-  #refuse(problem: string, error: unknown): void {
+  #reject(problem: string, error: unknown): void {
     const { running, log } = this.#options
     running.readiness.configProblem = problem
     running.metrics.configValid.set(0)
     running.metrics.reloads.inc({ result: 'error' })
     const problems = error instanceof ConfigError ? problem.split('\n') : [problem]
-    log.error({ problems }, 'the configuration is wrong: the one before stays in force')
+    log.error({ problems }, 'the configuration is invalid: the previous one stays active')
   }
 }
 
-/** Parts of a configuration that only a start puts in force. */
+/** Parts of a configuration that take effect at the next start. */
 function fromNextStart(config: Config, started: Config): readonly string[] {
   const listenersOf = (each: Config) => [each.listen, grpcAddressOf(each)]
   return [
@@ -137,7 +137,7 @@ function fromNextStart(config: Config, started: Config): readonly string[] {
   ]
 }
 
-/** The caps that servers are made with. */
+/** The caps that servers are created with. */
 function capsOf(config: Config): readonly unknown[] {
   const { bodyBytes, descriptors, inFlight } = config.caps ?? {}
   return grpcAddressOf(config) === undefined ? [bodyBytes] : [bodyBytes, descriptors, inFlight]
@@ -147,7 +147,7 @@ function textOf({ config, domains }: LoadedConfig): string {
   return JSON.stringify([config, domains?.describe()])
 }
 
-/** Another one when files were written or replaced, or a folder has others. */
+/** A fingerprint that changes with the files, also if they are replaced. */
 function stateOf(files: readonly string[]): string {
   const states = files.map((file) => {
     try {

@@ -1,4 +1,4 @@
-// START HERE: starts all parts, puts them together, and stops them.
+// START HERE: starts all parts, connects them, and stops them.
 
 import type { Server } from 'node:http'
 import { type AddressInfo, Server as NetServer } from 'node:net'
@@ -22,32 +22,30 @@ import { Readiness } from './readiness.ts'
 import { Service, type ServiceObserver } from './service.ts'
 import { openStore, storeConfigOf } from './stores.ts'
 
-/** After which what is under way is cut off. */
+/** Time after which requests in progress are cut off. */
 const STOP_MS = 30_000
 
-/** For how long connections without a request are left open. */
+/** How long idle connections stay open. */
 const LINGER_MS = 1000
 const LINGER_STEP_MS = 20
 
 const DEFAULT_HTTP = '127.0.0.1:8080'
 
-/** What is needed to run the service. */
 interface StartOptions {
   readonly loaded: LoadedConfig
   readonly log: Logger
-  /** How many of its lines there was no room for. */
+  /** Number of log lines that were dropped. */
   readonly droppedLines?: () => number
   readonly environment?: NodeJS.ProcessEnv
   readonly processes?: Processes
-  /** What calls again and again what is read from the store. Default: a timer. */
+  /** Schedules periodic reads of the store. Default: a timer. */
   readonly every?: Every
-  /** Whether what is decided is counted: a bench compares. Default: true. */
+  /** Whether decisions are counted. Benchmarks turn it off to compare. Default: true. */
   readonly isWatched?: boolean
-  /** Adds routes before it listens: what a bench compares with. */
+  /** Adds routes before the server listens. For benchmarks. */
   readonly extend?: (app: App) => void
 }
 
-/** A service that answers. */
 export interface RunningService {
   readonly service: Service
   readonly readiness: Readiness
@@ -57,13 +55,15 @@ export interface RunningService {
   readonly httpUrl: string
   /** The page with the token of this start. Undefined if the configuration has `tokens` or `anonymous`. */
   readonly adminLink: string | undefined
-  /** Where gRPC is answered, if it is. */
+  /** The gRPC address, if enabled. */
   readonly grpcAddress: string | undefined
-  /** Puts another configuration in force. What it says of listeners and stores counts from the next start. @throws as the service does */
+  /** Applies another configuration. Listeners and stores change at the next start. @throws as {@link Service.reload} */
   reload(loaded: LoadedConfig): void
   /**
-   * Is not ready any more, and tells every client to take another connection, for `drainMs` (0 unless told); then takes no
-   * new connections, answers what is under way, and ends. What has not come to an end after 30 s is cut off.
+   * Stops gracefully.
+   *
+   * For `drainMs` (default: 0), the service isn't ready, and responses close their connections. Then it accepts no new
+   * connections, finishes requests in progress, and ends. After 30 s it cuts off the rest.
    */
   stop(drainMs?: number): Promise<void>
 }
@@ -128,7 +128,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
     await Promise.all([capture.close(), decisionLog.close(), tracing?.close()])
     await store.close()
   }
-  // The first request should not have to wait for a connection. Without Redis the service starts all the same.
+  // The first request shouldn't wait for a connection. The service also starts without Redis.
   if ('ready' in store) await store.ready().catch(() => {})
   await readiness.state()
   try {
@@ -193,13 +193,14 @@ export async function startService(options: StartOptions): Promise<RunningServic
 }
 
 /**
- * Listens no more, and waits until those who are connected are gone, which each answer tells them to do. A connection on which
- * nothing has come yet may have a request on its way: it is left alone for a moment.
+ * Stops listening, and waits for the open connections to end.
+ *
+ * Every response closes its connection. A connection without a request may have one on its way, so it stays open briefly.
  */
 async function lastConnections(server: Server): Promise<void> {
-  // Right after the system was asked for new connections nearly none is left that would be refused unheard.
+  // Accepts the connections that the system has queued, which would otherwise be reset.
   await setImmediate()
-  // That of HTTP closes those without a request at once.
+  // HTTP's own close() would close idle connections at once.
   NetServer.prototype.close.call(server)
   for (let waitedMs = 0; waitedMs < LINGER_MS; waitedMs += LINGER_STEP_MS) {
     const count = await new Promise<number>((resolve) => server.getConnections((_, found) => resolve(found)))

@@ -1,4 +1,4 @@
-// Runs the service in this process, from its start to its end.
+// Runs the service in this process, from start to end.
 
 import cluster from 'node:cluster'
 import { fileURLToPath } from 'node:url'
@@ -11,23 +11,23 @@ import { type RunningService, startService } from './running.ts'
 import { storeConfigOf } from './stores.ts'
 import { runPrimary, WorkerProcesses } from './workers.ts'
 
-/** Shipped in the package, so that the service starts before anything has been written. */
+/** Ships with the package, so that the service starts without a configuration. */
 const EXAMPLE = fileURLToPath(new URL('../../examples/slidegate.yaml', import.meta.url))
 
 export interface ServeOptions {
-  /** The configuration. Default: the built-in example. */
+  /** The configuration file. Default: the built-in example. */
   readonly file?: string | undefined
   readonly http?: string | undefined
   readonly grpc?: string | undefined
-  /** Processes that share the listeners. */
+  /** Number of processes that share the listeners. */
   readonly workers: number
   readonly drainMs: number
 }
 
 /**
- * Runs the service until it is told to end, by SIGTERM or SIGINT; resolves to the exit code. SIGHUP reads the configuration
- * anew.
+ * Runs the service until SIGTERM or SIGINT, and resolves to the exit code.
  *
+ * SIGHUP reloads the configuration.
  * @throws {ConfigError} {UsageError}
  */
 export async function serve(options: ServeOptions): Promise<number> {
@@ -38,7 +38,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   if (options.workers === 1 || cluster.isWorker) return serveHere(loaded, load, options, log)
   if (storeConfigOf(loaded.config.store, process.env).redis === undefined) {
     throw new UsageError(
-      `--workers ${options.workers} share their counts through Redis: set store.redis or REDIS_URL, or use --workers 1`,
+      `--workers ${options.workers} requires Redis to share counts: set store.redis or REDIS_URL, or use --workers 1`,
     )
   }
   return runPrimary(options.workers, log.log, options.drainMs)
@@ -53,10 +53,10 @@ async function serveHere(
   const processes = cluster.isWorker ? new WorkerProcesses() : new OneProcess()
   let reloading: Reloading | undefined
   process.on('SIGHUP', () => reloading?.reload())
-  const told = new Promise((resolve) => {
+  const ended = new Promise((resolve) => {
     process.on('SIGTERM', resolve)
     process.on('SIGINT', resolve)
-    // A worker without its primary is one that nobody can end.
+    // Without its primary, nothing else would stop this worker.
     process.on('disconnect', resolve)
   })
   try {
@@ -68,7 +68,7 @@ async function serveHere(
     const reloaded = (): void => {
       if (!isFirst || hasLinked || running.adminLink === undefined) return
       hasLinked = true
-      log.info({ adminLink: running.adminLink }, 'the configuration has no tokens any more')
+      log.info({ adminLink: running.adminLink }, 'the configuration no longer has tokens')
     }
     reloading = new Reloading({ load, loaded, running, log, reloaded })
     log.info(
@@ -81,18 +81,18 @@ async function serveHere(
     // Production logs stay pure JSON.
     if ((file === undefined || isTerminal) && isFirst) process.stderr.write(welcomeOf(running, file))
     if (processes instanceof WorkerProcesses) processes.ready()
-    await told
-    log.info({ drainMs }, 'slidegate is ending')
+    await ended
+    log.info({ drainMs }, 'slidegate is stopping')
     reloading.close()
     await running.stop(drainMs)
     return 0
   } finally {
-    // The channel would keep it alive.
+    // The open channel would keep the process alive.
     if (cluster.isWorker && process.connected) process.disconnect()
   }
 }
 
-/** Where to look and what to send first, for a person who started the service. */
+/** First steps for the person who started the service. */
 function welcomeOf({ httpUrl, adminLink, service }: RunningService, file: string | undefined): string {
   const limiter = service.active()[0]?.declared.name ?? 'api'
   const body = `'{"limiter":"${limiter}","key":"user:42"}'`
@@ -113,26 +113,26 @@ function welcomeOf({ httpUrl, adminLink, service }: RunningService, file: string
   return `${lines.map((line) => `  ${line}`.trimEnd()).join('\n')}\n`
 }
 
-/** Characters that wait to be written at most. */
+/** Maximum number of buffered characters. */
 const MAX_WAITING = 4 * 2 ** 20
 
-/** What a pipe takes in one piece, whoever else writes to it. */
+/** Bytes that a pipe accepts atomically, even with several writers. */
 const PIPE_BYTES = 4096
 
 interface ServiceLog {
   readonly log: Logger
-  /** Lines that there was no room for. */
+  /** Number of lines that were dropped. */
   dropped(): number
 }
 
-/** The log of the service, on the standard output. Nothing waits until it is written: what is read too slowly is dropped. */
+/** Logs to standard output without blocking. Lines are dropped if the reader is too slow. */
 function openLog(level: string): ServiceLog {
   let dropped = 0
   const output = pino.destination({ fd: 1, sync: false, maxLength: MAX_WAITING, maxWrite: PIPE_BYTES })
   output.on('drop', () => {
     dropped++
   })
-  // Where nothing can be written there is nobody to tell. It is tried again with the next line.
+  // There is nowhere to report this. The next line tries again.
   output.on('error', () => {})
   return { log: pino({ level }, output), dropped: () => dropped }
 }

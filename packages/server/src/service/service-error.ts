@@ -1,11 +1,11 @@
-// An error that is the answer to a caller.
+// An error that is sent to the caller.
 
-/** What a caller has done wrong, or may not do: an answer, with the HTTP status that says it. */
+/** A mistake of the caller or a missing permission, with its HTTP status. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   /** 400 to 599. */
   readonly status: number
-  /** What kind of error it is, for programs: `unknown_limiter` and the like. */
+  /** Machine-readable code, such as `unknown_limiter`. */
   readonly code: string
 
   constructor(status: number, code: string, message: string) {

@@ -1,4 +1,4 @@
-// The limiters in force; reloads and shadow switches.
+// The active limiters; reloads and shadow switches.
 
 import type { AnyKey, Decision, Limiter, Logger, OnStoreError, Store, StoreUnavailableError } from 'slidegate'
 import type { Config } from '../config/schema.ts'
@@ -7,7 +7,6 @@ import { emptyLogNotesOf } from './empty-logs.ts'
 import { ServiceError } from './service-error.ts'
 import { OwnStores } from './stores.ts'
 
-/** A limiter in force. */
 export interface ActiveLimiter {
   readonly declared: DeclaredLimiter
   readonly limiter: Limiter<AnyKey>
@@ -16,7 +15,6 @@ export interface ActiveLimiter {
 /** A limiter with any keys. */
 export type AnyLimiter = Pick<Limiter, 'name' | 'stats'>
 
-/** Observes the service. */
 export interface ServiceObserver {
   /** A limiter was created. Several may have the same name. */
   opened?(limiter: AnyLimiter): void
@@ -26,26 +24,27 @@ export interface ServiceObserver {
   storeFailed?(limiter: string, error: StoreUnavailableError): void
   storeDown?(limiter: string, error: StoreUnavailableError): void
   storeUp?(limiter: string, downMs: number): void
-  /** Limiters log outages of the store here. */
+  /** Limiters log store outages here. */
   readonly logger?: Logger
   /** Wraps each limiter. */
   around?<Key extends AnyKey>(limiter: Limiter<Key>): Limiter<Key>
 }
 
-/** Shadow switches that operators set, by limiter. */
+/** Shadow switches set by operators, by limiter. */
 export type ShadowSettings = Readonly<Record<string, Shadowing>>
 
-/** Milliseconds for which a replaced limiter still answers its requests. */
+/** Milliseconds for which a replaced limiter still serves its requests. */
 const RETIRING_MS = 60_000
 
 /**
- * The limiters of a configuration, on one store. A reload keeps limiters whose declaration didn't change, and replaces the others,
- * which still answer their pending requests.
+ * The limiters of a configuration, on one store.
+ *
+ * A reload replaces limiters whose declaration changed. A replaced limiter still serves its pending requests.
  */
 export class Service {
   readonly store: Store
   readonly ownStores: OwnStores
-  /** Whether the service is about to stop, so load balancers should send no more requests. */
+  /** Whether the service is about to stop, and load balancers should skip it. */
   isDraining = false
   readonly #observer: ServiceObserver
   #config: Config
@@ -71,7 +70,7 @@ export class Service {
     return this.#shadowSettings
   }
 
-  /** All, in the order of the configuration. */
+  /** All limiters, in the order of the configuration. */
   active(): readonly ActiveLimiter[] {
     return Array.from(this.#active.values())
   }
@@ -88,7 +87,7 @@ export class Service {
   get(name: string): ActiveLimiter {
     const found = this.#active.get(name)
     if (found !== undefined) return found
-    throw new ServiceError(404, 'unknown_limiter', `there is no limiter ${JSON.stringify(name)}`)
+    throw new ServiceError(404, 'unknown_limiter', `unknown limiter ${JSON.stringify(name)}`)
   }
 
   has(name: string): boolean {
@@ -96,7 +95,7 @@ export class Service {
   }
 
   /**
-   * Puts a configuration in force, all or nothing. The store stays.
+   * Applies a configuration completely or not at all. The store stays.
    *
    * @throws {SlidegateError} for invalid limiters
    */
@@ -105,13 +104,13 @@ export class Service {
     this.#config = config
   }
 
-  /** @throws {SlidegateError} if limits can't be told apart any more */
+  /** @throws {SlidegateError} if two limits become indistinguishable */
   shadow(shadowSettings: ShadowSettings): void {
     this.#activate(this.#config, shadowSettings)
     this.#shadowSettings = shadowSettings
   }
 
-  /** Calls back with each replaced limiter, whose waiters should move to the new one. */
+  /** Registers a listener that moves waiters of a replaced limiter to the new one. */
   onReplaced(listener: (former: ActiveLimiter) => void): void {
     this.#onReplaced.push(listener)
   }
@@ -156,11 +155,11 @@ export class Service {
       if (now === old) continue
       this.#retire(old.limiter)
       if (now?.declared.hasDimensions !== old.declared.hasDimensions) continue
-      for (const tell of this.#onReplaced) tell(old)
+      for (const notify of this.#onReplaced) notify(old)
     }
   }
 
-  /** It still answers its requests and wakes its waiters. */
+  /** Closes the limiter after a while, once it has no waiting requests. */
   #retire(limiter: Limiter<AnyKey>): void {
     const timer = setTimeout(() => {
       if (limiter.waiting().length > 0) return this.#retire(limiter)
@@ -189,7 +188,7 @@ export class Service {
   }
 }
 
-/** A limiter may have the name of a property of all objects. */
+/** Own properties only: a limiter may be called `constructor`. */
 function ownOf(shadowSettings: ShadowSettings, name: string): Shadowing | undefined {
   return Object.hasOwn(shadowSettings, name) ? shadowSettings[name] : undefined
 }

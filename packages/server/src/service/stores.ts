@@ -1,4 +1,4 @@
-// The store of the service, and those for limiters that callers declare.
+// The store of the service, and the stores for limiters that callers declare.
 
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -8,7 +8,7 @@ import { type RedisStore, redisStore } from 'slidegate/redis'
 import type { StoreConfig } from '../config/schema.ts'
 import { fits } from './pattern.ts'
 
-/** The store that a configuration names; without one, Redis where the environment has `REDIS_URL`, else memory. */
+/** The configured store. Default: Redis if `REDIS_URL` is set, else memory. */
 export function storeConfigOf(config: StoreConfig | undefined, environment: NodeJS.ProcessEnv): StoreConfig {
   if (config !== undefined && (config.redis !== undefined || config.memory !== undefined)) return config
   const url = environment.REDIS_URL
@@ -17,7 +17,7 @@ export function storeConfigOf(config: StoreConfig | undefined, environment: Node
 }
 
 /**
- * @param folder against which the names of files are
+ * @param folder where relative file names start
  * @throws {SlidegateError} `invalid_option`
  */
 export function openStore({ redis, memory }: StoreConfig, folder: string): MemoryStore | RedisStore {
@@ -29,7 +29,7 @@ export function openStore({ redis, memory }: StoreConfig, folder: string): Memor
   )
 }
 
-/** What a connection to Redis is told of TLS: in place of files what is in them. */
+/** TLS options for Redis, with the contents of files in place of their names. */
 export function tlsOf(
   tls: NonNullable<NonNullable<StoreConfig['redis']>['tls']>,
   folder: string,
@@ -41,14 +41,14 @@ export function tlsOf(
   return { ...tls, ...Object.fromEntries(files) }
 }
 
-/** Overrides of the limiters of one pattern: nothing ever pushes them out. */
+/** Maximum number of overrides per pattern. Overrides are never evicted. */
 const MAX_OVERRIDES = 10_000
 
 /**
- * The stores for limiters of callers.
+ * The stores for limiters that callers declare.
  *
- * In memory each pattern of `ownLimiters` has a store of its own: a token that fills one takes no room from limiters of
- * other patterns. In Redis all share one.
+ * In memory, each pattern of `ownLimiters` has a separate store, so that a token that fills its store doesn't evict keys of other
+ * patterns. In Redis, all share one store.
  */
 export class OwnStores {
   readonly #shared: Store | undefined
@@ -64,14 +64,14 @@ export class OwnStores {
   }
 
   /**
-   * The longest pattern for every caller, so that a limiter is in one store only.
+   * The store of a limiter. The longest matching pattern decides for every caller, so that a limiter is in one store only.
    *
    * @param patterns the patterns of all tokens, longest first; the same array until they change
    */
   of(limiter: string, patterns: readonly string[]): Store {
     if (this.#shared !== undefined) return this.#shared
-    if (patterns !== this.#patterns) this.#forgetAllBut(patterns)
-    // None is left if a reload has removed it.
+    if (patterns !== this.#patterns) this.#keepOnly(patterns)
+    // A reload may have removed the pattern.
     const pattern = patterns.find((each) => fits(each, limiter)) ?? '*'
     let store = this.#stores.get(pattern)
     if (store === undefined) {
@@ -90,7 +90,7 @@ export class OwnStores {
     }
   }
 
-  #forgetAllBut(patterns: readonly string[]): void {
+  #keepOnly(patterns: readonly string[]): void {
     this.#patterns = patterns
     for (const [pattern, store] of this.#stores) {
       if (patterns.includes(pattern)) continue

@@ -5,27 +5,27 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { OneProcess, type Processes, SECRET_OF_WORKERS } from './instance.ts'
 
-/** How the primary tells its workers what they are called together. */
+/** Environment variable with the instance ID that all workers share. */
 const INSTANCE = 'SLIDEGATE_INSTANCE'
 
-/** For how long answers of other processes are waited for. One that is gone gives none. */
+/** Timeout for answers of the other processes. */
 const ANSWER_MS = 2000
 
-/** Before one that has ended is replaced; it doubles while none gets ready. */
+/** Pause before a worker is replaced. It doubles while no worker becomes ready. */
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5000
 
-/** After which, and the time to drain, a worker that does not end is killed: it hangs, for each cuts off what takes longer. */
+/** Time after draining at which a worker is killed. It must hang, since workers cut off slow requests earlier. */
 const END_MS = 45_000
 
 type Message =
-  /** A worker asks all; the primary asks each. */
+  /** From a worker to all processes: the primary forwards it to each. */
   | { readonly type: 'ask'; readonly id: number; readonly question: string; readonly argument: unknown }
-  /** A worker answers. */
+  /** From a worker to the primary. */
   | { readonly type: 'answer'; readonly id: number; readonly answer: unknown; readonly isKnown: boolean }
-  /** The primary tells the one who has asked. */
+  /** All answers, from the primary to the worker that sent the question. */
   | { readonly type: 'answers'; readonly id: number; readonly answers: readonly unknown[] }
-  /** A worker answers requests from now on. */
+  /** From a worker that has started. */
   | { readonly type: 'ready' }
 
 /** The workers of one primary process. */
@@ -48,28 +48,28 @@ export class WorkerProcesses extends OneProcess implements Processes {
     const id = ++this.#lastId
     return new Promise((resolve) => {
       this.#asked.set(id, resolve)
-      tell({ type: 'ask', id, question, argument })
+      send({ type: 'ask', id, question, argument })
     })
   }
 
-  /** From now on this worker answers requests. */
+  /** Reports that this worker accepts requests. */
   ready(): void {
-    tell({ type: 'ready' })
+    send({ type: 'ready' })
   }
 
   async #answer({ id, question, argument }: Message & { type: 'ask' }): Promise<void> {
-    // What fails here is no answer; it was logged by whoever failed.
+    // An error counts as no answer. Its cause has been logged.
     const [answer] = await super.ask(question, argument).catch(() => [])
-    tell({ type: 'answer', id, answer, isKnown: answer !== undefined })
+    send({ type: 'answer', id, answer, isKnown: answer !== undefined })
   }
 }
 
-/** Where the primary is gone there is nobody to tell: this worker ends, too. */
-function tell(message: Message): void {
+/** Does nothing if the primary is gone: then this worker ends, too. */
+function send(message: Message): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {})
 }
 
-/** A question on its way to all workers. */
+/** A question to all workers, waiting for their answers. */
 interface Round {
   readonly asker: Worker
   readonly id: number
@@ -79,8 +79,9 @@ interface Round {
 }
 
 /**
- * Keeps so many workers running, and carries their questions. Resolves to an exit code when it was told to end, and all
- * have.
+ * Keeps `count` workers running and passes messages between them.
+ *
+ * Resolves to an exit code once all have ended after SIGTERM or SIGINT.
  */
 export function runPrimary(count: number, log: Logger, drainMs: number): Promise<number> {
   return new Promise((resolve) => {
@@ -102,9 +103,9 @@ export function runPrimary(count: number, log: Logger, drainMs: number): Promise
     const start = (): void => {
       const worker = cluster.fork({ ...SECRET_OF_WORKERS, [INSTANCE]: instance })
       worker.on('message', (message: Message) => received(worker, message))
-      // It could not be started, or has died while it was being told something: its end is looked after below.
+      // The worker couldn't start, or died during a send. The exit handler below handles that.
       worker.on('error', ({ message }) =>
-        log.warn({ worker: worker.process.pid, reason: message }, 'a worker is gone'),
+        log.warn({ worker: worker.process.pid, reason: message }, 'a worker failed'),
       )
     }
     const received = (worker: Worker, message: Message): void => {
@@ -144,7 +145,7 @@ export function runPrimary(count: number, log: Logger, drainMs: number): Promise
       const wasReady = ready.delete(worker.id)
       for (const [number, round] of rounds) answered(worker, number, round)
       if (!isEnding && !wasReady && ready.size === 0) {
-        // It could not even start, and no other runs: it has said why.
+        // It couldn't start, and no other worker runs. It has logged the reason.
         exitCode = code || 1
         end()
       }
@@ -152,14 +153,17 @@ export function runPrimary(count: number, log: Logger, drainMs: number): Promise
         if (workers().length === 0) resolve(exitCode)
         return
       }
-      log.error({ worker: worker.process.pid, code, signal }, 'a worker has ended; another takes its place')
+      log.error(
+        { worker: worker.process.pid, code, signal },
+        'a worker ended unexpectedly; it is being replaced',
+      )
       setTimeout(() => !isEnding && start(), pauseMs)
       pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs)
     })
     process.on('SIGTERM', end)
     process.on('SIGINT', end)
     process.on('SIGHUP', () => {
-      // Others read it as they start, and would be killed by this signal until they have said what it means to them.
+      // Ready workers only: others read the file as they start, and the signal would kill them.
       for (const worker of workers()) if (ready.has(worker.id)) worker.process.kill('SIGHUP')
     })
     for (let i = 0; i < count; i++) start()

@@ -1,4 +1,4 @@
-// Spans of decisions, sent by OTLP.
+// Creates spans for decisions and exports them with OTLP.
 
 import { context, ROOT_CONTEXT, type Tracer } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
@@ -20,10 +20,10 @@ import { messageOf } from '#replay/errors.js'
 import type { TracingConfig } from '../config/schema.ts'
 import { VERSION } from '../service/instance.ts'
 
-/** After which spans that could not be sent when the service ends are given up. */
+/** Timeout for sending the last spans at shutdown. */
 const CLOSE_MS = 5000
 
-/** What tells of the span of whoever asks, as headers and metadata have it. */
+/** Headers or metadata with the caller's span. */
 export interface TraceHeaders {
   readonly traceparent?: string | string[] | undefined
   readonly tracestate?: string | string[] | undefined
@@ -31,21 +31,23 @@ export interface TraceHeaders {
 
 export interface TracingOptions {
   readonly config: TracingConfig
-  /** What all processes of this instance call themselves. */
+  /** The ID shared by all processes of this instance. */
   readonly instance: string
   readonly log: Logger
 }
 
 /**
- * A span for each decision, sent to a collector now and then. At most 2,048 wait to be sent, unless the environment says
- * otherwise: where they cannot be, others are lost. Nobody waits for it.
+ * Creates a span for each decision, and sends them to a collector.
+ *
+ * Spans are sent in batches, without delaying requests. Up to 2,048 wait to be sent, unless the environment sets another
+ * size. Further spans are dropped.
  */
 export class Tracing {
   readonly #provider: BasicTracerProvider
   readonly #tracer: Tracer
   readonly #propagator = new W3CTraceContextPropagator()
 
-  /** @throws for what the environment says and cannot be */
+  /** @throws if environment variables are invalid */
   constructor({ config, instance, log }: TracingOptions) {
     const { endpoint, sampleRatio } = config === true ? {} : config
     const exporter = new OTLPTraceExporter(
@@ -57,7 +59,7 @@ export class Tracing {
       'service.instance.id': instance,
     })
     this.#provider = new BasicTracerProvider({
-      // What the environment says comes before.
+      // The environment takes precedence.
       resource: own.merge(detectResources({ detectors: [envDetector] })),
       spanProcessors: [new BatchSpanProcessor(new Reported(exporter, log))],
       ...(sampleRatio !== undefined && {
@@ -65,23 +67,23 @@ export class Tracing {
       }),
     })
     this.#tracer = this.#provider.getTracer('slidegate', VERSION)
-    // One for the process, be it ours or that of somebody before us.
+    // The process has one context manager, which another library may already have set.
     const manager = new AsyncLocalStorageContextManager().enable()
     if (!context.setGlobalContextManager(manager)) manager.disable()
   }
 
-  /** The same limiter, whose decisions have spans. */
+  /** Wraps a limiter so that its decisions have spans. */
   traced<Key extends AnyKey>(limiter: Limiter<Key>): Limiter<Key> {
     return traced(limiter, { tracer: this.#tracer })
   }
 
-  /** Runs something whose spans are below that of whoever asks. */
+  /** Runs a function so that its spans become children of the caller's span. */
   within<Result>(headers: TraceHeaders, run: () => Result): Result {
     if (headers.traceparent === undefined) return run()
     return context.with(this.#propagator.extract(ROOT_CONTEXT, headers, GETTER), run)
   }
 
-  /** Sends what waits to be sent, or gives it up. Never rejects. */
+  /** Sends the remaining spans, up to a timeout. Never rejects. */
   async close(): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<void>((resolve) => {
@@ -97,7 +99,7 @@ const GETTER = {
   keys: (headers: TraceHeaders) => Object.keys(headers),
 }
 
-/** Says in the log when spans can not be sent any more, and when they can again. */
+/** Logs when exporting spans starts to fail, and when it works again. */
 class Reported implements SpanExporter {
   readonly #exporter: SpanExporter
   readonly #log: Logger
@@ -110,7 +112,7 @@ class Reported implements SpanExporter {
 
   export(spans: ReadableSpan[], done: (result: ExportResult) => void): void {
     this.#exporter.export(spans, (result) => {
-      this.#tell(result)
+      this.#report(result)
       done(result)
     })
   }
@@ -119,11 +121,11 @@ class Reported implements SpanExporter {
     return this.#exporter.shutdown()
   }
 
-  #tell({ code, error }: ExportResult): void {
+  #report({ code, error }: ExportResult): void {
     const isSending = code === ExportResultCode.SUCCESS
     if (isSending === this.#isSending) return
     this.#isSending = isSending
-    if (isSending) this.#log.info('spans can be sent again')
-    else this.#log.warn({ reason: messageOf(error) }, 'spans cannot be sent: they are lost')
+    if (isSending) this.#log.info('spans are sent again')
+    else this.#log.warn({ reason: messageOf(error) }, "can't send spans; they are dropped")
   }
 }

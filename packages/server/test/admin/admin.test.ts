@@ -41,7 +41,7 @@ function process(processes: Processes): { admin: Admin; service: Service } {
   return { admin, service }
 }
 
-/** Two processes that are one service. */
+/** Two processes of one instance. */
 function twoProcesses(): ReturnType<typeof process>[] {
   const ends = [new OneProcess(), new OneProcess()]
   return ends.map((own) =>
@@ -54,7 +54,7 @@ function twoProcesses(): ReturnType<typeof process>[] {
   )
 }
 
-it('whichever process is asked answers for all', async () => {
+it('every process reports the state of all', async () => {
   const [one, other] = twoProcesses()
   one!.admin.decided('api', 'ann', decision)
   other!.admin.decided('api', 'ann', decision)
@@ -72,7 +72,7 @@ it('whichever process is asked answers for all', async () => {
   }
 })
 
-it('states of processes add up', async () => {
+it('merges the states of all processes', async () => {
   const [one, other] = twoProcesses()
   const controller = new AbortController()
   const waits = Promise.allSettled(
@@ -87,7 +87,7 @@ it('states of processes add up', async () => {
   expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(2)
 })
 
-it('all processes drain', async () => {
+it('draining one process drains all', async () => {
   const both = twoProcesses()
   await both[0]!.admin.drain(true)
   expect(both.map(({ service }) => service.isDraining)).toEqual([true, true])
@@ -95,7 +95,7 @@ it('all processes drain', async () => {
   expect(both.map(({ service }) => service.isDraining)).toEqual([false, false])
 })
 
-it('domains of Envoy are seen as soon as they are asked', async () => {
+it('lists an Envoy domain after its first decision', async () => {
   const { admin } = process(new OneProcess())
   expect(admin.seen()).toEqual([])
   admin.decided('envoy.edge', { rule: 'remote_address' }, decision)

@@ -37,30 +37,30 @@ const all = () => true
 describe.each<[string, () => Promise<AuditLog>]>([
   ['in memory', async () => new MemoryAuditLog()],
   ['in Redis', onRedis],
-])('the audit, %s', (_, make) => {
-  it('says who has done what to which key, when, where, and how it ended; the newest first', async () => {
+])('the audit log, %s', (_, make) => {
+  it('lists who did what to which key, when, where and with what result, newest first', async () => {
     const { audit } = auditOn(await make())
     const beforeMs = Date.now() - 60_000
     await audit.act({ who: 'ops', what: 'reset', limiter: 'api', key: 'ann' }, async () => {})
     const detail = { duration: '1h' }
     const key = { user: 'bob', address: null }
     const failing = audit.act({ who: 'eve', what: 'ban', limiter: 'api', key, detail }, async () => {
-      throw new Error('it cannot be')
+      throw new Error('out of order')
     })
-    await expect(failing).rejects.toThrow('it cannot be')
+    await expect(failing).rejects.toThrow('out of order')
     const [ban, reset, ...others] = await audit.list(10, all)
     expect(others).toEqual([])
     expect(reset).toMatchObject({ who: 'ops', what: 'reset', limiter: 'api', key: 'ann', result: 'done' })
     expect(ban).toMatchObject({
       ...{ who: 'eve', what: 'ban', limiter: 'api', key: { user: 'bob' }, detail },
-      ...{ result: 'failed', error: 'it cannot be' },
+      ...{ result: 'failed', error: 'out of order' },
     })
     expect(ban!.instance).toMatch(new RegExp(`/${process.pid}$`))
     expect(ban!.atMs).toBeGreaterThan(beforeMs)
     expect(ban!.atMs).toBeLessThan(Date.now() + 60_000)
   })
 
-  it('has an action that was begun and never ended: how is not known', async () => {
+  it('shows the result of an unfinished action as unknown', async () => {
     const { audit } = auditOn(await make())
     let end = () => {}
     const ended = new Promise<void>((resolve) => {
@@ -73,9 +73,9 @@ describe.each<[string, () => Promise<AuditLog>]>([
     expect(await audit.list(10, all)).toMatchObject([{ result: 'done' }])
   })
 
-  it('has keys as they are, hostile ones too, and those of limiters with hashKeys as they are stored', async () => {
+  it('stores even hostile keys unchanged, and only hashes if the limiter has hashKeys', async () => {
     const { audit, service } = auditOn(await make())
-    const hostile = '\u001b[2J"}\n{"who":"root' // What would end a record, or a line of a terminal.
+    const hostile = '\u001b[2J"}\n{"who":"root' // Tries to end the record, and to control the terminal.
     await audit.act({ who: 'ops', what: 'reset', limiter: 'api', key: hostile }, async () => {})
     await audit.act({ who: 'ops', what: 'reset', limiter: 'api', key: 'k'.repeat(60_000) }, async () => {})
     await audit.act({ who: 'ops', what: 'reset', limiter: 'secretive', key: 'ann' }, async () => {})
@@ -88,7 +88,7 @@ describe.each<[string, () => Promise<AuditLog>]>([
     expect(hashed!.key).not.toContain('ann')
   })
 
-  it('is told in part: as many as are asked for, of those who may see them', async () => {
+  it('lists at most the requested number of entries that the caller may see', async () => {
     const { audit } = auditOn(await make())
     for (let i = 0; i < 12; i++) {
       await audit.act(
@@ -100,7 +100,7 @@ describe.each<[string, () => Promise<AuditLog>]>([
     expect(mine.map(({ key }) => key)).toEqual(['k9', 'k6', 'k3'])
   })
 
-  it('keeps some 10,000 records, in pages', async () => {
+  it('keeps about 10,000 records, and lists them page by page', async () => {
     const entries = await make()
     const { audit } = auditOn(entries)
     for (let i = 0; i < MAX_RECORDS + 1000; i += 200) {
@@ -117,7 +117,7 @@ describe.each<[string, () => Promise<AuditLog>]>([
     expect(found[0]!.what).toBe(`w${MAX_RECORDS + 999}`)
   })
 
-  it('passes over what it cannot read', async () => {
+  it('skips records that it cannot read', async () => {
     const entries = await make()
     const { audit } = auditOn(entries)
     await entries.append({ something: 'else' })
@@ -131,13 +131,13 @@ describe.each<[string, () => Promise<AuditLog>]>([
   })
 })
 
-describe('an action that cannot be written down', () => {
+describe('an action that cannot be recorded', () => {
   const broken: AuditLog = {
     append: () => Promise.reject(new ServiceError(503, 'store_error', 'gone')),
     page: () => Promise.reject(new ServiceError(503, 'store_error', 'gone')),
   }
 
-  it('is not done', async () => {
+  it('never runs', async () => {
     const { audit } = auditOn(broken)
     let wasDone = false
     const acting = audit.act({ who: 'ops', what: 'reset', limiter: 'api', key: 'ann' }, async () => {
@@ -147,27 +147,27 @@ describe('an action that cannot be written down', () => {
     expect(wasDone).toBe(false)
   })
 
-  it('is done all the same where it must not depend on that, and is in the log', async () => {
+  it('still runs if it must not depend on the audit log, and is logged', async () => {
     const { audit, logged } = auditOn(broken)
     await audit.note({ who: 'ops', what: 'drain', detail: { drain: true } })
     expect(logged.map((line) => JSON.parse(line))).toMatchObject([
-      { msg: 'admin', who: 'ops', what: 'drain' },
-      { msg: 'the audit could not be written', what: 'drain' },
+      { msg: 'admin action', who: 'ops', what: 'drain' },
+      { msg: 'failed to write the audit log', what: 'drain' },
     ])
   })
 
-  it('has happened where only its end cannot be written down', async () => {
+  it('counts as done if only its result cannot be recorded', async () => {
     let appended = 0
     const { audit, logged } = auditOn({
       ...broken,
       append: (record) => (appended++ === 0 ? Promise.resolve('1-1') : broken.append(record)),
     })
     expect(await audit.act({ who: 'ops', what: 'reset', limiter: 'api', key: 'ann' }, async () => 7)).toBe(7)
-    expect(logged.join('')).toContain('the audit could not be written')
+    expect(logged.join('')).toContain('failed to write the audit log')
   })
 })
 
-it('is in the log of the process, without the key', async () => {
+it('logs each action without the key', async () => {
   const { audit, logged } = auditOn(new MemoryAuditLog())
   await audit.act({ who: 'ops', what: 'ban', limiter: 'api', key: 'ann@example.com' }, async () => {})
   expect(logged).toHaveLength(1)
@@ -175,7 +175,7 @@ it('is in the log of the process, without the key', async () => {
   expect(logged[0]).not.toContain('ann@')
 })
 
-it('is one stream under the prefix, which others can read', async () => {
+it('stores the audit log as a stream below the prefix, readable by other programs', async () => {
   const entries = await onRedis()
   const { audit } = auditOn(entries)
   await audit.act({ who: 'ops', what: 'reset', limiter: 'api', key: 'ann' }, async () => {})

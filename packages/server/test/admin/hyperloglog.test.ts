@@ -5,7 +5,7 @@ import { distinctIn } from '../../src/admin/merge-keys.ts'
 
 const NAMES = ['user:', '10.0.', 'session-0000-', 'k']
 
-/** What came of one name from a number to before another. */
+/** Returns a sketch of the keys `name + i`, for `i` from `from` to below `to`. */
 function sketchOf(name: string, from: number, to: number): HyperLogLog {
   const sketch = new HyperLogLog()
   for (let i = from; i < to; i++) sketch.add(keyHash(name + i))
@@ -14,18 +14,18 @@ function sketchOf(name: string, from: number, to: number): HyperLogLog {
 
 const offBy = (found: number, truly: number): number => Math.abs(found / truly - 1)
 
-describe('how many different keys came', () => {
-  it.each([1, 3, 10, 100, 1000, 10_000, 50_000, 100_000, 1_000_000])('is within 2%% of %i', (count) => {
+describe('the estimated number of distinct keys', () => {
+  it.each([1, 3, 10, 100, 1000, 10_000, 50_000, 100_000, 1_000_000])('stays within 2%% of %i', (count) => {
     for (const name of NAMES) expect(offBy(sketchOf(name, 0, count).count(), count)).toBeLessThan(0.02)
   })
 
-  it('is 0 where none came, and the same however often they come', () => {
+  it('starts at 0 and ignores repeated keys', () => {
     expect(new HyperLogLog().count()).toBe(0)
     const sketch = sketchOf('user:', 0, 5000)
     expect(HyperLogLog.union([sketch, sketchOf('user:', 1000, 5000)]).count()).toBe(sketch.count())
   })
 
-  it('of several processes is that of all their keys: those in common count once', () => {
+  it('counts keys that several processes share once', () => {
     const parts = [
       [0, 60_000],
       [40_000, 100_000],
@@ -34,12 +34,12 @@ describe('how many different keys came', () => {
     expect(offBy(distinctIn(parts.map((part) => part.text())), 150_000)).toBeLessThan(0.02)
   })
 
-  it('in fewer registers is what it had been with no more from the start', () => {
+  it('stays accurate with fewer registers, and merges the same before and after folding', () => {
     for (const count of [10, 1000, 200_000]) {
       for (const name of NAMES) {
         const folded = sketchOf(name, 0, count).folded(COARSE)
         expect(folded.registers).toHaveLength(4096)
-        // Three standard errors and a bit.
+        // A bit more than three standard errors.
         expect(offBy(folded.count(), count)).toBeLessThan(0.055)
       }
     }
@@ -56,7 +56,7 @@ describe('how many different keys came', () => {
     null,
     Buffer.alloc(4096, 255).toString('base64'),
     Buffer.alloc(3).toString('base64'),
-  ])('is not read off what is none of ours: %j', (text) => {
+  ])('ignores invalid sketches: %j', (text) => {
     expect(HyperLogLog.of(text)).toBeUndefined()
     expect(distinctIn([text])).toBe(0)
   })

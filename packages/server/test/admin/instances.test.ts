@@ -29,10 +29,10 @@ beforeAll(async () => {
 })
 afterAll(() => redis.stop())
 
-/** Who answers late is left out of an answer: so each is looked at until it is of all. */
+/** Tests poll, since answers leave out late instances. */
 const soon = { timeout: 30_000, interval: 100 }
 
-/** Keys of what is decided, as one reads them there. */
+/** Collects the keys of decisions from the tail of a service. */
 function tailOf({ url, token }: Pick<AdminService, 'url' | 'token'>): {
   readonly seen: readonly string[]
   end(): Promise<void>
@@ -53,7 +53,7 @@ function tailOf({ url, token }: Pick<AdminService, 'url' | 'token'>): {
 }
 
 describe('instances on one Redis', () => {
-  it('are one to whoever looks: top keys, callers, usage, the overview and the tail are of all', async () => {
+  it('each report on all: top keys, callers, usage, the overview and the tail', async () => {
     const store = storeOf(newPrefix())
     await using one = await adminService({ limiters, store })
     await using other = await adminService({ limiters, store })
@@ -63,7 +63,7 @@ describe('instances on one Redis', () => {
     await expect.poll(async () => (await overview()).instances.length, soon).toBe(3)
 
     const { seen, end } = tailOf(one)
-    // A reader hears what comes after he is known everywhere.
+    // A reader gets decisions once all instances know it.
     await expect
       .poll(async () => {
         await third.ask('POST', '/v1/consume', { limiter: 'api', key: 'early' })
@@ -96,7 +96,7 @@ describe('instances on one Redis', () => {
         return (body as { usage: { denied: number }[] }).usage[3]!.denied
       }, soon)
       .toBeGreaterThanOrEqual(3)
-    // What is told late is lost, so each is asked on until it is read what it has decided.
+    // Late batches are lost, so send requests to each instance until the tail shows one.
     for (const [i, service] of services.entries()) {
       await expect
         .poll(async () => {
@@ -109,7 +109,7 @@ describe('instances on one Redis', () => {
     await end()
   })
 
-  it('tell what each limit has said, together', async () => {
+  it('merge the statistics of each limit', async () => {
     const store = storeOf(newPrefix())
     await using one = await adminService({ limiters, store })
     await using other = await adminService({ limiters, store })
@@ -134,7 +134,7 @@ describe('instances on one Redis', () => {
     }
   })
 
-  it('of one that is gone nothing is waited for any more; of one that is killed for a moment', async () => {
+  it('stop waiting for an instance at once if it stops, and soon if it is killed', async () => {
     const store = storeOf(newPrefix())
     await using one = await adminService({ limiters, store })
     const instances = async () =>
@@ -145,7 +145,7 @@ describe('instances on one Redis', () => {
     }
     await expect.poll(instances, soon).toBe(1)
     const file = new URL('../../examples/slidegate.yaml', import.meta.url).pathname
-    // The store of the environment has the default prefix: the same channels need the same.
+    // A store from the environment has the default prefix, so this one needs it too.
     await using same = await adminService({ limiters, store: { redis: { url: redis.url } } })
     const both = async () => (await same.ask('GET', '/v1/admin/overview')).body as Overview
     await using killed = await startProcess(['--config', file], { REDIS_URL: redis.url })
@@ -154,7 +154,7 @@ describe('instances on one Redis', () => {
         killed.kill('SIGCONT')
         await expect.poll(async () => (await both()).instances.length, soon).toBe(2)
         killed.kill('SIGSTOP')
-        // Until it is missed, or for as long as not to be missed any more: then once more.
+        // Waits until it counts as missing. If it is already gone, tries again.
         for (;;) {
           const { instances, missing } = await both()
           if (instances.length === 1) return missing
@@ -167,7 +167,7 @@ describe('instances on one Redis', () => {
       .toEqual([1, 0])
   })
 
-  it('workers of one are one instance, and each is asked once', async () => {
+  it('count workers as one instance, and query each worker once', async () => {
     const folder = temporaryFolder()
     onTestFinished(() => folder.remove())
     const file = folder.write('slidegate.json', JSON.stringify({ limiters }))
@@ -197,7 +197,7 @@ describe('instances on one Redis', () => {
     }
   })
 
-  it('Redis does not see the keys of a limiter that hashes them, and they are still counted together', async () => {
+  it('hide the keys of a limiter with hashKeys from Redis, and still merge their counts', async () => {
     const prefix = newPrefix()
     const secret: Config['limiters'] = { api: { ...limiters.api!, hashKeys: 'a-secret-of-16-bytes' } }
     await using one = await adminService({ limiters: secret, store: storeOf(prefix) })
@@ -237,7 +237,7 @@ describe('instances on one Redis', () => {
     await end()
   })
 
-  it('say nothing to those of another prefix', async () => {
+  it('ignore instances with another prefix', async () => {
     await using one = await adminService({ limiters, store: storeOf(newPrefix()) })
     await using other = await adminService({ limiters, store: storeOf(newPrefix()) })
     await other.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
@@ -245,14 +245,14 @@ describe('instances on one Redis', () => {
     expect(body).toMatchObject({ distinct: 0, keys: [] })
   })
 
-  it('pass over what they do not understand', async () => {
+  it('ignore messages that they do not understand', async () => {
     const prefix = newPrefix()
     await using one = await adminService({ limiters, store: storeOf(prefix) })
     await one.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
     const client = new Redis(redis.url)
     const channel = `${prefix}:{instances}`
     const stranger = { process: 'x', id: 'x', host: 'x', pid: 1, version: '9', startedAtMs: 1 }
-    const words: unknown[] = [
+    const messages: unknown[] = [
       ...['', '{', 'null', '[]', '7', '{"v":1}', '{"v":1,"type":"here"}', '{"v":1,"type":"here","from":{}}'],
       { v: 2, type: 'here', from: stranger },
       { v: 1, type: 'here', from: { ...stranger, host: 'x'.repeat(300) } },
@@ -260,8 +260,8 @@ describe('instances on one Redis', () => {
       { v: 1, type: 'answer', from: 'x', round: 1, answer: null },
       { v: 1, type: 'gone', process: 7 },
     ]
-    for (const word of words) {
-      await client.publish(channel, typeof word === 'string' ? word : JSON.stringify(word))
+    for (const message of messages) {
+      await client.publish(channel, typeof message === 'string' ? message : JSON.stringify(message))
     }
     client.disconnect()
     expect((await one.ask('GET', '/v1/admin/limiters/api/top')).body).toMatchObject({
@@ -271,16 +271,16 @@ describe('instances on one Redis', () => {
     expect(body).toMatchObject({ missing: 0, instances: [{ isSelf: true }] })
   })
 
-  it('answers that are none of theirs spoil nothing but a look', async () => {
+  it('survive invalid answers', async () => {
     const prefix = newPrefix()
     await using one = await adminService({ limiters, store: storeOf(prefix) })
     await one.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
-    // Of another version of the service, or by somebody who may write to this Redis.
+    // Sends what another version of the service, or anyone with access to this Redis, could send.
     const link = new RedisLink({ url: redis.url, prefix }, '/')
     const log = pino({ level: 'silent' })
     const liar = new Instances({ processes: new OneProcess(), link, every: everyByTimer, log })
     for (const question of ['top', 'usage', 'limits', 'live', 'callers', 'seconds', 'states', 'tail']) {
-      liar.answer(question, () => ({ none: 'of yours' }))
+      liar.answer(question, () => ({ unexpected: true }))
     }
     await expect.poll(() => liar.count(), soon).toBe(2)
     for (const path of [
@@ -323,20 +323,20 @@ describe('an instance', () => {
     return { prefix, instance: make(now ? never : everyByTimer, now), make }
   }
 
-  it('answers nothing but what is asked as it asks itself', async () => {
+  it('answers only valid queries', async () => {
     const { instance, make } = await setUp()
     const stranger = make(everyByTimer)
-    const asked: unknown[] = []
+    const accepted: unknown[] = []
     for (const question of ['tail', 'top', 'states', 'secret']) {
       instance.answer(question, (argument) => {
-        asked.push([question, argument])
+        accepted.push([question, argument])
         return null
       })
     }
     const right = { id: 'x', take: false, filter: { limiters: [] } }
     await expect
       .poll(async () => {
-        asked.length = 0
+        accepted.length = 0
         for (const argument of [
           undefined,
           7,
@@ -349,12 +349,12 @@ describe('an instance', () => {
         await stranger.ask('states', 'api')
         await stranger.ask('secret', 'x')
         await stranger.ask('tail', right)
-        return asked
+        return accepted
       }, soon)
       .toEqual([['tail', right]])
   })
 
-  it('hears of who comes, however many have gone without a word while nobody looked', async () => {
+  it('accepts a new instance after many others have disappeared silently', async () => {
     let nowMs = 0
     const { prefix, instance } = await setUp(() => nowMs)
     const client = new Redis(redis.url)
@@ -374,13 +374,13 @@ describe('an instance', () => {
     listening.on('message', (_, text) => answers.push(JSON.parse(text).answer))
     await listening.subscribe(`${prefix}:{instances}:new`)
     await come('new')
-    // Only who is known is answered.
+    // Only known instances get an answer.
     const question = { v: 1, type: 'ask', from: 'new', round: 1, question: 'shadow' }
     await client.publish(`${prefix}:{instances}`, JSON.stringify(question))
     await expect.poll(() => answers, soon).toEqual(['heard'])
   })
 
-  it('asks others once for all limiters', async () => {
+  it('queries other instances once for all limiters', async () => {
     const prefix = newPrefix()
     const many = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`l${i}`, limiters.api!]))
     await using one = await adminService({ limiters: many, store: storeOf(prefix) })
@@ -406,7 +406,7 @@ describe('an instance', () => {
   })
 })
 
-it('a service with the rights of the store alone decides, and says that it sees itself alone', async () => {
+it('a service with only the ACL rights of the store works, and warns that it sees only itself', async () => {
   const server = await startRedis()
   onTestFinished(() => server.stop())
   const admin = new Redis(server.url)
@@ -423,7 +423,7 @@ it('a service with the rights of the store alone decides, and says that it sees 
   admin.disconnect()
   const url = server.url.replace('redis://', 'redis://limiter:secret@')
   await using one = await adminService({ limiters, store: { redis: { url } } })
-  const refused = () => one.logged.some(({ msg }) => /other instances cannot be asked/.test(String(msg)))
+  const refused = () => one.logged.some(({ msg }) => /can't query other instances/.test(String(msg)))
   await expect.poll(refused, soon).toBe(true)
   expect((await one.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })).status).toBe(200)
   const { body } = await one.ask('GET', '/v1/admin/limiters/api/top')

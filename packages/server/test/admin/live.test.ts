@@ -30,23 +30,23 @@ async function consume(service: AdminService, limiter: string, key: string, time
 
 const sum = (column: readonly number[]) => column.reduce((all, count) => all + count, 0)
 
-describe('how the service is', () => {
+describe('the live overview', () => {
   forEachStore((store) => {
-    it('is told by the second: what was decided, and for how many', async () => {
+    it('reports decisions and callers by the second', async () => {
       await using service = await adminService({ limiters, auth, store: store() })
       for (const key of ['ann', 'bob', 'eve']) await consume(service, 'api', key, 5)
       await consume(service, 'quiet', 'ann', 4)
       const history = async (query = '', who = 'admin') =>
         (await service.ask('GET', `/v1/admin/history${query}`, undefined, token(who))).body as History
-      // Of whole seconds, so it comes a moment later.
+      // The history only has full seconds, so it lags a moment behind.
       await expect.poll(async () => sum((await history('?limiter=api')).denied)).toBe(6)
-      const askedMs = Date.now()
-      const told = await history('?limiter=api')
-      const answeredMs = Date.now()
-      expect(sum(told.allowed)).toBe(9)
-      expect(told.seconds).toHaveLength(told.allowed.length)
-      expect(told.seconds.at(-1)).toBeGreaterThan(askedMs / 1000 - 5)
-      expect(told.seconds.at(-1)).toBeLessThan(answeredMs / 1000 + 5)
+      const beforeMs = Date.now()
+      const { seconds, allowed } = await history('?limiter=api')
+      const afterMs = Date.now()
+      expect(sum(allowed)).toBe(9)
+      expect(seconds).toHaveLength(allowed.length)
+      expect(seconds.at(-1)).toBeGreaterThan(beforeMs / 1000 - 5)
+      expect(seconds.at(-1)).toBeLessThan(afterMs / 1000 + 5)
       await expect.poll(async () => sum((await history()).allowed)).toBe(13)
       expect(sum((await history('?limiter=quiet')).shadowDenied)).toBe(1)
       expect(sum((await history('', 'narrow')).allowed)).toBe(4)
@@ -71,7 +71,7 @@ describe('how the service is', () => {
     })
   })
 
-  it('is told of no more limiters than the reader may see', async () => {
+  it('shows only limiters that the reader may see', async () => {
     await using service = await adminService({ limiters, auth })
     await consume(service, 'api', 'ann', 1)
     const narrow = new ServiceClient({ url: new URL(service.url), token: token('narrow') })
@@ -92,7 +92,7 @@ describe('how the service is', () => {
     }
   })
 
-  it('everybody is told who he is', async () => {
+  it('identifies the caller', async () => {
     await using service = await adminService({ limiters, auth })
     const who = async (name?: string) =>
       (await service.ask('GET', '/v1/admin/whoami', undefined, name && token(name))).body
@@ -102,14 +102,14 @@ describe('how the service is', () => {
   })
 })
 
-describe('of a store in Redis', () => {
+describe('the overview of a store in Redis', () => {
   let redis: RedisServer
   beforeAll(async () => {
     redis = await startRedis()
   })
   afterAll(() => redis.stop())
 
-  it('calls, their time and how much travels in one are told', async () => {
+  it('reports the rate of calls, their latency and the requests per call', async () => {
     await using service = await adminService({ limiters, auth, store: { redis: { url: redis.url } } })
     await expect
       .poll(
@@ -134,7 +134,7 @@ describe('of a store in Redis', () => {
   })
 })
 
-it('a quantile is read off a histogram as Prometheus does', () => {
+it('estimates quantiles of a histogram like Prometheus', () => {
   const bounds = [1, 2, 4]
   expect(quantile(bounds, [0, 10, 0, 0], 0.5)).toBe(1.5)
   expect(quantile(bounds, [10, 0, 10, 0], 0.75)).toBe(3)
@@ -142,7 +142,7 @@ it('a quantile is read off a histogram as Prometheus does', () => {
   expect(quantile(bounds, [4, 0, 0, 0], 0.5)).toBe(0.5)
 })
 
-it('calls are of the last seconds, also where nobody has looked for an hour', () => {
+it('reports calls of the last seconds, even after an hour without queries', () => {
   const bounds = [1, 2]
   const counted = { calls: 0 }
   let nowMs = 0
@@ -165,7 +165,7 @@ it('calls are of the last seconds, also where nobody has looked for an hour', ()
   expect(at(3_611_000, 1_000_007)).toMatchObject({ spanMs: 1000, calls: 7 })
 })
 
-it('what was counted is of its second, also where another has begun while others were waited for', async () => {
+it('dates an overview by its own second, even if the next one begins while others answer', async () => {
   let nowMs = 1_000_000_000
   const usage = new Usage(() => nowMs)
   nowMs += 10_500
@@ -184,22 +184,22 @@ it('what was counted is of its second, also where another has begun while others
   }
   const service = { active: () => [] }
   const live = new Live({ service, usage, instances, servers: async () => [] } as never)
-  const { atMs, limiters: told } = await live.overview(() => true)
-  expect([atMs, told.map(({ allowedPerSecond }) => allowedPerSecond)]).toEqual([1_000_010_000, [1]])
+  const { atMs, limiters: rates } = await live.overview(() => true)
+  expect([atMs, rates.map(({ allowedPerSecond }) => allowedPerSecond)]).toEqual([1_000_010_000, [1]])
 })
 
-it('the last minutes of instances whose clocks are wrong are told as of now', async () => {
+it('aligns the history of instances with wrong clocks to the current second', async () => {
   const nowMs = 1_000_000_500
   const usage = new Usage(() => nowMs)
   const latest = usage.secondsOf([], 1).latest
-  const told = (at: number): SecondCounts => {
+  const endingAt = (at: number): SecondCounts => {
     const [allowed, denied] = [
       [3, 2, 1],
       [0, 0, 0],
     ]
     return { latest: at, allowed, denied, shadowDenied: denied, withoutStore: denied }
   }
-  const all = [told(latest), told(latest - 1), told(latest + 3600), told(latest - 3600), told(1e15)]
+  const all = [latest, latest - 1, latest + 3600, latest - 3600, 1e15].map(endingAt)
   const instances = { answer: () => {}, ask: async () => all }
   const live = new Live({ usage, instances } as never)
   const { seconds, allowed } = await live.history(['api'])

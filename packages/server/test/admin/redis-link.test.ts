@@ -6,29 +6,29 @@ import { RedisLink } from '../../src/admin/redis-link.ts'
 
 const { server, redis } = await useRedis()
 
-it('who may not listen is told so once, whatever the reason is each time', async () => {
+it('reports a rejected subscription once, even if the reason changes', async () => {
   const setUser = (...rules: string[]) => redis.call('ACL', 'SETUSER', 'listener', ...rules)
   await setUser('reset', 'on', '>secret-word', '~*', '+@all', '-subscribe')
   const rejected = async () =>
     Number(/cmdstat_subscribe:.*rejected_calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
-  /** It connects anew, now or by itself. */
+  /** Makes the link reconnect. */
   const reconnect = () => redis.call('CLIENT', 'KILL', 'USER', 'listener')
 
   const link = new RedisLink({ url: server.url.replace('://', '://listener:secret-word@') }, '/')
   onTestFinished(() => link.close())
-  const told: string[] = []
+  const events: string[] = []
   link.subscribe(['slidegate:somewhere'], {
     heard: () => {},
-    subscribed: () => told.push('subscribed'),
-    refused: (reason) => told.push(reason),
+    subscribed: () => events.push('subscribed'),
+    refused: (reason) => events.push(reason),
   })
-  await until('it is refused the command', async () => (await rejected()) > 0)
+  await until('Redis rejects the command', async () => (await rejected()) > 0)
   await setUser('+subscribe', 'resetchannels')
   const before = await rejected()
   await reconnect()
-  await until('it is refused the channel', async () => (await rejected()) > before)
+  await until('Redis rejects the channel', async () => (await rejected()) > before)
   await setUser('allchannels')
   await reconnect()
-  await until('it listens', async () => told.includes('subscribed'))
-  expect(told).toEqual([expect.stringContaining('subscribe'), 'subscribed'])
+  await until('it is subscribed', async () => events.includes('subscribed'))
+  expect(events).toEqual([expect.stringContaining('subscribe'), 'subscribed'])
 })

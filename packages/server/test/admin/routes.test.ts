@@ -8,7 +8,7 @@ import { type AdminService, adminService, forEachStore } from './support.ts'
 
 const limits = (limit: number): LimiterConfig['limits'] => [{ kind: 'slidingWindow', limit, window: '1h' }]
 
-/** Less than the client waits, and longer than a machine pauses. */
+/** Shorter than the client's timeout, longer than any machine stall. */
 const timeoutMs = 9000
 
 const limiters: Config['limiters'] = {
@@ -39,7 +39,7 @@ async function consume(service: AdminService, key: unknown = 'ann', limiter = 'a
   return (body as { allowed: boolean }).allowed
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever the service has said
+// biome-ignore lint/suspicious/noExplicitAny: bodies of many shapes
 async function done(service: AdminService, method: string, path: string, body?: unknown): Promise<any> {
   const answer = await service.ask(method, path, body)
   expect(answer).toMatchObject({ status: 200 })
@@ -47,10 +47,10 @@ async function done(service: AdminService, method: string, path: string, body?: 
 }
 
 forEachStore((store) => {
-  it('lists limiters: what is declared, what is in force, and how they are', async () => {
+  it('lists limiters with their declaration, limits in force and state', async () => {
     await using service = await adminService({ limiters, store: store() })
-    const { limiters: told } = await done(service, 'GET', '/v1/admin/limiters')
-    expect(told).toMatchObject([
+    const { limiters: listed } = await done(service, 'GET', '/v1/admin/limiters')
+    expect(listed).toMatchObject([
       {
         name: 'api',
         config: limiters.api,
@@ -66,7 +66,7 @@ forEachStore((store) => {
     ])
   })
 
-  it('never tells the secret of hashed keys', async () => {
+  it('never reveals the secret for hashing keys', async () => {
     const hashed = { limits: limits(1)!, hashKeys: 'a secret of sixteen bytes' }
     await using service = await adminService({ limiters: { hashed }, store: store() })
     const body = await done(service, 'GET', '/v1/admin/limiters')
@@ -74,7 +74,7 @@ forEachStore((store) => {
     expect(JSON.stringify(body)).not.toContain('a secret')
   })
 
-  it('tells usage and top keys, live', async () => {
+  it('reports usage and top keys, live', async () => {
     await using service = await adminService({ limiters, store: store() })
     for (let i = 0; i < 5; i++) await consume(service, 'ann')
     await consume(service, 'bob')
@@ -84,7 +84,9 @@ forEachStore((store) => {
         { key: 'ann', count: 5, error: 0 },
         { key: 'bob', count: 1, error: 0 },
       ],
+      unlisted: 0,
     })
+    expect(await done(service, 'GET', '/v1/admin/limiters/api/top?count=1')).toMatchObject({ unlisted: 1 })
     const { keys } = await done(service, 'GET', '/v1/admin/limiters/api/top?by=denials&count=1')
     expect(keys).toEqual([{ key: 'ann', count: 3, error: 0 }])
     await until('the second is over', async () => {
@@ -93,7 +95,7 @@ forEachStore((store) => {
     })
   })
 
-  it('resets, blocks and unblocks', async () => {
+  it('resets, blocks and unblocks a key', async () => {
     await using service = await adminService({ limiters, store: store() })
     const key = 'ann'
     expect([await consume(service), await consume(service), await consume(service)]).toEqual([
@@ -110,7 +112,7 @@ forEachStore((store) => {
     expect(await consume(service)).toBe(true)
   })
 
-  it('does the same to one dimension of a key', async () => {
+  it('blocks and unblocks one dimension of a key', async () => {
     await using service = await adminService({ limiters, store: store() })
     const [ann, bob] = ['ann', 'bob'].map((user) => ({ user, address: '192.0.2.7' }))
     await done(service, 'POST', '/v1/admin/block', { limiter: 'both', key: { user: 'ann' }, ttl: 60_000 })
@@ -119,7 +121,7 @@ forEachStore((store) => {
     expect(await consume(service, ann, 'both')).toBe(true)
   })
 
-  it('changes the numbers of a key from the next request, lists them, and deletes them', async () => {
+  it('sets an override from the next request on, lists it and deletes it', async () => {
     await using service = await adminService({ limiters, store: store() })
     const body = { limiter: 'one', key: 'ann' }
     await done(service, 'PUT', '/v1/admin/overrides', { ...body, limits: { limit: 4 }, ttl: '1h' })
@@ -131,11 +133,11 @@ forEachStore((store) => {
     expect(await done(service, 'DELETE', '/v1/admin/overrides', body)).toMatchObject({ existed: true })
     expect(await done(service, 'DELETE', '/v1/admin/overrides', body)).toMatchObject({ existed: false })
     expect(await service.overrides('one')).toEqual([])
-    // What was used counts on.
+    // Earlier usage still counts.
     expect(await consume(service, 'ann', 'one')).toBe(false)
   })
 
-  it('changes limits by name, and says which names the key does not have', async () => {
+  it('overrides limits by name, and reports names that the key does not have', async () => {
     const named: LimiterConfig = {
       limits: [
         { kind: 'slidingWindow', limit: 2, window: '1m', precision: '1s', name: 'minute' },
@@ -165,7 +167,7 @@ forEachStore((store) => {
     expect(await service.overrides('named')).toContainEqual(unused)
   })
 
-  it('exempts a key: its limits only count', async () => {
+  it('exempts a key: its limits count but never deny', async () => {
     await using service = await adminService({ limiters, store: store() })
     await done(service, 'PUT', '/v1/admin/overrides', { limiter: 'one', key: 'ann', exempt: true })
     for (let i = 0; i < 5; i++) expect(await consume(service, 'ann', 'one')).toBe(true)
@@ -176,7 +178,7 @@ forEachStore((store) => {
     })
   })
 
-  it('blocks a key for good beside its numbers, and unblocking leaves these', async () => {
+  it('blocks a key with an override indefinitely, and unblocking keeps the override', async () => {
     await using service = await adminService({ limiters, store: store() })
     const body = { limiter: 'one', key: 'ann' }
     await done(service, 'PUT', '/v1/admin/overrides', { ...body, limits: { limit: 9 } })
@@ -192,7 +194,7 @@ forEachStore((store) => {
     expect(await service.overrides('one')).toEqual([{ key: 'ann', limits: { '': { limit: 9 } } }])
   })
 
-  it('takes the dimension of an override apart or in the key, as the list tells it', async () => {
+  it('accepts the dimension of an override as a field or in the key, and lists it so that it can be deleted', async () => {
     await using service = await adminService({ limiters, store: store() })
     const put = { limiter: 'both', limits: { limit: 9 } }
     await done(service, 'PUT', '/v1/admin/overrides', { ...put, key: 'ann', dimension: 'user' })
@@ -208,7 +210,7 @@ forEachStore((store) => {
     expect(overrides).toHaveLength(2)
   })
 
-  it('lists as many overrides as are asked for', async () => {
+  it('lists all overrides, or the requested number', async () => {
     await using service = await adminService({ limiters, store: store() })
     const { limiter } = service.running.service.get('one')
     const keys = Array.from({ length: 1200 }, (_, i) => `key:${i}`)
@@ -217,7 +219,7 @@ forEachStore((store) => {
     expect(await service.overrides('one', 7)).toHaveLength(7)
   })
 
-  it('keeps overrides that a reload switches off, and applies them again', async () => {
+  it('keeps overrides that a reload disables, and applies them again later', async () => {
     await using service = await adminService({ limiters, store: store() })
     const reload = (overrides?: false) =>
       service.running.reload({
@@ -235,21 +237,21 @@ forEachStore((store) => {
     expect(await consume(service, 'ann', 'one')).toBe(false)
   })
 
-  it('makes limits shadow limits and back, what was used counts on', async () => {
+  it('turns shadow mode on and off, and keeps the usage', async () => {
     await using service = await adminService({ limiters, store: store() })
     for (let i = 0; i < 3; i++) await consume(service)
-    const shadow = (word: boolean | null, limit?: string) =>
-      done(service, 'POST', '/v1/admin/shadow', { limiter: 'api', shadow: word, ...(limit && { limit }) })
+    const shadow = (setting: boolean | null, limit?: string) =>
+      done(service, 'POST', '/v1/admin/shadow', { limiter: 'api', shadow: setting, ...(limit && { limit }) })
     expect(await shadow(true)).toMatchObject({ limits: [{ shadow: true }, { shadow: true }] })
     expect(await consume(service)).toBe(true)
-    const { limiters: told } = await done(service, 'GET', '/v1/admin/limiters')
-    expect(told[0].shadowSettings).toEqual({ '*': true })
+    const { limiters: listed } = await done(service, 'GET', '/v1/admin/limiters')
+    expect(listed[0].shadowSettings).toEqual({ '*': true })
     expect(await shadow(false, 'daily')).toMatchObject({ limits: [{ shadow: true }, { shadow: false }] })
     expect(await shadow(null)).toMatchObject({ limits: [{ shadow: false }, { shadow: true }] })
     expect(await consume(service)).toBe(false)
   })
 
-  it('drains, and is ready again', async () => {
+  it('reports not ready while draining, and ready afterwards', async () => {
     await using service = await adminService({ limiters, store: store() })
     await done(service, 'POST', '/v1/admin/drain', { drain: true })
     expect(await service.ask('GET', '/readyz')).toMatchObject({
@@ -261,7 +263,7 @@ forEachStore((store) => {
     expect(await service.ask('GET', '/readyz')).toMatchObject({ status: 200 })
   })
 
-  it('writes down every change, and who has made it', async () => {
+  it('records every change and its author in the audit log', async () => {
     await using service = await adminService({ limiters, auth, store: store() })
     const ask = (method: string, path: string, body: unknown) =>
       service.ask(method, `/v1/admin/${path}`, body, secret('admin'))
@@ -278,7 +280,7 @@ forEachStore((store) => {
       const { body } = await service.ask('GET', '/v1/admin/audit', undefined, secret('read'))
       return (body as { entries: Record<string, unknown>[] }).entries
     }
-    const entries = await until('the reload is written down', async () => {
+    const entries = await until('the reload is recorded', async () => {
       const found = await read()
       return found.length === 8 && found
     })
@@ -295,7 +297,7 @@ forEachStore((store) => {
     expect((narrow.body as { entries: unknown[] }).entries).toHaveLength(2)
   })
 
-  it('tells decisions as they happen, by server-sent events', async () => {
+  it('streams decisions as server-sent events', async () => {
     await using service = await adminService({ limiters, store: store() })
     const stop = new AbortController()
     const client = new ServiceClient({ url: new URL(service.url), token: service.token })
@@ -308,7 +310,7 @@ forEachStore((store) => {
         seen.push([event, JSON.parse(data)])
       }
     })()
-    // From when it is open.
+    // The stream starts when it is open.
     await until('a denial is seen', async () => {
       await consume(service)
       return seen.length > 0
@@ -328,7 +330,7 @@ forEachStore((store) => {
     ['__proto__'],
     ['12345'],
     ['k'.repeat(65_536)],
-  ])('takes whatever key there may be: %#', async (key) => {
+  ])('accepts any key: %#', async (key) => {
     await using service = await adminService({ limiters, store: store() })
     await consume(service, key)
     await done(service, 'POST', '/v1/admin/block', { limiter: 'api', key, ttl: '1h' })
@@ -400,7 +402,7 @@ forEachStore((store) => {
       400,
       'invalid_key',
     ],
-  ])('refuses what is wrong, %#: %s %s', async (method, path, body, status, code) => {
+  ])('rejects invalid requests, %#: %s %s', async (method, path, body, status, code) => {
     await using service = await adminService({ limiters, store: store() })
     expect(await service.ask(method, `/v1/admin/${path}`, body)).toMatchObject({ status, body: { code } })
   })
@@ -428,16 +430,16 @@ describe('roles', () => {
     ['POST', 'drain', { drain: false }, 'admin'],
   ]
 
-  it('decide about every route; who may not has changed nothing, and is not in the audit', async () => {
+  it('protect every route: a rejected request changes nothing and is not in the audit log', async () => {
     await using service = await adminService({ limiters, auth })
     const known = Object.keys((service.running.app.swagger() as { paths: object }).paths)
-    const asked = routes.map(
+    const tested = routes.map(
       ([, path]) => `/v1/admin/${path.split('?')[0]!.replace('limiters/api', 'limiters/{name}')}`,
     )
-    // The first two are read for as long as one likes, and who asks is asked by whoever may ask anything.
+    // The first two are endless streams, and whoami is open to every role.
     const others = ['/v1/admin/tail', '/v1/admin/live', '/v1/admin/whoami', '/v1/admin/capture']
     const admin = known.filter((path) => path.startsWith('/v1/admin/') && !others.includes(path))
-    expect(admin.sort()).toEqual([...new Set(asked)].sort())
+    expect(admin.sort()).toEqual([...new Set(tested)].sort())
     const seen: unknown[] = []
     const right: unknown[] = []
     for (const [method, path, body, needed] of routes) {
@@ -453,7 +455,7 @@ describe('roles', () => {
         statuses.push((await service.ask(method, `/v1/admin/${path}`, body, token)).status)
       }
       seen.push([method, path, ...statuses])
-      // Whoever may not reach the limiter is told that there is none.
+      // For a caller without access, a limiter doesn't exist.
       const narrow = /api/.test(path + JSON.stringify(body)) ? 404 : /^(drain|config)/.test(path) ? 403 : 200
       right.push([method, path, 401, 401, 403, needed === 'read' ? 200 : 403, 200, narrow])
     }
@@ -463,7 +465,7 @@ describe('roles', () => {
     expect(new Set(entries.map(({ who }) => who))).toEqual(new Set(['admin']))
   })
 
-  it('a limiter that a token does not reach is not told of, neither by the list nor by the tail', async () => {
+  it('hide limiters that a token has no access to, in the list and in the tail', async () => {
     await using service = await adminService({ limiters, auth })
     const { body } = await service.ask('GET', '/v1/admin/limiters', undefined, secret('narrow'))
     expect((body as { limiters: { name: string }[] }).limiters.map(({ name }) => name)).toEqual(['both'])
@@ -488,7 +490,7 @@ describe('roles', () => {
   })
 })
 
-it('a token that is taken back while it reads the tail reads no more', async () => {
+it('revoking a token ends its open tail stream', async () => {
   await using service = await adminService({ limiters, auth })
   const follow = (name: string) => {
     const reader = { seen: 0, hasEnded: false }
@@ -503,21 +505,21 @@ it('a token that is taken back while it reads the tail reads no more', async () 
     return reader
   }
   const [reader, admin] = [follow('read'), follow('admin')]
-  const asking = async (isSo: () => boolean) => {
+  const afterRequest = async (condition: () => boolean) => {
     await service.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' }, secret('check'))
-    return isSo()
+    return condition()
   }
-  await until('both read', () => asking(() => reader.seen > 0 && admin.seen > 0))
+  await until('both read', () => afterRequest(() => reader.seen > 0 && admin.seen > 0))
   const tokens = auth.tokens!.filter(({ name }) => name !== 'read')
   const listen = { http: '127.0.0.1:0', grpc: false as const }
   service.running.reload({ config: { limiters, auth: { tokens }, listen }, folder: '/', files: [] })
-  await until('it has ended', async () => reader.hasEnded)
+  await until('the stream has ended', async () => reader.hasEnded)
   const { seen } = admin
-  await until('the other reads on', () => asking(() => admin.seen > seen))
+  await until('the other still reads', () => afterRequest(() => admin.seen > seen))
 })
 
 describe('two instances on one Redis', () => {
-  it('are one: what is said on one is in force on the other at once, and after a restart', async () => {
+  it('share changes immediately, and after a restart', async () => {
     const server = await startRedis()
     onTestFinished(() => server.stop())
     const config = { limiters, store: { redis: { url: server.url } } }
@@ -529,30 +531,30 @@ describe('two instances on one Redis', () => {
     expect(await consume(other)).toBe(false)
     await done(one, 'POST', '/v1/admin/shadow', { limiter: 'api', shadow: true })
     expect(await consume(one)).toBe(true)
-    // Nothing but what it was asked: here it reads by itself only when it is told to. It may have answered late.
+    // The other instance applies the setting when it is queried, since periodic reads are off. It may answer late.
     await expect.poll(() => consume(other)).toBe(true)
     await done(other, 'POST', '/v1/admin/reset', { limiter: 'api', key: 'ann' })
     const audits = await Promise.all([one, other].map((each) => done(each, 'GET', '/v1/admin/audit')))
     expect(audits[0].entries).toEqual(audits[1].entries)
     expect(audits[0].entries.map(({ what }: { what: string }) => what)).toEqual(['reset', 'shadow'])
-    // One that has no connection within a moment starts all the same, and hears of it later.
-    await using restarted = await until('one that is started knows of it', async () => {
+    // An instance that can't connect in time starts without the setting, so start another one then.
+    await using restarted = await until('a new instance has the setting', async () => {
       const service = await adminService(config)
-      const { limiters: told } = await done(service, 'GET', '/v1/admin/limiters')
-      if (told[0].shadowSettings['*'] === true) return service
+      const { limiters: listed } = await done(service, 'GET', '/v1/admin/limiters')
+      if (listed[0].shadowSettings['*'] === true) return service
       await service[Symbol.asyncDispose]()
       return false
     })
     for (let i = 0; i < 4; i++) expect(await consume(restarted, 'bob')).toBe(true)
     await done(restarted, 'POST', '/v1/admin/shadow', { limiter: 'api', shadow: null })
     await one.steer()
-    // What a limit counts in shadow it counts apart.
+    // Usage in shadow mode is counted separately.
     const after = [await consume(one, 'bob'), await consume(one, 'bob'), await consume(one, 'bob')]
     expect(after).toEqual([true, true, false])
   })
 })
 
-it('an override of one instance is in force at the next request on another', async () => {
+it('an override set on one instance applies to the next request on another', async () => {
   const server = await startRedis()
   onTestFinished(() => server.stop())
   const config: Config = { limiters, store: { redis: { url: server.url } } }
@@ -573,7 +575,7 @@ it('an override of one instance is in force at the next request on another', asy
   expect(await consume(elsewhere, 'ann', 'one')).toBe(false)
 })
 
-it('a reader who leaves ends the list of overrides', async () => {
+it('disconnecting ends the listing of overrides', async () => {
   await using service = await adminService({ limiters })
   const { overrides } = service.running.service.get('one').limiter
   for (let i = 0; i < 5000; i++) await overrides.set(`${i}`.padEnd(1000, '-'), { limit: 3 })
@@ -599,7 +601,7 @@ it('a reader who leaves ends the list of overrides', async () => {
   expect(read).toBeLessThan(5000)
 })
 
-it('a list of overrides that breaks off is an error to its reader', async () => {
+it('an interrupted listing of overrides is an error for the client', async () => {
   await using service = await adminService({ limiters })
   const { overrides } = service.running.service.get('one').limiter
   overrides.list = async function* () {
@@ -611,7 +613,7 @@ it('a list of overrides that breaks off is an error to its reader', async () => 
 })
 
 describe('without Redis', () => {
-  it('what needs it is refused at once, requests go on by their policy, and what was said stays in force', async () => {
+  it('changes fail fast, limiters follow their onStoreError, and shadow settings stay in force', async () => {
     const server = await startRedis()
     onTestFinished(() => server.stop())
     const store = { redis: { url: server.url } }
@@ -632,7 +634,7 @@ describe('without Redis', () => {
       ['GET', 'audit', undefined],
     ]
     for (const [method, path, body] of refused) {
-      // A machine that pauses makes one of these slow, and not the next.
+      // Polls, since a machine stall may make one request slow.
       await expect
         .poll(async () => {
           const startMs = performance.now()
@@ -643,14 +645,14 @@ describe('without Redis', () => {
     }
     await service.steer()
     for (let i = 0; i < 3; i++) expect(await consume(service, 'ann', 'open')).toBe(true)
-    // What must not depend on it.
+    // These must not depend on Redis.
     await done(service, 'POST', '/v1/admin/drain', { drain: true })
     await done(service, 'GET', '/v1/admin/limiters')
     await done(service, 'GET', '/v1/admin/limiters/open/top')
-    expect(JSON.stringify(service.logged)).toContain('Redis cannot be reached')
+    expect(JSON.stringify(service.logged)).toContain('Redis is unreachable')
   })
 
-  it('a service starts, and hears what was said as soon as it can', async () => {
+  it('a service starts, and applies shadow settings once Redis responds', async () => {
     const server = await startRedis()
     onTestFinished(() => server.stop())
     const store = { redis: { url: server.url } }
@@ -663,10 +665,10 @@ describe('without Redis', () => {
     await using service = await adminService({ limiters, store })
     expect(performance.now() - startMs).toBeLessThan(15_000)
     server.thaw()
-    await until('it has heard', async () => {
+    await until('it has the setting', async () => {
       await service.steer()
-      const { limiters: told } = await done(service, 'GET', '/v1/admin/limiters')
-      return told[0].shadowSettings['*'] === true
+      const { limiters: listed } = await done(service, 'GET', '/v1/admin/limiters')
+      return listed[0].shadowSettings['*'] === true
     })
   })
 })

@@ -28,13 +28,13 @@ let runs = 0
 describe.each<[string, () => Promise<ShadowSwitches>]>([
   ['in memory', async () => new MemoryShadowSwitches()],
   ['in Redis', () => onRedis(`slidegate:switches-${++runs}`)],
-])('what operators have said, %s', (_, make) => {
-  it('is nothing at first', async () => {
+])('shadow settings, %s', (_, make) => {
+  it('start empty', async () => {
     const switches = await make()
     expect(await switches.read()).toEqual({})
   })
 
-  it('is kept for each limit and for all', async () => {
+  it('exist per limit and for all limits', async () => {
     const switches = await make()
     await switches.set('api', ALL, true)
     await switches.set('api', 'hourly', false)
@@ -42,14 +42,14 @@ describe.each<[string, () => Promise<ShadowSwitches>]>([
     expect(await switches.read()).toEqual({ api: { '*': true, hourly: false }, login: { hourly: true } })
   })
 
-  it('can be said otherwise', async () => {
+  it('change when they are set again', async () => {
     const switches = await make()
     await switches.set('api', 'hourly', true)
     await switches.set('api', 'hourly', false)
     expect(await switches.read()).toEqual({ api: { hourly: false } })
   })
 
-  it('can be taken back of one limit, and of all at once', async () => {
+  it('disappear for one limit, or for all at once, when set to null', async () => {
     const switches = await make()
     await switches.set('api', ALL, true)
     await switches.set('api', 'hourly', false)
@@ -62,7 +62,7 @@ describe.each<[string, () => Promise<ShadowSwitches>]>([
     await switches.set('api', ALL, null)
   })
 
-  it('is the same text whatever the order in which it was said', async () => {
+  it('give the same JSON regardless of the order in which they were set', async () => {
     const [one, other] = [await make(), await make()]
     await one.set('a', 'x', true)
     await one.set('b', 'y', true)
@@ -71,7 +71,7 @@ describe.each<[string, () => Promise<ShadowSwitches>]>([
     expect(JSON.stringify(await one.read())).toBe(JSON.stringify(await other.read()))
   })
 
-  it('is nothing of what all objects have', async () => {
+  it('contain no inherited properties', async () => {
     const switches = await make()
     await switches.set('__proto__', 'constructor', true)
     const read = await switches.read()
@@ -81,16 +81,16 @@ describe.each<[string, () => Promise<ShadowSwitches>]>([
   })
 })
 
-it('passes over what it cannot read: a broken word enforces nothing', async () => {
+it('skips invalid settings in Redis', async () => {
   const switches = await onRedis('slidegate:broken')
   await redis.zadd('slidegate:broken:{shadow}', 2, 'api:x', 0.5, 'api:y', 1, 'api:z', 1, 'api1', 1, '')
   expect(JSON.stringify(await switches.read())).toBe('{"api":{"z":true}}')
 })
 
-describe('there are 10,000 words at most', () => {
+describe('at most 10,000 shadow settings are stored', () => {
   const limits = Array.from({ length: 10_000 }, (_, i) => `l${i}`)
 
-  async function oneMoreIsRefused(switches: ShadowSwitches): Promise<void> {
+  async function rejectsOneMore(switches: ShadowSwitches): Promise<void> {
     await expect(switches.set('api', 'more', true)).rejects.toMatchObject({ status: 409, code: 'too_many' })
     await switches.set('api', 'l1', null)
     await switches.set('api', 'more', true)
@@ -100,18 +100,18 @@ describe('there are 10,000 words at most', () => {
   it('in memory', async () => {
     const switches = new MemoryShadowSwitches()
     for (const limit of limits) await switches.set('api', limit, true)
-    await oneMoreIsRefused(switches)
+    await rejectsOneMore(switches)
   })
 
   it('in Redis', async () => {
     const switches = await onRedis('slidegate:full')
     await redis.zadd('slidegate:full:{shadow}', ...limits.flatMap((limit) => [1, `api:${limit}`]))
-    await oneMoreIsRefused(switches)
+    await rejectsOneMore(switches)
   })
 })
 
 describe('the connection to Redis', () => {
-  it('says that there is no answer at once where nobody listens, and goes on by itself when somebody does', async () => {
+  it('fails fast if nothing listens at the address, without revealing the password', async () => {
     const link = new RedisLink({ url: 'redis://:secret-word@127.0.0.1:1' }, '/')
     onTestFinished(() => link.close())
     expect(await link.connected()).toBe(false)
@@ -120,33 +120,33 @@ describe('the connection to Redis', () => {
     expect(JSON.stringify(error) + (error as Error).message).not.toContain('secret-word')
   })
 
-  it('keeps to so many commands at a time', async () => {
+  it('allows at most 256 commands in flight', async () => {
     const link = new RedisLink({ url: server.url }, '/')
     onTestFinished(() => link.close())
     await expect.poll(() => link.connected()).toBe(true)
-    const asked = Array.from({ length: 300 }, () => link.ask((client) => client.get('slidegate:x')))
-    const refused = (await Promise.allSettled(asked)).filter(({ status }) => status === 'rejected')
-    expect(refused).toHaveLength(300 - 256)
+    const commands = Array.from({ length: 300 }, () => link.ask((client) => client.get('slidegate:x')))
+    const rejected = (await Promise.allSettled(commands)).filter(({ status }) => status === 'rejected')
+    expect(rejected).toHaveLength(300 - 256)
   })
 
-  it('gives up what Redis does not answer', async () => {
+  it('times out if Redis does not respond', async () => {
     const link = new RedisLink({ url: server.url }, '/')
     onTestFinished(() => link.close())
     await expect.poll(() => link.connected()).toBe(true)
     await expect(link.ask(() => new Promise(() => {}))).rejects.toMatchObject({ code: 'store_error' })
   })
 
-  it('takes what Redis has answered while this process stood still', async () => {
+  it('accepts a response that arrived while the event loop was blocked', async () => {
     const link = new RedisLink({ url: server.url }, '/')
     onTestFinished(() => link.close())
     await expect.poll(() => link.connected()).toBe(true)
-    const asked = link.ask((client) => client.ping())
+    const response = link.ask((client) => client.ping())
     const startMs = performance.now()
     while (performance.now() - startMs < 1200);
-    expect(await asked).toBe('PONG')
+    expect(await response).toBe('PONG')
   })
 
-  it('is made anew where the server has become a replica', async () => {
+  it('reconnects if the server has become a replica', async () => {
     const demoted = await startRedis()
     onTestFinished(() => demoted.stop())
     const link = new RedisLink({ url: demoted.url, prefix: 'slidegate' }, '/')
@@ -156,10 +156,10 @@ describe('the connection to Redis', () => {
     const before = await id()
     await link.ask((client) => client.call('REPLICAOF', '127.0.0.1', '1'))
     await expect(new RedisShadowSwitches(link).set('api', ALL, true)).rejects.toMatchObject({ status: 503 })
-    await until('it is another one', async () => (await id().catch(() => before)) !== before)
+    await until('the connection is a new one', async () => (await id().catch(() => before)) !== before)
   })
 
-  it('is with TLS where the store is', async () => {
+  it('uses TLS if the store does', async () => {
     const certificates = await makeCertificates()
     const tlsServer = await startTlsRedis(certificates)
     onTestFinished(async () => {
@@ -167,18 +167,18 @@ describe('the connection to Redis', () => {
       await certificates.remove()
     })
     const link = new RedisLink({ url: tlsServer.url, tls: { ca: certificates.files.ca } }, '/')
-    const doubtful = new RedisLink({ url: tlsServer.url }, '/')
+    const untrusting = new RedisLink({ url: tlsServer.url }, '/')
     onTestFinished(() => {
       link.close()
-      doubtful.close()
+      untrusting.close()
     })
     await expect.poll(() => link.connected()).toBe(true)
-    expect(await doubtful.connected()).toBe(false)
+    expect(await untrusting.connected()).toBe(false)
     await new RedisShadowSwitches(link).set('api', ALL, true)
     expect(await new RedisShadowSwitches(link).read()).toEqual({ api: { '*': true } })
   })
 
-  it('is to a Cluster where the store is one', async () => {
+  it('connects to a Cluster if the store is one', async () => {
     const cluster = await startCluster()
     onTestFinished(() => cluster.stop())
     const url = cluster.nodes.slice(0, 2).map(({ port }) => `redis://127.0.0.1:${port}`)
@@ -193,7 +193,7 @@ describe('the connection to Redis', () => {
     expect(await entries.page(undefined, 10)).toMatchObject([[id, { who: 'ops' }]])
   })
 
-  it('is on the database that the URL names', async () => {
+  it('uses the database in the URL', async () => {
     const link = new RedisLink({ url: `${server.url}/3`, prefix: 'slidegate:db' }, '/')
     onTestFinished(() => link.close())
     await expect.poll(() => link.connected()).toBe(true)

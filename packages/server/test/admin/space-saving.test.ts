@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { randomSequence } from '../../../replay/test/support/logs.ts'
 import { merged, SpaceSaving, type Summary } from '../../src/admin/space-saving.ts'
 
-/** A stream with few frequent words and many rare ones, and how often each came. */
+/** Returns a stream with few frequent words and many rare ones, and the exact counts. */
 function stream(
   count: number,
   words: number,
@@ -24,11 +24,11 @@ function summaryOf(list: readonly string[], capacity: number): Summary {
   const sketch = new SpaceSaving(capacity)
   for (const word of list) sketch.add(word)
   const { floor, counted } = sketch.summary()
-  // Without a label there is nothing before the sign.
+  // The label is empty.
   return { floor, counted: counted.map((each) => ({ ...each, word: each.word.replace(/^=/, '') })) }
 }
 
-/** Draws ranks, from 0: the chance of the k-th is as 1 / k^exponent. */
+/** Returns a function that draws ranks from a Zipf distribution. Rank k - 1 has a weight of 1 / k^exponent. */
 function zipf(keys: number, exponent: number, seed: number): () => number {
   const random = randomSequence(seed)
   const upTo = new Float64Array(keys)
@@ -50,7 +50,7 @@ function zipf(keys: number, exponent: number, seed: number): () => number {
 }
 
 describe('the most frequent words', () => {
-  it('are exact while there are counters for all', () => {
+  it('get exact counts while there are counters for all words', () => {
     const { counted, floor } = summaryOf(['a', 'b', 'a', 'c', 'a', 'b', 'd'], 4)
     expect(counted.toSorted((a, b) => b.count - a.count)).toEqual([
       { word: 'a', count: 3, error: 0 },
@@ -61,13 +61,13 @@ describe('the most frequent words', () => {
     expect(floor).toBe(1)
   })
 
-  it('give the place of the one that came least to a newcomer that may have come as often', () => {
+  it('lose the rarest to a new word that may be as frequent', () => {
     const { counted } = summaryOf(['a', 'a', 'b', 'b', 'c', 'c', 'd', 'd', 'e', 'e', 'e'], 4)
     expect(counted).toHaveLength(4)
     expect(counted.find(({ word }) => word === 'e')).toEqual({ word: 'e', count: 3, error: 1 })
   })
 
-  it('tell equal words with different labels apart', () => {
+  it('differ by label even if the words are equal', () => {
     const sketch = new SpaceSaving(4)
     sketch.add('ann', 1, 'user')
     sketch.add('ann', 1, 'team')
@@ -78,7 +78,7 @@ describe('the most frequent words', () => {
     ])
   })
 
-  it.each([1, 2, 3, 4, 5])('lie within the bounds that are told, stream %i', (seed) => {
+  it.each([1, 2, 3, 4, 5])('get counts within the reported bounds, stream %i', (seed) => {
     const { list, exact } = stream(20_000, 3000, seed)
     const { counted, floor } = summaryOf(list, 64)
     expect(counted).toHaveLength(64)
@@ -88,7 +88,7 @@ describe('the most frequent words', () => {
       expect(count).toBeGreaterThanOrEqual(truly)
       expect(count - error).toBeLessThanOrEqual(truly)
     }
-    // Whoever makes up more than 1/m of the stream is there.
+    // Every word that makes up more than 1/m of the stream is counted.
     const known = new Set(counted.map(({ word }) => word))
     for (const [word, count] of exact) {
       if (!known.has(word)) expect(count).toBeLessThanOrEqual(floor)
@@ -96,7 +96,7 @@ describe('the most frequent words', () => {
     expect([...exact].some(([word, count]) => known.has(word) && count > list.length / 64)).toBe(true)
   })
 
-  it('keep no more than there are counters, whatever comes', () => {
+  it('never outnumber the counters', () => {
     const { counted } = summaryOf(
       Array.from({ length: 100_000 }, (_, i) => `flood-${i}`),
       64,
@@ -104,7 +104,7 @@ describe('the most frequent words', () => {
     expect(counted).toHaveLength(64)
   })
 
-  it('of several streams lie within the bounds of all together', () => {
+  it('get counts within the merged bounds of several streams', () => {
     const parts = [1, 2, 3].map((seed) => stream(20_000, 3000, seed))
     const exact = new Map<string, number>()
     for (const part of parts)
@@ -116,38 +116,41 @@ describe('the most frequent words', () => {
     }
   })
 
-  it.each([0.8, 1, 1.2])('are found among a million keys by the law of Zipf, exponent %f', (exponent) => {
-    const keys = 1_000_000
-    const draw = zipf(keys, exponent, 7)
-    const exact = new Uint32Array(keys)
-    const alone = new SpaceSaving(512)
-    const three = Array.from({ length: 3 }, () => new SpaceSaving(512))
-    for (let i = 0; i < 1_000_000; i++) {
-      const key = draw()
-      exact[key]!++
-      const word = `key-${key}`
-      alone.add(word)
-      three[i % 3]!.add(word)
-    }
-    const truly = Array.from(exact.keys())
-      .sort((a, b) => exact[b]! - exact[a]!)
-      .slice(0, 20)
-      .map((key) => `=key-${key}`)
-    for (const sketches of [[alone], three]) {
-      const found = merged(sketches.map((sketch) => sketch.summary())).slice(0, 20)
-      const words = new Set(found.map(({ word }) => word))
-      expect(truly.filter((word) => words.has(word)).length).toBeGreaterThanOrEqual(19)
-    }
-  })
+  it.each([0.8, 1, 1.2])(
+    'include 19 of the top 20 among a million Zipf-distributed keys, exponent %f',
+    (exponent) => {
+      const keys = 1_000_000
+      const draw = zipf(keys, exponent, 7)
+      const exact = new Uint32Array(keys)
+      const alone = new SpaceSaving(512)
+      const three = Array.from({ length: 3 }, () => new SpaceSaving(512))
+      for (let i = 0; i < 1_000_000; i++) {
+        const key = draw()
+        exact[key]!++
+        const word = `key-${key}`
+        alone.add(word)
+        three[i % 3]!.add(word)
+      }
+      const truly = Array.from(exact.keys())
+        .sort((a, b) => exact[b]! - exact[a]!)
+        .slice(0, 20)
+        .map((key) => `=key-${key}`)
+      for (const sketches of [[alone], three]) {
+        const found = merged(sketches.map((sketch) => sketch.summary())).slice(0, 20)
+        const words = new Set(found.map(({ word }) => word))
+        expect(truly.filter((word) => words.has(word)).length).toBeGreaterThanOrEqual(19)
+      }
+    },
+  )
 
-  it('are not pushed out of the first places by a flood of others', () => {
+  it('keep their rank during a flood of rare words', () => {
     const flood = Array.from({ length: 50_000 }, (_, i) => (i % 50 === 0 ? 'heavy' : `flood-${i}`))
     const [first] = merged([summaryOf(flood, 64), summaryOf(flood, 64)])
     expect(first!.word).toBe('heavy')
     expect(first!.count).toBeGreaterThanOrEqual(2000)
   })
 
-  it('are first by how often they have certainly come', () => {
+  it('rank by their lower bound', () => {
     const flood = Array.from({ length: 64 * 500 }, (_, i) => (i % 64 === 0 ? 'heavy' : `flood-${i}`))
     expect(merged([summaryOf(flood, 64)])[0]).toMatchObject({ word: 'heavy', count: 500 })
   })

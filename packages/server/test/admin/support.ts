@@ -15,18 +15,19 @@ export interface AdminService extends AsyncDisposable {
   readonly url: string
   /** The token of its admin link; undefined if its configuration has tokens. */
   readonly token: string | undefined
-  /** All that was logged. */
+  /** All log lines. */
   readonly logged: Record<string, unknown>[]
   ask(method: string, path: string, body?: unknown, token?: string): Promise<Answer>
   /** The overrides of a limiter, as the API lists them. */
   overrides(limiter: string, count?: number): Promise<OverrideBody[]>
-  /** Lets the time pass after which an instance reads what was said on others. */
+  /** Makes the instance read the shadow settings of others, as it does periodically. */
   steer(): Promise<void>
 }
 
 /**
- * A service in this process, whose answers have to be as `/openapi.json` describes them, and in which only
- * the reading of switches waits to be told.
+ * Starts a service in this process. It throws if a response doesn't match `/openapi.json`.
+ *
+ * All timers run, except the one that reads the shadow settings: call `steer` for that.
  */
 export async function adminService(config: Config): Promise<AdminService> {
   const logged: Record<string, unknown>[] = []
@@ -78,7 +79,7 @@ export async function adminService(config: Config): Promise<AdminService> {
   }
 }
 
-/** The same tests for a service without Redis and for one with. */
+/** Runs tests for a service without Redis and for one with. */
 export function forEachStore(tests: (store: () => NonNullable<Config['store']>) => void): void {
   describe('on a memory store', () => tests(() => ({ memory: {} })))
   describe('on Redis', () => {
@@ -88,7 +89,7 @@ export function forEachStore(tests: (store: () => NonNullable<Config['store']>) 
       server = await startRedis()
     })
     afterAll(() => server.stop())
-    // A prefix for each test.
+    // Each test has its own prefix.
     tests(() => ({ redis: { url: server.url, prefix: `slidegate:${++prefix}` } }))
   })
 }

@@ -19,7 +19,7 @@ interface Setting {
   readonly tail: Tail
   readonly streams: EventStreams
   readonly clock: ManualClock
-  /** Lets the time pass in which lines are taken. */
+  /** Runs all timers once. */
   turn(): Promise<void>
 }
 
@@ -33,14 +33,14 @@ function setUp(processes: Processes = new OneProcess()): Setting {
   const streams = new EventStreams(every)
   const tail = new Tail(processes, streams, () => clock.now())
   const turn = async () => {
-    // One that is under way already has to end first.
+    // Lets a running poll finish first.
     await setImmediate()
     await Promise.all(turns.map((run) => run()))
   }
   return { tail, streams, clock, turn }
 }
 
-/** All that is there to be read. */
+/** Reads all available events. */
 function read(stream: Readable): { lines: TailDecision[]; lost: number } {
   const text = String(stream.read() ?? '')
   const of = (event: string) =>
@@ -58,7 +58,7 @@ async function opened(setting: Setting, filter = everything): Promise<Readable> 
 }
 
 describe('the tail', () => {
-  it('keeps lines for so many readers at most, and those who are gone make room', async () => {
+  it('buffers lines for at most 1,024 readers, and forgets readers that are gone', async () => {
     const processes = new OneProcess()
     const { tail, clock } = setUp(processes)
     const read = (id: number) => processes.ask('tail', { id: `${id}`, take: false, filter: everything() })
@@ -69,7 +69,7 @@ describe('the tail', () => {
     expect(tail.readers).toBe(1)
   })
 
-  it('tells decisions as they happen', async () => {
+  it('streams decisions as they happen', async () => {
     const setting = setUp()
     const stream = await opened(setting)
     setting.tail.decided('api', 'ann', decision)
@@ -87,7 +87,7 @@ describe('the tail', () => {
     })
   })
 
-  it('tells what never ends as null, and which shadow limits had no room', async () => {
+  it('writes infinity as null, and lists shadow limits that would have denied', async () => {
     const setting = setUp()
     const stream = await opened(setting)
     const limits = [{ name: 'hourly', shadow: true, allowed: false }] as unknown as Decision['limits']
@@ -104,7 +104,7 @@ describe('the tail', () => {
     ['a key', { key: 'ann' }, ['ann', 'ann']],
     ['denials', { denied: true }, ['ann', 'bob']],
     ['a key and denials', { key: 'ann', denied: true }, ['ann']],
-  ])('can be of %s only', async (_, filter, keys) => {
+  ])('filters by %s', async (_, filter, keys) => {
     const setting = setUp()
     const stream = await opened(setting, () => ({ ...everything(), ...filter }))
     setting.tail.decided('api', 'ann', decision)
@@ -115,7 +115,7 @@ describe('the tail', () => {
     expect(seen).toEqual(keys)
   })
 
-  it('keeps nothing while nobody reads', async () => {
+  it('buffers nothing without readers', async () => {
     const setting = setUp()
     setting.tail.decided('api', 'ann', decision)
     const stream = setting.tail.open(everything)
@@ -127,16 +127,16 @@ describe('the tail', () => {
     expect(setting.tail.readers).toBe(0)
   })
 
-  it('leaves out what a reader is too slow for, and tells him how much', async () => {
+  it('drops decisions for a slow reader, and reports how many', async () => {
     const setting = setUp()
     const stream = await opened(setting)
-    let told = 0
+    let sent = 0
     const flood = async (count: number) => {
       for (let i = 0; i < count; i++) setting.tail.decided('api', 'ann', decision)
-      told += count
+      sent += count
       await setting.turn()
     }
-    // More than he takes at a time: the rest has to stay where it is bounded.
+    // More than a reader takes in one read. The rest must stay in the bounded buffer.
     await flood(900)
     for (let i = 0; i < 20; i++) await flood(900)
     expect(stream.readableLength).toBeLessThan(1_000_000)
@@ -150,10 +150,10 @@ describe('the tail', () => {
     }
     expect(lines).toBeLessThan(5000)
     expect(lost).toBeGreaterThan(0)
-    expect(lines + lost).toBe(told)
+    expect(lines + lost).toBe(sent)
   })
 
-  it('ends for a reader who takes nothing for a minute, so that others can read', async () => {
+  it('ends for a reader that reads nothing for a minute', async () => {
     const setting = setUp()
     const streams = [await opened(setting), await opened(setting)] as const
     const [stuck, slow] = streams
@@ -167,7 +167,7 @@ describe('the tail', () => {
     expect(setting.tail.readers).toBe(1)
   })
 
-  it('forgets a reader whose process is gone', async () => {
+  it('forgets a reader in a process that is gone', async () => {
     const processes = new OneProcess()
     const setting = setUp(processes)
     await processes.ask('tail', { id: 'elsewhere', filter: everything(), take: false })
@@ -179,7 +179,7 @@ describe('the tail', () => {
     expect(setting.tail.readers).toBe(0)
   })
 
-  it('is for so many at a time', () => {
+  it('allows at most 64 readers per process', () => {
     const { tail } = setUp()
     const streams = Array.from({ length: 64 }, () => tail.open(everything))
     expect(() => tail.open(everything)).toThrow(
@@ -189,14 +189,14 @@ describe('the tail', () => {
     expect(() => tail.open(everything)).not.toThrow()
   })
 
-  it('ends for all when the service does', async () => {
+  it('ends for all readers when the service stops', async () => {
     const setting = setUp()
     const stream = await opened(setting)
     setting.streams.close()
     expect(stream.destroyed).toBe(true)
   })
 
-  it('says something now and then where nothing happens', async () => {
+  it('sends a comment every 15 seconds without decisions', async () => {
     const setting = setUp()
     const stream = await opened(setting)
     for (let i = 0; i < 140; i++) await setting.turn()
@@ -205,7 +205,7 @@ describe('the tail', () => {
     expect(String(stream.read())).toBe(':\n\n')
   })
 
-  it('is of all processes, in the order of time', async () => {
+  it('includes all processes, in chronological order', async () => {
     const [first, second] = [new OneProcess(), new OneProcess()]
     const both: Processes = {
       instance: 'both',

@@ -14,7 +14,7 @@ const shadowDenial = decision(true, {
   limits: [{ name: 'hourly', shadow: true, allowed: false } as Decision['limits'][number]],
 })
 
-/** A process that has run for a while. */
+/** Sets up a process that has run for ten minutes. */
 function setUp(): { clock: ManualClock; usage: Usage; record: Usage['record']; now: () => number } {
   const clock = new ManualClock(1_000_000)
   const usage = new Usage(() => clock.now())
@@ -23,7 +23,7 @@ function setUp(): { clock: ManualClock; usage: Usage; record: Usage['record']; n
 }
 
 describe('usage', () => {
-  it('is told by whole seconds: what is being counted comes a moment later', () => {
+  it('covers full seconds, so decisions appear a moment later', () => {
     const { clock, usage, record } = setUp()
     for (let i = 0; i < 5; i++) record('api', 'ann', decision(true))
     for (let i = 0; i < 3; i++) record('api', 'ann', decision(false))
@@ -44,21 +44,21 @@ describe('usage', () => {
     [10, 0],
     [60, 1],
     [300, 2],
-  ])('forgets what is %i seconds ago', (seconds, i) => {
+  ])('forgets decisions after %i seconds', (seconds, i) => {
     const { clock, usage, record } = setUp()
     record('api', 'ann', decision(true))
     clock.advance(seconds * 1000)
     expect(usageOf([usage.spansOf('api')])[i + 1]).toMatchObject({ spanSeconds: seconds, allowed: 1 })
     clock.advance(1000)
     expect(usageOf([usage.spansOf('api')])[i + 1]).toMatchObject({ allowed: 0 })
-    // Nor does it come back.
+    // A forgotten decision doesn't come back either.
     for (let later = 0; later < 5; later++) {
       clock.advance(1000)
       expect(usageOf([usage.spansOf('api')])[i + 1]).toMatchObject({ allowed: 0 })
     }
   })
 
-  it('is by source, and says what shadow limits would have denied', () => {
+  it('counts decisions by source, and denials by shadow limits', () => {
     const { clock, usage, record } = setUp()
     const sources: Source[] = ['store', 'lease', 'denyCache', 'fallback', 'failOpen', 'failClosed']
     for (const source of sources) record('api', 'ann', decision(source !== 'failClosed', { source }))
@@ -76,7 +76,7 @@ describe('usage', () => {
     expect(span).toMatchObject({ allowed: 6, denied: 1, shadowDenied: 1 })
   })
 
-  it('is per second of those that it has run for', () => {
+  it('averages over the time since the start', () => {
     const clock = new ManualClock(1_000_000)
     const usage = new Usage(() => clock.now())
     for (let i = 0; i < 8; i++) usage.record('api', 'ann', decision(true))
@@ -85,7 +85,7 @@ describe('usage', () => {
     expect(minute).toMatchObject({ seconds: 4, allowed: 8, allowedPerSecond: 2 })
   })
 
-  it('adds up processes', () => {
+  it('sums all processes', () => {
     const { clock, usage, record } = setUp()
     record('api', 'ann', decision(true))
     clock.advance(1000)
@@ -93,7 +93,7 @@ describe('usage', () => {
     expect(usageOf([spans, spans, spans])[0]).toMatchObject({ allowed: 3, allowedPerSecond: 3 })
   })
 
-  it('of a limiter that nobody has asked is nothing', () => {
+  it('counts zero for a limiter without decisions', () => {
     const { usage } = setUp()
     expect(usageOf([usage.spansOf('api')])[0]).toMatchObject({ allowed: 0, denied: 0 })
     expect(topKeys([usage.topOf('api', 'requests')], 10)).toEqual([])
@@ -101,17 +101,17 @@ describe('usage', () => {
 })
 
 describe('callers', () => {
-  it('the busiest has its share of the requests, of however many keys each is', async () => {
+  it('report the share of the busiest one by requests, however many keys a request has', async () => {
     const { usage, record } = setUp()
     for (let i = 0; i < 8; i++) record('api', { user: 'ann', address: `192.0.2.${i}` }, decision(true))
     for (let i = 0; i < 2; i++) record('api', { user: `u${i}`, address: '192.0.2.9' }, decision(true))
-    const told = await usage.callers()
-    expect((await mergeCallers([told, told])).get('api')).toEqual({ distinct: 12, topShare: 0.8 })
+    const sketches = await usage.callers()
+    expect((await mergeCallers([sketches, sketches])).get('api')).toEqual({ distinct: 12, topShare: 0.8 })
   })
 })
 
 describe('top keys', () => {
-  it('are those with the most requests, and those with the most denials', () => {
+  it('rank by requests or by denials', () => {
     const { usage, record } = setUp()
     for (let i = 0; i < 9; i++) record('api', 'ann', decision(true))
     for (let i = 0; i < 4; i++) record('api', 'bob', decision(false))
@@ -123,7 +123,7 @@ describe('top keys', () => {
     expect(topKeys([usage.topOf('api', 'requests')], 1)).toHaveLength(1)
   })
 
-  it('are of the last minutes: what is older than two halves of the window is gone', () => {
+  it('expire after two halves of the window', () => {
     const { clock, usage, record } = setUp()
     record('api', 'ann', decision(true))
     clock.advance(150_000)
@@ -136,7 +136,7 @@ describe('top keys', () => {
     expect(topKeys([usage.topOf('api', 'requests')], 10)).toEqual([])
   })
 
-  it('are told with their dimension, and only that which has denied is blamed', () => {
+  it('include their dimension, and count denials only for the one that denied', () => {
     const { usage, record } = setUp()
     const key = { user: 'ann', address: '192.0.2.7', session: null }
     record('api', key, decision(false, { deniedBy: ['address.10-per-1s'] }))
@@ -149,7 +149,7 @@ describe('top keys', () => {
     ])
   })
 
-  it('take no more memory for keys that are long: these are kept as their beginning and a hash', () => {
+  it('shorten long keys to a prefix and a hash', () => {
     const { usage, record } = setUp()
     const long = (end: string) => `${'k'.repeat(60_000)}${end}`
     record('api', long('a'), decision(true))
@@ -161,7 +161,7 @@ describe('top keys', () => {
   })
 
   it.each(['', '=', 'a=b', '12345', '__proto__', 'constructor', '\u001b[31m', '\ud83d\ude00'])(
-    'tell the key %j as it is',
+    'show the key %j unchanged',
     (key) => {
       const { usage, record } = setUp()
       record('api', key, decision(true))
@@ -169,7 +169,7 @@ describe('top keys', () => {
     },
   )
 
-  it('are of limiters that are known: one more takes the place of one that nobody has asked for long', () => {
+  it('exist for 1,024 limiters at most: another one replaces one that has long been idle', () => {
     const { clock, usage, record } = setUp()
     const many = Array.from({ length: 1024 }, (_, i) => `limiter-${i}`)
     for (const name of [...many, 'more']) record(name, 'ann', decision(true))
@@ -177,7 +177,7 @@ describe('top keys', () => {
     clock.advance(200_000)
     for (const name of many.slice(1)) record(name, 'ann', decision(true))
     clock.advance(100_000)
-    // Each looks for a place at one of the others.
+    // Each decision checks one of the others.
     for (const name of ['more', 'and more'])
       for (let i = 0; i < 1024; i++) record(name, 'ann', decision(true))
     expect(new Set(usage.names())).toEqual(new Set([...many.slice(1), 'more']))

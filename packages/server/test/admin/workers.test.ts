@@ -10,7 +10,7 @@ const { server } = await useRedis()
 
 const COUNT = 60
 
-it('two workers are one service to those who look, and to those who change it', async () => {
+it('two workers act as one service for reads and changes', async () => {
   const folder = temporaryFolder()
   onTestFinished(() => folder.remove())
   const limits = '[{ kind: slidingWindow, limit: 10, window: 1h }]'
@@ -21,7 +21,7 @@ it('two workers are one service to those who look, and to those who change it', 
   await using service = await startProcess(['--config', file, '--workers', '2'])
   await service.says('slidegate is listening', 2)
   await service.says('all workers are ready')
-  // A connection for each request, so that both workers have some.
+  // Each request has its own connection, so both workers get some.
   const client = new ServiceClient({ url: new URL(service.url), token: service.token })
   const stop = new AbortController()
   const seen: { key: string; allowed: boolean }[] = []
@@ -30,20 +30,20 @@ it('two workers are one service to those who look, and to those who change it', 
       if (event === 'decision') seen.push(JSON.parse(data))
     }
   })()
-  await until('both workers are heard', async () => {
+  await until('the tail shows a decision', async () => {
     await Promise.all(
       [1, 2, 3, 4].map((i) => client.answer('POST', '/v1/peek', { limiter: 'api', key: `k${i}` })),
     )
     await client.answer('POST', '/v1/consume', { limiter: 'api', key: 'first' })
     return seen.length > 0
   })
-  const asked = Array.from({ length: COUNT }, () =>
+  const requests = Array.from({ length: COUNT }, () =>
     client.answer('POST', '/v1/consume', { limiter: 'api', key: 'ann' }),
   )
-  const statuses = (await Promise.all(asked)).map(({ status }) => status)
+  const statuses = (await Promise.all(requests)).map(({ status }) => status)
   expect(statuses.filter((status) => status === 200)).toHaveLength(10)
 
-  // Of a worker that answers late there is no answer.
+  // Polls, since a late worker is left out of the answer.
   await expect
     .poll(() => client.ask('GET', '/v1/admin/limiters/api/top', 'keys'))
     .toMatchObject({ keys: expect.arrayContaining([{ key: 'ann', count: COUNT, error: 0 }]) })

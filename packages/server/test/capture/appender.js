@@ -1,4 +1,4 @@
-// One process of several: appends numbered lines to a file, a few at a time, and tells how many it has appended.
+// Appends numbered lines to a file in small batches, as one of several processes.
 
 const [built = '', path = '', name = '', batches = '0', maxBytes] = process.argv.slice(2)
 const { LineFile } = await import(built)

@@ -31,7 +31,7 @@ async function consume(service: AdminService, limiter: string, key: unknown, cos
   expect([200, 429], JSON.stringify(body)).toContain(status)
 }
 
-/** What the service tells of what it has captured. */
+/** The captured requests, as the service returns them. */
 async function captured(
   service: AdminService,
   query = '',
@@ -59,7 +59,7 @@ function countBy(lines: readonly CapturedRequest[]): Map<string, number> {
 }
 
 describe('a capture', () => {
-  it('has all requests of a sampled key, and none of others', async () => {
+  it('records all requests of a sampled key and no others', async () => {
     const file = newFile()
     await using service = await capturing({ sampleRatio: 0.5, file })
     for (let round = 0; round < 4; round++)
@@ -72,7 +72,7 @@ describe('a capture', () => {
     expect(service.running.service).toBeDefined()
   })
 
-  it('tells time, limiter, cost and outcome, and of the key a hash', async () => {
+  it('records time, limiter, cost, outcome and a hash of the key', async () => {
     const file = newFile()
     await using service = await capturing({ file })
     await consume(service, 'api', 'ann@example.com', 2)
@@ -92,7 +92,7 @@ describe('a capture', () => {
     expect(readFileSync(file, 'utf8')).not.toContain('ann')
   })
 
-  it('has of several keys those that are sampled, each with all of its requests', async () => {
+  it('records the sampled keys of a request with dimensions, with all their requests', async () => {
     const file = newFile()
     await using service = await capturing({ sampleRatio: 0.5, file })
     for (let i = 0; i < 120; i++)
@@ -112,7 +112,7 @@ describe('a capture', () => {
     expect(of('address').length).toBeLessThan(40)
   })
 
-  it('spells keys by the secret of the configuration, else by one that is drawn', async () => {
+  it('hashes keys with the configured secret, or else a random one', async () => {
     const secret = 'a secret of many characters'
     const keys: unknown[] = []
     for (const capture of [{ secret }, { secret }, { secret: 'another secret of some' }, {}]) {
@@ -125,13 +125,13 @@ describe('a capture', () => {
     expect(new Set(keys).size).toBe(3)
   })
 
-  it('is of those limiters that it is told', async () => {
+  it('records the configured limiters only', async () => {
     await using service = await capturing({ file: newFile(), limiters: ['ot*'] })
     for (const limiter of ['api', 'other']) await consume(service, limiter, 'ann')
     expect((await captured(service)).map(({ limiter }) => limiter)).toEqual(['other'])
   })
 
-  it('is replayed with the verdicts of the service', async () => {
+  it('gives the same decisions in a replay', async () => {
     const file = newFile()
     await using service = await capturing({ file })
     for (let i = 0; i < 60; i++) await consume(service, 'api', `user:${i % 9}`, 1 + (i % 3))
@@ -142,7 +142,7 @@ describe('a capture', () => {
     expect([report.requests, report.denied, report.limits[0]!.fullestWindow]).toEqual([60, denied, 3])
   })
 
-  it('goes on under another configuration without a start', async () => {
+  it('follows a reload without a restart', async () => {
     const [first, second] = [newFile(), newFile()]
     await using service = await capturing({ file: first })
     const reload = (capture: CaptureConfig | undefined) =>
@@ -158,7 +158,7 @@ describe('a capture', () => {
     expect(linesIn(readFileSync(second, 'utf8'))).toHaveLength(1)
   })
 
-  it('that cannot be kept is counted as dropped, and no request fails for it', async () => {
+  it('counts lines that it cannot write as dropped, and fails no request', async () => {
     const inside = join(folder.path, 'gone')
     mkdirSync(inside)
     const file = join(inside, 'capture.jsonl')
@@ -167,7 +167,7 @@ describe('a capture', () => {
     await consume(service, 'api', 'ann')
     expect(await captured(service)).toEqual([])
     expect(service.running.capture.stats()).toEqual({ written: 0, dropped: 1 })
-    expect(service.logged.filter(({ msg }) => msg === 'requests could not be captured')).toHaveLength(1)
+    expect(service.logged.filter(({ msg }) => msg === "couldn't capture requests")).toHaveLength(1)
     mkdirSync(inside)
     await consume(service, 'api', 'ann')
     expect(await captured(service)).toHaveLength(1)
@@ -175,7 +175,7 @@ describe('a capture', () => {
   })
 })
 
-describe('captured requests are told', () => {
+describe('captured requests', () => {
   const token = (name: string, limiters: string[]) => ({
     name,
     role: 'read' as const,
@@ -186,7 +186,7 @@ describe('captured requests are told', () => {
     tokens: [token('all', ['*']), token('api', ['api']), { ...token('checker', ['*']), role: 'check' }],
   }
 
-  it('to those who may read, of limiters that they may reach', async () => {
+  it('only reach readers, for their own limiters', async () => {
     await using service = await capturing({ file: newFile() }, { auth })
     const ask = (limiter: string) =>
       service.ask('POST', '/v1/consume', { limiter, key: 'ann' }, 'all-0123456789abcdef')
@@ -208,13 +208,13 @@ describe('captured requests are told', () => {
     expect(await refused('?count=1000000', 'all')).toBe(400)
   })
 
-  it('clearly, where there are none', async () => {
+  it('cause a clear error if nothing is captured', async () => {
     await using service = await adminService({ limiters })
     const { status, body } = await service.ask('GET', '/v1/admin/capture')
     expect([status, body]).toMatchObject([404, { code: 'no_capture' }])
   })
 
-  it('by the command line, as a file for replay', async () => {
+  it('replay from the output of slidegate capture', async () => {
     await using service = await capturing({ file: newFile() })
     for (let i = 0; i < 9; i++) await consume(service, i % 2 ? 'api' : 'other', 'ann')
     const env = { SLIDEGATE_URL: service.url, SLIDEGATE_TOKEN: service.token }
@@ -223,16 +223,12 @@ describe('captured requests are told', () => {
     expect([all.code, linesIn(all.stdout).length, api.code, linesIn(api.stdout).length]).toEqual([0, 9, 0, 3])
     const words = ['--key', 'key', '--limit', '2/1h']
     const report = await replayJson(['-', ...words, '--limiter', 'other'], all.stdout)
-    expect([report.requests, report.denied, report.skippedReasons]).toEqual([
-      5,
-      3,
-      { 'of another limiter': 4 },
-    ])
+    expect([report.requests, report.denied, report.skippedReasons]).toEqual([5, 3, { 'another limiter': 4 }])
     const sample = folder.write('both.jsonl', all.stdout)
     const unclear = await slidegateHere(['replay', sample, ...words])
     expect([unclear.code, unclear.stderr]).toEqual([
       2,
-      'slidegate: there are requests of several limiters, such as "other" and "api"; choose one with --limiter\n',
+      'slidegate: the log has requests of several limiters, such as "other" and "api"; choose one with --limiter\n',
     ])
     await using without = await adminService({ limiters })
     const none = await slidegateHere(['capture'], {
@@ -244,14 +240,14 @@ describe('captured requests are told', () => {
 })
 
 describe('a capture in Redis', () => {
-  it('is a stream of bounded length, that all instances write', async () => {
+  it('uses a stream of bounded length that all instances write to', async () => {
     await using redis = await withRedis()
     const store = { redis: { url: redis.url, prefix: 'slidegate:mine' } }
     const capture = { stream: true, maxLength: 100, secret: 'a secret of many characters' }
     await using one = await capturing(capture, { store })
     await using two = await capturing(capture, { store })
-    // A Redis that takes its time is given up: what was on its way may be lost, and whoever reads has to ask again.
-    const lines = await until('what both have written', async () => {
+    // A slow Redis times out: lines in flight may be lost, and readers must retry.
+    const lines = await until('the lines of both instances', async () => {
       await consume(one, 'api', 'ann')
       await consume(two, 'other', 'ann')
       await captured(two)
@@ -260,12 +256,12 @@ describe('a capture in Redis', () => {
     })
     expect(new Set(lines.map(({ key }) => key)).size).toBe(1)
     for (let i = 0; i < 600; i++) await consume(one, 'other', `user:${i}`)
-    const other = await until('its newest', () => captured(one, '?limiter=other'))
+    const other = await until('the newest lines', () => captured(one, '?limiter=other'))
     expect(new Set(other.map(({ limiter }) => limiter))).toEqual(new Set(['other']))
     expect((await redis.client.xrevrange('slidegate:mine:{capture}', '+', '-')).length).toBeLessThan(300)
   })
 
-  it('drops what a Redis that is gone does not take, and requests go on', async () => {
+  it('drops lines while Redis is down, without affecting requests', async () => {
     const redis = await withRedis()
     const limiters: Config['limiters'] = { api: { limits, onStoreError: 'local' } }
     await using service = await adminService({
@@ -286,7 +282,7 @@ describe('a capture in Redis', () => {
   })
 })
 
-describe('a configuration', () => {
+describe('the configuration of a capture', () => {
   const problemsOf = (capture: string, more = ''): string => {
     const file = folder.write('wrong.yaml', `limiters: {}\ncapture: ${capture}\n${more}`)
     try {
@@ -297,14 +293,12 @@ describe('a configuration', () => {
     }
   }
 
-  it('says where requests are captured to: to one place', () => {
+  it('requires exactly one destination', () => {
     for (const wrong of ['{}', '{ stream: false }', '{ file: a, stream: true }'])
-      expect(problemsOf(wrong), wrong).toContain('there must be one of file and stream: true')
+      expect(problemsOf(wrong), wrong).toContain('set either file or stream: true')
     expect(problemsOf('{ stream: true }')).toContain('the store is in memory')
-    expect(problemsOf('{ file: nowhere/at/all }')).toContain('the file cannot be written')
-    expect(problemsOf('{ file: a }', 'logging: { decisionFile: nowhere/at/all }')).toContain(
-      'cannot be written',
-    )
+    expect(problemsOf('{ file: nowhere/at/all }')).toContain("can't write the file")
+    expect(problemsOf('{ file: a }', 'logging: { decisionFile: nowhere/at/all }')).toContain("can't write")
     expect(problemsOf('{ file: a, sampleRatio: 0 }')).toContain('sampleRatio')
     expect(problemsOf('{ file: a, sampleRatio: 0.01, limiters: [a*], secret: 0123456789abcdef }')).toBe('')
     writeFileSync(join(folder.path, 'there'), '')

@@ -35,7 +35,7 @@ interface Line {
   readonly decision: LoggedDecision
 }
 
-/** What a service with this configuration has logged of four requests, of which the last is denied. */
+/** Lines that a service logs for four requests, the last of them denied. */
 async function logged(logging: Config['logging'], key: unknown = 'ann@example.com'): Promise<Line[]> {
   const lines: Line[] = []
   const log = pino(
@@ -48,8 +48,8 @@ async function logged(logging: Config['logging'], key: unknown = 'ann@example.co
   return lines.filter(({ msg }) => msg === 'decision')
 }
 
-describe('the log of decisions', () => {
-  it('has each decision once', async () => {
+describe('the decision log', () => {
+  it('logs each decision once', async () => {
     const lines = await logged({ decisions: 'all' })
     const [first, second, third] = lines.map(({ decision }) => decision)
     expect(lines).toHaveLength(3)
@@ -70,18 +70,18 @@ describe('the log of decisions', () => {
     expect(third!.retryAfterMs).toBeGreaterThan(3_500_000)
   })
 
-  it('has denials only where that is asked for, and nothing unless it is', async () => {
+  it('logs only denials or nothing, as configured', async () => {
     expect((await logged({ decisions: 'denied' })).map(({ decision }) => decision.allowed)).toEqual([false])
     expect(await logged({ decisions: 'none' })).toEqual([])
     expect(await logged(undefined)).toEqual([])
   })
 
-  it('does not depend on what else is worth a line', async () => {
+  it('works at any log level', async () => {
     expect(await logged({ decisions: 'all', level: 'error' })).toHaveLength(3)
     expect(await logged({ decisions: 'denied', level: 'silent' })).toHaveLength(1)
   })
 
-  it('has keys only where the configuration says so, each of several by itself', async () => {
+  it('logs plain keys only if configured, and hashes each key of a request separately', async () => {
     expect((await logged({ decisions: 'denied', keys: 'plain' }))[0]!.decision.key).toBe('ann@example.com')
     const [line] = await logged({ decisions: 'denied' }, { user: 'ann', address: '192.0.2.7' })
     expect(line!.decision.key).toEqual({
@@ -91,7 +91,7 @@ describe('the log of decisions', () => {
     expect(JSON.stringify(await logged({ decisions: 'all' }))).not.toContain('ann')
   })
 
-  it('goes to a file of its own where it has one, and can be replayed', async () => {
+  it('writes to a separate file, which can be replayed', async () => {
     const file = join(folder.path, 'decisions.jsonl')
     {
       await using service = await adminService({
@@ -116,7 +116,7 @@ describe('the log of decisions', () => {
   })
 })
 
-it('nobody waits for a log that is not read, and its lines are whole when it is', async () => {
+it('an unread log delays no request, and its lines stay whole', async () => {
   const REQUESTS = 4000
   const config = folder.write(
     'slow.json',
@@ -156,7 +156,7 @@ it('nobody waits for a log that is not read, and its lines are whole when it is'
   }
 })
 
-it('workers spell a key alike, in the log and in one captured file', async () => {
+it('workers hash a key to the same value, in the log and in a shared capture', async () => {
   await using redis = await withRedis()
   const file = join(folder.path, 'workers.jsonl')
   const own = { api: { limits, timeoutMs: 30_000 } }
@@ -174,8 +174,8 @@ it('workers spell a key alike, in the log and in one captured file', async () =>
   }
   for (let round = 0; round < 20; round++)
     await Promise.all(Array.from({ length: 10 }, (_, i) => consume(round * 10 + i)))
-  // Workers that take their time are not waited for.
-  const captured = await until('what all have captured', async () => {
+  // The response doesn't wait for a slow worker.
+  const captured = await until('the lines of all workers', async () => {
     const response = await fetch(`${service.url}/v1/admin/capture`, {
       headers: { authorization: `Bearer ${service.token}` },
     })

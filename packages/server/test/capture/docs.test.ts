@@ -14,7 +14,7 @@ const page = readFileSync(join(ROOT, 'docs/capture.md'), 'utf8')
 const blocks = (language: string) =>
   codeBlocks(page).flatMap((block) => (block.language === language ? [block.code] : []))
 
-it('docs/capture.md shows lines as they are', async () => {
+it('docs/capture.md shows actual lines', async () => {
   const [capturing, logging] = blocks('yaml').map((code) => parse(code))
   const [captured, decision] = blocks('json').map((code) => JSON.parse(code))
   const service = await adminService({
@@ -39,7 +39,7 @@ it('docs/capture.md shows lines as they are', async () => {
   })
 })
 
-it('docs/capture.md has commands that work as they are', async () => {
+it('docs/capture.md has working commands', async () => {
   const capture = { file: join(folder.path, 'commands.jsonl') }
   const limiters = parse(blocks('yaml')[0]!).limiters
   await using service = await adminService({ limiters, capture })

@@ -33,21 +33,21 @@ function linesOf(path: string): string[] {
 
 const any = (): boolean => true
 
-describe('several processes that append to one file', () => {
-  it('get no line into another', async () => {
+describe('several processes that append to the same file', () => {
+  it('keep lines intact', async () => {
     const path = join(folder.path, 'shared.jsonl')
     const codes = await Promise.all(
       ['a', 'b', 'c'].map(async (name) => (await once(appender(path, name, 200), 'exit'))[0]),
     )
     expect(codes).toEqual([0, 0, 0])
-    // A process that opens the file during another's write sees a torn line and ends it, which leaves an empty one.
+    // A process that opens the file during another's write ends the torn line it sees, which leaves an empty line.
     const lines = linesOf(path).filter((line) => line !== '')
     const keys = lines.map((line) => (JSON.parse(line) as { key: string }).key)
     expect(keys).toHaveLength(3 * 200 * 20)
     expect(new Set(keys).size).toBe(keys.length)
   })
 
-  it('change to another file together, and keep one that was full', async () => {
+  it('rotate together and keep one full file', async () => {
     const inside = join(folder.path, 'rotated')
     mkdirSync(inside)
     const path = join(inside, 'capture.jsonl')
@@ -57,19 +57,19 @@ describe('several processes that append to one file', () => {
     )
     expect(codes).toEqual([0, 0, 0])
     expect(readdirSync(inside).sort()).toEqual(['capture.jsonl', 'capture.jsonl.1'])
-    // How far it grows depends on for how long whoever changes it is kept from its turn.
+    // The size depends on how long the rotating process is delayed.
     expect(statSync(`${path}.1`).size).toBeGreaterThan(maxBytes / 2)
     const lines = [...linesOf(`${path}.1`), ...linesOf(path)].filter((line) => line !== '')
     const kept = lines.map((line) => JSON.parse(line).key as string)
     expect(new Set(kept).size).toBe(kept.length)
-    // Of each process what is kept is what it wrote last.
+    // Each process's newest lines are kept.
     for (const name of ['a', 'b', 'c']) {
       const numbers = kept.filter((key) => key.startsWith(name)).map((key) => Number(key.slice(2)))
       if (numbers.length > 0) expect(numbers.at(-1)).toBe(300 * 20 - 1)
     }
   })
 
-  it('do not take a new file for the full one', async () => {
+  it('never rotate a new file', async () => {
     const path = join(folder.path, 'raced.jsonl')
     const files = Array.from({ length: 8 }, () => new LineFile(path, { maxBytes: 8192 }))
     let changes = 0
@@ -79,14 +79,14 @@ describe('several processes that append to one file', () => {
       if (former === undefined) continue
       changes++
       expect(former.size).toBeGreaterThan(8192 - 8 * 501 - 1)
-      // All had a line on its way when it was nearly full, and all but one while that one changed it.
+      // All processes wrote when the file was nearly full, and all but one while that one rotated it.
       expect(former.size).toBeLessThanOrEqual(8192 + 15 * 501)
     }
     expect(changes).toBeGreaterThan(100)
     await Promise.all(files.map((file) => file.close()))
   })
 
-  it('leave whole lines when they are killed in the midst', async () => {
+  it('leave whole lines after they are killed', async () => {
     const path = join(folder.path, 'killed.jsonl')
     const children = ['a', 'b'].map((name) => appender(path, name, 1_000_000))
     await Promise.all(children.map((child) => once(child.stdout, 'data')))
@@ -95,13 +95,13 @@ describe('several processes that append to one file', () => {
     await Promise.all(ends)
     const report = await replayJson([path, '--limit', '10/1m', '--key', 'key'])
     expect(report.requests).toBeGreaterThan(300)
-    // A torn line, and where it stands in the midst the one behind it, of each at most.
+    // At most one torn line per process, and possibly the line after it.
     expect(report.skipped).toBeLessThanOrEqual(2)
   })
 })
 
-describe('a file of lines', () => {
-  it('ends a torn line before it goes on', async () => {
+describe('a line file', () => {
+  it('ends a torn line before it appends', async () => {
     const path = folder.write('torn.jsonl', '{"time":1700000000000,"key":"a"}\n{"time":17000')
     const file = new LineFile(path)
     await file.append(['{"time":1700000000000,"key":"b"}'])
@@ -115,7 +115,7 @@ describe('a file of lines', () => {
     expect([report.requests, report.skippedReasons]).toEqual([2, { 'not a JSON object': 1 }])
   })
 
-  it('that was moved away is left for a new one', async () => {
+  it('follows a rotation by another program', async () => {
     const path = join(folder.path, 'moved.jsonl')
     const file = new LineFile(path)
     await file.append(['1', '2'])
@@ -125,7 +125,7 @@ describe('a file of lines', () => {
     expect([linesOf(`${path}-yesterday`), linesOf(path)]).toEqual([['1', '2'], ['3']])
   })
 
-  it('is left alone while another changes to a new one, but not for ever', async () => {
+  it('waits for a rotation by another process, up to a timeout', async () => {
     const path = join(folder.path, 'locked.jsonl')
     const file = new LineFile(path, { maxBytes: 4096 })
     await file.append(['x'.repeat(4000)])
@@ -139,11 +139,11 @@ describe('a file of lines', () => {
     expect([linesOf(file.formerPath).length, linesOf(path)]).toEqual([3, ['z']])
   })
 
-  it('tells the newest lines that are wanted, of the former one too', async () => {
+  it('returns the newest matching lines, including those of the previous file', async () => {
     const path = join(folder.path, 'newest.jsonl')
     const file = new LineFile(path)
     expect(await file.newest(10, any)).toEqual([])
-    // Longer than what is read at a time, with characters of several bytes.
+    // Longer than a chunk, with multi-byte characters.
     const lines = Array.from({ length: 6000 }, (_, i) => `${i} ${'ü'.repeat(i % 150)}`)
     appendFileSync(`${path}.1`, `${lines.slice(0, 3000).join('\n')}\n`)
     await file.append(lines.slice(3000))

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { type LineCounts, LineQueue } from '../../src/capture/line-queue.ts'
 
-/** A queue to something that takes its time, and may fail. */
+/** A queue with a slow destination that may fail. */
 function slowQueue() {
   const counts: LineCounts = { written: 0, dropped: 0 }
   const kept: string[] = []
@@ -24,7 +24,7 @@ function slowQueue() {
   return { queue, counts, kept, failures, release, fail }
 }
 
-it('whoever writes a line never waits; what there is no room for is dropped, and counted', async () => {
+it('a write never waits; lines that exceed the queue are dropped and counted', async () => {
   const { queue, counts, kept, release } = slowQueue()
   for (let i = 0; i < 200_000; i++) queue.write(`${i}`)
   expect(counts.written).toBe(0)
@@ -36,7 +36,7 @@ it('whoever writes a line never waits; what there is no room for is dropped, and
   expect(kept).toEqual(kept.toSorted((a, b) => Number(a) - Number(b)))
 })
 
-it('long lines take no more room than short ones', async () => {
+it('the queue is limited by characters, too', async () => {
   const { queue, counts, kept, release } = slowQueue()
   for (let i = 0; i < 50; i++) queue.write('x'.repeat(2 ** 20))
   expect(counts.dropped).toBeGreaterThan(35)
@@ -45,7 +45,7 @@ it('long lines take no more room than short ones', async () => {
   expect(kept.length).toBe(50 - counts.dropped)
 })
 
-it('what cannot be kept is dropped, and said once until it can be', async () => {
+it('failures drop lines, and only the first in a row is reported', async () => {
   const { queue, counts, kept, failures, release, fail } = slowQueue()
   release()
   fail(new Error('full'))
@@ -63,7 +63,7 @@ it('what cannot be kept is dropped, and said once until it can be', async () => 
   expect([kept, counts]).toEqual([['kept'], { written: 1, dropped: 4 }])
 })
 
-it('waits for something that hangs no longer than a moment', async () => {
+it('a flush times out if the destination hangs', async () => {
   const { queue, counts } = slowQueue()
   queue.write('hanging')
   const begun = performance.now()
@@ -72,11 +72,11 @@ it('waits for something that hangs no longer than a moment', async () => {
   expect(counts.written).toBe(0)
 })
 
-it('does not take it for hanging that this process has stood still', async () => {
+it('a flush still works after this process was suspended', async () => {
   const { queue, counts, release } = slowQueue()
   queue.write('late')
   const flushed = queue.flush()
-  // Some turns later, as a file answers.
+  // Resolves some turns later, like a file.
   setTimeout(() => setTimeout(release, 10), 10)
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2500)
   await flushed

@@ -15,7 +15,7 @@ const BIN = fileURLToPath(new URL('../../bin/slidegate.js', import.meta.url))
 
 const limits = (limit: number): LimiterConfig['limits'] => [{ kind: 'slidingWindow', limit, window: '1h' }]
 
-/** Less than the client waits, and longer than a machine pauses. */
+/** Less than the client's timeout, and longer than machine stalls. */
 const timeoutMs = 9000
 
 const limiters: Config['limiters'] = {
@@ -23,10 +23,10 @@ const limiters: Config['limiters'] = {
   both: { dimensions: { user: limits(2)!, address: limits(20)! }, timeoutMs },
 }
 
-/** For tests that run many commands, on a machine that has much else to do. */
+/** Timeout for tests that run many commands on a busy machine. */
 const PATIENCE_MS = 120_000
 
-/** What a command says of a service, to a program. */
+/** The JSON output of a command. */
 async function json(service: AdminService, words: string): Promise<{ code: number | null; body: unknown }> {
   const { code, stdout, stderr } = await run(service, words.split(' '))
   if (stderr !== '') throw new Error(stderr)
@@ -37,12 +37,12 @@ function run(service: AdminService, words: readonly string[], env = {}): Promise
   return slidegateHere(words, { SLIDEGATE_URL: service.url, SLIDEGATE_TOKEN: service.token, ...env })
 }
 
-/** The options that lead to a service without tokens. */
+/** Options for a service without tokens. */
 function of({ url, token }: AdminService): string[] {
   return ['--url', url, '--token', token!]
 }
 
-/** A command that goes on until it is told to end. */
+/** A command that runs until it is stopped. */
 function start(...words: string[]) {
   const child = spawn(process.execPath, [BIN, ...words])
   const said = { out: '', complaints: '' }
@@ -57,7 +57,7 @@ function start(...words: string[]) {
 
 forEachStore((store) => {
   it(
-    'every command does what it says',
+    'every command works',
     async () => {
       await using service = await adminService({ limiters, store: store() })
       const said = async (words: string) => {
@@ -108,7 +108,7 @@ forEachStore((store) => {
   )
 })
 
-describe('exit codes and errors', () => {
+describe('an error', () => {
   let service: AdminService
   const auth: Config['auth'] = {
     tokens: [{ name: 'reader', role: 'read', token: 'reader-reader-reader' }],
@@ -121,46 +121,46 @@ describe('exit codes and errors', () => {
   afterAll(() => service[Symbol.asyncDispose]())
 
   it.each<[string, number, RegExp]>([
-    ['consume nobody ann', 2, /there is no limiter "nobody" \(HTTP 404, unknown_limiter\)/],
+    ['consume nobody ann', 2, /unknown limiter "nobody" \(HTTP 404, unknown_limiter\)/],
     ['consume api user=ann', 2, /invalid_key/],
-    ['consume api', 2, /a key is missing/],
-    ['consume api ann bob', 2, /"ann" is no dimension/],
-    ['consume both user=ann user=bob', 2, /given twice/],
-    ['consume api ann --key bob', 2, /give one of them/],
-    ['consume api ann --cost 0', 2, /whole number/],
+    ['consume api', 2, /missing key/],
+    ['consume api ann bob', 2, /"ann" isn't of the form name=value/],
+    ['consume both user=ann user=bob', 2, /repeats a dimension/],
+    ['consume api ann --key bob', 2, /use only one of them/],
+    ['consume api ann --cost 0', 2, /must be a positive integer/],
     ['consume api ann --json --human', 2, /cannot be used with/],
     ['consume api ann --url ftp://127.0.0.1', 2, /--url is "ftp:/],
     ['consume api ann --token-file /nowhere', 2, /--token-file: ENOENT/],
-    ['consume api ann --token a\u0007b', 2, /characters that no token has/],
+    ['consume api ann --token a\u0007b', 2, /invalid characters/],
     [
       'consume api ann --url http://127.0.0.1:1',
       4,
       /cannot reach http:\/\/127\.0\.0\.1:1: connect ECONNREFUSED/,
     ],
-    ['consume api ann --token wrong-wrong-wrong', 5, /the token is not known \(HTTP 401/],
+    ['consume api ann --token wrong-wrong-wrong', 5, /unknown token \(HTTP 401/],
     ['explain api ann', 5, /HTTP 403, forbidden/],
     ['block api ann --ttl long', 2, /must be a duration/],
-    ['override set api ann', 2, /no limit is given/],
+    ['override set api ann', 2, /no limits are given/],
     ['override set api ann --limit many', 2, /write it like 300, 300\/1m or minute=300/],
     ['override set api ann --limits []', 2, /must be a JSON object/],
-    ['override set api ann --limit 3 --exempt', 2, /give one of them/],
-    ['override set api ann --limit 3 --limit day=9', 2, /write each with its name/],
+    ['override set api ann --limit 3 --exempt', 2, /pass one of them/],
+    ['override set api ann --limit 3 --limit day=9', 2, /write each like minute=300/],
     ['shadow api maybe', 2, /must be on, off or file/],
     ['drain maybe', 2, /on or off/],
     ['top api --count 1001', 2, /from 1 to 1000/],
-    ['tail nobody --token reader-reader-reader', 2, /there is no limiter/],
+    ['tail nobody --token reader-reader-reader', 2, /unknown limiter/],
     ['bench api --seconds 61', 2, /from 1 to 60/],
     ['bench api --connections 5000', 2, /from 1 to 1024/],
-    ['bench api --url http://example.invalid', 2, /another machine; say --yes/],
-    ['bench nobody', 2, /there is no limiter/],
-  ])('%s', async (words, code, message) => {
+    ['bench api --url http://example.invalid', 2, /another machine; pass --yes/],
+    ['bench nobody', 2, /unknown limiter/],
+  ])('slidegate %s: exit code %i', async (words, code, message) => {
     const outcome = await run(service, words.split(' '))
     expect(outcome).toMatchObject({ code, stdout: '' })
     expect(outcome.stderr).toMatch(/^slidegate: .*\n$/)
     expect(outcome.stderr).toMatch(message)
   })
 
-  it('the token is that of the file, of the option or of the environment', async () => {
+  it('the token comes from the file, the option or the environment', async () => {
     const folder = temporaryFolder()
     onTestFinished(() => folder.remove())
     const file = folder.write('token', 'reader-reader-reader\n')
@@ -171,14 +171,14 @@ describe('exit codes and errors', () => {
     expect(await run(service, ['limiters'], { SLIDEGATE_TOKEN_FILE: file })).toMatchObject({ code: 0 })
   })
 
-  it('a store that gives no answer is a failure', async () => {
+  it('a store that is down causes exit code 1', async () => {
     const server = await startRedis()
     onTestFinished(() => server.stop())
     await using onRedis = await adminService({ limiters, store: { redis: { url: server.url } } })
     await server.kill()
     const outcome = await run(onRedis, ['reset', 'api', 'ann'])
     expect(outcome).toMatchObject({ code: 1, stdout: '' })
-    expect(outcome.stderr).toMatch(/Redis has not answered.*HTTP 503, store_error/)
+    expect(outcome.stderr).toMatch(/(the Redis command failed|Redis is unreachable): .*HTTP 503, store_error/)
   })
 
   async function somethingElse(status: number, body: string): Promise<string> {
@@ -189,10 +189,10 @@ describe('exit codes and errors', () => {
   }
 
   it.each<[string, number, string, RegExp]>([
-    ['no JSON', 500, '<h1>oops</h1>', /said no more \(HTTP 500\)/],
-    ['too much to do', 429, '{"detail":"later","code":"busy"}', /later \(HTTP 429, busy\)/],
-    ['a text that steers a terminal', 500, '{"detail":"\\u001b[2Jgone"}', /\\u001b\[2Jgone/],
-  ])('of something that is no slidegate: %s', async (_, status, body, message) => {
+    ['HTML', 500, '<h1>oops</h1>', /gives no reason \(HTTP 500\)/],
+    ['an overloaded service', 429, '{"detail":"later","code":"busy"}', /later \(HTTP 429, busy\)/],
+    ['control characters', 500, '{"detail":"\\u001b[2Jgone"}', /\\u001b\[2Jgone/],
+  ])('another server causes exit code 1: %s', async (_, status, body, message) => {
     const url = await somethingElse(status, body)
     const outcome = await slidegateHere(['consume', 'api', 'ann', '--url', url])
     expect(outcome).toMatchObject({ code: 1, stdout: '' })
@@ -205,7 +205,7 @@ describe('exit codes and errors', () => {
     [200, 'null'],
     [204, ''],
     [302, ''],
-  ])('what is no slidegate has neither decided nor done anything: %i %s', async (status, body) => {
+  ])('a response of another server never counts as success: %i %s', async (status, body) => {
     const url = await somethingElse(status, body)
     const keyed = ['consume', 'peek', 'explain', 'reset', 'unblock', 'block', 'override delete'].map(
       (word) => `${word} api a`,
@@ -216,12 +216,12 @@ describe('exit codes and errors', () => {
       for (const form of ['--human', '--json']) {
         const outcome = await slidegateHere([...words.split(' '), form, '--url', url])
         expect([words, outcome.code, outcome.stdout]).toEqual([words, 1, ''])
-        expect(outcome.stderr).toMatch(/answers, but not as slidegate does/)
+        expect(outcome.stderr).toMatch(/unexpected response from .*; is it a slidegate service\?/)
       }
     }
   })
 
-  it('a service may live below a path', async () => {
+  it('the URL of a service may have a path', async () => {
     const paths: (string | undefined)[] = []
     const server = createServer((request, response) => {
       paths.push(request.url)
@@ -235,9 +235,9 @@ describe('exit codes and errors', () => {
   })
 })
 
-describe('what is printed', () => {
+describe('the output', () => {
   it(
-    'steers no terminal, whatever the keys are',
+    'escapes control characters in keys',
     async () => {
       await using service = await adminService({ limiters })
       const key = '\u001b]0;owned\u0007\u202e\n'
@@ -263,13 +263,13 @@ describe('what is printed', () => {
           printed += (await run(service, [...word.split(' '), form])).stdout
       }
       expect(printed).toContain('\\u001b]0;owned\\u0007\\u202e')
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what is looked for
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: the test searches for them
       expect(printed).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
     },
     PATIENCE_MS,
   )
 
-  it('explains a key in a little report', async () => {
+  it('explains a key in a short report', async () => {
     const usual: LimiterConfig = {
       limits: [...limits(10)!, { kind: 'slidingWindow', limit: 5, window: '1d', shadow: true, name: 'try' }],
     }
@@ -279,19 +279,19 @@ describe('what is printed', () => {
     await run(service, ['consume', 'api', 'ann', '--cost', '9'])
     await run(service, ['consume', 'api', 'ann', '--cost', '9'])
     const { stdout } = await run(service, ['explain', 'api', 'ann', '--cost', '5', '--human'])
-    expect(stdout.replaceAll(/in [\w ]+/g, 'in <time>')).toBe(`ann at api
-  a request of 5 would be denied by 10-per-1h; it fits in <time>
+    expect(stdout.replaceAll(/\bin [\w ]+/g, 'in <time>')).toBe(`ann at api
+  a request that costs 5 would be denied by 10-per-1h; try again in <time>
 
   10-per-1h     [######################..]  9 of 10 used, 1 left
-                free again: 9 in <time>
+                units that free up: 9 in <time>
   try (shadow)  [........................]  0 of 5 used, 5 left
 
-  bans in <time>: 0, denials towards the next: 1
+  consecutive bans: 0, denials towards the next: 1
 `)
   })
 })
 
-it('tells of an override what it is, and until when', async () => {
+it('an override is shown with its limits and its end', async () => {
   const named: LimiterConfig = {
     limits: [
       { kind: 'slidingWindow', limit: 3, window: '1h', name: 'hourly' },
@@ -304,28 +304,28 @@ it('tells of an override what it is, and until when', async () => {
   const burst = '--limits {"burst":{"capacity":20,"refill":5}}'
   expect(await said('override list named')).toBe('no overrides\n')
   expect(await said(`override set named ann --limit hourly=5000/2h ${burst}`)).toBe(
-    'ann at named: hourly 5,000 per 2h, burst capacity 20 refill 5, until it is deleted\n',
+    'ann at named: hourly 5,000 per 2h, burst capacity 20 refill 5, until deleted\n',
   )
-  expect(await said('block named ann')).toBe('ann at named: blocked until it is unblocked\n')
+  expect(await said('block named ann')).toBe('ann at named: blocked until unblocked\n')
   expect(await said('consume named ann')).toMatch(
-    /^denied by ban, blocked until it is unblocked; try again never\n/,
+    /^denied by ban, blocked until unblocked; retrying won't help\n/,
   )
   expect(await said('explain named ann')).toMatch(
-    /blocked until it is unblocked\n {2}override: hourly 5,000 per 2h, burst capacity 20 refill 5, until it is deleted, blocked until it is unblocked\n$/,
+    /blocked until unblocked\n {2}override: hourly 5,000 per 2h, burst capacity 20 refill 5, until deleted, blocked until unblocked\n$/,
   )
   expect(await said('override set named bob --limit hourly=7 --ttl 1h')).toBe(
     'bob at named: hourly 7, for 1h\n',
   )
   expect(await said('override list named')).toBe(
-    'ann  hourly 5,000 per 2h, burst capacity 20 refill 5, until it is deleted, blocked until it is unblocked\n' +
+    'ann  hourly 5,000 per 2h, burst capacity 20 refill 5, until deleted, blocked until unblocked\n' +
       'bob  hourly 7 (unused), for 1h\n',
   )
   expect(await said('override set named bob --exempt --ttl 1h')).toBe('bob at named: exempt, for 1h\n')
-  expect(await said('override delete named bob')).toBe('bob at named: the override is deleted\n')
-  expect(await said('override delete named bob')).toBe('bob at named: there was no override\n')
+  expect(await said('override delete named bob')).toBe('bob at named: override deleted\n')
+  expect(await said('override delete named bob')).toBe('bob at named: no override found\n')
 })
 
-it('is quiet when nobody reads what it prints any more', async () => {
+it('a closed pipe causes no error message', async () => {
   await using service = await adminService({ limiters })
   for (let i = 0; i < 200; i++) await service.ask('POST', '/v1/consume', { limiter: 'api', key: `${i}` })
   const following = start('top', 'api', '--count', '1000', ...of(service))
@@ -334,8 +334,8 @@ it('is quiet when nobody reads what it prints any more', async () => {
   expect(following.said.complaints).toBe('')
 })
 
-describe('tail', () => {
-  it('prints one value a line, and ends after so many', async () => {
+describe('slidegate tail', () => {
+  it('prints one value per line and stops after --count', async () => {
     await using service = await adminService({ limiters })
     const tailing = run(service, ['tail', 'api', '--denied', '--count', '2'])
     let isOver = false
@@ -352,7 +352,7 @@ describe('tail', () => {
     ])
   })
 
-  it.each(['SIGINT', 'SIGTERM'] as const)('ends cleanly at %s', async (signal) => {
+  it.each(['SIGINT', 'SIGTERM'] as const)('stops cleanly on %s', async (signal) => {
     await using service = await adminService({ limiters })
     const following = start('tail', '--human', ...of(service))
     await until('it prints', async () => {
@@ -363,11 +363,11 @@ describe('tail', () => {
     expect(await following.ended).toBe(0)
     expect(following.said.complaints).toBe('')
     expect(following.said.out).toMatch(
-      /^[\d:.]{12} {2}(allowed|denied ) {2}api {2}\\u001b\[31mred {2}(\d left|by 3-per-1h, fits in [\w ]+)\n/,
+      /^[\d:.]{12} {2}(allowed|denied ) {2}api {2}\\u001b\[31mred {2}(\d left|by 3-per-1h, retry in [\w ]+)\n/,
     )
   })
 
-  it('ends cleanly at Ctrl-C where nobody has answered yet', async () => {
+  it('stops cleanly on Ctrl-C before the service has responded', async () => {
     const server = createServer(() => {})
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void server.close())
@@ -380,7 +380,7 @@ describe('tail', () => {
     expect(following.said.complaints).toBe('')
   })
 
-  it('says so when the service ends', async () => {
+  it('reports when the service stops', async () => {
     const service = await adminService({ limiters })
     const following = start('tail', ...of(service))
     await until('it prints', async () => {
@@ -393,8 +393,8 @@ describe('tail', () => {
   })
 })
 
-describe('bench', () => {
-  it('counts what the service has decided', async () => {
+describe('slidegate bench', () => {
+  it('counts the decisions of the service', async () => {
     await using service = await adminService({ limiters })
     const { code, body } = await json(service, 'bench api --seconds 1 --connections 2 --keys 3')
     const report = body as Record<string, number>
@@ -404,7 +404,7 @@ describe('bench', () => {
     expect(report.allowed! + report.denied!).toBe(report.requests)
   })
 
-  it('ends at Ctrl-C, with what it has measured until then', async () => {
+  it('stops on Ctrl-C with its results so far', async () => {
     await using service = await adminService({ limiters })
     const benching = start('bench', 'api', '--seconds', '60', ...of(service))
     await until('it asks', async () => {
@@ -416,7 +416,7 @@ describe('bench', () => {
     expect(JSON.parse(benching.said.out).seconds).toBeLessThan(60)
   })
 
-  it('says that it has failed where requests were not decided', async () => {
+  it('reports a failure if requests got no decision', async () => {
     const server = await startRedis()
     onTestFinished(() => server.stop())
     await using service = await adminService({ limiters, store: { redis: { url: server.url } } })
@@ -426,16 +426,16 @@ describe('bench', () => {
       return (body as { keys: unknown[] }).keys.length > 0
     })
     await server.kill()
-    // Only the first of a kind has a line of its own.
+    // Later failures of the same kind aren't reported.
     const counted = () =>
       service.logged.flatMap(({ requests }) => Object.values((requests ?? {}) as Record<string, number>))
-    // More than are under way.
+    // More than the limit of requests in flight.
     await expect
       .poll(() => counted().reduce((sum, count) => sum + count, 0), { timeout: 10_000 })
       .toBeGreaterThan(10)
     benching.child.kill('SIGINT')
     expect(await benching.ended).toBe(1)
     expect(JSON.parse(benching.said.out).other['503']).toBeGreaterThan(0)
-    expect(benching.said.complaints).toContain('not all requests were decided')
+    expect(benching.said.complaints).toContain('some requests got no decision')
   })
 })

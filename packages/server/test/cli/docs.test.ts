@@ -21,7 +21,7 @@ it('docs/cli.md shows what the commands print', async () => {
       SLIDEGATE_TOKEN: service.token,
     })
     const printed = `${outcome.stdout}${withCode ? `${outcome.code}\n` : ''}`
-    // How much was decided so far depends on how long it took.
+    // Counts depend on how long the test has been running.
     const plain = words[0] === 'bench' || words[0] === 'usage' ? figureless : timeless
     expect(`${words.join(' ')}\n${plain(printed)}${outcome.stderr}`).toBe(
       `${words.join(' ')}\n${plain(output)}`,

@@ -1,13 +1,13 @@
-/** A command of the documentation, and what it prints. */
+/** A command in the documentation, with its output. */
 export interface Documented {
-  /** Behind `slidegate`. */
+  /** Arguments of `slidegate`. */
   readonly words: readonly string[]
-  /** Whether its exit code is printed behind its output. */
+  /** Whether the exit code follows the output. */
   readonly withCode: boolean
   readonly output: string
 }
 
-/** The commands of a page, in their order. */
+/** The commands of a page, in order. */
 export function documentedIn(page: string): Documented[] {
   const blocks = Array.from(page.matchAll(/^```console\n([\s\S]*?)^```$/gm), ([, block]) => block!)
   return blocks.flatMap((block) =>
@@ -22,7 +22,7 @@ export function documentedIn(page: string): Documented[] {
   )
 }
 
-/** The same whenever and wherever it was printed. */
+/** Replaces times and process IDs. */
 export function timeless(output: string): string {
   return output
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<instant>')
@@ -35,7 +35,7 @@ export function timeless(output: string): string {
     .replaceAll(/ +/g, ' ')
 }
 
-/** Numbers are those of the machine. */
+/** Replaces measured numbers. */
 export function figureless(output: string): string {
   return output
     .replaceAll(/\b\d+(ms|[smhd])( \d+(ms|[smhd]))?\b/g, '<time>')

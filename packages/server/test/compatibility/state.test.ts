@@ -16,8 +16,7 @@ import { limiterNameOf, partOf, ruleOf } from '../../src/envoy/domain.ts'
 import { claimOf, tokenOf } from '../../src/http/reservations.ts'
 import { Service } from '../../src/service/service.ts'
 
-// What the service keeps in Redis beside its limits, as released versions have left it: the present code reads it, and adds to
-// it in the same form.
+// State that released versions left in Redis, besides limits. The current code must read it and write the same format.
 
 const FOLDER = join(import.meta.dirname, 'fixtures')
 const versions = versionsIn(FOLDER).map((version) => {
@@ -50,19 +49,19 @@ async function captureOn(): Promise<Capture> {
   const store = { redis: { url: server.url } }
   const capture = new Capture({ config: { stream: true, secret: SECRET }, store, folder: '/', log })
   onTestFinished(() => capture.close())
-  // Connected, that is.
+  // Waits for the connection.
   await expect.poll(() => capture.newest(1, () => true).catch(() => 'not yet')).not.toBe('not yet')
   return capture
 }
 
-describe.each(versions)('what $version has left', ({ stored }) => {
-  it('of words on shadow limits is in force', async () => {
+describe.each(versions)('a service with the state of $version', ({ stored }) => {
+  it('applies its shadow switches', async () => {
     await restore(redis, stored)
     const words = { api: { '*': true, hourly: false }, login: { hourly: true } }
     expect(await new RedisShadowSwitches(await linked()).read()).toEqual(words)
   })
 
-  it('of the audit is listed', async () => {
+  it('lists its audit log', async () => {
     await restore(redis, stored)
     const [last, reload, ban, reset, ...others] = await (await auditOn()).list(10, () => true)
     expect(others).toEqual([])
@@ -73,7 +72,7 @@ describe.each(versions)('what $version has left', ({ stored }) => {
     expect(last).toMatchObject({ what: 'drain', result: 'unknown' })
   })
 
-  it('of a capture is told', async () => {
+  it('returns its captured requests', async () => {
     await restore(redis, stored)
     const capture = stored.find(({ key }) => key.endsWith('{capture}')) as Stored & { type: 'stream' }
     const lines = capture.entries.map(([, [, line]]) => line)
@@ -81,14 +80,14 @@ describe.each(versions)('what $version has left', ({ stored }) => {
   })
 })
 
-describe('what is added is in the form of the newest', () => {
+describe('new state has the format of the newest version', () => {
   const { stored } = versions.at(-1)!
   const entriesOf = (name: string): readonly (readonly string[])[] =>
     stored.flatMap((each) =>
       each.key === name && each.type === 'stream' ? each.entries.map(([, fields]) => fields) : [],
     )
 
-  it('of words', async () => {
+  it('in shadow switches', async () => {
     await redis.flushall()
     const switches = new RedisShadowSwitches(await linked())
     await switches.set('api', '*', true)
@@ -99,7 +98,7 @@ describe('what is added is in the form of the newest', () => {
     expect(await redis.keys('*')).toEqual(['slidegate:{shadow}'])
   })
 
-  it('of the audit', async () => {
+  it('in the audit log', async () => {
     await redis.flushall()
     const audit = await auditOn()
     await audit.act({ who: 'ops', what: 'reset', limiter: 'api', key: 'ann' }, async () => {})
@@ -109,7 +108,7 @@ describe('what is added is in the form of the newest', () => {
     )
     await expect(failing).rejects.toThrow()
     await audit.note({ who: 'configuration', what: 'reload' })
-    // Of whose process it is, and to which record it belongs, everything but the form is by chance.
+    // Process and record IDs are random.
     const told = (fields: readonly string[]) =>
       fields.map((word, i) => (['instance', 'of'].includes(fields[i - 1]!) ? '' : word))
     const added = await redis.xrange('slidegate:{audit}', '-', '+')
@@ -118,7 +117,7 @@ describe('what is added is in the form of the newest', () => {
     )
   })
 
-  it('of a capture', async () => {
+  it('in captured requests', async () => {
     await redis.flushall()
     const capture = await captureOn()
     const clock = new ManualClock()
@@ -134,8 +133,8 @@ describe('what is added is in the form of the newest', () => {
   })
 })
 
-describe('what callers and Envoy are counted by', () => {
-  it('is called as ever', () => {
+describe('keys and names', () => {
+  it('stay the same', () => {
     expect(limiterNameOf('rl')).toBe('envoy.rl')
     expect(limiterNameOf('a domain/b')).toBe('envoy.a_domain_b-HkmZ4CMG2TR0UrdX')
     const options = {
@@ -160,7 +159,7 @@ describe('what callers and Envoy are counted by', () => {
     ])
   })
 
-  it('is settled by tokens of earlier versions', () => {
+  it('include reservation tokens of earlier versions', () => {
     const claim = { token: 'WzFd', units: 5, plan: 'gold' }
     expect(tokenOf(claim)).toBe('WzFd~5~gold')
     expect(claimOf('WzFd~5~gold')).toEqual(claim)

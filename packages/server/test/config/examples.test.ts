@@ -12,13 +12,13 @@ const configIn = (name: string) => {
   return config
 }
 
-describe('the worked example', () => {
-  it('is a configuration that editors complete', () => {
+describe('the example configuration', () => {
+  it('names its schema for editors', () => {
     const [first] = readFileSync(exampleFile('slidegate.yaml'), 'utf8').split('\n')
     expect(first).toBe('# yaml-language-server: $schema=../schema/config.schema.json')
   })
 
-  it('starts, and decides by plans, overrides and shadow limits', async () => {
+  it('starts and applies plans, overrides and shadow limits', async () => {
     await using service = await testService(configIn('slidegate.yaml'))
     const consume = async (key: unknown, limiter = 'api') =>
       (await service.post('/v1/consume', { limiter, key })).body
@@ -35,7 +35,7 @@ describe('the worked example', () => {
     expect(await consume('user:load-test')).toMatchObject({ allowed: true, remaining: 999 })
   })
 
-  it('counts a login by user and by address', async () => {
+  it('limits logins by user and by address', async () => {
     await using service = await testService(configIn('slidegate.yaml'))
     for (let i = 0; i < 5; i++) {
       const key = { user: 'ann', address: `203.0.113.${i}` }
@@ -46,7 +46,7 @@ describe('the worked example', () => {
     expect(denied).toMatchObject({ status: 429, body: { deniedBy: ['user.5-per-15m'] } })
   })
 
-  it('reserves tokens, and settles what they were', async () => {
+  it('reserves tokens and settles the actual cost', async () => {
     await using service = await testService(configIn('slidegate.yaml'))
     const reserved = await service.post('/v1/reserve', { limiter: 'llm', key: 'team', estimate: 30_000 })
     expect(reserved.status).toBe(200)
@@ -73,7 +73,7 @@ describe('the worked example', () => {
   })
 })
 
-it('the smallest example starts, and decides', async () => {
+it('the smallest example starts and decides', async () => {
   await using service = await testService(configIn('slidegate.json'))
   const decided = await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
   expect(decided).toMatchObject({ status: 200, body: { remaining: 99 } })
@@ -84,7 +84,7 @@ describe('the documentation', () => {
   const blocks = Array.from(page.matchAll(/```yaml\n(.*?)```/gs), ([, text]) => text!)
 
   it.each(blocks.map((text, i) => [i + 1, text] as const))(
-    'has a configuration that is valid, the %ith',
+    'shows a valid configuration (number %i)',
     (_, text) => {
       const folder = temporaryFolder()
       try {

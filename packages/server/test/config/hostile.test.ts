@@ -12,8 +12,8 @@ const folder = temporaryFolder()
 afterAll(folder.remove)
 
 const EXAMPLE = readFileSync(new URL('../../examples/slidegate.yaml', import.meta.url), 'utf8')
-const ENVIRONMENT = { NUMBER: '5', WORD: 'slidingWindow', SECRET: 'a secret that nobody should see' }
-/** Whatever else is in it, a message has its end somewhere. */
+const ENVIRONMENT = { NUMBER: '5', WORD: 'slidingWindow', SECRET: 'a secret that must not leak' }
+/** An upper bound for the length of messages. */
 const LONGEST = 1000
 
 const words = fc.constantFrom(
@@ -66,14 +66,14 @@ const scalars = fc.oneof(
   fc.constantFrom('$' + '{NUMBER}', '$' + '{SECRET}', '$' + '{WORD}', '$' + '{', '$' + '{MISSING:-1}'),
 )
 
-/** Data in the likeness of a configuration. */
+/** Data shaped like a configuration. */
 const likenesses = fc.letrec((tie) => ({
   value: fc.oneof({ maxDepth: 5, withCrossShrink: true }, scalars, tie('map'), tie('list')),
   map: fc.dictionary(words, tie('value'), { maxKeys: 5 }),
   list: fc.array(tie('value'), { maxLength: 4 }),
 }))
 
-/** Whatever stands in a file is put in force, or it is told where in it the mistake is. */
+/** Checks that text is accepted or that each problem has a valid place. */
 function isHandled(text: string | Buffer): void {
   const file = folder.write('hostile.yaml', text)
   const problems = problemsIn(() => loadConfig(file, { environment: ENVIRONMENT }))
@@ -94,11 +94,11 @@ function isHandled(text: string | Buffer): void {
 
 const RUNS = { numRuns: 200 }
 
-it('a worked example that was changed in some places', () => {
+it('a mutated example loads or reports its problems', () => {
   fc.assert(fc.property(mutated(fc.constant(EXAMPLE)), isHandled), RUNS)
 })
 
-it('one with a line that was changed, doubled, or put elsewhere', () => {
+it('an example with changed, repeated or moved lines loads or reports its problems', () => {
   const lines = EXAMPLE.split('\n')
   const changes = fc.array(fc.tuple(fc.nat(lines.length - 1), fc.nat(lines.length - 1), fc.option(scalars)), {
     minLength: 1,
@@ -117,7 +117,7 @@ it('one with a line that was changed, doubled, or put elsewhere', () => {
   )
 })
 
-it('anything in the likeness of a configuration', () => {
+it('random data shaped like a configuration loads or reports its problems', () => {
   const roots = fc.tuple(likenesses.map, fc.boolean())
   fc.assert(
     fc.property(roots, ([value, isJson]) => isHandled(isJson ? JSON.stringify(value) : stringify(value))),
@@ -125,6 +125,6 @@ it('anything in the likeness of a configuration', () => {
   )
 })
 
-it('any text, and any bytes', () => {
+it('random text and bytes load or report their problems', () => {
   fc.assert(fc.property(fc.oneof(texts, fc.uint8Array().map(Buffer.from)), isHandled), RUNS)
 })

@@ -15,27 +15,28 @@ const LIMIT = '{ kind: slidingWindow, limit: 10, window: 1s }'
 const VALUES = '{ kind: distinct, limit: 9, window: 1s }'
 const SECRET = 'a-secret-of-more-than-16'
 
-/**
- * A configuration in which `»` stands before what is wrong, and what is said of each. Where nothing is marked, the beginning is
- * meant.
- */
+/** A configuration with `»` before each mistake, and the messages. Without a mark, the problem is at the start. */
 type Wrong = readonly [what: string, text: string, ...messages: (string | RegExp)[]]
 
 const SHAPE: readonly Wrong[] = [
   ['nothing', '', 'the configuration is empty; it must be an object'],
   ['a list', '»[]', 'the configuration is an empty list; it must be an object'],
   ['a text', '»limiters', 'the configuration is "limiters"; it must be an object'],
-  ['an unknown name', '»limitres: {}', 'the configuration knows no "limitres"; did you mean limiters?'],
   [
-    'an unknown name like none',
+    'a misspelt name',
+    '»limitres: {}',
+    'unknown field "limitres" in the configuration; did you mean limiters?',
+  ],
+  [
+    'a name unlike any known one',
     '»zzz: {}',
-    /^the configuration knows no "zzz"; there is \$schema, listen, .* or tracing$/,
+    /^unknown field "zzz" in the configuration; expected \$schema, listen, .* or tracing$/,
   ],
   ['empty limiters', 'limiters: »', 'limiters is empty; it must be an object'],
   [
-    'a bad name',
+    'an invalid name',
     `limiters:\n  »a b: { limits: [${LIMIT}] }`,
-    /^"a b" cannot be a name in limiters; it must be a name of 1 to 64 of /,
+    /^"a b" is an invalid name in limiters; it must be a name of 1 to 64 characters from /,
   ],
   [
     'an unknown kind',
@@ -43,34 +44,34 @@ const SHAPE: readonly Wrong[] = [
     'limiters.a.limits[0].kind is "slidingWindw"; did you mean slidingWindow?',
   ],
   [
-    'no kind',
+    'a missing kind',
     'limiters: { a: { limits: [»{ limit: 1 }] } }',
     'limiters.a.limits[0] has no kind; it must be one of slidingWindow, fixedWindow, calendarWindow, slidingCounter, tokenBucket, concurrency or distinct',
   ],
   [
-    'a kind that is no text',
+    'a kind that is a number',
     'limiters: { a: { limits: [{ kind: »7 }] } }',
     /^limiters\.a\.limits\[0\]\.kind is 7; /,
   ],
   [
-    'a limit that is none',
+    'a limit that is a number',
     'limiters: { a: { limits: [»7] } }',
     'limiters.a.limits[0] is 7; it must be an object',
   ],
   [
     'no limits',
     'limiters: { a: { limits: »[] } }',
-    'limiters.a.limits is an empty list; it must have 1 at least',
+    'limiters.a.limits is an empty list; it must have at least 1 entry',
   ],
   [
-    'what the kind does not have',
+    'an option of another kind',
     'limiters: { a: { limits: [{ kind: tokenBucket, capacity: 1, refill: 1, interval: 1s, »winnow: 1s }] } }',
-    /^limiters\.a\.limits\[0\] knows no "winnow"; there is kind, capacity, refill, interval, name or shadow$/,
+    /^unknown field "winnow" in limiters\.a\.limits\[0\]; expected kind, capacity, refill, interval, name or shadow$/,
   ],
   [
-    'what the kind needs',
+    'a missing option',
     'limiters: { a: { limits: [»{ kind: slidingWindow, limit: 1 }] } }',
-    /^limiters\.a\.limits\[0\] has no window; it must have one: whole milliseconds or a duration such as '250ms'/,
+    /^limiters\.a\.limits\[0\] has no window; it must be whole milliseconds or a duration such as '250ms'/,
   ],
   ...['0', '-1', '1.5', '.inf', '.nan', '1e99', '99999999999999999999'].map(
     (number): Wrong => [
@@ -80,32 +81,32 @@ const SHAPE: readonly Wrong[] = [
     ],
   ),
   [
-    'a duration that is none',
+    'an invalid duration',
     'limiters: { a: { limits: [{ kind: slidingWindow, limit: 1, window: »1 minute }] } }',
     /^limiters\.a\.limits\[0\]\.window is "1 minute"; it must be whole milliseconds or a duration such as /,
   ],
   [
-    'a number that should be a text',
+    'a number instead of text',
     'limiters: { a: { limits: [{ kind: slidingWindow, limit: 1, window: 1s, name: »007 }] } }',
     /^limiters\.a\.limits\[0\]\.name is 7; it must be a name of .*, in quotes$/,
   ],
   [
-    'a word that is not known',
+    'an unknown word',
     `limiters: { a: { limits: [${LIMIT}], onStoreError: »trow } }`,
     'limiters.a.onStoreError is "trow"; it must be one of throw, deny, allow or local; did you mean throw?',
   ],
   [
-    'what is neither of two',
+    'a value that matches no alternative',
     `limiters: { a: { limits: [${LIMIT}], overrides: »true } }`,
     'limiters.a.overrides is true; it must be a list of overrides or false',
   ],
   [
-    'a ban by hand',
+    'a ban without options',
     `limiters: { a: { limits: [${LIMIT}], ban: »true } }`,
     'limiters.a.ban is true; it must be an object',
   ],
   [
-    'what is wrong within one of two',
+    'an error within one of two alternatives',
     `limiters: { a: { limits: [${LIMIT}], ban: { after: 1, within: 1s, for: [1s, »x] } } }`,
     /^limiters\.a\.ban\.for\[1\] is "x"; it must be whole milliseconds or a duration/,
   ],
@@ -118,195 +119,187 @@ const SHAPE: readonly Wrong[] = [
 
 const CHECKS: readonly Wrong[] = [
   [
-    'a name that all objects have',
+    'the name of an inherited property',
     `limiters:\n  »constructor: { limits: [${LIMIT}] }`,
-    'constructor cannot be a name: all objects of JavaScript have it',
+    'constructor is reserved: every JavaScript object has a property with this name',
   ],
   [
     'the name __proto__',
     `limiters:\n  »__proto__: { limits: [${LIMIT}] }`,
-    '__proto__ cannot be a name: all objects of JavaScript have it',
+    '__proto__ is reserved: every JavaScript object has a property with this name',
   ],
-  [
-    'neither limits nor dimensions',
-    'limiters: { »a: {} }',
-    'there must be limits, or dimensions with limits',
-  ],
+  ['neither limits nor dimensions', 'limiters: { »a: {} }', 'limits are missing; set limits or dimensions'],
   [
     'both limits and dimensions',
     `limiters: { a: { limits: [${LIMIT}], »dimensions: { user: [${LIMIT}] } } }`,
-    'there are limits already; there must be one of limits and dimensions',
+    'both limits and dimensions are set; set one of them',
   ],
   [
     'a window that is too short',
     'limiters: { a: { limits: [{ kind: slidingWindow, limit: 1, window: »5ms }] } }',
-    'the window is "5ms"; it must lie between 10ms and 366d',
+    'the window is "5ms"; it must be from 10ms to 366d',
   ],
   [
-    'a time zone that does not exist',
+    'an unknown time zone',
     'limiters: { a: { limits: [{ kind: calendarWindow, limit: 1, unit: day, timeZone: »Mars/Phobos }] } }',
-    /^the time zone is "Mars\/Phobos"; it must be one of the IANA/,
+    /^the time zone is "Mars\/Phobos"; it must be an IANA name/,
   ],
   [
-    'two limits of one name',
+    'two limits with the same name',
     `limiters: { a: { limits: [${LIMIT}, »{ kind: slidingWindow, limit: 10, window: 1000 }] } }`,
-    'two limits here are called 10-per-1s; one of them must have a name of its own',
+    'two limits here have the name 10-per-1s; give one of them another name',
   ],
   [
     'the same in a plan',
     `limiters: { a: { limits: [${LIMIT}], plans: { p: { limits: [${LIMIT}, »${LIMIT}] } } } }`,
-    /^two limits here are called 10-per-1s/,
+    /^two limits here have the name 10-per-1s/,
   ],
   [
     'distinct values beside another limit, in a plan',
     `limiters: { a: { limits: [${LIMIT}], plans: { p: { limits: [${LIMIT}, »${VALUES}] } } } }`,
-    /^a distinct limit needs a limiter of its own/,
+    /^a distinct limit needs a separate limiter/,
   ],
   [
     'distinct values in a dimension',
     `limiters: { a: { dimensions: { ip: [»${VALUES}] } } }`,
-    /^a distinct limit needs a limiter of its own/,
+    /^a distinct limit needs a separate limiter/,
   ],
   [
     'a ban that is too short',
     `limiters: { a: { limits: [${LIMIT}], ban: { after: 1, within: »1ms, for: 1s } } }`,
-    'ban.within is "1ms"; it must lie between 10ms and 366d',
+    'ban.within is "1ms"; it must be from 10ms to 366d',
   ],
   [
-    'a plan with limits where there are dimensions',
+    'a plan with limits for a limiter with dimensions',
     `limiters: { a: { dimensions: { user: [${LIMIT}] }, plans: { p: { »limits: [${LIMIT}] } } } }`,
-    'the limiter has dimensions, so its plans must have dimensions, too',
+    'the limiter has dimensions, so its plans must have them too',
   ],
   [
-    'a plan with dimensions where there are limits',
+    'a plan with dimensions for a limiter with limits',
     `limiters: { a: { limits: [${LIMIT}], plans: { p: { »dimensions: { user: [${LIMIT}] } } } } }`,
-    'the limiter has limits, so its plans must have limits, too',
-    /^the limiter has no dimension user; it has none$/,
+    'the limiter has limits, so its plans must have them too',
+    /^unknown dimension user; it has no dimensions$/,
   ],
   [
-    'a plan with a dimension that there is not',
+    'a plan with an unknown dimension',
     `limiters: { a: { dimensions: { user: [${LIMIT}] }, plans: { p: { dimensions: { uesr: »[${LIMIT}] } } } } }`,
-    'the limiter has no dimension uesr; did you mean user?',
+    'unknown dimension uesr; did you mean user?',
   ],
   [
-    'a plan that is called by a number',
+    'a plan with a number as its name',
     `limiters: { a: { limits: [${LIMIT}], plans: { p: { limits: [${LIMIT}] }, »7: { limits: [${LIMIT}] } } } }`,
-    /^a plan cannot be called by a number/,
+    /^a plan name must not be a number/,
   ],
   [
-    'an override without its dimension',
+    'an override without a dimension',
     `limiters: { a: { dimensions: { user: [${LIMIT}] }, overrides: [»{ key: k, limits: [${LIMIT}] }] } }`,
-    'there must be a dimension: user',
+    'dimension is missing; it must be one of user',
   ],
   [
-    'an override of a dimension that there is not',
+    'an override with an unknown dimension',
     `limiters: { a: { limits: [${LIMIT}], overrides: [{ key: k, dimension: »user, limits: [${LIMIT}] }] } }`,
-    'the limiter has no dimension user; it has none',
+    'unknown dimension user; it has no dimensions',
   ],
   [
-    'two overrides of one key',
+    'two overrides of the same key',
     `limiters: { a: { limits: [${LIMIT}], overrides: [{ key: k, limits: [${LIMIT}] }, { key: »k, limits: [${LIMIT}] }] } }`,
-    'this key has an override already',
+    'this key already has an override',
   ],
   [
-    'a rule with a limiter that there is not',
+    'a rule with an unknown limiter',
     `limiters: { ${API} }\nforwardAuth: { rules: [{ limiter: »apy }] }`,
-    'there is no limiter apy; did you mean api?',
+    'unknown limiter apy; did you mean api?',
   ],
   [
-    'a rule with a plan that there is not',
+    'a rule with an unknown plan',
     `limiters: { ${API} }\nforwardAuth: { rules: [{ limiter: api, plan: »gold }] }`,
-    'api has no such plan; there is none',
+    'unknown plan gold of limiter api; none are defined',
   ],
   [
-    'a rule that no request reaches',
+    'an unreachable rule',
     `limiters: { ${API} }\nforwardAuth: { rules: [{ limiter: api }, »{ when: { path: /x }, allow: true }] }`,
-    /^no request gets as far as this rule/,
+    /^no request reaches this rule/,
   ],
   [
-    'a key with a placeholder that is not known',
+    'a key with an unknown placeholder',
     `limiters: { ${API} }\nforwardAuth: { rules: [{ limiter: api, key: »"{ip}" }] }`,
-    /^\{ip\} is not known; known are \{address\}/,
+    /^unknown placeholder \{ip\}; expected one of \{address\}/,
   ],
+  ['two stores', 'store: »{ memory: {}, redis: { url: redis://localhost } }', 'set either memory or redis'],
+  ['an empty store', 'store: »{}', 'set either memory or redis'],
   [
-    'a store that is two',
-    'store: »{ memory: {}, redis: { url: redis://localhost } }',
-    'there must be one of memory and redis',
-  ],
-  ['a store that is none', 'store: »{}', 'there must be one of memory and redis'],
-  [
-    'a URL that the store cannot use',
+    'a URL with an unsupported database',
     'store: { redis: { url: »redis://localhost/1, cluster: true } }',
-    'a url names a database; a Cluster has none but 0',
+    'a url has a database; a Cluster supports only database 0',
   ],
   [
-    'a certificate that cannot be read',
+    'a missing certificate file',
     'store: { redis: { url: rediss://localhost, tls: { ca: »missing.pem } } }',
-    /^the file cannot be read: ENOENT/,
+    /^can't read the file: ENOENT/,
   ],
   [
-    'a port that there is not',
+    'a port that is too high',
     'listen: { http: »127.0.0.1:65536 }',
-    'the port is 65536; it must be 65535 at most',
+    'the port is 65536; it must be at most 65535',
   ],
   [
-    'two listeners in one place',
+    'two listeners with the same address',
     'listen: { http: 127.0.0.1:1, grpc: »127.0.0.1:1 }',
-    'HTTP listens there already',
+    'listen.http already uses this address',
   ],
   [
     'TLS without its files',
     'listen: { tls: { cert: »missing.pem, key: missing.pem } }',
-    /^the file cannot be read: ENOENT/,
-    /^the file cannot be read: ENOENT/,
+    /^can't read the file: ENOENT/,
+    /^can't read the file: ENOENT/,
   ],
   [
-    'a certificate that is none',
+    'an invalid certificate',
     'listen: { tls: »{ cert: certificate.pem, key: certificate.pem } }',
-    /^the certificate cannot be used: /,
+    /^can't use the certificate: /,
   ],
   [
-    'listening to the world, with nobody let in',
+    'a public listener without access rules',
     'listen: { http: »0.0.0.0:8080 }',
-    /^others than this machine can get here, and nobody has said who may: set auth\.tokens, or auth\.anonymous/,
-  ],
-  ['the same by gRPC', 'listen: { grpc: »"[::]:8081" }', /^others than this machine can get here/],
-  [
-    'a token without a secret',
-    'auth: { tokens: [»{ name: a, role: read }] }',
-    'there must be one of token and sha256',
+    /^other machines can connect here, but no access is configured; set auth\.tokens, or set auth\.anonymous/,
   ],
   [
-    'a token with two',
+    'a public gRPC listener without access rules',
+    'listen: { grpc: »"[::]:8081" }',
+    /^other machines can connect here/,
+  ],
+  ['a token without a secret', 'auth: { tokens: [»{ name: a, role: read }] }', 'set either token or sha256'],
+  [
+    'a token with two secrets',
     `auth: { tokens: [»{ name: a, role: read, token: ${SECRET}, sha256: ${'a'.repeat(64)} }] }`,
-    'there must be one of token and sha256',
+    'set either token or sha256',
   ],
   [
-    'a secret that no header can bring',
+    'a secret that no header can carry',
     "auth: { tokens: [{ name: a, role: read, token: »'four words of a secret' }] }",
-    'no header could bring this secret: it must be of letters, digits and signs of ASCII',
+    "a header can't carry this secret; use printable ASCII characters without spaces",
   ],
   [
-    'two tokens of one name',
+    'two tokens with the same name',
     `auth: { tokens: [{ name: a, role: read, token: ${SECRET} }, { name: »a, role: read, token: ${SECRET}x }] }`,
-    'this name is taken; the audit could not tell them apart',
+    'this name is already used; choose another, so that the audit log is unambiguous',
   ],
   [
     'a token called anonymous',
     `auth: { tokens: [{ name: »anonymous, role: read, token: ${SECRET} }] }`,
-    'this name is taken; the audit could not tell them apart',
+    'this name is already used; choose another, so that the audit log is unambiguous',
   ],
   [
-    'two tokens of one secret',
+    'two tokens with the same secret',
     `auth: { tokens: [{ name: a, role: read, token: ${SECRET} }, »{ name: b, role: admin, token: ${SECRET} }] }`,
-    'this secret is that of another token already',
+    'another token already has this secret',
   ],
 ]
 
 describe.each([
-  ['the form', SHAPE],
-  ['more', CHECKS],
-])('what is wrong in %s', (_, wrongs) => {
+  ['shape', SHAPE],
+  ['further checks', CHECKS],
+])('an invalid configuration: %s', (_, wrongs) => {
   folder.write('certificate.pem', 'none')
   it.each(wrongs.map((wrong) => [wrong[0], wrong] as const))('%s', (_, [, marked, ...messages]) => {
     const before = marked.split('»')[0]!.split('\n')
@@ -323,17 +316,17 @@ describe('a configuration', () => {
   const load = (text: string, environment: NodeJS.ProcessEnv = {}) =>
     loadConfig(folder.write('config.yaml', text), { environment })
 
-  it('has limiters, if none', () => {
+  it('always includes limiters, even if it declares none', () => {
     expect(load('{}').config).toEqual({ limiters: {} })
   })
 
-  it('knows where it was, and what is to be watched', () => {
+  it('lists its folder and the files to watch', () => {
     const { folder: at, files } = load('{}')
     expect(at).toBe(folder.path)
     expect(files).toEqual([join(folder.path, 'config.yaml')])
   })
 
-  it('reads the domains of Envoy, and tells what is wrong in them by their own names', () => {
+  it('includes the domains of Envoy, and reports their problems with file names', () => {
     mkdirSync(join(folder.path, 'domains'), { recursive: true })
     folder.write(
       'domains/a.yaml',
@@ -351,13 +344,13 @@ describe('a configuration', () => {
     ])
   })
 
-  it('has all problems told at once, in the order of the file', () => {
+  it('reports all problems at once, in file order', () => {
     const text = `limiters:\n  a: { limits: [{ kind: slidingWindow, limit: 0, window: 1s }] }\n  b: {}\n  c: { limits: [{ kind: slidingWindow, limit: 1, window: 1ms }], shadwo: true }\n  d: { limits: [{ kind: slidingWindow, limit: 1, window: 1ms }] }\nstore: {}\n`
     const places = problemsOf(folder.write('config.yaml', text)).map((problem) => problem.split(' ')[0])
     expect(places).toEqual(['2:47', '3:3', '4:66', '5:58', '6:8'])
   })
 
-  it('has so many told that somebody reads them', () => {
+  it('reports a limited number of problems', () => {
     const text = Array.from({ length: 1000 }, (_, i) => `name-${i}: 1\n`).join('')
     const problems = problemsOf(folder.write('config.yaml', text))
     expect(problems).toHaveLength(101)
@@ -365,7 +358,7 @@ describe('a configuration', () => {
     expect(problemsOf(folder.write('config.yaml', 'a: 1\n'.repeat(1000)))).toHaveLength(101)
   })
 
-  it('may have numbers and booleans in variables, where they are the whole value', () => {
+  it('accepts numbers and booleans from variables that are the whole value', () => {
     const text =
       'limiters:\n  a:\n    shadow: ${SHADOW}\n    timeoutMs: ${MS:-70}\n    limits: [{ kind: slidingWindow, limit: "${LIMIT}", window: "${WINDOW}", name: "${LIMIT}" }]\n'
     const { config } = load(text, { SHADOW: 'true', LIMIT: '5', WINDOW: '60000' })
@@ -381,14 +374,14 @@ describe('a configuration', () => {
       [
         {
           line: 5,
-          message: /^limiters\.a\.limits\[0\]\.limit is what a variable says; it must be an integer/,
+          message: /^limiters\.a\.limits\[0\]\.limit is invalid \(from a variable\); it must be an integer/,
         },
       ].map(({ line, message }) => ({ line, message: expect.stringMatching(message) })),
     )
   })
 
   it.each(['5x', '', ' 5', '0x10', 'Infinity', 'TRUE', '1e3'])(
-    'does not guess what a variable means: %j',
+    'rejects ambiguous values of variables: %j',
     (said) => {
       const text = 'limiters: { a: { limits: [{ kind: slidingWindow, limit: "${LIMIT}", window: 1s }] } }'
       expect(problemsIn(() => load(text, { LIMIT: said }))).toHaveLength(1)
@@ -399,7 +392,7 @@ describe('a configuration', () => {
     ['a token', 'auth: { tokens: [{ name: a, role: read, token: "${S}" }] }', 'tooShort15chars'],
     ['a token in the wrong place', 'auth: { tokens: ["${S}"] }', SECRET],
     [
-      'one that was written down',
+      'a literal secret',
       'auth: { tokens: [a-secret-that-was-written-down] }',
       'a-secret-that-was-written-down',
     ],
@@ -416,17 +409,17 @@ describe('a configuration', () => {
       SECRET.repeat(5),
     ],
     ['a URL', 'store: { redis: { url: "${S}" } }', `http://user:${SECRET}@host`],
-    ['a URL that was written down', `store: { redis: { url: "redis://user:${SECRET}@host?x" } }`, SECRET],
+    ['a literal URL', `store: { redis: { url: "redis://user:${SECRET}@host?x" } }`, SECRET],
     ['a file', 'listen: { tls: { cert: "${S}", key: "${S}" } }', SECRET],
     ['a rule', 'forwardAuth: { rules: [{ limiter: "${S}" }] }', SECRET],
     ['a secret of keys', 'limiters: { a: { hashKeys: short-secret } }', 'short-secret'],
-  ])('has no secret in any message: %s', (_, text, secret) => {
+  ])('keeps secrets out of messages: %s', (_, text, secret) => {
     const problems = problemsIn(() => load(text, { S: secret }))
     expect(problems.length).toBeGreaterThan(0)
     expect(JSON.stringify(problems)).not.toContain(secret.slice(0, 12))
   })
 
-  it('tells what is wrong with REDIS_URL, and does not repeat it', () => {
+  it('reports an invalid REDIS_URL without repeating it', () => {
     const problems = problemsIn(() => load('{}', { REDIS_URL: `http://user:${SECRET}@host` }))
     expect(problems).toMatchObject([
       { line: 1, message: expect.stringMatching(/^REDIS_URL: .*it must be redis:\/\//) },
@@ -434,10 +427,10 @@ describe('a configuration', () => {
     expect(JSON.stringify(problems)).not.toContain(SECRET)
   })
 
-  it('that is listened for elsewhere than it says is checked for that place', () => {
+  it('checks the listen address that replaces its own', () => {
     const file = folder.write('config.yaml', 'listen: { http: 127.0.0.1:1 }')
     const listen = { http: '0.0.0.0:1' }
-    expect(problemsOf(file, { listen })).toEqual([expect.stringMatching(/^1:17 others than this machine/)])
+    expect(problemsOf(file, { listen })).toEqual([expect.stringMatching(/^1:17 other machines can connect/)])
     expect(problemsOf(file, { listen: { http: '8080' } })).toEqual([
       `1:17 http is "8080"; it must be like '127.0.0.1:8080'`,
     ])
@@ -446,29 +439,29 @@ describe('a configuration', () => {
   })
 
   it.each([
-    ['is not there', () => join(folder.path, 'missing.yaml'), /^1:1 the file cannot be read: ENOENT/],
-    ['is a folder', () => folder.path, /^1:1 the file cannot be read: EISDIR/],
+    ['that is missing', () => join(folder.path, 'missing.yaml'), /^1:1 can't read the file: ENOENT/],
+    ['that is a folder', () => folder.path, /^1:1 can't read the file: EISDIR/],
     [
-      'is no text',
+      'that is binary',
       () => folder.write('latin.yaml', Buffer.from([0x61, 0x3a, 0x20, 0xe9])),
-      /^1:1 the file is not text in UTF-8$/,
+      /^1:1 the file isn't UTF-8 text$/,
     ],
     [
-      'is far too large',
+      'that is too large',
       () => folder.write('large.yaml', '#'.repeat(5 * 2 ** 20)),
       /^1:1 the file is larger than 4 MiB$/,
     ],
-  ])('whose file %s is one problem', (_, file, message) => {
+  ])('reports one problem for a file %s', (_, file, message) => {
     expect(problemsOf(file())).toEqual([expect.stringMatching(message)])
   })
 
-  it('of 10,000 limiters takes its time for each once', async () => {
+  it('with 10,000 limiters loads in linear time', async () => {
     const limiters = Array.from({ length: 10_000 }, (_, i) => `  l${i}: { limits: [${LIMIT}] }\n`).join('')
     const cpuMs = await cpuMsOf(() => {
       expect(Object.keys(load(`limiters:\n${limiters}`).config.limiters)).toHaveLength(10_000)
       expect(problemsIn(() => load(`limiters:\n${limiters.replaceAll('1s', '1y')}`))).toHaveLength(101)
     })
-    // Far more than it takes.
+    // Far more than it needs.
     expect(cpuMs).toBeLessThan(40_000)
   })
 })

@@ -15,7 +15,7 @@ beforeEach(() => {
 })
 afterEach(() => folder.remove())
 
-/** In any window of an hour, so many; none of these passes while a test runs. */
+/** Uses a window of an hour, so that no window passes during a test. */
 const limiter = (limit: number) => ({
   timeoutMs: 10_000,
   limits: [{ kind: 'slidingWindow', limit, window: '1h', precision: '1s' }],
@@ -29,7 +29,7 @@ interface LogLine {
   readonly parts?: readonly string[]
 }
 
-/** A service with a file that is looked at only when the test says so. */
+/** A service with a file that is checked only when a test calls `look`. */
 class Watched implements AsyncDisposable {
   readonly file: string
   readonly service: TestService
@@ -76,7 +76,7 @@ class Watched implements AsyncDisposable {
     writeFileSync(this.file, text)
   }
 
-  /** As the timer does; a change that stays is seen at the second look. */
+  /** Runs the timers. A change is read at the second check after it. */
   look(times = 2): void {
     for (let i = 0; i < times; i++) for (const run of this.#timers) run()
   }
@@ -86,11 +86,11 @@ class Watched implements AsyncDisposable {
   }
 
   async limit(): Promise<number> {
-    const { body } = await this.service.post('/v1/peek', { limiter: 'api', key: 'nobody' })
+    const { body } = await this.service.post('/v1/peek', { limiter: 'api', key: 'any' })
     return body.limits[0].limit
   }
 
-  /** What is told to monitoring. */
+  /** Metrics and readiness. */
   async state() {
     const metrics = (await this.service.get('/metrics')).body as string
     const value = (name: string) => Number(new RegExp(`^${name} (.*)$`, 'm').exec(metrics)?.[1] ?? 0)
@@ -121,13 +121,13 @@ class Watched implements AsyncDisposable {
 const GOOD = { ready: 200, readyValid: true, valid: 1 }
 const BAD = { ready: 200, readyValid: false, valid: 0 }
 
-describe('a file that changes', () => {
-  it('is valid from the start', async () => {
+describe('a configuration file', () => {
+  it('counts as valid from the start', async () => {
     await using watched = await Watched.start(configOf(10))
     expect(await watched.state()).toEqual({ ...GOOD, ok: 0, errors: 0 })
   })
 
-  it('is put in force, once it has stayed as it is for a moment', async () => {
+  it('takes effect once it has been unchanged for a moment', async () => {
     await using watched = await Watched.start(configOf(10))
     watched.write(configOf(20))
     watched.look(1)
@@ -136,10 +136,10 @@ describe('a file that changes', () => {
     expect(await watched.limit()).toBe(20)
     watched.look(5)
     expect(await watched.state()).toEqual({ ...GOOD, ok: 1, errors: 0 })
-    expect(watched.said(/^the configuration is in force$/)).toBe(1)
+    expect(watched.said(/^the configuration was applied$/)).toBe(1)
   })
 
-  it('is put in force as it is in the end, while somebody writes it again and again', async () => {
+  it('takes effect in its final form after repeated writes', async () => {
     await using watched = await Watched.start(configOf(10))
     for (let limit = 11; limit <= 30; limit++) {
       watched.write(configOf(limit).padEnd(limit * 10))
@@ -151,7 +151,7 @@ describe('a file that changes', () => {
     expect(await watched.state()).toMatchObject({ ok: 1 })
   })
 
-  it('but was written with the same contents reloads nothing', async () => {
+  it('causes no reload if it is rewritten with the same contents', async () => {
     await using watched = await Watched.start(configOf(10))
     for (let i = 1; i <= 3; i++) {
       watched.write(configOf(10))
@@ -162,10 +162,10 @@ describe('a file that changes', () => {
     watched.look()
     expect(await watched.state()).toEqual({ ...GOOD, ok: 0, errors: 0 })
     expect(watched.reload()).toBe('unchanged')
-    expect(watched.said(/^the configuration is as it was$/)).toBe(1)
+    expect(watched.said(/^the configuration is unchanged$/)).toBe(1)
   })
 
-  it('between its first reading and the first look is seen', async () => {
+  it('takes effect if it changes between the start and the first check', async () => {
     const file = folder.write('slidegate.json', configOf(10))
     const loaded = loadConfig(file, { environment: {} })
     await using service = await testService(loaded.config)
@@ -182,7 +182,7 @@ describe('a file that changes', () => {
     expect(service.service.config.limiters.api).toEqual(limiter(20))
   })
 
-  it('is read at once when that is asked for', async () => {
+  it('reloads immediately on demand', async () => {
     await using watched = await Watched.start(configOf(10))
     watched.write(configOf(20))
     expect(watched.reload()).toBe('ok')
@@ -191,14 +191,14 @@ describe('a file that changes', () => {
     expect(await watched.state()).toMatchObject({ ok: 1 })
   })
 
-  it('is seen when it is replaced, as editors do', async () => {
+  it('takes effect if it is replaced, as editors do', async () => {
     await using watched = await Watched.start(configOf(10))
     renameSync(folder.write('slidegate.json.tmp', configOf(20)), watched.file)
     watched.look()
     expect(await watched.limit()).toBe(20)
   })
 
-  it('is seen behind links that are swapped, as Kubernetes does', async () => {
+  it('takes effect behind swapped links, as in Kubernetes', async () => {
     for (const limit of [10, 20]) {
       mkdirSync(join(folder.path, `..${limit}`))
       folder.write(`..${limit}/slidegate.json`, configOf(limit))
@@ -214,18 +214,18 @@ describe('a file that changes', () => {
   })
 
   it.each([
-    ['half of it', () => configOf(20).slice(0, 40)],
-    ['nothing', () => ''],
+    ['truncated contents', () => configOf(20).slice(0, 40)],
+    ['empty contents', () => ''],
     ['bytes', () => Buffer.from([0xff, 0xfe, 0x00])],
-    ['limits that cannot be', () => configOf(0)],
-  ])('for %s changes nothing, and says so', async (_, text) => {
+    ['invalid limits', () => configOf(0)],
+  ])('with %s changes nothing and logs an error', async (_, text) => {
     await using watched = await Watched.start(configOf(10))
     watched.write(text())
     watched.look()
     expect(await watched.limit()).toBe(10)
     expect(await watched.state()).toEqual({ ...BAD, ok: 0, errors: 1 })
     const { problems } = watched.lines.find(
-      ({ msg }) => msg === 'the configuration is wrong: the one before stays in force',
+      ({ msg }) => msg === 'the configuration is invalid: the previous one stays active',
     )!
     expect(problems).toEqual([expect.stringMatching(/slidegate\.json:1:\d+: /)])
     watched.write(configOf(20))
@@ -234,7 +234,7 @@ describe('a file that changes', () => {
     expect(await watched.state()).toEqual({ ...GOOD, ok: 1, errors: 1 })
   })
 
-  it('for what it was, after a mistake, is valid again', async () => {
+  it('becomes valid again when a mistake is reverted', async () => {
     await using watched = await Watched.start(configOf(10))
     watched.write('{')
     watched.look()
@@ -243,7 +243,7 @@ describe('a file that changes', () => {
     expect(await watched.state()).toEqual({ ...GOOD, ok: 1, errors: 1 })
   })
 
-  it('and vanishes, or becomes a folder, changes nothing', async () => {
+  it('changes nothing if it disappears or becomes a folder', async () => {
     await using watched = await Watched.start(configOf(10))
     rmSync(watched.file)
     watched.look()
@@ -258,13 +258,13 @@ describe('a file that changes', () => {
     expect(await watched.state()).toMatchObject(GOOD)
   })
 
-  it('to one that is wrong is read again after a while: what it names may have come', async () => {
+  it('with a mistake is read again later, since missing files may appear', async () => {
     await using watched = await Watched.start(configOf(10))
     watched.write(configOf(20, { envoy: { files: ['late.yaml'] } }))
     watched.look(10)
     expect(await watched.state()).toMatchObject({ ...BAD, errors: 1 })
     watched.look(100)
-    // It was read several times, and said once.
+    // Read several times, but logged once.
     expect(await watched.state()).toMatchObject({ ...BAD, errors: 1 })
     folder.write(
       'late.yaml',
@@ -275,7 +275,7 @@ describe('a file that changes', () => {
     expect(await watched.limit()).toBe(20)
   })
 
-  it('of Envoy is watched, too, and so are folders of them', async () => {
+  it('reloads when files of Envoy or their folders change', async () => {
     mkdirSync(join(folder.path, 'domains'))
     const domain = (name: string, limit: number) =>
       folder.write(
@@ -297,7 +297,7 @@ describe('a file that changes', () => {
     expect(await watched.state()).toEqual({ ...BAD, ok: 2, errors: 1 })
   })
 
-  it('in what counts from the next start says so', async () => {
+  it('logs changes that take effect at the next start', async () => {
     await using watched = await Watched.start(configOf(10))
     const caps = { bodyBytes: 2048 }
     watched.write(configOf(10, { listen: { http: '127.0.0.1:1' }, store: { memory: {} }, caps }))
@@ -305,7 +305,7 @@ describe('a file that changes', () => {
     expect(watched.lines.flatMap(({ parts }) => parts ?? [])).toEqual(['listen', 'store', 'caps'])
   })
 
-  it('a hundred times leaves one timer, and none once all is closed', async () => {
+  it('leaves one timer after a hundred reloads, and none after closing', async () => {
     const listeners = () => process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0)
     const before = listeners()
     await using watched = await Watched.start(configOf(10))
@@ -324,7 +324,7 @@ describe('a file that changes', () => {
   })
 })
 
-describe.each(['memory', 'Redis'])('what was consumed, in %s,', (kind) => {
+describe.each(['memory', 'Redis'])('usage in %s', (kind) => {
   const withStore = async (run: (store: object) => Promise<void>) => {
     if (kind === 'memory') return run({ memory: {} })
     await using redis = await withRedis()
@@ -338,7 +338,7 @@ describe.each(['memory', 'Redis'])('what was consumed, in %s,', (kind) => {
     return count
   }
 
-  it('is kept when limits are raised, lowered, and raised again, with mistakes in between', async () => {
+  it('survives raised and lowered limits, with mistakes in between', async () => {
     await withStore(async (store) => {
       await using watched = await Watched.start(configOf(10, { store }))
       expect(await allowed(watched, 7)).toBe(7)
@@ -356,7 +356,7 @@ describe.each(['memory', 'Redis'])('what was consumed, in %s,', (kind) => {
     })
   })
 
-  it('is kept when other limits take their place, and when the limiter is gone for a while', async () => {
+  it('survives other limits and a temporarily removed limiter', async () => {
     await withStore(async (store) => {
       await using watched = await Watched.start(configOf(10, { store }))
       expect(await allowed(watched, 7)).toBe(7)

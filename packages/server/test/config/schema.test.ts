@@ -5,14 +5,14 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { publishedSchema } from '../../src/config/published-schema.ts'
 
-// As whoever has the package finds it.
+// As users of the package resolve it.
 const file = createRequire(import.meta.url).resolve('slidegate-server/schema.json')
 const schema = JSON.parse(readFileSync(file, 'utf8'))
 const docs = readFileSync(new URL('../../../../docs/configuration.md', import.meta.url), 'utf8')
 
 type Node = Readonly<Record<string, unknown>>
 
-/** All properties of a schema, with what they say. */
+/** All properties of a schema, with their descriptions. */
 function propertiesOf(node: unknown): [name: string, schema: Node][] {
   if (typeof node !== 'object' || node === null) return []
   const own = 'properties' in node && !('const' in node) ? Object.entries(node.properties as Node) : []
@@ -23,11 +23,11 @@ function propertiesOf(node: unknown): [name: string, schema: Node][] {
 }
 
 describe('the published schema', () => {
-  it('is what the source makes; npm run schema -w slidegate-server writes it anew', () => {
+  it('matches the source; npm run schema -w slidegate-server updates it', () => {
     expect(schema).toEqual(publishedSchema())
   })
 
-  it('is one that a strict validator takes', () => {
+  it('passes a strict validator', () => {
     const isValid = new Ajv2020({ strict: true }).compile(schema)
     for (const example of ['slidegate.yaml', 'slidegate.json']) {
       const text = readFileSync(new URL(`../../examples/${example}`, import.meta.url), 'utf8')
@@ -38,7 +38,7 @@ describe('the published schema', () => {
     expect(isValid({ limiters: { api: { limits: [limit] } } })).toBe(false)
   })
 
-  it('takes environment variables wherever a value is asked for', () => {
+  it('accepts environment variables for every value', () => {
     const isValid = new Ajv2020({ strict: true }).compile(schema)
     const variable = '$' + '{NAME:-default}'
     const limit = {
@@ -53,7 +53,7 @@ describe('the published schema', () => {
     expect(isValid({ limiters: { api: { limits: [limit] } }, auth, store })).toBe(true)
   })
 
-  it('says of every property what it is for', () => {
+  it('describes every property', () => {
     const silent = propertiesOf(schema).filter(([, { description, $ref, const: kind, items }]) => {
       const isTold = description ?? $ref ?? kind ?? (items as Node | undefined)?.description
       return isTold === undefined
@@ -63,7 +63,7 @@ describe('the published schema', () => {
 })
 
 describe('the documentation', () => {
-  it('has every property', () => {
+  it('lists every property', () => {
     const names = new Set(propertiesOf(schema).map(([name]) => name))
     expect(names.size).toBeGreaterThan(60)
     expect(Array.from(names).filter((name) => !docs.includes(`\`${name}\``))).toEqual([])

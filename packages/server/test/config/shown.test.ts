@@ -28,8 +28,8 @@ limiters:
     limits: [{ kind: slidingWindow, limit: 10, window: 1s }]
 `
 
-describe('a configuration as it may be shown', () => {
-  it('has no secrets, and the names of variables', () => {
+describe('the shown configuration', () => {
+  it('hides secrets and shows the names of variables', () => {
     const shown = shownConfig('x.yaml', WITH_SECRETS)
     expect(shown).not.toContain(SECRET)
     expect(shown).not.toContain('abab')
@@ -38,7 +38,7 @@ describe('a configuration as it may be shown', () => {
     expect(shown).toContain('limit: 10')
   })
 
-  it('is the same where the same is written otherwise', () => {
+  it('looks the same for equal configurations', () => {
     const one = shownConfig('x', 'limiters:\n  b: { limits: [] }\n  a: { shadow: true, limits: [] }\n')
     const other = shownConfig('x', '{"limiters":{"a":{"limits":[],"shadow":true},"b":{"limits":[]}}}')
     expect(one).toBe(other)
@@ -61,13 +61,13 @@ async function setUp(text: string, environment: NodeJS.ProcessEnv = {}) {
     running,
     write: (changed: string) => writeFileSync(file, changed),
     load: () => loadConfig(file, { environment }),
-    told: async () => (await client.answer('GET', '/v1/admin/configuration')).body as ConfigurationState,
+    shown: async () => (await client.answer('GET', '/v1/admin/configuration')).body as ConfigurationState,
     check: async (checked: string) =>
       await client.answer('POST', '/v1/admin/configuration/check', { text: checked }),
   }
 }
 
-/** Limiters with nothing in common but their shape. */
+/** Limiters with the same shape but nothing else in common. */
 const many = (name: string, count: number) =>
   Array.from({ length: count }, (_, i) => {
     const limit = (name === 'next' ? 1_000_000 : 0) + i + 1
@@ -75,11 +75,11 @@ const many = (name: string, count: number) =>
   }).reduce((text, line) => text + line, 'limiters:\n')
 
 describe('the configuration of a service', () => {
-  it('is told as it is in force, with the difference to the file, until that is in force', async () => {
+  it('shows its difference to the file until a reload', async () => {
     const service = await setUp(api(10))
-    expect(await service.told()).toMatchObject({ file: 'slidegate.yaml', problems: [], diff: [] })
+    expect(await service.shown()).toMatchObject({ file: 'slidegate.yaml', problems: [], diff: [] })
     service.write(api(20))
-    const { inForce, diff } = await service.told()
+    const { inForce, diff } = await service.shown()
     expect(inForce).toContain('limit: 10')
     const changed = diff.filter(({ kind }) => kind !== 'same').map(({ kind, text }) => [kind, text.trim()])
     expect(changed).toEqual([
@@ -87,15 +87,15 @@ describe('the configuration of a service', () => {
       ['added', 'limit: 20'],
     ])
     service.running.reload(service.load())
-    expect(await service.told()).toMatchObject({ diff: [], inForce: expect.stringContaining('limit: 20') })
+    expect(await service.shown()).toMatchObject({ diff: [], inForce: expect.stringContaining('limit: 20') })
     service.write('limiters: { api: { limits: [{ kind: slidingWindow, limit: 0, window: 1s }] } }')
-    const wrong = await service.told()
+    const wrong = await service.shown()
     expect(wrong.inForce).toContain('limit: 20')
     expect(wrong.diff).toEqual([])
     expect(wrong.problems).toMatchObject([{ line: 1, message: expect.stringContaining('limit') }])
   })
 
-  it('another one can be checked: what is wrong, or what would change; nothing is put in force', async () => {
+  it('reports problems or changes of a draft without applying it', async () => {
     const service = await setUp(api(10))
     expect((await service.check(api(10))).body).toEqual({ problems: [], diff: [] })
     const { body } = await service.check(`${api(10)}caps: { inFlight: 5 }\n`)
@@ -109,21 +109,21 @@ describe('the configuration of a service', () => {
       problems: [{ line: 1, message: expect.stringContaining('YAML') }],
     })
     expect((await service.check('')).body).toMatchObject({ diff: [] })
-    expect(await service.told()).toMatchObject({ diff: [], inForce: expect.stringContaining('limit: 10') })
+    expect(await service.shown()).toMatchObject({ diff: [], inForce: expect.stringContaining('limit: 10') })
   })
 
-  it('a check looks at no files: whether they are there is not told', async () => {
+  it('never reads files that a draft names, or reveals whether they exist', async () => {
     const service = await setUp(api(10))
     for (const more of ['capture: { file: /none/x.ndjson }', 'logging: { decisionFile: /none/x.ndjson }']) {
       expect((await service.check(`${api(10)}${more}\n`)).body).toMatchObject({ problems: [] })
     }
   })
 
-  it('one that is quite another is told as another, at once', async () => {
+  it('differs completely from an unrelated draft, and reports that quickly', async () => {
     const service = await setUp(many('former', 2000))
     let diff: ConfigurationState['diff'] = []
     const cpuMs = await cpuMsOf(async () => {
-      // A client would not wait for a machine that is slow.
+      // Clients would time out on a slow machine.
       const answer = await service.running.app.inject({
         method: 'POST',
         url: '/v1/admin/configuration/check',
@@ -132,14 +132,14 @@ describe('the configuration of a service', () => {
       })
       diff = answer.json<ConfigurationState>().diff
     })
-    // Line by line it takes a minute.
+    // A line-by-line comparison takes a minute.
     expect(cpuMs).toBeLessThan(15_000)
     const kinds = diff.map(({ kind }) => kind)
     expect(kinds).toEqual([...kinds].sort((a, b) => (a > b ? -1 : a < b ? 1 : 0)))
     expect(new Set(kinds)).toEqual(new Set(['removed', 'added']))
   })
 
-  it('what variables stand for is told by no check, wherever they are written', async () => {
+  it('never reveals values of variables in a check', async () => {
     const service = await setUp(api(10), { ADMIN_TOKEN: SECRET, LIMIT: SECRET })
     const variable = (name: string) => `\${${name}}`
     for (const text of [

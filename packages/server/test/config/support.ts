@@ -1,14 +1,14 @@
 import { type LoadedConfig, type LoadOptions, loadConfig } from '../../src/config/load.ts'
 import { ConfigError, type ConfigProblem } from '../../src/config/problem.ts'
 
-/** What is wrong with a file, as `line:column message`. */
+/** The problems of a file, as `line:column message`. */
 export function problemsOf(file: string, options: LoadOptions = {}): string[] {
   return problemsIn(() => loadConfig(file, { environment: {}, ...options })).map(
     ({ line, column, message }) => `${line}:${column} ${message}`,
   )
 }
 
-/** What is wrong with what is done; nothing where it is done. Any other error is thrown. */
+/** The problems thrown by a function; none if it succeeds. Rethrows other errors. */
 export function problemsIn(run: () => unknown): readonly ConfigProblem[] {
   try {
     run()
@@ -19,7 +19,7 @@ export function problemsIn(run: () => unknown): readonly ConfigProblem[] {
   }
 }
 
-/** A limiter that is as it should be, in YAML. */
+/** A valid limiter in YAML. */
 export const API = 'api: { limits: [{ kind: slidingWindow, limit: 10, window: 1s }] }'
 
 export type { LoadedConfig }

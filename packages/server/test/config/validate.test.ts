@@ -20,7 +20,7 @@ capture: { sampleRatio: 2, secret: a-secret-in-a-capture }
 const SECRETS = /a-secret-in/
 
 describe('slidegate validate', () => {
-  it('ends with 0 for a configuration that can be put in force', async () => {
+  it('exits with 0 for a valid configuration', async () => {
     const file = folder.write('good.yaml', GOOD)
     const human = await slidegateHere(['validate', '--human', file])
     expect(human).toEqual({ code: 0, stdout: `${file} is valid: 1 limiter\n`, stderr: '' })
@@ -29,17 +29,17 @@ describe('slidegate validate', () => {
     expect(JSON.parse(stdout)).toEqual({ valid: true, limiters: ['api'], problems: [], notes: [] })
   })
 
-  it('says which limits would begin with an empty log', async () => {
+  it('reports limits that would start with an empty log', async () => {
     const before = folder.write('before.yaml', GOOD)
     const file = folder.write('after.yaml', GOOD.replace('window: 1s', 'window: 1h, precision: 1s'))
     const { code, stdout } = await slidegateHere(['validate', '--human', file, '--before', before])
     expect(code).toBe(0)
-    expect(stdout).toMatch(/1 limiter\nlimiter api: 10-per-1h begins with an empty log by this change/)
+    expect(stdout).toMatch(/1 limiter\nlimiter api: 10-per-1h starts with an empty log after this change/)
     const same = await slidegateHere(['validate', file, '--before', file])
     expect(JSON.parse(same.stdout).notes).toEqual([])
   })
 
-  it('shows people where the mistakes are, and ends with 2', async () => {
+  it('shows the places of mistakes, and exits with 2', async () => {
     const file = folder.write('wrong.yaml', WRONG)
     const { code, stdout, stderr } = await slidegateHere(['validate', '--human', file])
     expect({ code, stderr }).toEqual({ code: 2, stderr: '' })
@@ -54,7 +54,7 @@ describe('slidegate validate', () => {
     expect(stdout).not.toMatch(SECRETS)
   })
 
-  it('tells programs the same, where the output is no terminal', async () => {
+  it('prints JSON if the output is not a terminal', async () => {
     const file = folder.write('wrong.yaml', WRONG)
     const { code, stdout } = await slidegateHere(['validate', file])
     expect(code).toBe(2)
@@ -77,13 +77,13 @@ describe('slidegate validate', () => {
     expect(stdout).not.toMatch(SECRETS)
   })
 
-  it('reads variables of the environment', async () => {
+  it('reads environment variables', async () => {
     const file = folder.write('variable.yaml', GOOD.replace('10', '"$' + '{LIMIT}"'))
     expect((await slidegateHere(['validate', file], { LIMIT: '5' })).code).toBe(0)
     expect((await slidegateHere(['validate', file], { LIMIT: 'five' })).code).toBe(2)
   })
 
-  it('shows nothing that steers a terminal', async () => {
+  it('escapes control characters', async () => {
     const file = folder.write('steering.yaml', '"\\e[2J\u009b\u202e": 1\n# \u001b[31m\nx\u009b: 2')
     for (const flags of [['--human'], []]) {
       const { code, stdout } = await slidegateHere(['validate', ...flags, file])
@@ -92,14 +92,14 @@ describe('slidegate validate', () => {
     }
   })
 
-  it('ends with 2 for a file that is not there', async () => {
+  it('exits with 2 for a missing file', async () => {
     const { code, stdout } = await slidegateHere(['validate', '--human', `${folder.path}/missing.yaml`])
     expect(code).toBe(2)
-    expect(stdout).toMatch(/missing\.yaml:1:1: the file cannot be read: ENOENT.*\n\n1 problem\n$/)
+    expect(stdout).toMatch(/missing\.yaml:1:1: can't read the file: ENOENT.*\n\n1 problem\n$/)
   })
 })
 
-it('slidegate serve does not start with a configuration that is wrong, and says all that is', async () => {
+it('slidegate serve rejects an invalid configuration and lists all problems', async () => {
   const { code, stdout, stderr } = await slidegate(['serve', '--config', folder.write('wrong.yaml', WRONG)])
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   const lines = stderr.trimEnd().split('\n')

@@ -19,18 +19,18 @@ function problemsIn(files: Files): readonly string[] {
 const entriesOf = (descriptor: Record<string, string>): Entry[] =>
   Object.entries(descriptor).map(([key, value]) => ({ key, value }))
 
-it('no value is counted as another', () => {
+it('different values never share a count', () => {
   const domain = domainsIn({
     'rules.yaml': 'domain: d\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1 } }]',
   }).get('d')!
   const keyOf = (value: string) => domain.match([{ key: 'k', value }])!.key
   const long = keyOf('x'.repeat(1000))
   expect(long.length).toBeLessThan(100)
-  // Who knows the hash cannot use up the limit of the one that it stands for.
+  // A caller that knows a hash can't use up the limit of the value behind it.
   expect(keyOf(long.slice('k='.length))).not.toBe(long)
 })
 
-describe('files that envoyproxy/ratelimit refuses are refused, with the place', () => {
+describe('an invalid file', () => {
   it.each([
     ['descriptors: []', '1:1: the file has no domain'],
     ['domain: ""', '1:1: the file has no domain'],
@@ -40,23 +40,23 @@ describe('files that envoyproxy/ratelimit refuses are refused, with the place', 
       '4:25: the unit is "foo"',
     ],
     ['domain: a\ndescriptors:\n  - key: k\n    rate_limit: { requests_per_unit: 5 }', 'the unit is ""'],
-    ['domain: a\ndescriptors:\n  - key: k\n    rate_limit: { unlimited: true, unit: day }', 'has no unit'],
+    [
+      'domain: a\ndescriptors:\n  - key: k\n    rate_limit: { unlimited: true, unit: day }',
+      'both unit and unlimited',
+    ],
     [
       'domain: a\ndescriptors:\n  - key: k\n    value: v\n  - key: k\n    value: v',
-      '5:5: there is another descriptor "k_v"',
+      '5:5: duplicate descriptor "k_v"',
     ],
-    [
-      'domain: a\ndescriptors:\n  - key: k_v\n  - key: k\n    value: v',
-      '4:5: there is another descriptor "k_v"',
-    ],
-    ['domain: a\ndescriptors:\n  - key: k\n    ratelimit: { unit: day }', '4:5: "ratelimit" is not known'],
-    ['0.25: a\ndescriptors: []', '1:1: "0.25" is not known'],
+    ['domain: a\ndescriptors:\n  - key: k_v\n  - key: k\n    value: v', '4:5: duplicate descriptor "k_v"'],
+    ['domain: a\ndescriptors:\n  - key: k\n    ratelimit: { unit: day }', '4:5: unknown field "ratelimit"'],
+    ['0.25: a\ndescriptors: []', '1:1: unknown field "0.25"'],
     ['domain: a\ndescriptors:\n  - a', '3:5: a descriptor must be an object'],
     ['domain: a\ndescriptors: { key: k }', '2:14: descriptors must be a list'],
-    ['domain: a\ndescriptors:\n  - key: k\n    share_threshold: true', '4:22: share_threshold takes'],
+    ['domain: a\ndescriptors:\n  - key: k\n    share_threshold: true', '4:22: share_threshold requires'],
     [
       'domain: a\ndescriptors:\n  - key: k\n    rate_limit: { name: n, replaces: [{ name: n }], unit: day }',
-      'cannot replace itself',
+      "can't replace itself",
     ],
     [
       'domain: a\ndescriptors:\n  - key: k\n    rate_limit: { replaces: [{ name: "" }], unit: day }',
@@ -74,17 +74,17 @@ describe('files that envoyproxy/ratelimit refuses are refused, with the place', 
       'domain: a\ndescriptors:\n  - key: k\n    shadow_mode: perhaps',
       '4:18: shadow_mode must be true or false',
     ],
-    ['domain: [a', 'this is not valid YAML'],
-    ['domain: a\ndescriptors:\n  - key: k\n    key: l', 'is there twice'],
+    ['domain: [a', 'invalid YAML'],
+    ['domain: a\ndescriptors:\n  - key: k\n    key: l', 'is defined twice'],
     ['a', 'the file must be an object'],
-  ])('%j', (text, problem) => {
+  ])('%j is rejected, as by envoyproxy/ratelimit', (text, problem) => {
     const problems = problemsIn({ 'rules.yaml': text })
     expect(problems.length, problems.join('\n')).toBeGreaterThan(0)
     expect(problems[0]).toContain('rules.yaml:')
     expect(problems.join('\n')).toContain(problem)
   })
 
-  it('all that is wrong, in all files', () => {
+  it('reports all problems in all files', () => {
     const problems = problemsIn({
       'a.yaml': 'domain: a\ndescriptors:\n  - { keys: k }\n  - { key: k, rate_limit: { unit: x } }',
       'b.yaml': 'domain: b\ndescriptors: 1',
@@ -92,18 +92,20 @@ describe('files that envoyproxy/ratelimit refuses are refused, with the place', 
     expect(problems.map((problem) => problem.split(':')[0])).toEqual(['a.yaml', 'a.yaml', 'a.yaml', 'b.yaml'])
   })
 
-  it('one domain in two files', () => {
+  it('reports a domain that is in two files', () => {
     expect(problemsIn({ 'a.yaml': 'domain: a', 'b.yaml': '# the same\ndomain: a' })).toEqual([
-      expect.stringMatching(/^b\.yaml:2:9: the domain "a" is in .*a\.yaml already$/),
+      expect.stringMatching(/^b\.yaml:2:9: .*a\.yaml already declares the domain "a"$/),
     ])
   })
 
-  it('a file that is not there', () => {
-    expect(() => readDomains(['missing.yaml'], '/')).toThrow(/^\/missing\.yaml:1:1: it cannot be read/)
+  it('reports a missing file', () => {
+    expect(() => readDomains(['missing.yaml'], '/')).toThrow(
+      /^\/missing\.yaml:1:1: can't read the file or folder/,
+    )
   })
 })
 
-it('reads all files of a folder, and says which', () => {
+it('a folder is read with all its files, which are listed', () => {
   const domains = domainsIn({
     'b.yml': 'domain: b',
     'a.yaml': 'domain: a',
@@ -119,7 +121,7 @@ it('reads all files of a folder, and says which', () => {
   ])
 })
 
-it('a number or a boolean is the text that stands there', () => {
+it('a number or boolean keeps its source text', () => {
   const domain = domainsIn({
     'a.yaml': `domain: 007
 descriptors:
@@ -136,7 +138,7 @@ descriptors:
   expect(domain.match([{ key: 'null_limit', value: 'x' }])).toBeUndefined()
 })
 
-describe('what is counted as one, and what is not', () => {
+describe('the key of a descriptor', () => {
   const domain = domainsIn({
     'a.yaml': `domain: a
 descriptors:
@@ -154,7 +156,7 @@ descriptors:
     return `${rule.id}/${key}`
   }
 
-  it('no two callers share a count', () => {
+  it('differs between callers', () => {
     const strange = [
       '',
       ' ',
@@ -179,16 +181,16 @@ descriptors:
     expect(new Set(states).size).toBe(states.length)
   })
 
-  it('all do that share a threshold', () => {
+  it('stays the same for all values that share a threshold', () => {
     expect(stateOf({ w: 'x1' })).toBe(stateOf({ w: 'x2' }))
   })
 
-  it('a long value has room in a key', () => {
+  it('stays short for a long value', () => {
     expect(stateOf({ a: '%'.repeat(100_000), b: '|'.repeat(100_000) }).length).toBeLessThan(300)
   })
 })
 
-it('rules have the same ids whatever their limits, and wherever they stand', () => {
+it('rules keep their ids when their limits or places change', () => {
   const idsIn = (text: string) => Array.from(domainsIn({ 'a.yaml': text }).get('a')!.rules(), ({ id }) => id)
   const before = idsIn(`domain: a
 descriptors:
@@ -203,7 +205,7 @@ descriptors:
   for (const id of [...before, ...after]) expect(id).toMatch(/^[A-Za-z0-9_-]{1,64}$/)
 })
 
-it('no two domains have the same limiter', () => {
+it('different domains have different limiters', () => {
   const names = [
     'a',
     'a.b',
@@ -217,7 +219,7 @@ it('no two domains have the same limiter', () => {
     'x'.repeat(60),
   ]
   const limiters = names.map(limiterNameOf)
-  // One that is called as another's limiter is.
+  // Names that look like another domain's limiter.
   const imitations = limiters.map((limiter) => limiterNameOf(limiter.slice('envoy.'.length)))
   const plain = limiters.filter((limiter, i) => limiter === `envoy.${names[i]}`)
   expect(new Set([...limiters, ...imitations]).size).toBe(2 * names.length - plain.length)
@@ -225,7 +227,7 @@ it('no two domains have the same limiter', () => {
   for (const limiter of [...limiters, ...imitations]) expect(limiter).toMatch(/^[A-Za-z0-9._-]{1,64}$/)
 })
 
-it('metrics are called as envoyproxy/ratelimit calls them', () => {
+it('metrics have the names of envoyproxy/ratelimit', () => {
   const domain = domainsIn({
     'a.yaml': `domain: a
 descriptors:
@@ -272,7 +274,7 @@ descriptors:
   expect(metricOf({ service: 'svc/1', endpoint: 'e' })).toBe('service_svc/*.endpoint_e')
 })
 
-it('says which rules there are, as plain data', () => {
+it('rules are described as plain data', () => {
   const text = `domain: a
 descriptors:
   - { key: k, rate_limit: { unlimited: true }, descriptors: [{ key: l, rate_limit: { unit: week }, shadow_mode: true }] }`

@@ -12,14 +12,14 @@ interface Action {
   readonly generic_key?: { readonly descriptor_key: string; readonly descriptor_value: string }
 }
 
-/** What Envoy would send for an action. */
+/** The entry that Envoy would send for an action. */
 function entryOf({ request_headers: header, generic_key: generic }: Action): { key: string; value: string } {
   if (header !== undefined) return { key: header.descriptor_key, value: 'x' }
   if (generic !== undefined) return { key: generic.descriptor_key, value: generic.descriptor_value }
   return { key: 'remote_address', value: '192.0.2.1' }
 }
 
-it('all that the example of Envoy asks for has a limit in its files', () => {
+it('every descriptor in the Envoy example has a limit in its files', () => {
   const { domains } = loadConfig(`${FOLDER}slidegate.yaml`, { environment: {} })
   const envoy = parse(readFileSync(`${FOLDER}envoy.yaml`, 'utf8'))
   const manager = envoy.static_resources.listeners[0].filter_chains[0].filters[0].typed_config

@@ -29,14 +29,14 @@ afterAll(async () => {
   await service.stop()
 })
 
-/** It still answers, and nobody else has used what is the canary's. */
+/** Checks that the server still responds, and that nothing was charged to the canary. */
 async function expectAlive(): Promise<void> {
   asked++
   const { statuses } = await client.ask('rl', [{ user: 'canary' }])
   expect(statuses[0]!.limitRemaining).toBe(100_000 - asked)
 }
 
-/** How a message was answered: `OK`, or a status. */
+/** The result of a message: `OK`, or a status. */
 async function answerTo(bytes: Uint8Array): Promise<string> {
   const answer = await client.send(bytes).then(
     () => 'OK',
@@ -46,7 +46,7 @@ async function answerTo(bytes: Uint8Array): Promise<string> {
   return answer
 }
 
-// Everything that a message may hold, and much that it should not.
+// Valid fields, and many invalid ones.
 const text = fc.oneof(
   fc.constantFrom(
     '',
@@ -81,10 +81,10 @@ const message = fc.record({
   ),
   hitsAddend: uint,
 })
-// Nobody but the canary asks for the canary.
+// Only the canary test uses this value.
 const encoded = message.map((value) => METHOD.requestSerialize(value))
 
-it('bytes of all kinds', async () => {
+it('random bytes get a status and leave the server running', async () => {
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), async (bytes) => {
       await answerTo(bytes)
@@ -94,7 +94,7 @@ it('bytes of all kinds', async () => {
   await expectAlive()
 })
 
-it('messages made by their description', async () => {
+it('random messages get OK or INVALID_ARGUMENT', async () => {
   const answers = new Set<string>()
   await fc.assert(
     fc.asyncProperty(encoded, async (bytes) => {
@@ -106,7 +106,7 @@ it('messages made by their description', async () => {
   await expectAlive()
 })
 
-it('such messages, changed', async () => {
+it('mutated messages leave the server running', async () => {
   const changes = fc.array(
     fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 }), fc.constantFrom('set', 'cut', 'insert')),
     {
@@ -130,12 +130,12 @@ it('such messages, changed', async () => {
   await expectAlive()
 })
 
-it('groups nested deeper than any stack', async () => {
+it('deeply nested groups are rejected', async () => {
   expect(await answerTo(new Uint8Array(500_000).fill(0x5b))).toBe('INVALID_ARGUMENT')
   await expectAlive()
 })
 
-it('what is larger once it is unpacked', async () => {
+it('messages that are too large after decompression are rejected', async () => {
   const bomb = METHOD.requestSerialize({ domain: 'a'.repeat(50_000_000) })
   const packed = gzipSync(bomb)
   const raw = new Client(service.grpcAddress, credentials.createInsecure(), {
@@ -157,7 +157,7 @@ it('what is larger once it is unpacked', async () => {
   await expectAlive()
 })
 
-it('frames that are none', async () => {
+it('invalid frames leave the server running', async () => {
   const port = Number(service.grpcAddress.split(':').at(-1))
   const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
   const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])
@@ -166,7 +166,7 @@ it('frames that are none', async () => {
       const socket = connectTcp(port, '127.0.0.1')
       socket.on('error', () => {})
       socket.write(Buffer.concat(isGreeted ? [preface, settings, bytes] : [bytes]))
-      // A server speaks first, whatever comes.
+      // A server always sends its settings first.
       await new Promise((resolve) => socket.on('data', resolve).on('close', resolve))
       socket.destroy()
     }),
@@ -175,7 +175,7 @@ it('frames that are none', async () => {
   await expectAlive()
 })
 
-it('methods that are none', async () => {
+it('unknown methods are rejected', async () => {
   const answer = await new Promise<string>((resolve) => {
     client.raw.makeUnaryRequest(
       '/envoy.service.ratelimit.v3.RateLimitService/Other',

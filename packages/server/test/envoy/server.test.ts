@@ -30,21 +30,21 @@ function healthOf(client: Client, service = ''): Promise<string> {
   })
 }
 
-it('is not started unless the configuration speaks of Envoy', async () => {
+it('gRPC needs an Envoy or gRPC configuration to start', async () => {
   await using without = await testService({ limiters: {} })
   expect(without.grpcAddress).toBeUndefined()
   await using off = await testService({ limiters: {}, envoy: { files: [] }, listen: { grpc: false } })
   expect(off.grpcAddress).toBeUndefined()
 })
 
-it('a port that is taken is an error at the start', async () => {
+it('a port that is in use is an error at startup', async () => {
   await using service = await envoyService(RULES)
   await expect(envoyService(RULES, { listen: { grpc: service.grpcAddress } })).rejects.toThrow(
     /EADDRINUSE|bind/,
   )
 })
 
-it('health follows readiness: store, by all names that are asked for', async () => {
+it('health follows readiness: store, for every service name', async () => {
   const redis = await startRedis()
   onTestFinished(() => redis.stop())
   const proxy = await startProxy(redis.port)
@@ -61,20 +61,20 @@ it('health follows readiness: store, by all names that are asked for', async () 
   const unknown = await healthOf(client, 'other').catch((error: ServiceError) => status[error.code])
   expect(unknown).toBe('NOT_FOUND')
   proxy.refuse()
-  await until('it serves no more', async () => (await healthOf(client)) === 'NOT_SERVING')
+  await until('it stops serving', async () => (await healthOf(client)) === 'NOT_SERVING')
   expect((await service.readiness.state()).ready).toBe(false)
-  // What others do without the store is no matter: whoever decides is not to be passed over.
+  // Only Envoy's own policy matters here: a service that decides must stay in use.
   const others: Pick<Config, 'limiters'> = {
     limiters: { api: { limits: [{ kind: 'slidingWindow', limit: 1, window: '1m' }], onStoreError: 'throw' } },
   }
   service.change(RULES, { ...others, envoy: { files: [], onStoreError: 'local' } })
-  await until('it decides by itself', async () => (await healthOf(client)) === 'SERVING')
+  await until('it decides without the store', async () => (await healthOf(client)) === 'SERVING')
   service.change(RULES)
-  await until('it serves no more', async () => (await healthOf(client)) === 'NOT_SERVING')
+  await until('it stops serving', async () => (await healthOf(client)) === 'NOT_SERVING')
   service.change(RULES, { ...others, envoy: { files: [], onStoreError: 'deny' } })
   await until('it denies', async () => (await healthOf(client)) === 'SERVING')
   service.change(RULES)
-  await until('it serves no more', async () => (await healthOf(client)) === 'NOT_SERVING')
+  await until('it stops serving', async () => (await healthOf(client)) === 'NOT_SERVING')
   service.change(RULES, { readiness: 'always' })
   await until('it is ready without the store', async () => (await healthOf(client)) === 'SERVING')
   service.change(RULES)
@@ -82,7 +82,7 @@ it('health follows readiness: store, by all names that are asked for', async () 
   await until('it serves', async () => (await healthOf(client)) === 'SERVING')
 })
 
-it('whoever watches its health does not keep it from ending', async () => {
+it('a health watcher does not keep the server from stopping', async () => {
   const service = await envoyService(RULES)
   const { path, requestSerialize, responseDeserialize } = healthDefinition.Watch!
   const watch = clientOf(service.grpcAddress).makeServerStreamRequest(
@@ -95,23 +95,23 @@ it('whoever watches its health does not keep it from ending', async () => {
   await new Promise((resolve) => watch.once('data', resolve))
   const started = performance.now()
   await service.stop()
-  // Calls that are under way are given 10 s.
+  // Calls in flight get 10 s to finish.
   expect(performance.now() - started).toBeLessThan(9500)
 })
 
-it('while it drains, health says so and calls are answered', async () => {
+it('draining reports NOT_SERVING and still answers calls', async () => {
   const service = await envoyService(RULES)
   const client = clientOf(service.grpcAddress)
   using asking = rateLimitClient(service.grpcAddress)
   await until('it serves', async () => (await healthOf(client)) === 'SERVING')
-  // Long enough for a machine that pauses in the midst.
+  // Long enough even if the machine stalls.
   const ended = service.stop(6000)
-  await until('it serves no more', async () => (await healthOf(client)) === 'NOT_SERVING')
+  await until('it stops serving', async () => (await healthOf(client)) === 'NOT_SERVING')
   expect((await asking.ask('rl', [{ user: 'ann' }])).overallCode).toBe('OK')
   await ended
 })
 
-it('calls that are under way when it ends are answered, and none after them', async () => {
+it('stopping completes calls in flight and accepts no others', async () => {
   const redis = await startRedis()
   onTestFinished(() => redis.stop())
   const proxy = await startProxy(redis.port)
@@ -125,7 +125,7 @@ it('calls that are under way when it ends are answered, and none after them', as
   proxy.delay(1500)
   const { requests } = proxy
   const underWay = asking.ask('rl', [{ user: 'ann' }])
-  await until('it is under way', async () => proxy.requests > requests)
+  await until('it is in flight', async () => proxy.requests > requests)
   const ended = service.stop()
   expect((await underWay).overallCode).toBe('OK')
   await ended
@@ -133,7 +133,7 @@ it('calls that are under way when it ends are answered, and none after them', as
   expect(refused).toBe('UNAVAILABLE')
 })
 
-it('tells what it offers, by reflection', async () => {
+it('reflection lists the services', async () => {
   await using service = await envoyService(RULES)
   const client = clientOf(service.grpcAddress)
   const { pathname } = new URL('../../../../node_modules/@grpc/reflection/build/proto/', import.meta.url)

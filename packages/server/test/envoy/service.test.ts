@@ -13,7 +13,7 @@ import { until } from '../../../slidegate/test/support/until.ts'
 import { METHOD, type RateLimitClient, type Response, rateLimitClient } from './support/client.ts'
 import { type EnvoyService, envoyService } from './support/envoy-service.ts'
 
-/** As long as any machine may take. */
+/** A generous timeout for slow machines. */
 const PATIENT = { files: [], timeoutMs: 10_000 }
 
 const RULES = {
@@ -24,10 +24,10 @@ descriptors:
 `,
 }
 
-/** What a call is refused with. */
+/** The error of a rejected call. */
 async function refusal(call: Promise<Response>): Promise<{ code: string; details: string }> {
   const error = await call.then(
-    (response) => expect.unreachable(`it was answered: ${JSON.stringify(response)}`),
+    (response) => expect.unreachable(`unexpected response: ${JSON.stringify(response)}`),
     (thrown) => thrown as ServiceError,
   )
   return { code: status[error.code]!, details: error.details }
@@ -37,8 +37,8 @@ function remainingIn({ statuses }: Response): number[] {
   return statuses.map(({ limitRemaining }) => limitRemaining)
 }
 
-describe('answers', () => {
-  it('say when to come again, in fields of the draft', async () => {
+describe('a response', () => {
+  it('includes draft header fields with the time to retry', async () => {
     await using service = await envoyService(RULES)
     using client = rateLimitClient(service.grpcAddress)
     const first = await client.ask('rl', [{ user: 'ann' }, { path: '/' }])
@@ -61,14 +61,14 @@ describe('answers', () => {
     [true, ['RateLimit-Policy', 'RateLimit']],
     ['draft-6', ['RateLimit-Policy', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset']],
     ['legacy', ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']],
-  ] as const)('with headers %j', async (headers, names) => {
+  ] as const)('includes the fields for headers: %j', async (headers, names) => {
     await using service = await envoyService(RULES, { envoy: { files: [], headers } })
     using client = rateLimitClient(service.grpcAddress)
     const { responseHeadersToAdd } = await client.ask('rl', [{ user: 'ann' }])
     expect(responseHeadersToAdd.map(({ key }) => key)).toEqual(names)
   })
 
-  it('are counted by limiter, and by rule', async () => {
+  it('appears in metrics by limiter and by rule', async () => {
     await using service = await envoyService(RULES)
     using client = rateLimitClient(service.grpcAddress)
     for (let i = 0; i < 2; i++) await client.ask('rl', [{ user: 'ann' }, { path: '/' }], { hits: 2 })
@@ -83,7 +83,7 @@ describe('answers', () => {
   })
 })
 
-it('quotas that deny say when the first of them has room again', async () => {
+it('a denial by quotas reports when the first quota has room again', async () => {
   const quota = (key: string, unit: string) =>
     `  - { key: ${key}, quota_mode: true, rate_limit: { unit: ${unit}, requests_per_unit: 1 } }`
   await using service = await envoyService({
@@ -99,7 +99,7 @@ it('quotas that deny say when the first of them has room again', async () => {
   expect(denied.responseHeadersToAdd).toMatchObject([{ key: 'Retry-After', value: `${own}` }])
 })
 
-it('what was charged is returned where what has happened already cannot be charged', async () => {
+it('a charge is refunded if hits that already happened cannot be charged', async () => {
   const redis = await startRedis()
   onTestFinished(() => redis.stop())
   await using service = await envoyService(RULES, {
@@ -111,7 +111,7 @@ it('what was charged is returned where what has happened already cannot be charg
   await client.ask('rl', [used])
   const direct = new Redis(redis.url)
   onTestFinished(() => direct.disconnect())
-  // Something else in place of its log.
+  // Replaces the log by an invalid value.
   const logs = await direct.keys('*envoy.rl*')
   expect(logs).toHaveLength(1)
   await direct.del(logs)
@@ -120,7 +120,7 @@ it('what was charged is returned where what has happened already cannot be charg
   expect(remainingIn(await client.ask('rl', [{ user: 'ann' }]))).toEqual([2])
 })
 
-it('names in metrics have a bound, whatever callers send', async () => {
+it('metric labels have a bounded length', async () => {
   await using service = await envoyService({
     'rules.yaml':
       'domain: rl\ndescriptors: [{ key: user, detailed_metric: true, rate_limit: { unit: day, requests_per_unit: 1 } }]',
@@ -134,19 +134,19 @@ it('names in metrics have a bound, whatever callers send', async () => {
   ])
 })
 
-describe('limits that requests bring', () => {
+describe('limit overrides in requests', () => {
   const own = (requestsPerUnit: number, unit: string | number = 'DAY') => [
     { entries: [{ key: 'user', value: 'ann' }], limit: { requestsPerUnit, unit } },
   ]
 
-  it('count only where the configuration says so', async () => {
+  it('apply only if configured', async () => {
     await using service = await envoyService(RULES)
     using client = rateLimitClient(service.grpcAddress)
     const { statuses } = await client.ask('rl', own(1000))
     expect(statuses[0]!.currentLimit).toMatchObject({ requestsPerUnit: 3, unit: 'HOUR' })
   })
 
-  it('count in place of the rules then', async () => {
+  it('replace the rules if configured', async () => {
     await using service = await envoyService(RULES, { envoy: { files: [], limitOverrides: true } })
     using client = rateLimitClient(service.grpcAddress)
     const first = await client.ask('rl', own(2))
@@ -154,22 +154,22 @@ describe('limits that requests bring', () => {
       currentLimit: { requestsPerUnit: 2, unit: 'DAY' },
       limitRemaining: 1,
     })
-    // In other numbers it is the same count.
+    // Another limit with the same key shares the count.
     expect(remainingIn(await client.ask('rl', own(5, 'MONTH')))).toEqual([3])
     expect((await client.ask('rl', own(2))).overallCode).toBe('OVER_LIMIT')
     expect((await client.ask('rl', own(0))).overallCode).toBe('OVER_LIMIT')
-    // Those of the rule are others.
+    // The rule has a separate count.
     expect(remainingIn(await client.ask('rl', [{ user: 'ann' }]))).toEqual([2])
     expect(await refusal(client.ask('rl', own(1, 0)))).toMatchObject({ code: 'INVALID_ARGUMENT' })
     expect(await refusal(client.ask('rl', own(1, 99)))).toMatchObject({ code: 'INVALID_ARGUMENT' })
   })
 })
 
-describe('hits that have happened already', () => {
+describe('hits that have already happened', () => {
   const check = [{ entries: [{ key: 'user', value: 'ann' }], hitsAddend: { value: 0 } }]
   const used = (value: number) => [{ entries: [{ key: 'user', value: 'ann' }], hitsAddend: { value } }]
 
-  it('are charged above the limit, where the configuration says so', async () => {
+  it('charge above the limit if configured', async () => {
     await using service = await envoyService(RULES, { envoy: { files: [], chargeOnStreamDone: ['r*'] } })
     using client = rateLimitClient(service.grpcAddress)
     expect((await client.ask('rl', check)).overallCode).toBe('OK')
@@ -179,7 +179,7 @@ describe('hits that have happened already', () => {
     expect((await client.ask('rl', check)).overallCode).toBe('OVER_LIMIT')
   })
 
-  it('are denied like any others, where it does not', async () => {
+  it('count like any others by default', async () => {
     await using service = await envoyService(RULES)
     using client = rateLimitClient(service.grpcAddress)
     expect((await client.ask('rl', used(5))).overallCode).toBe('OVER_LIMIT')
@@ -187,7 +187,7 @@ describe('hits that have happened already', () => {
   })
 })
 
-describe('bad requests are refused', () => {
+describe('a bad request', () => {
   let service: EnvoyService
   let client: RateLimitClient
   beforeAll(async () => {
@@ -200,24 +200,34 @@ describe('bad requests are refused', () => {
   })
 
   it.each([
-    ['no domain', '', [{ user: 'ann' }], /the domain is empty/],
+    ['without a domain', '', [{ user: 'ann' }], /the domain is empty/],
     ['no descriptors', 'rl', [], /there are no descriptors/],
     ['no entries', 'rl', [{ entries: [] }], /descriptor 0 has no entries/],
-    ['no key', 'rl', [{ user: 'ann' }, { entries: [{ key: '', value: 'x' }] }], /descriptor 1 has no key/],
-    ['too many descriptors', 'rl', Array.from({ length: 65 }, () => ({ user: 'x' })), /there may be 64/],
-  ])('%s', async (_, domain, descriptors, details) => {
+    [
+      'without a key',
+      'rl',
+      [{ user: 'ann' }, { entries: [{ key: '', value: 'x' }] }],
+      /descriptor 1 has no key/,
+    ],
+    [
+      'with too many descriptors',
+      'rl',
+      Array.from({ length: 65 }, () => ({ user: 'x' })),
+      /at most 64 are allowed/,
+    ],
+  ])('%s is rejected', async (_, domain, descriptors, details) => {
     const refused = await refusal(client.ask(domain, descriptors as never))
     expect(refused).toEqual({ code: 'INVALID_ARGUMENT', details: expect.stringMatching(details) })
   })
 
-  it('but for values: a long or strange one is counted', async () => {
+  it('never results from a value: long or unusual ones are counted', async () => {
     for (const user of ['%'.repeat(200_000), '\u0000\u{1F600}|', '']) {
       expect(remainingIn(await client.ask('rl', [{ user }]))).toEqual([2])
       expect(remainingIn(await client.ask('rl', [{ user }]))).toEqual([1])
     }
   })
 
-  it('and what is larger than the configuration allows', async () => {
+  it('results from too many bytes or descriptors, too', async () => {
     await using service = await envoyService(RULES, { caps: { bodyBytes: 1024, descriptors: 2 } })
     using client = rateLimitClient(service.grpcAddress)
     expect(await refusal(client.ask('rl', [{ user: 'x'.repeat(2000) }]))).toMatchObject({
@@ -229,7 +239,7 @@ describe('bad requests are refused', () => {
   })
 })
 
-describe('who may ask', () => {
+describe('access control', () => {
   const tokens = [
     { name: 'gateway', role: 'check', token: 'the token of the gateway', limiters: ['envoy.r*'] },
     { name: 'other', role: 'check', token: 'the token of another one', limiters: ['other'] },
@@ -238,7 +248,7 @@ describe('who may ask', () => {
   // Bearer tokens have no spaces.
   for (const each of config.auth.tokens) each.token = each.token.replaceAll(' ', '-') as never
 
-  it('whoever has a token for the domain', async () => {
+  it('requires a token for the domain', async () => {
     await using service = await envoyService(RULES, config)
     using client = rateLimitClient(service.grpcAddress)
     const ask = (domain: string, token?: string) =>
@@ -246,14 +256,14 @@ describe('who may ask', () => {
     expect((await ask('rl', 'the-token-of-the-gateway')).overallCode).toBe('OK')
     expect(await refusal(ask('rl'))).toMatchObject({ code: 'UNAUTHENTICATED' })
     expect(await refusal(ask('rl', 'the-token-of-nobody'))).toMatchObject({ code: 'UNAUTHENTICATED' })
-    // Whether it is there, is not told.
+    // The error doesn't reveal whether the domain exists.
     const there = await refusal(ask('rl', 'the-token-of-another-one'))
     expect(there).toMatchObject({ code: 'PERMISSION_DENIED' })
     const notThere = await refusal(ask('xy', 'the-token-of-another-one'))
     expect(notThere).toEqual({ ...there, details: there.details.replace('envoy.rl', 'envoy.xy') })
   })
 
-  it('nobody without a token, where others than this machine can ask', async () => {
+  it('requires a token if other machines can connect', async () => {
     await using service = await envoyService(RULES, { listen: { grpc: '0.0.0.0:0' } })
     using client = rateLimitClient(service.grpcAddress.replace('0.0.0.0', '127.0.0.1'))
     expect(await refusal(client.ask('rl', [{ user: 'ann' }]))).toMatchObject({ code: 'UNAUTHENTICATED' })
@@ -267,7 +277,7 @@ describe('who may ask', () => {
     { 'x-forwarded-for': '192.0.2.7' },
     { 'x-forwarded-for': '127.0.0.1, 192.0.2.7' },
     { 'x-forwarded-for': '127.0.0.1', 'x-forwarded-host': 'limits.example' },
-  ])('without tokens, a call that a proxy passes on is refused: %j', async (more) => {
+  ])('without tokens rejects calls through a proxy: %j', async (more) => {
     await using service = await envoyService(RULES)
     using client = rateLimitClient(service.grpcAddress)
     expect(await refusal(client.ask('rl', [{ user: 'ann' }], { more }))).toMatchObject({
@@ -278,7 +288,7 @@ describe('who may ask', () => {
     expect((await client.ask('rl', [{ user: 'ann' }], { more })).overallCode).toBe('OK')
   })
 
-  it('without tokens, an Envoy on this machine may ask, which adds its own address to its calls', async () => {
+  it('without tokens admits an Envoy on this machine, which adds its own address to its calls', async () => {
     await using service = await envoyService(RULES)
     using client = rateLimitClient(service.grpcAddress)
     for (const address of Object.values(networkInterfaces()).map((each) => each![0]!.address)) {
@@ -289,7 +299,7 @@ describe('who may ask', () => {
     }
   })
 
-  it('a change of tokens is in force at once', async () => {
+  it('follows changed tokens immediately', async () => {
     await using service = await envoyService(RULES)
     using client = rateLimitClient(service.grpcAddress)
     await client.ask('rl', [{ user: 'ann' }])
@@ -297,7 +307,7 @@ describe('who may ask', () => {
     expect(await refusal(client.ask('rl', [{ user: 'ann' }]))).toMatchObject({ code: 'UNAUTHENTICATED' })
   })
 
-  it('with mutual TLS only those with a certificate', async () => {
+  it('with mutual TLS requires a client certificate', async () => {
     const { files, ca, remove } = await makeCertificates()
     onTestFinished(remove)
     const tls = { cert: files.certificate, key: files.key, clientCa: files.ca }
@@ -314,8 +324,8 @@ describe('who may ask', () => {
   })
 })
 
-describe('other files', () => {
-  it('are in force at once, and what was consumed counts on', async () => {
+describe('changed files', () => {
+  it('apply immediately and keep the usage', async () => {
     await using service = await envoyService(RULES)
     using client = rateLimitClient(service.grpcAddress)
     await client.ask('rl', [{ user: 'ann' }], { hits: 2 })
@@ -334,7 +344,7 @@ descriptors:
     expect((await client.ask('rl', [{ user: 'ann' }])).overallCode).toBe('OVER_LIMIT')
   })
 
-  it('also where so many need another precision', async () => {
+  it('keep the usage even if a larger limit needs another precision', async () => {
     const rules = (count: number) => ({
       'rules.yaml': `domain: rl\ndescriptors: [{ key: user, rate_limit: { unit: day, requests_per_unit: ${count} } }]`,
     })
@@ -345,7 +355,7 @@ descriptors:
     expect(remainingIn(await client.ask('rl', [{ user: 'ann' }], { hits: 1 }))).toEqual([549_999])
   })
 
-  it('may change how failures are met', async () => {
+  it('change the failure policy, too', async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
     const store = { redis: { url: redis.url } }
@@ -358,7 +368,7 @@ descriptors:
   })
 })
 
-describe('a store that gives no answer', () => {
+describe("a store that doesn't respond", () => {
   let redis: RedisServer
   let proxy: Awaited<ReturnType<typeof startProxy>>
   const stops: (() => Promise<unknown>)[] = []
@@ -390,7 +400,7 @@ describe('a store that gives no answer', () => {
     stops.push(() => service.stop())
     const client = rateLimitClient(service.grpcAddress)
     stops.push(async () => client[Symbol.dispose]())
-    // Where little time is given the first call may be too late.
+    // With a short timeout, the first call may be too slow.
     await until('it answers', () => client.ask('rl', [{ user: 'before' }]))
     return { service, client }
   }
@@ -399,7 +409,7 @@ describe('a store that gives no answer', () => {
     ['allow', 'OK'],
     ['deny', 'OVER_LIMIT'],
     ['local', 'OK'],
-  ] as const)('%s', async (onStoreError, code) => {
+  ] as const)('%s: the policy decides', async (onStoreError, code) => {
     const { client } = await behindProxy({ onStoreError, timeoutMs: 300 })
     proxy.blackHole()
     const response = await client.ask('rl', [{ user: 'ann' }])
@@ -407,15 +417,15 @@ describe('a store that gives no answer', () => {
     expect(response.statuses[0]!.code).toBe(code)
   })
 
-  it('throw: the refusal does not contain the address of Redis', async () => {
+  it('throw: the error has no address of Redis', async () => {
     const { client } = await behindProxy({ onStoreError: 'throw', timeoutMs: 300 })
     proxy.refuse()
     const { code, details } = await refusal(client.ask('rl', [{ user: 'ann' }]))
     expect(code).toBe('UNAVAILABLE')
-    expect(details).toMatch(/^the store gave no answer/)
+    expect(details).toMatch(/^the store (failed|timed out)/)
   })
 
-  it('local: of a rule there is one share, in whatever company', async () => {
+  it('local: each rule has one share, in any combination of rules', async () => {
     const { client } = await behindProxy({ onStoreError: 'local', timeoutMs: 300 })
     proxy.refuse()
     const user = { user: 'ann' }
@@ -427,7 +437,7 @@ describe('a store that gives no answer', () => {
     }
     await ask(user)
     await ask(user, { path: '/' })
-    // In steps: what the first of them has charged is returned.
+    // Decided in several steps: the first charge is refunded.
     await ask(user, { path: '/' }, user, user)
     await ask(user, { path: '/' }, { path: '/a' })
     await ask(user)
@@ -436,7 +446,7 @@ describe('a store that gives no answer', () => {
     expect(await ask({ path: '/' })).toBe(97)
   })
 
-  it('deny: nothing is denied by limits that are all in shadow', async () => {
+  it('deny: shadow limits alone deny nothing', async () => {
     const { service, client } = await behindProxy({ onStoreError: 'deny', timeoutMs: 300 })
     service.change({ 'rules.yaml': RULES['rules.yaml'].replace('user,', 'user, shadow_mode: true,') })
     proxy.refuse()
@@ -452,7 +462,7 @@ describe('a store that gives no answer', () => {
     expect(refused).toMatchObject({ code: 'UNAVAILABLE' })
   })
 
-  it('whoever is asked goes on until all is said, and returned, though others are in force', async () => {
+  it('a reload lets pending requests finish, including their refunds', async () => {
     const { service, client } = await behindProxy({})
     const user = { user: 'ann' }
     proxy.delay(300)
@@ -464,25 +474,25 @@ describe('a store that gives no answer', () => {
     expect(remainingIn(await client.ask('rl', [user, { path: '/' }]))).toEqual([2, 99])
   })
 
-  it('deadlines are honoured, and a charge that was on its way stands', async () => {
+  it('a missed deadline fails the call, and its charge stays', async () => {
     const { client } = await behindProxy({})
-    // Until then the charge has been made, on a machine that pauses meanwhile too.
+    // The charge is made within the deadline, even if the machine stalls.
     proxy.dropReplies()
     const late = client.ask('rl', [{ user: 'ann' }], { deadline: Date.now() + 4000 })
     expect(await refusal(late)).toMatchObject({ code: 'DEADLINE_EXCEEDED' })
     proxy.heal()
-    // It was let in by whoever heard nothing: by Envoy, unless it is told otherwise.
+    // Envoy allows requests without a response by default, so the charge is right.
     const check = [{ entries: [{ key: 'user', value: 'ann' }], hitsAddend: { value: 0 } }]
-    const left = await until('it answers', async () => remainingIn(await client.ask('rl', check)))
+    const left = await until('it responds', async () => remainingIn(await client.ask('rl', check)))
     expect(left).toEqual([2])
   })
 
-  it('so many calls are under way, and no more', async () => {
+  it('calls in flight are limited', async () => {
     const { service, client } = await behindProxy({}, { inFlight: 2 })
     redis.freeze()
     const first = [client.ask('rl', [{ user: '1' }]), client.ask('rl', [{ user: '2' }])]
     using another = rateLimitClient(service.grpcAddress, undefined, { 'grpc.use_local_subchannel_pool': 1 })
-    // They may come in any order; the others are not answered before one is refused.
+    // Any of the three may be rejected: until then, the first two get no response.
     const asked = [...first, another.ask('rl', [{ user: '3' }])]
     await Promise.race(asked).catch(() => {})
     redis.thaw()
@@ -492,7 +502,7 @@ describe('a store that gives no answer', () => {
   })
 })
 
-it('what was given up before it was decided is not charged', async () => {
+it('a call that is cancelled before its decision costs nothing', async () => {
   await using service = await envoyService(RULES)
   const session = connect(`http://${service.grpcAddress}`)
   onTestFinished(() => session.close())
@@ -518,7 +528,7 @@ it('what was given up before it was decided is not charged', async () => {
   expect(remainingIn(await client.ask('rl', [{ user: 'ann' }]))).toEqual([2])
 })
 
-describe('exact', () => {
+describe('exact limits', () => {
   const MANY = {
     'rules.yaml': `domain: rl
 descriptors:
@@ -527,7 +537,7 @@ descriptors:
 `,
   }
 
-  it('with 1,024 calls in flight at two services on one Redis', async () => {
+  it('hold with 1,024 calls in flight at two services on the same Redis', async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
     const config = { store: { redis: { url: redis.url } }, envoy: { files: [], timeoutMs: 60_000 } }
@@ -541,7 +551,7 @@ descriptors:
       ),
     )
     expect(responses.filter(({ overallCode }) => overallCode === 'OK')).toHaveLength(500)
-    // Nothing was charged for those that were denied.
+    // Denied requests were charged nothing.
     const users = await Promise.all(
       ['true', 'false'].map((user) =>
         first.ask('rl', [{ entries: [{ key: 'user', value: user }], hitsAddend: { value: 0 } }]),
@@ -550,7 +560,7 @@ descriptors:
     expect(users.flatMap(remainingIn).reduce((sum, left) => sum + left)).toBe(100)
   })
 
-  it('with 1,024 calls in flight on memory, in groups', async () => {
+  it('hold with 1,024 calls in flight in memory, in several steps', async () => {
     await using service = await envoyService(MANY)
     using client = rateLimitClient(service.grpcAddress)
     const responses = await Promise.all(
@@ -562,7 +572,7 @@ descriptors:
   })
 })
 
-it('requests for limits of their own are said once in the log, without keys', async () => {
+it('ignored limit overrides are logged once, without keys', async () => {
   const lines: string[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) })
   await using service = await envoyService(RULES, {}, log)

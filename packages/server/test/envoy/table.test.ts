@@ -35,13 +35,13 @@ const stores: readonly {
   },
 ]
 
-describe.each(stores)('what envoyproxy/ratelimit documents, on $name', ({ start }) => {
+describe.each(stores)('behaviour documented by envoyproxy/ratelimit, on $name', ({ start }) => {
   let backend: Awaited<ReturnType<typeof start>>
   let service: EnvoyService
   let client: RateLimitClient
   beforeAll(async () => {
     backend = await start()
-    // A slow machine is no reason to give up.
+    // A slow machine must not cause timeouts.
     const envoy = { files: [], timeoutMs: 10_000 }
     service = await envoyService({}, { store: backend.store, envoy })
     client = rateLimitClient(service.grpcAddress)
@@ -57,15 +57,15 @@ describe.each(stores)('what envoyproxy/ratelimit documents, on $name', ({ start 
     for (const [index, step] of steps.entries()) {
       for (let time = 1; time < (step.times ?? 1); time++) await asked(client, domain, step)
       const response = await asked(client, domain, step)
-      const said = `step ${index + 1}`
+      const label = `step ${index + 1}`
       if (typeof response === 'string') {
-        expect([response], said).toEqual(step.told)
+        expect([response], label).toEqual(step.statuses)
         continue
       }
-      expect(response.statuses.map(wordOf), said).toEqual(step.told)
-      const isOver = step.told.some((word) => word.startsWith('OVER'))
-      expect(response.overallCode, said).toBe(step.overall ?? (isOver ? 'OVER_LIMIT' : 'OK'))
-      expect(structIn(response.dynamicMetadata), said).toEqual(step.metadata)
+      expect(response.statuses.map(wordOf), label).toEqual(step.statuses)
+      const isOver = step.statuses.some((word) => word.startsWith('OVER'))
+      expect(response.overallCode, label).toBe(step.overall ?? (isOver ? 'OVER_LIMIT' : 'OK'))
+      expect(structIn(response.dynamicMetadata), label).toEqual(step.metadata)
     }
   })
 })
@@ -73,10 +73,10 @@ describe.each(stores)('what envoyproxy/ratelimit documents, on $name', ({ start 
 async function asked(
   client: RateLimitClient,
   domain: string,
-  { ask, hits = 0 }: Step,
+  { send, hits = 0 }: Step,
 ): Promise<Response | string> {
   try {
-    return await client.ask(domain, ask, { hits })
+    return await client.ask(domain, send, { hits })
   } catch (error) {
     return status[(error as ServiceError).code]!
   }

@@ -29,7 +29,7 @@ const SECRETS = {
   SLIDEGATE_ADMIN_TOKEN: 'the-token-of-the-operator',
 }
 
-/** What /readyz answers under this name. */
+/** The response of /readyz with this host name. */
 function statusAt(url: string, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     get(`${url}/readyz`, { headers: { host } }, (answer) => resolve(answer.resume().statusCode!)).once(
@@ -42,7 +42,7 @@ function statusAt(url: string, host: string): Promise<number> {
 describe('the configuration of the image', () => {
   const file = join(ROOT, 'deploy/slidegate.yaml')
 
-  test('is right, and needs its secrets', () => {
+  test('loads, and requires its secrets', () => {
     const { config } = loadConfig(file, { environment: SECRETS })
     expect(config.auth?.tokens?.map(({ name, token }) => [name, token])).toEqual([
       ['gateway', SECRETS.SLIDEGATE_TOKEN],
@@ -54,7 +54,7 @@ describe('the configuration of the image', () => {
     }
   })
 
-  test('is that of Kubernetes, too', async () => {
+  test('equals the Kubernetes configuration', async () => {
     const [config, manifest] = await Promise.all([
       deployed('slidegate.yaml'),
       deployed('kubernetes/configmap.yaml'),
@@ -62,7 +62,7 @@ describe('the configuration of the image', () => {
     expect(parse(manifest).data['slidegate.yaml']).toBe(config)
   })
 
-  test('starts, answers nobody without a token, by all names that it has, and is found healthy', async () => {
+  test('starts, requires a token, accepts all its host names, and passes its health check', async () => {
     await using service = await startProcess(['--config', file], SECRETS)
     const headers = { 'x-forwarded-method': 'GET', 'x-forwarded-uri': '/', 'x-forwarded-for': '192.0.2.7' }
     const status = async (path: string, more = {}) =>
@@ -74,7 +74,7 @@ describe('the configuration of the image', () => {
     expect(await status('/healthz')).toBe(200)
     expect(await status('/readyz')).toBe(200)
 
-    // As Prometheus of Compose calls it, a gateway in another namespace, and a probe of Kubernetes.
+    // Host names used by Prometheus in Compose, a gateway in another namespace, and a Kubernetes probe.
     for (const host of ['slidegate-1:8080', 'slidegate.slidegate.svc.cluster.local:8080', '10.1.2.3:8080']) {
       expect(await statusAt(service.url, host)).toBe(200)
     }
@@ -93,22 +93,22 @@ describe('the configuration of the image', () => {
 })
 
 describe('Docker', () => {
-  test('the Dockerfile is well-formed, and runs as nobody in particular', async () => {
+  test('the Dockerfile is valid and runs as an unprivileged user', async () => {
     const file = await deployed('Dockerfile')
     expect(dockerProblems(file)).toEqual([])
     expect(file).toMatch(/^USER 65532:65532$/m)
     expect(file).toMatch(/^STOPSIGNAL SIGTERM$/m)
   })
 
-  test('the compose file is one, publishes on loopback only, and needs its secrets', async () => {
+  test('the compose file is valid, publishes on loopback only, and requires its secrets', async () => {
     const text = await deployed('compose.yaml')
     const compose = parse(text, { merge: true })
-    // Of an older draft than it says.
+    // The schema follows an older draft than it claims.
     const schema = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
       ['$schema', 'id'].includes(key) && typeof value === 'string' ? undefined : value,
     )
     const isValid = new Ajv2019({ strict: false, logger: false }).compile(schema)
-    // It knows neither yet.
+    // The schema doesn't know these yet.
     const { name: _, secrets: __, ...known } = compose
     expect(isValid(known) || isValid.errors).toBe(true)
     expect(isValid({ ...known, services: { redis: { imagine: 'redis' } } })).toBe(false)
@@ -122,13 +122,13 @@ describe('Docker', () => {
     expect(services.flatMap(({ ports = [] }) => ports).every((port) => port.startsWith('127.0.0.1:'))).toBe(
       true,
     )
-    // That of the image counts where there is none here.
+    // The image's health check applies if there is none here.
     expect(services.every(({ healthcheck, build }) => healthcheck !== undefined || build !== undefined)).toBe(
       true,
     )
-    // Compose copies such secrets into the container, and refuses to where nothing can be written.
+    // Compose copies such secrets into the container, which fails if its file system is read-only.
     expect(services.filter((each) => each.secrets && each.read_only)).toEqual([])
-    // Without a default: compose does not start without them.
+    // Without defaults, compose doesn't start without them.
     expect(text.match(/\$\{[A-Z_]+\}/g)).toBeNull()
   })
 })
@@ -145,7 +145,7 @@ describe('Kubernetes', () => {
   interface Manifest {
     readonly apiVersion: keyof typeof GROUPS
     readonly kind: string
-    // biome-ignore lint/suspicious/noExplicitAny: of any kind
+    // biome-ignore lint/suspicious/noExplicitAny: any kind of manifest
     readonly [name: string]: any
   }
   const manifests = new Map<string, Manifest>()
@@ -159,11 +159,11 @@ describe('Kubernetes', () => {
     }
   })
 
-  test('all manifests are applied', () => {
+  test('kustomization.yaml lists all manifests', () => {
     expect([...manifests.keys()].sort()).toEqual([...kustomization.resources].sort())
   })
 
-  test('all are of values that Kubernetes takes', () => {
+  test('manifests have valid values', () => {
     for (const manifest of manifests.values()) {
       const models = GROUPS[manifest.apiVersion] as unknown as Record<
         string,
@@ -175,8 +175,8 @@ describe('Kubernetes', () => {
     }
   })
 
-  test('and of fields that it knows', async () => {
-    // What is written out is compared with the type in full: a misspelt field is an error.
+  test('manifests have known fields only', async () => {
+    // As literals, they are compared with the full type: a misspelt field is an error.
     const cache = join(ROOT, 'packages/server/test/node_modules/.cache')
     await mkdir(cache, { recursive: true })
     const place = await mkdtemp(join(cache, 'slidegate-manifests-'))
@@ -212,7 +212,7 @@ describe('Kubernetes', () => {
     }
   })
 
-  test('they fit each other', () => {
+  test('manifests refer to each other correctly', () => {
     const of = (name: string) => manifests.get(name)!
     const { template } = of('deployment.yaml').spec
     const { labels } = template.metadata
@@ -234,13 +234,13 @@ describe('Kubernetes', () => {
     expect(template.spec.serviceAccountName).toBe(of('serviceaccount.yaml').metadata.name)
     expect(template.spec.volumes[0].configMap.name).toBe(of('configmap.yaml').metadata.name)
     expect(container.args).toContain('/etc/slidegate/slidegate.yaml')
-    // It has the time to end.
+    // The grace period is long enough.
     const drainS = Number.parseInt(container.args.at(-1), 10)
     expect(template.spec.terminationGracePeriodSeconds).toBeGreaterThan(drainS + 30)
   })
 })
 
-test('systemd takes the unit, and finds little exposed', async () => {
+test('systemd accepts the unit and rates its exposure as low', async () => {
   const folder = temporaryFolder()
   try {
     const unit = (await deployed('systemd/slidegate.service')).replace(
@@ -250,7 +250,7 @@ test('systemd takes the unit, and finds little exposed', async () => {
     const file = folder.write('slidegate.service', unit)
     const { stdout, stderr } = await run('systemd-analyze', ['verify', '--man=no', file])
     expect(stdout + stderr).toBe('')
-    // From 0, nothing, to 10, in tenths.
+    // From 0 (unexposed) to 10, in tenths.
     await run('systemd-analyze', ['security', '--offline=true', '--threshold=20', '--no-pager', file])
     await expect(
       run('systemd-analyze', ['security', '--offline=true', '--threshold=1', '--no-pager', file]),

@@ -47,7 +47,7 @@ interface GatewayAnswer {
   readonly body: string
 }
 
-/** As a gateway asks; unlike fetch this sends a Host of another, and a body with any method. */
+/** Sends a gateway's request. Unlike fetch, it can send any Host, and a body with any method. */
 function ask(service: TestService, uri: string, asked: RequestParts = {}): Promise<GatewayAnswer> {
   const { path = '/v1/forward-auth', method = 'GET', headers = {}, body } = asked
   const told = {
@@ -83,7 +83,7 @@ function send(
 }
 
 describe('forward auth', () => {
-  test('200 with the state of the limits, then 429 with all that a client needs', async () => {
+  test('returns 200 with the state of the limits, then 429 with all headers for clients', async () => {
     await using service = await testService(CONFIG)
     const asked = { headers: { 'x-api-key': 'ann' } }
     const passed = await ask(service, '/api/orders', asked)
@@ -107,7 +107,7 @@ describe('forward auth', () => {
     expect((await ask(service, '/api/orders', { headers: { 'x-api-key': 'bob' } })).status).toBe(200)
   })
 
-  test('the body of a denial is what the client asks for', async () => {
+  test('returns the body type of a denial that the client accepts', async () => {
     await using service = await testService(CONFIG)
     await ask(service, '/api/x')
     const page = await ask(service, '/api/x', { headers: { accept: 'text/html' } })
@@ -115,7 +115,7 @@ describe('forward auth', () => {
     expect(page.body).toContain('<h1>Too many requests</h1>')
   })
 
-  test('denials as gateways understand them: by the URL that they ask at, or by the rule', async () => {
+  test('returns the denial status of the URL or the rule', async () => {
     await using service = await testService(CONFIG)
     await ask(service, '/pages/1')
     await ask(service, '/api/1')
@@ -125,14 +125,14 @@ describe('forward auth', () => {
     expect(await status('/api/1', '/v1/forward-auth/401')).toBe(401)
     expect(await status('/pages/1', '/v1/forward-auth')).toBe(403)
     expect(await status('/pages/1', '/v1/forward-auth/401')).toBe(401)
-    // Caddy adds the query of its client.
+    // Caddy adds its client's query.
     expect(await status('/api/1', '/v1/forward-auth?deny=200&x-forwarded-uri=/free')).toBe(429)
     const denied = await ask(service, '/api/1', { path: '/v1/forward-auth/403' })
     expect(denied.body).toBe('')
     expect(denied.headers['retry-after']).toMatch(/^\d+$/)
   })
 
-  test('what passes uncounted, and what no rule fits', async () => {
+  test('allows exempt requests, and rejects those without a matching rule', async () => {
     await using service = await testService(CONFIG)
     const free = await ask(service, '/free')
     expect(free).toMatchObject({ status: 200, body: '' })
@@ -145,7 +145,7 @@ describe('forward auth', () => {
     }
   })
 
-  test('a limiter of several dimensions', async () => {
+  test('applies a limiter with dimensions', async () => {
     await using service = await testService(CONFIG)
     const status = async (user: string, address: string) =>
       (await ask(service, '/both', { headers: { 'x-user': user, 'x-forwarded-for': address } })).status
@@ -155,7 +155,7 @@ describe('forward auth', () => {
     expect(await status('ann', '192.0.2.3')).toBe(429)
   })
 
-  test('a plan that the gateway tells', async () => {
+  test('applies a plan from a header', async () => {
     await using service = await testService(CONFIG)
     const gold = { headers: { 'x-plan': 'gold' } }
     expect((await ask(service, '/plan', gold)).headers['ratelimit-policy']).toBe('"hourly";q=2;w=3600')
@@ -167,7 +167,7 @@ describe('forward auth', () => {
   })
 
   test.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    'asked by %s, whatever the body',
+    'accepts %s with any body',
     async (method) => {
       await using service = await testService({ ...CONFIG, caps: { bodyBytes: 1024 } })
       const body = method === 'HEAD' ? undefined : 'x'.repeat(100_000)
@@ -182,7 +182,7 @@ describe('forward auth', () => {
     },
   )
 
-  test('what is not told is the mistake of the gateway', async () => {
+  test('returns 400 if the gateway omits a header', async () => {
     await using service = await testService(CONFIG)
     const answer = await service.get('/v1/forward-auth', { 'x-slidegate-token': TOKEN })
     expect(answer.status).toBe(400)
@@ -190,8 +190,8 @@ describe('forward auth', () => {
   })
 })
 
-describe('who may ask', () => {
-  test('the token of the gateway counts, and nothing that its client sends', async () => {
+describe('access control', () => {
+  test("depends on the gateway's token, not on headers of its client", async () => {
     await using service = await testService(CONFIG)
     const status = async (headers: Record<string, string>) =>
       (await ask(service, '/free', { headers })).status
@@ -207,21 +207,21 @@ describe('who may ask', () => {
     expect(await status({ 'x-slidegate-token': '', authorization: `Bearer ${TOKEN}` })).toBe(401)
   })
 
-  test('a token for some limiters is one for their rules only', async () => {
+  test('with a token for some limiters covers their rules only', async () => {
     await using service = await testService(CONFIG)
     const headers = { 'x-slidegate-token': 'a-token-for-pages-only' }
     expect((await ask(service, '/pages/1', { headers })).status).toBe(200)
     expect((await ask(service, '/api/1', { headers })).status).toBe(404)
   })
 
-  test('without tokens: whoever reaches it on loopback, also with an empty one', async () => {
+  test('without tokens is open on loopback, even with an empty token', async () => {
     const { auth: _, ...open } = CONFIG
     await using service = await testService(open)
     expect((await ask(service, '/free', { headers: { 'x-slidegate-token': '' } })).status).toBe(200)
   })
 })
 
-test('rules change with the configuration', async () => {
+test('a reload replaces the rules', async () => {
   await using service = await testService(CONFIG)
   expect((await ask(service, '/free')).status).toBe(200)
   const rules = [{ when: { path: '/free' }, limiter: 'pages' }]
@@ -233,7 +233,7 @@ test('rules change with the configuration', async () => {
   expect((await ask(service, '/api/x')).status).toBe(403)
 })
 
-describe('while the store is away', () => {
+describe('while the store is down', () => {
   const config = (url: string): Config => ({
     ...CONFIG,
     store: { redis: { url } },
@@ -263,7 +263,7 @@ describe('while the store is away', () => {
     ['/deny', 503],
     ['/allow', 200],
     ['/local', 200],
-  ])('%s: %d, whatever a denial is', async (uri, status) => {
+  ])('%s returns %d, independent of the denial status', async (uri, status) => {
     const path = '/v1/forward-auth/403'
     const answer = await ask(service, uri, { path })
     expect(answer.status).toBe(status)
@@ -274,10 +274,11 @@ describe('while the store is away', () => {
 })
 
 /**
- * What Traefik 3 sends to forwardAuth, after its `pkg/middlewares/auth/forward.go` (writeHeader): a GET, with those headers of
- * the client that are listed, and X-Forwarded-* of its own.
+ * The request of Traefik 3's forwardAuth, as in its `pkg/middlewares/auth/forward.go` (writeHeader).
+ *
+ * It is a GET with selected headers of the client and Traefik's own X-Forwarded-* headers.
  */
-describe('asked as Traefik does', () => {
+describe('a request as from Traefik', () => {
   async function traefikOf(client: {
     method: string
     uri: string
@@ -309,7 +310,7 @@ describe('asked as Traefik does', () => {
     return { path: new URL(forwardAuth.address).pathname, headers }
   }
 
-  test('its clients are limited, whatever they send themselves', async () => {
+  test('limits clients independently of their own headers', async () => {
     await using service = await testService(CONFIG)
     const statuses: number[] = []
     for (let i = 0; i < 3; i++) {

@@ -72,7 +72,7 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
       token: TOKEN,
       ...(changes && { changes }),
     })
-    // It has been asked whether it is up.
+    // A readiness request was sent before.
     ;(upstream.served as unknown[]).length = 0
     return {
       service,
@@ -93,12 +93,12 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
   }
 
   test.each(Object.entries(STORES))(
-    'under load exactly the limit gets through, with state in %s',
+    'exactly the limit passes under load, with state in %s',
     async (kind, store) => {
       await using all = await world(store())
-      // The state in Redis outlives a gateway: each has a key of its own.
+      // Redis keeps state across gateways, so each has a different key.
       const headers = { 'X-Api-Key': `${name}-${kind}` }
-      // By their numbers: a gateway may send a request again whose connection has failed.
+      // By request number: a gateway may retry a request after a connection error.
       const passed = () => new Set(all.upstream.served.map(({ headers }) => headers['x-sent'])).size
       const load = await wrk(`${all.gateway.url}/keys/of-ann?page=1`, headers, async () => {
         const denied = await all.decisions('denied')
@@ -113,7 +113,7 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
         unnumbered: [],
       })
       expect(load.requests).toBeGreaterThan(2 * LIMIT)
-      // What was on its way when wrk ended, it has not counted.
+      // Requests in flight when wrk stopped aren't in its count.
       const { 200: admitted = 0, 429: denied = 0, ...others } = load.statuses
       expect(others).toEqual({})
       expect(admitted).toBeLessThanOrEqual(LIMIT)
@@ -123,7 +123,7 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
     },
   )
 
-  test('a client is told of its limits when it passes, and when it may come again when it does not', async () => {
+  test('a response has the limits, and a denial has the time to retry', async () => {
     await using all = await world()
     const login = () => all.ask('/login?next=%2F', { method: 'POST', body: 'name=ann' })
     const first = await login()
@@ -146,7 +146,7 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
     ])
   })
 
-  test('what passes uncounted has no headers of a limit', async () => {
+  test('an exempt request gets no limit headers', async () => {
     await using all = await world()
     const answer = await all.ask('/free/lunch')
     expect(answer.status).toBe(200)
@@ -155,7 +155,7 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
     )
   })
 
-  test('nothing that a client says of itself counts', async () => {
+  test('headers of a client have no effect', async () => {
     await using all = await world()
     for (let i = 0; i < 4; i++) {
       const answer = await all.ask('/login?deny=200&x-forwarded-uri=/free/lunch', {
@@ -178,7 +178,7 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
     }
   })
 
-  test('a path is limited however it is spelt, or refused', async () => {
+  test('every spelling of a path is limited or rejected', async () => {
     await using all = await world()
     const spellings = [
       '/login',
@@ -205,16 +205,16 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
     expect(new Set(statuses.map(([, status]) => status))).toEqual(new Set([200, 403, 429]))
   })
 
-  test('a rule may ask for a host, and may cost more', async () => {
+  test('a rule can require a host and set a cost', async () => {
     await using all = await world()
     const ask = (host: string) => rawPost(all.gateway.port, '/costly', host)
     const statuses = [await ask('shop.example'), await ask('SHOP.example:80'), await ask('shop.example.')]
     expect(statuses).toEqual([200, 200, 429])
-    // Of another host no rule is left.
+    // No rule matches another host.
     expect(await ask('other.example')).toBe(403)
   })
 
-  test('what no rule fits is refused, and what the app itself forbids stays as it is', async () => {
+  test("a request without a matching rule is rejected, and the app's own 403 is unchanged", async () => {
     await using all = await world()
     const refused = await all.ask('/elsewhere')
     expect(refused.status).toBe(403)
@@ -225,7 +225,7 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
     expect(await forbidden.text()).toBe('hello\n')
   })
 
-  test('nobody passes while slidegate is away', async () => {
+  test('no request passes while slidegate is down', async () => {
     await using all = await world()
     await all.service.stop()
     const answer = await all.ask('/keys/x')
@@ -234,7 +234,7 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
   })
 })
 
-test('nginx lets all pass while slidegate is away, if that is wanted', async () => {
+test('nginx can fail open while slidegate is down', async () => {
   const service = await testService(configOf({ memory: {} }))
   await using upstream = await startUpstream()
   const where = 'location = /_slidegate {'
@@ -242,7 +242,7 @@ test('nginx lets all pass while slidegate is away, if that is wanted', async () 
     slidegate: new URL(service.httpUrl).host,
     upstream: upstream.address,
     token: TOKEN,
-    // As the comment there says.
+    // As its comment describes.
     changes: {
       [where]: `location @pass { internal; auth_request off; return 204; } ${where} error_page 500 502 503 504 = @pass; proxy_intercept_errors on;`,
     },
@@ -253,7 +253,7 @@ test('nginx lets all pass while slidegate is away, if that is wanted', async () 
   expect([await login(), await login()]).toEqual([200, 200])
 })
 
-/** Sends a path as it is, which fetch would tidy up. */
+/** Sends a path unchanged. fetch would normalize it. */
 async function rawPost(port: number, path: string, host = 'localhost'): Promise<number> {
   const { request } = await import('node:http')
   return new Promise((resolve, reject) => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { readingsOf } from '../../src/gateway/path.ts'
 import { cpuMsOf } from '../support/cpu-time.ts'
 
-describe('what servers may take a path for', () => {
+describe('readings of a path', () => {
   test.each([
     ['/', '/'],
     ['/orders/7?page=2&x=/../', '/orders/7'],
@@ -18,7 +18,7 @@ describe('what servers may take a path for', () => {
     ['/caf%C3%A9', '/caf\xc3\xa9'],
     ['/CAFÉ'.replace('É', '\xc3\x89'), '/caf\xc3\x89'],
     ['*', '*'],
-  ])('%s is read in one way', (uri, reading) => {
+  ])('include one for %s', (uri, reading) => {
     expect(readingsOf(uri)).toEqual([reading])
   })
 
@@ -43,12 +43,12 @@ describe('what servers may take a path for', () => {
     ['/a%252flogin', ['/a/login', '/a%2flogin']],
     ['/login%2500.png', ['/login', '/login%00.png', '/login\0.png']],
     ['/files/100%2525', ['/files/100%', '/files/100%25']],
-    // Decoded before the query is looked for.
+    // Decoded before the query is split off.
     ['/login%3fx', ['/login', '/login?x']],
     ['/login%23x', ['/login', '/login#x']],
     ['/login%253Fx', ['/login', '/login?x', '/login%3fx']],
     ['/login%3fx/../../a', ['/login', '/a']],
-  ])('%s in several', (uri, some) => {
+  ])('include several for %s', (uri, some) => {
     const readings = readingsOf(uri)
     expect(readings).toEqual(expect.arrayContaining(some))
     expect(readings![0]).toBe(some[0])
@@ -70,11 +70,11 @@ describe('what servers may take a path for', () => {
     '/login%7F',
     '/\x7f',
     'localhost:80',
-  ])('%j cannot be read', (uri) => {
+  ])("don't exist for %j", (uri) => {
     expect(readingsOf(uri)).toBeUndefined()
   })
 
-  test('a long path takes no longer than its length asks for', async () => {
+  test('take linear time for a long path', async () => {
     const cpuMs = await cpuMsOf(() => {
       for (const piece of [
         '/..',

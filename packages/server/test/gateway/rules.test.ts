@@ -12,7 +12,7 @@ const limiters: Config['limiters'] = {
   values: { limits: [{ kind: 'distinct', limit: 5, window: '1m' }] },
 }
 
-/** A message with these headers, as Node reads it. Several values: several lines. */
+/** A message with these headers, as parsed by Node. Several values become several header lines. */
 function messageOf(headers: Record<string, string | string[]>, remoteAddress = '10.0.0.1'): IncomingMessage {
   const entries = Object.entries(headers).map(
     ([name, value]) => [name.toLowerCase(), [value].flat()] as const,
@@ -27,7 +27,7 @@ function messageOf(headers: Record<string, string | string[]>, remoteAddress = '
   } as unknown as IncomingMessage
 }
 
-const TOLD = {
+const GATEWAY_HEADERS = {
   'x-forwarded-method': 'GET',
   'x-forwarded-host': 'shop.example',
   'x-forwarded-uri': '/orders/7?x=1',
@@ -38,7 +38,7 @@ function ask(forwardAuth: ForwardAuthConfig, headers: Record<string, string | st
   const rules = new Rules({ limiters, forwardAuth }, (path, message) => {
     throw new Error(`${path.join('.')}: ${message}`)
   })
-  return rules.rulingOf(new OriginalRequest(messageOf({ ...TOLD, ...headers })))
+  return rules.rulingOf(new OriginalRequest(messageOf({ ...GATEWAY_HEADERS, ...headers })))
 }
 
 const askRules = (rules: RuleConfig[], headers = {}) => ask({ rules }, headers)
@@ -47,16 +47,16 @@ const keyOf = (key: RuleConfig['key'], headers = {}) =>
   (askRules([{ limiter: typeof key === 'object' ? 'both' : 'one', ...(key && { key }) }], headers) as Charge)
     .key
 
-describe('which rule', () => {
+describe('choosing a rule', () => {
   const OTHER: RuleConfig = { limiter: 'two' }
 
-  test('the first that fits', () => {
+  test('uses the first match', () => {
     expect(limiterOf(askRules([{ when: { path: '/orders/*' }, limiter: 'one' }, OTHER]))).toBe('one')
     expect(limiterOf(askRules([OTHER, { when: { path: '/orders/*' }, limiter: 'one' }]))).toBe('two')
     expect(askRules([{ when: { path: '/orders/*' }, allow: true }, OTHER])).toBe('allow')
   })
 
-  test('all of when has to fit', () => {
+  test('requires every condition to match', () => {
     const when = { path: '/orders/*', host: '*.example', method: 'GET' }
     const asks = (headers: Record<string, string>) =>
       limiterOf(askRules([{ when, limiter: 'one' }, OTHER], headers))
@@ -74,12 +74,12 @@ describe('which rule', () => {
     ['shop.example.:443', true],
     ['shop.example.test', false],
     ['xshop.example', false],
-  ])('the host %s', (host, isIt) => {
+  ])('depends on the host: %s', (host, isIt) => {
     const rules = [{ when: { host: 'Shop.example' }, limiter: 'one' }, OTHER]
     expect(limiterOf(askRules(rules, { 'x-forwarded-host': host }))).toBe(isIt ? 'one' : 'two')
   })
 
-  test('GET fits HEAD, too; other methods fit themselves, however they are written', () => {
+  test('includes HEAD for GET, and ignores the case of methods', () => {
     const of = (method: string | string[], asked: string) =>
       limiterOf(askRules([{ when: { method }, limiter: 'one' }, OTHER], { 'x-forwarded-method': asked }))
     expect(of('GET', 'HEAD')).toBe('one')
@@ -102,7 +102,7 @@ describe('which rule', () => {
     ['/café', '/caf%C3%A9', true],
     ['/café', '/caf\xc3\xa9', true],
     ['/a b', '/a%20b', true],
-  ])('the path %s for %s: %s', (path, uri, isIt) => {
+  ])('depends on the path: %s for %s: %s', (path, uri, isIt) => {
     const rules = [{ when: { path }, limiter: 'one' }, OTHER]
     expect(limiterOf(askRules(rules, { 'x-forwarded-uri': uri }))).toBe(isIt ? 'one' : 'two')
   })
@@ -119,7 +119,7 @@ describe('which rule', () => {
     '/login%23x',
     '/log%2569n',
     '/login%2500',
-  ])('%s, that some servers take for /login, is refused, unless one rule fits both', (uri) => {
+  ])('rejects %s, which some servers read as /login, unless one rule matches all readings', (uri) => {
     const headers = { 'x-forwarded-uri': uri }
     const login: RuleConfig = { when: { path: '/login' }, limiter: 'one' }
     const free: RuleConfig = { when: { path: '/login' }, allow: true }
@@ -132,20 +132,20 @@ describe('which rule', () => {
   })
 
   test.each(['/files/100%25', '/files/what%3f', '/files/a%2525b', '/files/a%20b%23c'])(
-    '%s passes if one rule fits all that servers may take it for',
+    'accepts %s if one rule matches all its readings',
     (uri) => {
       const rules = [{ when: { path: '/files/*' }, limiter: 'one' }, OTHER]
       expect(limiterOf(askRules(rules, { 'x-forwarded-uri': uri }))).toBe('one')
     },
   )
 
-  test('none: refused, and allowed only by a rule that says so', () => {
+  test('rejects requests without a matching rule, unless the last rule allows all', () => {
     expect(() => askRules([])).toThrow(expect.objectContaining({ status: 403, code: 'no_rule' }))
     expect(() => ask({})).toThrow(expect.objectContaining({ code: 'no_rule' }))
     expect(askRules([{ allow: true }])).toBe('allow')
   })
 
-  test('what the gateway says counts where no rule fits, and only if that is wanted', () => {
+  test('falls back to headers of the gateway if enabled and no rule matches', () => {
     const headers = { 'x-slidegate-limiter': 'two', 'x-slidegate-key': 'ann', 'x-slidegate-cost': '3' }
     expect(ask({ fromHeaders: true }, headers)).toMatchObject({ limiter: 'two', key: 'ann', cost: 3 })
     expect(ask({ fromHeaders: true }, { 'x-slidegate-limiter': 'two' })).toMatchObject({
@@ -155,7 +155,7 @@ describe('which rule', () => {
     expect(limiterOf(ask({ fromHeaders: true, rules: [{ limiter: 'one' }] }, headers))).toBe('one')
     expect(() => ask({}, headers)).toThrow(expect.objectContaining({ code: 'no_rule' }))
     expect(() => ask({ fromHeaders: true })).toThrow(expect.objectContaining({ code: 'no_rule' }))
-    // Said twice: by the gateway, and by somebody else.
+    // Set both by the gateway and by its client.
     for (const [name, value] of Object.entries(headers)) {
       const twice = { ...headers, [name]: [value, '1'] }
       expect(() => ask({ fromHeaders: true }, twice)).toThrow(
@@ -165,11 +165,11 @@ describe('which rule', () => {
   })
 })
 
-describe('what a gateway has to tell', () => {
-  test.each(['x-forwarded-method', 'x-forwarded-uri'])('%s is needed, once', (name) => {
-    const { [name as 'x-forwarded-uri']: _, ...others } = TOLD
+describe('headers of the gateway', () => {
+  test.each(['x-forwarded-method', 'x-forwarded-uri'])('require %s exactly once', (name) => {
+    const { [name as 'x-forwarded-uri']: _, ...others } = GATEWAY_HEADERS
     expect(() => new OriginalRequest(messageOf(others))).toThrow(expect.objectContaining({ status: 400 }))
-    const twice = { ...TOLD, [name]: ['/a', '/b'] }
+    const twice = { ...GATEWAY_HEADERS, [name]: ['/a', '/b'] }
     expect(() => new OriginalRequest(messageOf(twice))).toThrow(expect.objectContaining({ status: 400 }))
   })
 
@@ -181,34 +181,34 @@ describe('what a gateway has to tell', () => {
     { 'x-forwarded-host': 'ann@shop.example' },
     { 'x-forwarded-host': 'shop.example/x' },
     { 'x-forwarded-method': 'GET /' },
-  ])('%j is refused', (headers) => {
-    expect(() => new OriginalRequest(messageOf({ ...TOLD, ...headers }))).toThrow(
+  ])('exclude %j', (headers) => {
+    expect(() => new OriginalRequest(messageOf({ ...GATEWAY_HEADERS, ...headers }))).toThrow(
       expect.objectContaining({ status: 403, code: 'unreadable_request' }),
     )
   })
 
-  test('a request of so many headers that some may be missing is refused', () => {
+  test('come in a limited number, since Node drops further ones', () => {
     const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`x-${i}`, '1']))
-    expect(() => new OriginalRequest(messageOf({ ...TOLD, ...many }))).toThrow(
+    expect(() => new OriginalRequest(messageOf({ ...GATEWAY_HEADERS, ...many }))).toThrow(
       expect.objectContaining({ status: 403 }),
     )
   })
 })
 
-describe('keys', () => {
-  test('paths that some server takes for one share a key', () => {
+describe('the key', () => {
+  test('stays the same for paths that a server may treat as equal', () => {
     const key = (uri: string) => keyOf('{path}', { 'x-forwarded-uri': uri })
     for (const uri of ['/login', '/login/', '/login%3fx', '/log%2569n', '/login%2500x', '//login;x'])
       expect([uri, key(uri)]).toEqual([uri, '/login'])
   })
 
-  test('the address, unless told', () => {
+  test('defaults to the address', () => {
     expect(keyOf(undefined)).toBe('192.0.2.7')
     expect(keyOf('{address}', { 'x-forwarded-for': '6.6.6.6, 2001:db8:1:2:3::4' })).toBe('2001:db8:1:2::/64')
     expect(keyOf('{address}', { 'x-forwarded-for': 'whoever' })).toBe('unknown')
   })
 
-  test('of proxies that are trusted', () => {
+  test('respects trusted proxies', () => {
     const rules: RuleConfig[] = [{ limiter: 'one' }]
     const chain = { 'x-forwarded-for': '198.51.100.9, 192.0.2.7, 10.0.0.2' }
     const key = (trust: number | string[]) => (ask({ rules, trust }, chain) as Charge).key
@@ -228,19 +228,19 @@ describe('keys', () => {
     ['fixed', 'fixed'],
     ['key of {header:x-api-key}', 'key of k1'],
     ['{address} {path}', '192.0.2.7 /orders/7'],
-  ])('%s', (template, key) => {
+  ])('follows the template %s', (template, key) => {
     const headers = { 'x-api-key': 'k1', cookie: 'a=b; session=s1' }
     expect(keyOf(template, headers)).toBe(key)
   })
 
-  test('one for each dimension', () => {
+  test('includes one value per dimension', () => {
     expect(keyOf({ user: '{header:x-user}', address: '{address}' }, { 'x-user': 'ann' })).toEqual({
       user: 'ann',
       address: '192.0.2.7',
     })
   })
 
-  test('whoever leaves a value out shares one key with all others who do', () => {
+  test('stays the same for all requests without the value', () => {
     expect(keyOf('{header:x-api-key}')).toBe('{header:x-api-key}')
     expect(keyOf('{header:x-api-key}', { 'x-api-key': '' })).toBe('{header:x-api-key}')
     expect(keyOf('{cookie:session}', { cookie: 'session=' })).toBe('{cookie:session}')
@@ -248,13 +248,13 @@ describe('keys', () => {
     expect(keyOf('{host}', { 'x-forwarded-host': '' })).toBe('{host}')
   })
 
-  test('of two values under one name nobody knows which counts', () => {
+  test('ignores repeated values, since the right one is unknown', () => {
     expect(keyOf('{header:x-api-key}', { 'x-api-key': ['k1', 'k2'] })).toBe('{header:x-api-key}')
     expect(keyOf('{cookie:session}', { cookie: 'session=s1; session=s2' })).toBe('{cookie:session}')
     expect(keyOf('{cookie:session}', { cookie: ['session=s1', 'session=s2'] })).toBe('{cookie:session}')
   })
 
-  test('a cookie is one however it is spelt', () => {
+  test('stays the same for all spellings of a cookie', () => {
     for (const cookie of [
       'session=s 1',
       'session="s 1"',
@@ -267,7 +267,7 @@ describe('keys', () => {
     expect(keyOf('{cookie:session}', { cookie: 'xsession=s1' })).toBe('{cookie:session}')
   })
 
-  test('a path is one however it is spelt', () => {
+  test('stays the same for all spellings of a path', () => {
     const spellings = [
       '/a/b',
       '/A/b',
@@ -287,7 +287,7 @@ describe('keys', () => {
     expect(keyOf('{path}', { 'x-forwarded-uri': '/' })).toBe('/')
   })
 
-  test('different values make different keys', () => {
+  test('differs for different values', () => {
     const key = (a: string, b: string) => keyOf('{header:x-a}:{header:x-b}', { 'x-a': a, 'x-b': b })
     expect(key('a', 'b')).toBe('a:b')
     const pairs: [string, string][] = [
@@ -306,7 +306,7 @@ describe('cost and plan', () => {
   const rule = (more: Partial<RuleConfig>, headers = {}) =>
     askRules([{ limiter: 'one', ...more }], headers) as Charge
 
-  test('as the rule says, or a header', () => {
+  test('come from the rule or a header', () => {
     expect(rule({})).toMatchObject({ cost: undefined, plan: undefined, deniedStatus: 429 })
     expect(rule({ cost: 7, plan: 'gold', deniedStatus: 403 })).toMatchObject({
       cost: 7,
@@ -322,7 +322,7 @@ describe('cost and plan', () => {
     })
   })
 
-  test('a header that the client has sent beside that of the gateway makes nothing cheaper', () => {
+  test("reject a header that the client added to the gateway's", () => {
     for (const twice of [{ 'x-cost': ['12', '1'] }, { 'x-plan': ['free', 'gold'] }]) {
       expect(() => rule({ cost: '{header:x-cost}', plan: '{header:X-Plan}' }, twice)).toThrow(
         expect.objectContaining({ status: 400, code: 'bad_gateway_request' }),
@@ -330,19 +330,27 @@ describe('cost and plan', () => {
     }
   })
 
-  test.each(['0', '-1', '1.5', '1e3', ' ', 'x', '99999999999999999'])('a cost of %j is refused', (cost) => {
+  test.each(['0', '-1', '1.5', '1e3', ' ', 'x', '99999999999999999'])('reject a cost of %j', (cost) => {
     expect(() => rule({ cost: '{header:x-cost}' }, { 'x-cost': cost })).toThrow(
       expect.objectContaining({ status: 400, code: 'invalid_cost' }),
     )
   })
 })
 
-describe('what is wrong is said, and where', () => {
+describe('problems are reported with their places', () => {
   test.each([
-    [{ rules: [{ limiter: 'one', key: '{adress}' }] }, 'forwardAuth.rules.0.key', '{adress} is not known'],
-    [{ rules: [{ limiter: 'one', key: '{header:}' }] }, 'forwardAuth.rules.0.key', '{header:} is not known'],
-    [{ rules: [{ limiter: 'one', key: 'x{' }] }, 'forwardAuth.rules.0.key', 'a brace stands alone'],
-    [{ rules: [{ limiter: 'one', key: '{path}{host}' }] }, 'forwardAuth.rules.0.key', 'something between'],
+    [
+      { rules: [{ limiter: 'one', key: '{adress}' }] },
+      'forwardAuth.rules.0.key',
+      'unknown placeholder {adress}',
+    ],
+    [
+      { rules: [{ limiter: 'one', key: '{header:}' }] },
+      'forwardAuth.rules.0.key',
+      'unknown placeholder {header:}',
+    ],
+    [{ rules: [{ limiter: 'one', key: 'x{' }] }, 'forwardAuth.rules.0.key', 'unmatched brace'],
+    [{ rules: [{ limiter: 'one', key: '{path}{host}' }] }, 'forwardAuth.rules.0.key', 'need a separator'],
     [{ rules: [{ limiter: 'both', key: '{address}' }] }, 'forwardAuth.rules.0.key', 'user, address'],
     [
       { rules: [{ limiter: 'both', key: { user: 'x' } }] },
@@ -352,22 +360,22 @@ describe('what is wrong is said, and where', () => {
     [
       { rules: [{ limiter: 'both', key: { user: 'x', address: 'y', z: 'z' } }] },
       'forwardAuth.rules.0.key.z',
-      'no such',
+      'unknown dimension',
     ],
     [{ rules: [{ limiter: 'one', key: { user: 'x' } }] }, 'forwardAuth.rules.0.key', 'has no dimensions'],
-    [{ rules: [{ allow: true }, { key: 'x' }] }, 'forwardAuth.rules.1', 'needs a limiter'],
-    [{ rules: [{ limiter: 'one', allow: true }] }, 'forwardAuth.rules.0.allow', 'either'],
+    [{ rules: [{ allow: true }, { key: 'x' }] }, 'forwardAuth.rules.1', 'limiter is missing'],
+    [{ rules: [{ limiter: 'one', allow: true }] }, 'forwardAuth.rules.0.allow', 'both limiter and allow'],
     [
       { rules: [{ limiter: 'one', when: { path: 'x' } }] },
       'forwardAuth.rules.0.when.path',
-      'begins with a slash',
+      'must start with a slash',
     ],
     [
       { rules: [{ limiter: 'one', when: { path: '/x?y' } }] },
       'forwardAuth.rules.0.when.path',
-      'without what follows ?',
+      'must not contain ?',
     ],
-    [{ rules: [{ limiter: 'one', plan: '{x}' }] }, 'forwardAuth.rules.0.plan', '{x} is not known'],
+    [{ rules: [{ limiter: 'one', plan: '{x}' }] }, 'forwardAuth.rules.0.plan', 'unknown placeholder {x}'],
     [{ rules: [{ limiter: 'values' }] }, 'forwardAuth.rules.0.limiter', 'distinct'],
     [{ trust: ['0.0.0.0/0'] }, 'forwardAuth.trust', 'a public range'],
     [{ trust: 17 }, 'forwardAuth.trust', '16'],
@@ -379,7 +387,7 @@ describe('what is wrong is said, and where', () => {
     expect(problems[0]).toContain(what)
   })
 
-  test('nothing, of what is right', () => {
+  test('nothing is reported for valid rules', () => {
     const problems: string[] = []
     const rules: RuleConfig[] = [
       { limiter: 'both', key: { user: '{cookie:sid}:x', address: '{address}' } },

@@ -8,7 +8,7 @@ import { randomSequence } from '../../../replay/test/support/logs.ts'
 import { lowerCase, readingsOf } from '../../src/gateway/path.ts'
 import { type Gateway, startPathCaddy, startPathNginx } from './support/programs.ts'
 
-// Whatever a real server takes a path for, it has to be among the readings: else somebody gets around a rule for it.
+// The readings must include every path that a real server reads: otherwise a client could bypass a rule.
 
 const NAMES = [
   'login',
@@ -44,7 +44,7 @@ function pathsOf(seed: number, count: number): string[] {
   })
 }
 
-/** What a server answers to a path as it is: nothing, unless it is 200 and says something. */
+/** A server's response to an unmodified path, if it is 200 with a body. */
 function answerTo(port: number, path: string): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
     request({ host: '127.0.0.1', port, path }, (response) => {
@@ -59,7 +59,7 @@ function answerTo(port: number, path: string): Promise<string | undefined> {
   })
 }
 
-/** All of the paths that a server answers, with what it takes each for. */
+/** Returns the paths that a server accepts, each with the path that it reads. */
 async function takenBy(port: number, paths: readonly string[]): Promise<[path: string, taken: string][]> {
   const answers: [string, string][] = []
   for (const path of paths) {
@@ -72,21 +72,21 @@ async function takenBy(port: number, paths: readonly string[]): Promise<[path: s
 function isAmongReadings(path: string, taken: string): boolean {
   const bare = (text: string) => lowerCase(text).replace(/(?<=.)\/$/, '')
   const readings = readingsOf(path)
-  // Refused.
+  // Rejected.
   if (readings === undefined) return true
   return readings.some((reading) => bare(reading) === bare(taken))
 }
 
 const PATHS = [...pathsOf(1, 4500), '/login', '//login', '/a/../login', '/a/..%2flogin', '/a/;/../login']
 
-test('nginx', async () => {
+test('readings include every path that nginx reads', async () => {
   await using nginx = await startPathNginx()
   const taken = await takenBy(nginx.port, PATHS)
   expect(taken.length).toBeGreaterThan(1000)
   expect(taken.filter(([path, uri]) => !isAmongReadings(path, uri))).toEqual([])
 })
 
-describe('routers', () => {
+describe('readings include every path that a router reads', () => {
   const ROUTES = ['/login', '/a/login', '/b/login', '/a/b', '/login/a', '/']
   const servers: Server[] = []
   const routerOptions = {
@@ -105,7 +105,7 @@ describe('routers', () => {
       fastify.get(route, () => route)
     }
     const server = createServer(app)
-    // A connection is not closed just as a request comes, after a pause.
+    // Keeps connections open, so that none closes during a request after a pause.
     server.keepAliveTimeout = 0
     servers.push(server)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -6,14 +6,14 @@ import { testService } from '../support/service.ts'
 const REQUESTS = 600
 const CONNECTIONS = 60
 
-/** How often a script was called, whatever the command. */
+/** Counts the calls of scripts, by any command. */
 async function scriptCalls({ client }: TestRedis): Promise<number> {
   const stats = await client.info('commandstats')
   const calls = stats.matchAll(/^cmdstat_(?:evalsha|eval|fcall)(?:_ro)?:calls=(\d+)/gm)
   return Array.from(calls, ([, count]) => Number(count)).reduce((sum, count) => sum + count, 0)
 }
 
-it('requests that arrive together travel together', async () => {
+it('requests that arrive together share calls of the store', async () => {
   await using redis = await withRedis()
   await using service = await testService({
     limiters: {
@@ -32,7 +32,7 @@ it('requests that arrive together travel together', async () => {
   const calls = (await scriptCalls(redis)) - before
   expect(calls).toBeGreaterThan(0)
   expect(calls).toBeLessThan(REQUESTS / 2)
-  // OneProcess, each has a call of its own.
+  // One after the other, each request needs its own call.
   const between = await scriptCalls(redis)
   for (let i = 0; i < 10; i++) await ask('alone')
   expect((await scriptCalls(redis)) - between).toBeGreaterThanOrEqual(10)

@@ -6,7 +6,7 @@ import { testService } from '../support/service.ts'
 
 const window = (limit: number) => [{ kind: 'slidingWindow', limit, window: '1h' }] as const
 
-/** On a machine however busy. */
+/** Long enough for a busy machine. */
 const timeoutMs = 30_000
 
 const config: Config = {
@@ -27,7 +27,7 @@ const config: Config = {
 }
 
 describe('one request', () => {
-  it('is answered with the decision, in the body and in the headers', async () => {
+  it('gets the decision in the body and in the headers', async () => {
     await using service = await testService(config)
     const allowed = await service.post('/v1/consume', { limiter: 'api', key: 'ann', cost: 2 })
     expect(allowed).toMatchObject({
@@ -42,21 +42,21 @@ describe('one request', () => {
     expect(Number(denied.headers.get('retry-after'))).toBe(Math.ceil(denied.body.retryAfterMs / 1000))
   })
 
-  it('that will never fit is told so: there is no time to wait', async () => {
+  it('gets no Retry-After if its cost exceeds the limit', async () => {
     await using service = await testService(config)
     const denied = await service.post('/v1/consume', { limiter: 'api', key: 'ann', cost: 3 })
     expect(denied).toMatchObject({ status: 429, body: { retryAfterMs: null } })
     expect(denied.headers.get('retry-after')).toBeNull()
   })
 
-  it('with no limit enforced has no end to what remains', async () => {
+  it('gets remaining null if no limit is enforced', async () => {
     await using service = await testService(config)
     const answer = await service.post('/v1/consume', { limiter: 'shadowed', key: 'ann' })
     expect(answer).toMatchObject({ status: 200, body: { remaining: null } })
     expect(answer.headers.get('ratelimit')).toBeNull()
   })
 
-  it('has a key for each dimension, or null', async () => {
+  it('requires a key or null for every dimension', async () => {
     await using service = await testService(config)
     const ask = (key: object) => service.post('/v1/consume', { limiter: 'both', key })
     expect((await ask({ user: 'ann', address: '192.0.2.1' })).status).toBe(200)
@@ -68,7 +68,7 @@ describe('one request', () => {
     expect(await ask({ user: 'ann' })).toMatchObject({ status: 400, body: { code: 'invalid_key' } })
   })
 
-  it('during a ban is answered with its name, the room of each limit, and the later of ban and limits', async () => {
+  it('during a ban gets the name of the ban, the state of each limit, and the longest wait', async () => {
     await using service = await testService(config)
     const ask = () =>
       service.post('/v1/consume', { limiter: 'banning', key: { user: 'ann', address: '192.0.2.1' } })
@@ -93,7 +93,7 @@ describe('one request', () => {
     expect(body.deniedBy).toEqual(banned.body.deniedBy)
   })
 
-  it('with an id is charged once', async () => {
+  it('with a repeated id is charged once', async () => {
     await using service = await testService(config)
     const ask = (requestId: string) =>
       service.post('/v1/consume', { limiter: 'audited', key: 'ann', requestId })
@@ -102,7 +102,7 @@ describe('one request', () => {
     expect((await ask('order-2')).status).toBe(429)
   })
 
-  it('with the id of one that cost less is refused, and requests beside it are charged nothing', async () => {
+  it('fails if it repeats an id with a higher cost, and the others in its call are not charged', async () => {
     await using service = await testService(config)
     const greedy = { limiter: 'audited', key: 'ann', requestId: 'order-1', cost: 2 }
     expect((await service.post('/v1/consume', { ...greedy, cost: 1 })).body).toMatchObject({ cost: 1 })
@@ -114,7 +114,7 @@ describe('one request', () => {
     expect(left.body).toMatchObject({ remaining: 2, resetAfterMs: 0 })
   })
 
-  it('has a value where values are counted', async () => {
+  it('requires a value if the limiter counts values', async () => {
     await using service = await testService(config)
     const ask = (value?: string) => service.post('/v1/consume', { limiter: 'devices', key: 'ann', value })
     expect((await ask('phone')).status).toBe(200)
@@ -123,7 +123,7 @@ describe('one request', () => {
     expect(await ask()).toMatchObject({ status: 400, body: { code: 'invalid_value' } })
   })
 
-  it('chooses a plan only where the limiter lets it', async () => {
+  it('chooses a plan only if the limiter allows it', async () => {
     await using service = await testService(config)
     const ask = (limiter: string, plan: string) =>
       service.post('/v1/consume', { limiter, key: 'ann', cost: 5, plan })
@@ -135,7 +135,7 @@ describe('one request', () => {
 })
 
 describe('many requests', () => {
-  it('are decided in their order, each by its own limiter', async () => {
+  it('get decisions in order, each from its own limiter', async () => {
     await using service = await testService(config)
     const answer = await service.post('/v1/consume', {
       limiter: 'api',
@@ -157,7 +157,7 @@ describe('many requests', () => {
     expect(next.body.decisions).toMatchObject([{ allowed: true }, { allowed: false }])
   })
 
-  it('none of which is sent where one is wrong', async () => {
+  it('charge nothing if one of them is invalid', async () => {
     await using service = await testService(config)
     const wrong = [
       { limiter: 'both', key: 'bob' },
@@ -174,13 +174,13 @@ describe('many requests', () => {
     }
     expect(await service.post('/v1/consume', { requests: [{ key: 'ann' }] })).toMatchObject({
       status: 400,
-      body: { detail: 'requests[0] has no limiter, nor has the body' },
+      body: { detail: 'requests[0] has no limiter, and neither does the body' },
     })
     const metrics = await service.get('/metrics')
     expect(metrics.body).not.toMatch(/^slidegate_decisions_total\{.*\} [1-9]/m)
   })
 
-  it('a call with more than four limits for each of caps.requestsPerCall is refused', async () => {
+  it('fail if they use more than four limits per caps.requestsPerCall', async () => {
     const limits = Array.from({ length: 5 }, (_, i) => ({
       ...{ kind: 'fixedWindow' as const, limit: 9, window: 60_000 + i, name: `l${i}` },
     }))
@@ -194,7 +194,7 @@ describe('many requests', () => {
     expect(await ask(801)).toEqual([413, 'batch_too_large'])
   })
 
-  it('a call with more than 10,000 units of limits that keep each unit is refused', async () => {
+  it('fail if they cost more than 10,000 units of limits that store each unit', async () => {
     const zset = { kind: 'slidingWindow' as const, limit: 10_000, window: 60_000, log: 'zset' as const }
     const common = { timeoutMs: 30_000 }
     await using service = await testService({
@@ -217,13 +217,13 @@ describe('many requests', () => {
     expect(await ask('zset', [10_000])).toEqual([200, undefined])
     expect(await ask('zset', [5000, 4999, 1])).toEqual([200, undefined])
     expect(await ask('zset', [5000, 5001])).toEqual([413, 'batch_too_large'])
-    // It is denied in any case.
+    // A cost above the limit is denied without storing anything.
     expect(await ask('zset', [1, 20_000])).toEqual([429, undefined])
     expect(await ask('plans', [5000, 5001])).toEqual([413, 'batch_too_large'])
     expect(await ask('bucket', [10_000, 10_000])).toEqual([200, undefined])
   })
 
-  it('are as many as caps.requestsPerCall at most', async () => {
+  it('fail if they outnumber caps.requestsPerCall', async () => {
     await using service = await testService({ ...config, caps: { requestsPerCall: 2 } })
     const ask = (length: number) =>
       service.post('/v1/consume', {
@@ -235,13 +235,13 @@ describe('many requests', () => {
     expect(await ask(0)).toMatchObject({ status: 200, body: { decisions: [] } })
   })
 
-  it('leave nothing charged where the store has failed for some of them', async () => {
+  it('leave nothing charged if the store fails for some of them', async () => {
     await using redis = await withRedis()
     await using service = await testService({ ...config, store: { redis: { url: redis.url } } })
-    // What is stored for one key of one limiter is none of ours.
+    // Damage the stored state of one key of one limiter.
     await service.post('/v1/consume', { limiter: 'login', key: 'bob' })
     const [damaged] = (await redis.client.keys('*')).filter((key) => key.includes('bob'))
-    await redis.client.set(damaged!, 'none of ours')
+    await redis.client.set(damaged!, 'damaged')
     const failed = await service.post('/v1/consume', {
       requests: [
         { limiter: 'api', key: 'ann' },
@@ -251,18 +251,18 @@ describe('many requests', () => {
     })
     expect(failed).toMatchObject({
       status: 503,
-      body: { code: 'store_invalid_state', detail: 'what is stored for this key is damaged' },
+      body: { code: 'store_invalid_state', detail: 'the stored state of this key is damaged' },
     })
     expect(failed.headers.get('retry-after')).toBe('1')
     const left = await service.post('/v1/peek', { limiter: 'api', key: 'ann' })
     expect(left.body).toMatchObject({ remaining: 2, resetAfterMs: 0 })
-    // With an id it may be asked for again, so it stays.
+    // A request with an id can be retried, so its charge stays.
     const kept = await service.post('/v1/peek', { limiter: 'audited', key: 'ann' })
     expect(kept.body).toMatchObject({ remaining: 0 })
   })
 })
 
-it('looks without charging, and explains', async () => {
+it('peek and explain report the state of a key without charging it', async () => {
   await using service = await testService(config)
   await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
   for (let i = 0; i < 3; i++) {

@@ -47,7 +47,7 @@ const decision: fc.Arbitrary<Decision> = fc.record(
   },
 )
 
-it('a decision is written as JSON.stringify would', () => {
+it('writes a decision like JSON.stringify', () => {
   fc.assert(
     fc.property(name, decision, (limiter, each) => {
       expect(JSON.parse(decisionText(limiter, each))).toEqual(

@@ -9,12 +9,12 @@ import { type TestService, testService } from '../support/service.ts'
 const page = readFileSync(join(ROOT, 'docs/api.md'), 'utf8')
 const EXAMPLE = join(ROOT, 'packages/server/examples/slidegate.yaml')
 
-/** The worked example, on any port. */
+/** Starts a service with the example configuration on a free port. */
 async function example(): Promise<TestService> {
   const { config } = loadConfig(EXAMPLE, { environment: {} })
   const { listen, limiters, ...others } = config
   const { llm } = limiters!
-  // A bucket that is not full again while a machine pauses.
+  // Slows the refill, so that a machine stall doesn't fill the bucket.
   const limits = llm!.limits!.map((limit) =>
     limit.kind === 'tokenBucket' ? { ...limit, interval: '1h' } : limit,
   )
@@ -26,7 +26,7 @@ async function example(): Promise<TestService> {
 }
 
 describe('docs/api.md', () => {
-  it('has commands that work as they are', async () => {
+  it('contains only commands that work', async () => {
     await using service = await example()
     const commands = codeBlocks(page).flatMap(({ language, code }) =>
       language === 'sh' && code.startsWith('curl') ? [code] : [],
@@ -37,7 +37,7 @@ describe('docs/api.md', () => {
     for (const command of commands) {
       const [, path, sent] =
         /localhost:8080(\S+) -H 'content-type: application\/json' \\\n {2}-d '(.*)'$/s.exec(command)!
-      // The shell would put it there.
+      // The shell would substitute the token.
       const { status, body } = await service.post(path!, JSON.parse(sent!.replace(`'"$TOKEN"'`, token)))
       expect([command, status]).toEqual([command, 200])
       token = body.refundToken ?? body.token ?? token
@@ -51,7 +51,7 @@ describe('docs/api.md', () => {
     expect(settled!.returned).toBeLessThanOrEqual(388)
   })
 
-  it('shows answers as they are described', async () => {
+  it('shows responses as the service sends them', async () => {
     await using service = await example()
     const shown = codeBlocks(page).flatMap(({ language, code }) =>
       language === 'json' ? [JSON.parse(code)] : [],
@@ -70,18 +70,18 @@ describe('docs/api.md', () => {
     )
   })
 
-  it('tells of all routes, and of none that is not there', async () => {
+  it('lists all routes, and only those', async () => {
     await using service = await example()
     const paths = Object.keys(((await service.get('/openapi.json')).body as OpenApi).paths)
-    const told = Array.from(page.matchAll(/`(?:GET |POST )?(\/[\w./*-]*)`/g), ([, path]) => path!)
+    const listed = Array.from(page.matchAll(/`(?:GET |POST )?(\/[\w./*-]*)`/g), ([, path]) => path!)
     for (const path of paths) {
       if (path.startsWith('/v1/admin/') || path.startsWith('/v1/store')) continue
-      expect(told).toContain(path)
+      expect(listed).toContain(path)
     }
-    for (const path of told) if (!path.endsWith('*')) expect(paths).toContain(path)
+    for (const path of listed) if (!path.endsWith('*')) expect(paths).toContain(path)
   })
 
-  it('has every code that callers may meet', async () => {
+  it('lists every error code that callers may get', async () => {
     const codes = new Set(Array.from(page.matchAll(/`([a-z]+(?:_[a-z]+)*)`/g), ([, code]) => code!))
     const sources = ['http/problems.ts', 'http/entrance.ts', 'http/requests.ts', 'http/reservations.ts']
     const more = ['http/consume.ts', 'http/wait.ts', 'service/gatekeeper.ts', 'service/service.ts']

@@ -13,14 +13,14 @@ const tokens: NonNullable<Config['auth']>['tokens'] = [
   { name: 'operator', role: 'admin', token: 'a-token-of-the-operator' },
 ]
 
-interface Asked {
+interface Options {
   readonly method?: string
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Sends what a program without a token sends. */
-async function ask({ httpUrl }: TestService, path: string, { method, body, headers }: Asked = {}) {
+/** Sends a request without a token. */
+async function ask({ httpUrl }: TestService, path: string, { method, body, headers }: Options = {}) {
   const response = await fetch(httpUrl + path, {
     method: method ?? (body === undefined ? 'GET' : 'POST'),
     headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
@@ -37,13 +37,13 @@ function reload(service: TestService, next: Config): void {
 const bearer = (token: string | undefined) => ({ authorization: `Bearer ${token}` })
 const key = { limiter: 'api', key: 'ann' }
 
-/** Every route with a role, by the description: `GET /v1/admin/audit`. */
+/** Returns all routes that require a role, such as `GET /v1/admin/audit`, from the OpenAPI description. */
 async function routesOf(service: TestService): Promise<{ name: string; isOpen: boolean }[]> {
   const { body } = await service.get('/openapi.json')
   return Object.entries(body.paths as Record<string, Record<string, { description?: string }>>).flatMap(
     ([path, methods]) =>
       Object.entries(methods).flatMap(([method, { description = '' }]) =>
-        /Needs the role/.test(description)
+        /Requires the role/.test(description)
           ? { name: `${method.toUpperCase()} ${path}`, isOpen: /no token/.test(description) }
           : [],
       ),
@@ -51,7 +51,7 @@ async function routesOf(service: TestService): Promise<{ name: string; isOpen: b
 }
 
 describe('a service without tokens', () => {
-  it('a program may ask for decisions, explain one key, and read health and metrics', async () => {
+  it('allows a local program to get decisions, explain a key, and read health and metrics', async () => {
     await using service = await testService(config)
     const statuses = await Promise.all([
       ask(service, '/v1/consume', { body: key }),
@@ -70,7 +70,7 @@ describe('a service without tokens', () => {
     })
   })
 
-  it('every other route refuses a program, and names the admin link', async () => {
+  it('rejects a local program on all other routes, and refers to the admin link', async () => {
     await using service = await testService(config)
     const routes = await routesOf(service)
     const open = routes.filter(({ isOpen }) => isOpen).map(({ name }) => name)
@@ -81,11 +81,11 @@ describe('a service without tokens', () => {
       const [method = '', path = ''] = name.replace('{name}', 'api').split(' ')
       const { status, body } = await ask(service, path, { method, ...(method !== 'GET' && { body: key }) })
       expect([name, status, body.code]).toEqual([name, 401, 'unauthorized'])
-      expect(body.detail).toMatch(/admin link that the service printed when it started.*auth\.tokens/)
+      expect(body.detail).toMatch(/admin link that the service printed at startup.*auth\.tokens/)
     }
   })
 
-  it('a program may declare limiters that the configuration does not have', async () => {
+  it('allows a local program to declare limiters that the configuration does not have', async () => {
     await using service = await testService(config)
     const limiterOf = (name: string) => {
       const limits = [slidingWindow({ limit: 2, window: '1h' })]
@@ -99,7 +99,7 @@ describe('a service without tokens', () => {
 })
 
 describe('the admin link', () => {
-  it('the token of the link opens every route; another token opens none', async () => {
+  it('contains a token that opens every route, and no other token opens any', async () => {
     await using service = await testService(config)
     expect(service.adminLink).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/\?token=[\w-]{43}$/)
     const token = adminTokenOf(service)
@@ -115,11 +115,11 @@ describe('the admin link', () => {
     })
     for (const wrong of [`${token}x`, token!.slice(1), 'x'.repeat(43)]) {
       const refused = await ask(service, '/v1/consume', { body: key, headers: bearer(wrong) })
-      expect(refused).toMatchObject({ status: 401, body: { detail: /not known.*each start/ } as never })
+      expect(refused).toMatchObject({ status: 401, body: { detail: /unknown token.*each start/ } as never })
     }
   })
 
-  it('the link exists only while the configuration has neither tokens nor anonymous', async () => {
+  it('exists only while the configuration has neither tokens nor anonymous', async () => {
     await using service = await testService(config)
     const link = service.adminLink
     const headers = bearer(adminTokenOf(service))
@@ -138,20 +138,20 @@ describe('the admin link', () => {
     expect([await read(headers), await read(bearer('a-token-of-the-operator'))]).toEqual([200, 401])
   })
 
-  it('an open tail ends when tokens come into force', async () => {
+  it('loses its open tail streams when tokens take effect', async () => {
     await using service = await testService(config)
     const response = await fetch(`${service.httpUrl}/v1/admin/tail`, {
       headers: bearer(adminTokenOf(service)),
     })
     expect(response.status).toBe(200)
     reload(service, { ...config, auth: { tokens } })
-    // A decision shows the reader again.
+    // A decision makes the service check the reader again.
     await ask(service, '/v1/consume', { body: key, headers: bearer('a-token-of-the-operator') })
     await expect(response.text()).rejects.toThrow('terminated')
   })
 })
 
-describe('a request that a proxy passes on', () => {
+describe('a request through a proxy', () => {
   const HEADERS = {
     forwarded: 'for=192.0.2.7',
     via: '1.1 proxy.example',
@@ -168,10 +168,10 @@ describe('a request that a proxy passes on', () => {
   })
   afterAll(() => service[Symbol.asyncDispose]())
 
-  it.each(Object.entries(HEADERS))('every route refuses %s without tokens', async (name, value) => {
+  it.each(Object.entries(HEADERS))('fails on every route without tokens: %s', async (name, value) => {
     const headers = { [name]: value }
     const withToken = { ...headers, ...bearer(adminTokenOf(service)) }
-    for (const [path, asked] of [
+    for (const [path, options] of [
       ['/', { headers }],
       ['/healthz', { headers }],
       ['/readyz', { headers }],
@@ -183,27 +183,27 @@ describe('a request that a proxy passes on', () => {
       ['/v1/admin/audit', { headers: withToken }],
       ['/v1/consume', { headers: withToken, body: key }],
     ] as const) {
-      const { status, body } = await ask(service, path, asked)
+      const { status, body } = await ask(service, path, options)
       expect([path, status, body.code]).toEqual([path, 403, 'proxy_without_tokens'])
       expect(body.detail).toContain(`the header ${name}`)
       expect(body.detail).toContain('auth.tokens')
     }
   })
 
-  it('forward auth answers a gateway', async () => {
+  it('succeeds on forward auth', async () => {
     const headers = { ...HEADERS, 'x-forwarded-method': 'GET', 'x-forwarded-uri': '/' }
     expect((await ask(service, '/v1/forward-auth', { headers })).status).toBe(200)
   })
 
-  it('every route answers if the configuration has tokens or anonymous', async () => {
+  it('succeeds on every route if the configuration has tokens or anonymous', async () => {
     reload(service, { ...config, auth: { anonymous: 'check' } })
-    const asked = { headers: HEADERS, body: key }
-    expect((await ask(service, '/v1/consume', asked)).status).toBe(200)
+    const options = { headers: HEADERS, body: key }
+    expect((await ask(service, '/v1/consume', options)).status).toBe(200)
     reload(service, { ...config, auth: { tokens } })
     expect((await ask(service, '/healthz', { headers: HEADERS })).status).toBe(200)
-    const known = { ...asked, headers: { ...HEADERS, ...bearer('a-token-of-the-operator') } }
+    const known = { ...options, headers: { ...HEADERS, ...bearer('a-token-of-the-operator') } }
     expect((await ask(service, '/v1/consume', known)).status).toBe(200)
     reload(service, config)
-    expect((await ask(service, '/v1/consume', asked)).status).toBe(403)
+    expect((await ask(service, '/v1/consume', options)).status).toBe(403)
   })
 })

@@ -47,11 +47,11 @@ it('an outage of a minute at 500 requests/s takes at most 100 lines and 100 KB',
   expect(lines.length).toBeLessThanOrEqual(100)
   expect(lines.join('').length).toBeLessThan(100_000)
   const written = lines.map((line) => JSON.parse(line))
-  const full = written.filter(({ msg }) => msg === 'a request has failed')
+  const full = written.filter(({ msg }) => msg === 'request failed')
   expect(full.map(({ code }) => code)).toEqual(['store_down', 'store_error', 'store_timeout'])
   expect(full[0].err.message).toContain('127.0.0.1:6999')
   expect(lines.join('')).not.toContain('stack')
-  // All are in it.
+  // Every request is logged or counted.
   let counted = full.length
   for (const { requests = {} } of written) {
     for (const count of Object.values<number>(requests)) counted += count
@@ -59,15 +59,15 @@ it('an outage of a minute at 500 requests/s takes at most 100 lines and 100 KB',
   expect(counted).toBe(30_000)
 })
 
-it('a kind that was not seen for more than a minute is logged in full again', () => {
+it('logs a kind of failure in full again after a minute without it', () => {
   const { failures, lines } = recorded()
   failAt(failures, 0)
   vi.advanceTimersByTime(61_000)
   failAt(failures, 0)
-  expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['a request has failed', 'a request has failed'])
+  expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['request failed', 'request failed'])
 })
 
-it('failures are distinguished by up to 64 kinds', () => {
+it('distinguishes up to 64 kinds of failures', () => {
   const { failures, lines } = recorded()
   for (let i = 0; i < 1000; i++) failures.failed('error', 'internal', `bug ${i}`, { status: 500 })
   vi.advanceTimersByTime(1000)
@@ -75,7 +75,7 @@ it('failures are distinguished by up to 64 kinds', () => {
   expect(JSON.parse(lines.at(-1)!)).toMatchObject({ requests: { internal: 936 } })
 })
 
-it('counts that are not yet logged are logged when the service ends', () => {
+it('logs pending counts when the service stops', () => {
   const { failures, lines } = recorded()
   for (let i = 0; i < 3; i++) failAt(failures, 0)
   failures.flush()

@@ -22,12 +22,12 @@ const limiters: Config['limiters'] = {
   both: { dimensions: { user: [...window], constructor: [...window] }, timeoutMs },
   audited: { limits: [{ kind: 'slidingWindow', limit: 3, window: '1h', log: 'zset' }], timeoutMs },
   devices: { limits: [{ kind: 'distinct', limit: 3, window: '1h' }], timeoutMs },
-  // Nobody asks it but to see that nobody has.
+  // Gets no requests. Any usage shows that another limiter's request has charged it.
   witness: { limits: [...window], timeoutMs },
 }
 const NAMES = ['api', 'bucket', 'both', 'audited', 'devices']
 
-/** Endless, by its purpose. */
+/** Endless streams. */
 const LEFT_OUT = ['/v1/admin/tail', '/v1/admin/live']
 
 interface Schema {
@@ -47,7 +47,7 @@ interface Schema {
   readonly minItems?: number
 }
 
-/** What is sent. */
+/** A request to send. */
 interface Sent {
   readonly method: string
   readonly path: string
@@ -73,7 +73,7 @@ const key = fc.oneof(
   ),
 )
 
-/** What a schema allows. */
+/** Generates values that a schema allows. */
 function arbitraryOf(schema: Schema, of: string): fc.Arbitrary<unknown> {
   const kinds = schema.anyOf ?? schema.oneOf
   if (kinds !== undefined) return fc.oneof(...kinds.map((kind) => arbitraryOf(kind, of)))
@@ -124,7 +124,7 @@ const hostileValue = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 50 }),
 )
 
-/** A value with something in it changed, missing or added. */
+/** Changes, removes or adds something in a value. */
 function mutated(value: unknown): fc.Arbitrary<unknown> {
   if (typeof value !== 'object' || value === null) return hostileValue
   const names = Object.keys(value)
@@ -161,7 +161,7 @@ function mutated(value: unknown): fc.Arbitrary<unknown> {
   )
 }
 
-/** Texts that are no JSON, or are read differently by different readers. */
+/** Generates invalid JSON, and JSON that parsers read differently. */
 const hostileText = (text: string): fc.Arbitrary<string> =>
   fc.oneof(
     fc.constantFrom(
@@ -273,22 +273,22 @@ function rightRequest(
     .tuple(words, schema === undefined ? fc.constant(undefined) : arbitraryOf(schema, ''))
     .map(([given, body]): Sent => {
       const query = new URLSearchParams()
-      let asked = path
+      let filled = path
       for (const [word, value] of Object.entries(given)) {
         const inPath = `{${word}}`
-        if (path.includes(inPath)) asked = asked.replace(inPath, encodeURIComponent(String(value)))
+        if (path.includes(inPath)) filled = filled.replace(inPath, encodeURIComponent(String(value)))
         else query.set(word, String(value))
       }
       return {
         method: method.toUpperCase(),
-        path: query.size > 0 ? `${asked}?${query}` : asked,
+        path: query.size > 0 ? `${filled}?${query}` : filled,
         headers: body === undefined ? {} : { 'content-type': 'application/json' },
         body: body === undefined ? undefined : JSON.stringify(body),
       }
     })
 }
 
-/** All texts that stand in what was sent, where keys may stand. */
+/** Collects all strings in a body that may be keys. */
 function textsIn(value: unknown, depth = 5): string[] {
   if (typeof value === 'string') return [value]
   if (typeof value !== 'object' || value === null || depth === 0) return []
@@ -296,7 +296,7 @@ function textsIn(value: unknown, depth = 5): string[] {
 }
 
 async function fuzz(service: TestService, numRuns: number): Promise<Map<number, number>> {
-  // A request without an answer fails here, and its path and body are printed.
+  // If the service doesn't respond, the property fails and prints the request.
   const agent = new Agent({ connections: 4, headersTimeout: 20_000, bodyTimeout: 20_000 })
   const document = (await service.get('/openapi.json')).body as OpenApi
   const described = new Described(document)
@@ -307,7 +307,7 @@ async function fuzz(service: TestService, numRuns: number): Promise<Map<number, 
       const { method, path, headers, body } = sent
       answer = await agent.request({ origin: service.httpUrl, method: method as 'GET', path, headers, body })
     } catch (error) {
-      // What the client itself does not send.
+      // The client refuses to send some requests.
       expect((error as { code?: string }).code, String(error)).toMatch(
         /UND_ERR_INVALID_ARG|UND_ERR_NOT_SUPPORTED/,
       )
@@ -321,7 +321,7 @@ async function fuzz(service: TestService, numRuns: number): Promise<Map<number, 
     const body = type?.includes('json') === true && text !== '' ? JSON.parse(text) : text
     const { method, path } = sent
     expect(described.mistakeIn({ method, path, status, type, body })).toBeUndefined()
-    // No limiter hears of what another was asked.
+    // A request never charges another limiter.
     const keys = new Set(['ann', ...textsIn(parsed(sent.body))])
     for (const each of Array.from(keys).slice(0, 5)) {
       if (each === '' || each.length > 100 || !each.isWellFormed()) continue
@@ -345,22 +345,22 @@ function parsed(body: string | undefined): unknown {
   }
 }
 
-describe('whatever is sent to any route', () => {
+describe('fuzzed requests to all routes', () => {
   const check = async (store: Config['store'], count: number) => {
     const failures: string[] = []
     const log = pino({ level: 'error' }, { write: (line) => void failures.push(line) })
     await using service = await testService({ limiters, store, caps: { wait: '20ms' } }, log)
     const statuses = await fuzz(service, count)
     expect(failures).toEqual([])
-    // It has met what it was to meet.
+    // The requests are varied enough.
     for (const status of [200, 400, 404]) expect(statuses.get(status) ?? 0).toBeGreaterThan(count / 100)
     const answer = await service.post('/v1/consume', { limiter: 'api', key: 'after all' })
     expect(answer).toMatchObject({ status: 200, body: { allowed: true } })
   }
 
-  it('is answered on memory', () => check({ memory: {} }, 400), 120_000)
+  it('get described responses, on memory', () => check({ memory: {} }, 400), 120_000)
 
-  it('is answered on Redis', async () => {
+  it('get described responses, on Redis', async () => {
     await using redis = await withRedis()
     await check({ redis: { url: redis.url } }, 150)
   })

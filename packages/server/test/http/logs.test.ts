@@ -14,7 +14,7 @@ const limiters: Config['limiters'] = {
   both: { dimensions: { user: [{ kind: 'slidingWindow', limit: 1, window: '1h' }] } },
 }
 
-/** A log, and its lines. */
+/** Returns a logger, and the lines that it writes. */
 function recorded() {
   const lines: Record<string, unknown>[] = []
   const stream = new Writable({
@@ -23,14 +23,14 @@ function recorded() {
       done()
     },
   })
-  const failures = () => lines.filter(({ msg }) => msg === 'a request has failed')
+  const failures = () => lines.filter(({ msg }) => msg === 'request failed')
   return { log: pino({ level: 'debug' }, stream), lines, failures }
 }
 
 const SECRET = 'ann@example.com'
 
 describe('the log', () => {
-  it('an outage takes one log line a second with 200 limiters', async () => {
+  it('grows by one line per second during an outage, even with 200 limiters', async () => {
     const { log, lines } = recorded()
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
@@ -44,7 +44,7 @@ describe('the log', () => {
     await redis.kill()
     const beganMs = performance.now()
     let requests = 0
-    // A breaker opens after five requests.
+    // The circuit breaker opens after five requests.
     while (requests < 1200 || performance.now() - beganMs < 2500) {
       const statuses = await Promise.all(Array.from({ length: 50 }, () => ask(requests++)))
       expect(new Set(statuses)).toEqual(new Set([503]))
@@ -53,14 +53,14 @@ describe('the log', () => {
     const down = lines.filter(({ msg }) => String(msg).includes('the store is down'))
     expect(down.length).toBe(1)
     expect(down[0]!.msg).toContain(new URL(redis.url).host)
-    // First of each kind, what each part of the service says once, and a line a second.
+    // The first failure of each kind, a line of each part of the service, and one line per second.
     expect(lines.length).toBeLessThanOrEqual(seconds + 12)
     const text = lines.map((line) => JSON.stringify(line)).join('\n')
     expect(text.length).toBeLessThan(1000 * lines.length)
     expect(text).not.toContain('"stack"')
   })
 
-  it('has a line for each request that fails, and none for others', async () => {
+  it('contains a line for each failed request, and none for others', async () => {
     const { log, failures } = recorded()
     await using service = await testService({ limiters }, log)
     await service.post('/v1/consume', { limiter: 'api', key: SECRET })
@@ -82,7 +82,7 @@ describe('the log', () => {
     ])
   })
 
-  it('has no key, whatever goes wrong', async () => {
+  it('never contains a key, whatever fails', async () => {
     const { log, lines, failures } = recorded()
     await using redis = await withRedis()
     await using service = await testService({ limiters, store: { redis: { url: redis.url } } }, log)
@@ -109,13 +109,13 @@ describe('the log', () => {
     expect(text).not.toContain('ann@')
     expect(text).not.toContain('example.com')
     expect(text).not.toContain(token.slice(0, 12))
-    // It can be told who is who all the same.
+    // Hashes still distinguish keys.
     const keys = failures().flatMap(({ limiter, key }) => (limiter === 'api' ? [key] : []))
     expect(new Set(keys).size).toBe(2)
     expect(keys[0]).toMatch(/^[\w-]{16}$/)
   })
 
-  it('has none of a store that is full either', async () => {
+  it('never contains a key if the store is full', async () => {
     const { log, lines, failures } = recorded()
     await using service = await testService({ limiters, store: { memory: { maxKeys: 1 } } }, log)
     for (const key of [`${SECRET}-1`, `${SECRET}-2`])
@@ -124,7 +124,7 @@ describe('the log', () => {
     expect(JSON.stringify(lines)).not.toContain('ann@')
   })
 
-  it('has keys where the configuration says so', async () => {
+  it('contains keys if the configuration allows it', async () => {
     const { log, failures } = recorded()
     await using service = await testService({ limiters, logging: { keys: 'plain' } }, log)
     await service.post('/v1/consume', { limiter: 'api', key: SECRET, cost: 0 })
@@ -132,16 +132,16 @@ describe('the log', () => {
   })
 })
 
-it('an error in the log tells nothing that was in the request', () => {
+it('removes the content of requests from logged errors', () => {
   const reply = Object.assign(new Error('ERR no'), { command: { name: 'evalsha', args: [SECRET] } })
   const failed = new StoreUnavailableError('error', 'the store did not decide', { cause: reply })
-  const told = redactError(failed)
-  expect(told).toMatchObject({
+  const redacted = redactError(failed)
+  expect(redacted).toMatchObject({
     type: 'StoreUnavailableError',
     code: 'store_unavailable',
     cause: { message: 'ERR no' },
   })
-  expect(JSON.stringify(told)).not.toContain(SECRET)
+  expect(JSON.stringify(redacted)).not.toContain(SECRET)
   const wrong = new SlidegateError('invalid_key', `the key is "${SECRET}"`, SECRET)
   expect(redactError(wrong)).toEqual({ type: 'SlidegateError', code: 'invalid_key' })
   const looped = new Error('looped')

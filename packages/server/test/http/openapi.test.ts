@@ -9,26 +9,26 @@ const limits: LimiterConfig['limits'] = [{ kind: 'slidingWindow', limit: 10, win
 const limiters: Config['limiters'] = { api: { limits } }
 
 describe('/openapi.json', () => {
-  it('is OpenAPI 3.1', async () => {
+  it('validates as OpenAPI 3.1', async () => {
     await using service = await testService({ limiters })
     const { body } = await service.get('/openapi.json')
     const validator = new Validator()
     expect(await validator.validate(body)).toEqual({ valid: true })
     expect(validator.version).toBe('3.1')
-    // The validator is one that finds something.
+    // Checks that the validator finds mistakes.
     const wrong = structuredClone(body)
     delete wrong.paths['/v1/consume'].post.responses['200'].description
     expect((await new Validator().validate(wrong)).valid).toBe(false)
   })
 
-  it('the description is the same for every configuration', async () => {
+  it('stays the same for every configuration', async () => {
     await using one = await testService({ limiters })
     const auth: Config['auth'] = { tokens: [{ name: 'a', role: 'admin', token: 'a-token-of-an-operator' }] }
     await using other = await testService({ limiters: {}, auth, caps: { requestsPerCall: 3, wait: 2 } })
     expect((await other.get('/openapi.json')).body).toEqual((await one.get('/openapi.json')).body)
   })
 
-  it('tells all there is to know of each route of its own', async () => {
+  it('describes each route for decisions completely', async () => {
     await using service = await testService({ limiters })
     const document = (await service.get('/openapi.json')).body as OpenApi
     const paths = Object.keys(document.paths)
@@ -40,7 +40,7 @@ describe('/openapi.json', () => {
         expect(operation, `${method} ${path}`).toMatchObject({
           summary: expect.any(String),
           description: expect.stringMatching(
-            /Needs the role (check|read) or more(; without auth\.tokens, on loopback, no token)?\.$/,
+            /Requires the role `(check|read)` or higher\.( Without `auth\.tokens`, callers on loopback need no token\.)?$/,
           ),
           security: [{ token: [] }],
           requestBody: { content: { 'application/json': expect.anything() } },
@@ -51,22 +51,22 @@ describe('/openapi.json', () => {
     }
   })
 
-  it('has examples of requests that are right', async () => {
+  it('contains only valid examples of requests', async () => {
     await using service = await testService({
       limiters: { ...limiters, login: { limits } },
     })
     const document = (await service.get('/openapi.json')).body as OpenApi
-    const answered: string[] = []
+    const responses: string[] = []
     for (const [path, { post }] of Object.entries(document.paths)) {
       if (post?.tags?.includes('decisions') !== true) continue
       const { schema, example } = post.requestBody!.content['application/json'] as Exampled
       const kinds = schema?.anyOf?.flatMap(({ examples = [] }) => examples) ?? []
       for (const each of example === undefined ? kinds : [example]) {
         const { status } = await service.post(path, each)
-        answered.push(`${path} ${status}`)
+        responses.push(`${path} ${status}`)
       }
     }
-    expect(answered.sort()).toEqual([
+    expect(responses.sort()).toEqual([
       '/v1/consume 200',
       '/v1/consume 200',
       '/v1/explain 200',
@@ -76,13 +76,13 @@ describe('/openapi.json', () => {
   })
 })
 
-/** The description has the only example of a body beside its schema. */
+/** A single example is next to the schema, several are in it. */
 interface Exampled {
   readonly example?: unknown
   readonly schema?: { readonly anyOf?: readonly { readonly examples?: readonly unknown[] }[] }
 }
 
-it('an answer that is not as described is noticed', async () => {
+it('the checker finds responses that differ from the description', async () => {
   await using service = await testService({ limiters })
   const document = (await service.get('/openapi.json')).body as OpenApi
   const described = new Described(document)

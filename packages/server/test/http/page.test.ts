@@ -14,22 +14,22 @@ interface Answer {
   readonly body: string
 }
 
-/** A path goes out as it is: nothing takes its dots away before. */
+/** Sends the path as is; `fetch` would normalize it. */
 function get(url: string, path: string, method = 'GET', headers = {}): Promise<Answer> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
-    const asked = ask({ hostname, port, path, method, headers, agent: false }, (answer) => {
+    const sent = ask({ hostname, port, path, method, headers, agent: false }, (answer) => {
       let body = ''
       answer.setEncoding('utf8').on('data', (text: string) => {
         body += text
       })
       answer.once('end', () => resolve({ status: answer.statusCode!, headers: answer.headers, body }))
     })
-    asked.once('error', reject).end()
+    sent.once('error', reject).end()
   })
 }
 
-describe('the files of the page', () => {
+describe('the files of the dashboard', () => {
   let folder: string
   let app: App
   let url: string
@@ -51,7 +51,7 @@ describe('the files of the page', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('are sent with a policy that lets nothing else in', async () => {
+  it('carry a content security policy that blocks everything else', async () => {
     for (const [path, type] of [
       ['/', 'text/html; charset=utf-8'],
       ['/icon.svg', 'image/svg+xml'],
@@ -71,21 +71,21 @@ describe('the files of the page', () => {
     }
   })
 
-  it('are kept for long where their name tells what is in them', async () => {
+  it('stay cached for a year if their name contains a hash', async () => {
     expect((await get(url, '/')).headers['cache-control']).toBe('no-cache')
     expect((await get(url, '/icon.svg')).headers['cache-control']).toBe('no-cache')
     const { headers } = await get(url, '/assets/index-1a2b.js')
     expect(headers['cache-control']).toBe('public, max-age=31536000, immutable')
   })
 
-  it('are not sent again to who has them', async () => {
+  it('get 304 if the client has them', async () => {
     const { etag } = (await get(url, '/')).headers
     const { status, headers, body } = await get(url, '/', 'GET', { 'if-none-match': etag })
     expect([status, body]).toEqual([304, ''])
     expect(headers['content-security-policy']).toContain("default-src 'none'")
   })
 
-  it('answer HEAD as GET, without the file', async () => {
+  it('answer HEAD like GET, without a body', async () => {
     for (const path of ['/', '/assets/index-1a2b.js']) {
       const [head, whole] = [await get(url, path, 'HEAD'), await get(url, path)]
       expect(head.status).toBe(200)
@@ -110,25 +110,25 @@ describe('the files of the page', () => {
     '//secret.txt',
     '/secret.txt',
     '/index.html',
-  ])('are all there is: not %s', async (path) => {
+  ])('exclude %s', async (path) => {
     const { status, body } = await get(url, path)
     expect(status).toBeGreaterThanOrEqual(400)
     expect(body).not.toBe('secret')
   })
 
-  it('are missed in a plain sentence', async () => {
+  it('get 404 with an explanation if they are not built', async () => {
     await using _ = { [Symbol.asyncDispose]: () => bare.close() }
     const bare = Fastify() as unknown as App
     pageRoutes(bare, join(folder, 'nothing'))
     const bareUrl = await bare.listen({ host: '127.0.0.1', port: 0 })
     const { status, headers, body } = await get(bareUrl, '/')
     expect([status, headers['content-type']]).toEqual([404, 'text/plain; charset=utf-8'])
-    expect(body).toMatch(/^The live page was not built: npm run build makes it\./)
+    expect(body).toMatch(/^The dashboard isn't built\. Run npm run build\./)
     expect((await get(bareUrl, '/icon.svg')).status).toBe(404)
   })
 })
 
-describe('the page of the service', () => {
+describe('the dashboard of the service', () => {
   let service: TestService
   beforeAll(async () => {
     service = await testService({
@@ -138,25 +138,25 @@ describe('the page of the service', () => {
   })
   afterAll(() => service[Symbol.asyncDispose]())
 
-  it('needs no token, and all that it asks does', async () => {
+  it('needs no token, but its requests do', async () => {
     expect((await get(service.httpUrl, '/')).status).toBe(200)
     expect((await get(service.httpUrl, '/v1/admin/overview')).status).toBe(401)
   })
 
-  it('is described', async () => {
+  it('appears in /openapi.json, but its assets do not', async () => {
     const { body } = await service.get('/openapi.json')
     expect(Object.keys(body.paths['/'])).toEqual(['get'])
     expect(Object.keys(body.paths).filter((path) => path.startsWith('/assets'))).toEqual([])
   })
 
-  it('leaves other routes as they are', async () => {
+  it('leaves other routes unchanged', async () => {
     const { status, headers } = await service.get('/nothing')
     expect([status, headers.get('content-type')]).toEqual([404, 'application/problem+json; charset=utf-8'])
     expect((await service.get('/assets/nothing.js')).body.code).toBe('not_found')
     expect((await service.post('/', {})).status).toBe(404)
   })
 
-  it('is not for a Host that is none of ours', async () => {
+  it('rejects unknown hosts', async () => {
     const { status } = await get(service.httpUrl, '/', 'GET', { host: 'rebound.example' })
     expect(status).toBe(421)
   })

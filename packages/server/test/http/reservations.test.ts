@@ -21,7 +21,7 @@ const limiters: Config['limiters'] = {
 }
 
 describe('a refund', () => {
-  it('returns units of a charge, once, by any instance', async () => {
+  it('returns units of a charge once, on any instance', async () => {
     await using redis = await withRedis()
     const config = { limiters, store: { redis: { url: redis.url } } }
     await using one = await testService(config)
@@ -38,7 +38,7 @@ describe('a refund', () => {
     expect((await one.post('/v1/peek', { limiter: 'api', key: 'ann' })).body.remaining).toBe(8)
   })
 
-  it('returns all where no units are told, and never more than was charged', async () => {
+  it('returns all units by default, and never more than were charged', async () => {
     await using service = await testService({ limiters })
     const { body } = await service.post('/v1/consume', {
       limiter: 'api',
@@ -53,7 +53,7 @@ describe('a refund', () => {
     expect(all).toMatchObject({ status: 200, body: { returned: 5 } })
   })
 
-  it('is of a charge that was allowed: a denied one has no token', async () => {
+  it('requires an allowed request: a denied one gets no token', async () => {
     await using service = await testService({ limiters })
     const { status, body } = await service.post('/v1/consume', {
       limiter: 'api',
@@ -66,18 +66,18 @@ describe('a refund', () => {
   })
 
   it.each(['zset', 'stream', 'held', 'devices'])(
-    'cannot be had of %s, which keeps requests one by one',
+    'fails for %s, which stores each request',
     async (limiter) => {
       await using service = await testService({ limiters })
       const { status, body } = await service.post('/v1/consume', { limiter, key: 'ann', refundable: true })
       expect(status).toBe(400)
-      expect(body.detail).toContain('keeps requests one by one')
+      expect(body.detail).toContain('stores each request separately')
     },
   )
 })
 
 describe('a token', () => {
-  it('is one of its limiter', async () => {
+  it('works for its own limiter only', async () => {
     await using service = await testService({ limiters })
     const { body } = await service.post('/v1/reserve', { limiter: 'api', key: 'ann', estimate: 5 })
     for (const path of ['/v1/settle', '/v1/cancel', '/v1/refund']) {
@@ -87,7 +87,7 @@ describe('a token', () => {
     }
   })
 
-  it('is nothing that one makes up', async () => {
+  it('fails if it is forged', async () => {
     await using service = await testService({ limiters })
     const { token } = (await service.post('/v1/reserve', { limiter: 'api', key: 'ann', estimate: 5 })).body
     const [own] = token.split('~')
@@ -109,7 +109,7 @@ describe('a token', () => {
     expect((await service.post('/v1/peek', { limiter: 'api', key: 'ann' })).body.remaining).toBe(5)
   })
 
-  it('says by which plan it was charged', async () => {
+  it('settles the plan that was charged', async () => {
     await using service = await testService({ limiters })
     const { body } = await service.post('/v1/reserve', {
       limiter: 'plans',
@@ -124,10 +124,10 @@ describe('a token', () => {
     expect(peeked.body.remaining).toBe(25)
   })
 
-  it('of a plan of another kind that is gone returns nothing to the limits of now', async () => {
+  it('for a removed plan of another kind leaves the current limits unchanged', async () => {
     await using service = await testService({ limiters })
-    const asked = { limiter: 'plans', key: 'ann', estimate: 20, plan: 'big' }
-    const { token } = (await service.post('/v1/reserve', asked)).body
+    const reservation = { limiter: 'plans', key: 'ann', estimate: 20, plan: 'big' }
+    const { token } = (await service.post('/v1/reserve', reservation)).body
     const config = { limiters: { plans: { limits: [...window(25)] } } }
     service.reload({ config, folder: '', files: [] })
     await service.post('/v1/consume', { limiter: 'plans', key: 'ann' })
@@ -139,7 +139,7 @@ describe('a token', () => {
 })
 
 describe('a reservation', () => {
-  it('is settled with what it turned out to be', async () => {
+  it('settles with a lower, a higher or no cost', async () => {
     await using service = await testService({ limiters })
     const reserve = async (estimate: number) =>
       (await service.post('/v1/reserve', { limiter: 'api', key: 'ann', estimate })).body.token
@@ -165,7 +165,7 @@ describe('a reservation', () => {
     expect(await remaining()).toBe(3)
   })
 
-  it('that is denied has no token', async () => {
+  it('gets no token if it is denied', async () => {
     await using service = await testService({ limiters })
     const denied = await service.post('/v1/reserve', { limiter: 'api', key: 'ann', estimate: 11 })
     expect(denied).toMatchObject({ status: 429, body: { allowed: false } })

@@ -16,17 +16,17 @@ const limiters: Config['limiters'] = {
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 const body = { limiter: 'api', key: 'ann' }
 
-/** As `fetch` does not let one: with any header. */
+/** Sends any headers, including those that `fetch` forbids. */
 async function raw(service: TestService, options: RequestOptions, sent?: string) {
-  const asked = ask(service.httpUrl, { agent: false, ...options })
-  asked.end(sent)
-  const [response] = await once(asked, 'response')
+  const request = ask(service.httpUrl, { agent: false, ...options })
+  request.end(sent)
+  const [response] = await once(request, 'response')
   let text = ''
   for await (const chunk of response) text += chunk
   return { status: response.statusCode, headers: response.headers, text }
 }
 
-/** Whatever is answered to these bytes. */
+/** Sends bytes, and returns the response until the connection closes. */
 async function bytes(service: TestService, sent: string | Buffer): Promise<string> {
   const { port } = new URL(service.httpUrl)
   const socket = connect(Number(port), '127.0.0.1')
@@ -53,7 +53,7 @@ describe('tokens', () => {
     ],
   }
 
-  it('are needed, and known', async () => {
+  it('fail if they are missing or unknown', async () => {
     await using service = await testService({ limiters, auth })
     for (const headers of [
       {},
@@ -75,12 +75,12 @@ describe('tokens', () => {
     }
     for (const token of ['shop-0123456789abcdef', 'ops-0123456789abcdef', 'root-0123456789abcdef'])
       expect((await service.post('/v1/consume', body, bearer(token))).status).toBe(200)
-    // What is not known is not read either.
+    // The body of an unauthorized request isn't read.
     const wrong = await service.ask('/v1/consume', { method: 'POST', body: 'x'.repeat(2 ** 21) })
     expect(wrong.status).toBe(401)
   })
 
-  it('have a role', async () => {
+  it('allow only what their role allows', async () => {
     await using service = await testService({ limiters, auth })
     const explain = (token: string) => service.post('/v1/explain', body, bearer(token))
     expect(await explain('shop-0123456789abcdef')).toMatchObject({ status: 403, body: { code: 'forbidden' } })
@@ -89,7 +89,7 @@ describe('tokens', () => {
     expect((await service.get('/metrics', bearer('ops-0123456789abcdef'))).status).toBe(200)
   })
 
-  it('reach some limiters; others are as if they were not there', async () => {
+  it('reach only their limiters, and others do not exist for them', async () => {
     await using service = await testService({ limiters, auth })
     const post = (path: string, limiter: string) =>
       service.post(path, { limiter, key: 'ann' }, bearer('shop-0123456789abcdef'))
@@ -102,7 +102,7 @@ describe('tokens', () => {
     }
     const many = { requests: [body, { limiter: 'billing', key: 'ann' }] }
     expect((await service.post('/v1/consume', many, bearer('shop-0123456789abcdef'))).status).toBe(404)
-    // A token of one limiter is none for another.
+    // The token of a reservation only works for its limiter.
     const root = bearer('root-0123456789abcdef')
     const { token } = (
       await service.post('/v1/reserve', { limiter: 'billing', key: 'ann', estimate: 5 }, root)
@@ -113,15 +113,15 @@ describe('tokens', () => {
     }
   })
 
-  it('are not needed by those whom the configuration lets in without', async () => {
+  it('become optional with auth.anonymous', async () => {
     await using service = await testService({ limiters, auth: { ...auth, anonymous: 'check' } })
     expect((await service.post('/v1/consume', body)).status).toBe(200)
     expect((await service.post('/v1/explain', body)).status).toBe(403)
-    // One that is wrong is no better than none where none is needed.
+    // A wrong token is rejected even if none is needed.
     expect((await service.post('/v1/consume', body, bearer('nobody-0123456789abcdef'))).status).toBe(401)
   })
 
-  it('count as the configuration in force has them', async () => {
+  it('change with a reload of the configuration', async () => {
     await using service = await testService({ limiters })
     expect((await service.post('/v1/consume', body)).status).toBe(200)
     service.reload({ config: { limiters, auth }, folder: '/' } as Parameters<typeof service.reload>[0])
@@ -130,13 +130,13 @@ describe('tokens', () => {
   })
 })
 
-describe('web pages', () => {
+describe('requests from web pages', () => {
   const auth: Config['auth'] = {
     hosts: ['limits.example.com', '*.internal'],
     origins: ['https://app.example.com'],
   }
 
-  it('whose name leads here are not answered', async () => {
+  it('fail with an unknown Host, which prevents DNS rebinding', async () => {
     await using service = await testService({ limiters, auth })
     const status = async (host: string) =>
       (await raw(service, { path: '/healthz', headers: { host } })).status
@@ -156,12 +156,12 @@ describe('web pages', () => {
       'internal',
     ])
       expect([host, await status(host)]).toEqual([host, 421])
-    // The next one is looked at anew.
+    // An accepted host doesn't affect the next request.
     expect(await status('127.0.0.1')).toBe(200)
     expect(await status('evil.example')).toBe(421)
   })
 
-  it('of other origins are not answered', async () => {
+  it('fail with an unlisted origin', async () => {
     await using service = await testService({ limiters, auth })
     for (const origin of [
       'https://evil.example',
@@ -177,14 +177,14 @@ describe('web pages', () => {
       'RateLimit-Policy, RateLimit, Retry-After',
     )
     expect(right.headers.get('vary')).toBe('Origin')
-    // Pages may read what is wrong, too.
+    // Pages can read errors too.
     const wrong = await service.post('/v1/consume', {}, { origin: 'https://app.example.com' })
     expect(wrong.status).toBe(400)
     expect(wrong.headers.get('access-control-allow-origin')).toBe('https://app.example.com')
     expect((await service.post('/v1/consume', body)).headers.get('access-control-allow-origin')).toBeNull()
   })
 
-  it('of the service itself are answered, whatever it is called and whoever ends TLS before it', async () => {
+  it('succeed from the origin of the service, under any of its names and behind a TLS proxy', async () => {
     await using service = await testService({ limiters, auth: { hosts: ['limits.example.com'] } })
     const status = async (host: string, origin: string) => {
       const headers = { host, origin, 'content-type': 'application/json' }
@@ -210,19 +210,19 @@ describe('web pages', () => {
     expect(await status('evil.example', 'http://evil.example')).toBe(421)
   })
 
-  it('are told before they ask', async () => {
+  it('get answers to preflight requests', async () => {
     await using service = await testService({ limiters, auth })
     const preflight = (headers: Record<string, string>) =>
       raw(service, { method: 'OPTIONS', path: '/v1/consume', headers })
-    const asked = { 'access-control-request-method': 'POST' }
-    const right = await preflight({ ...asked, origin: 'https://app.example.com' })
+    const requested = { 'access-control-request-method': 'POST' }
+    const right = await preflight({ ...requested, origin: 'https://app.example.com' })
     expect(right.status).toBe(204)
     expect(right.headers).toMatchObject({
       'access-control-allow-origin': 'https://app.example.com',
       'access-control-allow-methods': 'GET, POST',
       'access-control-allow-headers': 'authorization, content-type',
     })
-    const wrong = await preflight({ ...asked, origin: 'https://evil.example' })
+    const wrong = await preflight({ ...requested, origin: 'https://evil.example' })
     expect(wrong.status).toBe(403)
     expect(wrong.headers).not.toHaveProperty('access-control-allow-origin')
     expect((await preflight({})).status).toBe(404)
@@ -230,13 +230,13 @@ describe('web pages', () => {
 })
 
 describe('caps', () => {
-  it('on bodies', async () => {
+  it('limit the size of bodies', async () => {
     await using service = await testService({ limiters, caps: { bodyBytes: 1024 } })
     const headers = { 'content-type': 'application/json' }
     const long = JSON.stringify({ ...body, key: 'x'.repeat(1100) })
     const answer = await service.ask('/v1/consume', { method: 'POST', headers, body: long })
     expect(answer).toMatchObject({ status: 413, body: { code: 'body_too_large' } })
-    // Also where nobody says how long it will be.
+    // The cap also holds without Content-Length.
     const chunked = await raw(
       service,
       { method: 'POST', path: '/v1/consume', headers: { ...headers, 'transfer-encoding': 'chunked' } },
@@ -245,7 +245,7 @@ describe('caps', () => {
     expect(chunked.status).toBe(413)
   })
 
-  it.each(['/v1/consume', '/v1/store'])('on bodies of %s, of 512 KiB by default', async (path) => {
+  it.each(['/v1/consume', '/v1/store'])('limit bodies of %s to 512 KiB by default', async (path) => {
     await using service = await testService({ limiters })
     const headers = { 'content-type': 'application/json' }
     const statusOf = async (length: number) =>
@@ -253,7 +253,7 @@ describe('caps', () => {
     expect([await statusOf(2 ** 19), await statusOf(2 ** 19 + 1)]).toEqual([400, 413])
   })
 
-  it('on requests under way', async () => {
+  it('limit requests in flight', async () => {
     await using service = await testService({
       limiters: { one: { limits: [{ kind: 'slidingWindow', limit: 1, window: '1h' }] } },
       caps: { inFlight: 2, wait: '2h' },
@@ -275,9 +275,9 @@ describe('caps', () => {
     const refused = await service.post('/v1/peek', { limiter: 'one', key: 'ann' })
     expect(refused).toMatchObject({ status: 503, body: { code: 'overloaded' } })
     expect(refused.headers.get('retry-after')).toBe('1')
-    // Whoever looks after the service is answered.
+    // Health checks still work.
     expect((await service.get('/healthz')).status).toBe(200)
-    // Those who are refused, or hang up, take no room.
+    // Rejected and disconnected requests don't count.
     for (const each of gone) each.abort()
     await expect.poll(() => limiter.waiting().length).toBe(0)
     for (let i = 0; i < 5; i++)
@@ -286,7 +286,7 @@ describe('caps', () => {
 })
 
 describe('connections', () => {
-  it('on which there is no HTTP are told so, and closed', async () => {
+  it('get an error and are closed if they send malformed HTTP', async () => {
     await using service = await testService({ limiters })
     expect(await bytes(service, 'hello\r\n\r\n')).toMatch(
       /^HTTP\/1\.1 400 Bad Request\r\n.*"code":"invalid_request"/s,
@@ -300,7 +300,7 @@ describe('connections', () => {
     expect((await service.get('/healthz')).status).toBe(200)
   })
 
-  it('are closed whether or not the client closes them, too', async () => {
+  it('close after an error even if the client keeps its side open', async () => {
     await using service = await testService({ limiters })
     const port = Number(new URL(service.httpUrl).port)
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
@@ -310,21 +310,21 @@ describe('connections', () => {
     await once(socket, 'end')
     const open = () =>
       new Promise((resolve) => service.app.server.getConnections((_, count) => resolve(count)))
-    // Sooner than what is too slow is closed.
+    // Sooner than the timeout of a slow connection.
     await expect.poll(open, { timeout: 9000 }).toBe(0)
   })
 
-  it('on which the last answers are given do not keep the service from ending', async () => {
+  it('close after their last response when the service stops', async () => {
     const service = await testService({ limiters })
     const { limiter } = service.service.get('api')
     const peek = limiter.peek.bind(limiter)
     let begin = () => {}
-    const asked = new Promise<void>((resolve) => {
+    const begun = new Promise<void>((resolve) => {
       begin = resolve
     })
     limiter.peek = async (key) => {
       begin()
-      // Longer than connections without a request are left open.
+      // Longer than idle connections stay open.
       await setTimeout(2500)
       return peek(key)
     }
@@ -335,27 +335,27 @@ describe('connections', () => {
       headers: { 'content-type': 'application/json' },
     }).end(JSON.stringify(body))
     const answer = once(request, 'response')
-    await asked
+    await begun
     const startedAtMs = performance.now()
     const stopped = service.stop()
     const [response] = await answer
     expect(response.statusCode).toBe(200)
     response.resume()
     await stopped
-    // In place of the 30 s after which all is cut off.
+    // All connections are cut off after 30 s.
     expect(performance.now() - startedAtMs).toBeLessThan(15_000)
     agent.destroy()
   })
 
-  it('that are slow are closed', async () => {
+  it('close if they are too slow', async () => {
     await using service = await testService({ limiters })
     const { server } = service.app
     expect(server.headersTimeout).toBe(10_000)
     expect(server.requestTimeout).toBe(30_000)
-    // It looks once in a second.
+    // The server checks timeouts once a second.
     server.headersTimeout = 1
     const head = 'POST /v1/consume HTTP/1.1\r\nHost: localhost\r\n'
-    expect(await bytes(service, head)).toMatch(/^HTTP\/1\.1 408 .*did not arrive in time/s)
+    expect(await bytes(service, head)).toMatch(/^HTTP\/1\.1 408 .*didn't arrive in time/s)
     server.requestTimeout = 1
     const type = 'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{'
     expect(await bytes(service, head + type)).toMatch(/^HTTP\/1\.1 408 /)
@@ -365,7 +365,7 @@ describe('connections', () => {
     await once(socket.resume(), 'close')
   })
 
-  it('tell nothing of what runs here', async () => {
+  it('send no header that reveals the software', async () => {
     await using service = await testService({ limiters })
     const { headers } = await service.get('/healthz')
     expect(Array.from(headers.keys()).sort()).toEqual([

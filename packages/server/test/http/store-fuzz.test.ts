@@ -9,7 +9,7 @@ import type { Config } from '../../src/config/schema.ts'
 import { withRedis } from '../support/redis.ts'
 import { type TestService, testService } from '../support/service.ts'
 
-// One token sends whatever it likes to /v1/store. Another token gets the same answers as from a service without it.
+// One token sends arbitrary bodies to /v1/store. Another token must get the same responses as without them.
 
 const ATTACKER = 'the-token-of-the-attacker'
 const VICTIM = 'the-token-of-the-victim'
@@ -158,7 +158,7 @@ const op = fc
     }
     return { type, parts, ...fields[type] }
   })
-/** Behind what is right: the keys are in use, for a moment. */
+/** Generated ops after two valid ones, so that the keys are briefly in use. */
 const crafted = fc
   .tuple(fc.array(set, { minLength: 1, maxLength: 4 }), fc.array(op, { minLength: 1, maxLength: 8 }))
   .map(([sets, ops]) => ({
@@ -196,7 +196,7 @@ const ACTS = [
   ...['release', 'settle', 'configured'],
 ] as const
 
-/** What the victim gets to see, of what doesn't depend on the time. */
+/** The victim's limiters. Their results don't depend on the time. */
 function victimOf(service: TestService) {
   const common = { store: serviceStore(service.httpUrl, { token: VICTIM }), timeoutMs: 30_000, logger: false }
   const options: LimiterOptions = {
@@ -276,8 +276,8 @@ function victimOf(service: TestService) {
   }
 }
 
-describe('limiters of tokens in memory', () => {
-  it('one token fills its store, and other limiters have room', async () => {
+describe('limiters that tokens declare in memory', () => {
+  it('use separate stores: one token fills its own, and others still have room', async () => {
     const tokens = [...config.auth!.tokens!, { name: 'reader', role: 'read' as const, token: READER }]
     const memory = { maxKeys: 50, onFull: 'deny' as const }
     await using service = await testService({ ...config, auth: { tokens }, store: { memory } })
@@ -293,7 +293,7 @@ describe('limiters of tokens in memory', () => {
     }
     const many = Array.from({ length: 60 }, (_, i) => `key${i}`)
     expect(await consume(ATTACKER, 'mine.1', many)).toEqual([...Array(50).fill(1), ...Array(10).fill(0)])
-    // The same store, by the same pattern.
+    // The same pattern means the same store.
     expect(await consume(ATTACKER, 'mine.2', ['new'])).toEqual([0])
     expect(await consume(VICTIM, 'victim', ['new'])).toEqual([1])
     expect(await consume(VICTIM, 'victim.users', ['new'])).toEqual([1])
@@ -304,11 +304,11 @@ describe('limiters of tokens in memory', () => {
     )
     expect(body).toMatchObject({ allowed: true, remaining: 6 })
     const metrics = await service.get('/metrics', { authorization: `Bearer ${READER}` })
-    // 50 of the attacker, one in each pattern of the victim, and one of the configuration.
+    // 50 keys of the attacker, one per pattern of the victim, and one of the configuration.
     expect(metrics.body).toMatch(/^slidegate_memory_store_keys(\{.*\})? 53$/m)
   })
 
-  it('the limiters of one pattern keep 10,000 overrides, and those of other patterns theirs', async () => {
+  it('store at most 10,000 overrides per pattern', async () => {
     await using service = await testService({ ...config, store: { memory: {}, timeoutMs: 30_000 } })
     const [theirs, ours] = [
       ['mine', ATTACKER],
@@ -334,7 +334,7 @@ describe('limiters of tokens in memory', () => {
     for (const limiter of [theirs!, ours!]) limiter.close()
   })
 
-  it('two tokens share a limiter that both may declare', async () => {
+  it('share their state between tokens that may both declare them', async () => {
     const auth = {
       tokens: [
         { name: 'all', role: 'check' as const, token: ATTACKER, ownLimiters: ['*'] },
@@ -356,7 +356,7 @@ describe('limiters of tokens in memory', () => {
   })
 })
 
-describe('whatever one token sends to /v1/store', () => {
+describe('fuzzed requests of one token to /v1/store', () => {
   const check = async (
     open: () => Promise<{ store: Config['store'] } & AsyncDisposable>,
     numRuns: number,
@@ -381,7 +381,7 @@ describe('whatever one token sends to /v1/store', () => {
       const [got, right] = await Promise.all([ours.act(act, key), theirs.act(act, key)])
       expect(got).toEqual(right)
     })
-    // Nothing is shrunk: each run needs the state that the runs before it have left.
+    // Doesn't shrink, since each run depends on the state after the previous ones.
     await fc.assert(property, { numRuns, endOnFailure: true, interruptAfterTimeLimit: 90_000 })
     for (const status of [200, 400]) expect(statuses.get(status) ?? 0).toBeGreaterThan(numRuns / 20)
     expect((await attacked.get('/readyz')).status).toBe(200)
@@ -391,14 +391,14 @@ describe('whatever one token sends to /v1/store', () => {
   const nothing = async () => {}
 
   it(
-    'another gets the same answers on memory',
+    'leave the responses to another token unchanged, on memory',
     () =>
       check(async () => ({ store: { memory: {}, timeoutMs: 30_000 }, [Symbol.asyncDispose]: nothing }), 400),
     180_000,
   )
 
   it(
-    'another gets the same answers on Redis',
+    'leave the responses to another token unchanged, on Redis',
     () =>
       check(async () => {
         const redis = await withRedis()

@@ -19,7 +19,7 @@ const file = (name: string) => join(folder, name)
 const openssl = (...words: string[]) => run('openssl', words, { cwd: folder })
 const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
 
-/** An authority, and a certificate of it. */
+/** Creates a certificate authority and a certificate. */
 async function certify(authority: string, name: string, usage: string): Promise<void> {
   await writeFile(
     file(`${name}.cnf`),
@@ -76,30 +76,30 @@ await certify('clients', 'client', 'clientAuth')
 await certify('strangers', 'stranger', 'clientAuth')
 const read = (name: string) => readFile(file(name), 'utf8')
 
-/** The status, or why there is none. */
+/** Returns the status of a request, or its error. */
 async function status(url: string, options: RequestOptions): Promise<number | string> {
   const agent = new Agent({ keepAlive: false, ca: await read('servers.crt') })
-  const asked = request(`${url}/healthz`, { agent, ...options })
-  asked.end()
+  const sent = request(`${url}/healthz`, { agent, ...options })
+  sent.end()
   try {
-    const [response] = await once(asked, 'response')
+    const [response] = await once(sent, 'response')
     response.resume()
     return response.statusCode
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code ?? 'no answer'
+    return (error as NodeJS.ErrnoException).code ?? 'unknown error'
   }
 }
 
 const tls = { cert: file('server.crt'), key: file('server.key') }
 
 describe('TLS', () => {
-  it('without an authority of clients lets any in', async () => {
+  it('accepts any client without clientCa', async () => {
     await using service = await testService({ limiters, listen: { tls } })
     expect(service.httpUrl).toMatch(/^https:/)
     expect(await status(service.httpUrl, {})).toBe(200)
   })
 
-  it('with one lets nobody in who has no certificate of it', async () => {
+  it('accepts only clients with a certificate of clientCa', async () => {
     await using service = await testService({
       limiters,
       listen: { tls: { ...tls, clientCa: file('clients.crt') } },
@@ -109,7 +109,7 @@ describe('TLS', () => {
     expect(await as('client')).toBe(200)
     expect(await status(service.httpUrl, {})).toEqual(expect.any(String))
     expect(await as('stranger')).toEqual(expect.any(String))
-    // Of the right authority, but not for clients; and of the authority of the server.
+    // A server certificate of another authority.
     expect(await as('server')).toEqual(expect.any(String))
     expect(await as('client')).toBe(200)
   })

@@ -20,13 +20,13 @@ const WRONG: readonly (readonly [body: unknown, detail: string])[] = [
   [{ limiter: 'api', key: 'ann', cost: 0 }, 'cost must be >= 1'],
   [{ limiter: 'api', key: 'ann', cost: null }, 'cost must be an integer'],
   [{ limiter: 'api', key: 'ann', cost: 2 ** 53 }, 'cost must be <= 9007199254740991'],
-  [{ limiter: 'api', key: 'ann', costs: 1 }, 'the body has "costs", which is not known'],
+  [{ limiter: 'api', key: 'ann', costs: 1 }, 'the body has the unknown field "costs"'],
   [{ limiter: 'api', key: 'ann', refundable: 'true' }, 'refundable must be true or false'],
   [{ requests: {} }, 'requests must be an array'],
-  [{ requests: [{ key: 'a' }, { key: 'a', costs: 2 }] }, 'requests[1] has "costs", which is not known'],
-  [{ requests: [{ key: 'a', refundable: true }] }, 'requests[0] has "refundable", which is not known'],
-  [{ requests: [], key: 'ann' }, 'the body has "key", which is not known'],
-  [{ limiter: 'api', key: 'ann', limits: [] }, 'the body has "limits", which is not known'],
+  [{ requests: [{ key: 'a' }, { key: 'a', costs: 2 }] }, 'requests[1] has the unknown field "costs"'],
+  [{ requests: [{ key: 'a', refundable: true }] }, 'requests[0] has the unknown field "refundable"'],
+  [{ requests: [], key: 'ann' }, 'the body has the unknown field "key"'],
+  [{ limiter: 'api', key: 'ann', limits: [] }, 'the body has the unknown field "limits"'],
 ]
 
 const REFUSED: readonly (readonly [body: unknown, code: string, detail: string])[] = [
@@ -36,11 +36,11 @@ const REFUSED: readonly (readonly [body: unknown, code: string, detail: string])
   [{ limiter: 'both', key: { constructor: 'ann' } }, 'invalid_key', 'the key has "constructor"'],
   [{ limiter: 'api', key: 'ann', requestId: 'x' }, 'invalid_request_id', 'no limit of this limiter'],
   [{ limiter: 'api', key: 'ann', value: 'x' }, 'invalid_value', 'no limit of this limiter'],
-  [{ limiter: 'api', key: 'ann', value: 'x', refundable: true }, 'invalid_request', 'sums only'],
+  [{ limiter: 'api', key: 'ann', value: 'x', refundable: true }, 'invalid_request', "can't be combined with"],
 ]
 
 describe('a body', () => {
-  it('that is not as it has to be is told what would be right', async () => {
+  it('gets an error with the allowed values if it is invalid', async () => {
     await using service = await testService({ limiters })
     for (const [body, detail] of WRONG) {
       const answer = await service.post('/v1/consume', body)
@@ -56,12 +56,12 @@ describe('a body', () => {
     expect(unknown).toMatchObject({ status: 404, body: { code: 'unknown_limiter' } })
   })
 
-  it('is JSON, and nothing else', async () => {
+  it('fails unless it is JSON', async () => {
     await using service = await testService({ limiters })
     const ask = async (body: string, type: string | undefined = 'application/json') => {
       const headers = type === undefined ? {} : { 'content-type': type }
-      const { status, body: told } = await service.ask('/v1/consume', { method: 'POST', headers, body })
-      return [status, told.code]
+      const { status, body: response } = await service.ask('/v1/consume', { method: 'POST', headers, body })
+      return [status, response.code]
     }
     const right = '{"limiter":"api","key":"ann"}'
     expect(await ask(right)).toEqual([200, undefined])
@@ -96,7 +96,7 @@ describe('a body', () => {
   })
 })
 
-it('words of a URL are read as what they are to be', async () => {
+it('rejects a wrong method and a malformed path', async () => {
   await using service = await testService({ limiters })
   expect((await service.get('/v1/consume')).status).toBe(404)
   expect((await service.get('/%zz')).body.code).toBe('invalid_request')

@@ -14,28 +14,28 @@ const config: Config = {
 
 const length = ({ service }: TestService, limiter = 'api') => service.get(limiter).limiter.waiting().length
 
-/** Asks, and can hang up. */
+/** Sends a request that can disconnect. */
 function waitFor(
   service: TestService,
   body: object,
 ): { hangUp(): void; readonly ended: Promise<number | undefined> } {
-  const asked = request(`${service.httpUrl}/v1/wait`, {
+  const sent = request(`${service.httpUrl}/v1/wait`, {
     agent: false,
     method: 'POST',
     headers: { 'content-type': 'application/json' },
   })
   const ended = new Promise<number | undefined>((resolve) => {
-    asked.on('response', (response) => {
+    sent.on('response', (response) => {
       response.resume().on('end', () => resolve(response.statusCode))
     })
-    asked.on('error', () => resolve(undefined))
+    sent.on('error', () => resolve(undefined))
   })
-  asked.end(JSON.stringify(body))
-  return { hangUp: () => asked.destroy(), ended }
+  sent.end(JSON.stringify(body))
+  return { hangUp: () => sent.destroy(), ended }
 }
 
 describe('waiting', () => {
-  it('ends when there is room', async () => {
+  it('ends when the limit allows the request', async () => {
     await using service = await testService(config)
     for (let i = 0; i < 3; i++) {
       const answer = await service.post('/v1/wait', { limiter: 'soon', key: 'ann' })
@@ -43,19 +43,19 @@ describe('waiting', () => {
     }
   })
 
-  it('ends at once where it would be for nothing', async () => {
+  it('fails immediately if it would be pointless', async () => {
     await using service = await testService({ ...config, caps: { wait: '2s' } })
     await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
     const never = await service.post('/v1/wait', { limiter: 'api', key: 'ann', cost: 2 })
     expect(never).toMatchObject({ status: 429, body: { code: 'wait_impossible' } })
     expect(never.headers.get('retry-after')).toBeNull()
-    // In less than the hour that is asked for: the configuration allows two seconds.
+    // The configuration caps the wait at two seconds, so an hour has no effect.
     const late = await service.post('/v1/wait', { limiter: 'api', key: 'ann', maxWaitMs: 3_600_000 })
     expect(late).toMatchObject({ status: 429, body: { code: 'wait_timeout' } })
     expect(Number(late.headers.get('retry-after'))).toBeGreaterThan(3500)
   })
 
-  it('ends for one who hangs up behind an answer that has no end', async () => {
+  it('ends if the client disconnects while an endless response precedes it on the connection', async () => {
     await using service = await testService({ ...config, caps: { wait: '2h', inFlight: 2 } })
     await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
     const body = JSON.stringify({ limiter: 'api', key: 'ann', maxWaitMs: 7_000_000 })
@@ -66,12 +66,12 @@ describe('waiting', () => {
     await expect.poll(() => length(service)).toBe(1)
     socket.destroy()
     await expect.poll(() => length(service)).toBe(0)
-    // Nor does it take room among those under way.
+    // It no longer counts as in flight either.
     const again = await service.post('/v1/consume', { limiter: 'api', key: 'bob' })
     expect(again.status).toBe(200)
   })
 
-  it('goes on in the line of the limiter that takes the place of its own', async () => {
+  it('continues in the queue of the new limiter after a reload', async () => {
     await using service = await testService({ ...config, caps: { wait: '2h' } })
     const limiterOf = (limit: number): Config => ({
       ...config,
@@ -82,7 +82,7 @@ describe('waiting', () => {
     await expect.poll(() => length(service)).toBe(2)
     const former = service.service.get('api').limiter
     service.reload({ config: limiterOf(2), folder: '', files: [] })
-    // Two in an hour: one was before the change.
+    // The new limit is two, and one is used.
     expect(await Promise.race(waits.map(({ ended }) => ended))).toBe(200)
     await expect.poll(() => length(service)).toBe(1)
     expect(former.waiting().length).toBe(0)
@@ -92,7 +92,7 @@ describe('waiting', () => {
     expect(await Promise.all(waits.map(({ ended }) => ended))).toEqual([200, 200])
   })
 
-  it('of many is refused', async () => {
+  it('fails if too many requests are waiting', async () => {
     await using service = await testService({ ...config, caps: { wait: '2h' } })
     await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
     const waiting = [1, 2].map(() => waitFor(service, { limiter: 'api', key: 'ann', maxWaitMs: 7_000_000 }))
@@ -102,7 +102,7 @@ describe('waiting', () => {
     for (const each of waiting) each.hangUp()
   })
 
-  it('ends for one who hangs up, and the next in line comes', async () => {
+  it('ends if the client disconnects, and the next one moves up', async () => {
     await using service = await testService({ ...config, caps: { wait: '2h' } })
     await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
     const first = waitFor(service, { limiter: 'api', key: 'ann', maxWaitMs: 7_000_000 })
@@ -115,10 +115,10 @@ describe('waiting', () => {
     expect(await second.ended).toBe(200)
   })
 
-  it('that was over as he hung up is not charged', async () => {
+  it('charges nothing if the client disconnects just as the request is allowed', async () => {
     await using service = await testService(config)
     const { limiter } = service.service.get('api')
-    // He is gone before the decision is there, which the store has made already.
+    // Delays the decision, so that the client is gone although the store has charged it.
     const wait = limiter.wait.bind(limiter)
     let decided: (() => void) | undefined
     limiter.wait = async (key, options) => {
@@ -144,7 +144,7 @@ describe('waiting', () => {
       .toBe(1)
   })
 
-  it('ends when the service does', async () => {
+  it('ends when the service stops', async () => {
     const service = await testService({ ...config, caps: { wait: '2h' } })
     await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
     const waiting = waitFor(service, { limiter: 'api', key: 'ann', maxWaitMs: 7_000_000 })

@@ -21,7 +21,7 @@ async function scraped(): Promise<Scraped> {
 }
 
 describe('docs/metrics.md', () => {
-  it('has all metrics, and no others', async () => {
+  it('lists exactly the exposed metrics', async () => {
     const told = [...service.matchAll(/^\| `(slidegate_\w+)` \| (\w+) \| ([a-z, ]*) ?\| /gm)]
     const { text } = await scraped()
     const types = [...text.matchAll(/^# TYPE (slidegate_\w+) (\w+)$/gm)]
@@ -33,7 +33,7 @@ describe('docs/metrics.md', () => {
     for (const name of own) expect(text).toContain(`# TYPE ${name} `)
   })
 
-  it('has queries that Prometheus takes, of metrics that there are', async () => {
+  it('shows valid queries of existing metrics', async () => {
     const [queries] = codeBlocks(service).filter(({ language }) => language === 'promql')
     const exprs = queries!.code.split('\n\n').map((query) => query.replace(/^#.*\n/, '').trim())
     expect(exprs.length).toBeGreaterThan(3)

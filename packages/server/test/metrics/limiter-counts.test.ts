@@ -2,7 +2,7 @@ import type { LimiterStats } from 'slidegate'
 import { expect, it } from 'vitest'
 import { LimiterCounts } from '../../src/metrics/limiter-counts.ts'
 
-/** A limiter, as far as it says something of itself. */
+/** The state of a limiter. */
 function limiter(name: string) {
   const stats = { storeErrors: { timeout: 0, down: 0 }, breakerOpened: 0, clockSteps: 0 }
   return { name, told: stats, stats: () => stats as unknown as LimiterStats }
@@ -17,7 +17,7 @@ function valuesOf(counts: LimiterCounts): Record<string, number> {
   )
 }
 
-it('what limiters of one name have counted adds up, and is kept when they end', () => {
+it('counts of limiters with the same name add up and survive closing', () => {
   const counts = new LimiterCounts()
   const [first, second] = [limiter('api'), limiter('api')]
   const totals = () => {
@@ -36,7 +36,7 @@ it('what limiters of one name have counted adds up, and is kept when they end', 
   second.told.storeErrors.timeout = 2
   second.told.clockSteps = 1
   expect(totals()).toEqual([5, 1, 1])
-  // It still had something under way when it was replaced.
+  // It still had requests in flight when it was replaced.
   first.told.storeErrors.timeout = 4
   counts.closed(first)
   expect(totals()).toEqual([6, 1, 1])
@@ -45,7 +45,7 @@ it('what limiters of one name have counted adds up, and is kept when they end', 
   expect(totals()).toEqual([6, 1, 1])
 })
 
-it('a store that nobody asks in vain any more is not told as down for ever', () => {
+it('a store stops being reported as down when no request has failed for a while', () => {
   let nowMs = 0
   const counts = new LimiterCounts(() => nowMs)
   const isDown = () => valuesOf(counts)['slidegate_store_down envoy.gate']

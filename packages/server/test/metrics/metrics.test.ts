@@ -27,7 +27,7 @@ const LIMITERS: Config['limiters'] = {
     timeoutMs: 30_000,
   },
   counter: { limits: [{ kind: 'slidingCounter', limit: 2, window: '1h' }], timeoutMs: 30_000 },
-  // Longer than a machine pauses: whoever comes third has to wait.
+  // Longer than a machine stall, so that the third request must wait.
   bucket: { limits: [{ kind: 'tokenBucket', capacity: 2, refill: 1, interval: '6s' }], timeoutMs: 30_000 },
   held: { limits: [{ kind: 'concurrency', limit: 1, ttl: '1m' }], timeoutMs: 30_000 },
   devices: { limits: [{ kind: 'distinct', limit: 1, window: '1h' }], timeoutMs: 30_000 },
@@ -74,7 +74,7 @@ async function ask(service: TestService, times: number, body: object, path = '/v
   await Promise.all(Array.from({ length: times }, () => service.post(path, body)))
 }
 
-/** Words that are nowhere but in keys. */
+/** Words that occur in keys only. */
 const WORDS = [
   'anneliese',
   'bartholomew',
@@ -85,7 +85,7 @@ const WORDS = [
   'tablet-of-ann',
 ]
 
-/** Some of everything; every decision by the store. */
+/** Sends requests of every kind. The store decides all of them. */
 async function useAll(service: TestService): Promise<void> {
   await ask(service, 12, { limiter: 'sliding', key: WORDS[0] })
   await ask(service, 3, { limiter: 'fixed', key: WORDS[0] })
@@ -115,11 +115,11 @@ function expectAll(scraped: Scraped): void {
     asked: scraped.value('slidegate_limit_utilization_ratio_count', { limiter, limit }),
   })
   expect(decided('sliding')).toEqual({ allowed: 10, denied: 2 })
-  // The eighth, the ninth and the tenth.
+  // The eighth, ninth and tenth request.
   expect(limit('sliding', 'hourly')).toEqual({ denials: 2, shadow: 0, nearLimit: 3, asked: 12 })
   const half = { limiter: 'sliding', limit: 'hourly', le: '0.5' }
   expect(scraped.value('slidegate_limit_utilization_ratio_bucket', half)).toBe(5)
-  // 0.1 to 1, and 1 for each of those denied.
+  // From 0.1 to 1, plus 1 for each denial.
   const whole = { limiter: 'sliding', limit: 'hourly' }
   expect(scraped.value('slidegate_limit_utilization_ratio_sum', whole)).toBeCloseTo(7.5)
   expect(decided('fixed')).toEqual({ allowed: 2, denied: 1 })
@@ -150,8 +150,8 @@ function expectAll(scraped: Scraped): void {
   for (const word of WORDS) expect(scraped.text).not.toContain(word)
 }
 
-describe('what is counted is what was asked', () => {
-  it('on memory', async () => {
+describe('counts match the requests', () => {
+  it('in memory', async () => {
     await using service = await started({ memory: {} })
     await useAll(service)
     const scraped = await scrape(service)
@@ -162,13 +162,13 @@ describe('what is counted is what was asked', () => {
     expect(scraped.values('slidegate_redis_up')).toEqual({})
   })
 
-  it('on Redis', async () => {
+  it('in Redis', async () => {
     const redis = await startRedis()
     await using _ = { [Symbol.asyncDispose]: () => redis.stop() }
     await using service = await started({ redis: { url: redis.url } })
     await useAll(service)
     const node = `127.0.0.1:${redis.port}`
-    // One that does not answer within a second is told as down.
+    // A Redis that takes longer than a second is reported as down.
     const scraped = await until('Redis is up', async () => {
       const found = await scrape(service)
       return found.value('slidegate_redis_up', { node }) === 1 && found
@@ -179,10 +179,10 @@ describe('what is counted is what was asked', () => {
     const calls = scraped.value('slidegate_store_call_requests_count')!
     expect(calls).toBeGreaterThan(10)
     const answered = scraped.value('slidegate_store_call_duration_seconds_count')!
-    // The first call may have come before the connection, and others while the machine has paused.
+    // The first call may precede the connection, and a machine stall may delay others.
     const failed = scraped.value('slidegate_store_failed_calls_total')!
     expect(failed).toBeLessThan(calls / 2)
-    // One may be under way.
+    // One call may be in flight.
     expect(answered + failed).toBeGreaterThan(calls - 3)
     expect(answered).toBeLessThanOrEqual(calls)
     expect(scraped.value('slidegate_store_call_duration_seconds_sum')).toBeGreaterThan(0)
@@ -190,7 +190,7 @@ describe('what is counted is what was asked', () => {
     expect(scraped.values('slidegate_memory_store_keys')).toEqual({})
   })
 
-  it('one by one, a thousand times', async () => {
+  it('after a thousand requests', async () => {
     const limits = [{ kind: 'slidingWindow', limit: 300, window: '1h', name: 'all' }] as const
     await using service = await testService({ limiters: { api: { limits: [...limits] } } })
     const requests = Array.from({ length: 1000 }, () => ({ key: 'ann' }))
@@ -208,7 +208,7 @@ describe('what is counted is what was asked', () => {
   })
 })
 
-it('is told before anything was decided, so that the first denial is a rise', async () => {
+it('metrics exist before any decision, so that Prometheus sees the first increase', async () => {
   await using service = await started({ memory: {} })
   const scraped = await scrape(service)
   expect(await promtool(scraped.text)).toBe('')
@@ -220,7 +220,7 @@ it('is told before anything was decided, so that the first denial is a rise', as
   expect(scraped.value('slidegate_store_errors_total', { limiter: 'sliding', reason: 'timeout' })).toBe(0)
 })
 
-it('those who wait are told as long as they do', async () => {
+it('waiting requests are reported while they wait', async () => {
   await using service = await started({ memory: {} })
   await ask(service, 10, { limiter: 'sliding', key: 'ann' })
   const asked = [1, 2].map(() =>
@@ -238,7 +238,7 @@ describe('a reload', () => {
     api: { limits: [{ kind: 'slidingWindow', limit, window: '1h', precision: '1s', name: 'all' }] },
   })
 
-  it('takes nothing back', async () => {
+  it('never lowers a counter', async () => {
     await using service = await testService({ limiters: withLimit(2) })
     const before: Scraped[] = []
     for (const limit of [2, 3, 1, 2]) {
@@ -247,7 +247,7 @@ describe('a reload', () => {
       await ask(service, 1, { limiter: 'api', key: 'bob', maxWaitMs: 0 }, '/v1/wait')
       before.push(await scrape(service))
     }
-    // It is gone; what it has counted is not.
+    // The limiter is removed, but its counts stay.
     service.reload({ config: { limiters: {} }, folder: '', files: [], shown: '' })
     before.push(await scrape(service))
     const sums = before.map((scraped) => {
@@ -264,7 +264,7 @@ describe('a reload', () => {
 })
 
 describe('labels are bounded', () => {
-  it('whatever limiters are asked for', async () => {
+  it('for requests to any limiter', async () => {
     await using service = await testService({ limiters: LIMITERS })
     const { size } = await scrape(service)
     const requests = Array.from({ length: 1000 }, (_, i) => ({ limiter: `unknown-${i}`, key: 'ann' }))
@@ -274,11 +274,11 @@ describe('labels are bounded', () => {
     }
     const scraped = await scrape(service)
     expect(scraped.text).not.toContain('unknown')
-    // No more than what this process says of itself.
+    // Only metrics of this process remain.
     expect(scraped.size).toBeLessThan(size + 30)
   })
 
-  it('whatever limiters there are', async () => {
+  it('for any number of limiters', async () => {
     const limits = [{ kind: 'slidingWindow' as const, limit: 1, window: '1h' }]
     const names = Array.from({ length: 1500 }, (_, i) => `limiter-${i}`)
     await using service = await testService({
@@ -290,10 +290,10 @@ describe('labels are bounded', () => {
     const scraped = await scrape(service)
     const decided = scraped.values('slidegate_decisions_total', { outcome: 'allowed', source: 'store' })
     expect(Object.keys(decided)).toHaveLength(1025)
-    // None is lost.
+    // No decision is lost.
     expect(decided['(others)']).toBe(1500 - 1024)
     expect(Object.keys(scraped.values('slidegate_distinct_callers'))).toHaveLength(1024)
-    // Of thousands of values that are made text by and by, what they are is said once, and all are there.
+    // Thousands of values are formatted in chunks, with one header and nothing missing.
     const rows = scraped.text.split('\n').filter((line) => line.includes('slidegate_limit_utilization_ratio'))
     expect(rows.filter((line) => line.startsWith('# TYPE'))).toHaveLength(1)
     expect(rows.findIndex((line) => !line.startsWith('#'))).toBe(2)
@@ -301,7 +301,7 @@ describe('labels are bounded', () => {
     expect(rows.filter((line) => line.includes('_ratio_count{'))).toHaveLength(1025)
   })
 
-  it('whatever limits a limiter has', async () => {
+  it('for any number of limits', async () => {
     const limit = { kind: 'slidingWindow' as const, limit: 1, window: '1h' }
     const keys = Array.from({ length: 5000 }, (_, i) => `caller-${i}`)
     const overrides = keys.map((key, i) => ({ key, limits: [{ ...limit, name: `limit-${i}` }] }))

@@ -21,14 +21,14 @@ async function scrape(service: Pick<TestService, 'get'>): Promise<Scraped> {
 
 const consume = (service: TestService, key = 'ann') => service.post('/v1/consume', { limiter: 'api', key })
 
-describe('of one server', () => {
-  it('is told as the server tells it', async () => {
+describe('metrics of a Redis server', () => {
+  it("match the server's own numbers", async () => {
     await using redis = disposable(await startRedis(['--maxmemory', '64mb']))
     await using service = await testService({ store: { redis: { url: redis.url } }, limiters: LIMITERS })
     for (let i = 0; i < 20; i++) await consume(service)
     const node = { node: `127.0.0.1:${redis.port}` }
-    // Calls of the service's own may come between the two.
-    const { scraped, info } = await until('both to tell of the same calls', async () => {
+    // Calls of the service may come between the two readings.
+    const { scraped, info } = await until('both readings to include the same calls', async () => {
       const found = await scrape(service)
       const told = new RedisInfo(String(await ask(redis.port, 'INFO', 'everything')))
       const calls = found.value('slidegate_redis_script_calls_total', node)
@@ -44,13 +44,13 @@ describe('of one server', () => {
     expect(value('cpu_seconds_total')).toBeLessThanOrEqual(info.cpuSeconds!)
     expect(value('evicted_keys_total')).toBe(0)
     expect(value('connected_clients')).toBeGreaterThanOrEqual(2)
-    // One to be told that it is not there, one to bring it, and one for each request.
+    // One call without the script, one that loads it, and one per request.
     expect(value('script_calls_total')).toBeGreaterThanOrEqual(21)
     expect(value('script_seconds_total')).toBe(info.scripts!.seconds)
     expect(scraped.values('slidegate_redis_replica_lag_bytes')).toEqual({})
   })
 
-  it('is down when it is gone, and all else is told within two seconds', async () => {
+  it('report an outage, and all other metrics within two seconds', async () => {
     await using redis = disposable(await startRedis())
     await using service = await testService({
       store: { redis: { url: redis.url } },
@@ -58,7 +58,7 @@ describe('of one server', () => {
     })
     await consume(service)
     const node = { node: `127.0.0.1:${redis.port}` }
-    // A machine that pauses makes some take longer, and none shorter.
+    // A machine stall makes some scrapes slower, never faster.
     const down = () =>
       until('a scrape within two seconds', async () => {
         const startMs = performance.now()
@@ -66,7 +66,7 @@ describe('of one server', () => {
         return performance.now() - startMs < 2000 && scraped
       })
     expect((await down()).value('slidegate_store_down', { limiter: 'api' })).toBe(0)
-    // One that hangs keeps others waiting, one that is gone does not.
+    // A server that hangs delays requests; one that is gone doesn't.
     redis.freeze()
     for (let i = 0; i < 8; i++) expect((await consume(service)).status).toBe(503)
     const hung = await down()
@@ -75,7 +75,7 @@ describe('of one server', () => {
     await redis.kill()
     for (let i = 0; i < 8; i++) expect((await consume(service)).status).toBe(503)
     const failed = 'slidegate_store_failed_calls_total'
-    const gone = await until('a call that has failed', async () => {
+    const gone = await until('a failed call', async () => {
       expect((await consume(service)).status).toBe(503)
       const scraped = await down()
       return scraped.value(failed)! > hung.value(failed)! && scraped
@@ -83,13 +83,13 @@ describe('of one server', () => {
     expect(gone.value('slidegate_redis_up', node)).toBe(0)
     expect(gone.value('slidegate_store_down', { limiter: 'api' })).toBe(1)
     expect(gone.value('slidegate_store_breaker_opened_total', { limiter: 'api' })).toBe(1)
-    // Those for requests, and for what else was to be read.
+    // Errors of requests and of other reads.
     const errors = gone.values('slidegate_store_errors_total', { limiter: 'api' })
     expect(errors.timeout! + errors.error! + errors.down!).toBeGreaterThanOrEqual(16)
     expect(errors.timeout).toBeGreaterThan(0)
     expect(errors.down).toBeGreaterThan(0)
     expect(await promtool(gone.text)).toBe('')
-    // Another limiter is in its place, and nothing is taken back.
+    // Another limiter replaces it, and no counter falls.
     const another = { limits: [{ kind: 'slidingWindow' as const, limit: 999, window: '1h' }], timeoutMs: 500 }
     const store = { redis: { url: redis.url } }
     service.reload({ config: { store, limiters: { api: another } }, folder: '', files: [], shown: '' })
@@ -98,16 +98,16 @@ describe('of one server', () => {
     const after = reloaded.values('slidegate_store_errors_total', { limiter: 'api' })
     expect(after.down).toBeGreaterThanOrEqual(errors.down!)
     await redis.start()
-    const up = await until('it is up again', async () => {
+    const up = await until('it to be up again', async () => {
       await consume(service)
       const scraped = await scrape(service)
       return scraped.value('slidegate_store_down', { limiter: 'api' }) === 0 && scraped
     })
-    await until('it is seen', async () => (await scrape(service)).value('slidegate_redis_up', node) === 1)
+    await until('the metric', async () => (await scrape(service)).value('slidegate_redis_up', node) === 1)
     expect(up.value('slidegate_store_breaker_opened_total', { limiter: 'api' })).toBeGreaterThan(0)
   })
 
-  it('a script that was forgotten is brought again, and that is told', async () => {
+  it('count a script that had to be loaded again', async () => {
     await using redis = disposable(await startRedis())
     await using service = await testService({ store: { redis: { url: redis.url } }, limiters: LIMITERS })
     const loads = async () => (await scrape(service)).value('slidegate_store_script_loads_total')
@@ -122,14 +122,14 @@ describe('of one server', () => {
     expect(await loads()).toBe(after)
   })
 
-  it('slow calls are counted that are ours, each once', async () => {
+  it('count each slow call of slidegate once', async () => {
     await using redis = disposable(await startRedis(['--slowlog-log-slower-than', '0']))
     const own = { url: redis.url, prefix: 'slidegate:own' }
     const call = (prefix: string) => ask(redis.port, 'EVAL', 'return 1', '1', `${prefix}:{0}:api:ann:log`)
     await call('slidegate:own')
     await using health = await readHealth(own)
     const slow = async () => (await health.read())[0]?.slowScripts
-    // What was there before counts for nothing. One that does not answer within a second is read again.
+    // Earlier entries don't count. A server that takes longer than a second is read again.
     await expect.poll(slow).toBe(0)
     for (let i = 0; i < 3; i++) await call('slidegate:own')
     for (let i = 0; i < 2; i++) await call('slidegate')
@@ -140,18 +140,18 @@ describe('of one server', () => {
     await expect.poll(slow).toBe(3)
     await call('slidegate:own')
     await expect.poll(slow).toBe(4)
-    // Numbers begin anew.
+    // After a restart, IDs start again from 0.
     await redis.kill()
     await redis.start()
     await call('slidegate:own')
-    expect(await until('it is read again', slow)).toBe(5)
-    // Those of a service look like that.
+    expect(await until('the next reading', slow)).toBe(5)
+    // Entries look like those of a service.
     await using service = await testService({ store: { redis: own }, limiters: LIMITERS })
     await consume(service)
     await expect.poll(slow).toBeGreaterThan(5)
   })
 
-  it('what its user may not ask is left out, and said once', async () => {
+  it('omit what the user may not read, and log that once', async () => {
     await using redis = disposable(await startRedis())
     const rights = ['allkeys', 'allchannels', '+@all', '-info', '-slowlog']
     await ask(redis.port, 'ACL', 'SETUSER', 'poor', 'on', '>pw', ...rights)
@@ -175,7 +175,7 @@ describe('of one server', () => {
     expect(JSON.stringify(lines)).not.toContain(':pw')
   })
 
-  it('is asked once a second at most', async () => {
+  it('read the server at most once a second', async () => {
     await using redis = disposable(await startRedis())
     await using service = await testService({ store: { redis: { url: redis.url } }, limiters: LIMITERS })
     const asked = async () => {
@@ -183,7 +183,7 @@ describe('of one server', () => {
       return Number(/cmdstat_slowlog\|get:calls=(\d+)/.exec(text)?.[1] ?? 0)
     }
     const startMs = performance.now()
-    await until('it is asked', async () => {
+    await until('the next reading', async () => {
       await scrape(service)
       return (await asked()) > 0
     })
@@ -193,22 +193,22 @@ describe('of one server', () => {
   })
 })
 
-/** Nodes of which it is told how far their replicas are behind. */
+/** Nodes that report the lag of their replicas. */
 function lagging(scraped: Scraped): string[] {
   return Object.keys(scraped.values('slidegate_redis_replica_lag_bytes')).sort()
 }
 
-/** A Cluster that has paused has its replicas again by and by. */
+/** After a pause, a Cluster reconnects its replicas gradually. */
 const PATIENT = { timeout: 60_000 }
 
-describe('of a Cluster', () => {
+describe('metrics of a Cluster', () => {
   let cluster: RedisCluster
   beforeAll(async () => {
     cluster = await startCluster({ masters: 3, replicas: 1 })
   })
   afterAll(() => cluster?.stop())
 
-  it('is told of each node, and how far replicas are behind', async () => {
+  it('include each node and the lag of its replicas', async () => {
     const url = cluster.nodes.slice(0, 2).map(({ port }) => `redis://127.0.0.1:${port}`)
     await using service = await testService({ store: { redis: { url } }, limiters: LIMITERS })
     const nodes = cluster.nodes.map(({ port }) => `127.0.0.1:${port}`).sort()
@@ -216,7 +216,7 @@ describe('of a Cluster', () => {
       .poll(async () => {
         for (let i = 0; i < 30; i++) await consume(service, `caller ${i}`)
         const scraped = await scrape(service)
-        // A replica takes the place of a master that has paused for long.
+        // A replica may replace a master that has paused for long.
         const masters = (await cluster.masters()).map(({ port }) => `127.0.0.1:${port}`)
         const calls = scraped.values('slidegate_redis_script_calls_total')
         return {
@@ -233,12 +233,12 @@ describe('of a Cluster', () => {
         areAsked: true,
       })
 
-    // One that is frozen takes nothing more, and falls behind.
+    // A frozen replica accepts nothing and falls behind.
     const [master] = await cluster.masters()
     const [replica] = await cluster.replicasOf(master!)
     replica!.freeze()
     const node = `127.0.0.1:${replica!.port}`
-    const behind = await until('it is behind', async () => {
+    const behind = await until('it to fall behind', async () => {
       for (let i = 0; i < 30; i++) await consume(service, `caller ${i}`)
       const found = await scrape(service)
       const lag = found.value('slidegate_redis_replica_lag_bytes', { node: `127.0.0.1:${master!.port}` })!
@@ -247,15 +247,18 @@ describe('of a Cluster', () => {
     expect(behind.values('slidegate_redis_memory_used_bytes')[node]).toBeUndefined()
     expect(await promtool(behind.text)).toBe('')
     replica!.thaw()
-    await until('it is back', async () => (await scrape(service)).value('slidegate_redis_up', { node }) === 1)
+    await until(
+      'it to be back',
+      async () => (await scrape(service)).value('slidegate_redis_up', { node }) === 1,
+    )
   })
 
-  it('is told of a replica that was away at first', async () => {
+  it('include a replica that was down at first', async () => {
     const [master] = await cluster.masters()
     const [replica] = await cluster.replicasOf(master!)
     await replica!.kill()
     const seeds = cluster.nodes.filter((node) => node !== replica)
-    await until('none knows of it', async () => {
+    await until('all nodes to forget it', async () => {
       const told = await Promise.all(seeds.map(({ port }) => ask(port, 'CLUSTER', 'SLOTS')))
       return !String(told).includes(`${replica!.port}`)
     })
@@ -270,7 +273,7 @@ describe('of a Cluster', () => {
   })
 })
 
-/** Reads anew each time. */
+/** Reads again each time. */
 async function readHealth(
   config: { url: string; prefix?: string },
   log: Logger = pino({ level: 'silent' }),

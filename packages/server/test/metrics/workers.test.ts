@@ -8,7 +8,7 @@ import { promtool, Scraped } from './support.ts'
 
 const { server } = await useRedis()
 
-it('two workers tell what both have counted, and of what they share once', async () => {
+it('metrics of two workers are summed, and shared ones are reported once', async () => {
   const folder = temporaryFolder()
   onTestFinished(() => folder.remove())
   const limits = '[{ kind: slidingWindow, limit: 100, window: 1h, name: all }]'
@@ -18,7 +18,7 @@ it('two workers tell what both have counted, and of what they share once', async
   )
   await using service = await startProcess(['--config', file, '--workers', '2'])
   await service.says('all workers are ready')
-  // A connection for each request: the primary hands them to both in turn.
+  // A new connection per request: the primary alternates between workers.
   const scrape = async () => {
     const response = await fetch(`${service.url}/metrics`, { headers: { connection: 'close' } })
     return new Scraped(await response.text())
@@ -35,10 +35,10 @@ it('two workers tell what both have counted, and of what they share once', async
   )
   expect(asked.filter((status) => status === 200)).toHaveLength(200)
   const labels = { limiter: 'api', limit: 'all' }
-  // Whichever is asked.
+  // Every worker returns the same values.
   for (let i = 0; i < 4; i++) {
-    // Workers, and a Redis, that take their time are not waited for.
-    const scraped = await until('both and Redis have answered', async () => {
+    // A scrape doesn't wait for slow workers or a slow Redis.
+    const scraped = await until('both workers and Redis to respond', async () => {
       const found = await scrape()
       const decided = found.values('slidegate_decisions_total', { limiter: 'api', source: 'store' })
       const isUp = Object.values(found.values('slidegate_redis_up')).join() === '1'
@@ -61,9 +61,9 @@ it('two workers tell what both have counted, and of what they share once', async
     expect(scraped.value('slidegate_top_caller_ratio', { limiter: 'api' })).toBeCloseTo(2 / 3)
     expect(await promtool(scraped.text)).toBe('')
   }
-  // Another instance on the same store is heard of, and tells of its own decisions only.
+  // Another instance on the same store is included, but only with its own decisions.
   await using other = await startProcess(['--config', file])
-  const told = await until('it is heard of', async () => {
+  const told = await until('the other instance', async () => {
     const scraped = await scrape()
     const denied = scraped.value('slidegate_limit_denials_total', labels)
     return scraped.value('slidegate_instances') === 2 && denied === 100 && scraped

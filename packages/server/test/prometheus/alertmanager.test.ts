@@ -11,7 +11,7 @@ import { alertmanagerConfig, startAlertmanager } from './alertmanager.ts'
 const CONFIG = join(ROOT, 'deploy/alertmanager/alertmanager.yaml')
 const amtool = (...words: string[]) => promisify(execFile)('amtool', words)
 
-it('amtool finds the configuration right', async () => {
+it('amtool accepts the configuration', async () => {
   const folder = temporaryFolder()
   try {
     const files = ['slack-url', 'smtp-password'].map((name) => folder.write(name, 'secret'))
@@ -27,7 +27,7 @@ it.each([
   ['critical', 'slack-and-mail'],
   ['warning', 'slack'],
   ['info', 'slack'],
-])('%s goes to %s', async (severity, receiver) => {
+])('%s alerts go to %s', async (severity, receiver) => {
   const { stdout } = await amtool(
     'config',
     'routes',
@@ -38,13 +38,13 @@ it.each([
   expect(stdout.trim()).toBe(receiver)
 })
 
-it('one message for a limiter, mails of what is critical, and nothing of what follows from something else', async () => {
+it('alerts are grouped by limiter, critical ones are mailed, and consequences are inhibited', async () => {
   await using alertmanager = await startAlertmanager()
   const alert = (alertname: string, severity: string, labels: object = {}) => ({
     labels: { alertname, severity, ...labels },
     annotations: {
-      summary: `${alertname} it is`,
-      description: 'So it is.',
+      summary: `${alertname} happened`,
+      description: 'Details.',
       runbook_url: 'https://runbooks.example',
     },
   })
@@ -65,11 +65,11 @@ it('one message for a limiter, mails of what is critical, and nothing of what fo
     ]),
   })
   expect(posted.status).toBe(200)
-  await until('what is told', async () => alertmanager.slack.length >= 4 && alertmanager.mails.length >= 1)
+  await until('the messages', async () => alertmanager.slack.length >= 4 && alertmanager.mails.length >= 1)
 
   const told = alertmanager.slack.map(
     ({ title, text }) =>
-      `${title}: ${Array.from(text.matchAll(/\*(\w+) it is\*/g), ([, name]) => name).sort()}`,
+      `${title}: ${Array.from(text.matchAll(/\*(\w+) happened\*/g), ([, name]) => name).sort()}`,
   )
   expect(told.sort()).toEqual([
     '1 firing: login: SlidegateDenialsUnusual',
@@ -79,13 +79,13 @@ it('one message for a limiter, mails of what is critical, and nothing of what fo
   ])
   const [message] = alertmanager.slack
   expect(message!.channel).toBe('#alerts')
-  expect(message!.text).toContain('So it is. <https://runbooks.example|What to do>')
+  expect(message!.text).toContain('Details. <https://runbooks.example|What to do>')
   expect(alertmanager.mails).toHaveLength(1)
-  expect(alertmanager.mails[0]).toContain('firing: SlidegateStoreDown it is')
+  expect(alertmanager.mails[0]).toContain('firing: SlidegateStoreDown happened')
   expect(alertmanager.mails[0]).toContain('https://runbooks.example')
 })
 
-it('of an outage of all instances, or of Redis, nothing else is told', async () => {
+it('an outage of all instances or of Redis inhibits all other alerts', async () => {
   await using alertmanager = await startAlertmanager()
   const post = (...alerts: (readonly [string, object])[]) =>
     fetch(`${alertmanager.url}/api/v2/alerts`, {

@@ -6,26 +6,26 @@ import { join } from 'node:path'
 import { deployed, replaced } from '../gateway/support/programs.ts'
 import { type Program, startProgram } from './program.ts'
 
-// Debian's name, and that of the project.
+// Debian's name and the project's.
 const ALERTMANAGER = existsSync('/usr/bin/prometheus-alertmanager')
   ? 'prometheus-alertmanager'
   : 'alertmanager'
 
-/** As far as it is ours. */
+/** The parts that are used here. */
 interface SlackMessage {
   readonly channel: string
   readonly title: string
   readonly text: string
 }
 
-/** An Alertmanager with the configuration that users are shown, but for the times that it waits; and those whom it tells. */
+/** An Alertmanager with the example configuration and shorter intervals, and its receivers. */
 export interface Alertmanager extends Program {
   readonly slack: readonly SlackMessage[]
-  /** As they came. */
+  /** In order of arrival. */
   readonly mails: readonly string[]
 }
 
-/** The configuration with secrets in these files, in a hurry. */
+/** The configuration with these secret files and short intervals. */
 export async function alertmanagerConfig(
   slackUrl: string,
   smtpPassword: string,
@@ -39,7 +39,7 @@ export async function alertmanagerConfig(
     'group_wait: 30s': 'group_wait: 1s',
     'group_wait: 10s': 'group_wait: 1s',
     'group_wait: 5m': 'group_wait: 1s',
-    // What a group is told of later must not wait because something else came first.
+    // Later messages of a group must not wait for earlier ones.
     'group_interval: 5m': 'group_interval: 1s',
     'group_interval: 1h': 'group_interval: 1s',
   })
@@ -97,7 +97,7 @@ function listening(server: Server): Promise<number> {
   )
 }
 
-/** As much of SMTP as it takes to be handed a mail. */
+/** The part of SMTP that receiving a mail requires. */
 function mailServer(mails: string[]): Server {
   return createTcpServer((socket) => {
     let data: string | undefined

@@ -8,12 +8,12 @@ import { unknownMetrics } from './known-metrics.ts'
 const FOLDER = join(ROOT, 'deploy/grafana/dashboards')
 const alerts = anchors(readFileSync(join(ROOT, 'docs/alerts.md'), 'utf8'))
 
-it('there is a file for each dashboard, and no other', () => {
+it('every dashboard has a file, and there are no others', () => {
   const names = Object.keys(written).map((name) => `${name}.json`)
   expect(readdirSync(FOLDER).sort()).toEqual(names.sort())
 })
 
-it('each is found by a name of its own', () => {
+it('every dashboard has a unique ID', () => {
   const uids = Object.values(written).map(({ uid }) => uid)
   expect(new Set(uids).size).toBe(uids.length)
 })
@@ -22,15 +22,15 @@ describe.each(Object.entries(written))('%s', (name, dashboard) => {
   const panels = panelsOf(dashboard)
   const text = readFileSync(join(FOLDER, `${name}.json`), 'utf8')
 
-  it('is what scripts/write-dashboards.js writes', () => {
+  it('equals the output of scripts/write-dashboards.js', () => {
     expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(dashboard)))
   })
 
-  it('asks for metrics that the service exposes', async () => {
+  it('uses metrics that the service exposes', async () => {
     expect(await unknownMetrics(text)).toEqual([])
   })
 
-  it('says of each panel what it shows, in which unit, and asks the Prometheus that was chosen', () => {
+  it('gives each panel a description, a unit and the chosen data source', () => {
     expect(panels.length).toBeGreaterThan(10)
     for (const { title, description, datasource, fieldConfig, targets } of panels) {
       expect({ title, length: description!.length > 10 }).toEqual({ title, length: true })
@@ -41,7 +41,7 @@ describe.each(Object.entries(written))('%s', (name, dashboard) => {
     expect(dashboard.templating.list[0]).toMatchObject({ type: 'datasource', name: 'datasource' })
   })
 
-  it('asks for rates over intervals that fit the scale', () => {
+  it('uses rate intervals that match the scale', () => {
     const intervals = questionsOf(dashboard).flatMap(({ expr }) =>
       Array.from(expr.matchAll(/(\w+)\([^()]*\[(.*?)\]\)/g), ([, call, over]) => `${call} ${over}`),
     )
@@ -50,7 +50,7 @@ describe.each(Object.entries(written))('%s', (name, dashboard) => {
     expect(intervals.filter((each) => !fits.test(each))).toEqual([])
   })
 
-  it('lays panels out side by side, each under a number of its own', () => {
+  it('arranges panels without overlap, with unique IDs', () => {
     const { panels: all } = dashboard
     expect(new Set(all.map(({ id }) => id)).size).toBe(all.length)
     for (const { gridPos: a, id } of all) {
@@ -63,7 +63,7 @@ describe.each(Object.entries(written))('%s', (name, dashboard) => {
     }
   })
 
-  it('links to paragraphs and dashboards that there are', () => {
+  it('links to existing paragraphs and dashboards', () => {
     const linked = Array.from(text.matchAll(/\/docs\/alerts\.md#([\w-]+)/g), ([, anchor]) => anchor!)
     expect(linked.length).toBeGreaterThan(5)
     expect(linked.filter((anchor) => !alerts.includes(anchor))).toEqual([])

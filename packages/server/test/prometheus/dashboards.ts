@@ -1,11 +1,11 @@
 import { dashboards } from '../../../../scripts/dashboards/dashboards.js'
 
-/** What a panel, an annotation or a variable asks Prometheus. */
+/** A Prometheus query of a panel, an annotation or a variable. */
 export interface Question {
-  /** Where it stands. */
+  /** Its place in the dashboard. */
   readonly where: string
   readonly expr: string
-  /** Of this moment, rather than over time. */
+  /** Whether it is evaluated once rather than over time. */
   readonly instant: boolean
 }
 
@@ -42,7 +42,7 @@ export interface Dashboard {
   readonly templating: { readonly list: readonly Variable[] }
 }
 
-/** By the name of their file, without its end. */
+/** By file name, without the extension. */
 export const written = dashboards as unknown as Readonly<Record<string, Dashboard>>
 
 export function panelsOf(dashboard: Dashboard): readonly Panel[] {
@@ -59,23 +59,23 @@ export function questionsOf(dashboard: Dashboard): Question[] {
   )
 }
 
-/** The metric and the label of `label_values(metric, label)`. */
+/** Metric and label of `label_values(metric, label)`. */
 export function labelAsked({ name, definition = '' }: Variable): readonly [metric: string, label: string] {
   const [, metric, label] = /^label_values\((.+), (\w+)\)$/.exec(definition) ?? []
-  if (label === undefined) throw new Error(`${name} asks for ${definition}`)
+  if (label === undefined) throw new Error(`${name} has an unsupported definition: ${definition}`)
   return [metric!, label]
 }
 
-/** Puts values in place of `$name`, as Grafana does. Each has to be known. */
+/** Replaces `$name` by values, as Grafana does. Throws for unknown names. */
 export function filled(text: string, values: Readonly<Record<string, string>>): string {
   return text.replaceAll(/\$(\w+)/g, (_, name: string) => {
     const value = values[name]
-    if (value === undefined) throw new Error(`nobody knows $${name}`)
+    if (value === undefined) throw new Error(`unknown variable $${name}`)
     return value
   })
 }
 
-/** All values of a variable, within a pattern, as Grafana writes them. */
+/** All values of a variable as a pattern, as written by Grafana. */
 export function anyOf(values: readonly string[]): string {
   return `(${values.map((value) => value.replaceAll(/[$^*{}[\]'+?.()|]/g, '\\\\$&')).join('|')})`
 }

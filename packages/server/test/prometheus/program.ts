@@ -12,11 +12,11 @@ process.once('exit', () => {
 
 export interface Program extends AsyncDisposable {
   readonly url: string
-  /** Asks its API, which answers with JSON. */
+  /** Calls its API and parses the JSON. */
   get<Answer>(path: string, words?: Readonly<Record<string, string>>): Promise<Answer>
 }
 
-/** Starts one of the Prometheus project, in a folder of its own, on a free port of loopback; waits until it is ready. */
+/** Starts a program of the Prometheus project and waits until it is ready. */
 export async function startProgram(
   program: string,
   words: (folder: string, address: string) => readonly string[] | Promise<readonly string[]>,
@@ -47,7 +47,7 @@ export async function startProgram(
       if (!running.has(child)) return true
       return (await fetch(`${url}/-/ready`)).ok
     })
-    if (!running.has(child)) throw new Error(`${program} has ended: ${complaints}`)
+    if (!running.has(child)) throw new Error(`${program} exited: ${complaints}`)
   } catch (error) {
     await stop()
     throw error

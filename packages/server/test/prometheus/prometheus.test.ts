@@ -20,11 +20,11 @@ import {
 import { type Program, startProgram } from './program.ts'
 import { startTraffic, TOKEN, watchedAlone, watchedService } from './watched.ts'
 
-// A Prometheus with the configuration that users are shown scrapes two services on one Redis, and one that has none, while
-// all that the dashboards show comes to pass.
+// A Prometheus with the example configuration scrapes two services on the same Redis and one with a memory store, while
+// everything that the dashboards show happens.
 
 const DEADLINE_MS = 45_000
-/** Of scrapes that come every other second: they may take as long, also while Redis is away. */
+/** For scrapes every other second, which may take as long while Redis is down. */
 const SCALE = { __rate_interval: '15s', __interval: '2s', __range: '1m' }
 
 const opened: AsyncDisposable[] = []
@@ -39,7 +39,7 @@ function open<Opened extends AsyncDisposable>(each: Opened): Opened {
 let prometheus: Program
 let alertmanager: Alertmanager
 let targets: string[]
-/** Where nobody listens. */
+/** An address without a listener. */
 let gone: string
 const beganAtMs = Date.now()
 
@@ -56,13 +56,13 @@ async function now(query: string): Promise<readonly Series[]> {
   return (await prometheus.get<Found>('/api/v1/query', { query })).data.result
 }
 
-/** Since the beginning. */
+/** Evaluates a query from the start. */
 async function overTime(query: string): Promise<readonly Series[]> {
   const range = { start: `${beganAtMs / 1000}`, end: `${Date.now() / 1000}`, step: '1' }
   return (await prometheus.get<Found>('/api/v1/query_range', { query, ...range })).data.result
 }
 
-/** What does not come to pass here: it is 0 throughout. */
+/** Metrics that stay 0 in this test. */
 const NEVER = /slidegate_redis_evicted_keys_total|slidegate_store_clock_steps_total/
 
 async function isAnswered(
@@ -76,7 +76,7 @@ async function isAnswered(
     .some(([, text]) => (NEVER.test(expr) ? Number(text) === 0 : Number(text) > 0))
 }
 
-/** What a variable can be chosen to be. */
+/** Choices of a variable. */
 async function choicesOf(metric: string, label: string): Promise<string[]> {
   const { data } = await prometheus.get<{ data: string[] }>(`/api/v1/label/${label}/values`, {
     'match[]': metric,
@@ -84,7 +84,7 @@ async function choicesOf(metric: string, label: string): Promise<string[]> {
   return data
 }
 
-/** Values of the variables of a dashboard, of the limiter in which everything happens. */
+/** Values of a dashboard's variables, for the limiter with all events. */
 async function chosen(dashboard: Dashboard): Promise<Record<string, string>> {
   const values: Record<string, string> = { limiter: 'api' }
   for (const variable of dashboard.templating.list.slice(1)) {
@@ -132,26 +132,26 @@ beforeAll(async () => {
       ]
     }),
   )
-  // Ended before the services.
+  // Stopped before the services.
   open(startTraffic(services, alone))
 
   await until('scrapes', async () => (await now('sum(up)'))[0]?.value?.[1] === '3', DEADLINE_MS)
   await redis.kill()
   await until(
-    'an outage that shows',
+    'a visible outage',
     async () => {
       const outage = ['ALERTS{alertname="SlidegateStoreDown"}', 'max(slidegate_redis_up) == 0']
       return (await Promise.all(outage.map(overTime))).every((series) => series.length > 0)
     },
     DEADLINE_MS,
   )
-  // It has forgotten everything, the script as well.
+  // The new server has no data and no script.
   await redis.start()
 })
 
-it('is told by all instances that there are, with the token in its file', async () => {
+it('Prometheus scrapes all instances, with the token from its file', async () => {
   const expected = [...targets.map((target) => `${target} 1`), `${gone} 0`].sort().join('\n')
-  await until('all of them', async () => {
+  await until('all instances', async () => {
     const up = (await now('up{job="slidegate"}')).map(
       ({ metric, value }) => `${metric.instance} ${value![1]}`,
     )
@@ -162,7 +162,7 @@ it('is told by all instances that there are, with the token in its file', async 
 describe.each(Object.values(written).map((dashboard) => [dashboard.uid, dashboard] as const))(
   '%s',
   (_, dashboard) => {
-    it('every question of every panel is answered', async () => {
+    it('every query of every panel returns data', async () => {
       let unanswered = questionsOf(dashboard)
       expect(unanswered.length).toBeGreaterThan(15)
       try {
@@ -181,7 +181,7 @@ describe.each(Object.values(written).map((dashboard) => [dashboard.uid, dashboar
       }
     })
 
-    it('so are its marks, where there is something to mark', async () => {
+    it('annotations return data if there are events', async () => {
       for (const { target } of dashboard.annotations.list) {
         await expect(overTime(filled(target.expr, SCALE))).resolves.toBeInstanceOf(Array)
       }
@@ -189,7 +189,7 @@ describe.each(Object.values(written).map((dashboard) => [dashboard.uid, dashboar
   },
 )
 
-it('takes all rules, and can evaluate them', async () => {
+it('Prometheus loads and evaluates all rules', async () => {
   const expected = parse(await deployed('prometheus/alerts.yaml')).groups as {
     name: string
     rules: object[]
@@ -211,13 +211,13 @@ it('takes all rules, and can evaluate them', async () => {
   )
 })
 
-it('knows of the outage, and tells Slack of keys that make room for others', async () => {
-  // After a minute it is firing as well.
+it('Prometheus reports the outage, and notifies Slack of evicted keys', async () => {
+  // After a minute, it is firing.
   const outage = await overTime('ALERTS{alertname="SlidegateStoreDown"}')
   expect(outage.map(({ metric }) => metric)).toContainEqual(
     expect.objectContaining({ alertstate: 'pending', severity: 'critical' }),
   )
-  const evictions = `*${targets[2]} forgets keys that are in use* (warning)`
+  const evictions = `*${targets[2]} evicts keys in use* (warning)`
   const isTold = () => alertmanager.slack.some(({ text }) => text.includes(evictions))
   await until('a message', async () => isTold(), DEADLINE_MS)
 })

@@ -34,17 +34,17 @@ const cases: Case[] = parse(readFileSync(join(FOLDER, 'rules.test.yaml'), 'utf8'
 const page = readFileSync(join(ROOT, 'docs/alerts.md'), 'utf8')
 
 describe('promtool', () => {
-  it('finds the rules right', async () => {
+  it('accepts the rules', async () => {
     const { stdout } = await promtool('check', 'rules', 'alerts.yaml')
     expect(stdout).toContain(`SUCCESS: ${rules.length} rules found`)
   })
 
-  it('sees each alert fire where it should, and not where it should not', async () => {
+  it('confirms that each alert fires exactly when it should', async () => {
     const { stdout } = await promtool('test', 'rules', 'rules.test.yaml')
     expect(stdout).toContain('SUCCESS')
   })
 
-  it('finds the configuration right, with these rules', async () => {
+  it('accepts the configuration with these rules', async () => {
     const folder = temporaryFolder()
     try {
       const token = folder.write('read-token', 'the-token-of-prometheus')
@@ -62,16 +62,16 @@ describe('promtool', () => {
 })
 
 describe.each(alerts.map(({ alert, ...rule }) => [alert!, rule] as const))('%s', (alert, rule) => {
-  it('has a case in which it fires, and one in which it does not', () => {
+  it('fires in one test case and stays silent in another', () => {
     const own = cases.filter(({ alertname }) => alertname === alert).map((each) => each.exp_alerts.length)
     expect(own.some((count) => count > 0)).toBe(true)
-    // Beside that in which nothing has happened.
+    // One case has no events at all, so at least one more must stay silent.
     expect(own.filter((count) => count === 0).length).toBeGreaterThanOrEqual(
       alert === 'SlidegateDown' ? 1 : 2,
     )
   })
 
-  it('says how bad it is, what has happened, and where it is told what to do', () => {
+  it('includes a severity, a summary, a description and a link to its page', () => {
     expect(rule.labels?.severity).toMatch(/^(critical|warning|info)$/)
     const { summary, description, runbook_url, ...others } = rule.annotations!
     expect(others).toEqual({})
@@ -81,21 +81,21 @@ describe.each(alerts.map(({ alert, ...rule }) => [alert!, rule] as const))('%s',
     expect(anchors(page)).toContain(alert.toLowerCase())
   })
 
-  it('has a paragraph that says where to look, what to do, and when it is a false alarm', () => {
+  it('links to a paragraph with Look, Do and False alarm', () => {
     const paragraph = page.split(/^#+ /m).find((each) => each.startsWith(`${alert}\n`))
     for (const part of ['Look', 'Do', 'False alarm']) expect(paragraph).toContain(`\n- **${part}:** `)
   })
 })
 
-it('the rules ask for metrics that the service exposes', async () => {
+it('the rules use metrics that the service exposes', async () => {
   expect(await unknownMetrics(text)).toEqual([])
 })
 
-it('the cases are of metrics that the service exposes', async () => {
+it('the test cases use metrics that the service exposes', async () => {
   expect(await unknownMetrics(readFileSync(join(FOLDER, 'rules.test.yaml'), 'utf8'))).toEqual([])
 })
 
-it('the page has no paragraph of an alert that there is not, and names commands that there are', async () => {
+it('the page only describes existing alerts, and uses existing commands', async () => {
   const headings = Array.from(page.matchAll(/^### (\w+)$/gm), ([, heading]) => heading!)
   expect(headings.sort()).toEqual(alerts.map(({ alert }) => alert!).sort())
   const commands = new Set(Array.from(page.matchAll(/`slidegate ([a-z]+)/g), ([, command]) => command!))

@@ -9,7 +9,7 @@ const AUTH: Config['auth'] = {
   anonymous: 'check',
 }
 
-/** With every kind of limit. Of `api` all happens that can. */
+/** Limiters of every kind. Everything that can happen happens to `api`. */
 const LIMITERS: Config['limiters'] = {
   api: {
     limits: [
@@ -32,12 +32,12 @@ const LIMITERS: Config['limiters'] = {
   devices: { limits: [{ kind: 'distinct', limit: 5, window: '1h' }], onStoreError: 'deny' },
 }
 
-/** A service with a limiter for all there is, on Redis. */
+/** A service on Redis with all these limiters. */
 export function watchedService(url: string): Promise<TestService> {
   return testService({ store: { redis: { url } }, limiters: LIMITERS, auth: AUTH })
 }
 
-/** One that keeps its counts itself, of fewer keys than come. */
+/** A service with a memory store that is smaller than the number of keys. */
 export function watchedAlone(): Promise<TestService> {
   return testService({
     store: { memory: { maxKeys: 100 } },
@@ -46,7 +46,7 @@ export function watchedAlone(): Promise<TestService> {
   })
 }
 
-/** Requests to all limiters of these services, a few hundred a second at most, until it is stopped. */
+/** Sends up to a few hundred requests a second to all limiters, until stopped. */
 export function startTraffic(services: readonly TestService[], alone: TestService): AsyncDisposable {
   let isStopped = false
   const line = async (round: (number: number) => Promise<unknown>): Promise<void> => {
@@ -56,7 +56,7 @@ export function startTraffic(services: readonly TestService[], alone: TestServic
     service.post('/v1/consume', { requests })
   const lines = services.flatMap((service) => [
     line(async (number) => {
-      // Every other request is by the same caller.
+      // Half of the requests come from the same caller.
       const key = `user:${number % 2 === 0 ? 0 : number % 20}`
       await consume(service, [
         { limiter: 'api', key },
@@ -69,7 +69,7 @@ export function startTraffic(services: readonly TestService[], alone: TestServic
       ])
       await delay(50)
     }),
-    // More than there is room for: some wait for a while, and some in vain.
+    // More waiters than slots, so some are admitted and others time out.
     ...[2000, 2000, 2000, 200].map((maxWaitMs) =>
       line(async () => {
         await service.post('/v1/wait', { limiter: 'api', key: 'patient', maxWaitMs })

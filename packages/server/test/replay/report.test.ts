@@ -39,7 +39,7 @@ function log(name: string, entries: readonly Entry[]): string {
   return folder.write(name, `${lines.join('\n')}\n`)
 }
 
-/** So many requests of one key, one each millisecond. */
+/** `count` requests of one key, one per millisecond. */
 function burst(atMs: number, count: number, key = 'caller'): Entry[] {
   return Array.from({ length: count }, (_, i) => ({ atMs: atMs + i, key }))
 }
@@ -50,7 +50,7 @@ describe('costs', () => {
     ...[0, -1, 1.5, '2', null, 2 ** 41].map((cost) => ({ atMs: 9, key: 'a', cost })),
   ])
 
-  it('are taken from the field that is named', async () => {
+  it('come from the named field', async () => {
     const report = await replayJson([file, '--limit', '8/1m', '--cost-field', 'cost'])
     expect(report).toMatchObject({
       ...{ requests: 5, admitted: 4, denied: 1, skipped: 6 },
@@ -59,14 +59,14 @@ describe('costs', () => {
     })
   })
 
-  it('are 1 unless one is', async () => {
+  it('default to 1', async () => {
     const report = await replayJson([file, '--limit', '8/1m'])
     expect([report.requests, report.admitted]).toEqual([11, 8])
   })
 })
 
 describe('--compare', () => {
-  it('bucket lets nearly twice the limit through in a window', async () => {
+  it('bucket admits nearly twice the limit within a window', async () => {
     const entries = Array.from({ length: 600 }, (_, i) => ({ atMs: i * 100, key: 'a' }))
     const file = log('bucket.jsonl', entries)
     const report = await replayJson([file, '--limit', '10/1m', '--compare', 'bucket'])
@@ -81,7 +81,7 @@ describe('a chart over time', () => {
   const file = log('chart.jsonl', [...burst(0, 30), ...burst(3_600_000, 10), ...burst(2 * 3_600_000, 8)])
   const words = ['replay', file, '--limit', '10/1m']
 
-  it('is printed where it is asked for, and not into a pipe', async () => {
+  it('appears on request, and not in a pipe by default', async () => {
     const { stdout } = await slidegateHere([...words, '--chart'])
     expect(stdout).toContain('over time (UTC): █ admitted, ░ denied')
     expect(stdout).toMatch(/2026-03-09 12:00 {2}█{13}░{27} +10 +20\n/)
@@ -90,7 +90,7 @@ describe('a chart over time', () => {
   })
 })
 
-/** Runs a command of a shell on a terminal; tells what was to be seen there. */
+/** Runs a shell command on a terminal, and returns what it shows. */
 async function onTerminal(command: string): Promise<string> {
   const child = spawn('script', ['-qec', command, '/dev/null'], { stdio: ['ignore', 'pipe', 'inherit'] })
   let seen = ''
@@ -107,16 +107,16 @@ describe('on a terminal', () => {
   const packed = folder.write('bar.log.gz', gzipSync(content))
   const command = `${process.execPath} ${BIN} replay`
 
-  it.each([plain, packed])('a bar shows how far it is, and disturbs no output (%s)', async (file) => {
+  it.each([plain, packed])('a progress bar is shown without affecting the output (%s)', async (file) => {
     const output = join(folder.path, 'output.json')
     const seen = await onTerminal(`${command} ${file} --limit 10/1m --json > ${output}`)
     expect(seen).toContain(' 100%')
     expect(JSON.parse(readFileSync(output, 'utf8'))).toMatchObject({ requests: 60_000 })
   })
 
-  it('Ctrl-C ends it', async () => {
+  it('Ctrl-C stops it', async () => {
     const long = folder.write('long.log', content)
-    // With nothing behind it, which takes no room: as long as it takes to press a key.
+    // A sparse file, which takes no space, but long enough to press a key.
     truncateSync(long, 16 * 2 ** 30)
     const words = ['-qec', `${command} ${long} --limit 10/1m`, '/dev/null']
     const child = spawn('script', words, { stdio: ['pipe', 'pipe', 'inherit'] })
@@ -130,10 +130,9 @@ describe('on a terminal', () => {
     expect(seen).not.toContain('admitted')
   })
 
-  it('there is none for the standard input, and the report has its chart', async () => {
+  it('standard input has no progress bar, and the report has a chart', async () => {
     const seen = await onTerminal(`cat ${plain} | ${command} - --limit 10/1m`)
-    expect(seen).not.toContain('%  ')
-    expect(seen).not.toContain('100%\u001b')
+    expect(seen).not.toMatch(/[█░] \d+%/)
     expect(seen).toContain('over time (UTC)')
   })
 })
@@ -169,7 +168,7 @@ describe('--report', () => {
   })
   afterAll(() => browser?.close())
 
-  /** Opens a report, and tells of all that it asked for and complained of. */
+  /** Opens a report, and records its requests and errors. */
   async function opened(colorScheme: 'light' | 'dark' = 'light') {
     const view = await browser.newPage({ colorScheme })
     const heard: string[] = []
@@ -181,12 +180,12 @@ describe('--report', () => {
     return { view, heard }
   }
 
-  it('says what was denied, whom, when, and how full the windows were', async () => {
+  it('shows denials by limit, caller and time, and the usage of windows', async () => {
     const { view } = await opened()
     const text = await view.locator('main').innerText()
     const report = await replayJson([hostile, ...words])
     for (const words of [
-      'What these limits would have done',
+      'Replay report',
       `${report.denied}`,
       '10 per 1m',
       '1,000 per 1h',
@@ -197,12 +196,12 @@ describe('--report', () => {
     ])
       expect(text).toContain(words)
     const callers = await view
-      .locator('section', { hasText: 'Whom' })
+      .locator('section', { hasText: 'Most denied callers' })
       .last()
       .locator('tbody th, tbody td:first-child')
       .allInnerTexts()
     expect(callers.length).toBeGreaterThanOrEqual(HOSTILE.length)
-    // The numbers of the charts are those of the replay.
+    // The charts have the numbers of the replay.
     await view
       .locator('details')
       .first()
@@ -219,7 +218,7 @@ describe('--report', () => {
     await view.close()
   })
 
-  it('asks for nothing, runs nothing, and shows keys as text', async () => {
+  it('loads nothing, runs no scripts, and shows keys as text', async () => {
     const { view, heard } = await opened()
     expect(heard).toEqual([pathToFileURL(page).href])
     expect(await view.title()).toContain('hostile.jsonl')
@@ -235,10 +234,10 @@ describe('--report', () => {
     await view.close()
   })
 
-  it.each(['light', 'dark'] as const)('is for everybody, in %s', async (colorScheme) => {
+  it.each(['light', 'dark'] as const)('passes accessibility checks in %s mode', async (colorScheme) => {
     const { view } = await opened(colorScheme)
     const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-    // Its own policy lets it run nothing, also no test.
+    // Its content security policy blocks scripts, including those of tests.
     const cdp = await view.context().newCDPSession(view)
     await cdp.send('Runtime.evaluate', { expression: source })
     await cdp.send('Runtime.evaluate', {
@@ -261,7 +260,7 @@ describe('--report', () => {
     await view.close()
   })
 
-  it('is small, however long the log is', async () => {
+  it('stays small for a long log', async () => {
     const key = 'k'.repeat(200)
     const entries = Array.from({ length: 20_000 }, (_, i) => ({ atMs: i * 2931, key: `${key}${i % 8000}` }))
     const long = log('long.jsonl', entries)
@@ -283,7 +282,7 @@ describe('--report', () => {
     expect(statSync(report).size).toBeLessThan(300_000)
   })
 
-  it('takes the place of the former one, and of nothing else', async () => {
+  it('replaces the previous report and nothing else', async () => {
     const file = log('own.jsonl', burst(0, 3))
     const report = folder.write('own.html', 'the former one')
     expect((await replay(file, report)).code).toBe(0)
@@ -293,29 +292,29 @@ describe('--report', () => {
     const before = readFileSync(file, 'utf8')
     for (const input of [file, link]) {
       const { code, stderr } = await replay(file, input)
-      expect([code, stderr]).toEqual([2, expect.stringMatching(/which is the log that is read\n$/)])
+      expect([code, stderr]).toEqual([2, expect.stringMatching(/this is the log to replay\n$/)])
     }
     expect(readFileSync(file, 'utf8')).toBe(before)
     const inside = join(folder.path, 'folder.html')
     mkdirSync(inside)
-    expect((await replay(file, inside)).stderr).toMatch(/which is no file\n$/)
+    expect((await replay(file, inside)).stderr).toMatch(/not a regular file\n$/)
     const nowhere = await replay(file, join(folder.path, 'nowhere/report.html'))
     expect([nowhere.code, nowhere.stdout]).toEqual([1, ''])
-    expect(nowhere.stderr).toMatch(/^slidegate: cannot write /)
+    expect(nowhere.stderr).toMatch(/^slidegate: can't write /)
     expect(readdirSync(folder.path).filter((name) => name.endsWith('.tmp'))).toEqual([])
   })
 
-  it('that cannot be finished leaves the former one', async () => {
+  it("keeps the previous report if it can't be completed", async () => {
     const report = folder.write('kept.html', 'the former one')
     const { code } = await replay(join(folder.path, 'not-there.jsonl'), report)
     expect(code).toBe(1)
     expect(readFileSync(report, 'utf8')).toBe('the former one')
   })
 
-  it('of a log without a request says so', async () => {
+  it('reports that a log has no requests', async () => {
     const report = join(folder.path, 'empty.html')
     expect((await replay(folder.write('empty.jsonl', ''), report)).code).toBe(0)
-    expect(readFileSync(report, 'utf8')).toContain('There are no requests in it.')
+    expect(readFileSync(report, 'utf8')).toContain('No requests.')
   })
 })
 

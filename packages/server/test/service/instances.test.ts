@@ -6,7 +6,7 @@ import { temporaryFolder } from '../support/cli.ts'
 import { startFlow } from '../support/flow.ts'
 import { startProcess } from '../support/service-process.ts'
 
-/** Of so few that a machine however busy asks for more. */
+/** A small limit, which even a slow machine exceeds. */
 const LIMIT = 20
 const WINDOW_MS = 1000
 
@@ -44,15 +44,15 @@ const flowTo = (url: string, most: number, admitted: number[], width = 16) =>
     },
   })
 
-/** The fullest window of three keys together, each of which has the limit: by the instants at which they were charged. */
+/** The fullest window of three keys together, by the times of their charges. Each key has the limit. */
 function fullest(admitted: readonly number[]): number {
   const window = new FullestWindow(WINDOW_MS)
   for (const atMs of admitted.toSorted((a, b) => a - b)) window.add('all', atMs)
   return window.count
 }
 
-describe('two instances on one Redis', () => {
-  it('admit together exactly what one may, and the death of one takes nothing but answers on their way', async () => {
+describe('two instances on the same Redis', () => {
+  it('admit exactly the limit together, and lose only responses in flight when one dies', async () => {
     redis = await startRedis()
     const env = { REDIS_URL: redis.url }
     await using first = await startProcess(['--config', config], env)
@@ -65,13 +65,13 @@ describe('two instances on one Redis', () => {
     const broken = await ofFirst.done
     const whole = await ofSecond.done
     expect(whole).toEqual({ answered: 6000, errors: [] })
-    // Those that were under way, one on each connection, or connecting; and then nobody listens.
+    // Requests in flight, one per connection, or during connecting. After that, connections are refused.
     expect(broken.errors.length).toBeLessThanOrEqual(3 * 16)
     expect(fullest(admitted)).toBeLessThanOrEqual(3 * LIMIT)
     expect(fullest(admitted)).toBeGreaterThanOrEqual(3 * LIMIT - 16)
   })
 
-  it('answer by the policy, in time, when Redis is gone', async () => {
+  it('apply the failure policy in time when Redis is down', async () => {
     redis = await startRedis()
     await using service = await startProcess(['--config', config], { REDIS_URL: redis.url })
     const ask = async (limiter: string) => {
@@ -84,7 +84,7 @@ describe('two instances on one Redis', () => {
       const body = (await response.json()) as Record<string, unknown>
       return { status: response.status, body, tookMs: performance.now() - startedAtMs }
     }
-    // The first may take longer than its timeout, on a machine that is busy.
+    // The first request may time out on a busy machine.
     await expect.poll(() => ask('open')).toMatchObject({ status: 200, body: { source: 'store' } })
     await redis.kill()
     const tookMs: number[] = []
@@ -97,9 +97,9 @@ describe('two instances on one Redis', () => {
       expect(thrown).toMatchObject({ status: 503 })
       tookMs.push(open.tookMs, shut.tookMs, thrown.tookMs)
     }
-    // The policy's 100 ms, and as much again many times over for a machine that is busy. One that pauses makes a few of them late.
+    // The policy's 100 ms, with a wide margin for a busy machine. A pause makes a few of them late.
     expect(tookMs.toSorted((a, b) => b - a)[2]).toBeLessThan(2000)
-    // What the store said last stands for a moment.
+    // The latest result of the store is cached for a moment.
     const isDegraded = async () => (await (await fetch(`${service.url}/readyz`)).json()).degraded
     await expect.poll(isDegraded).toBe(true)
     await redis.start()

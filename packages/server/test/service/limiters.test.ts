@@ -36,8 +36,8 @@ const use = async (of: Service, times: number, key = 'ann', plan?: string) => {
   return decisions.filter(({ allowed }) => allowed).length
 }
 
-describe('another configuration', () => {
-  it('leaves alone what stays as it is', () => {
+describe('a reload', () => {
+  it('keeps unchanged limiters', () => {
     const { service } = serviceOf({ limits: [sliding(10)] }, { other: { limits: [sliding(5)] } })
     const { limiter } = service.get('other')
     const api = service.get('api').limiter
@@ -51,7 +51,7 @@ describe('another configuration', () => {
     ['a longer window', sliding(10), sliding(12, { window: '2m' })],
     ['another name', sliding(10), sliding(12, { name: 'renamed' })],
     [
-      'half of a large limit',
+      'half a large limit',
       sliding(100_000, { window: '1d' }),
       sliding(12, { window: '1d', precision: '2s' }),
     ],
@@ -60,7 +60,7 @@ describe('another configuration', () => {
       { kind: 'tokenBucket', capacity: 10, refill: 1, interval: '1h' },
       { kind: 'tokenBucket', capacity: 12, refill: 2, interval: '1h' },
     ],
-  ])('keeps what was used: %s', async (_, then, now) => {
+  ])('keeps the usage: %s', async (_, then, now) => {
     const { service, warnings } = serviceOf({ limits: [then] })
     expect(await use(service, 8)).toBe(8)
     service.reload(configOf({ limits: [now] }))
@@ -72,7 +72,7 @@ describe('another configuration', () => {
     ['another precision', sliding(12, { precision: '1s' })],
     ['another log', sliding(12, { log: 'zset' })],
     ['another kind', { kind: 'tokenBucket', capacity: 12, refill: 12, interval: '1m' }],
-  ])('begins with an empty log, and says so: %s', async (_, limit) => {
+  ])('starts with an empty log and logs that: %s', async (_, limit) => {
     const other: LimitConfig = { kind: 'fixedWindow', limit: 25, window: '7d', name: 'other' }
     const { service, warnings } = serviceOf({ limits: [sliding(10), other] })
     expect(await use(service, 10)).toBe(10)
@@ -81,7 +81,7 @@ describe('another configuration', () => {
     expect(await use(service, 9)).toBe(2)
     expect(warnings).toEqual([
       expect.stringMatching(
-        /^limiter api: 12-per-1m begins with an empty log by this change\. A log is kept if/,
+        /^limiter api: 12-per-1m starts with an empty log after this change\. A log is kept only if/,
       ),
     ])
     service.reload(configOf({ limits: [sliding(12), other] }))
@@ -92,54 +92,54 @@ describe('another configuration', () => {
 
   it.each<[string, LimiterConfig, LimiterConfig, RegExp]>([
     [
-      'of a plan',
+      'in a plan',
       { limits: [sliding(1)], plans: { pro: { limits: [sliding(5, { precision: '1s' })] } } },
       { limits: [sliding(1)], plans: { pro: { limits: [sliding(6)] } } },
-      /6-per-1m begins with an empty log by this change, for keys of the plan pro/,
+      /6-per-1m starts with an empty log after this change, for keys on the plan pro/,
     ],
     [
-      'of a key',
+      'in an override',
       { limits: [sliding(1)], overrides: [{ key: 'ann', limits: [sliding(5, { precision: '1s' })] }] },
       { limits: [sliding(1)], overrides: [{ key: 'ann', limits: [sliding(6)] }] },
-      /6-per-1m begins with an empty log by this change, for the key ann/,
+      /6-per-1m starts with an empty log after this change, for the key ann/,
     ],
     [
-      'of a dimension that gets another name',
+      'in a renamed dimension',
       { dimensions: { user: [sliding(1)] } },
       { dimensions: { account: [sliding(1)] } },
-      /account.1-per-1m begins with an empty log by this change/,
+      /account.1-per-1m starts with an empty log after this change/,
     ],
     [
-      'of a limiter that gets dimensions',
+      'in a limiter with new dimensions',
       { limits: [sliding(1)] },
       { dimensions: { user: [sliding(1)] } },
-      /user.1-per-1m begins with an empty log by this change/,
+      /user.1-per-1m starts with an empty log after this change/,
     ],
     [
-      'of a bucket behind a new one',
+      'in a bucket after a new one',
       { limits: [{ kind: 'tokenBucket', capacity: 1, refill: 1, interval: '1h', name: 'old' }] },
       {
         limits: ['new', 'old'].map((name) => ({
           ...{ kind: 'tokenBucket', capacity: 1, refill: 1, interval: '1h', name },
         })),
       } as LimiterConfig,
-      /: old begins with an empty log by this change/,
+      /: old starts with an empty log after this change/,
     ],
-  ])('logs which limit begins with an empty log: %s', (_, then, now, note) => {
+  ])('logs the limit that starts with an empty log: %s', (_, then, now, note) => {
     const { service, warnings } = serviceOf(then)
     warnings.length = 0
     service.reload(configOf(now))
     expect(warnings[0]).toMatch(note)
   })
 
-  it('keeps it however often numbers are changed', async () => {
+  it('keeps the log however often numbers change', async () => {
     const { service } = serviceOf({ limits: [sliding(10)] })
     expect(await use(service, 10)).toBe(10)
     for (let limit = 11; limit <= 40; limit++) service.reload(configOf({ limits: [sliding(limit)] }))
     expect(await use(service, 50)).toBe(30)
   })
 
-  it('is refused as a whole where a part of it is wrong', async () => {
+  it('rejects a configuration as a whole if a part is invalid', async () => {
     const { service } = serviceOf({ limits: [sliding(10)] }, { other: { limits: [sliding(5)] } })
     const before = service.active()
     expect(() =>
@@ -149,7 +149,7 @@ describe('another configuration', () => {
     expect(await use(service, 20)).toBe(10)
   })
 
-  it('lets limiters go', () => {
+  it('closes removed limiters', () => {
     const { service } = serviceOf({ limits: [sliding(10)] }, { other: { limits: [sliding(5)] } })
     service.reload(configOf({ limits: [sliding(10)] }))
     expect(() => service.get('other')).toThrow(
@@ -157,7 +157,7 @@ describe('another configuration', () => {
     )
   })
 
-  it('does not take away who waits in a line', async () => {
+  it('keeps waiting requests', async () => {
     vi.useFakeTimers()
     try {
       const { service, clock } = serviceOf({ limits: [sliding(1, { window: '2h' })] })
@@ -173,7 +173,7 @@ describe('another configuration', () => {
     }
   })
 
-  it('leaves nothing behind, however often it comes', () => {
+  it('leaves no timers behind, however often it runs', () => {
     vi.useFakeTimers()
     try {
       const { service } = serviceOf({ limits: [sliding(1)] })
@@ -187,7 +187,7 @@ describe('another configuration', () => {
   })
 })
 
-describe('plans and single keys', () => {
+describe('plans and overrides', () => {
   const api: LimiterConfig = {
     limits: [sliding(2)],
     plans: { pro: { limits: [sliding(5)], keys: ['acme', 'tenant:*'] }, gold: { limits: [sliding(9)] } },
@@ -195,7 +195,7 @@ describe('plans and single keys', () => {
     choosePlan: true,
   }
 
-  it('hold keys to limits of their own', async () => {
+  it('give keys separate limits', async () => {
     const { service } = serviceOf(api)
     expect(await use(service, 20, 'bob')).toBe(2)
     expect(await use(service, 20, 'acme')).toBe(5)
@@ -205,7 +205,7 @@ describe('plans and single keys', () => {
     expect(await use(service, 20, 'carl', 'gold')).toBe(0)
   })
 
-  it('count on what was used under another plan', async () => {
+  it('keep the usage under another plan', async () => {
     const { service } = serviceOf({
       limits: [sliding(2)],
       plans: { gold: { limits: [sliding(9, { window: '2m' })] } },
@@ -216,7 +216,7 @@ describe('plans and single keys', () => {
     expect(await use(service, 20, 'bob')).toBe(0)
   })
 
-  it('say which limits begin with an empty log when a key changes its plan', () => {
+  it('report limits that start with an empty log when a key changes its plan', () => {
     const { warnings } = serviceOf({
       dimensions: { user: [sliding(2)], ip: [sliding(4)] },
       plans: {
@@ -227,14 +227,14 @@ describe('plans and single keys', () => {
     })
     expect(warnings).toEqual([
       expect.stringContaining(
-        'user.9000-per-1h begins with an empty log for keys that change to the plan large',
+        'user.9000-per-1h starts with an empty log for keys that move to the plan large',
       ),
     ])
   })
 })
 
-describe('shadow limits by word', () => {
-  it('let all pass, count, and deny again', async () => {
+describe('shadow switches', () => {
+  it('allow all requests, count them, and deny again', async () => {
     const { service } = serviceOf({ limits: [sliding(2), sliding(4, { window: '1h', name: 'hourly' })] })
     expect(await use(service, 3)).toBe(2)
     service.shadow({ api: { '2-per-1m': true } })
@@ -247,7 +247,7 @@ describe('shadow limits by word', () => {
     expect(await use(service, 9)).toBe(0)
   })
 
-  it('stay by a reload, and go by their word', async () => {
+  it('survive a reload until they are removed', async () => {
     const { service } = serviceOf({ limits: [sliding(2)], shadow: true })
     service.shadow({ api: { '*': false } })
     expect(await use(service, 9)).toBe(2)

@@ -8,13 +8,13 @@ import { expect, it, onTestFinished } from 'vitest'
 import { ownEnvironment } from '../../../../scripts/own-environment.js'
 import { temporaryFolder } from '../support/cli.ts'
 
-// npm sends a signal to the shell of a script, which ends and leaves its program running. So a server replaces the shell.
+// npm signals only the shell of a script, which exits and leaves its program running. So servers replace the shell.
 
 const ROOT = join(import.meta.dirname, '../../../..')
 const scriptsIn = (folder: string): Record<string, string> =>
   JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')).scripts
 
-/** Runs npm with the scripts of the repository. They build and install nothing here: other tests use what is built. */
+/** Runs npm with the scripts of the repository, but without building or installing. */
 function npm(words: readonly string[]) {
   const folder = temporaryFolder()
   folder.write('package.json', JSON.stringify({ scripts: { ...scriptsIn('.'), build: 'true' } }))
@@ -25,14 +25,14 @@ function npm(words: readonly string[]) {
     cwd: folder.path,
     env: { ...ownEnvironment(), PORT: '0', REDIS_URL: '' },
     stdio: ['ignore', 'pipe', 'inherit'],
-    // A group of its own, so that nothing stays behind.
+    // A separate process group, so that nothing stays behind.
     detached: true,
   })
   onTestFinished(() => {
     try {
       process.kill(-child.pid!, 'SIGKILL')
     } catch {
-      // All have ended.
+      // All processes have ended.
     }
     folder.remove()
   })
@@ -42,7 +42,7 @@ function npm(words: readonly string[]) {
 it.each([
   ['npm start', ['start', '--', '--http', '127.0.0.1:0']],
   ['npm run example express', ['run', 'example', 'express']],
-])('the server of `%s` ends with npm', async (_, words) => {
+])('the server of `%s` stops with npm', async (_, words) => {
   const child = npm(words)
   let url: string | undefined
   for await (const line of createInterface(child.stdout)) {

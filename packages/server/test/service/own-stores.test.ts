@@ -5,7 +5,7 @@ import { OwnStores } from '../../src/service/stores.ts'
 const consume = (store: Store, key: string) =>
   createLimiter({ name: 'own', store, limits: [slidingWindow({ limit: 9, window: '1h' })] }).consumeSync(key)
 
-it('a limiter belongs to the longest pattern, and one store of Redis to all', () => {
+it('a limiter belongs to the longest pattern in memory, and all share one store in Redis', () => {
   const stores = new OwnStores(memoryStore(), undefined)
   const patterns = ['shop.checkout', 'shop.*', '*']
   const [checkout, shop, other] = ['shop.checkout', 'shop.cart', 'other'].map((name) =>
@@ -17,14 +17,14 @@ it('a limiter belongs to the longest pattern, and one store of Redis to all', ()
   expect(new OwnStores(far, undefined).of('shop.cart', patterns)).toBe(far)
 })
 
-it('the store of a pattern stays while the pattern is there, and its evictions are counted longer', () => {
+it('the store of a pattern lives as long as the pattern, and its evictions stay counted', () => {
   const stores = new OwnStores(memoryStore(), { maxKeys: 2 })
   const both = ['a.*', 'b.*']
   const before = stores.of('a.1', both)
   for (const key of ['x', 'y', 'z']) consume(before, key)
   consume(stores.of('b.1', both), 'x')
   expect(stores.stats()).toEqual({ keys: 3, evicted: 1 })
-  // Patterns of a reload, also the same ones.
+  // A reload passes a new array, even of equal patterns.
   for (const patterns of [['a.*'], ['a.*']]) {
     expect(stores.of('a.2', patterns)).toBe(before)
     expect(stores.stats()).toEqual({ keys: 2, evicted: 1 })

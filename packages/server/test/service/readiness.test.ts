@@ -36,7 +36,7 @@ describe('/readyz while the store is down', () => {
       { ready: true, degraded: false, reasons: [], config: { valid: true } },
     ])
     await redis.stop()
-    await until('the outage is seen', async () => (await service.get('/readyz')).body.degraded)
+    await until('the outage to be noticed', async () => (await service.get('/readyz')).body.degraded)
   })
   afterAll(() => service[Symbol.asyncDispose]())
 
@@ -47,20 +47,20 @@ describe('/readyz while the store is down', () => {
     return { status, body }
   }
 
-  it('answers 200, degraded, with what each limiter does', async () => {
+  it('returns 200 with degraded and the policy of each limiter', async () => {
     expect(await readyWith({})).toEqual({
       status: 200,
       body: {
         ready: true,
         degraded: true,
-        reasons: ['the store does not answer'],
+        reasons: ["the store doesn't respond"],
         limiters: { api: 'throw', login: 'deny', search: 'allow', web: 'local' },
         config: { valid: true },
       },
     })
   })
 
-  it('answers 503 with readiness: store, if a limiter throws or denies', async () => {
+  it('returns 503 with readiness: store if a limiter throws or denies', async () => {
     const { login, search, web, api } = limiters as Required<typeof limiters>
     const statusWith = async (some: Config['limiters']) =>
       (await readyWith({ limiters: some, readiness: 'store' })).status
@@ -70,7 +70,7 @@ describe('/readyz while the store is down', () => {
     expect((await readyWith({ readiness: 'always' })).status).toBe(200)
   })
 
-  it('names limiters only to callers that may see them', async () => {
+  it('lists limiters only to callers that may see them', async () => {
     const namesFor = async (token?: string) => {
       const { status, body } = await readyWith({ auth }, { authorization: token ? `Bearer ${token}` : '' })
       expect([status, body.degraded]).toEqual([200, true])

@@ -21,7 +21,7 @@ let redis: RedisServer | undefined
 afterEach(() => redis?.stop())
 
 describe.each(['memory', 'Redis'])('reloads under load, in %s', (store) => {
-  it('fail no request, and lose nothing of what was used; a broken file changes nothing', async () => {
+  it('fail no request and keep all usage, and a broken file changes nothing', async () => {
     redis = store === 'Redis' ? await startRedis() : undefined
     const file = folder.write(`${store}.json`, configOf(1_000_000))
     await using service = await startProcess(['--config', file], redis && { REDIS_URL: redis.url })
@@ -39,9 +39,9 @@ describe.each(['memory', 'Redis'])('reloads under load, in %s', (store) => {
       await service.says(said, times)
     }
     for (let i = 1; i <= RELOADS; i++) {
-      await reload(configOf(1_000_000 + i), 'the configuration is in force', i)
+      await reload(configOf(1_000_000 + i), 'the configuration was applied', i)
       if (i % 10 === 0)
-        await reload('{"limiters": {', 'the configuration is wrong: the one before stays in force', i / 10)
+        await reload('{"limiters": {', 'the configuration is invalid: the previous one stays active', i / 10)
     }
     flow.stop()
     const { answered, errors } = await flow.done

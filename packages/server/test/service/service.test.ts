@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { testService } from '../support/service.ts'
 
-it('decides, and says who has decided', async () => {
+it('a service returns decisions with their source', async () => {
   await using service = await testService({
     limiters: { api: { limits: [{ kind: 'slidingWindow', limit: 1, window: '1m' }] } },
   })

@@ -16,11 +16,10 @@ const config = folder.write(
   'limiters: { api: { limits: [{ kind: slidingWindow, limit: 10, window: 1h }] } }',
 )
 
-const AWAY =
-  'Redis cannot be reached: the service runs without it, and requests are told what onStoreError says'
-const BACK = 'Redis can be reached again'
+const AWAY = 'Redis is unreachable: the service runs without it, and limiters follow their onStoreError'
+const BACK = 'Redis is reachable again'
 
-describe('a Redis that is away', () => {
+describe('a Redis that is down', () => {
   const limits: Config['limiters'][string]['limits'] = [{ kind: 'slidingWindow', limit: 10, window: '1h' }]
   const limiters: Config['limiters'] = {
     api: { limits },
@@ -29,17 +28,17 @@ describe('a Redis that is away', () => {
     other: { limits, onStoreError: 'local' },
   }
 
-  it('is told once, however much is asked, with its address and why, without the password; and once when it is back', async () => {
+  it('causes one log line with its address and the reason but no password, and one when it is back', async () => {
     const server = await startRedis()
     onTestFinished(() => server.stop())
     await server.kill()
     const url = `redis://default:secret-word@127.0.0.1:${server.port}`
     await using service = await adminService({ limiters, store: { redis: { url } } })
-    // While it tries for the first time nobody knows; where a machine pauses just then, that is told before.
+    // The state is unknown during the first attempt, which a machine stall may prolong.
     const told = () =>
       service.logged.filter(
         ({ msg, reason }) =>
-          /Redis can|shadow limits/.test(String(msg)) && !String(reason).includes('not connected yet'),
+          /Redis is|shadow settings/.test(String(msg)) && !String(reason).includes('not connected yet'),
       )
     const isAway = async () => {
       await service.steer()
@@ -73,7 +72,7 @@ describe('a Redis that is away', () => {
     expect(JSON.stringify(service.logged)).not.toContain('secret-word')
   })
 
-  it('keeps no service from starting', async () => {
+  it('still lets the service start', async () => {
     const port = await freePort()
     await using service = await startProcess(['--config', config], { REDIS_URL: `redis://127.0.0.1:${port}` })
     expect(await service.says(AWAY)).toMatchObject({ redis: `127.0.0.1:${port}`, onStoreError: ['throw'] })
@@ -83,24 +82,24 @@ describe('a Redis that is away', () => {
     expect(await ready.json()).toMatchObject({ ready: true, degraded: true, limiters: { api: 'throw' } })
   })
 
-  it('is told with all servers of a Cluster', async () => {
+  it('causes a log line with all servers of a Cluster', async () => {
     const ports = [await freePort(), await freePort()]
     const url = ports.map((port) => `redis://:secret-word@127.0.0.1:${port}`)
     await using service = await adminService({ limiters, store: { redis: { url } } })
-    // Until it has tried, nobody knows.
+    // The state is unknown before the first attempt.
     const told = async () => {
       await service.steer()
       return service.logged.find(({ msg }) => msg === AWAY)
     }
     await expect.poll(told).toMatchObject({
       redis: ports.map((port) => `127.0.0.1:${port}`).join(', '),
-      reason: 'none can be connected to',
+      reason: "can't connect to any node",
     })
   })
 })
 
 describe('serve without --config', () => {
-  it('runs the built-in example, and prints where to look on the standard error', async () => {
+  it('runs the built-in example and prints first steps on standard error', async () => {
     await using service = await startProcess([])
     await expect.poll(() => service.stderr).toContain(`Open ${service.url}/?token=${service.token}\n`)
     const [, url, type, body] = /curl -i (\S+) -H '(.*?)' -d '(.*?)'\n/.exec(service.stderr)!
@@ -116,7 +115,7 @@ describe('the admin link', () => {
   const read = async (url: string, token: string | undefined) =>
     (await fetch(`${url}/v1/admin/audit`, { headers: { authorization: `Bearer ${token}` } })).status
 
-  it('a start with a configuration prints one line with a link of its own, and nothing else has its token', async () => {
+  it('a start with a configuration prints one line with a new link, the only place with its token', async () => {
     await using service = await startProcess(['--config', config])
     await using other = await startProcess(['--config', config])
     expect(service.lines[0]).toMatchObject({
@@ -140,7 +139,7 @@ describe('the admin link', () => {
     await using service = await startProcess(['--workers', '3'], { REDIS_URL: server.url })
     await service.says('slidegate is listening', 3)
     await service.says('all workers are ready')
-    // A connection for each request, so that every worker has some.
+    // A connection per request, so that every worker gets some.
     const statuses = await Promise.all(
       Array.from({ length: 30 }, async () => {
         const client = new ServiceClient({ url: new URL(service.url), token: service.token })
@@ -152,7 +151,7 @@ describe('the admin link', () => {
     expect(service.lines.filter(({ adminLink }) => adminLink !== undefined)).toHaveLength(1)
   })
 
-  it('a reload without tokens prints the link, and one with tokens closes it', async () => {
+  it('a reload without tokens prints the link, and one with tokens disables it', async () => {
     const limiters = 'limiters: { api: { limits: [{ kind: slidingWindow, limit: 10, window: 1h }] } }\n'
     const secret = 'a-token-of-the-operator'
     const tokens = `auth: { tokens: [{ name: operator, role: admin, token: ${secret} }] }\n`
@@ -163,25 +162,25 @@ describe('the admin link', () => {
     for (const time of [1, 2]) {
       folder.write('reloaded.yaml', limiters)
       service.kill('SIGHUP')
-      await service.says('the configuration is in force', 2 * time - 1)
-      await service.says('the configuration has no tokens any more')
+      await service.says('the configuration was applied', 2 * time - 1)
+      await service.says('the configuration no longer has tokens')
       expect([await read(service.url, service.token), await read(service.url, secret)]).toEqual([200, 401])
       folder.write('reloaded.yaml', limiters + tokens)
       service.kill('SIGHUP')
-      await service.says('the configuration is in force', 2 * time)
+      await service.says('the configuration was applied', 2 * time)
       expect([await read(service.url, service.token), await read(service.url, secret)]).toEqual([401, 200])
     }
     expect(service.lines.filter(({ adminLink }) => adminLink !== undefined)).toHaveLength(1)
   })
 
-  it('a command without a token names the link if it needs one', async () => {
+  it('a command without a token mentions the link if it needs one', async () => {
     await using service = await startProcess(['--config', config])
     const env = { SLIDEGATE_URL: service.url, SLIDEGATE_TOKEN: undefined }
     expect(await slidegateHere(['consume', 'api', 'ann'], env)).toMatchObject({ code: 0 })
     expect(await slidegateHere(['explain', 'api', 'ann'], env)).toMatchObject({ code: 0 })
     const refused = await slidegateHere(['audit'], env)
     expect(refused).toMatchObject({ code: 5, stdout: '' })
-    expect(refused.stderr).toContain('the admin link that the service printed when it started')
+    expect(refused.stderr).toContain('the admin link that the service printed at startup')
     expect(await slidegateHere(['audit', '--token', service.token!], env)).toMatchObject({ code: 0 })
     expect(await slidegateHere(['audit'], { ...env, SLIDEGATE_TOKEN: service.token })).toMatchObject({
       code: 0,
@@ -192,7 +191,7 @@ describe('the admin link', () => {
 describe('slidegate-server', () => {
   const server = (word: string) => slidegateHere([word], {}, 'slidegate-server')
 
-  it('--help lists the options of serve, and names the command for everything else', async () => {
+  it('--help lists the options of serve and mentions the main command', async () => {
     const [all, serve] = [await server('--help'), await slidegateHere(['serve', '--help'])]
     expect(all.stdout).toMatch(/^Usage: slidegate-server \[options\]\n/)
     const flags = (text: string) => text.match(/^ {2}(-., )?--\w+( <\w+>)?/gm)
@@ -204,7 +203,7 @@ describe('slidegate-server', () => {
     expect(await server('--version')).toEqual(await slidegateHere(['--version']))
   })
 
-  it('rejects words, so that a command is not mistaken for one of slidegate', async () => {
+  it('arguments are rejected, so that no command of slidegate is mistaken for one', async () => {
     expect(await server('replay')).toEqual({
       code: 2,
       stdout: '',
@@ -213,7 +212,7 @@ describe('slidegate-server', () => {
   })
 })
 
-describe('an address that something else listens on', () => {
+describe('an address that is already in use', () => {
   async function takenAddress(): Promise<string> {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -222,31 +221,31 @@ describe('an address that something else listens on', () => {
   }
 
   it.each(['http', 'grpc'])(
-    'ends serve with one line that names it and what sets another: %s',
+    'stops serve with one line that has the address and the settings: %s',
     async (name) => {
       const address = await takenAddress()
       const words = ['serve', '--config', config, '--http', '127.0.0.1:0', `--${name}`, address]
       expect(await slidegate(words, '', { REDIS_URL: '' })).toEqual({
         code: 1,
         stdout: '',
-        stderr: `slidegate: cannot listen on ${address}: something else listens there already (EADDRINUSE); --${name}, SLIDEGATE_${name.toUpperCase()} or listen.${name} sets another address\n`,
+        stderr: `slidegate: can't listen on ${address}: the address is already in use (EADDRINUSE); set another address with --${name}, SLIDEGATE_${name.toUpperCase()} or listen.${name}\n`,
       })
     },
   )
 
-  it('ends serve in the same way if it runs the built-in example', async () => {
+  it('stops serve in the same way with the built-in example', async () => {
     const address = await takenAddress()
     const { code, stderr } = await slidegate(['serve', '--http', address], '', { REDIS_URL: '' })
     expect([code, stderr]).toEqual([
       1,
-      expect.stringMatching(`^slidegate: cannot listen on ${address}: .*\n$`),
+      expect.stringMatching(`^slidegate: can't listen on ${address}: .*\n$`),
     ])
   })
 
   it('leaves no other listener behind', async () => {
     const http = `127.0.0.1:${await freePort()}`
     const starting = testService({ limiters: {}, listen: { http, grpc: await takenAddress() } })
-    await expect(starting).rejects.toThrow(/^cannot listen on .*EADDRINUSE.*listen\.grpc/)
+    await expect(starting).rejects.toThrow(/^can't listen on .*EADDRINUSE.*listen\.grpc/)
     await expect(fetch(`http://${http}/healthz`)).rejects.toThrow()
   })
 })

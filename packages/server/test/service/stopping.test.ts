@@ -16,7 +16,7 @@ afterEach(() => redis?.stop())
 
 const body = (number: number) => ({ limiter: 'api', key: `key-${number % 100}` })
 
-describe('an end', () => {
+describe('a graceful stop', () => {
   it.each([0, 500])('loses no request, with %i ms to drain', async (drainMs) => {
     await using service = await startProcess(['--config', config, '--drain', `${drainMs}ms`])
     await using other = await startProcess(['--config', config])
@@ -41,10 +41,10 @@ describe('an end', () => {
     expect((await flow.done).errors).toEqual([])
   })
 
-  it('is told by readiness while it drains', async () => {
+  it('reports not ready while it drains', async () => {
     await using service = await startProcess(['--config', config, '--drain', '60s'])
     service.kill('SIGTERM')
-    await service.says('slidegate is ending')
+    await service.says('slidegate is stopping')
     const ready = await fetch(`${service.url}/readyz`)
     expect(ready.status).toBe(503)
     expect(await ready.json()).toMatchObject({ ready: false, reasons: ['draining'] })
@@ -53,7 +53,7 @@ describe('an end', () => {
 })
 
 describe('workers', () => {
-  it('share a listener and their counts, and are replaced when they die', async () => {
+  it('share a listener and their counts, and replace dead workers', async () => {
     redis = await startRedis()
     await using service = await startProcess(['--config', config, '--workers', '2'], { REDIS_URL: redis.url })
     await service.says('all workers are ready')
@@ -67,7 +67,7 @@ describe('workers', () => {
       body: () => ({ limiter: 'api', key: 'ann' }),
     })
     expect(await flow.done).toEqual({ answered: 1000, errors: [] })
-    // Of a worker that answers late there is no answer.
+    // A slow worker's metrics are missing.
     await expect
       .poll(async () => (await fetch(`${service.url}/metrics`)).text())
       .toContain('slidegate_decisions_total{limiter="api",outcome="allowed",source="store"} 1000\n')
@@ -78,7 +78,7 @@ describe('workers', () => {
     expect(await service.ended).toEqual({ code: 0, signal: null })
   })
 
-  it('are refused on a store that they could not share', async () => {
+  it('require a store that they can share', async () => {
     const { code, stderr } = await slidegate(['serve', '--config', config, '--workers', '2'], '', {
       REDIS_URL: '',
     })
@@ -86,7 +86,7 @@ describe('workers', () => {
     expect(stderr).toContain('REDIS_URL')
   })
 
-  it('end at once where none can start', async () => {
+  it('stop at once if none can start', async () => {
     redis = await startRedis()
     await using first = await startProcess(['--config', config])
     const port = new URL(first.url).port

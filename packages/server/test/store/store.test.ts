@@ -57,29 +57,29 @@ function limiterOf(
   } as LimiterOptions)
 }
 
-describe('who may have limiters of his own', () => {
+describe('declaring limiters', () => {
   const ask = (service: TestService, token: string, name: string) =>
     limiterOf(service, { name }, { token }).consume('ann')
 
-  it('whose token says so, by the names that it says', async () => {
+  it('requires a token with ownLimiters, and matching names', async () => {
     await using service = await testService(config)
     expect((await ask(service, OWNER, 'anything')).source).toBe('store')
     expect((await ask(service, NARROW, 'mine')).allowed).toBe(true)
     expect((await ask(service, NARROW, 'mine.too')).allowed).toBe(true)
     const refused: [string, string, RegExp][] = [
-      [NARROW, 'anything', /403: narrow may not declare the limits of "anything"/],
-      [CHECK, 'mine', /403: checker may not/],
-      ['a-token-that-nobody-has', 'mine', /401: the token is not known/],
+      [NARROW, 'anything', /403: narrow can't declare the limits of "anything"/],
+      [CHECK, 'mine', /403: checker can't/],
+      ['a-token-that-nobody-has', 'mine', /401: unknown token/],
     ]
     for (const [token, name, message] of refused) {
       await expect(ask(service, token, name)).rejects.toMatchObject({
         ...{ reason: 'error', message: expect.stringMatching(message) },
       })
     }
-    await expect(limiterOf(service).consume('ann')).rejects.toThrow(/401: a token is needed/)
+    await expect(limiterOf(service).consume('ann')).rejects.toThrow(/401: a token is required/)
   })
 
-  it('nobody says those of the service itself', async () => {
+  it('never works for names in the configuration', async () => {
     await using service = await testService(config)
     for (const name of ['api', 'slidegate.readiness', 'slidegate', 'envoy.domain', 'envoy']) {
       await expect(ask(service, OWNER, name)).rejects.toThrow(/403/)
@@ -91,12 +91,12 @@ describe('who may have limiters of his own', () => {
     await expect(within.consume({ user: 'ann' } as never)).rejects.toThrow(/403/)
   })
 
-  it('anybody on loopback, where there are no tokens', async () => {
+  it('needs no token on loopback if none are configured', async () => {
     await using service = await testService({ limiters: {} })
     expect((await limiterOf(service).consume('ann')).allowed).toBe(true)
   })
 
-  it('a name of the configuration is its own from the moment that it is there', async () => {
+  it('stops working for a name that a reload adds to the configuration', async () => {
     await using service = await testService({ limiters: {} })
     const limiter = limiterOf(service, { name: 'api' })
     expect((await limiter.consume('ann')).allowed).toBe(true)
@@ -119,7 +119,7 @@ describe.each(['memory', 'Redis'])('a service on %s', (kind) => {
     }
   }
 
-  it('holds to limits of every kind', async () => {
+  it('applies limits of every kind', async () => {
     await using scene = await running()
     const limits = {
       sliding: [slidingWindow({ limit: 2, window: '1h' })],
@@ -154,7 +154,7 @@ describe.each(['memory', 'Redis'])('a service on %s', (kind) => {
     expect((await seen.consume('ann', { value: 'b' })).allowed).toBe(false)
   })
 
-  it('refuses whatever is not in order, and nobody else is touched', async () => {
+  it('rejects invalid calls without affecting others', async () => {
     const bodies = await sentBodies()
     await using scene = await running()
     const { service } = scene
@@ -175,7 +175,7 @@ describe.each(['memory', 'Redis'])('a service on %s', (kind) => {
     await expect.poll(async () => (await service.get('/readyz')).status).toBe(200)
   })
 
-  it('admits exactly the limit to four processes with 64 requests in flight each', async () => {
+  it('admits exactly the limit for four processes with 64 requests in flight each', async () => {
     await using scene = await running()
     const reports = await Promise.all(
       Array.from({ length: 4 }, () => work(scene.service.httpUrl, 4000, 64, 1500, 'throw').report),
@@ -191,7 +191,7 @@ interface Report {
   readonly slowestMs: number
 }
 
-/** Starts a process; `saw` resolves when it has been told so for the first time. */
+/** Starts a process. `saw` resolves at its first message. */
 function work(url: string, requests: number, width: number, limit: number, onStoreError: string) {
   const words = [WORKER, url, requests, width, limit, onStoreError].map(String)
   const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -201,12 +201,12 @@ function work(url: string, requests: number, width: number, limit: number, onSto
       if (line.startsWith('{')) resolve(JSON.parse(line))
       else seen.get(line)?.()
     })
-    child.once('exit', (code) => reject(new Error(`a worker has ended with ${code}`)))
+    child.once('exit', (code) => reject(new Error(`a worker exited with ${code}`)))
   })
   return { report, saw: (what: string) => new Promise<void>((resolve) => seen.set(what, resolve)) }
 }
 
-it('a service that dies while it is asked leaves nobody without an answer', async () => {
+it('every request gets an answer or an error if the service dies under load', async () => {
   await using redis = await withRedis()
   const folder = temporaryFolder()
   onTestFinished(() => folder.remove())
@@ -219,7 +219,7 @@ it('a service that dies while it is asked leaves nobody without an answer', asyn
   const { told, slowestMs } = await report
   expect(Object.keys(told).sort()).toEqual(['failOpen:true', 'store:true'])
   expect(told['failOpen:true']).toBeGreaterThanOrEqual(1000)
-  // Within 2 s, on a machine that is not busy.
+  // Within 2 s, on an idle machine.
   expect(slowestMs).toBeLessThan(20_000)
   const direct = createLimiter({
     ...{ name: 'audited', limits: [slidingWindow({ limit: 2 ** 30, window: '1h' })], timeoutMs: 30_000 },
@@ -228,7 +228,7 @@ it('a service that dies while it is asked leaves nobody without an answer', asyn
   let charged = 0
   for (const key of ['key0', 'key1', 'key2']) charged += 2 ** 30 - (await direct.peek(key)).remaining
   direct.close()
-  // Nothing that was told is lost, and nothing was charged twice: the last call is all that nobody knows of.
+  // No reported decision is lost, and nothing is charged twice. Only the last call of each connection is unknown.
   expect(charged).toBeGreaterThanOrEqual(told['store:true']!)
   expect(charged).toBeLessThanOrEqual(told['store:true']! + 64)
 })

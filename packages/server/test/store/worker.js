@@ -1,8 +1,8 @@
 import { createLimiter, slidingWindow } from 'slidegate'
 import { serviceStore } from 'slidegate/client'
 
-// One process of several: asks a service for so many requests, so many of them at a time, and tells what it was told. One
-// that is let pass without the service asks until it was, 1000 times.
+// Sends a number of requests to a service, as one of several processes, and prints counts of the decisions.
+// Stops early after 1000 requests that failed open.
 
 const [url = '', requests, width, limit, policy] = process.argv.slice(2)
 const onStoreError = policy === 'allow' ? 'allow' : 'throw'

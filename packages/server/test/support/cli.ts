@@ -14,7 +14,7 @@ export interface Outcome {
   readonly stderr: string
 }
 
-/** Runs the built command as a user does; `input` goes to its standard input. */
+/** Runs the built command, with `input` on its standard input. */
 export function slidegate(
   words: readonly string[],
   input: string | Buffer = '',
@@ -32,13 +32,13 @@ export function slidegate(
     })
     child.on('error', reject)
     child.on('close', (code) => resolve({ code, stdout, stderr }))
-    // A command that fails at once does not read its input.
+    // A command that fails immediately doesn't read its input.
     child.stdin.on('error', () => {})
     child.stdin.end(input)
   })
 }
 
-/** The same in this process, which takes a fraction of the time: for commands that read no input. One at a time. */
+/** Runs a command in this process, which is much faster. Reads no input; one command at a time. */
 export async function slidegateHere(
   words: readonly string[],
   env: NodeJS.ProcessEnv = {},
@@ -66,7 +66,7 @@ export async function slidegateHere(
   }
 }
 
-/** The report of a replay with `--json`, which must succeed: with an input of the built command, else in this process. */
+/** The JSON report of a replay, which must succeed. Runs the built command only if there is input. */
 export async function replayJson(words: readonly string[], input?: string | Buffer): Promise<Report> {
   const replay = ['replay', ...words, '--json']
   const { code, stdout, stderr } = await (input === undefined
@@ -76,7 +76,7 @@ export async function replayJson(words: readonly string[], input?: string | Buff
   return JSON.parse(stdout) as Report
 }
 
-/** A temporary folder that `write` puts files into. */
+/** A temporary folder with a `write` helper. */
 export function temporaryFolder(): {
   path: string
   write(name: string, content: string | Buffer): string

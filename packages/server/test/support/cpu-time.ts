@@ -1,4 +1,4 @@
-/** Milliseconds of the CPU that something takes this process: as many on a machine that is busy, or pauses. */
+/** Returns the CPU milliseconds that a function takes in this process. Independent of the machine's load. */
 export async function cpuMsOf(run: () => unknown): Promise<number> {
   const before = process.cpuUsage()
   await run()

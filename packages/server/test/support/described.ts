@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 
-/** The parts of a description of an API that are read here. */
+/** The parts of an API description that are used here. */
 export interface OpenApi {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
   readonly components: unknown
@@ -19,18 +19,18 @@ interface Response {
 
 export interface Given {
   readonly method: string
-  /** With the query. */
+  /** Includes the query. */
   readonly path: string
   readonly status: number
-  /** As the header has it. */
+  /** The header's value. */
   readonly type: string | null
   readonly body: unknown
 }
 
-/** Those of others tell what they may answer only in part. */
+/** Routes whose responses are only described in part. */
 const TOLD_IN_FULL = ['decisions', 'reservations', 'service']
 
-/** Tells of any answer whether it is as the description says. */
+/** Checks responses against the API description. */
 export class Described {
   readonly #document: OpenApi
   readonly #ajv = new Ajv2020({ strict: false, validateFormats: false })
@@ -47,30 +47,30 @@ export class Described {
     this.#ajv.addSchema(document, 'api')
   }
 
-  /** What is wrong with an answer; `undefined` where nothing is. */
+  /** The mistake in a response, or `undefined`. */
   mistakeIn({ method, path, status, type, body }: Given): string | undefined {
     const route = this.#routeOf(path)
     const verb = method.toLowerCase()
     const operation = route === undefined ? undefined : this.#document.paths[route]![verb]
     if (operation === undefined) {
-      // Where nothing is described there is nothing, but what answers for all.
+      // Undescribed routes have only the common responses.
       return [204, 400, 403, 404, 408, 413, 415, 421, 431].includes(status) ||
         verb === 'head' ||
         isOthers(path)
         ? undefined
-        : `${method} ${path} is not described, and answers ${status}`
+        : `${method} ${path} is not described, but returns ${status}`
     }
     const response = operation.responses[status]
     const isInFull = operation.tags?.some((tag) => TOLD_IN_FULL.includes(tag)) === true
     if (response === undefined)
-      return isInFull ? `${method} ${route} answers ${status}, which is not described` : undefined
+      return isInFull ? `${method} ${route} returns ${status}, which is not described` : undefined
     if (response.content === undefined || verb === 'head') return undefined
     const media = type?.split(';')[0] ?? ''
-    if (response.content[media] === undefined) return `${method} ${route} answers ${status} as ${type}`
+    if (response.content[media] === undefined) return `${method} ${route} returns ${status} as ${type}`
     const steps = ['paths', route!, verb, 'responses', `${status}`, 'content', media, 'schema']
     const isValid = this.#compiled(steps)
     if (isValid(body)) return undefined
-    return `${method} ${route} answers ${status} with ${JSON.stringify(body)}: ${this.#ajv.errorsText(isValid.errors)}`
+    return `${method} ${route} returns ${status} with ${JSON.stringify(body)}: ${this.#ajv.errorsText(isValid.errors)}`
   }
 
   #routeOf(path: string): string | undefined {
@@ -90,14 +90,14 @@ export class Described {
   }
 }
 
-/** Routes that are not described, since one described stands for them. */
+/** Whether a described route covers this undescribed path. */
 function isOthers(path: string): boolean {
   return path.startsWith('/v1/forward-auth') || path.startsWith('/v1/store')
 }
 
 let api: Described | undefined
 
-/** Returns the description of the API. It is made once: that takes five times as long as a service. */
+/** The API description. Cached, because creating it takes five times as long as a service. */
 export function describedApi(app: { swagger(): unknown }): Described {
   api ??= new Described(app.swagger() as OpenApi)
   return api

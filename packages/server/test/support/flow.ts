@@ -1,34 +1,34 @@
 import { Pool } from 'undici'
 
-/** What became of one request. */
+/** The result of one request. */
 interface Flowed {
   readonly status: number
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the service has said
+  // biome-ignore lint/suspicious/noExplicitAny: any response of the service
   readonly body: any
 }
 
 export interface FlowOptions {
   readonly url: string
-  /** Where requests go once the first has said that it wants no more, as those of a balancer do. */
+  /** The URL for requests after a response closes its connection, as with a load balancer. */
   readonly nextUrl?: string
   readonly path?: string
-  /** Requests under way at a time. */
+  /** Requests in flight. */
   readonly width: number
-  /** The body of each request, by its number. */
+  /** The body of each request, by number. */
   body(number: number): unknown
-  /** Requests in all, at most. */
+  /** Maximum number of requests. */
   readonly most: number
   answered?(flowed: Flowed): void
 }
 
 export interface Flow {
-  /** No more requests are begun. */
+  /** Starts no more requests. */
   stop(): void
-  /** Resolves when all are answered: how many were sent, and why some have no answer. */
+  /** Resolves once all requests have a response or an error. */
   readonly done: Promise<{ readonly answered: number; readonly errors: readonly Error[] }>
 }
 
-/** Sends requests as fast as they are answered, each once. */
+/** Sends each request once, as fast as the service responds. */
 export function startFlow(options: FlowOptions): Flow {
   const { url, nextUrl, path = '/v1/consume', width, most, body, answered } = options
   const [first, next] = [url, nextUrl ?? url].map(
@@ -58,7 +58,7 @@ export function startFlow(options: FlowOptions): Flow {
         if (headers.connection === 'close') pool = next!
       } catch (error) {
         errors.push(error as Error)
-        // Where nobody listens any more there is nothing to be sent.
+        // Stops once connections are refused.
         if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') isStopped = true
       }
     }

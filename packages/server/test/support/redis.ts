@@ -3,11 +3,11 @@ import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
 
 export interface TestRedis extends AsyncDisposable {
   readonly url: string
-  /** A client on it. */
+  /** A connected client. */
   readonly client: Redis
 }
 
-/** A server of this test's own. `await using` ends it. */
+/** A separate Redis server. Stop it with `await using`. */
 export async function withRedis(): Promise<TestRedis> {
   const server = await startRedis()
   const client = new Redis(server.url)

@@ -4,20 +4,20 @@ import { fileURLToPath } from 'node:url'
 
 const BIN = fileURLToPath(new URL('../../bin/slidegate.js', import.meta.url))
 
-/** The built service as a process of its own, as it runs in production. `await using` ends it. */
+/** The built service in a separate process. Stop it with `await using`. */
 export interface ServiceProcess extends AsyncDisposable {
   readonly url: string
-  /** The token of its admin link; nothing if its configuration has tokens. */
+  /** The token of its admin link. Undefined if its configuration has tokens. */
   readonly token: string | undefined
   readonly pid: number
-  /** Lines of its log so far. */
+  /** Log lines so far. */
   readonly lines: readonly Record<string, unknown>[]
-  /** Its standard error so far. */
+  /** Standard error so far. */
   readonly stderr: string
   kill(signal: NodeJS.Signals): void
-  /** Resolves to the line that says so, which may have been written before. */
+  /** Resolves to the log line with this message, which may already exist. */
   says(message: string, times?: number): Promise<Record<string, unknown>>
-  /** How it has ended. */
+  /** Exit code and signal. */
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
 }
 
@@ -26,7 +26,7 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
 
-/** @param words behind `slidegate serve`; it listens on a free port of loopback */
+/** @param words arguments of `slidegate serve`; it listens on a free loopback port */
 export async function startProcess(
   words: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -61,7 +61,7 @@ export async function startProcess(
         resolve(found[times - 1]!)
       }
       waiting.add(look)
-      void ended.then(() => reject(new Error(`it ended without saying ${message}: ${stderr}`)))
+      void ended.then(() => reject(new Error(`it ended without logging ${message}: ${stderr}`)))
       look()
     })
   const { http } = await says('slidegate is listening')

@@ -9,30 +9,32 @@ import { describedApi } from './described.ts'
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 
 export interface TestService extends RunningService, AsyncDisposable {
-  /** The address of its page: the admin link, unless its configuration has tokens. */
+  /** URL of its page: the admin link, unless its configuration has tokens. */
   readonly page: string
-  /** Posts JSON, and reads what is answered. */
+  /** Posts JSON and reads the response. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>
   get(path: string, headers?: Record<string, string>): Promise<Answer>
-  /** Sends whatever it is told. */
+  /** Sends any request. */
   ask(path: string, init: RequestInit): Promise<Answer>
 }
 
 interface Answer {
   readonly status: number
   readonly headers: Headers
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the service has said
+  // biome-ignore lint/suspicious/noExplicitAny: any response of the service
   readonly body: any
 }
 
-/** The token of the admin link; undefined if the configuration has tokens. */
+/** The token of the admin link. Undefined if the configuration has tokens. */
 export function adminTokenOf({ adminLink }: Pick<RunningService, 'adminLink'>): string | undefined {
   return adminLink === undefined ? undefined : new URL(adminLink).searchParams.get('token')!
 }
 
 /**
- * A service in this process, on a free port of loopback. `await using` ends it. Every answer has to be as `/openapi.json`
- * describes it. Without tokens its methods send the token of the admin link, unless they are given another `authorization`.
+ * A service in this process on a free loopback port. Stop it with `await using`.
+ *
+ * Checks every response against `/openapi.json`. Without tokens, its methods send the token of the admin link, unless they
+ * get another `authorization`.
  */
 export async function testService(
   config: Config,
@@ -46,7 +48,7 @@ export async function testService(
     environment: {},
   })
   const described = describedApi(running.app)
-  // With connections of its own, which are closed before the service waits for it.
+  // Separate connections, which are closed before the service waits for them.
   const dispatcher = new Agent()
   const ask = async (path: string, init: RequestInit): Promise<Answer> => {
     const token = adminTokenOf(running)

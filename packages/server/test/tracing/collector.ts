@@ -8,15 +8,15 @@ interface ReceivedSpan {
   readonly attributes: Readonly<Record<string, unknown>>
 }
 
-/** Receives spans by OTLP over HTTP, as a collector does. `await using` ends it. */
+/** Receives spans by OTLP over HTTP, as a collector does. Stop it with `await using`. */
 export interface Collector extends AsyncDisposable {
   readonly url: string
   readonly spans: readonly ReceivedSpan[]
-  /** What the senders have said of themselves. */
+  /** Resource attributes of the senders. */
   readonly resources: readonly Readonly<Record<string, unknown>>[]
-  /** All that was received, as text. */
+  /** Everything received, as text. */
   readonly text: string
-  /** Takes requests, and answers none until it is told to. */
+  /** Accepts requests without responding, until released. */
   hang(): void
   answer(): void
 }
@@ -43,7 +43,7 @@ export async function startCollector(): Promise<Collector> {
     try {
       for await (const chunk of request.setEncoding('utf8')) text += chunk
     } catch {
-      // Whoever has sent it has given up.
+      // The sender has timed out.
       return
     }
     if (request.url !== '/v1/traces' || request.headers['content-type'] !== 'application/json') {

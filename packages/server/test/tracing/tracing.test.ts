@@ -26,7 +26,7 @@ const loaded = () => Object.keys(createRequire(import.meta.url).cache).some((pat
 const consume = (service: TestService, key = 'ann', headers = {}) =>
   service.post('/v1/consume', { limiter: 'api', key }, headers)
 
-it('without tracing nothing of it is loaded', async () => {
+it('without tracing, its packages are not loaded', async () => {
   await using service = await testService({ limiters: LIMITERS })
   expect((await consume(service)).status).toBe(200)
   expect(loaded()).toBe(false)
@@ -37,7 +37,7 @@ it('without tracing nothing of it is loaded', async () => {
 })
 
 describe('with tracing', () => {
-  it('each decision has a span, below that of whoever asks, and none says whom it was about', async () => {
+  it('each decision has a span below the caller span, without the key', async () => {
     await using collector = await startCollector()
     {
       await using service = await testService({
@@ -47,7 +47,7 @@ describe('with tracing', () => {
       const key = 'anneliese'
       await Promise.all([consume(service, key, PARENT), consume(service, 'bartholomew')])
       for (let i = 0; i < 2; i++) await consume(service, key)
-      // Together: the second has to wait, however slow the machine is.
+      // Concurrently, so that the second must wait even on a slow machine.
       const wait = () => service.post('/v1/wait', { limiter: 'soon', key }, PARENT)
       await Promise.all([wait(), wait()])
       const requests = [{ key }, { key: 'cunegonde' }]
@@ -55,7 +55,7 @@ describe('with tracing', () => {
       await service.post('/v1/consume', { limiter: 'nobody', key })
       await service.post('/v1/peek', { limiter: 'api', key })
     }
-    // All in one: that of a machine that pauses comes later.
+    // Waits for all spans: those of a slow machine come later.
     await expect.poll(() => collector.spans.length).toBeGreaterThan(0)
     const found = (name: string) => collector.spans.filter((span) => span.name === `slidegate.${name}`)
     const below = collector.spans.filter(({ traceId }) => traceId === TRACE)
@@ -79,7 +79,7 @@ describe('with tracing', () => {
     for (const word of ['anneliese', 'bartholomew', 'cunegonde']) expect(collector.text).not.toContain(word)
   })
 
-  it('so have those of Envoy', async () => {
+  it('each decision for Envoy has a span', async () => {
     await using collector = await startCollector()
     const rules =
       'domain: gate\ndescriptors: [{ key: user, rate_limit: { unit: day, requests_per_unit: 1 } }]'
@@ -119,7 +119,7 @@ describe('with tracing', () => {
     expect(collector.text).not.toContain('anneliese')
   })
 
-  it('of a share only, unless the caller says otherwise', async () => {
+  it('only a share of decisions has spans, unless the caller decides', async () => {
     await using collector = await startCollector()
     {
       const tracing = { endpoint: collector.url, sampleRatio: 0 }
@@ -133,15 +133,15 @@ describe('with tracing', () => {
   })
 })
 
-describe('a collector', () => {
-  // Both wait until the service gives up.
-  it.concurrent('that is gone hurts nobody', async () => {
+describe('tracing', () => {
+  // Both wait until the service times out.
+  it.concurrent('affects no request if the collector is down', async () => {
     const tracing = { endpoint: `http://127.0.0.1:${await freePort()}` }
     await using service = await testService({ limiters: LIMITERS, tracing })
     for (let i = 0; i < 600; i++) expect((await consume(service, `${i}`)).status).toBe(200)
   })
 
-  it.concurrent('that hangs does not keep the service from ending', async () => {
+  it.concurrent('lets the service stop even if the collector hangs', async () => {
     await using collector = await startCollector()
     collector.hang()
     const service = await testService({ limiters: LIMITERS, tracing: { endpoint: collector.url } })
@@ -150,12 +150,12 @@ describe('a collector', () => {
     const ticking = setInterval(() => ticks++, 100)
     await service[Symbol.asyncDispose]()
     clearInterval(ticking)
-    // Its client would wait for 10 s. While a machine pauses there is no tick.
+    // Its client would wait for 10 s. A machine stall delays ticks.
     expect(ticks).toBeLessThan(75)
     await expect.poll(() => collector.spans).toHaveLength(1)
   })
 
-  it('that takes nothing is said once', async () => {
+  it('logs once that the collector rejects spans', async () => {
     await using collector = await startCollector()
     const lines: { msg: string }[] = []
     const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
@@ -166,12 +166,12 @@ describe('a collector', () => {
       for (let i = 0; i < 2000; i++) await limiter.consume(`${i}`)
     }
     expect(collector.spans).toEqual([])
-    const said = () => lines.filter(({ msg }) => msg === 'spans cannot be sent: they are lost')
+    const said = () => lines.filter(({ msg }) => msg === "can't send spans; they are dropped")
     await expect.poll(() => said().length).toBeGreaterThan(0)
     expect(said()).toHaveLength(1)
   })
 
-  it('that hangs is sent no more than so many when it is back', async () => {
+  it('sends a limited number of spans after the collector has hung', async () => {
     await using collector = await startCollector()
     collector.hang()
     {
@@ -180,7 +180,7 @@ describe('a collector', () => {
       for (let i = 0; i < 10_000; i++) await limiter.consume(`${i}`)
       collector.answer()
     }
-    // Those that wait, and those that were on their way.
+    // Waiting spans, and those in flight.
     await expect.poll(() => collector.spans.length).toBeGreaterThan(2000)
     expect(collector.spans.length).toBeLessThan(4000)
   })

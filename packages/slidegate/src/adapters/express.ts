@@ -1,4 +1,4 @@
-// Express 5 and 4.
+// The adapter for Express 5 and 4.
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { checkOptions } from '../errors.ts'
 import { createGuard } from '../http/guard.ts'
@@ -6,16 +6,17 @@ import { connect, nodeBinding } from '../http/node.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { type IsTrusted, unlessTrustsEveryone } from '../http/trust.ts'
 
-/** The options of every adapter. Functions get `req`, `res` and `next`. */
+/** The options of every adapter. Functions receive `req`, `res` and `next`. */
 export type RateLimitOptions = GuardOptions<[req: Request, res: Response, next: NextFunction]>
 
 /**
- * Middleware for Express 5 and 4.
+ * Returns middleware for Express 5 and 4.
  *
  *     app.use(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *
- * The default key is the address in `req.ip`. The app's `trust proxy` must list its proxies: if it trusts every client, clients
- * can spoof their address, so requests fail (`invalid_option`). Errors, such as `StoreUnavailableError`, go to `next`.
+ * The default key is the address in `req.ip`. The app's `trust proxy` must list its proxies. If it trusts every client, clients
+ * could spoof their address, so requests fail with `invalid_option`. Errors, such as `StoreUnavailableError`, are passed to
+ * `next`.
  */
 export function rateLimit(options: RateLimitOptions): RequestHandler {
   checkOptions(options, 'rateLimit', GUARD_NAMES)

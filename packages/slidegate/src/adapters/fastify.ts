@@ -1,4 +1,4 @@
-// A plugin for Fastify 5.
+// The adapter for Fastify 5.
 import type {
   FastifyContextConfig,
   FastifyPluginCallback,
@@ -6,6 +6,7 @@ import type {
   FastifyRequest,
   HookHandlerDoneFunction,
 } from 'fastify'
+
 import { checkOptions } from '../errors.ts'
 import type { DenialResponse } from '../http/denial-message.ts'
 import { createGuard, type Guard } from '../http/guard.ts'
@@ -15,7 +16,7 @@ import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { RouteOptions, routeName } from '../http/per-route.ts'
 import { unlessSpoofed } from '../http/trust.ts'
 
-/** A route, as it is declared, or as a request has it. */
+/** A route, as declared or as found in a request. */
 interface Route {
   readonly config?: FastifyContextConfig | undefined
   readonly method: string | readonly string[]
@@ -25,29 +26,31 @@ interface Route {
 type Args = [request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction]
 
 export interface RateLimitOptions extends GuardOptions<Args> {
-  /** `false` limits only routes that have a `config.rateLimit`. Default: `true`. */
+  /** `false` limits only routes with a `config.rateLimit`. Default: `true`. */
   readonly global?: boolean
 }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * Options of this route that differ from those of {@link rateLimit}; `false` exempts it. Its own limits count for this route
-     * alone, unless they have a `name` or a `limiter`. Routes that differ only in `constraints` need a `name` each.
+     * Overrides options of {@link rateLimit} for this route; `false` exempts it. Limits set here count only this route, unless
+     * you also set `name` or `limiter`. Routes that differ only in `constraints` each need a `name`.
      */
     rateLimit?: GuardOptions<Args> | false
   }
 }
 
 /**
- * A plugin for Fastify 5. It limits the instance that registers it: its routes, routes of plugins registered later, and requests
- * without a route. A route can override options in its `config.rateLimit`.
+ * Returns a plugin for Fastify 5.
+ *
+ * It limits the instance that registers it: its routes, the routes of plugins registered later, and requests without a route. A
+ * route can override options in its `config.rateLimit`.
  *
  *     app.register(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *
- * The default key is the address in `request.ip`. The app's `trustProxy` must list its proxies: if it trusts every client,
- * clients can spoof their address, so requests fail (`invalid_option`). Errors, such as `StoreUnavailableError`, go to the app's
- * error handler.
+ * The default key is the address in `request.ip`. The app's `trustProxy` must list its proxies. If it trusts every client,
+ * clients could spoof their address, so requests fail with `invalid_option`. Errors, such as `StoreUnavailableError`, go to the
+ * app's error handler.
  */
 export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
   checkOptions(options, 'rateLimit', { ...GUARD_NAMES, global: true })
@@ -55,7 +58,7 @@ export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
     (request) => request.raw,
     (_, reply) => reply.raw,
   )
-  // The setting can't be read.
+  // Fastify doesn't expose the setting.
   const address = unlessSpoofed<FastifyRequest>('trustProxy')
   const binding = { ...node, address }
   const { global: isGlobal = true } = options
@@ -72,7 +75,7 @@ export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
   }
 
   const plugin: FastifyPluginCallback = (app, _options, done) => {
-    // Reports invalid options at once, except for routes that were declared before the plugin was loaded.
+    // Reports invalid options immediately, except for routes declared before the plugin was loaded.
     app.addHook('onRoute', (route) => void guardOf(route))
     app.addHook('onRequest', (request, reply, next) => {
       const guard = guardOf(request.routeOptions)
@@ -94,7 +97,7 @@ class Reply extends FrameworkReply<FastifyReply> {
   }
 
   answer({ status, body }: DenialResponse): void {
-    // Fastify would add a charset to a string of JSON, which has none.
+    // Fastify would add a charset to a JSON string.
     this.own.code(status).send(Buffer.from(body))
   }
 
@@ -104,7 +107,7 @@ class Reply extends FrameworkReply<FastifyReply> {
   }
 }
 
-/** Set by fastify-plugin in other plugins: the hook is for the instance that registers the plugin. */
+/** The metadata that fastify-plugin would set: hooks apply to the instance that registers the plugin. */
 const PLUGIN = {
   [Symbol.for('skip-override')]: true,
   [Symbol.for('fastify.display-name')]: 'slidegate',

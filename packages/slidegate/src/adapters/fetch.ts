@@ -1,4 +1,4 @@
-// For handlers of the Fetch API: Workers, Deno, Bun, Next.js.
+// The adapter for Fetch API handlers: Workers, Deno, Bun, Next.js.
 import type { Decision } from '../decision.ts'
 import { checkOptions } from '../errors.ts'
 import {
@@ -13,16 +13,18 @@ import { createGuard } from '../http/guard.ts'
 import { promised } from '../http/maybe-async.ts'
 import { GUARD_NAMES, type GuardOptions, type HandlerResponse } from '../http/options.ts'
 
-/** The arguments of a handler: a request, and those of the platform, which may have the client's address. */
+/** The arguments of a handler: the request, then the platform's own. The latter may contain the client's address. */
 export type FetchArguments = [request: Request, ...rest: unknown[]]
 
 export interface RateLimitOptions<Args extends FetchArguments = FetchArguments> extends GuardOptions<Args> {
-  /** Answers a denied request instead of the problem body. Its response gets the headers. */
+  /** Returns the response to a denied request, instead of the problem body. The headers are added to it. */
   readonly onDenied?: (decision: Decision, ...args: Args) => Response | Promise<Response>
 }
 
 /**
- * For handlers that take a `Request` and return a `Response`: of Workers, Deno, Bun, and of Next.js, its proxy too.
+ * Limits a handler that takes a `Request` and returns a `Response`.
+ *
+ * It works for handlers in Workers, Deno, Bun and Next.js, including the Next.js proxy.
  *
  *     Deno.serve(withRateLimit((request) => new Response('served'), { limits }))
  *
@@ -32,9 +34,9 @@ export interface RateLimitOptions<Args extends FetchArguments = FetchArguments> 
  *     export const GET = withRateLimit(async (request: NextRequest, { params }: Context) => ..., { limits, key })
  *     export const proxy = withRateLimit((request: NextRequest) => NextResponse.next(), { limits, key })
  *
- * The default key is the address of the connection's other end in Deno and Bun: behind proxies, set `address`. On other
- * platforms requests fail (`invalid_option`) without `key` or `address`. Errors, such as `StoreUnavailableError`, are thrown.
- * Headers are set on the handler's response: return a new one each time, or `clone()` it.
+ * In Deno and Bun, the default key is the address of the connection's peer: behind proxies, set `address`. On other platforms,
+ * requests fail with `invalid_option` unless you set `key` or `address`. Errors, such as `StoreUnavailableError`, are thrown. The
+ * headers are set on the handler's response: return a new response each time, or `clone()` it.
  */
 export function withRateLimit<Args extends FetchArguments, R extends HandlerResponse>(
   handler: (...args: Args) => R | Promise<R>,
@@ -43,7 +45,10 @@ export function withRateLimit<Args extends FetchArguments, R extends HandlerResp
   return rateLimit(options)(handler)
 }
 
-/** The same for several handlers that count together: `const limited = rateLimit({ limits })`, `limited(handler)`. */
+/**
+ * Like `withRateLimit`, for several handlers that share their counts: `const limited = rateLimit({ limits })`, then
+ * `limited(handler)`.
+ */
 export function rateLimit<Args extends FetchArguments = FetchArguments>(
   options: RateLimitOptions<Args>,
 ): <Own extends Args, R extends HandlerResponse>(
@@ -72,7 +77,7 @@ export function rateLimit<Args extends FetchArguments = FetchArguments>(
           : await watchResponse(onFinished, request, asConnection(connection), handle)
       return withHeaders(verdict, answer)
     }
-    // Deno passes the connection only to handlers that name a second parameter.
+    // Deno passes the connection only to handlers that declare a second parameter.
     return Object.defineProperty(limited, 'length', { value: 2 })
   }
 }

@@ -1,4 +1,4 @@
-// Middleware for Hono 4, in any runtime.
+// The adapter for Hono 4 in any runtime.
 import type { Context, MiddlewareHandler, Next } from 'hono'
 import type { Decision } from '../decision.ts'
 import { checkOptions } from '../errors.ts'
@@ -20,19 +20,19 @@ import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 type Args = [c: Context, next: Next]
 
 export interface RateLimitOptions extends GuardOptions<Args> {
-  /** Answers a denied request instead of the problem body. Its response gets the headers. */
+  /** Returns the response to a denied request, instead of the problem body. The headers are added to it. */
   readonly onDenied?: (decision: Decision, ...args: Args) => Response | ReturnType<MiddlewareHandler>
 }
 
 /**
- * Middleware for Hono 4 in any runtime.
+ * Returns middleware for Hono 4 in any runtime.
  *
  *     app.use(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *     app.use(rateLimit({ limits, address: { trust: 1, header: 'cf-connecting-ip' } }))
  *
- * The default key is the address of the connection's other end in Node, Bun and Deno: behind proxies, set `address`. On other
- * platforms requests fail (`invalid_option`) without `key` or `address`. `denied: 'drop'` works on Node only. Errors, such as
- * `StoreUnavailableError`, are thrown, and go to `app.onError`.
+ * In Node, Bun and Deno, the default key is the address of the connection's peer: behind proxies, set `address`. On other
+ * platforms, requests fail with `invalid_option` unless you set `key` or `address`. `denied: 'drop'` works on Node only. Errors,
+ * such as `StoreUnavailableError`, are thrown and go to `app.onError`.
  */
 export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
   checkOptions(options, 'rateLimit', GUARD_NAMES)
@@ -44,7 +44,7 @@ export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
     if (denial?.action === 'drop') return dropped(c)
     if (denial !== undefined) {
       const answer = await denialResponse(denial, (body, init) => c.newResponse(body, init as Init))
-      // Otherwise onDenied called next.
+      // If there is no answer, onDenied called next.
       if (!c.finalized && answer) c.res = answer as Response
     } else if (onFinished === undefined) {
       await next()
@@ -55,21 +55,21 @@ export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
   }
 }
 
-/** Hono's type of statuses is a union of numbers. */
+/** Hono's type for statuses is a union of numbers. */
 type Init = Parameters<Context['newResponse']>[1]
 
 function connectionOf({ env }: Context): Connection {
   return asConnection(env?.server ?? env)
 }
 
-/** Replaces the response. Otherwise Hono would copy the old one's fields over it. */
+/** Replaces the response. Without this, Hono would copy the old one's headers to it. */
 function replace(c: Context, response: Response): void {
   if (response === c.res) return
   c.res = undefined
   c.res = response
 }
 
-/** Drops the connection on Node. Elsewhere the client must have hung up already. */
+/** Closes the connection on Node. Elsewhere the client must already have disconnected. */
 function dropped(c: Context): Response {
   const { outgoing } = connectionOf(c)
   if (outgoing !== undefined) drop(outgoing)

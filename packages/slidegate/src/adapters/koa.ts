@@ -1,4 +1,4 @@
-// Middleware for Koa 3 and 2.
+// The adapter for Koa 3 and 2.
 import type { Middleware, Next, ParameterizedContext } from 'koa'
 import { checkOptions } from '../errors.ts'
 import { createGuard, type Denial } from '../http/guard.ts'
@@ -10,17 +10,18 @@ import { spoofableAddress, trustsEveryone } from '../http/trust.ts'
 
 type Context = ParameterizedContext
 
-/** The options of every adapter. Functions get the context and `next`. */
+/** The options of every adapter. Functions receive the context and `next`. */
 export type RateLimitOptions = GuardOptions<[ctx: Context, next: Next]>
 
 /**
- * Middleware for Koa 3, and 2 from 2.11.
+ * Returns middleware for Koa 3, and for Koa 2 from 2.11.
  *
  *     app.use(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *     app.use(rateLimit({ limits, key: (ctx) => userKey(ctx.state.user?.id) }))
  *
- * The default key is the address in `ctx.ip`. Behind proxies the app needs `proxy` and their number as `maxIpsCount`: without it
- * clients can spoof their address, so requests fail (`invalid_option`). Errors, such as `StoreUnavailableError`, are thrown.
+ * The default key is the address in `ctx.ip`. Behind proxies, set the app's `proxy`, and `maxIpsCount` to the number of your
+ * proxies. Without `maxIpsCount`, clients could spoof their address, so requests fail with `invalid_option`. Errors, such as
+ * `StoreUnavailableError`, are thrown.
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
   checkOptions(options, 'rateLimit', GUARD_NAMES)
@@ -38,7 +39,7 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   }
 }
 
-/** Koa takes the first of the last `maxIpsCount` addresses in the header, by default of all. */
+/** Koa uses the first of the last `maxIpsCount` addresses in the header. By default, it reads all. */
 function clientAddress(ctx: Context): string | undefined {
   const { proxy, maxIpsCount } = ctx.app
   if (proxy && trustsEveryone((_, hop) => !(maxIpsCount > 0) || hop < maxIpsCount)) {

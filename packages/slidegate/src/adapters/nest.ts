@@ -1,4 +1,4 @@
-// Nest: the module, and rateLimit() as a separate guard.
+// The adapter for Nest: a module, and rateLimit() for use without it.
 import {
   type CanActivate,
   type DynamicModule,
@@ -27,14 +27,14 @@ export {
 } from './nest/platform.ts'
 
 /**
- * For Nest on Express or Fastify. Limits all handlers, and separately those with `@RateLimit()`.
+ * The module for Nest on Express or Fastify. It limits all handlers; those with `@RateLimit()` count separately.
  *
  *     @Module({ imports: [RateLimitModule.forRoot({ limits: [slidingWindow({ limit: 100, window: '1m' })] })] })
  *
- * The default key is the address in `request.ip`. The platform's `trust proxy` or `trustProxy` must list the proxies: if it trusts
- * every client, clients can spoof their address, so requests fail (`invalid_option`). A denial is a {@link RateLimitException}.
- * Errors, such as `StoreUnavailableError`, go to exception filters. Requests without a handler aren't limited: Nest calls no
- * guard for them.
+ * The default key is the address in `request.ip`. The platform's `trust proxy` or `trustProxy` must list your proxies. If it
+ * trusts every client, clients could spoof their address, so requests fail with `invalid_option`. A denial is a
+ * {@link RateLimitException}. Errors, such as `StoreUnavailableError`, go to exception filters. Requests without a handler aren't
+ * limited, because Nest doesn't call guards for them.
  */
 export class RateLimitModule implements OnModuleInit {
   readonly #module: ModuleRef
@@ -54,7 +54,7 @@ export class RateLimitModule implements OnModuleInit {
     return RateLimitModule.forRootAsync({ global: options?.global, useFactory: () => options })
   }
 
-  /** Creates the module with a factory of its options, which may inject providers. */
+  /** Creates the module with a factory for its options, which can inject providers. */
   static forRootAsync<Request = HttpRequest, Response = HttpResponse>(
     options: RateLimitAsyncOptions<Request, Response>,
   ): DynamicModule {
@@ -67,12 +67,12 @@ export class RateLimitModule implements OnModuleInit {
         return new HandlerGuards((await useFactory(...injected)) as unknown as HandlerOptions, !isGlobal)
       },
     }
-    const asked = isGlobal ? [{ provide: APP_GUARD, useExisting: RateLimitGuard }] : []
+    const globalGuards = isGlobal ? [{ provide: APP_GUARD, useExisting: RateLimitGuard }] : []
     return {
       module: RateLimitModule,
       global: true,
       imports: [...imports, DiscoveryModule],
-      providers: [guards, RateLimitGuard, ...asked],
+      providers: [guards, RateLimitGuard, ...globalGuards],
       exports: [HandlerGuards, RateLimitGuard],
     }
   }
@@ -81,10 +81,10 @@ export class RateLimitModule implements OnModuleInit {
   onModuleInit(): void {
     const made = this.#discovery.getProviders().filter(({ token }) => token === HandlerGuards)
     if (made.length > 1)
-      throw invalidOption('the module is imported twice, and would charge twice; import it once')
+      throw invalidOption('RateLimitModule is imported twice and would charge twice; import it once')
     if (!made[0]!.isDependencyTreeStatic()) {
       throw invalidOption(
-        'the options depend on what each request has anew; inject what lives as long as the app',
+        'the options depend on a request-scoped provider; inject only providers that live as long as the app',
       )
     }
     const guards = this.#module.get(HandlerGuards)
@@ -101,8 +101,10 @@ for (const [i, needed] of [ModuleRef, DiscoveryService, MetadataScanner].entries
 }
 
 /**
- * A guard without the module: `@UseGuards(rateLimit({ limits }))`, `app.useGlobalGuards(rateLimit({ limits }))`. It ignores
- * `@RateLimit()` and `@SkipRateLimit()`.
+ * Returns a guard that works without the module.
+ *
+ * Use it as `@UseGuards(rateLimit({ limits }))` or `app.useGlobalGuards(rateLimit({ limits }))`. It ignores `@RateLimit()` and
+ * `@SkipRateLimit()`.
  */
 export function rateLimit<Request = HttpRequest, Response = HttpResponse>(
   options: RateLimitOptions<Request, Response>,

@@ -1,4 +1,4 @@
-// Middleware for node:http, node:https, node:http2 and Connect.
+// The adapter for node:http, node:https, node:http2 and Connect.
 import { checkOptions } from '../errors.ts'
 import { createGuard } from '../http/guard.ts'
 import { connect, type NodeRequest, type NodeResponse, nodeBinding } from '../http/node.ts'
@@ -6,17 +6,17 @@ import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 
 type Next = (error?: unknown) => void
 
-/** The options of every adapter. Functions get `req`, `res` and `next`. */
+/** The options of every adapter. Functions receive `req`, `res` and `next`. */
 export type RateLimitOptions = GuardOptions<[req: NodeRequest, res: NodeResponse, next: Next]>
 
 /**
- * Middleware for servers of `node:http`, `node:https` and `node:http2`, and for Connect.
+ * Returns middleware for servers of `node:http`, `node:https` and `node:http2`, and for Connect.
  *
  *     const limit = rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] })
  *     createServer((req, res) => limit(req, res, (error) => (error ? fail(error, res) : handle(req, res))))
  *
- * `next` is called for admitted requests, and with errors, such as `StoreUnavailableError`. The default key is the address of
- * the connection's other end: behind proxies, set `address`.
+ * It calls `next` for admitted requests, and with errors such as `StoreUnavailableError`. The default key is the address of the
+ * connection's peer: behind proxies, set `address`.
  */
 export function rateLimit(
   options: RateLimitOptions,

@@ -1,4 +1,4 @@
-// Limits the events of Socket.IO connections.
+// The adapter for Socket.IO: limits the events of connections.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'socket.io'
 import { mayBeTruncated, textOf } from '../http/client-address.ts'
@@ -6,7 +6,7 @@ import { limitMessages, type MessageOptions } from '../http/messages.ts'
 
 export type { DenialMessage } from '../http/denial-message.ts'
 
-/** A socket of a server with any types of events. */
+/** A server's socket with events of any types. */
 export type AnySocket = Pick<Socket, 'id' | 'connected' | 'handshake' | 'data'> & {
   readonly request: IncomingMessage
 }
@@ -16,13 +16,15 @@ export interface ClientEvent<S extends AnySocket = Socket> {
   readonly socket: S
   readonly name: string
   readonly args: readonly unknown[]
-  /** Answers the client, if it asked for an acknowledgement. */
+  /** Sends the acknowledgement, if the client requested one. */
   readonly acknowledge: ((...args: unknown[]) => void) | undefined
 }
 
 /**
- * Default `maxPending`: 1,000. One more closes the connection, since Socket.IO can't pause reading. Each event may be as large as
- * the server's `maxHttpBufferSize`.
+ * The options of every adapter for messages. Default `maxPending`: 1,000.
+ *
+ * Socket.IO can't pause reading, so exceeding this closes the connection. Each event can be as large as the server's
+ * `maxHttpBufferSize`.
  */
 export type RateLimitOptions<S extends AnySocket = Socket> = MessageOptions<ClientEvent<S>>
 
@@ -31,17 +33,17 @@ interface PendingEvent<S extends AnySocket> extends ClientEvent<S> {
 }
 
 /**
- * Limits the events of each connection to a namespace, in order, as middleware of its sockets:
+ * Limits the events of each connection to a namespace, in order:
  *
  *     io.on('connection', rateLimit({ limits: [slidingWindow({ limit: 20, window: '10s' })] }))
  *     io.of('/admin').on('connection', rateLimit({ limits: [slidingWindow({ limit: 5, window: '10s' })] }))
  *
- * A denied event isn't handled. If the client asked for an acknowledgement, it gets `{ error }`, a {@link DenialMessage}; else the
- * event `rate_limited` with it. `onDenied` replaces both. `denied: 'drop'` and the list `deny` disconnect the client. After a
- * disconnect, events that weren't handled aren't charged.
+ * A denied event isn't handled. The client receives a {@link DenialMessage}: as `{ error }` if it requested an acknowledgement,
+ * otherwise in a `rate_limited` event. `onDenied` replaces both. `denied: 'drop'` and the `deny` list disconnect the client.
+ * After a disconnect, unhandled events aren't charged.
  *
- * Errors, such as `StoreUnavailableError`, fail the middleware: the event isn't handled, and the socket emits `error`. Listeners
- * of `onAny` run before middleware, so they see denied events, too.
+ * Errors, such as `StoreUnavailableError`, fail the socket's middleware: the event isn't handled, and the socket emits `error`.
+ * `onAny` listeners run before middleware, so they see denied events, too.
  */
 export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOptions<S>): (socket: S) => void {
   const open = limitMessages<Pick<ClientEvent<S>, 'socket'>, PendingEvent<S>>(options, {
@@ -60,7 +62,7 @@ export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOption
       { socket: limited },
       {
         handle: ({ next }, undo) => {
-          // Socket.IO handles the event in this turn, unless the client is gone.
+          // Socket.IO handles the event in this tick, unless the client disconnected.
           process.nextTick(() => {
             if (!socket.connected) undo()
           })
@@ -89,10 +91,10 @@ export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOption
   }
 }
 
-/** Shared by all namespaces of a connection: a client may open any number. */
+/** Shared by all namespaces of a connection, since a client can open any number. */
 const drains = new WeakMap<Socket['conn'], Promise<void>>()
 
-/** Sends something. Returns a promise if the client still has to read what was sent before. */
+/** Sends a message. Returns a promise if the client hasn't yet read earlier messages. */
 function flushed({ conn }: Socket, send: () => void): PromiseLike<void> | undefined {
   if (!drains.has(conn)) {
     const drained = new Promise<void>((resolve) => {

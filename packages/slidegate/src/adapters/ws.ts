@@ -1,4 +1,4 @@
-// Limits the messages of ws connections.
+// The adapter for ws: limits the messages of connections.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { RawData, WebSocket } from 'ws'
@@ -7,14 +7,14 @@ import { limitMessages, type MessageOptions } from '../http/messages.ts'
 
 export type { DenialMessage } from '../http/denial-message.ts'
 
-/** A connection, and the request that opened it. */
+/** A connection and the request that opened it. */
 export interface Connection<
   Socket extends WebSocket = WebSocket,
   Request extends IncomingMessage = IncomingMessage,
 > {
   readonly socket: Socket
   readonly request: Request
-  /** Random, and the default key. */
+  /** A random id, which is the default key. */
   readonly connectionId: string
 }
 
@@ -26,7 +26,12 @@ export interface Message<
   readonly isBinary: boolean
 }
 
-/** Default `maxPending`: 100. Beyond it reading pauses, and TCP slows the client. Each message may be as large as `maxPayload`. */
+/**
+ * The options of every adapter for messages. Default `maxPending`: 100.
+ *
+ * When this many messages are pending, reading pauses, so TCP slows the client down. Each message can be as large as
+ * `maxPayload`.
+ */
 export type RateLimitOptions<
   Socket extends WebSocket = WebSocket,
   Request extends IncomingMessage = IncomingMessage,
@@ -46,14 +51,14 @@ const INTERNAL_ERROR = 1011
  *       socket.on('message', limit(socket, request, (data) => broadcast(data)))
  *     })
  *
- * A denied message isn't handled: the client gets a {@link DenialMessage} as JSON, unless there is an `onDenied`. `denied: 'drop'`
- * terminates the connection. While a message is decided, nothing is read; while it waits for room, up to `maxPending` messages,
- * to notice when the client hangs up. After a close, messages that weren't handled aren't charged.
+ * A denied message isn't handled: the client receives a {@link DenialMessage} as JSON, unless you set `onDenied`. `denied:
+ * 'drop'` terminates the connection. While a message is being decided, reading pauses. While it waits for room, up to
+ * `maxPending` messages are read, so that a disconnect is noticed. After a close, unhandled messages aren't charged.
  *
- * Clients in `deny` are closed with 1008. An error, such as `StoreUnavailableError`, closes the connection with 1011, and the
- * socket emits it as `error`; without a listener it is logged.
+ * Connections of clients in `deny` are closed with 1008. An error, such as `StoreUnavailableError`, closes the connection with
+ * 1011. The socket emits it as `error`, or logs it if there is no listener.
  *
- * To limit new connections, use `slidegate/node` on the server's `upgrade`.
+ * To limit new connections, use `slidegate/node` for the server's `upgrade` event.
  */
 export function rateLimit<
   Socket extends WebSocket = WebSocket,

@@ -1,4 +1,4 @@
-// Parses IP addresses and networks in any spelling, and finds addresses in lists of networks.
+// Parses IP addresses and networks in any spelling, and matches addresses against networks.
 import ipaddr from 'ipaddr.js'
 import { invalidOption, show } from '../errors.ts'
 
@@ -15,10 +15,10 @@ export function isIPv4(text: string): boolean {
 /** The well-known prefix of NAT64 (RFC 6052). */
 const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
 
-/** Ranges that no translator may embed. Accepting them could make a stranger a trusted proxy. */
+/** Ranges that NAT64 may not embed. Accepting them could turn an outside address into a trusted proxy. */
 const NEVER_TRANSLATED: readonly string[] = ['private', 'loopback', 'linkLocal', 'carrierGradeNat']
 
-/** Parses an address in any spelling. IPv4 mapped or translated into IPv6 becomes IPv4. */
+/** Parses an address in any spelling. IPv4-mapped and NAT64 addresses become IPv4. */
 export function readAddress(address: string): Address | undefined {
   if (isIPv4(address)) return ipaddr.IPv4.parse(address)
   const hex = hexadecimal(address)
@@ -31,9 +31,10 @@ export function readAddress(address: string): Address | undefined {
 }
 
 /**
- * Removes the zone id of an IPv6 address, and writes dotted bytes in hexadecimal.
+ * Removes the zone id of an IPv6 address and rewrites dotted bytes in hexadecimal.
  *
- * The parser takes octal and hexadecimal parts, and takes `::1.2.3.4` for IPv4-mapped, but not `::102:304`, the same address.
+ * The parser would accept octal and hexadecimal bytes. It also treats `::1.2.3.4` as IPv4-mapped, unlike `::102:304`, the same
+ * address.
  */
 function hexadecimal(address: string): string | undefined {
   const [bare = ''] = address.split('%', 1)
@@ -45,18 +46,18 @@ function hexadecimal(address: string): string | undefined {
   return `${bare.slice(0, lastPart)}${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
 }
 
-/** An address, and the length of its prefix. */
+/** An address and its prefix length. */
 export type Network = readonly [Address, number]
 
 /**
  * Parses a network such as `10.0.0.0/8` or `2001:db8::/32`, or a single address.
  *
- * @param of names the option in errors
+ * @param of the name of the option, for error messages
  * @throws {SlidegateError} `invalid_option`
  */
 export function parseNetwork(text: unknown, of: string): Network {
   if (typeof text !== 'string')
-    throw invalidOption(`a network of ${of} is ${show(text)}; it must be a string`, text)
+    throw invalidOption(`a network in ${of} is ${show(text)}; it must be a string`, text)
   const [address = '', bits, more] = text.split('/')
   const read = readAddress(address)
   const isMapped = read instanceof ipaddr.IPv4 && address.includes(':')
@@ -64,7 +65,7 @@ export function parseNetwork(text: unknown, of: string): Network {
   const prefix = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
   if (read === undefined || isMapped || more !== undefined || !(prefix <= most) || address.includes('%')) {
     throw invalidOption(
-      `a network of ${of} is ${show(text)}; it must be like 10.0.0.0/8 or 2001:db8::/32, or an address`,
+      `a network in ${of} is ${show(text)}; it must be a network such as 10.0.0.0/8 or 2001:db8::/32, or an address`,
       text,
     )
   }
@@ -72,18 +73,18 @@ export function parseNetwork(text: unknown, of: string): Network {
   return [read, prefix]
 }
 
-/** Rejects a network like 10.0.0.1/8, which may be meant as one address. */
+/** Rejects a network like 10.0.0.1/8: it may be meant as a single address. */
 function checkHost(text: string, of: string, [address, prefix]: Network): void {
   const Family = address instanceof ipaddr.IPv4 ? ipaddr.IPv4 : ipaddr.IPv6
   const first = Family.networkAddressFromCIDR(`${address}/${prefix}`)
   if (first.toString() === address.toString()) return
   throw invalidOption(
-    `a network of ${of} is ${text}, which is an address within ${first}/${prefix}; give the one or the other`,
+    `a network in ${of} is ${text}, an address within ${first}/${prefix}; write either the address or the network`,
     text,
   )
 }
 
-/** A set of networks. Finding an address takes a look-up per length of prefix, not per network. */
+/** A set of networks. A lookup costs one step per distinct prefix length, not per network. */
 export class Networks {
   readonly #byPrefix = { ipv4: new Map<number, Set<string>>(), ipv6: new Map<number, Set<string>>() }
 
@@ -95,7 +96,7 @@ export class Networks {
     }
   }
 
-  /** False for text that isn't an address. */
+  /** Returns `false` for text that isn't an address. */
   has(text: string | undefined): boolean {
     const address = text === undefined ? undefined : readAddress(text)
     if (address === undefined) return false

@@ -1,36 +1,38 @@
-// Limiter keys of callers: their address, user id, session, API key or email.
+// Limiter keys for callers: their address, user id, session, API key or email.
 //
-// All but addresses have a prefix, so they never collide. Callers without a value share a key, the bare prefix: leaving it out
-// doesn't bypass a limit. Use verified values only, or callers choose a new key for each request: limit unknown ones by address.
+// All keys except addresses have a prefix, so they never collide. Callers without a value share one key, the bare prefix:
+// omitting the value doesn't bypass a limit. Use verified values only, or callers could choose a new key for each request. Limit
+// unverified callers by address.
 import ipaddr from 'ipaddr.js'
 import { invalidOption, show } from '../errors.ts'
 import { sha256 } from '../runtime/platform.ts'
 import { isIPv4, readAddress } from './addresses.ts'
 
-/** The shared key of callers whose address is missing or invalid. */
+/** The shared key for callers whose address is missing or invalid. */
 export const UNKNOWN_ADDRESS = 'unknown'
 
 /** Options of {@link addressKey}. */
 export interface AddressKeyOptions {
   /**
-   * Leading bits of an IPv6 address that make the key, from 1 to 128: within their network, callers pick addresses at will.
-   * Choose 56 or 48 if callers own larger networks. IPv4 addresses are never masked. Default: 64, the smallest network.
+   * How many leading bits of an IPv6 address form the key, from 1 to 128. A client can use any address in its network, so the key
+   * is the network, not the address. Use 56 or 48 if clients own larger networks. Has no effect on IPv4. Default: 64, the
+   * smallest network.
    */
   readonly ipv6Prefix?: number
 }
 
 /**
- * Returns the limiter key of a client address: `203.0.113.7`, or for IPv6 its network, `2001:db8:1:2::/64`.
+ * Returns the limiter key for a client address: `203.0.113.7`, or an IPv6 network, `2001:db8:1:2::/64`.
  *
- * All spellings of an address have one key. IPv4 that is mapped into IPv6, or translated by NAT64 (`64:ff9b::/96`), is IPv4.
- * Anything else, such as an address with a port, returns {@link UNKNOWN_ADDRESS}.
+ * All spellings of an address have the same key. IPv4-mapped and NAT64 addresses (`64:ff9b::/96`) are treated as IPv4. Anything
+ * else, such as an address with a port, returns {@link UNKNOWN_ADDRESS}.
  */
 export function addressKey(address: string | undefined, options: AddressKeyOptions = {}): string {
   const { ipv6Prefix = 64 } = options
   checkPrefix(ipv6Prefix)
   if (typeof address !== 'string') return UNKNOWN_ADDRESS
   if (isIPv4(address)) return address
-  // How a server that listens on IPv6 sees IPv4 callers.
+  // A server that listens on IPv6 sees IPv4 callers like this.
   if (address.startsWith(MAPPED) && isIPv4(address.slice(MAPPED.length))) return address.slice(MAPPED.length)
   return networkOf(address, ipv6Prefix)
 }
@@ -47,7 +49,7 @@ export function checkPrefix(ipv6Prefix: unknown): void {
 
 const MAPPED = '::ffff:'
 
-/** A cache: parsing an address takes longer than deciding a request. */
+/** A cache, since parsing an address takes longer than a decision. */
 const keysOf = new Map<string, string>()
 const MAX_KEPT = 4096
 
@@ -56,14 +58,14 @@ function networkOf(address: string, prefix: number): string {
   let key = keysOf.get(cacheKey)
   if (key === undefined) {
     key = readNetwork(address, prefix)
-    // A flood of new addresses empties the cache; it can't grow it.
+    // A flood of new addresses clears the cache, but doesn't make it grow.
     if (keysOf.size === MAX_KEPT) keysOf.clear()
     if (cacheKey.length <= MAX_CACHED_LENGTH) keysOf.set(cacheKey, key)
   }
   return key
 }
 
-/** Addresses are shorter. */
+/** Longer than any address. */
 const MAX_CACHED_LENGTH = 64
 
 function readNetwork(address: string, prefix: number): string {
@@ -73,41 +75,45 @@ function readNetwork(address: string, prefix: number): string {
   return `${ipaddr.IPv6.networkAddressFromCIDR(`${read}/${prefix}`)}/${prefix}`
 }
 
-/** `user:42` for a logged-in user, else `user`. */
+/** Returns `user:42` for a logged-in user, otherwise `user`. */
 export function userKey(id: string | number | bigint | null | undefined): string {
   return id === null || id === undefined || id === '' ? 'user' : `user:${id}`
 }
 
-/** `session:` and a hash of the session id, so no store has the secret; `session` without one. */
+/** Returns `session:` and a hash of the session id, or `session` without an id. The hash keeps the secret out of the store. */
 export function sessionKey(id: string | null | undefined): string {
   return secretKey('session', id)
 }
 
-/** `api-key:` and a hash of an API key or a bearer token; `api-key` without one. */
+/** Returns `api-key:` and a hash of an API key or bearer token. Returns `api-key` without one. */
 export function apiKeyKey(apiKey: string | null | undefined): string {
   return secretKey('api-key', apiKey)
 }
 
 const MAX_EMAIL = 320
 
-/** `email:` and the address in NFKC, trimmed and in lower case; `email` if it is not a string, empty, or over 320 characters. */
+/**
+ * Returns `email:` and the normalized address: NFKC, trimmed, in lower case. Returns `email` if it is empty, longer than 320
+ * characters or not a string.
+ */
 export function emailKey(email: unknown): string {
   if (typeof email !== 'string' || email.length > MAX_EMAIL) return 'email'
-  // Lower-casing may denormalize.
+  // Lowercasing may denormalize the text.
   const address = email.toWellFormed().normalize('NFKC').toLowerCase().normalize('NFKC').trim()
   return address === '' ? 'email' : `email:${address}`
 }
 
-/** A request that Express or Fastify has routed. */
+/** A request that Express or Fastify has matched to a route. */
 export interface RoutedRequest {
   readonly route?: { readonly path?: unknown } | undefined
   readonly routeOptions?: { readonly url?: string | undefined } | undefined
 }
 
 /**
- * `route:/users/:id`, the matched route, however the URL is spelled (`//users/7`, `/USERS/7;x`); `route` if none matched.
+ * Returns the matched route, such as `route:/users/:id`, or `route` if none matched.
  *
- * In Express, use it in middleware of the route, and pass the path of a mounted router as `mount`.
+ * The spelling of the URL, such as `//users/7` or `/USERS/7;x`, has no effect. In Express, call it in the route's own middleware,
+ * and pass the path of a mounted router as `mount`.
  */
 export function routeKey({ route, routeOptions }: RoutedRequest, mount = ''): string {
   const path = routeOptions?.url ?? route?.path

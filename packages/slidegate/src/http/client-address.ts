@@ -1,11 +1,11 @@
-// Finds the client's address behind proxies, in headers that trusted proxies set.
+// Finds the client's address behind proxies, from the headers that trusted proxies set.
 import { checkOptions, invalidOption, show } from '../errors.ts'
 import { type AddressKeyOptions, addressKey, checkPrefix } from './caller-keys.ts'
 import { MAX_HOPS, type Trust, trustOf } from './trust.ts'
 
 /**
- * Headers that a platform, or your own proxy, sets to the client's address. Some are left out since they may have the caller's
- * own value: `fastly-client-ip`, `true-client-ip`, `x-azure-clientip`, `x-envoy-external-address`.
+ * Headers that a platform or your own proxy sets to the client's address. Excludes headers that may contain a value set by the
+ * caller: `fastly-client-ip`, `true-client-ip`, `x-azure-clientip`, `x-envoy-external-address`.
  */
 const PLATFORM_HEADERS = [
   'cf-connecting-ip',
@@ -18,59 +18,61 @@ const PLATFORM_HEADERS = [
   'x-vercel-forwarded-for',
 ] as const
 
-/** A header with the client's address. */
+/** A header that contains the client's address. */
 export type AddressHeader = 'x-forwarded-for' | 'forwarded' | (typeof PLATFORM_HEADERS)[number]
 
 const HEADERS: readonly string[] = ['x-forwarded-for', 'forwarded', ...PLATFORM_HEADERS]
 
-/** Options of {@link clientAddress}: which proxies are trusted, and the header that they set. */
+/** Options of {@link clientAddress}: the trusted proxies and the header that they set. */
 export interface ClientAddressOptions extends AddressKeyOptions {
-  /** Your proxies, see {@link Trust}. No others are trusted. */
+  /** Your proxies, see {@link Trust}. No other address is trusted. */
   readonly trust: Trust
   /**
-   * The header, in lower case. Lists (`x-forwarded-for`, and `forwarded` of RFC 7239) are read from the right, as far as
-   * proxies are trusted. All others have one address: choose one only if the platform in front of your server overwrites the
-   * header and can't be bypassed. Default: `x-forwarded-for`.
+   * The header that your proxies set, in lower case. Default: `x-forwarded-for`.
+   *
+   * The lists `x-forwarded-for` and `forwarded` (RFC 7239) are read from the right, for as long as the proxies are trusted. All
+   * other headers contain a single address: use one only if the platform in front of your server overwrites it and can't be
+   * bypassed.
    */
   readonly header?: AddressHeader
 }
 
-/** A request of `node:http`, of a framework on it, or of the Fetch API, which has no socket. */
+/** A request from `node:http`, a framework on top of it, or the Fetch API. */
 export interface AddressedRequest {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>> | Pick<Headers, 'get'>
   readonly socket?: { readonly remoteAddress?: string | undefined }
   readonly rawHeaders?: readonly string[]
-  /** The request of Node, if the framework has one of its own. */
+  /** Node's request, if the framework wraps it. */
   readonly raw?: { readonly rawHeaders?: readonly string[] }
 }
 
-/** Versions of Node with CVE-2026-58044 drop headers beyond these, perhaps those of a proxy. */
+/** Node versions with CVE-2026-58044 drop headers beyond this number, which may include a proxy's. */
 const MAX_HEADERS = 1000
 
-/** Whether headers of a request may be missing. */
+/** Whether Node may have dropped headers of the request. */
 export function mayBeTruncated({ rawHeaders, raw }: Pick<AddressedRequest, 'rawHeaders' | 'raw'>): boolean {
   const namesAndValues = rawHeaders ?? raw?.rawHeaders ?? []
   return namesAndValues.length >= 2 * MAX_HEADERS
 }
 
-/** A longer `Forwarded` header is rejected. */
+/** Maximum length of a `Forwarded` header; a longer one is rejected. */
 const MAX_FORWARDED = 4096
 
 /**
- * Returns a key function by the client's address, for servers behind proxies:
+ * Returns a key function that uses the client's address, for servers behind proxies:
  *
  *     rateLimit({ limits, key: clientAddress({ trust: 1 }) })
  *     rateLimit({ limits, key: clientAddress({ trust: ['10.0.0.0/8'], header: 'forwarded' }) })
  *
- * Starts at the other end of the connection, and follows the header while addresses are trusted. The first that isn't trusted is
- * the client, or the last if all are. Its key is {@link addressKey}.
+ * It starts with the address of the connection's peer and follows the header for as long as the addresses are trusted. The client
+ * is the first address that isn't trusted, or the last one if all are. The key is {@link addressKey} of that address.
  *
- * The key is `UNKNOWN_ADDRESS` if an address is missing or invalid, if a `Forwarded` header breaks its grammar, and for requests
- * with 1,000 headers or more. A Unix socket has no address: set `trust` to a number there.
+ * The key is `UNKNOWN_ADDRESS` if an address is missing or invalid, if a `Forwarded` header is malformed, or if the request has
+ * 1,000 headers or more. A Unix socket has no address: set `trust` to a number there.
  *
- * A number trusts every client that connects: use it only if nothing but your proxies can connect.
+ * With a number, every peer that connects is trusted: use it only if nothing but your proxies can connect.
  *
- * @throws {SlidegateError} `invalid_option`, also for settings with which callers could choose their key
+ * @throws {SlidegateError} `invalid_option`, also for settings that let callers choose their key
  */
 export function clientAddress(options: ClientAddressOptions): (request: AddressedRequest) => string {
   const read = addressReader(options, 'clientAddress')
@@ -84,7 +86,7 @@ export function clientAddress(options: ClientAddressOptions): (request: Addresse
   }
 }
 
-/** Finds the client's address from the connection's other end and the headers; undefined if it's unknown. */
+/** Finds the client's address from the peer's address and the headers. Returns `undefined` if it's unknown. */
 export type AddressReader = (
   peer: string | undefined,
   header: (name: string) => string | undefined,
@@ -99,13 +101,13 @@ export function addressReader(options: ClientAddressOptions, caller: string): Ad
   const isTrusted = trustOf(trust)
   if (given !== undefined && !HEADERS.includes(given)) {
     throw invalidOption(
-      `header is ${show(given)}; it must be one of ${HEADERS.join(', ')}: callers may set any other`,
+      `header is ${show(given)}; it must be one of ${HEADERS.join(', ')}: callers can set any other`,
       given,
     )
   }
   if (given !== undefined && (trust === 0 || (trust as readonly string[]).length === 0)) {
     throw invalidOption(
-      `header is ${show(given)}, but no proxy is trusted to set it; list your proxies in trust`,
+      `header is ${show(given)}, but no proxy is trusted to set it; add your proxies to trust`,
       given,
     )
   }
@@ -125,7 +127,7 @@ export function addressReader(options: ClientAddressOptions, caller: string): Ad
   }
 }
 
-/** Returns the next address, nearest first; undefined after the last. */
+/** Returns the next address, nearest first, or `undefined` after the last one. */
 type AddressSource = () => string | undefined
 
 const UNREADABLE: AddressSource = () => ''
@@ -135,7 +137,7 @@ const LISTS: ReadonlyMap<AddressHeader, (header: string | undefined) => AddressS
   ['forwarded', forwarded],
 ])
 
-/** Joins fields of one name to a list. */
+/** Joins the values of a repeated header. */
 export function textOf(value: string | readonly string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(', ') : (value as string | undefined)
 }
@@ -144,7 +146,7 @@ function isHeaders(headers: AddressedRequest['headers']): headers is Pick<Header
   return typeof headers.get === 'function'
 }
 
-/** Reads a list from the right, as far as needed: the rest may be anything. */
+/** Reads a list from the right. Stops as early as possible, since the rest may be forged. */
 function fromTheRight(list: string | undefined): AddressSource {
   let end = list?.length ?? -1
   return () => {
@@ -156,7 +158,7 @@ function fromTheRight(list: string | undefined): AddressSource {
   }
 }
 
-/** RFC 7239. Each proxy adds an element, maybe without an address. */
+/** Reads a `Forwarded` header (RFC 7239). Each proxy adds an element, which may have no address. */
 function forwarded(header: string | undefined): AddressSource {
   if (header === undefined) return () => undefined
   if (header.length > MAX_FORWARDED) return UNREADABLE
@@ -167,12 +169,14 @@ function forwarded(header: string | undefined): AddressSource {
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 const QUOTED = '"(?:[\\t !#-[\\]-~\\x80-\\xff]|\\\\[\\t -~\\x80-\\xff])*"'
 
-/** A parameter, then `;` before another one of its element, `,` before the next element, or the end. */
+/** A parameter and its separator: `;` within an element, `,` before the next element, or the end. */
 const PARAMETER = new RegExp(`(${TOKEN})=(?:(${TOKEN})|(${QUOTED}))(?:[\\t ]*([;,])[\\t ]*|$)`, 'y')
 
 /**
- * The `for` of each element of a `Forwarded` header, '' if there is none, the last if there are several. Undefined if the header
- * breaks the grammar of RFC 7239.
+ * Returns the `for` parameter of each element of a `Forwarded` header.
+ *
+ * The result is '' for an element without one, and the last one if there are several. Returns `undefined` if the header is
+ * malformed (RFC 7239).
  */
 export function forwardedFor(header: string): string[] | undefined {
   const elements: string[] = ['']
@@ -190,7 +194,7 @@ export function forwardedFor(header: string): string[] | undefined {
   return elements
 }
 
-/** The one address of a platform's header; invalid without it. */
+/** Returns a platform header's only address. A missing header is invalid. */
 function once(address: string | undefined): AddressSource {
   let isRead = false
   return () => {
@@ -204,12 +208,12 @@ const PORT = ':(?:\\d{1,5}|_[\\w.-]{1,64})'
 const IPV4_AND_PORT = new RegExp(`^(\\d+\\.\\d+\\.\\d+\\.\\d+)${PORT}$`)
 const BRACKETS = new RegExp(`^\\[([^\\]]*)\\](?:${PORT})?$`)
 
-/** Some proxies add a port, and `Forwarded` has IPv6 in brackets. */
+/** Removes the port that some proxies add, and the brackets around IPv6 addresses in `Forwarded`. */
 function withoutPort(address: string): string {
   return IPV4_AND_PORT.exec(address)?.[1] ?? bracketed(address) ?? address
 }
 
-/** Only IPv6 has brackets. */
+/** Only IPv6 addresses have brackets. */
 function bracketed(address: string): string | undefined {
   const inner = BRACKETS.exec(address)?.[1]
   return inner?.includes(':') ? inner : undefined

@@ -1,12 +1,12 @@
-// The answer to a denied request or message: a problem of RFC 9457, as JSON, HTML or text.
+// The response to a denied request or message: a problem (RFC 9457) as JSON, HTML or text.
 import Negotiator from 'negotiator'
 import type { Decision } from '../decision.ts'
 import { type Header, retryAfterHeaders } from './headers.ts'
 
-/** The media type of the body of a denial. */
+/** The media type of a denial's body. */
 export const PROBLEM_CONTENT_TYPE = 'application/problem+json'
 
-/** The body of a denial: a problem of RFC 9457, with the types of the RateLimit header draft. */
+/** The body of a denial: a problem (RFC 9457). Its types come from the RateLimit header draft. */
 export type Problem = QuotaExceededProblem | ReducedCapacityProblem | ForbiddenProblem
 
 /** The caller used up a limit. */
@@ -14,18 +14,18 @@ export interface QuotaExceededProblem {
   readonly type: 'https://iana.org/assignments/http-problem-types#quota-exceeded'
   readonly title: string
   readonly status: 429
-  /** Bans in force, then exhausted limits. Absent if limits aren't disclosed. */
+  /** Active bans, then exhausted limits. Absent if `disclose` is `false`. */
   readonly 'violated-policies'?: readonly string[]
 }
 
-/** The store is unavailable, so the usage is unknown. */
+/** The store is unavailable, and the limiter fails closed. */
 export interface ReducedCapacityProblem {
   readonly type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity'
   readonly title: string
   readonly status: 503
 }
 
-/** The caller's address is in `deny`. */
+/** The caller's address is in the `deny` list. */
 export interface ForbiddenProblem {
   readonly type: 'about:blank'
   readonly title: string
@@ -34,7 +34,7 @@ export interface ForbiddenProblem {
 
 export const FORBIDDEN: ForbiddenProblem = { type: 'about:blank', title: 'Forbidden', status: 403 }
 
-/** The problem body for a denied request. */
+/** Returns the problem body for a denied request. */
 export function problemOf({ source, deniedBy }: Decision, disclose = true): Problem {
   if (source === 'failClosed') {
     return {
@@ -51,9 +51,9 @@ export function problemOf({ source, deniedBy }: Decision, disclose = true): Prob
   }
 }
 
-/** Sent to the client for a denied message: a problem body with the time to wait. */
+/** Sent to a client whose message was denied: a problem body with the wait time. */
 export type DenialMessage = Problem & {
-  /** Milliseconds. Absent if waiting doesn't help, or if limits aren't disclosed. */
+  /** Milliseconds to wait. Absent if waiting doesn't help or `disclose` is `false`. */
   readonly retryAfterMs?: number
 }
 
@@ -63,7 +63,7 @@ export function denialMessageOf(decision: Decision, disclose = true): DenialMess
   return { ...problemOf(decision, disclose), ...(isDisclosed && { retryAfterMs }) }
 }
 
-/** The answer to a denied request. */
+/** The response to a denied request. */
 export interface DenialResponse {
   readonly status: number
   /** `Retry-After` and `Content-Type`. */
@@ -73,13 +73,16 @@ export interface DenialResponse {
 
 /** Options of {@link denialOf}. */
 export interface DenialOptions {
-  /** The `Accept` header of the request. */
+  /** The request's `Accept` header. */
   readonly accept?: string | undefined
   /** `false` hides the limits. Default: `true`. */
   readonly disclose?: boolean
 }
 
-/** The answer of `rateLimit` to a denied request, for code that calls a limiter itself. Add {@link draft11Headers}. */
+/**
+ * Returns the response that `rateLimit` sends to a denied request. Use it if your code calls a limiter directly, and add
+ * {@link draft11Headers}.
+ */
 export function denialOf(
   decision: Decision,
   { accept, disclose = true }: DenialOptions = {},
@@ -87,13 +90,13 @@ export function denialOf(
   return answerOf(problemOf(decision, disclose), disclose ? retryAfterHeaders(decision) : [], accept)
 }
 
-/** Most preferred first. The first is also for clients that accept none of these. */
+/** In order of preference. The first one is also used for clients that accept none of these. */
 const MEDIA_TYPES = [PROBLEM_CONTENT_TYPE, 'application/json', 'text/html', 'text/plain']
 
-/** A longer `Accept` header is ignored: parsing it would take long. */
+/** A longer `Accept` header is ignored, since it is slow to parse. */
 const MAX_ACCEPT = 1024
 
-/** An answer in the form that the client accepts: JSON, HTML for browsers, or text. */
+/** Returns the problem in a format that the client accepts: JSON, HTML or text. */
 export function answerOf(
   problem: Problem,
   retryAfter: readonly Header[],
@@ -122,7 +125,7 @@ function preferred(accept: string | undefined): string | undefined {
   return new Negotiator({ headers: { accept } }).mediaType(MEDIA_TYPES)
 }
 
-/** Needs no escaping: nothing comes from the caller. */
+/** Needs no escaping, since no part comes from the caller. */
 function page(title: string, advice: string | undefined): string {
   const paragraph = advice === undefined ? '' : `<p>${advice}</p>`
   return `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title><h1>${title}</h1>${paragraph}</html>\n`
@@ -130,7 +133,7 @@ function page(title: string, advice: string | undefined): string {
 
 const TITLES = { 403: 'Forbidden', 429: 'Too many requests', 503: 'Temporarily out of capacity' } as const
 
-/** @param seconds undefined if waiting doesn't help, or isn't disclosed */
+/** @param seconds `undefined` if waiting doesn't help or isn't disclosed */
 function adviceOf(seconds: string | undefined): string | undefined {
   return seconds && `Try again in ${seconds} ${seconds === '1' ? 'second' : 'seconds'}.`
 }

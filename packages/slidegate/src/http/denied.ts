@@ -1,4 +1,4 @@
-// Treats denied requests: rejects, delays, queues or drops them.
+// Rejects, delays, queues or drops denied requests.
 import type { Decision } from '../decision.ts'
 import {
   checkNames,
@@ -14,15 +14,15 @@ import type { Limiter } from '../limiter.ts'
 import { type Duration, parseDuration } from '../runtime/duration.ts'
 
 /**
- * How denied requests are treated:
- * - `'reject'`: answers with 429
- * - `{ delay: '2s' }`: waits for up to this long, then rejects
- * - `{ queue: 100, maxWait: '10s' }`: the same, for up to 100 requests of all callers of this process, from 1 to 2^20; rejects
- *   more. Default `maxWait`: 30 s
- * - `'drop'`: closes the connection without an answer
+ * What to do with denied requests:
+ * - `'reject'`: respond with 429
+ * - `{ delay: '2s' }`: wait for up to this long, then reject
+ * - `{ queue: 100, maxWait: '10s' }`: the same, but reject if this many requests are already waiting in this process (1 to 2^20).
+ *   Default `maxWait`: 30 s
+ * - `'drop'`: close the connection without a response
  *
- * Requests of a key wait first come, first served, until the client hangs up. Times are from 1 ms to 2^31 - 1 ms. The limiter's
- * `maxWaiting` applies, too.
+ * Requests of a key wait in order until the client disconnects. Times are from 1 ms to 2^31 - 1 ms. The limiter's `maxWaiting`
+ * also applies.
  */
 export type DeniedPolicy =
   | 'reject'
@@ -33,7 +33,7 @@ export type DeniedPolicy =
 /** A checked policy. */
 export interface Treatment {
   readonly isDropped: boolean
-  /** Maximum wait in milliseconds; 0 if requests don't wait. */
+  /** Maximum wait in milliseconds. 0 if requests don't wait. */
   readonly maxWaitMs: number
   /** Maximum number of waiting requests. */
   readonly maxQueued: number
@@ -45,10 +45,10 @@ const DROP: Treatment = { isDropped: true, maxWaitMs: 0, maxQueued: 0 }
 const MAX_WAIT_MS = 2 ** 31 - 1
 const MAX_QUEUED = 2 ** 20
 
-/** The policies that are possible. */
+/** The policies that an adapter and its limiter support. */
 export interface Capabilities {
   readonly canDrop: boolean
-  /** A limiter may be a wrapper without `wait`. */
+  /** `false` if the limiter is a wrapper without `wait`. */
   readonly canWait: boolean
 }
 
@@ -72,7 +72,7 @@ export function parseDenied(denied: DeniedPolicy, { canDrop, canWait }: Capabili
   }
   if (!canWait) {
     throw invalidOption(
-      `denied is ${show(denied)}, but the limiter cannot wait: give one of createLimiter`,
+      `denied is ${show(denied)}, but the limiter has no wait(); pass one from createLimiter`,
       denied,
     )
   }
@@ -83,7 +83,7 @@ export function parseDenied(denied: DeniedPolicy, { canDrop, canWait }: Capabili
   checkNames(denied as object, { queue: true, maxWait: true }, 'invalid_option', 'denied: { queue }')
   if (!Number.isInteger(queue) || (queue as number) < 1 || (queue as number) > MAX_QUEUED) {
     throw invalidOption(
-      `queue of denied is ${show(queue)}; it must be an integer from 1 to ${MAX_QUEUED}`,
+      `denied.queue is ${show(queue)}; it must be an integer from 1 to ${MAX_QUEUED}`,
       queue,
     )
   }
@@ -91,25 +91,28 @@ export function parseDenied(denied: DeniedPolicy, { canDrop, canWait }: Capabili
 }
 
 export function cannotDrop(): SlidegateError {
-  return invalidOption("denied is 'drop', but connections cannot be closed without an answer here", 'drop')
+  return invalidOption(
+    "denied is 'drop', but the platform can't close a connection without a response; use 'reject'",
+    'drop',
+  )
 }
 
 function waitMs(name: string, duration: unknown): number {
   const ms = parseDuration(duration)
   if (ms !== undefined && ms >= 1 && ms <= MAX_WAIT_MS) return ms
   throw invalidOption(
-    `${name} of denied is ${show(duration)}; it must be a duration from 1 ms to ${MAX_WAIT_MS} ms, such as '2s'`,
+    `denied.${name} is ${show(duration)}; it must be a duration from 1 ms to ${MAX_WAIT_MS} ms, such as '2s'`,
     duration,
   )
 }
 
-/** Options of the limiter for a request. */
-export interface Ask {
+/** The options of a limiter call. */
+export interface LimiterCallOptions {
   readonly cost?: number
   readonly request: unknown
 }
 
-/** The waiting requests of a guard. */
+/** Makes a guard's requests wait, and counts the waiting ones. */
 export class Waiters<Key extends AnyKey> {
   readonly #limiter: Limiter<Key>
   #waiting = 0
@@ -119,31 +122,33 @@ export class Waiters<Key extends AnyKey> {
   }
 
   /**
-   * Resolves with the final decision, or undefined, uncharged, if the client hung up. If the queue is full, a request is admitted
-   * only if there is room for it and all before it.
+   * Resolves to the final decision, or `undefined` if the client disconnected.
+   *
+   * A disconnected client's request isn't charged. If the queue is full, a request is admitted only if there is room for it and
+   * for all requests before it.
    */
   async decide(
     key: Key,
-    ask: Ask | undefined,
+    options: LimiterCallOptions | undefined,
     treatment: Treatment,
     signal: AbortSignal,
   ): Promise<Decision | undefined> {
     const { maxWaitMs, maxQueued } = treatment
-    const ends = (maxWaitMs: number) => this.#wait(key, { ...ask, maxWaitMs, signal })
+    const ends = (maxWaitMs: number) => this.#wait(key, { ...options, maxWaitMs, signal })
     const isFull = this.#waiting >= maxQueued
     let end = await ends(isFull ? 0 : maxWaitMs)
-    // Those in the queue may have been admitted in the meantime.
+    // The queue may have emptied in the meantime.
     if (isFull && end === 'timeout' && this.#waiting < maxQueued) end = await ends(maxWaitMs)
     if (end === 'aborted') return undefined
-    if (typeof end === 'string') return await this.#denial(key, ask)
+    if (typeof end === 'string') return await this.#denial(key, options)
     if (!signal.aborted) return end
-    // It was admitted while its client hung up.
+    // The request was admitted just as its client disconnected.
     await this.#limiter.refund(key, end).catch(() => 0)
     return undefined
   }
 
   async #wait(key: Key, options: WaitOptions & { maxWaitMs: number }): Promise<Decision | WaitErrorReason> {
-    // A request that doesn't wait isn't in the queue.
+    // A request that doesn't wait takes no place in the queue.
     const places = Math.sign(options.maxWaitMs)
     this.#waiting += places
     try {
@@ -156,9 +161,9 @@ export class Waiters<Key extends AnyKey> {
     }
   }
 
-  /** The denial of a request that stops waiting. Those before it take the room that there is. */
-  async #denial(key: Key, ask: Ask | undefined): Promise<Decision> {
-    const now = await this.#limiter.peek(key, ask)
+  /** The denial of a request that stops waiting. Waiters ahead of it take any room that is left. */
+  async #denial(key: Key, options: LimiterCallOptions | undefined): Promise<Decision> {
+    const now = await this.#limiter.peek(key, options)
     const { expectedWaitMs } = this.#limiter.waiting(key)
     return { ...now, allowed: false, retryAfterMs: Math.max(1, now.retryAfterMs, expectedWaitMs) }
   }

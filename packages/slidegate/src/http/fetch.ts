@@ -1,4 +1,4 @@
-// Shared by adapters whose handlers take a Request and return a Response, in any runtime.
+// Shared code of the adapters for Fetch API handlers, in any runtime.
 import { invalidOption, type SlidegateError } from '../errors.ts'
 import { mayBeTruncated } from './client-address.ts'
 import type { Binding, Denial, Verdict } from './guard.ts'
@@ -7,18 +7,18 @@ import { promised } from './maybe-async.ts'
 import { type NodeRequest, type NodeResponse, whenOver } from './node.ts'
 import type { FinishedResponse, HandlerArguments, HandlerResponse } from './options.ts'
 
-/** The connection, as runtimes pass it to a handler. */
+/** The connection as a runtime passes it to a handler. */
 export interface Connection {
-  /** Node, by @hono/node-server. */
+  /** Set by @hono/node-server on Node. */
   readonly incoming?: NodeRequest
   readonly outgoing?: NodeResponse
-  /** Deno. */
+  /** Set by Deno. */
   readonly remoteAddr?: { readonly hostname?: string }
-  /** Bun. */
+  /** Set by Bun. */
   requestIP?(request: Request): { readonly address: string } | null
 }
 
-/** The shared part of their bindings. `connectionOf` may return anything: platforms differ. */
+/** The part of the binding that these adapters share. `connectionOf` may return any value, since platforms differ. */
 export function fetchBinding<Args extends HandlerArguments>(
   requestOf: (...args: Args) => Request,
   connectionOf: (...args: Args) => unknown,
@@ -44,7 +44,7 @@ export function asConnection(given: unknown): Connection {
   return typeof given === 'object' && given !== null ? given : {}
 }
 
-/** Reads the address of the connection's other end; undefined if the platform doesn't report it. */
+/** Returns a function that reads the peer's address, or `undefined` if the platform has none. */
 function addressSourceOf(connection: Connection): ((request: Request) => string | undefined) | undefined {
   const { incoming, remoteAddr, requestIP } = connection
   if (incoming?.socket !== undefined) return () => incoming.socket.remoteAddress
@@ -53,14 +53,14 @@ function addressSourceOf(connection: Connection): ((request: Request) => string 
   return undefined
 }
 
-/** Without an address all callers would share one key. */
+/** Without an address, all callers would share one key. */
 function unknownAddress(): SlidegateError {
   return invalidOption(
-    "the client's address is unknown here; set key, or address, such as { trust: 1, header: 'cf-connecting-ip' }",
+    "the platform reports no client address; set key, or address, such as { trust: 1, header: 'cf-connecting-ip' }",
   )
 }
 
-/** Answers a denied request. Returns the result of `onDenied` as it is. */
+/** Returns the response to a denied request, or the result of `onDenied`. */
 export async function denialResponse(
   denial: Exclude<Denial, { action: 'drop' }>,
   respond: (body: string, init: { status: number; headers: Record<string, string> }) => Response,
@@ -70,17 +70,17 @@ export async function denialResponse(
   return respond(denial.body, { status: denial.status, headers })
 }
 
-/** For a closed connection. Only logs see it; the status is nginx's. */
+/** The response for a closed connection. It appears only in logs; the status is the one that nginx uses. */
 export function droppedResponse(): Response {
   return new Response(null, { status: 499 })
 }
 
-/** Sets a verdict's headers on a response that may have those of later limiters. Copies an immutable one. */
+/** Sets a verdict's headers on a response, which may have headers of later limiters. Copies an immutable response. */
 export function withHeaders<R extends HandlerResponse>(
   { headers, denial }: Verdict,
   answer: R,
 ): R | Response {
-  // An upgrade or a network error.
+  // An upgrade or a network error has no headers.
   if (!answer || answer.status < 200) return answer
   const on = new ResponseFields(answer)
   placeHeadersBefore(headers, on, denial === undefined && isDenial(answer))
@@ -91,7 +91,7 @@ export function withHeaders<R extends HandlerResponse>(
 }
 
 class ResponseFields implements HeaderAccess {
-  /** Replaced by a copy if it is immutable. */
+  /** A copy, if the original was immutable. */
   response: Response
 
   constructor(response: Response) {
@@ -106,19 +106,21 @@ class ResponseFields implements HeaderAccess {
     try {
       this.response.headers.set(name, value)
     } catch {
-      // Immutable: it was fetched, or is a redirect.
+      // Fetched responses and redirects are immutable.
       this.response = new Response(this.response.body, this.response)
       this.response.headers.set(name, value)
     }
   }
 }
 
-/** Whether the response is a denial by a later limiter. */
+/** Whether a later limiter denied the request. */
 function isDenial({ status, headers }: Response): boolean {
   return (status === 429 || status === 503) && headers.has('retry-after')
 }
 
-/** Handles a request, and calls back once Node has sent the response, or elsewhere once it was read. */
+/**
+ * Handles a request and calls back when the response is over. On Node that is when it was sent, elsewhere when its body was read.
+ */
 export async function watchResponse<R extends HandlerResponse>(
   onFinished: (response: FinishedResponse) => void,
   request: Request,
@@ -128,7 +130,7 @@ export async function watchResponse<R extends HandlerResponse>(
   let answer: R | undefined
   const header = (name: string) => answer?.headers.get(name) ?? undefined
   if (outgoing !== undefined) {
-    // Sent headers can't be read from it.
+    // Node can't return headers that were already sent.
     whenOver(outgoing, (sent) => onFinished({ ...sent, header }))
     answer = await handle()
     return answer
@@ -148,7 +150,7 @@ export async function watchResponse<R extends HandlerResponse>(
   return new Response(watchBody(body, finish), answer as Response)
 }
 
-/** The same stream, read only on demand. */
+/** Returns the same stream, still read on demand, and calls back at its end. */
 function watchBody(body: ReadableStream, finish: (isComplete: boolean) => void): ReadableStream {
   const reader = body.getReader()
   return new ReadableStream(

@@ -1,7 +1,8 @@
-// The policy that all adapters share: a request -> a verdict. A binding reads requests of one framework.
+// The guard that all adapters share: it turns a request into a verdict. A binding reads the requests of a framework.
 //
-// In this order: `allow` and `deny`, `skip`, the key, its limits, the cost, `denied`; then the limiter: `consume`, or `wait` if denied
-// requests are delayed or queued, so nobody overtakes a waiter. A step makes no promise if there is nothing to wait for.
+// The steps, in order: `allow` and `deny`, `skip`, the key, its limits, the cost, `denied`, then the limiter. The guard calls
+// `consume`, or `wait` if denied requests are delayed or queued, so no request overtakes a waiter. A step creates a promise only
+// if it has to wait.
 
 import { type Decision, isDecided } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
@@ -11,7 +12,7 @@ import { Networks, parseNetwork } from './addresses.ts'
 import { addressKey } from './caller-keys.ts'
 import { type AddressReader, addressReader } from './client-address.ts'
 import { answerOf, type DenialResponse, denialOf, FORBIDDEN } from './denial-message.ts'
-import { type Ask, type Capabilities, parseDenied, type Treatment, Waiters } from './denied.ts'
+import { type Capabilities, type LimiterCallOptions, parseDenied, type Treatment, Waiters } from './denied.ts'
 import {
   formatsOf,
   HEADER_FORMATS,
@@ -31,55 +32,55 @@ import {
 } from './options.ts'
 import { settler } from './settle-response.ts'
 
-/** Reads requests of one framework for the guard. Decides nothing. */
+/** Reads the requests of one framework for the guard. Makes no decisions. */
 export interface Binding<Args extends HandlerArguments> {
   /**
-   * The client's address according to the framework; undefined if it has none.
+   * Returns the client's address as the framework reports it, or `undefined`.
    *
    * @throws {SlidegateError} `invalid_option` if callers can spoof it
    */
   address(...args: Args): string | undefined
-  /** The address of the connection's other end; undefined if it's unknown. */
+  /** Returns the address of the connection's peer, or `undefined` if it's unknown. */
   peer(...args: Args): string | undefined
-  /** A header by its name in lower case. Fields of one name are joined to a list. */
+  /** Returns a header by its lowercase name. The values of a repeated header are joined. */
   header(name: string, ...args: Args): string | undefined
-  /** Whether headers of the request may be missing. Default: never. */
+  /** Whether the runtime may have dropped headers of the request. Default: never. */
   isTruncated?(...args: Args): boolean
-  /** Aborted when the client hangs up. Called only for a request that has to wait. */
+  /** Returns a signal that is aborted when the client disconnects. Called only if a request has to wait. */
   signal(...args: Args): AbortSignal
-  /** Whether a connection can be closed without an answer. */
+  /** Whether a connection can be closed without a response. */
   readonly canDrop: boolean
 }
 
-/** The guard's answer: what an adapter does with a request. */
+/** The guard's result: what the adapter has to do with a request. */
 export interface Verdict {
-  /** Place them on the response with {@link placeHeaders}, whoever writes it. */
+  /** Set them with {@link placeHeaders} on any response, even one written by a handler. */
   readonly headers: readonly HeaderSet[]
-  /** Present if the request is denied: do this instead of handling it. */
+  /** Present if the request is denied: what to do instead of handling it. */
   readonly denial?: Denial
-  /** If present, call it once the response is over, however it ended. */
+  /** If present, call it when the response has ended, whether complete or not. */
   readonly onFinished?: (response: FinishedResponse) => void
 }
 
-/** What to do with a request that is denied. */
+/** What to do with a denied request. */
 export type Denial =
   | ({ readonly action: 'answer' } & DenialResponse)
-  /** Calls the user's `onDenied`, which answers. */
+  /** Call `answer`, which runs the user's `onDenied`. */
   | { readonly action: 'custom'; readonly headers: readonly Header[]; readonly answer: () => unknown }
-  /** Close the connection; the client may have done so already. */
+  /** Close the connection, which the client may already have closed. */
   | { readonly action: 'drop' }
 
-/** Returns a promise only if there is something to wait for: async functions, or a store outside this process. */
+/** Decides a request. Returns a promise only if an async function or an external store is involved. */
 export type Guard<Args extends HandlerArguments> = (...args: Args) => Verdict | PromiseLike<Verdict>
 
 const UNLIMITED: Verdict = { headers: [] }
 const DROPPED: Verdict = { headers: [], denial: { action: 'drop' } }
 
 /**
- * Creates the guard of an adapter, which passes it the arguments of a handler and carries out the verdict.
+ * Creates a guard. The adapter calls it with a handler's arguments and carries out the verdict.
  *
- * The guard throws or rejects if a function in the options does, if the key or cost is invalid, or if the store is unavailable:
- * these are errors, not denials.
+ * The guard throws or rejects if a function in the options does, if the key or cost is invalid, or if the store is unavailable.
+ * These are errors, not denials.
  *
  * @throws {SlidegateError} `invalid_option`, and the errors of `createLimiter`
  */
@@ -91,7 +92,7 @@ export function createGuard<Args extends HandlerArguments>(
   const { name, limits, store, skip, key, cost, onDenied, onAllowed, disclose = true } = options
   const limiter = (options.limiter ?? limiterFrom({ name, limits, store })) as Limiter<AnyKey>
   const limitsOf = limitsFunctionOf(limiter)
-  // Only functions that return limits look at the request.
+  // Only `limits` functions read the request.
   const isPassed = !Array.isArray(limits) || options.limiter !== undefined
   const decide = decider(limiter)
   const waiters = new Waiters(limiter)
@@ -110,51 +111,56 @@ export function createGuard<Args extends HandlerArguments>(
   }
 
   function keyed(args: Args): Verdict | PromiseLike<Verdict> {
-    const whom = key === undefined ? addressKey(addressOf(args), options.address) : key(args[0])
-    return isPending(whom) ? whom.then((known) => limited(known, args)) : limited(whom, args)
+    const callerKey = key === undefined ? addressKey(addressOf(args), options.address) : key(args[0])
+    return isPending(callerKey) ? callerKey.then((known) => limited(known, args)) : limited(callerKey, args)
   }
 
-  function limited(whom: AnyKey, args: Args): Verdict | PromiseLike<Verdict> {
+  function limited(callerKey: AnyKey, args: Args): Verdict | PromiseLike<Verdict> {
     // The limiter rejects an invalid key.
-    if (limitsOf === undefined || typeof whom !== 'string' || whom === '') return priced(whom, args[0], args)
-    return after(limitsOf(whom, args[0]), (limits) => priced(whom, limits, args))
+    if (limitsOf === undefined || typeof callerKey !== 'string' || callerKey === '')
+      return priced(callerKey, args[0], args)
+    return after(limitsOf(callerKey, args[0]), (limits) => priced(callerKey, limits, args))
   }
 
-  /** @param request passed to the function that returns the limiter's limits */
-  function priced(whom: AnyKey, request: unknown, args: Args): Verdict | PromiseLike<Verdict> {
-    if (cost === undefined) return treated(whom, isPassed ? { request } : undefined, args)
-    return after(cost(args[0]), (units) => treated(whom, { cost: checkedCost(units), request }, args))
+  /** @param request passed to the limiter's `limits` function */
+  function priced(callerKey: AnyKey, request: unknown, args: Args): Verdict | PromiseLike<Verdict> {
+    if (cost === undefined) return treated(callerKey, isPassed ? { request } : undefined, args)
+    return after(cost(args[0]), (units) => treated(callerKey, { cost: checkedCost(units), request }, args))
   }
 
-  function treated(whom: AnyKey, what: Ask | undefined, args: Args): Verdict | PromiseLike<Verdict> {
+  function treated(
+    callerKey: AnyKey,
+    callOptions: LimiterCallOptions | undefined,
+    args: Args,
+  ): Verdict | PromiseLike<Verdict> {
     const treatment = treatmentOf(args[0])
     return isPending(treatment)
-      ? treatment.then((known) => ask(whom, what, known, args))
-      : ask(whom, what, treatment, args)
+      ? treatment.then((known) => decideWith(callerKey, callOptions, known, args))
+      : decideWith(callerKey, callOptions, treatment, args)
   }
 
-  function ask(
-    whom: AnyKey,
-    what: Ask | undefined,
+  function decideWith(
+    callerKey: AnyKey,
+    callOptions: LimiterCallOptions | undefined,
     treatment: Treatment,
     args: Args,
   ): Verdict | PromiseLike<Verdict> {
     if (treatment.maxWaitMs > 0) {
       return waiters
-        .decide(whom, what, treatment, binding.signal(...args))
+        .decide(callerKey, callOptions, treatment, binding.signal(...args))
         .then((decision) =>
-          decision === undefined ? DROPPED : verdictOf(whom, what, decision, treatment, args),
+          decision === undefined ? DROPPED : verdictOf(callerKey, callOptions, decision, treatment, args),
         )
     }
-    const decision = decide(whom, what)
+    const decision = decide(callerKey, callOptions)
     return isPending(decision)
-      ? decision.then((known) => verdictOf(whom, what, known, treatment, args))
-      : verdictOf(whom, what, decision, treatment, args)
+      ? decision.then((known) => verdictOf(callerKey, callOptions, known, treatment, args))
+      : verdictOf(callerKey, callOptions, decision, treatment, args)
   }
 
   function verdictOf(
-    whom: AnyKey,
-    what: Ask | undefined,
+    callerKey: AnyKey,
+    callOptions: LimiterCallOptions | undefined,
     decision: Decision,
     { isDropped }: Treatment,
     args: Args,
@@ -163,7 +169,9 @@ export function createGuard<Args extends HandlerArguments>(
     const headers = isDecided(decision.source) ? headersOf(decision) : []
     if (!decision.allowed) return { headers, denial: denied(decision, args) }
     const verdict =
-      settlerOf === undefined ? { headers } : { headers, onFinished: settlerOf(whom, what, decision, args) }
+      settlerOf === undefined
+        ? { headers }
+        : { headers, onFinished: settlerOf(callerKey, callOptions, decision, args) }
     return onAllowed === undefined ? verdict : after(onAllowed(decision, ...args), () => verdict)
   }
 
@@ -204,17 +212,19 @@ function setOf(format: HeaderFormat, decision: Decision): HeaderSet {
   return { format, isDenial: !decision.allowed, headers: write(decision) }
 }
 
-/** Decides without a promise if the limiter's state is in this process. */
-function decider(limiter: Limiter<AnyKey>): (key: AnyKey, ask?: Ask) => Decision | PromiseLike<Decision> {
+/** Decides without a promise if the limiter can decide synchronously. */
+function decider(
+  limiter: Limiter<AnyKey>,
+): (key: AnyKey, options?: LimiterCallOptions) => Decision | PromiseLike<Decision> {
   let isSync = typeof limiter.consumeSync === 'function'
-  return (key, ask) => {
-    if (!isSync) return limiter.consume(key, ask)
+  return (key, options) => {
+    if (!isSync) return limiter.consume(key, options)
     try {
-      return limiter.consumeSync(key, ask)
+      return limiter.consumeSync(key, options)
     } catch (error) {
       if (!(error instanceof SlidegateError && error.code === 'sync_unsupported')) throw error
       isSync = false
-      return limiter.consume(key, ask)
+      return limiter.consume(key, options)
     }
   }
 }
@@ -230,7 +240,7 @@ function treatments<Args extends HandlerArguments>(
   return () => treatment
 }
 
-/** Finds the client's address by the option `address`, else by the framework. */
+/** Finds the client's address with the `address` option, or through the framework. */
 function addressed<Args extends HandlerArguments>(
   { address }: GuardOptions<Args>,
   binding: Binding<Args>,
@@ -247,7 +257,7 @@ function addressed<Args extends HandlerArguments>(
     )
 }
 
-/** Finds which list an address is on; undefined if there are no lists. */
+/** Returns a function that finds the list of an address. Returns `undefined` if there are no lists. */
 function lists<Args extends HandlerArguments>({
   allow,
   deny,
@@ -262,9 +272,13 @@ function lists<Args extends HandlerArguments>({
 }
 
 function checkedCost(units: number): number {
-  // The limiter would take it for the default cost, 1.
+  // The limiter would use the default cost, 1.
   if (units === undefined) {
-    throw new SlidegateError('invalid_cost', 'the cost is undefined; it must be an integer from 1', units)
+    throw new SlidegateError(
+      'invalid_cost',
+      'cost returned undefined; it must return an integer from 1',
+      units,
+    )
   }
   return units
 }

@@ -1,4 +1,4 @@
-// Rate limit headers, one function per format, and how several limiters of one response merge theirs.
+// Rate limit headers in all formats, and merging the headers of several limiters on one response.
 import { bansIn, type Decision, type LimitDecision } from '../decision.ts'
 import { invalidOption, show } from '../errors.ts'
 
@@ -8,17 +8,17 @@ export interface Header {
   readonly value: string
 }
 
-/** A format of headers: a draft of the IETF by its number, or `X-RateLimit-*`. */
+/** A header format: the number of an IETF draft, or `legacy` for `X-RateLimit-*`. */
 export type HeaderFormat = 'draft-11' | 'draft-7' | 'draft-6' | 'legacy'
 
 interface Format {
   readonly names: readonly string[]
   readonly write: (decision: Decision) => readonly Header[]
-  /** Where a format without lists has its remaining units: it has room for one limiter only. */
+  /** Finds the remaining units in a format that can describe only one limiter. */
   readonly remaining?: { readonly name: string; readonly pattern: RegExp }
 }
 
-/** One function per format, so that none changes when the next one comes. */
+/** Each format has its own function, so a new draft doesn't change the others. */
 export const HEADER_FORMATS: Readonly<Record<HeaderFormat, Format>> = {
   'draft-11': { names: ['RateLimit-Policy', 'RateLimit'], write: draft11Headers },
   'draft-7': {
@@ -38,27 +38,33 @@ export const HEADER_FORMATS: Readonly<Record<HeaderFormat, Format>> = {
   },
 }
 
-/** The fields of one format that a limiter adds to a response. */
+/** The headers of one format that a limiter adds to a response. */
 export interface HeaderSet {
   readonly format: HeaderFormat
   readonly isDenial: boolean
   readonly headers: readonly Header[]
 }
 
-/** Reads and writes the header fields of a response. */
+/** Reads and writes the headers of a response. */
 export interface HeaderAccess {
-  /** The value of the field, if it is set. */
+  /** Returns the header's value, or `undefined` if it isn't set. */
   get(name: string): string | undefined
-  /** Replaces the field. */
+  /** Sets the header, replacing any earlier value. */
   set(name: string, value: string): void
 }
 
-/** Sets headers on a response that may have those of earlier limiters: lists are joined, else the tighter limit stays. */
+/**
+ * Sets headers on a response that may already have headers of earlier limiters. Lists are joined; other formats keep the tighter
+ * limit.
+ */
 export function placeHeaders(sets: readonly HeaderSet[], on: HeaderAccess): void {
   for (const set of sets) place(set, on, set.isDenial, false)
 }
 
-/** The same for a response that has headers of later limiters; `isDenial` if those denied the request. */
+/**
+ * Like {@link placeHeaders}, but the response has headers of later limiters. `isDenial` is whether one of those denied the
+ * request.
+ */
 export function placeHeadersBefore(sets: readonly HeaderSet[], on: HeaderAccess, isDenial: boolean): void {
   for (const set of sets) place(set, on, isDenial, true)
 }
@@ -81,7 +87,7 @@ function place(set: HeaderSet, on: HeaderAccess, laterDenies: boolean, isBefore:
   }
 }
 
-/** Whether the response has a tighter limit. Of limits that are as tight, the earlier one stays. */
+/** Whether the response already has a tighter limit. If both are equal, the earlier one stays. */
 function isLooser(
   { headers }: HeaderSet,
   on: HeaderAccess,
@@ -98,12 +104,12 @@ function remainingIn(value: string | undefined, pattern: RegExp): number | undef
   return found === null ? undefined : Number(found[1])
 }
 
-/** Two lists as one. If the later limiter denied, the times of the earlier one no longer matter. */
+/** Joins two lists. If the later limiter denied the request, the earlier one's times no longer matter. */
 function joined(earlier: string, later: string, laterDenies: boolean): string {
   return `${laterDenies ? withoutTime(earlier) : earlier}, ${later}`
 }
 
-/** The header names to list in `Access-Control-Expose-Headers`. */
+/** Returns the header names for `Access-Control-Expose-Headers`. */
 export function exposedHeaders(formats: HeadersOption = 'draft-11'): readonly string[] {
   const names = formatsOf(formats).flatMap((format) => HEADER_FORMATS[format].names)
   return [...new Set(names), 'Retry-After']
@@ -111,7 +117,7 @@ export function exposedHeaders(formats: HeadersOption = 'draft-11'): readonly st
 
 const LOWER_CASE = new Map<string, string>()
 
-/** A name of one of our fields in lower case. Cached, since a new string is slow as the key of an object. */
+/** Lowercases a header name. Cached, because a new string is a slow object key. */
 export function lowerCase(name: string): string {
   let lower = LOWER_CASE.get(name)
   if (lower === undefined) {
@@ -121,10 +127,10 @@ export function lowerCase(name: string): string {
   return lower
 }
 
-/** One format, an array of `legacy` and another one, or `false` for none. */
+/** One format, an array of `legacy` and another format, or `false` for none. */
 export type HeadersOption = HeaderFormat | readonly HeaderFormat[] | false
 
-/** @throws {SlidegateError} `invalid_option`, also for two formats that give one name two meanings */
+/** @throws {SlidegateError} `invalid_option`, also for two formats that use the same header names */
 export function formatsOf(headers: HeadersOption): readonly HeaderFormat[] {
   const formats = headers === false ? [] : typeof headers === 'string' ? [headers] : headers
   const isValid =
@@ -140,15 +146,16 @@ export function formatsOf(headers: HeadersOption): readonly HeaderFormat[] {
 }
 
 /**
- * `RateLimit-Policy` and `RateLimit` after draft-ietf-httpapi-ratelimit-headers-11.
+ * Returns `RateLimit-Policy` and `RateLimit` as in draft-ietf-httpapi-ratelimit-headers-11.
  *
- * Both are structured lists of all enforced limits, in declared order. For example, for a denial:
+ * Both are structured lists of all enforced limits, in the order in which they are declared. For example, on a denial:
  *
  *     RateLimit-Policy: "burst";q=100;w=60, "hourly";q=1000;w=3600
  *     RateLimit: "burst";r=0;t=12, "hourly";r=480
  *
- * `t`, in seconds, is when all quota of a limit is back. On a denial only limits that denied the request have it: when the same
- * request fits, never later than `Retry-After`. A ban in force is a policy without quota, listed before the limits:
+ * `t` is the number of seconds until a limit's full quota is available. On a denial, only the limits that denied the request have
+ * a `t`: the seconds until the same request fits, at most `Retry-After`. An active ban is listed before the limits, as a policy
+ * without quota:
  *
  *     RateLimit-Policy: "ip.ban";q=0, "ip.burst";q=100;w=60
  *     RateLimit: "ip.ban";r=0;t=600, "ip.burst";r=100
@@ -174,7 +181,7 @@ function policyOfBan(ban: string): string {
   return `"${ban}";q=0`
 }
 
-/** A cache of one: most requests have the same limits as the request before. */
+/** A cache of one entry: most requests have the same limits as the previous one. */
 let lastPolicies: { readonly limits: readonly LimitDecision[]; readonly header: Header | undefined } = {
   limits: [],
   header: undefined,
@@ -198,7 +205,7 @@ function areAlike(some: readonly LimitDecision[], others: readonly LimitDecision
 function spellPolicies(limits: readonly LimitDecision[]): Header | undefined {
   const policies = limits
     .filter(({ shadow }) => !shadow)
-    // Names of limits have no character that would need escaping.
+    // Limit names contain no characters that need escaping.
     .map(({ name, limit, windowMs }) => `"${name}";q=${limit}${windowParameter(windowMs)}`)
   if (policies.length === 0) return undefined
   return { name: 'RateLimit-Policy', value: policies.join(', ') }
@@ -210,22 +217,23 @@ function banTime({ retryAfterMs, blockedMs = 0 }: Decision): string {
 
 function timeParameter(decision: Decision, limit: LimitDecision): string {
   if (decision.allowed) return `;t=${seconds(limit.resetAfterMs)}`
-  // A wait would mislead if another limit never admits the request.
+  // A wait time would mislead if another limit never admits the request.
   if (limit.allowed || decision.retryAfterMs === Number.POSITIVE_INFINITY) return ''
   return `;t=${seconds(limit.retryAfterMs)}`
 }
 
-/** Leaves quoted names alone. */
+/** Removes `t` from each limit, but not from quoted names. */
 function withoutTime(states: string): string {
   return states.replace(/("(?:[^"\\]|\\.)*")|; *t=\d+/g, '$1')
 }
 
 /**
- * `RateLimit-Policy` and `RateLimit` after draft-ietf-httpapi-ratelimit-headers-07.
+ * Returns `RateLimit-Policy` and `RateLimit` as in draft-ietf-httpapi-ratelimit-headers-07.
  *
- * That draft has one limit: on a denial the one that denies for longest, else the one with the least remaining. `reset`, in
- * seconds, is `Retry-After` on a denial; else, or if waiting doesn't help, it's when all quota is back. A window below one second
- * has no `RateLimit-Policy`, since that draft requires a `w`.
+ * This draft has room for one limit. On a denial, it is the denying limit with the longest wait, otherwise the limit with the
+ * fewest units remaining. `reset` is in seconds. On a denial it equals `Retry-After`; otherwise, or if waiting doesn't help, it
+ * is the time until the full quota is available. A window shorter than one second has no `RateLimit-Policy`, since this draft
+ * requires `w`.
  *
  *     RateLimit-Policy: 100;w=60
  *     RateLimit: limit=100, remaining=50, reset=30
@@ -237,7 +245,10 @@ export function draft7Headers(decision: Decision): readonly Header[] {
   return [...draft7Policy(limit), { name: 'RateLimit', value: state }]
 }
 
-/** `RateLimit-Limit`, `-Remaining` and `-Reset` after draft-ietf-httpapi-ratelimit-headers-06, as in {@link draft7Headers}. */
+/**
+ * Returns `RateLimit-Limit`, `-Remaining` and `-Reset` as in draft-ietf-httpapi-ratelimit-headers-06. The values match
+ * {@link draft7Headers}.
+ */
 export function draft6Headers(decision: Decision): readonly Header[] {
   const limit = tightest(decision)
   if (limit === undefined) return []
@@ -255,9 +266,9 @@ function draft7Policy({ limit, windowMs }: LimitDecision): readonly Header[] {
 }
 
 /**
- * `X-RateLimit-Limit`, `-Remaining` and `-Reset`, of the same limit as {@link draft7Headers}.
+ * Returns `X-RateLimit-Limit`, `-Remaining` and `-Reset` for the same limit as {@link draft7Headers}.
  *
- * `X-RateLimit-Reset` is in whole seconds since the epoch by the store's clock, as in express-rate-limit and GitHub.
+ * `X-RateLimit-Reset` is in whole seconds since the epoch, by the store's clock, as in express-rate-limit and on GitHub.
  */
 export function legacyHeaders(decision: Decision): readonly Header[] {
   const limit = tightest(decision)
@@ -269,29 +280,29 @@ export function legacyHeaders(decision: Decision): readonly Header[] {
   ]
 }
 
-/** `Retry-After` in whole seconds, rounded up. None for a request that is allowed, or never will be. */
+/** Returns `Retry-After` in whole seconds, rounded up. Returns no header if the request is allowed or waiting doesn't help. */
 export function retryAfterHeaders(decision: Decision): readonly Header[] {
   if (decision.allowed || decision.retryAfterMs === Number.POSITIVE_INFINITY) return []
   return [{ name: 'Retry-After', value: `${seconds(decision.retryAfterMs)}` }]
 }
 
-/** On a denial the denying limit with the longest wait, else the limit with the least remaining. */
+/** The denying limit with the longest wait, otherwise the limit with the fewest units remaining. */
 function tightest(decision: Decision): LimitDecision | undefined {
   const limits = decision.limits.filter((limit) => !limit.shadow)
   const [denying] = limits.filter((limit) => !limit.allowed).sort((a, b) => b.retryAfterMs - a.retryAfterMs)
   return denying ?? limits.toSorted((a, b) => a.remaining - b.remaining)[0]
 }
 
-/** Milliseconds until the request fits, or, if it does now or never will, until all quota is back. */
+/** Milliseconds until the request fits. Until the full quota is available, if it fits now or never will. */
 function waitMs(decision: Decision, { allowed, retryAfterMs, resetAfterMs }: LimitDecision): number {
-  // A ban may end after all limits have room.
+  // A ban may last longer than all limits.
   if (decision.blockedMs !== undefined && decision.retryAfterMs !== Number.POSITIVE_INFINITY) {
     return decision.retryAfterMs
   }
   return allowed || retryAfterMs === Number.POSITIVE_INFINITY ? resetAfterMs : retryAfterMs
 }
 
-/** `;w=` in whole seconds; nothing for a window below one second, which can't be expressed. */
+/** Returns `;w=` in whole seconds, or '' for a window shorter than one second. */
 function windowParameter(windowMs: number): string {
   return windowMs < 1000 ? '' : `;w=${seconds(windowMs)}`
 }

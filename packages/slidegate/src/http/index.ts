@@ -1,4 +1,4 @@
-// The public face: slidegate/http.
+// The public entry point slidegate/http.
 export {
   type AddressKeyOptions,
   addressKey,

@@ -1,14 +1,14 @@
-// Continues without a promise if there is nothing to wait for: a promise costs a request as much as its headers do.
+// Helpers that avoid a promise if a value is already there: a promise costs as much as a request's headers.
 
-/** Passes a value on: now if it is there, else when it is. */
+/** Calls `next` with a value: immediately, or once its promise resolves. */
 export function after<T, R>(
   value: T | PromiseLike<T>,
-  goOn: (value: T) => R | PromiseLike<R>,
+  next: (value: T) => R | PromiseLike<R>,
 ): R | PromiseLike<R> {
-  return isPending(value) ? value.then(goOn) : goOn(value)
+  return isPending(value) ? value.then(next) : next(value)
 }
 
-/** Calls `attempt`, for frameworks that await a promise. It rejects with errors only. */
+/** Calls `attempt` and returns a promise, which rejects only with `Error` objects. */
 export async function promised<T>(attempt: () => T | PromiseLike<T>): Promise<T> {
   try {
     return await attempt()
@@ -22,8 +22,8 @@ export function isPending<T>(value: T | PromiseLike<T>): value is PromiseLike<T>
 }
 
 /**
- * Returns an error for anything that was thrown. Express takes an undefined error, and words like `route`, for "go on", which
- * would bypass the limit. Koa never answers a request for which `undefined` was thrown.
+ * Converts any thrown value to an `Error`. Express treats an undefined error, and words like `route`, as "continue", which would
+ * bypass the limit. Koa never responds to a request that threw `undefined`.
  */
 export function asError(reason: unknown): Error {
   return typeof reason === 'object' && reason !== null

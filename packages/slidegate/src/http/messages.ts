@@ -1,4 +1,4 @@
-// Limits the messages of connections: the options, and a queue per connection that decides its messages in order.
+// Limits the messages of WebSocket-like connections: the options, and a queue per connection that keeps their order.
 import { checkOptions, invalidOption, type Names, show } from '../errors.ts'
 import { type DenialMessage, denialMessageOf } from './denial-message.ts'
 import { type Binding, createGuard, type Guard, type Verdict } from './guard.ts'
@@ -6,39 +6,39 @@ import { after, asError, isPending } from './maybe-async.ts'
 import { type FinishedResponse, GUARD_NAMES, type GuardOptions } from './options.ts'
 import { RouteOptions } from './per-route.ts'
 
-/** The options of `rateLimit` for messages of connections: all but those about responses. */
+/** The options of `rateLimit` for messages: all except those about responses. */
 export interface MessageOptions<Message>
   extends Omit<GuardOptions<[message: Message]>, 'headers' | 'refundIf' | 'settle' | 'onSettleError'> {
   /**
    * Returns the key to limit, or an object of keys if the limiter has `dimensions`. Connections with the same key share their
-   * limits. Default: each connection has its own limits.
+   * limits. Default: a key per connection.
    */
   readonly key?: NonNullable<GuardOptions<[message: Message]>['key']>
   /** Addresses and networks of clients whose connections are closed immediately. Overrides `allow` and `skip`. */
   readonly deny?: readonly string[]
-  /** Called for each denied message, instead of a message to the client. The next message waits for its promise. */
+  /** Called for each denied message, instead of sending a denial to the client. The next message waits for its promise. */
   readonly onDenied?: NonNullable<GuardOptions<[message: Message]>['onDenied']>
-  /** Maximum number of messages held while one of them waits, from 1 to 2^20. */
+  /** Maximum number of messages per connection that wait to be decided, from 1 to 2^20. */
   readonly maxPending?: number
 }
 
 /** Reads connections for the guard. */
 export interface ConnectionBinding<Connection>
   extends Pick<Binding<[connection: Connection]>, 'peer' | 'header' | 'isTruncated'> {
-  /** The default key. */
+  /** Returns the default key. */
   id(connection: Connection): string
 }
 
-/** Starts to limit the messages of a connection; undefined if its client is in `deny`. */
+/** Starts to limit the messages of a connection. Returns `undefined` if its client is in `deny`. */
 export type Open<Connection, Message> = (
   connection: Connection,
   carrier: Carrier<Message>,
 ) => MessageQueue<Message> | undefined
 
 /**
- * Limits messages of connections, with the guard of all adapters.
+ * Limits the messages of connections with the guard that all adapters share.
  *
- * @throws {SlidegateError} `invalid_option`, and what `createLimiter` refuses
+ * @throws {SlidegateError} `invalid_option`, and the errors of `createLimiter`
  */
 export function limitMessages<Connection, Message extends Connection>(
   options: MessageOptions<Message>,
@@ -56,7 +56,7 @@ export function limitMessages<Connection, Message extends Connection>(
         rest.onDenied ??
         ((decision, message, queue) =>
           queue.carrier.notify(denialMessageOf(decision, rest.disclose), message)),
-      // A message that isn't handled isn't charged. If a refund fails, the charge expires with the window.
+      // Unhandled messages aren't charged. If the refund fails, the charge expires with the window.
       refundIf: ({ isComplete }) => !isComplete,
       onSettleError: () => {},
     },
@@ -98,19 +98,22 @@ function checkMessageOptions<Message>(options: MessageOptions<Message>): void {
   }
 }
 
-/** Carries out the verdicts on the messages of a connection. */
+/** Carries out the verdicts for a connection's messages. */
 export interface Carrier<Message> {
-  /** Handles an admitted message. Calls `undo` if it isn't handled after all. */
+  /** Handles an admitted message. Calls `undo` if the message isn't handled after all. */
   handle(message: Message, undo: () => void): void
-  /** Sends a denial. The next message waits for its promise, so a slow reader isn't flooded. */
+  /** Sends a denial. The next message waits for its promise, so a slow client isn't flooded. */
   notify(denial: DenialMessage, message: Message): unknown
   drop(): void
   fail(error: Error, message: Message): void
-  /** Called with the number of messages held, and whether one waits for room rather than for a decision. */
+  /**
+   * Called when the queue changes, with the number of pending messages. `isWaiting` is whether the first one is waiting for room,
+   * rather than for a decision.
+   */
   pace(held: number, isWaiting: boolean): void
 }
 
-/** Decides the messages of one connection one by one. */
+/** Decides the messages of a connection one by one. */
 export class MessageQueue<Message> {
   readonly carrier: Carrier<Message>
   readonly #guard: Guard<[message: Message, queue: MessageQueue<Message>]>
@@ -124,7 +127,7 @@ export class MessageQueue<Message> {
     this.carrier = carrier
   }
 
-  /** Throws errors of the handler. */
+  /** Adds a message. Throws the handler's errors. */
   push(message: Message): void {
     if (this.#isClosed) return
     if (!this.#isBusy) {
@@ -135,7 +138,7 @@ export class MessageQueue<Message> {
     }
   }
 
-  /** Stops. Messages that are held are neither handled nor charged. */
+  /** Stops the queue. Pending messages are neither handled nor charged. */
   close(): void {
     if (this.#isClosed) return
     this.#next.length = 0
@@ -143,7 +146,7 @@ export class MessageQueue<Message> {
     this.#pace()
   }
 
-  /** Called when a message has to wait for room. The signal is aborted when the client hangs up. */
+  /** Called when a message has to wait for room. The signal is aborted when the client disconnects. */
   wait(): AbortSignal {
     this.#isWaiting = true
     this.#pace()
@@ -163,7 +166,7 @@ export class MessageQueue<Message> {
   #decide(message: Message): void {
     let verdict: Verdict | PromiseLike<Verdict>
     try {
-      verdict = after(this.#guard(message, this), (verdict) => this.#dealtWith(verdict))
+      verdict = after(this.#guard(message, this), (verdict) => this.#carryOutDenial(verdict))
     } catch (reason) {
       this.#failed(reason, message)
       return
@@ -179,7 +182,7 @@ export class MessageQueue<Message> {
   }
 
   #decided({ denial, onFinished }: Verdict, message: Message): void {
-    this.#goOn()
+    this.#continue()
     if (denial !== undefined) return
     const undo = () => onFinished?.(UNHANDLED)
     if (this.#isClosed) undo()
@@ -187,12 +190,12 @@ export class MessageQueue<Message> {
   }
 
   #failed(reason: unknown, message: Message): void {
-    this.#goOn()
+    this.#continue()
     if (!this.#isClosed) this.carrier.fail(asError(reason), message)
   }
 
   /** Carries out a denial, then returns the verdict. */
-  #dealtWith(verdict: Verdict): Verdict | PromiseLike<Verdict> {
+  #carryOutDenial(verdict: Verdict): Verdict | PromiseLike<Verdict> {
     const { denial } = verdict
     if (denial === undefined || this.#isClosed) return verdict
     if (denial.action === 'custom') return after(denial.answer(), () => verdict)
@@ -201,10 +204,10 @@ export class MessageQueue<Message> {
     return verdict
   }
 
-  #goOn(): void {
+  #continue(): void {
     this.#isWaiting = false
     this.#isBusy = this.#next.length > 0
-    // After the current message was handled, even if its handler throws.
+    // Runs after the current message was handled, even if its handler throws.
     if (this.#isBusy) queueMicrotask(() => this.#takeNext())
     this.#pace()
   }

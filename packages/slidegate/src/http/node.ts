@@ -1,4 +1,4 @@
-// What frameworks on node:http share: the binding, the end of a response, and carrying out a verdict.
+// Shared code of the adapters on node:http: the binding, the end of a response, and carrying out a verdict.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Socket } from 'node:net'
@@ -12,7 +12,7 @@ import type { FinishedResponse, HandlerArguments } from './options.ts'
 export type NodeRequest = IncomingMessage | Http2ServerRequest
 export type NodeResponse = ServerResponse | Http2ServerResponse
 
-/** The shared part of their bindings. */
+/** The part of the binding that these adapters share. */
 export function nodeBinding<Args extends HandlerArguments>(
   requestOf: (...args: Args) => NodeRequest,
   responseOf: (...args: Args) => NodeResponse,
@@ -26,14 +26,14 @@ export function nodeBinding<Args extends HandlerArguments>(
   }
 }
 
-/** Aborted when the connection, or the stream of HTTP/2, closes. */
+/** Returns a signal that is aborted when the connection or HTTP/2 stream closes. */
 function hangUp(res: NodeResponse): AbortSignal {
   const controller = new AbortController()
   whenClosed(res, () => controller.abort())
   return controller.signal
 }
 
-/** Calls back once the response has been sent or the client is gone. */
+/** Calls back when the response was sent or the client disconnected. */
 export function whenOver(
   res: NodeResponse,
   onFinished: (response: FinishedResponse) => void,
@@ -45,11 +45,11 @@ export function whenOver(
   )
 }
 
-/** Node also emits `finish` for responses that were cut off, or never started. */
+/** Node also emits `finish` for responses that were cut off or never started. */
 function completeness(res: NodeResponse): () => boolean {
   if ('stream' in res) return () => res.writableFinished && !res.stream.aborted
   let isSent = false
-  // Runs before Node's own listener, which detaches the socket.
+  // Must run before Node's own listener, which detaches the socket.
   res.prependOnceListener('finish', () => {
     isSent = !res.socket?.destroyed && !res.socket?.errored
   })
@@ -69,14 +69,14 @@ function whenClosed(res: NodeResponse, callback: () => void): void {
     callback()
   }
   stops.push(onClose(res, once))
-  // When a connection closes, only the first of its pipelined responses emits `close`.
+  // If a connection closes, only the first of its pipelined responses emits `close`.
   if (socket !== undefined) stops.push(onClose(socket, once))
 }
 
-/** One listener per response or socket, however many callbacks there are: Node warns of a leak at more than ten. */
+/** One listener per response or socket for all callbacks. Node warns about more than ten listeners. */
 const listeners = new WeakMap<NodeResponse | Socket, Set<() => void>>()
 
-/** Calls back on `close`. Returns a function that cancels this. */
+/** Calls back on `close`. Returns a function that unsubscribes. */
 function onClose(closing: NodeResponse | Socket, callback: () => void): () => void {
   let all = listeners.get(closing)
   if (all === undefined) {
@@ -91,13 +91,13 @@ function onClose(closing: NodeResponse | Socket, callback: () => void): () => vo
   return () => all.delete(callback)
 }
 
-/** A response that isn't sent yet, for carrying out a verdict. */
+/** A response that isn't sent yet, on which a verdict is carried out. */
 export interface Reply extends HeaderAccess {
-  /** Calls back once the response has been sent or the client is gone. */
+  /** Calls back when the response was sent or the client disconnected. */
   whenOver(onFinished: (response: FinishedResponse) => void): void
-  /** Answers a denied request, after the headers were set. */
+  /** Responds to a denied request. The headers are already set. */
   answer(answer: DenialResponse): unknown
-  /** Closes the connection without an answer. */
+  /** Closes the connection without a response. */
   drop(): unknown
 }
 
@@ -135,7 +135,7 @@ interface Fields {
   header(name: string, value: string): unknown
 }
 
-/** A reply of Fastify, or a response of Nest. */
+/** A Fastify reply or a Nest response. */
 export abstract class FrameworkReply<Own extends Fields> implements Reply {
   protected readonly own: Own
 
@@ -163,7 +163,7 @@ export abstract class FrameworkReply<Own extends Fields> implements Reply {
   abstract answer(answer: DenialResponse): unknown
 }
 
-/** Closes the connection; with HTTP/2 only the stream, since others share the connection. */
+/** Closes the connection. With HTTP/2 it closes only the stream, since others share the connection. */
 export function drop(res: NodeResponse): void {
   if ('stream' in res && res.stream !== undefined) res.stream.close(HTTP2_CANCEL)
   else res.destroy()
@@ -175,9 +175,9 @@ const HTTP2_CANCEL = 8
 type Next = (error?: Error) => void
 
 /**
- * Calls the guard, and carries out its verdict. Calls `next` for admitted requests, and with errors.
+ * Calls the guard and carries out its verdict. Calls `next` for admitted requests and with errors.
  *
- * Returns no promise: Express 5 would pass its rejection to `next` again.
+ * Returns no promise, since Express 5 would pass its rejection to `next` again.
  */
 export function enter<Args extends HandlerArguments>(
   guard: Guard<Args>,
@@ -196,7 +196,7 @@ export function enter<Args extends HandlerArguments>(
   else carryOut(verdict, reply, next)
 }
 
-/** On its own, since closures cost a function memory even if it doesn't get to them. */
+/** A separate function, since a function with closures allocates memory even if they aren't reached. */
 function carryOutLater(verdict: PromiseLike<Verdict>, reply: Reply, next: Next): void {
   verdict.then((known) => carryOut(known, reply, next), failing(next))
 }
@@ -211,9 +211,9 @@ function carryOut({ headers, denial, onFinished }: Verdict, reply: Reply, next: 
     next(asError(reason))
     return
   }
-  // Outside of the try: errors downstream of next() aren't ours.
+  // Outside the `try`: errors from next() aren't ours.
   if (denial === undefined) next()
-  // onDenied may return a reply of Fastify, which has a then that calls back later.
+  // onDenied may return a Fastify reply, which is a thenable.
   else if (isPending(answered)) answered.then(ignore, failing(next))
 }
 
@@ -229,7 +229,7 @@ function failing(next: Next): (reason: unknown) => void {
 
 function ignore(): void {}
 
-/** Connect middleware: `next` is called for admitted requests, and with errors. */
+/** Returns Connect middleware. It calls `next` for admitted requests and with errors. */
 export function connect<Req, Res extends NodeResponse, Next extends (error?: unknown) => void>(
   guard: Guard<[req: Req, res: Res, next: Next]>,
 ): (req: Req, res: Res, next: Next) => void {

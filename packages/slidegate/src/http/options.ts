@@ -1,4 +1,4 @@
-// The options of rateLimit(), for every framework, with their checks; and the limiter that is made from `limits`.
+// The options of rateLimit() that all frameworks share, their checks, and the limiter created from `limits`.
 import type { Decision } from '../decision.ts'
 import { invalidOption, type Names, show } from '../errors.ts'
 import type { AnyKey } from '../key.ts'
@@ -11,87 +11,101 @@ import type { ClientAddressOptions } from './client-address.ts'
 import type { DeniedPolicy } from './denied.ts'
 import { formatsOf, type HeadersOption } from './headers.ts'
 
-/** The arguments that a framework passes to its handlers. The first is, or has, the request. */
+/** The arguments that a framework passes to its handlers. The first is the request or contains it. */
 export type HandlerArguments = readonly [request: unknown, ...rest: unknown[]]
 
-/** Returned by handlers of the Fetch API; some platforms take none, for instance for an upgraded connection. */
+/** The result of a Fetch API handler. Some platforms allow no response, for example after an upgrade. */
 export type HandlerResponse = Response | undefined | null
 
-/** A response that was sent, or cut off. */
+/** A response that was sent or cut off. */
 export interface FinishedResponse {
   readonly status: number
-  /** Whether this process sent all of it; `false` if the client hung up before. */
+  /** `false` if the client disconnected before the whole response was sent. */
   readonly isComplete: boolean
-  /** Returns a field of the response. */
+  /** Returns a response header. */
   header(name: string): string | undefined
 }
 
-/** Selects responses whose charge is returned. */
+/** Selects the responses whose charge is refunded. */
 export type RefundIf<Args extends HandlerArguments> =
   | 'successful'
   | 'failed'
   | ((response: FinishedResponse, ...args: Args) => boolean | Promise<boolean>)
 
 /**
- * The options of `rateLimit`, for every framework: a `limiter`, or the `limits` to make one from.
+ * The options of `rateLimit` in every framework. Pass either a `limiter` or `limits`.
  *
- * Functions may be async. An error that they throw fails the request; it never bypasses the limit.
+ * Functions may be async. If one throws, the request fails; it never bypasses the limit.
  */
 export interface GuardOptions<Args extends HandlerArguments> {
-  /** A limiter of `createLimiter`, for instance one that routes share. Excludes `name`, `limits` and `store`. */
+  /**
+   * A limiter from `createLimiter`, for example one that several routes share. Can't be combined with `name`, `limits` and
+   * `store`.
+   */
   readonly limiter?: Limiter | Limiter<Readonly<Record<string, string | null>>>
-  /** The name of the limiter made from `limits`. Limiters with the same name and store count together. Default: `default`. */
+  /**
+   * The name of the limiter created from `limits`. Limiters with the same name and store share their counts. Default: `default`.
+   */
   readonly name?: string
-  /** The limits of every key, or a function that returns the limits of a key. */
+  /** The limits of each key, or a function that returns them. */
   readonly limits?:
     | readonly Limit[]
     | ((key: string, request: Args[0]) => readonly Limit[] | Promise<readonly Limit[]>)
-  /** The store of the limiter made from `limits`. Default: the memory of this process. */
+  /** The store of the limiter created from `limits`. Default: a memory store. */
   readonly store?: Store
   /**
-   * Returns the key to limit, or an object of keys if the limiter has `dimensions`. Without a key the request fails
-   * (`invalid_key`); to exempt it, use `skip`. Default: the client's address, see `addressKey`.
+   * Returns the key to limit, or an object of keys if the limiter has `dimensions`. If it returns no key, the request fails with
+   * `invalid_key`; to exempt a request, use `skip`. Default: the client's address, see `addressKey`.
    */
   readonly key?: (request: Args[0]) => AnyKey | Promise<AnyKey>
-  /** Finds the client's address behind proxies, for the default `key`, `allow` and `deny`. Default: the framework's address. */
+  /**
+   * How to find the client's address behind proxies. Used by the default `key`, `allow` and `deny`. Default: the address that the
+   * framework reports.
+   */
   readonly address?: ClientAddressOptions
-  /** Returns the units that the request takes, an integer from 1. Default: 1. */
+  /** Returns the units that the request costs, an integer from 1. Default: 1. */
   readonly cost?: (request: Args[0]) => number | Promise<number>
-  /** Return `true` to let the request pass uncounted and without headers. */
+  /** Return `true` to exempt the request: it isn't counted and gets no headers. */
   readonly skip?: (request: Args[0]) => boolean | Promise<boolean>
-  /** Addresses and networks, such as `10.0.0.0/8`, of clients that pass uncounted and without headers. */
+  /** Addresses and networks of exempt clients, such as `10.0.0.0/8`. Their requests aren't counted and get no headers. */
   readonly allow?: readonly string[]
-  /** Addresses and networks of clients that get a 403, uncounted. Overrides `allow` and `skip`. */
+  /** Addresses and networks of clients that get a 403. Overrides `allow` and `skip`. */
   readonly deny?: readonly string[]
-  /** How denied requests are treated, or a function that returns it. Default: `reject`. */
+  /** What to do with denied requests, or a function that returns it. Default: `reject`. */
   readonly denied?: DeniedPolicy | ((request: Args[0]) => DeniedPolicy | Promise<DeniedPolicy>)
   /**
-   * The rate limit headers of responses: `draft-11` (`RateLimit` and `RateLimit-Policy` over all limits), `draft-7` (the same
-   * over the tightest limit), `draft-6` (`RateLimit-Limit` and so on), `legacy` (`X-RateLimit-*`), an array of `legacy` and
-   * one of the others, or `false` for none. A denial always has `Retry-After`. Default: `draft-11`.
+   * The rate limit headers of responses. Default: `draft-11`.
+   * - `draft-11`: `RateLimit` and `RateLimit-Policy` with all limits
+   * - `draft-7`: the same headers with the tightest limit only
+   * - `draft-6`: `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`
+   * - `legacy`: `X-RateLimit-*`
+   * - an array of `legacy` and one of the others
+   * - `false`: none; denials still have `Retry-After`
    */
   readonly headers?: HeadersOption
-  /** `false` hides the limits: no headers, no `Retry-After`, no names of limits in bodies. Default: `true`. */
+  /** `false` hides the limits: no headers, no `Retry-After`, and no limit names in bodies. Default: `true`. */
   readonly disclose?: boolean
-  /** Answers a denied request, after the headers were set. Default: status 429 and a problem body (RFC 9457). */
+  /** Answers a denied request. The headers are already set. Default: status 429 and a problem body (RFC 9457). */
   readonly onDenied?: (decision: Decision, ...args: Args) => unknown
-  /** Called before each admitted request is handled, for instance to store the decision for the handler. */
+  /** Called for each admitted request, before its handler. Use it to pass the decision to the handler. */
   readonly onAllowed?: (decision: Decision, ...args: Args) => unknown
   /**
-   * Returns the charge after some responses: `successful` (status below 400, to limit failed logins), `failed` (from 400), or
-   * those for which a function returns `true`. If the client hung up, the response is neither.
+   * Refunds the charge after these responses. If the client disconnected, a response is neither successful nor failed.
+   * - `successful`: status below 400, for example to limit only failed logins
+   * - `failed`: status 400 or above
+   * - a function: responses for which it returns `true`
    */
   readonly refundIf?: RefundIf<Args>
   /**
-   * Called after the response: returns the units that the request took in the end, an integer from 0. The difference to
-   * `cost` is returned or charged; a charge may exceed the limits.
+   * Returns the units that the request actually cost, an integer from 0. Called after the response. The difference from `cost` is
+   * refunded or charged; a charge may exceed the limits.
    */
   readonly settle?: (response: FinishedResponse, ...args: Args) => number | Promise<number>
-  /** Called with errors of `refundIf`, `settle` and the store, after the response. Default: logs the first one. */
+  /** Called if `refundIf`, `settle` or the store fails after the response. Default: logs the first error. */
   readonly onSettleError?: (error: unknown, ...args: Args) => unknown
 }
 
-/** The option names of every adapter. Your adapter may have more, and pass them on to `createGuard`. */
+/** The names of the options that all adapters share. An adapter can add its own. */
 export const GUARD_NAMES: Names<GuardOptions<HandlerArguments>> = {
   ...{ limiter: true, name: true, limits: true, store: true, key: true, address: true, cost: true },
   ...{ skip: true, allow: true, deny: true, denied: true, headers: true, disclose: true },
@@ -100,7 +114,7 @@ export const GUARD_NAMES: Names<GuardOptions<HandlerArguments>> = {
 
 const isFunction = (value: unknown) => typeof value === 'function'
 
-/** Checks of single options: what is expected, and whether a value is that. */
+/** The expected value of each option, and a function that checks it. */
 const CHECKS: Readonly<Record<string, readonly [expected: string, isValid: (value: unknown) => boolean]>> = {
   ...Object.fromEntries(
     ['key', 'cost', 'skip', 'onDenied', 'onAllowed', 'settle', 'onSettleError'].map((name) => [
@@ -120,34 +134,31 @@ const CHECKS: Readonly<Record<string, readonly [expected: string, isValid: (valu
 /** @throws {SlidegateError} `invalid_option` */
 export function checkGuardOptions<Args extends HandlerArguments>(options: GuardOptions<Args>): void {
   if (typeof options !== 'object' || options === null) {
-    throw invalidOption(
-      `the options are ${show(options)}; they must be an object with limits or a limiter`,
-      options,
-    )
+    throw invalidOption(`the options are ${show(options)}; pass an object with limits or a limiter`, options)
   }
   if (isFunction((options as Partial<Limiter>).consume)) {
-    throw invalidOption('a limiter is given in place of the options; give it as { limiter }', options)
+    throw invalidOption('the options are a limiter; pass { limiter } instead', options)
   }
   const { limiter, limits, headers = false, refundIf, settle } = options
   if (limiter === undefined && limits === undefined) {
-    throw invalidOption('neither limits nor a limiter are given; give one of them', options)
+    throw invalidOption('neither limits nor a limiter is set; set one of them', options)
   }
   if (limiter !== undefined && !isFunction(limiter?.consume)) {
-    throw invalidOption(`the limiter is ${show(limiter)}; it must be one of createLimiter`, limiter)
+    throw invalidOption(`the limiter is ${show(limiter)}; it must come from createLimiter`, limiter)
   }
   for (const name of ['name', 'limits', 'store'] as const) {
     if (limiter !== undefined && options[name] !== undefined) {
       throw invalidOption(
-        `both a limiter and ${name} are given; ${name} belongs into createLimiter then`,
+        `both limiter and ${name} are set; pass ${name} to createLimiter instead`,
         options[name],
       )
     }
   }
   for (const limit of limiter?.limits ?? (Array.isArray(limits) ? limits : [])) {
-    // createLimiter rejects what isn't a limit.
+    // createLimiter rejects anything that isn't a limit.
     if (isForHandlers(limit)) {
       throw invalidOption(
-        `the limit ${show(limit.name)} cannot be held here: a middleware neither releases what is held nor knows values; ask its limiter in the handler`,
+        `the limit ${show(limit.name)} can't be used in middleware, which has no values and releases no slots; use its limiter in a handler`,
         limit.name,
       )
     }
@@ -158,10 +169,7 @@ export function checkGuardOptions<Args extends HandlerArguments>(options: GuardO
     throw invalidOption(`${name} is ${show(value)}; it must be ${expected}`, value)
   }
   if ((refundIf ?? settle) !== undefined && limiter !== undefined && !isFunction(limiter.refund)) {
-    throw invalidOption(
-      'refundIf and settle need a limiter of createLimiter: this one cannot refund',
-      limiter,
-    )
+    throw invalidOption("the limiter can't refund; refundIf and settle need one from createLimiter", limiter)
   }
   formatsOf(headers)
 }
@@ -172,9 +180,9 @@ type LimitsFunction = (key: string, request: unknown) => readonly Limit[] | Prom
 const functions = new WeakMap<object, LimitsFunction>()
 
 /**
- * Creates a limiter from the option `limits`.
+ * Creates a limiter from the `limits` option.
  *
- * Unlike in `createLimiter`, a function may be async: the guard calls it, and passes its limits to the limiter as `request`.
+ * Unlike in `createLimiter`, a function may be async: the guard calls it and passes the result to the limiter as `request`.
  */
 export function limiterFrom<Args extends HandlerArguments>({
   limits = [],
@@ -186,7 +194,7 @@ export function limiterFrom<Args extends HandlerArguments>({
   return limiter
 }
 
-/** Returns the function that was passed as the `limits` of this limiter. */
+/** Returns the function that was passed as this limiter's `limits`. */
 export function limitsFunctionOf(limiter: object): LimitsFunction | undefined {
   return functions.get(limiter)
 }

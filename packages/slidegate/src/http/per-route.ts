@@ -1,4 +1,4 @@
-// Merges the options of a route or a class with those of the app.
+// Merges the options of a route or class with the app's options.
 import { checkOptions } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { sha256 } from '../runtime/platform.ts'
@@ -12,18 +12,19 @@ import {
   limiterFrom,
 } from './options.ts'
 
-/** The options of the routes of an app, or of a part of it. */
+/** The options of the routes in an app or a part of it. */
 export class RouteOptions<Args extends HandlerArguments> {
   readonly #around: GuardOptions<Args>
   readonly #limiter: Limiter | undefined
-  /** Name and store for routes with their own limits. */
+  /** The default name and store of routes with their own limits. */
   #name: string | undefined
   #store: Store | undefined
   readonly #guards = new WeakMap<object, Map<string, Guard<Args>>>()
 
   /**
-   * @param around the defaults of all routes; they may lack limits if `mayLack`
-   * @throws {SlidegateError} `invalid_option`, and what `createLimiter` refuses
+   * @param around the defaults of all routes
+   * @param mayLack whether the defaults may have no limits
+   * @throws {SlidegateError} `invalid_option`, and the errors of `createLimiter`
    */
   constructor(around: GuardOptions<Args>, mayLack = false) {
     const lacks = mayLack && around.limits === undefined && around.limiter === undefined
@@ -32,18 +33,18 @@ export class RouteOptions<Args extends HandlerArguments> {
     this.#around = around
     this.#name = name
     this.#store = store
-    // Made once, so routes without their own limits count together.
+    // Created once, so routes without their own limits count together.
     this.#limiter = limits === undefined ? (around.limiter as Limiter) : limiterFrom({ name, limits, store })
   }
 
-  /** The options of routes without their own; undefined if those aren't limited. */
+  /** The options of routes that set none, or `undefined` if those routes aren't limited. */
   get shared(): GuardOptions<Args> | undefined {
     return this.#limiter === undefined ? undefined : this.#with({ limiter: this.#limiter })
   }
 
   /**
-   * Merges a route's options with the defaults. A route with its own limits is counted separately, by default under a name made
-   * from the route's; without limits it shares the app's.
+   * Merges a route's options with the defaults. A route with its own limits counts separately, by default under a name derived
+   * from the route. A route without limits shares the app's.
    */
   of(own: GuardOptions<Args>, route: string): GuardOptions<Args> {
     checkOptions(own, 'rateLimit', GUARD_NAMES)
@@ -53,7 +54,7 @@ export class RouteOptions<Args extends HandlerArguments> {
     return this.#with({ ...rest, limiter: this.#limiterOf(own, route) })
   }
 
-  /** Makes one guard per route, even if a framework declares it twice, for GET and HEAD. */
+  /** Returns one guard per route. A framework may declare a route twice, for GET and HEAD. */
   guardOf(own: GuardOptions<Args>, route: string, binding: Binding<Args>): Guard<Args> {
     const known = this.#guards.get(own) ?? new Map<string, Guard<Args>>()
     const guard = known.get(route) ?? createGuard(this.of(own, route), binding)
@@ -61,7 +62,7 @@ export class RouteOptions<Args extends HandlerArguments> {
     return guard
   }
 
-  /** The options of the routes of a part, such as a class, with its own options. */
+  /** The options of the routes in a part of the app, such as a class. */
   within(own: GuardOptions<Args>, part: string): RouteOptions<Args> {
     const inner = new RouteOptions(this.of(own, part), this.#limiter === undefined)
     inner.#name = own.name ?? this.#name
@@ -82,7 +83,7 @@ export class RouteOptions<Args extends HandlerArguments> {
   }
 }
 
-/** The name of a route. HEAD has the name of GET, so both share a budget. */
+/** Returns the name of a route. HEAD gets the name of GET, so they count together. */
 export function routeName(method: string | readonly string[], url: string): string {
   const methods = new Set([method].flat().map((each) => (each === 'HEAD' ? 'GET' : each)))
   return `${[...methods].sort().join(',')} ${url}`
@@ -90,10 +91,10 @@ export function routeName(method: string | readonly string[], url: string): stri
 
 const MAX_NAME = 64
 
-/** Characters of base64url: 132 bits, so routes never collide. */
+/** Characters of base64url. 132 bits never collide in practice. */
 const HASH_LENGTH = 22
 
-/** A valid name, the same in all processes. */
+/** Returns a valid limiter name that is the same in all processes. */
 function nameOf(around: string, route: string): string {
   const hash = sha256(JSON.stringify([around, route])).slice(0, HASH_LENGTH)
   return `${around.slice(0, MAX_NAME - 1 - HASH_LENGTH)}.${hash}`

@@ -1,25 +1,25 @@
-// `refundIf` and `settle`: refunds or charges the difference after a response.
+// `refundIf` and `settle`: refunds the charge or settles the difference after a response.
 import type { Decision } from '../decision.ts'
 import { SlidegateError, show } from '../errors.ts'
 import type { AnyKey } from '../key.ts'
 import type { Limiter } from '../limiter.ts'
-import type { Ask } from './denied.ts'
+import type { LimiterCallOptions } from './denied.ts'
 import type { FinishedResponse, GuardOptions, HandlerArguments } from './options.ts'
 
 export type Settler<Key extends AnyKey, Args extends HandlerArguments> = (
   key: Key,
-  ask: Ask | undefined,
+  callOptions: LimiterCallOptions | undefined,
   decision: Decision,
   args: Args,
 ) => (response: FinishedResponse) => void
 
-/** A response that was cut off is neither, or clients could get refunds by hanging up. */
+/** A response that was cut off is neither successful nor failed. Otherwise clients could get refunds by disconnecting. */
 const REFUNDED: Readonly<Record<string, (response: FinishedResponse) => boolean>> = {
   successful: ({ status, isComplete }) => isComplete && status < 400,
   failed: ({ status, isComplete }) => isComplete && status >= 400,
 }
 
-/** Undefined without `refundIf` and `settle`. */
+/** Returns `undefined` without `refundIf` and `settle`. */
 export function settler<Key extends AnyKey, Args extends HandlerArguments>(
   limiter: Limiter<Key>,
   options: Pick<GuardOptions<Args>, 'refundIf' | 'settle' | 'onSettleError'>,
@@ -31,7 +31,7 @@ export function settler<Key extends AnyKey, Args extends HandlerArguments>(
 
   async function settled(
     key: Key,
-    ask: Ask | undefined,
+    callOptions: LimiterCallOptions | undefined,
     decision: Decision,
     response: FinishedResponse,
     args: Args,
@@ -42,18 +42,19 @@ export function settler<Key extends AnyKey, Args extends HandlerArguments>(
     }
     if (settle === undefined) return
     const units = checkedUnits(await settle(response, ...args))
-    if (units > decision.cost) await limiter.charge(key, units - decision.cost, { request: ask?.request })
+    if (units > decision.cost)
+      await limiter.charge(key, units - decision.cost, { request: callOptions?.request })
     else if (units < decision.cost) await limiter.refund(key, decision, decision.cost - units)
   }
 
-  return (key, ask, decision, args) => {
+  return (key, callOptions, decision, args) => {
     let isOver = false
     return (response) => {
       if (isOver) return
       isOver = true
-      settled(key, ask, decision, response, args)
+      settled(key, callOptions, decision, response, args)
         .catch((error: unknown) => onSettleError(error, ...args))
-        // An error of onSettleError must not end the process.
+        // An error in onSettleError must not end the process.
         .catch(warn)
     }
   }
@@ -63,7 +64,7 @@ function checkedUnits(units: unknown): number {
   if (Number.isSafeInteger(units) && (units as number) >= 0) return units as number
   throw new SlidegateError(
     'invalid_cost',
-    `the settled cost is ${show(units)}; it must be an integer from 0`,
+    `settle returned ${show(units)}; it must return an integer from 0`,
     units,
   )
 }
@@ -75,6 +76,6 @@ function warner(): (error: unknown) => void {
     if (hasWarned) return
     hasWarned = true
     const message = error instanceof Error ? error.message : show(error)
-    console.warn(`slidegate: a response could not be settled: ${message}`)
+    console.warn(`slidegate: can't refund or charge after a response: ${message}`)
   }
 }

@@ -1,18 +1,20 @@
-// Which proxies are trusted; and rejects settings of frameworks that trust any client.
+// Decides which proxies are trusted, and rejects framework settings that trust any client.
 import ipaddr from 'ipaddr.js'
 import { invalidOption, type SlidegateError, show } from '../errors.ts'
 import { type Network, Networks, parseNetwork } from './addresses.ts'
 
 /**
- * Your proxies: their number in front of this server, from 0 to 16; or an array of networks, such as `10.0.0.0/8` or
- * `2001:db8::/32`, single addresses, and the private networks `loopback`, `linklocal` and `uniquelocal`.
+ * Your proxies: how many there are (0 to 16), or their networks.
+ *
+ * An array may contain networks such as `10.0.0.0/8` or `2001:db8::/32`, single addresses, and the names `loopback`, `linklocal`
+ * and `uniquelocal`.
  */
 export type Trust = number | readonly string[]
 
-/** Whether the address, this many hops from the server, is a trusted proxy's. */
+/** Whether the address at this hop, counted from the server, belongs to a trusted proxy. */
 export type IsTrusted = (address: string | undefined, hop: number) => boolean
 
-/** The longest chain of proxies. */
+/** Maximum number of proxies in a chain. */
 export const MAX_HOPS = 16
 
 const NAMED: Readonly<Record<string, readonly string[]>> = {
@@ -21,10 +23,10 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
   uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 }
 
-/** Shorter prefixes include public addresses. */
+/** Shorter prefixes would include public addresses. */
 const MIN_PREFIX = { ipv4: 8, ipv6: 16 }
 
-/** Private networks with shorter prefixes. */
+/** Private networks whose prefixes are shorter. */
 const PRIVATE = ['fc00::/7', 'fe80::/10'].map((network) => ipaddr.IPv6.parseCIDR(network))
 
 /** @throws {SlidegateError} `invalid_option`, also for public ranges */
@@ -44,10 +46,10 @@ export function trustOf(trust: unknown): IsTrusted {
 
 function networksOf(text: unknown): readonly Network[] {
   if (typeof text === 'string' && Object.hasOwn(NAMED, text)) return NAMED[text]!.flatMap(networksOf)
-  const network = parseNetwork(text, `trust (where ${Object.keys(NAMED).join(', ')} are known too)`)
+  const network = parseNetwork(text, `trust (which also accepts ${Object.keys(NAMED).join(', ')})`)
   if (network[1] < MIN_PREFIX[network[0].kind()] && !isPrivate(network)) {
     throw invalidOption(
-      `trust includes ${text}, a public range: clients there could spoof their address; give the networks of your proxies`,
+      `trust includes ${text}, a public range: clients in it could spoof their address; list your proxies only`,
       text,
     )
   }
@@ -61,7 +63,7 @@ function isPrivate([address, prefix]: Network): boolean {
   )
 }
 
-/** The error for a framework setting that trusts any client, which could spoof its address. */
+/** The error for a framework setting that trusts every client and so allows spoofed addresses. */
 export function spoofableAddress(
   setting: string,
   remedy = 'set it to the addresses of your proxies',
@@ -72,13 +74,13 @@ export function spoofableAddress(
   )
 }
 
-/** Reserved for documentation: no proxy has them. */
+/** Addresses reserved for documentation, which no proxy can have. */
 const STRANGERS: readonly string[] = ['192.0.2.1', '2001:db8::1']
 
-/** Longer than any chain of proxies. */
+/** More hops than any chain of proxies has. */
 const MANY: number = 4 * MAX_HOPS
 
-/** Whether any chain of strangers is trusted. */
+/** Whether a chain of unknown addresses is trusted. */
 export function trustsEveryone(isTrusted: IsTrusted): boolean {
   return STRANGERS.some((address) => {
     for (let hop = 0; hop <= MANY; hop++) if (!isTrusted(address, hop)) return false
@@ -86,7 +88,7 @@ export function trustsEveryone(isTrusted: IsTrusted): boolean {
   })
 }
 
-/** Reads the address of a framework whose trust setting is readable, and may change. Throws if it trusts every client. */
+/** Returns the framework's address. Throws if its trust setting, which may change, trusts every client. */
 export function unlessTrustsEveryone<Request>(
   setting: string,
   isTrustedOf: (request: Request) => IsTrusted,
@@ -104,9 +106,10 @@ export function unlessTrustsEveryone<Request>(
 }
 
 /**
- * Reads the address of a framework whose trust setting can't be read. Throws if it trusts a forged chain of strangers.
+ * Returns the address of a framework whose trust setting can't be read.
  *
- * Tried once per prototype of requests: they share the setting.
+ * Throws if it trusts a forged chain of unknown addresses. Checked once per request prototype, since its requests share the
+ * setting.
  */
 export function unlessSpoofed<Request extends { readonly ip?: string | undefined }>(
   setting: string,

@@ -1,4 +1,4 @@
-// Decides requests: makes an op of the caller's input, and a decision of the store's outcome.
+// Turns the caller's input into ops, and the store's outcomes into decisions.
 import type { Decision } from '../decision.ts'
 import { SlidegateError, show } from '../errors.ts'
 import type { Announcer } from '../events.ts'
@@ -11,7 +11,7 @@ import type { KeyLimits } from './dimensions.ts'
 import { chargeBy, type FastPathCharges, remember } from './refund.ts'
 import { NAMELESS, parseCost, RequestNamer } from './request.ts'
 
-/** The requests of one limiter. */
+/** Decides the requests of one limiter. */
 export class Requests {
   readonly namer: RequestNamer
   readonly #limiter: string
@@ -20,10 +20,10 @@ export class Requests {
   readonly #announcer: Announcer
   readonly #fastPath: FastPath | undefined
   readonly #fastCharges: FastPathCharges | undefined
-  /** If there is one, and it is enforced. */
+  /** The only limit, if there is just one and it is enforced. */
   readonly #onlyLimit: Limit | undefined
   #lastKey: string | undefined
-  /** The last op without a name: callers that hammer a key repeat it. */
+  /** The last op without id or value, for callers that hammer one key. */
   #lastOps: readonly [ConsumeOp] | undefined
   #lastDenied: { readonly outcome: ConsumeOutcome; readonly decision: Decision } | undefined
   #isClosed = false
@@ -41,7 +41,7 @@ export class Requests {
     if (others.length === 0 && !limit!.shadow) this.#onlyLimit = limit
   }
 
-  // Neither async nor in terms of other promises: at full load, promises are what a decision costs.
+  // Not async, and creates at most one promise: under full load, promises dominate the cost of a decision.
   consume(key: AnyKey, options?: ConsumeOptions): Promise<Decision> {
     try {
       const decision = this.#decideFast(key, options)
@@ -59,7 +59,7 @@ export class Requests {
     if (this.#store.applySync === undefined) {
       throw new SlidegateError(
         'sync_unsupported',
-        'consumeSync needs a store in this process; use consume',
+        'consumeSync needs a store in this process, such as memoryStore; use consume instead',
         key,
       )
     }
@@ -69,7 +69,7 @@ export class Requests {
     return decision
   }
 
-  /** The usual request on a store in this process. Returns nothing if it needs an op. */
+  /** Decides a common request on a store in this process. Returns `undefined` if it needs an op. */
   #decideFast(key: AnyKey, options: ConsumeOptions | undefined): Decision | undefined {
     const isNamed =
       options !== undefined && (options?.requestId !== undefined || options?.value !== undefined)
@@ -115,8 +115,9 @@ export class Requests {
   }
 
   /**
-   * The decision of the request at `position` (from 0) among those that an op asked for together.
+   * The decision on one of the requests that share an op.
    *
+   * @param position index of the request, from 0
    * @throws {SlidegateError} `reused_request_id`
    */
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
@@ -129,7 +130,7 @@ export class Requests {
     return decision
   }
 
-  /** All requests that were decided together and denied get the same decision. */
+  /** All denied requests of one op get the same decision. */
   #denied(op: ConsumeOp, outcome: ConsumeOutcome): Decision {
     if (outcome !== this.#lastDenied?.outcome) {
       this.#lastDenied = { outcome, decision: decisionOf(op, outcome, outcome.admitted) }
@@ -138,7 +139,7 @@ export class Requests {
   }
 
   announce(key: AnyKey, decision: Decision): void {
-    // Without a listener no event is made.
+    // Without a listener, no event is created.
     if (this.#announcer.isHeard('decision')) this.#announcer.emit('decision', { key, decision })
   }
 
@@ -154,24 +155,23 @@ export class Requests {
 
 const forget = (): void => {}
 
-/** The functions that settle the newest promise. */
+/** The resolve and reject functions of the newest promise. */
 const kept: { resolve: (decision: Decision) => void; reject: (error: unknown) => void } = {
   resolve: forget,
   reject: forget,
 }
 
-/** The executor of all promises: a closure for each would be garbage. */
+/** The executor of all promises. A closure per promise would be garbage. */
 function keep(resolve: (decision: Decision) => void, reject: (error: unknown) => void): void {
   kept.resolve = resolve
   kept.reject = reject
 }
 
-/** A request that waits for its decision. A store may answer before anybody waits. */
+/** A request that waits for its decision. A store may answer before `promise` is called. */
 export class ConsumeCall implements Call {
   isSettled = false
   /** `undefined` until it is settled, and if it failed. */
   decision: Decision | undefined
-  /** Why there is no decision. */
   error: unknown
   readonly op: ConsumeOp
   readonly #requests: Requests
@@ -195,7 +195,7 @@ export class ConsumeCall implements Call {
     return promise
   }
 
-  /** Calls back once it is settled: at once if it is. */
+  /** Calls back when settled, or synchronously if it already is. */
   whenSettled(settled: () => void): void {
     if (this.isSettled) {
       settled()
@@ -210,7 +210,7 @@ export class ConsumeCall implements Call {
     try {
       decision = this.#requests.decide(this.op, outcomes[0] as ConsumeOutcome, position)
     } catch (error) {
-      // Thrown from here, it would end the other calls of the batch.
+      // Throwing here would abort the other calls of the batch.
       this.reject(error)
       return
     }
@@ -227,7 +227,7 @@ export class ConsumeCall implements Call {
   }
 }
 
-/** Resolves when all are settled, without a promise for each. */
+/** Resolves when all calls are settled, without a promise for each. */
 export function allSettled(calls: readonly ConsumeCall[]): Promise<void> {
   return new Promise((resolve) => {
     let missing = calls.length

@@ -1,4 +1,4 @@
-// Makes limiters, and checks their options.
+// Creates limiters and checks their options.
 import { checkOptions, invalidOption, type Names, show } from '../errors.ts'
 import { type AnyKey, encodingBy, type Keys } from '../key.ts'
 import type { CommonOptions, DimensionOptions, Limiter, LimiterOptions } from '../limiter.ts'
@@ -46,25 +46,25 @@ function dimensionsOf(name: string, options: LimiterOptions | DimensionOptions<s
     return [new Dimension(name, undefined, { limits, ban, isOverridable })]
   }
   if (limits !== undefined) {
-    throw invalidOption('both limits and dimensions are given; give one of them', limits)
+    throw invalidOption('got both limits and dimensions; pass only one of them', limits)
   }
   const given = isRecord(dimensions) ? Object.entries(dimensions) : []
   if (given.length === 0 || given.length > MAX_DIMENSIONS) {
     throw invalidOption(
-      `dimensions is ${show(dimensions)} of ${given.length}; it must be an object with the limits of 1 to ${MAX_DIMENSIONS} dimensions`,
+      `dimensions is ${show(dimensions)} with ${given.length} entries; it must be an object with the limits of 1 to ${MAX_DIMENSIONS} dimensions`,
       dimensions,
     )
   }
   if (ban !== undefined && !isRecord(ban)) {
     const right = given.map(([name]) => name).join(', ')
     throw invalidOption(
-      `ban is ${show(ban)}; with dimensions it must be an object with some of ${right}`,
+      `ban is ${show(ban)}; with dimensions, it must be an object with some of: ${right}`,
       ban,
     )
   }
   for (const dimension of Object.keys(ban ?? {})) {
     if (Object.hasOwn(dimensions, dimension)) continue
-    throw invalidOption(`ban has ${show(dimension)}, which is no dimension`, ban)
+    throw invalidOption(`ban has ${show(dimension)}, which isn't one of the dimensions`, ban)
   }
   return given.map(([dimension, limitsOf]) => {
     const rules = {

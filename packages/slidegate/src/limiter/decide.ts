@@ -1,4 +1,4 @@
-// Makes decisions of outcomes.
+// Turns outcomes into decisions.
 import {
   banName,
   type Decision,
@@ -15,8 +15,9 @@ import { costsOf, limitsOf, roomsOf } from '../stores/outcome.ts'
 import { type Ban, type ConsumeOutcome, partsInForce, type RequestOp } from '../stores/store.ts'
 
 /**
- * The decision of the request at `position` (from 0) among those that an op asked for together.
+ * The decision on one of the requests that share an op.
  *
+ * @param position index of the request, from 0
  * @throws {SlidegateError} `reused_request_id`
  */
 export function decisionOf(asked: RequestOp, outcome: ConsumeOutcome, position: number): Decision {
@@ -28,17 +29,17 @@ export function decisionOf(asked: RequestOp, outcome: ConsumeOutcome, position: 
   return decisionByLimits(op, outcome, position)
 }
 
-/** Rejects a repeat that costs more than was charged: the rest would pass uncounted. */
+/** Rejects a repeat that costs more than was charged, which would otherwise be admitted uncounted. */
 function checkRepeat({ cost }: RequestOp, { repeats = cost }: ConsumeOutcome): void {
   if (cost <= repeats) return
   throw new SlidegateError(
     'reused_request_id',
-    `the cost is ${cost}, but the request of this requestId was charged ${repeats}; use that cost, or another requestId`,
+    `the cost is ${cost}, but this requestId was charged ${repeats}; use the same cost or another requestId`,
     cost,
   )
 }
 
-/** The denial of a key that is blocked or banned, perhaps by this very denial. */
+/** The denial of a key that is blocked or banned, perhaps because of this denial. */
 function denialOfBlocked(op: RequestOp, outcome: ConsumeOutcome, ban: Ban): Decision {
   const decision = decisionByLimits(op, outcome, outcome.admitted)
   const { retryAfterMs, resetAfterMs, deniedBy } = decision
@@ -65,10 +66,9 @@ function isShadow({ shadow }: Limit): boolean {
   return shadow
 }
 
-// Decisions and their limits are plain objects: a spread, JSON, a log and a deep comparison see what they would of literals.
-// So `limits` are made with the decision. Only a getter could make them later: a spread drops one that is inherited, and
-// one for each decision allocates more than the limits do. Constructors allocate less than literals: they leave room for the
-// decision's charge (refund.ts), and V8 adds no note of where the object was made.
+// Decisions and their limits must look like literals to a spread, JSON, a logger and a deep comparison. So `limits` are created
+// eagerly: a spread drops an inherited getter, and an own getter allocates more than the limits do. Constructors allocate less
+// than literals, because they leave room for the decision's charge (refund.ts) and V8 adds no allocation site.
 
 interface Constructor<Made, Values extends unknown[]> {
   new (...values: Values): Made
@@ -128,10 +128,10 @@ const PlainLimitDecision = makeLimitDecision as unknown as Constructor<
 >
 
 /**
- * The decision by limits without a ban.
+ * The decision by the limits alone, without a ban.
  *
- * @param costs units that it takes of each limit, if not its cost
- * @param rooms see {@link roomsOf}; needed if a limit is a shadow
+ * @param costs units charged to each limit, if they differ from the request's cost
+ * @param rooms see {@link roomsOf}; needed if there is a shadow limit
  */
 export function decisionBy(
   limits: readonly Limit[],
@@ -146,7 +146,7 @@ export function decisionBy(
   const allowed = position < admitted
   const isRepeat = repeats !== undefined
   const isCharged = isConsume && isCounted(source) && !isRepeat
-  // Without counts, no limit is to blame.
+  // Without known usage, no limit is named in `deniedBy`.
   const isKnown = isDecided(source)
   let verdicts: LimitDecision[] = []
   let deniedBy: string[] | undefined
@@ -158,14 +158,14 @@ export function decisionBy(
     const { name, shadow } = limit
     const free = Math.max(0, limit.limit - usedOf(numbers, i))
     const taken = costs === undefined ? cost : costs[i]!
-    // A shadow limit is charged for those that it has room for; an enforced one had room for all admitted.
+    // A shadow limit is charged only for the requests that it has room for, an enforced limit for all admitted ones.
     const fitting = shadow && taken > 0 ? Math.min(admitted, rooms![i]!) : admitted
     const left = isCharged ? free - taken * Math.min(position + 1, fitting) : free
     const hasRoom = isRepeat || (isCharged && position < fitting) || left >= taken
     const wait = hasRoom ? 0 : waitOf(numbers, i)
     const reset = resetOf(numbers, i)
     const verdict = new PlainLimitDecision(limit, hasRoom, left, wait, reset)
-    // Most have one limit. An array that begins empty makes room for 17 at the first.
+    // Most keys have one limit. An empty array would allocate room for 17 items with the first one.
     if (i === 0) verdicts = [verdict]
     else verdicts.push(verdict)
     if (shadow) continue
@@ -190,7 +190,7 @@ export function decisionBy(
   )
 }
 
-/** The decision if one enforced limit decided. */
+/** The decision by a single enforced limit. */
 export function decisionByOne(limit: Limit, cost: number, outcome: ConsumeOutcome): Decision {
   const { atMs, limits: numbers } = outcome
   const allowed = outcome.admitted > 0

@@ -1,4 +1,4 @@
-// Finds the limits of a key: by its dimensions, or by a function.
+// Finds the limits of a key: declared per dimension, or returned by a function.
 import { banName } from '../decision.ts'
 import { SlidegateError, show } from '../errors.ts'
 import { type AnyKey, type KeyEncoding, type Keys, plainEncoding } from '../key.ts'
@@ -8,7 +8,7 @@ import type { Limit } from '../limits/limit.ts'
 import { type LimitSet, limitSet, withLog, withOverrides } from '../limits/limit-set.ts'
 import type { Part } from '../stores/store.ts'
 
-/** A key of one dimension, as given and as stored. */
+/** A key of one dimension, as passed and as stored. */
 export interface OneKey {
   readonly dimension: Dimension
   readonly given: string
@@ -17,37 +17,37 @@ export interface OneKey {
 
 type LimitsFunction = (key: string, request: unknown) => readonly Limit[]
 
-/** The limits of each key, or a function that returns them, from the key and the caller's `request`. */
+/** The limits of each key, or a function that returns them. */
 export type LimitsOption = readonly Limit[] | LimitsFunction
 
-/** The rules for the keys of a dimension. */
+/** The rules for the keys of one dimension. */
 export interface Rules {
   readonly limits: LimitsOption
   readonly ban?: BanOptions | undefined
-  /** Whether each decision reads the override of its key. */
+  /** Whether each decision reads the key's override. */
   readonly isOverridable?: boolean
 }
 
-/** The most limit sets that are kept for a function. Most functions return the same few. */
+/** How many limit sets are cached for a function. Most functions return the same few. */
 const MAX_SETS = 1024
 
 const DIMENSION = /^[A-Za-z0-9_-]{1,64}$/
 
-/** A dimension of keys and its limits. A limiter without dimensions has one without a name. */
+/** A dimension of keys and its limits. A limiter without dimensions has a single one without a name. */
 export class Dimension {
   readonly name: string | undefined
   /** The namespace of its keys. */
   readonly limiter: string
-  /** The limits of every key. None if a function returns them. */
+  /** The limits of every key. Empty if a function returns them. */
   readonly limits: readonly Limit[]
-  /** The same as a set, if all keys have the same. */
+  /** The limits as a set, if all keys share it. */
   readonly set: LimitSet | undefined
   readonly #limitsOf: LimitsOption
   readonly #ban: ReturnType<typeof banLog> | undefined
   readonly #isOverridable: boolean
   readonly #bare: LimitSet
   readonly #setOf = new WeakMap<object, LimitSet>()
-  /** The same by what the limits are. The first is the oldest. */
+  /** Sets by their limits as text, oldest first. */
   readonly #setOfText = new Map<string, LimitSet>()
 
   /** @throws {SlidegateError} `invalid_limit`, `duplicate_limit`, `invalid_option` */
@@ -63,7 +63,7 @@ export class Dimension {
     this.limits = this.set?.limits ?? []
   }
 
-  /** A key's override and bans, without its limits. `undefined` if it can have neither. */
+  /** The part that holds a key's override and bans, without limits. `undefined` if it can have neither. */
   bareOf(key: string): Part | undefined {
     return this.#isOverridable || this.#ban !== undefined ? { key, set: this.#bare } : undefined
   }
@@ -73,7 +73,7 @@ export class Dimension {
     return { key, set: this.set ?? this.#returned((this.#limitsOf as LimitsFunction)(given, request)) }
   }
 
-  /** The set of limits that the function has returned. */
+  /** The limit set for the array that the function returned. */
   #returned(limits: readonly Limit[]): LimitSet {
     const known = typeof limits === 'object' && limits !== null ? this.#setOf.get(limits) : undefined
     if (known !== undefined) return known
@@ -81,7 +81,7 @@ export class Dimension {
       limits.catch(() => {})
       throw new SlidegateError(
         'invalid_limit',
-        'limits is a promise; the function must return an array of limits at once',
+        'limits is a promise; the function must be synchronous and return an array of limits',
         limits,
       )
     }
@@ -104,7 +104,7 @@ export class Dimension {
     if (this.bareOf('') === undefined || !named.some(({ name }) => name === ban)) return set
     throw new SlidegateError(
       'duplicate_limit',
-      `a limit is named ${show(ban)}, as deniedBy names the ban; give it another name`,
+      `a limit is named ${show(ban)}, which deniedBy uses for the ban; give it another name`,
       ban,
     )
   }
@@ -115,7 +115,7 @@ export class Dimension {
   }
 }
 
-/** The differences between two limits. */
+/** The fields in which two limits can differ. */
 function textOf(declared: Limit): unknown {
   const { name, limit, windowMs, shadow, kind, rule } = declared
   return [name, kind.logName(declared), limit, windowMs, shadow, rule]
@@ -138,7 +138,7 @@ export class KeyLimits {
     this.#only = dimensions[0]!.name === undefined ? dimensions[0] : undefined
   }
 
-  /** The limits of every key, if all have the same and there are no dimensions. */
+  /** The limit set of every key, if there are no dimensions and no limits function. */
   get set(): LimitSet | undefined {
     return this.#only?.set
   }
@@ -146,7 +146,7 @@ export class KeyLimits {
   /**
    * The parts of a request.
    *
-   * @param hasAll whether the key must have all dimensions. It must have one in any case
+   * @param hasAll whether the key must have every dimension, not just one
    * @throws {SlidegateError} `invalid_key`, and errors of a limits function
    */
   partsOf(key: Partial<AnyKey>, request: unknown, hasAll = true): readonly Part[] {
@@ -155,7 +155,7 @@ export class KeyLimits {
     return this.keysOf(key, hasAll).map(({ dimension, given, key }) => dimension.partOf(given, key, request))
   }
 
-  /** The key of each dimension. `null` keys are left out. */
+  /** The key of each dimension, without those that are `null`. */
   keysOf(key: Partial<AnyKey>, hasAll = true): readonly OneKey[] {
     const only = this.#only
     if (only !== undefined) return [{ dimension: only, given: key as string, key: this.encoding.key(key) }]
@@ -166,7 +166,7 @@ export class KeyLimits {
       return [{ dimension, given, key: this.encoding.key(given) }]
     })
     if (found.length > 0) return found
-    throw new SlidegateError('invalid_key', 'the key has no dimension; it must have one at least', key)
+    throw new SlidegateError('invalid_key', 'the key has no dimension; pass at least one', key)
   }
 
   #checked(key: unknown, hasAll: boolean): Partial<Keys> {
@@ -179,30 +179,30 @@ export class KeyLimits {
     }
     const unknown = Object.keys(key).find((name) => !names.includes(name))
     if (unknown !== undefined) {
-      throw invalid(`the key has ${show(unknown)}; there is only ${names.join(', ')}`)
+      throw invalid(`the key has ${show(unknown)}; expected only ${names.join(', ')}`)
     }
     const keys = key as Partial<Keys>
     const missing = hasAll ? names.find((name) => ownOf(keys, name) === undefined) : undefined
     if (missing !== undefined) {
       throw invalid(
-        `the key has no ${show(missing)}; it must have all of ${names.join(', ')}, or null where there is none`,
+        `the key has no ${show(missing)}; pass all of ${names.join(', ')}; use null for those that don't apply`,
       )
     }
     return keys
   }
 }
 
-/** The value of a dimension, which may have the name of an inherited property. */
+/** Reads a dimension's own value, because its name may equal that of an inherited property. */
 export function ownOf<T>(values: Readonly<Partial<Record<string, T>>>, dimension: string): T | undefined {
   return Object.hasOwn(values, dimension) ? values[dimension] : undefined
 }
 
-/** Identifies a key of a limiter, or of a dimension. */
+/** Identifies a key of a limiter or dimension. */
 export function wordOf(limiter: string, key: string): string {
   return JSON.stringify([limiter, key])
 }
 
-/** A dimension's name; `invalid_name` unless it is 1 to 64 of `A-Z a-z 0-9 _ -`. */
+/** Checks a dimension's name: 1 to 64 of `A-Z a-z 0-9 _ -`. */
 export function parseDimension(name: string): string {
   if (!DIMENSION.test(name)) {
     throw new SlidegateError(
@@ -227,7 +227,7 @@ function checkedLimits(limits: unknown): readonly Limit[] {
     if (!isDeclared(limit)) {
       throw new SlidegateError(
         'invalid_limit',
-        `limits holds ${showNoLimit(limit, 'make limits with slidingWindow(), fixedWindow() and the like')}`,
+        `limits contains ${showNoLimit(limit, 'create limits with slidingWindow(), fixedWindow() and so on')}`,
         limit,
       )
     }

@@ -1,4 +1,4 @@
-// Explains a key: what is used of each limit, and when it is free again.
+// Explains a key: the usage of each limit, and when it frees up.
 import type { LimitDecision } from '../decision.ts'
 import { invalidOption, show } from '../errors.ts'
 import type { Declaration } from '../limits/declaration.ts'
@@ -15,33 +15,37 @@ export interface LimitExplanation extends LimitDecision {
   /** Units that count now. */
   readonly used: number
   /**
-   * The time of the oldest charge that counts, or of the oldest renewal of a slot, in epoch milliseconds by the store's clock.
-   * Only of kinds that know it. With leases, and while a changed window hasn't passed, it may differ by the difference.
+   * The time of the oldest charge or slot renewal that counts.
+   *
+   * Epoch milliseconds by the store's clock. Only for kinds that store times. It may be off by the length of a lease, and after a
+   * change of the window by the difference.
    */
   readonly oldestAtMs?: number
-  /** Units that are free again by then, in up to eleven steps until all are. */
+  /** How many units will be free after `afterMs`. Has up to eleven steps, until all are free. */
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
   /**
-   * With `charges`, of kinds that keep times: the latest charges that count, oldest first, those of one grain as one. At most 512,
-   * fewer with many limits. An entry counts with its units, at the time of its last renewal.
+   * With the `charges` option: the latest charges that count, oldest first.
+   *
+   * Only for kinds that store times. Charges in one grain are merged. At most 512, fewer with many limits. Entries have the time
+   * of their last renewal.
    */
   readonly charges?: readonly ListedCharge[]
-  /** With `charges`: older units that count, too. */
+  /** With the `charges` option: units of older charges that also count. */
   readonly olderUnits?: number
-  /** With `charges`: the declaration of the limit. */
+  /** With the `charges` option: the limit's declaration. */
   readonly declared?: Declaration
 }
 
-/** The most charges that are listed of a limit, and of all. */
+/** The maximum number of charges listed per limit, and for all limits together. */
 const MAX_CHARGES = 512
 const MAX_CHARGES_OF_ALL = 2048
 
-/** The most charges that are listed of each limit. */
+/** The maximum number of charges listed per limit. */
 export function mostCharges(parts: readonly Part[]): number {
   return Math.max(1, Math.min(MAX_CHARGES, Math.floor(MAX_CHARGES_OF_ALL / limitsOf(parts).length)))
 }
 
-/** The most charges to list of each limit, if the options want any. */
+/** The maximum number of charges to list per limit, if the options ask for charges. */
 export function chargesAsked(
   options: { readonly charges?: boolean } | undefined,
   parts: readonly Part[],
@@ -53,7 +57,7 @@ export function chargesAsked(
   return charges ? mostCharges(parts) : undefined
 }
 
-/** The ban of a key, per dimension. */
+/** The ban of a key in one dimension. */
 export interface BanExplanation extends BanState {
   readonly dimension?: string
 }
@@ -61,22 +65,22 @@ export interface BanExplanation extends BanState {
 /** The state of a key. */
 export interface Explanation {
   readonly atMs: number
-  /** Whether a request of this cost would be admitted now. */
+  /** Whether a request of this cost would be allowed now. */
   readonly allowed: boolean
   readonly cost: number
-  /** Bans in force, then enforced limits without room. */
+  /** The names of active bans, then of enforced limits without room. */
   readonly deniedBy: readonly string[]
-  /** Milliseconds until it would be admitted; `Infinity` if it never is. */
+  /** Milliseconds until the request would be allowed; `Infinity` if it never is. */
   readonly retryAfterMs: number
-  /** Milliseconds until the key's block ends; 0 if it isn't blocked. */
+  /** Milliseconds until the key's block ends. 0 if it isn't blocked. */
   readonly blockedMs: number
   readonly limits: readonly LimitExplanation[]
   readonly bans: readonly BanExplanation[]
-  /** The overrides of the key, per dimension. */
+  /** The key's overrides, per dimension. */
   readonly overrides: readonly Override[]
 }
 
-/** @param names the dimensions by part */
+/** @param names the dimension of each part */
 export function explanationOf(
   op: ExplainOp,
   outcome: ExplainOutcome,

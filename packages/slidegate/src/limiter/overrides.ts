@@ -1,4 +1,4 @@
-// Overrides of single keys: other numbers, exemptions and blocks.
+// Overrides for single keys: other limits, exemptions and blocks.
 import { checkOptions, invalidOption, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import type { AnyKey, KeyOptions } from '../key.ts'
 import { declaredName, originOf, parseLimit, parseName, redeclare } from '../limits/declare.ts'
@@ -20,23 +20,23 @@ import type { Ask } from '../stores/call.ts'
 import type { ExplainOutcome, OverrideOp, OverrideOutcome, OverridesOutcome, Part } from '../stores/store.ts'
 import type { Dimension, KeyLimits, OneKey } from './dimensions.ts'
 
-/** New numbers of a limit. Numbers left out stay as declared. */
+/** New numbers for a limit. Omitted ones stay as declared. */
 export interface LimitChange {
-  /** Units per window, for all kinds but token buckets. */
+  /** Units per window, for all kinds except token buckets. */
   readonly limit?: number
-  /** Length of a sliding window. Can't change with `log: 'zset'` or `'stream'`: each window has a log of its own. */
+  /** Length of a sliding window. Can't be changed with `log: 'zset'` or `'stream'`, where each window length has its own log. */
   readonly window?: Duration
-  /** Tokens that a token bucket holds. */
+  /** Capacity of a token bucket, in tokens. */
   readonly capacity?: number
-  /** Tokens that come back per interval of a token bucket. */
+  /** Tokens refilled per interval of a token bucket. */
   readonly refill?: number
 }
 
 /**
- * The change that an override makes to a key:
- * - `{ minute: { limit: 300 } }`: other numbers, by the name of their limit
- * - `{ limit: 300 }`: the same, if the key has just one limit
- * - `'exempt'`: its limits only count and deny nothing
+ * What an override changes:
+ * - `{ minute: { limit: 300 } }`: the numbers of limits, by name
+ * - `{ limit: 300 }`: the same for a key with a single limit
+ * - `'exempt'`: the key's limits count but never deny
  * - `'block'`: every request is denied
  */
 export type OverrideChange = LimitChange | Readonly<Record<string, LimitChange>> | 'exempt' | 'block'
@@ -49,50 +49,50 @@ export interface OverrideOptions {
 
 /** The override of a key. */
 export interface Override {
-  /** The caller's key. With `hashKeys`: as it is stored. */
+  /** The caller's key. With `hashKeys`: its stored form. */
   readonly key: string
   /** The key's dimension, if the limiter has dimensions. */
   readonly dimension?: string
-  /** Numbers by the name of their limit, `''` for the only limit. */
+  /** Numbers by limit name. `''` is the name of a key's only limit. */
   readonly limits?: Readonly<Record<string, LimitNumbers>>
-  /** Set if its limits only count. */
+  /** Set if the key's limits count but never deny. */
   readonly exempt?: true
-  /** Milliseconds until the numbers or the exemption end. Left out if they don't. */
+  /** Milliseconds until the numbers or the exemption expire. Omitted if they don't. */
   readonly expiresInMs?: number
-  /** Milliseconds until the block ends, `Infinity` if it doesn't. Left out if the key isn't blocked. */
+  /** Milliseconds until the block ends, `Infinity` if it doesn't. Omitted if the key isn't blocked. */
   readonly blockedMs?: number
-  /** Names in `limits` without effect. The key has no such limit now, or the numbers don't fit it. */
+  /** Names in `limits` that have no effect. The key has no such limit now, or the numbers don't fit it. */
   readonly unused?: readonly string[]
 }
 
 /**
- * Sets other numbers, an exemption or a block for single keys.
+ * Changes limits, exempts or blocks single keys.
  *
- * Each decision reads the override of its key, so a change is in force at the next request in every process. The usage of the
- * key still counts. A block has an end of its own: new numbers leave it, and it leaves the numbers.
+ * Each decision reads the key's override, so a change applies to the next request in every process. The key's usage still counts.
+ * A block has its own end: it and the numbers don't affect each other.
  *
- * All methods reject with a `StoreUnavailableError` if the store doesn't respond. A change may have been written then.
+ * All methods reject with a `StoreUnavailableError` if the store doesn't answer. A change may have been written nevertheless.
  */
 export interface Overrides<Key> {
   /**
-   * Replaces the numbers or the exemption of a key, or blocks it. Takes the key of one dimension.
+   * Replaces a key's numbers or exemption, or blocks it. Takes a key of one dimension.
    *
-   * @throws {SlidegateError} `invalid_limit`, also if the limit has no name of its own: a default name changes with the
-   * numbers. `invalid_duration`, `invalid_precision`, `invalid_name`, `invalid_key`
+   * @throws {SlidegateError} `invalid_duration`, `invalid_precision`, `invalid_name`, `invalid_key`, and `invalid_limit`, also
+   *   for limits without a `name`, because their default name changes with the numbers
    */
   set(key: Key, change: OverrideChange, options?: OverrideOptions): Promise<void>
-  /** Returns the override of the key, if it has one. */
+  /** Returns the key's override, if it has one. */
   get(key: Key, options?: KeyOptions): Promise<Override | undefined>
-  /** Removes the override of the key, a block too. Returns whether it had one. */
+  /** Removes the key's override, including a block. Resolves to whether it had one. */
   delete(key: Key): Promise<boolean>
-  /** Lists all overrides, page by page. May miss what is written meanwhile. */
+  /** Lists all overrides, page by page. May miss changes made meanwhile. */
   list(): AsyncIterable<Override>
 }
 
-/** The fields that are written. Fields left out stay. */
+/** The fields to write. Omitted ones stay unchanged. */
 type Change = Pick<OverrideOp, 'rule' | 'ruleMs' | 'blockMs'>
 
-/** The overrides and blocks of a limiter's keys, in its store. */
+/** Reads and writes the overrides and blocks of a limiter's keys in its store. */
 export class StoredOverrides implements Overrides<Partial<AnyKey>> {
   readonly #limiter: string
   readonly #keys: KeyLimits
@@ -138,14 +138,14 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
           }
           buckets = page.buckets
           if (page.next === after)
-            throw new StoreUnavailableError('error', 'a page of overrides leads to itself')
+            throw new StoreUnavailableError('error', 'a page of overrides points to itself')
           after = page.next
         }
       }
     }
   }
 
-  /** @param blockMs 0 also forgets bans */
+  /** @param blockMs 0 also removes bans */
   async block(key: Partial<AnyKey>, blockMs: number): Promise<void> {
     await this.#write(this.#blockable(key), { blockMs })
   }
@@ -155,9 +155,9 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
   }
 
   /**
-   * An override as it is returned.
+   * The override in its public form.
    *
-   * @param limits the limits of the key, if they are known
+   * @param limits the key's limits, if known
    */
   overrideOf(
     { dimension: { name }, given, key }: OneKey,
@@ -178,15 +178,19 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
   #oneOf(key: Partial<AnyKey>): OneKey {
     const [one, other] = this.#keys.keysOf(key, false)
     if (other === undefined) return one!
-    throw new SlidegateError('invalid_key', 'the key has several dimensions; an override is of one', key)
+    throw new SlidegateError(
+      'invalid_key',
+      'the key has several dimensions; pass only one to set an override',
+      key,
+    )
   }
 
-  /** The keys that can be blocked, one at least. */
+  /** The keys that can be blocked, at least one. */
   #blockable(key: Partial<AnyKey>): readonly OneKey[] {
     const keys = this.#keys.keysOf(key, false).filter(({ dimension }) => dimension.bareOf('') !== undefined)
     if (keys.length > 0) return keys
     throw invalidOption(
-      `the limiter ${show(this.#limiter)} never blocks this key; make it with overrides: true, or set its ban option`,
+      `the limiter ${show(this.#limiter)} can't block this key; create it with overrides: true or a ban option`,
       key,
     )
   }
@@ -195,7 +199,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     return (await this.#ask({ type: 'explain', parts: bareOf(keys), cost: 1, count: 1 })) as ExplainOutcome
   }
 
-  /** Returns whether anything was in force before. */
+  /** Resolves to whether anything was active before. */
   async #write(keys: readonly OneKey[], fields: Change): Promise<boolean> {
     const { isSecret } = this.#keys.encoding
     const given = keys.map(({ given, key }) => (given === key || isSecret ? '' : given))
@@ -209,7 +213,7 @@ function bareOf(keys: readonly OneKey[]): readonly Part[] {
   return keys.map(({ dimension, key }) => dimension.bareOf(key)!)
 }
 
-/** The limits of a key. `undefined` if their function needs a request or a key that isn't known. */
+/** The limits of a key. `undefined` if the limits function needs a request, or a key that is unknown here. */
 function limitsNow(
   dimension: Dimension,
   given: string | undefined,
@@ -223,7 +227,7 @@ function limitsNow(
   }
 }
 
-/** The rule that is stored for a change. */
+/** The rule to store for a change. */
 function ruleOf(change: unknown, { set, limits: declared }: Dimension): Rule {
   if (change === 'exempt') return EXEMPT
   const limits = set === undefined ? undefined : declared
@@ -241,16 +245,16 @@ function ruleOf(change: unknown, { set, limits: declared }: Dimension): Rule {
   })
   const rule = JSON.stringify(Object.fromEntries(numbers))
   if (isRule(rule)) return rule
-  throw invalid(`the override takes ${rule.length} characters; it may take ${MAX_RULE}`, change)
+  throw invalid(`the override takes ${rule.length} characters; at most ${MAX_RULE} are allowed`, change)
 }
 
-/** The name under which numbers alone are stored: the limit's own, or {@link ONLY}. */
+/** The name to store for numbers without a name: the limit's own, or {@link ONLY}. */
 function nameOfOnly(limits: readonly Limit[] | undefined, change: unknown): string {
   const only = limits?.[0]
   if (limits === undefined || only === undefined) return ONLY
   if (limits.length > 1) {
     throw invalid(
-      `the override is ${show(change)}, but the key has ${limits.length} limits; say which: { ${declaredName(only)}: { ... } }`,
+      `the override is ${show(change)}, but the key has ${limits.length} limits; name the limit: { ${declaredName(only)}: { ... } }`,
       change,
     )
   }
@@ -262,18 +266,18 @@ function limitNamed(name: string, limits: readonly Limit[]): Limit {
   const limit = limits.find((each) => declaredName(each) === name)
   if (limit === undefined) {
     const known = limits.map(declaredName).join(', ')
-    throw invalid(`there is no limit ${show(name)}; there is ${known}`, name)
+    throw invalid(`unknown limit ${show(name)}; expected one of: ${known}`, name)
   }
   if (!originOf(limit).isUnnamed) return limit
   throw invalid(
-    `the limit ${show(name)} has no name of its own, and its default name changes with its numbers; declare it with a name, like name: 'minute'`,
+    `the limit ${show(name)} has only a default name, which changes with its numbers; declare it with a name, such as name: 'minute'`,
     name,
   )
 }
 
 const FIELDS = ['limit', 'window', 'capacity', 'refill'] as const
 
-/** Checks what can be checked without knowing the limit. */
+/** Checks everything that doesn't depend on the limit. */
 function numbersIn(name: string, change: unknown, known: readonly string[] = FIELDS): LimitNumbers {
   if (name !== ONLY) parseName(name)
   const fields = typeof change === 'object' && change !== null ? Object.keys(change) : []

@@ -1,4 +1,4 @@
-// Permits: slots of a concurrency limit, renewed until they are released.
+// Permits: slots of a concurrency limit that are renewed until released.
 import type { Decision } from '../decision.ts'
 import { StoreUnavailableError } from '../errors.ts'
 import { MAX_WINDOW_MS } from '../runtime/duration.ts'
@@ -8,40 +8,41 @@ import type { HoldOp, HoldOutcome } from '../stores/store.ts'
 import { chargedBy, chargeOf } from './refund.ts'
 
 /**
- * A held slot, if it was allowed. It is held until `release`, or until the end of the block that declares it with `await using`.
+ * A held slot, if `allowed` is true.
  *
- * It is renewed after each third of the limit's `ttl`, by one timer per limiter, which doesn't keep the process alive.
+ * It is held until `release`, or until the end of the block that declares it with `await using`. One background timer per limiter
+ * renews it every third of the limit's `ttl`.
  */
 export interface Permit extends AsyncDisposable {
   readonly decision: Decision
   readonly allowed: boolean
   /**
-   * Aborted when the permit is lost, and another caller may hold its units: it wasn't renewed within `ttl`, or the key was
-   * reset. Then stop the work.
+   * Aborted when the permit is lost. Stop the work then: another caller may hold its units.
+   *
+   * A permit is lost if it isn't renewed within `ttl`, or if the key is reset.
    */
   readonly signal: AbortSignal
-  /** Renews it now. Resolves to whether it was still held. Rejects with a `StoreUnavailableError`. */
+  /** Renews the permit now. Resolves to whether it was still held. Rejects with a `StoreUnavailableError`. */
   extend(): Promise<boolean>
   /**
-   * Releases its units, once, and never those of another permit. Resolves to whether it was still held. Rejects with a
-   * `StoreUnavailableError`; the units are free after `ttl` then.
+   * Releases the permit's own units, once. Resolves to whether it was still held.
+   *
+   * If it rejects with a `StoreUnavailableError`, the units are free after `ttl`.
    */
   release(): Promise<boolean>
 }
 
-/** A permit that is held. */
 interface Held {
   readonly decision: Decision
-  /** It is lost this long after a renewal. */
+  /** It expires this long after its last renewal. */
   readonly ttlMs: number
   readonly abort: AbortController
-  /** When it was last renewed, by `performance.now()` before the op was sent. */
+  /** When the last renewal was sent, by `performance.now()`. */
   heldAtMs: number
-  /** When the next renewal is due. */
   dueAtMs: number
 }
 
-/** The shortest `ttl` of its limits. */
+/** The shortest `ttl` of the charged limits. */
 function ttlOf(decision: Decision): number {
   const parts = chargeOf(decision)?.parts ?? []
   const ttls = parts.flatMap(({ set }) =>
@@ -50,22 +51,22 @@ function ttlOf(decision: Decision): number {
   return Math.min(MAX_WINDOW_MS, ...ttls)
 }
 
-/** The timer is set for this long at most. */
+/** Maximum length of a timer. */
 const MAX_TURN_MS = 1000
 
-/** Concurrent renewals: all at once they would miss their deadlines. */
+/** Maximum concurrent renewals. More would miss their deadlines. */
 const MAX_RENEWING = 64
 
-/** The permits of a limiter that are held. One timer renews them all, a few at a time. */
+/** The held permits of a limiter. One timer renews them all, a few at a time. */
 export class Permits {
   readonly #ask: Ask
-  /** The shortest of all. */
+  /** The shortest ttl of all permits. */
   #ttlMs = MAX_WINDOW_MS
   readonly #held = new Set<Held>()
-  /** Permits to be renewed, and how many renewals are on their way. */
+  /** Permits due for renewal, and how many renewals are in flight. */
   readonly #due = new Set<Held>()
   #renewing = 0
-  /** The async context of the timer: that of a request would be kept. */
+  /** The timer's own async context, so that it doesn't retain that of a request. */
   readonly #origin = asyncOrigin('slidegate.permits')
   #timer: Timer | undefined
   #isClosed = false
@@ -74,12 +75,12 @@ export class Permits {
     this.#ask = ask
   }
 
-  /** @param askedAtMs by `performance.now()` */
+  /** @param askedAtMs when the request was sent, by `performance.now()` */
   give(decision: Decision, askedAtMs: number): Permit {
     const ttlMs = ttlOf(decision)
     const abort = new AbortController()
     const permit: Held = { decision, ttlMs, abort, heldAtMs: askedAtMs, dueAtMs: askedAtMs + ttlMs / 3 }
-    // A denied request holds nothing, nor does one that was admitted uncounted.
+    // A denied request holds nothing. Neither does one that was admitted without being counted.
     if ((chargeOf(decision)?.left ?? 0) > 0) {
       this.#held.add(permit)
       if (ttlMs < this.#ttlMs) {
@@ -94,7 +95,7 @@ export class Permits {
       try {
         await release()
       } catch (error) {
-        // An error of the block matters more. The units are free in time.
+        // Doesn't hide an error thrown in the block. The units expire anyway.
         if (!(error instanceof StoreUnavailableError)) throw error
       }
     }
@@ -105,7 +106,7 @@ export class Permits {
       extend: () => this.#extend(permit),
       release,
       [Symbol.asyncDispose]: dispose,
-      // Compilers of `await using` look for this one if the runtime doesn't have the other yet.
+      // Compilers use this symbol for `await using` if the runtime lacks `Symbol.asyncDispose`.
       [Symbol.for('Symbol.asyncDispose')]: dispose,
     }
   }
@@ -130,8 +131,8 @@ export class Permits {
 
   #lose(permit: Held): void {
     if (!this.#drop(permit)) return
-    permit.abort.abort(new Error('what the permit held is lost: its ttl has passed'))
-    // A limit with a longer ttl may still count it.
+    permit.abort.abort(new Error("the permit expired: it wasn't renewed within its ttl"))
+    // Limits with a longer ttl may still count it.
     this.#send('release', permit).catch(() => {})
   }
 
@@ -140,7 +141,7 @@ export class Permits {
     return this.#held.delete(permit)
   }
 
-  /** Resolves to whether the store still counted it. */
+  /** Resolves to whether the store still counted the permit. */
   async #send(type: HoldOp['type'], { decision }: Held): Promise<boolean> {
     const charge = chargeOf(decision)!
     const { parts, names, cost } = charge
@@ -152,7 +153,7 @@ export class Permits {
     return this.#held.size
   }
 
-  /** Ends renewals. Permits can still be released. */
+  /** Stops renewals. Permits can still be released. */
   close(): void {
     this.#isClosed = true
     clearTimeout(this.#timer)
@@ -187,11 +188,11 @@ export class Permits {
     for (const permit of this.#due) {
       this.#due.delete(permit)
       try {
-        // Not due again before this one has ended.
+        // It isn't due again until this renewal ends.
         permit.dueAtMs = Number.POSITIVE_INFINITY
         await this.#extend(permit)
       } catch {
-        // The store may answer again soon.
+        // Retries soon: the store may be back.
         permit.dueAtMs = performance.now() + permit.ttlMs / 9
       }
     }

@@ -1,4 +1,4 @@
-// Remembers the charge of a decision, and returns it.
+// Remembers the charge of a decision, and refunds it.
 import { type Decision, isCounted, type Source } from '../decision.ts'
 import { SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import type { KeyEncoding } from '../key.ts'
@@ -16,37 +16,37 @@ import {
 } from '../stores/store.ts'
 import { areKept, areWhole, NAMELESS, parseUnits } from './request.ts'
 
-/** The charge of an admitted request. Refunds use it, not the fields of the decision. */
+/** The charge of an admitted request. Refunds use this instead of the decision's fields. */
 export interface Charge {
   /** Identifies the limiter. */
   readonly limiter: object
   readonly parts: readonly Part[]
-  /** The name of the request in logs that keep entries. */
+  /** The request's id or value in logs that keep entries. */
   readonly names: Named
   readonly cost: number
   readonly atMs: number
   readonly source: Source
-  /** See {@link ConsumeOutcome.debits}: in place of `atMs` and `source`. */
+  /** Replaces `atMs` and `source`, see {@link ConsumeOutcome.debits}. */
   readonly debits?: readonly Debit[] | undefined
-  /** Per log, over all parts in order: whether it was charged. Left out if all logs were that limits read. */
+  /** Whether each log was charged, over all parts in order. Omitted if all counting logs were. */
   readonly charged?: readonly boolean[] | undefined
   /** Units not yet returned. */
   left: number
-  /** When a waiting request was sent, by `performance.now()`, so before the charge. */
+  /** When a waiting request was sent, by `performance.now()`. It was charged later. */
   askedAtMs?: number
 }
 
-/** Shared by the charges of a limiter's fast path. */
+/** Shared by all charges of a limiter's fast path. */
 export interface FastPathCharges {
   readonly limiter: object
   readonly set: LimitSet
   readonly encoding: KeyEncoding
 }
 
-/** A charge as the fast path keeps it. It becomes a {@link Charge} when it is first read: most never are. */
+/** A charge from the fast path. It is rarely read, so it becomes a {@link Charge} only then. */
 interface FastCharge {
   readonly of: FastPathCharges
-  /** As given. */
+  /** As passed by the caller. */
   readonly key: unknown
   readonly cost: number
   readonly atMs: number
@@ -60,13 +60,13 @@ function chargeFrom({ of, key, cost, atMs }: FastCharge): Charge {
 
 class Returned {
   constructor(decision: object) {
-    // biome-ignore lint/correctness/noConstructorReturn: the private field below is put on what this returns
+    // biome-ignore lint/correctness/noConstructorReturn: this returns the object that gets the private field below
     return decision
   }
 }
 
-// A private field on an object that stays plain data in every other respect: it goes wherever the decision goes, and no other
-// code can make one. A WeakMap would do the same, at many times the cost of the decision.
+// Stores the charge in a private field of the decision, which otherwise stays plain data. Other code can't forge it. A WeakMap
+// would do the same, but cost many times as much as the decision.
 class Charged extends Returned {
   #charge: Charge | FastCharge
 
@@ -85,17 +85,17 @@ class Charged extends Returned {
   }
 }
 
-/** Makes a decision remember its charge. */
+/** Attaches a charge to a decision. */
 export function remember(decision: Decision, charge: Charge | FastCharge): void {
   new Charged(decision, charge)
 }
 
-/** `undefined` for a denied or peeked decision, a copy, or anything else. */
+/** The charge of a decision. `undefined` for a denied or peeked decision, a copy, or any other value. */
 export function chargeOf(decision: unknown): Charge | undefined {
   return typeof decision === 'object' && decision !== null ? Charged.chargeOf(decision) : undefined
 }
 
-/** The charge of an admitted request, by the outcome of its op. */
+/** The charge of an admitted request. */
 export function chargeBy(
   limiter: object,
   { parts, requestId, mayRepeat }: ConsumeOp,
@@ -111,10 +111,12 @@ export function chargeBy(
 }
 
 /**
- * Shadow limits without room weren't charged, nor were parts that were decided without the store. A request that was admitted
- * before is charged to no shadow limit: nothing tells whether it had room then.
+ * Which logs were charged. `undefined` for all that count.
  *
- * @param parts by the numbers that were in force
+ * Not charged: shadow limits without room, and parts that were decided without the store. A repeated request counts as not
+ * charged to shadow limits, because it's unknown whether they had room the first time.
+ *
+ * @param parts with the limits that applied then
  */
 function chargedLogs(
   parts: readonly Part[],
@@ -137,31 +139,31 @@ function chargedLogs(
   })
 }
 
-/** Runs for each admitted request: a loop is faster than a callback. */
+/** Runs for each admitted request, and a loop is faster than a callback. */
 function haveAllRoom(limits: Decision['limits']): boolean {
   for (let i = 0; i < limits.length; i++) if (!limits[i]!.allowed) return false
   return true
 }
 
-/** Per log, over all parts in order: whether it was charged. */
+/** Whether each log was charged, over all parts in order. */
 export function logsCharged({ parts, charged }: Charge): readonly boolean[] {
   return charged ?? parts.flatMap(({ set }) => set.logs.map(({ role }) => role === 'count'))
 }
 
-/** The fields of an op that say who charged it, if not the store. */
+/** The fields of an op for a charge that wasn't made by the store. */
 export function chargedBy({ source, debits }: Charge): Pick<RefundOp, 'source' | 'debits'> {
   return { ...(source === 'fallback' && { source }), ...(debits !== undefined && { debits }) }
 }
 
-/** Whether an op that failed with this certainly wasn't done: it never left the process. */
+/** Whether a failed op never left the process, so it certainly had no effect. */
 export function isUnsent(error: unknown): boolean {
   return error instanceof StoreUnavailableError && (error.reason === 'down' || error.reason === 'overload')
 }
 
 /**
- * The charge of a decision, of which these units can be returned.
+ * The charge of a decision, checked for a refund of these units.
  *
- * @param keys the stored keys that the caller names
+ * @param keys the stored keys from the caller
  * @throws {SlidegateError} `invalid_refund`
  */
 export function returnable(
@@ -174,27 +176,27 @@ export function returnable(
   const invalid = (message: string, value: unknown) => new SlidegateError('invalid_refund', message, value)
   if (charge === undefined || charge.limiter !== limiter) {
     const isDenied = (decision as { allowed?: unknown } | undefined)?.allowed === false
-    const what = isDenied ? 'a denied decision, which charged nothing' : 'not one of this limiter'
+    const what = isDenied ? 'a denied decision, which charged nothing' : 'from another limiter, or a copy'
     throw invalid(`the decision is ${what}; it must be one that consume() allowed`, decision)
   }
   const { parts, cost } = charge
   const isSame = keys.length === parts.length && keys.every((key, i) => key === parts[i]!.key)
-  if (!isSame) throw invalid(`the decision was made for another key than ${show(keys[0])}`, keys[0])
+  if (!isSame) throw invalid(`the decision belongs to another key than ${show(keys[0])}`, keys[0])
   if (parseUnits(units, 'invalid_refund') > cost) {
-    throw invalid(`${units} units are more than the ${cost} that were charged`, units)
+    throw invalid(`cannot return ${units} units: only ${cost} were charged`, units)
   }
   if (areWhole(parts) && units !== cost) {
     throw invalid(
-      `${units} of ${cost} units cannot be returned: a limit keeps requests one by one, and takes back the whole`,
+      `cannot return ${units} of ${cost} units: a limit stores each request separately, so return all of them`,
       units,
     )
   }
   return charge
 }
 
-/** Returns units that are left. Resolves to how many were returned, the least over the enforced limits. */
+/** Returns the remaining units. Resolves to how many were returned, the minimum of all enforced limits. */
 export async function returnUnits(ask: Ask, charge: Charge, units: number): Promise<number> {
-  // Taken before the call: concurrent refunds don't return a decision twice.
+  // Subtracted before the call, so that concurrent refunds don't return a decision twice.
   const asked = Math.min(units, charge.left)
   if (asked === 0) return 0
   charge.left -= asked
@@ -209,7 +211,7 @@ export async function returnUnits(ask: Ask, charge: Charge, units: number): Prom
     const counted = returned.filter((_, i) => logs[i]!.role === 'count')
     return Math.min(...(counting.length > 0 ? counting : counted))
   } catch (error) {
-    // An op that was never sent can be retried. One that may have been done can't.
+    // An op that was never sent can be retried. One that may have had an effect can't.
     if (isUnsent(error)) charge.left += asked
     throw error
   }

@@ -1,25 +1,25 @@
-// Checks what a caller passes with a request: its cost, id and value.
+// Checks a request's cost, id and value.
 import { invalidOption, SlidegateError, type SlidegateErrorCode, show } from '../errors.ts'
 import type { KeyEncoding } from '../key.ts'
 import type { Entries, Limit } from '../limits/limit.ts'
 import { randomText } from '../runtime/platform.ts'
 import type { Named, Part } from '../stores/store.ts'
 
-/** The id and the value of a request. */
+/** The id and value of a request. */
 export interface RequestNames {
   /**
-   * Identifies the request, like the idempotency key of a payment. A non-empty string of up to 64 KiB.
+   * Identifies the request, like an idempotency key. A non-empty string of up to 64 KiB.
    *
-   * With `slidingWindow({ log: 'zset' })`, a request that is repeated within the window gets its first answer and is charged
-   * once. If it costs more than it was charged, it is rejected with `reused_request_id`. Choose ids yourself: a caller who can
-   * send the id of an admitted request is admitted. Default: a random one.
+   * With `slidingWindow({ log: 'zset' })`, a request repeated within the window is charged once and gets its first answer. A
+   * repeat that costs more is rejected with `reused_request_id`. Don't let callers choose ids: a caller who sends the id of an
+   * admitted request is admitted. Default: a random id.
    */
   readonly requestId?: string | undefined
-  /** The value that a `distinct` limit counts; other limiters reject it. A non-empty string of up to 64 KiB. */
+  /** The value counted by a `distinct` limit. A non-empty string of up to 64 KiB. Other limiters reject it. */
   readonly value?: string | undefined
 }
 
-/** The cost of a request, by its options: 1 by default. */
+/** Reads the cost from a request's options. Default: 1. */
 export function parseCost(options: { readonly cost?: number } | undefined): number {
   if (options === undefined) return 1
   if (typeof options !== 'object' || options === null) {
@@ -28,7 +28,7 @@ export function parseCost(options: { readonly cost?: number } | undefined): numb
   return options.cost === undefined ? 1 : parseUnits(options.cost, 'invalid_cost')
 }
 
-/** Returns units as a number. @throws {SlidegateError} this code unless it is an integer from `least` */
+/** Checks units. @throws {SlidegateError} with this code if they aren't an integer from `least` */
 export function parseUnits(units: unknown, code: SlidegateErrorCode, least = 1): number {
   if (!Number.isSafeInteger(units) || (units as number) < least) {
     throw new SlidegateError(
@@ -44,12 +44,12 @@ interface NameOptions extends RequestNames {
   readonly cost?: number | undefined
 }
 
-/** The names of all requests if no limit keeps entries. */
+/** The names of a request whose limits keep no entries. */
 export const NAMELESS: Named = {}
 
-/** Names the requests of a limiter in logs that keep entries. */
+/** Chooses the names of a limiter's requests in logs that keep entries. */
 export class RequestNamer {
-  /** Makes the ids of this limiter unique. Drawn with the first one. */
+  /** Prefix that makes this limiter's ids unique. Generated with the first id. */
   #head: string | undefined
   readonly #encoding: KeyEncoding
   #made = 0
@@ -59,7 +59,7 @@ export class RequestNamer {
   }
 
   /**
-   * Names a request that is charged. It gets an id if it needs one.
+   * Names a request to charge, with a generated id if it needs one.
    *
    * @throws {SlidegateError} `invalid_request_id`, `invalid_value`, `invalid_cost`
    */
@@ -69,7 +69,7 @@ export class RequestNamer {
     return given.requestId === undefined ? this.made(parts) : given
   }
 
-  /** Makes an id if the request needs one. */
+  /** The names of a request without options, with a generated id if it needs one. */
   made(parts: readonly Part[]): Named {
     if (!areWhole(parts)) return NAMELESS
     this.#head ??= randomText(9)
@@ -77,7 +77,7 @@ export class RequestNamer {
   }
 
   /**
-   * The names that were given.
+   * The names passed by the caller.
    *
    * @throws {SlidegateError} `invalid_request_id`, `invalid_value`, `invalid_cost`
    */
@@ -87,7 +87,7 @@ export class RequestNamer {
     if (valued === undefined && value !== undefined) {
       throw new SlidegateError(
         'invalid_value',
-        'no limit of this limiter counts values; one made with distinct() does',
+        'no limit of this limiter counts values; add one with distinct()',
         value,
       )
     }
@@ -96,7 +96,7 @@ export class RequestNamer {
     if (cost !== 1) {
       throw new SlidegateError(
         'invalid_cost',
-        `the units are ${cost}; limit ${show(valued)} counts distinct values, one unit each: leave the units out`,
+        `the units are ${cost}; limit ${show(valued)} counts each distinct value as one unit, so omit the units`,
         cost,
       )
     }
@@ -107,7 +107,7 @@ export class RequestNamer {
     if (!keep(parts, 'request') && !keep(parts, 'holder')) {
       throw new SlidegateError(
         'invalid_request_id',
-        "no limit of this limiter finds requests by their ids; one with log: 'zset' does",
+        "no limit of this limiter finds requests by id; add one with log: 'zset'",
         requestId,
       )
     }
@@ -115,7 +115,7 @@ export class RequestNamer {
   }
 }
 
-/** Whether any limit keeps entries. Runs for each request: a loop is faster than a callback. */
+/** Whether a limit keeps entries. Runs for each request, and a loop is faster than a callback. */
 export function areKept(parts: readonly Part[]): boolean {
   for (let i = 0; i < parts.length; i++) if (parts[i]!.set.keeps.size > 0) return true
   return false
@@ -126,7 +126,7 @@ export function areHeld(parts: readonly Part[]): boolean {
   return keep(parts, 'holder')
 }
 
-/** Whether a limit returns only whole requests. */
+/** Whether a limit can only return whole requests. */
 export function areWhole(parts: readonly Part[]): boolean {
   return keep(parts, 'request') || keep(parts, 'holder') || keep(parts, 'record')
 }
@@ -136,18 +136,18 @@ export function refuseValues(parts: readonly Part[], what: string): void {
   const limit = limitOfValues(parts)
   if (limit === undefined) return
   throw invalidOption(
-    `limit ${show(limit)} counts distinct values, which ${what}() can't ask for; use consume()`,
+    `limit ${show(limit)} counts distinct values, which ${what}() doesn't support; use consume()`,
     limit,
   )
 }
 
-/** Whether only the code behind a request knows what the limit needs: its end, or a value. */
+/** Whether the limit needs the end or the value of a request. Only its handler knows them. */
 export function isForHandlers(limit: Limit): boolean {
   const are = limit?.kind?.entries?.are
   return are === 'holder' || are === 'value'
 }
 
-/** The name of the limit that counts distinct values, the only one of its limiter. */
+/** The name of the limit that counts distinct values. It is the limiter's only limit. */
 function limitOfValues(parts: readonly Part[]): string | undefined {
   const { keeps, limits } = parts[0]!.set
   return keeps.has('value') ? limits[0]!.name : undefined

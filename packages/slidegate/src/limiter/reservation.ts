@@ -1,4 +1,4 @@
-// Reservations: an estimate is charged, and settled once, by its token.
+// Reservations: estimates that are charged first and settled once, by token.
 import type { Decision } from '../decision.ts'
 import { invalidOption, SlidegateError, show } from '../errors.ts'
 import type { AnyKey } from '../key.ts'
@@ -11,52 +11,50 @@ import type { ConsumeOp, Part, SettleOp, SettleOutcome } from '../stores/store.t
 import { chargeOf, isUnsent, logsCharged } from './refund.ts'
 import { areKept, parseUnits } from './request.ts'
 
-/** The effect of settling a reservation. */
+/** The result of settling a reservation. */
 export interface Settlement {
-  /** Units returned, the least over the enforced limits. Fewer if a log no longer holds them. */
+  /** Units returned, the minimum of all enforced limits. Fewer if they have already left the window. */
   readonly returned: number
   /** Units charged beyond the estimate. */
   readonly added: number
 }
 
 /**
- * A charged estimate, if it was allowed, until it is settled or cancelled, once.
+ * An estimate, charged if it was allowed. Settle or cancel it once.
  *
- * If the decision was made without the store, only the reservation itself knows that it was settled: its token can be settled
- * again, and charges each time.
+ * If the decision was made without the store, only this object knows whether it was settled. Each further settlement with its
+ * token then charges again.
  */
 export interface Reservation {
   readonly decision: Decision
   readonly allowed: boolean
-  /** Settles it in any process, by `limiter.settle(token, actual)`. Holds the key in plain text; '' if it was denied. */
+  /** Lets any process settle it, with `limiter.settle(token, actual)`. Contains the key in plain text. `''` if denied. */
   readonly token: string
   /**
-   * Replaces the estimate by the actual units, an integer from 0. Returns the rest, or charges more, beyond the limits if need
-   * be.
+   * Replaces the estimate with the actual units, an integer from 0.
    *
-   * Rejects with `invalid_reservation` if it was denied, settled or cancelled before, or its time is over. After a
-   * `StoreUnavailableError` it may be settled.
+   * Returns the rest, or charges more, even beyond the limits. Rejects with `invalid_reservation` if it was denied, expired, or
+   * already settled or cancelled. After a `StoreUnavailableError` it may have been settled.
    */
   settle(actual: number): Promise<Settlement>
   /** The same as `settle(0)`. */
   cancel(): Promise<Settlement>
 }
 
-/** The content of a token. */
 interface Claim {
   readonly key: AnyKey
   readonly units: number
-  /** Its unique name in the store, ending with the units. '' if it was decided without the store. */
+  /** Its unique name in the store, which ends with the units. `''` if it was decided without the store. */
   readonly name: string
-  /** Per part, the logs that were charged. */
+  /** The charged logs of each part. */
   readonly charged: readonly (readonly string[])[]
-  /** Per part, when. */
+  /** When each part was charged. */
   readonly instants: readonly number[]
 }
 
 const VERSION = 1
 
-/** The most keys in a token, and logs of each. Any caller can forge one. */
+/** Maximum keys in a token, and logs per key. Callers can forge tokens. */
 const MOST_PARTS = 16
 const MOST_LOGS = 1024
 
@@ -69,9 +67,9 @@ function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
   let place = 0
   const charged = parts.map(({ set }) => set.logs.filter(() => isCharged[place++]).map((log) => log.name))
   const instants = parts.map((_, i) => debits?.[i]?.atMs ?? atMs)
-  // A fallback keeps no reservations.
+  // A fallback stores no reservations.
   const isStored = source === 'store'
-  // The store settles it: a refund would return it once more.
+  // Only the store may settle it. A refund would return the units a second time.
   if (isStored) charge.left = 0
   return { key, units, name: isStored ? name : '', charged, instants }
 }
@@ -81,7 +79,7 @@ function tokenOf(limiter: string, { key, units, name, charged, instants }: Claim
   return toBase64url(JSON.stringify(words))
 }
 
-/** @throws {SlidegateError} `invalid_reservation` unless it is a token of this limiter */
+/** @throws {SlidegateError} `invalid_reservation` if it isn't a token of this limiter */
 function parseToken(limiter: string, token: unknown): Claim {
   const words = wordsOf(token)
   const [version, of, key, units, name, charged, instants] = words
@@ -90,13 +88,13 @@ function parseToken(limiter: string, token: unknown): Claim {
     version === VERSION &&
     Number.isSafeInteger(units) &&
     typeof name === 'string' &&
-    // The store knows the name only, so the units must be those in it.
+    // The store knows only the name, so the units must match those in the name.
     (name === '' || name.endsWith(`.${units}`)) &&
     isList(charged, MOST_PARTS, (logs) => isList(logs, MOST_LOGS, () => true)) &&
     isList(instants, MOST_PARTS, Number.isSafeInteger)
-  if (!isToken) throw invalid(`the token is ${show(token)}; it must be one of reserve()`, token)
+  if (!isToken) throw invalid(`the token is ${show(token)}; pass the token of a reservation`, token)
   if (of !== limiter) {
-    throw invalid(`the token is one of the limiter ${show(of)}, not of ${show(limiter)}`, token)
+    throw invalid(`the token belongs to the limiter ${show(of)}, not to ${show(limiter)}`, token)
   }
   return { key, units, name, charged, instants } as Claim
 }
@@ -125,7 +123,7 @@ export class Reservations {
   readonly #ask: Ask
 
   /**
-   * @param ttl for how long a reservation can be settled
+   * @param ttl how long a reservation can be settled
    * @throws {SlidegateError} `invalid_duration`
    */
   constructor(limiter: string, ttl: Duration, ask: Ask) {
@@ -134,17 +132,17 @@ export class Reservations {
     this.#ask = ask
   }
 
-  /** The parts with their logs of reservations. */
+  /** The parts, each with a log of reservations added. */
   partsWith(parts: readonly Part[]): readonly Part[] {
     return parts.map(({ key, set }) => ({ key, set: withLog(set, this.#log) }))
   }
 
-  /** @throws {SlidegateError} `invalid_cost`; `invalid_option` if a limit keeps requests one by one */
+  /** @throws {SlidegateError} `invalid_cost`; `invalid_option` if a limit stores each request separately */
   opFor(parts: readonly Part[], estimate: number): ConsumeOp {
     const cost = parseUnits(estimate, 'invalid_cost')
     if (areKept(parts)) {
       throw invalidOption(
-        `a limit of ${show(this.#limiter)} keeps requests one by one; only those that keep sums can be reserved`,
+        `a limit of ${show(this.#limiter)} stores each request separately; reserve() only supports limits that store totals`,
         this.#limiter,
       )
     }
@@ -157,9 +155,9 @@ export class Reservations {
     const claim = claimOf(key, reservation!, decision)
     let isOver = !allowed
     const settle = async (actual: number): Promise<Settlement> => {
-      if (isOver) throw invalid('the reservation was denied, settled or cancelled before', actual)
+      if (isOver) throw invalid('the reservation was denied, or is already settled or cancelled', actual)
       const op = settleOp(parts, claim, actual)
-      // The store allows one settlement. Of a reservation that it doesn't have, this one does.
+      // The store allows one settlement. A reservation that isn't in the store is tracked here.
       isOver = claim.name === ''
       try {
         return await this.#settle(op, claim)
@@ -187,13 +185,13 @@ export class Reservations {
   async #settle(op: SettleOp, claim: Claim): Promise<Settlement> {
     const { parts, actual, units } = op
     if (claim.name === '') {
-      // The estimate may have been counted by a fallback. That stays charged.
+      // A fallback may have charged the estimate, which stays charged.
       const added = Math.max(0, actual - (claim.charged.length > 0 ? units : 0))
       if (added > 0) await this.#ask({ type: 'charge', parts, units: added })
       return { returned: 0, added }
     }
     const { settled, returned } = (await this.#ask(op)) as SettleOutcome
-    if (!settled) throw invalid('the reservation was settled or cancelled before, or too late', claim.name)
+    if (!settled) throw invalid('the reservation is already settled or cancelled, or expired', claim.name)
     const logs = parts.flatMap(({ set }) => set.logs)
     const counting = returned.filter((_, i) => op.charged[i] && !logs[i]!.shadow)
     return { returned: counting.length === 0 ? 0 : Math.min(...counting), added: Math.max(0, actual - units) }

@@ -16,29 +16,31 @@ export interface SlidingCountOptions
   extends Pick<CommonOptions, 'timeoutMs' | 'breaker' | 'logger' | 'hashKeys'> {
   /** How long a unit counts, from 10 ms to 366 days. */
   readonly period: Duration
-  /** Namespace of the keys, as in `createLimiter`. Give each count and limiter its own. Default: `count`. */
+  /** Namespace of the keys, as in `createLimiter`. Must be unique among counts and limiters. Default: `count`. */
   readonly name?: string
-  /** The step in which the period slides. Default: 1 ms for periods up to 65 s, else coarser, for up to 65,536 records per key. */
+  /** The step in which the period slides. Default: 1 ms for periods up to 65 s, then coarser: at most 65,536 records per key. */
   readonly precision?: Duration
-  /** Where the counts live. Not one by `withLeases`, which charges in advance. Default: a memory store of its own. */
+  /** Where the counts are stored. Don't pass a store from `withLeases`, which charges in advance. Default: a new memory store. */
   readonly store?: Store
 }
 
 /**
- * Counts per key over a sliding period. Methods reject with a {@link SlidegateError} for bad input, and with a
- * `StoreUnavailableError` if the store doesn't respond. An addition may have counted then.
+ * Counts units per key over a sliding period.
+ *
+ * Methods reject with a {@link SlidegateError} for invalid input, and with a `StoreUnavailableError` if the store doesn't answer.
+ * An `add` that was rejected may still have counted.
  */
 export interface SlidingCount {
   readonly name: string
   readonly periodMs: number
   readonly precisionMs: number
-  /** Adds `n` units, an integer from 1 to 2^40 (default: 1), else `invalid_cost`. Resolves to the count with them. */
+  /** Adds `n` units, an integer from 1 to 2^40 (default: 1). Resolves to the new count. Rejects with `invalid_cost`. */
   add(key: string, n?: number): Promise<number>
-  /** Resolves to the units of the last period. */
+  /** Resolves to the units added within the last period. */
   get(key: string): Promise<number>
-  /** Forgets the units of a key. */
+  /** Deletes the count of a key. */
   reset(key: string): Promise<void>
-  /** Ends timers, and rejects later calls with `closed`. Never closes the store or its client. */
+  /** Stops timers, and rejects later calls with `closed`. Never closes the store or its client. */
   close(): void
 }
 
@@ -48,15 +50,16 @@ const NAMES: Names<SlidingCountOptions> = {
 }
 
 /**
- * Counts the units added to a key within the last `period`, by the store's clock. Exact to the precision: a unit counts for the
- * period, and for less than a grain longer.
+ * Counts the units added to a key within the last `period`, by the store's clock.
+ *
+ * Exact to the precision: a unit counts for the period plus less than one grain.
  *
  * ```ts
  * const failures = slidingCount({ name: 'failed-logins', period: '1h', store })
  * if ((await failures.add('ada@example.com')) > 5) await askForMore()
  * ```
  *
- * A key counts to 2^46; more pushes out the oldest. A full memory store forgets the least recently used keys.
+ * A key counts up to 2^46 units; more push out the oldest. A full memory store drops the least recently used keys.
  *
  * @throws {SlidegateError} `invalid_duration`, `invalid_precision`, `invalid_name`, `invalid_option`
  */
@@ -98,7 +101,7 @@ export function slidingCount(options: SlidingCountOptions): SlidingCount {
   }
 }
 
-/** The units before the op plus those added, up to what a log can hold. */
+/** The units before the op plus those added, up to the maximum of a log. */
 function countIn({ limits }: ConsumeOutcome, added: number): number {
   return Math.min(limits[0]! + added, MAX_UNITS)
 }

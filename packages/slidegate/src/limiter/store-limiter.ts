@@ -1,4 +1,4 @@
-// The limiter: each method checks its input, makes an op, and sends it to the store.
+// The limiter: each method checks its input, makes an op and sends it to the store.
 import type { Decision } from '../decision.ts'
 import { invalidOption, type SlidegateError, show } from '../errors.ts'
 import type { Announcer, LimiterEvent, LimiterListener, LimiterStats } from '../events.ts'
@@ -42,10 +42,10 @@ import { type Reservation, Reservations, type Settlement } from './reservation.t
 import { WaitingRoom, type WaitingState } from './waiting/room.ts'
 import { parseWaitOptions, type WaitOptions } from './waiting/waiter.ts'
 
-/** The most requests of one `consumeMany`. */
+/** Maximum requests per `consumeMany`. */
 const MAX_BULK = 10_000
 
-/** A limiter on a store, guarded by its failure policy. */
+/** A limiter on a store that is guarded by a failure policy. */
 export class StoreLimiter implements Limiter<AnyKey> {
   readonly name: string
   readonly limits: readonly Limit[]
@@ -85,7 +85,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
       },
       decide: (op: ConsumeOp, outcome: ConsumeOutcome, position: number) =>
         this.#requests.decide(op, outcome, position),
-      // A refund that gets lost leaves the window in time.
+      // If the refund fails, the charge still expires with the window.
       giveBack: (decision: Decision) => void this.#giveBack(decision).catch(() => {}),
     }
     this.#room = new WaitingRoom(requester, maxWaiting, announcer.counts)
@@ -103,7 +103,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     if (!Array.isArray(requests) || requests.length > MAX_BULK) {
       const what = Array.isArray(requests) ? `${requests.length}` : show(requests)
       throw invalidOption(
-        `the requests are ${what}; they must be an array of at most ${MAX_BULK} of { key, cost }`,
+        `the requests are ${what}; they must be an array of at most ${MAX_BULK} objects like { key, cost }`,
         requests,
       )
     }
@@ -112,7 +112,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     await allSettled(calls)
     const failed = calls.find(({ decision }) => decision === undefined)
     if (failed === undefined) return calls.map(({ decision }) => decision!)
-    // A request with an id of the caller's can be repeated: its charge may be that of an earlier request.
+    // A request with the caller's own id can be repeated: its charge may belong to an earlier request.
     const charged = calls.flatMap(({ decision, op }) => (op.mayRepeat === true ? [] : (decision ?? [])))
     await Promise.allSettled(charged.map((decision) => this.#giveBack(decision)))
     throw failed.error
@@ -191,7 +191,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     if (charge === undefined || !areHeld(charge.parts)) return task(decision)
     const permit = this.#permits.give(decision, performance.now())
     try {
-      // It was granted a while ago, unknown how long.
+      // Renews the slot, which may have been granted some time ago.
       await permit.extend().catch(() => {})
       return await task(decision)
     } finally {
@@ -210,7 +210,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     const parts = this.#someParts(key, options)
     if (!areKept(parts)) {
       throw invalidOption(
-        `no limit of the limiter ${show(this.name)} keeps its requests one by one; one with log: 'zset' does`,
+        `no limit of the limiter ${show(this.name)} stores its requests separately; add one with log: 'zset'`,
         key,
       )
     }
@@ -295,7 +295,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   #checkOverridable(): void {
     if (this.#isOverridable) return
     throw invalidOption(
-      `the limiter ${show(this.name)} takes no overrides and blocks; make it with overrides: true`,
+      `the limiter ${show(this.name)} doesn't support overrides and blocks; create it with overrides: true`,
       this.name,
     )
   }
@@ -328,14 +328,14 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   #holdsNothing(key: AnyKey): SlidegateError {
     return invalidOption(
-      `the limiter ${show(this.name)} has nothing to hold; give it a concurrency() limit`,
+      `the limiter ${show(this.name)} has no slots to hold; add a concurrency() limit`,
       key,
     )
   }
 
   async #ask(op: Op): Promise<Outcome> {
     const outcome = (await outcomesOf(this.#store, [op]))[0]
-    // It may have made room for waiting requests.
+    // The op may have made room for waiting requests.
     if (kindOf(op).effect === 'free') this.#room.wake(wordsOf(op.parts))
     return outcome
   }

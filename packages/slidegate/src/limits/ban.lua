@@ -1,19 +1,19 @@
--- The twin of ban.ts: no limit, but it denies all requests while the key is blocked.
+-- The twin of ban.ts: not a limit, but it denies all requests while the key is blocked.
 --
--- Words: logs before it in its part, denials that bring on a ban, within what time, when bans are forgotten, then how long
--- the first ban blocks, the second and so on.
--- Stored: one string, unsigned, big-endian: format (1 byte, 1), then of 6 bytes each: time of the last write, when the block
--- ends, the number of bans in a row, when that is forgotten, and the time of each denial, oldest first. Times are
+-- Words: logs before it in its part; denials that cause a ban; the period in which they are counted; when the level is reset.
+-- Then the length of the first ban, the second and so on.
+-- Stored: one string, unsigned, big-endian. Its format (1 byte, 1), time of the last write, end of the block, number of bans in a
+-- row, and when that is reset. Then the time of each denial, oldest first. All but the format have 6 bytes. Times are
 -- milliseconds, 0 if there is no ban or level.
--- TTL: set at each write, to the time until nothing in it counts any more + slack.
--- Invariants: at most 1000 denials, none after the last write; a log in which nothing counts has no key.
+-- TTL: set at each write, to the time until nothing in it counts + slack.
+-- Invariants: at most 1000 denials, none after the last write. A log in which nothing counts has no key.
 
 local BAN_FORMAT = '>BI6I6I6I6'
 local BAN_SIZE = 25
 local DENIAL_FORMAT = '>I6'
 local DENIAL_SIZE = 6
 local MOST_OF_BAN = 6025
--- One more byte is read, so that longer values are noticed.
+-- Reads one byte more than a log has, to detect longer values.
 local LAST_OF_BAN = '6025'
 local NO_BAN = 'not a ban of format 1'
 
@@ -32,7 +32,7 @@ end
 local blocked_ms = 0
 if stamp > now then
   if stamp <= clock + MAX_AHEAD then return nil, stamp end
-  -- The ban now has as much time left as when it was last written.
+  -- The ban has as much time left now as at the last write.
   if blocked_until > 0 then blocked_until = blocked_until + now - stamp end
   op.is_ban_restamped = true
 end
@@ -45,7 +45,7 @@ if blocked_ms > 0 then fitting, op.is_blocked = 0, true end
 --- tables
 local ban = {}
 
--- Denials stay bytes: most decisions need only their number.
+-- Denials aren't decoded, because most decisions need only their number.
 local function denial_at(log, i)
   return (struct_unpack(DENIAL_FORMAT, log.denials, i * DENIAL_SIZE + 1))
 end
@@ -70,7 +70,7 @@ function ban.save(log, words, p, clock, is_clock_given)
   call_redis('SET', log.key, raw, 'PX', (ttl_of(math.max(0, expires - clock), is_clock_given)))
 end
 
--- Keeps what was left of each time when it was last written.
+-- Keeps the durations that were left at the last write.
 function ban.restamp(log, now)
   local by = now - log.stamp
   if by >= 0 then return end
@@ -83,7 +83,7 @@ function ban.restamp(log, now)
   log.denials, log.stamp = table.concat(denials), now
 end
 
--- Forgets what is over.
+-- Drops everything that has expired.
 local function settle(log, words, p, now)
   ban.restamp(log, now)
   if log.blocked_until <= now then log.blocked_until = 0 end
@@ -96,7 +96,7 @@ local function settle(log, words, p, now)
   log.denials = string.sub(log.denials, low * DENIAL_SIZE + 1)
 end
 
--- Milliseconds for which it blocks, its level, and the number of denials that count.
+-- How long it blocks in milliseconds, its level, and the number of denials that count.
 function ban.look(log, words, p, now)
   settle(log, words, p, now)
   return math.max(0, log.blocked_until - now), log.level, #log.denials / DENIAL_SIZE

@@ -1,7 +1,7 @@
-// Bans: no limit, but a log that counts a key's denials, and blocks it after too many.
+// Bans: a log that counts a key's denials and blocks the key after too many. It isn't a limit.
 //
-// `after` denials within `within` bring on a ban. Its length depends on the level: how many bans there were in a row. The level is
-// forgotten `forgetAfter` after the last ban. A log has the time of each denial that counts, the end of the ban, and the level.
+// `after` denials within `within` cause a ban. Its length depends on the level, the number of bans in a row. The level is reset
+// `forgetAfter` after the last ban. A log stores the time of each denial that counts, the end of the ban, and the level.
 
 import { checkNames, invalidOption, show } from '../errors.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
@@ -10,20 +10,19 @@ import type { Kind, LogParams } from './limit.ts'
 import type { Log } from './limit-set.ts'
 import { ObjectLogs } from './logs.ts'
 
-/** When too many denials block a key, and for how long. */
+/** Blocks a key after too many denials. */
 export interface BanOptions {
-  /** Denials that bring on a ban: an integer from 1 to 1000. Denials of a blocked key don't count. */
+  /** How many denials cause a ban, an integer from 1 to 1000. Denials of a blocked key don't count. */
   readonly after: number
-  /** The time within which they come, from 10 ms to 366 days. */
+  /** The period in which they are counted, from 10 ms to 366 days. */
   readonly within: Duration
   /**
-   * How long the key is blocked: one duration, or 1 to 32 of them for the first ban, the second and so on. The
-   * last is for all later ones. Each from 10 ms to 366 days.
+   * How long the key is blocked, from 10 ms to 366 days.
+   *
+   * Pass one duration, or up to 32 for the first ban, the second and so on. The last one applies to all later bans.
    */
   readonly for: Duration | readonly Duration[]
-  /**
-   * How long after a ban the next one is a first one again, from 10 ms to 366 days. Default: the longest of `for`.
-   */
+  /** Resets the level this long after a ban, from 10 ms to 366 days. Default: the longest of `for`. */
   readonly forgetAfter?: Duration
 }
 
@@ -31,7 +30,7 @@ const MOST_DENIALS = 1000
 const MOST_TIMES = 32
 
 /**
- * The log of a part's bans.
+ * Creates the log for a part's bans.
  *
  * @throws {SlidegateError} `invalid_option`, and `invalid_duration` for durations
  */
@@ -39,7 +38,7 @@ export function banLog(options: BanOptions): Log {
   return { name: 'b', kind: banKind, role: 'ban', shadow: false, params: parseBan(options), serves: [] }
 }
 
-/** The options that made the log. */
+/** The options from which the log was created. */
 export function banOptionsOf(log: Log): BanOptions {
   const { after, within, for: times, forgetAfter } = log.params as BanParams
   return { after, within, for: times, forgetAfter }
@@ -68,30 +67,30 @@ function parseTimes(times: BanOptions['for']): readonly number[] {
     const given = Array.isArray(times) ? `an array of ${times.length}` : show(times)
     throw invalidOption(`ban.for is ${given}; it must be a duration or an array of 1 to ${MOST_TIMES}`, times)
   }
-  // By index, so that holes are rejected.
+  // Array.from, because map skips holes, which must be rejected.
   return Array.from(times as readonly Duration[], (time, i) => parseWindow(time, `ban.for[${i}]`))
 }
 
 interface BanParams extends LogParams {
   readonly after: number
   readonly within: number
-  /** In milliseconds, by level. */
+  /** Milliseconds, by level. */
   readonly for: readonly number[]
   readonly forgetAfter: number
 }
 
-/** A log with content counts as a limit of 1 that is used up. So a full memory store keeps its key. */
+/** Looks like an exhausted limit of 1, so a full memory store keeps the key. */
 const ANY: LogParams = { precision: 1, records: 1, windows: [0], limits: [1] }
 
 /** Times are 0 if there is no ban or level. */
 interface Ban {
-  /** When it was last written. */
+  /** The time of the last write. */
   stampMs: number
   blockedUntilMs: number
-  /** The number of bans in a row, and when it is forgotten. */
+  /** The number of bans in a row, and when it is reset. */
   level: number
   levelUntilMs: number
-  /** When requests were denied, oldest first: fewer than `after`. */
+  /** The times of denied requests, oldest first: fewer than `after`. */
   denialsMs: readonly number[]
 }
 
@@ -116,7 +115,7 @@ const banKind: Kind<Ban, BanParams> = {
 
   newest: (ban) => ban.stampMs,
 
-  /** Keeps what was left of each time when it was last written. */
+  /** Keeps the durations that were left at the last write. */
   restamp(ban, _params, nowMs) {
     const shifted = (atMs: number) => (atMs === 0 ? 0 : Math.max(0, atMs + nowMs - ban.stampMs))
     ban.blockedUntilMs = shifted(ban.blockedUntilMs)
@@ -171,13 +170,13 @@ const banKind: Kind<Ban, BanParams> = {
   },
 }
 
-/** When the ban is over, the level is forgotten, and no denial counts. */
+/** The time when the ban and the level have ended and no denial counts. */
 function expiresAt({ blockedUntilMs, levelUntilMs, denialsMs }: Ban, { within }: BanParams): number {
   const newestMs = denialsMs.at(-1)
   return Math.max(blockedUntilMs, levelUntilMs, newestMs === undefined ? 0 : newestMs + within)
 }
 
-/** The denials that count. */
+/** The denials that still count. */
 function counting({ denialsMs }: Ban, { within }: BanParams, nowMs: number): readonly number[] {
   const oldest = denialsMs.findIndex((deniedMs) => nowMs - deniedMs < within)
   return oldest < 0 ? [] : denialsMs.slice(oldest)
@@ -187,7 +186,7 @@ function levelAt({ level, levelUntilMs }: Ban, nowMs: number): number {
   return nowMs < levelUntilMs ? level : 0
 }
 
-/** Forgets what is over. An empty log has no stamp. */
+/** Drops everything that has expired. An empty log has no stamp. */
 function settle(ban: Ban, params: BanParams, nowMs: number): void {
   ban.denialsMs = counting(ban, params, nowMs)
   if (ban.blockedUntilMs <= nowMs) ban.blockedUntilMs = 0

@@ -1,7 +1,7 @@
-// A kind of limit: a count per window of a calendar, such as a local day.
+// A kind of limit: a count per calendar window, such as a local day.
 //
-// Redis knows no time zones, but its clock counts. So an op brings the edges of two windows before now, the present one and two after.
-// If the clocks differ by more than that, the script rejects the op.
+// Redis doesn't know time zones, but its clock decides which window is current. So an op carries the edges of the current window,
+// two windows before it and two after it. If the clocks differ by more than that, the script rejects the op.
 
 import { Calendar, type CalendarWindowOptions, isUnit } from './calendar.ts'
 import { registerKind } from './declaration.ts'
@@ -10,18 +10,16 @@ import { type Counter, type FixedWindowParams, fixedWindowKind } from './fixed-w
 import type { Kind, Limit } from './limit.ts'
 
 /**
- * Limits each window of a calendar to `limit` units.
- *
- * The clock is that of the store, and a key has one number.
+ * Limits each calendar window to `limit` units, by the store's clock.
  *
  * ```ts
  * calendarWindow({ limit: 10_000, unit: 'month', timeZone: 'Europe/Berlin' })
  * ```
  *
- * At worst `2 * limit` pass around the edge between two windows, within the length of the shortest. Limits of the same unit and
- * time zone share their count.
+ * Stores one number per key. In the worst case, `2 * limit` units are admitted around the edge between two windows, within the
+ * length of the shorter one. Limits with the same unit and time zone share their count.
  *
- * Importing `slidegate/calendar` also lets this process read such limits from overrides, and from clients of `serveStore`.
+ * Importing `slidegate/calendar` also lets this process read such limits from overrides and from clients of `serveStore`.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
@@ -41,7 +39,7 @@ export function calendarWindow(options: CalendarWindowOptions): Limit {
   )
 }
 
-/** The kind of fixed windows, with the edges of a calendar. */
+/** Fixed windows whose edges come from a calendar. */
 const calendarWindowKind: Kind<Counter, FixedWindowParams> = {
   ...fixedWindowKind,
 

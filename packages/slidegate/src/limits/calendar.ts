@@ -1,35 +1,39 @@
-// Finds where hours, days, weeks and months of a time zone begin and end.
+// Finds the start and end of hours, days, weeks and months in a time zone.
 
 import * as Instant from 'temporal-polyfill/fns/Instant'
 import * as PlainDate from 'temporal-polyfill/fns/PlainDate'
 import * as ZonedDateTime from 'temporal-polyfill/fns/ZonedDateTime'
 import { type NameOptions, wrong } from './declare.ts'
 
-/** Windows that a calendar knows. */
+/** The units of calendar windows. */
 export type CalendarUnit = 'hour' | 'day' | 'week' | 'month'
 
-/** The options of calendarWindow. */
+/** The options of `calendarWindow`. */
 export interface CalendarWindowOptions extends NameOptions {
-  /** Units admitted per window: an integer from 1 to 2^40. */
+  /** Units allowed per window, an integer from 1 to 2^40. */
   readonly limit: number
   /**
-   * The windows are local hours, days, ISO weeks (from Monday) or months. If the local clock is set, an hour ends, and a day
-   * is shorter or longer than others. `windowMs` of the limit is nominal: 24 hours for a day, 31 days for a month. The
-   * default name is like `10000-per-month`.
+   * The length of a window: local hours, days, ISO weeks (from Monday) or months.
+   *
+   * A change of the local clock, such as daylight saving time, ends an hour, and makes a day shorter or longer. The limit's
+   * `windowMs` is nominal: 24 hours for a day, 31 days for a month. The default name is like `10000-per-month`.
    */
   readonly unit: CalendarUnit
   /**
-   * An IANA name such as `Europe/Berlin`, by the rules that this process has. Default: `UTC`.
+   * An IANA time zone such as `Europe/Berlin`, by this process's time zone data. Default: `UTC`.
    *
-   * With Redis the time is that of Redis. If it is more than two windows from that of this process, requests fail as if the
-   * store were unavailable, with the reason `invalid_state`.
+   * With Redis, its clock determines the current window. If it differs from this process's clock by more than two windows,
+   * requests fail as if the store were unavailable, with the reason `invalid_state`.
    */
   readonly timeZone?: string
 }
 
 const HOUR_MS = 3_600_000
 
-/** The nominal length of a window: months differ, and so do days and hours when the local clock is set. */
+/**
+ * The nominal length of a window. The actual length of months varies, and so does that of days and hours when the local clock
+ * changes.
+ */
 const NOMINAL_MS: Readonly<Record<CalendarUnit, number>> = {
   hour: HOUR_MS,
   day: 24 * HOUR_MS,
@@ -37,35 +41,35 @@ const NOMINAL_MS: Readonly<Record<CalendarUnit, number>> = {
   month: 31 * 24 * HOUR_MS,
 }
 
-/** Windows before the current one, and after it, whose edges Redis gets. */
+/** Number of windows before and after the current one whose edges are sent to Redis. */
 const AROUND = 2
 
-/** Windows in the cache. */
+/** Size of the window cache. */
 const MAX_KNOWN = 64
 
 export function isUnit(value: unknown): value is CalendarUnit {
   return typeof value === 'string' && Object.hasOwn(NOMINAL_MS, value)
 }
 
-/** From `startMs` on, before `endMs`. */
+/** From `startMs` (inclusive) to `endMs` (exclusive). */
 interface Window {
   readonly startMs: number
   readonly endMs: number
 }
 
 /**
- * The windows of a local calendar. They follow each other without a gap, however the local clock is set:
+ * The windows of a local calendar, without gaps even when the local clock changes.
  *
- * - An hour begins with the full hour of the local clock, and when that clock is set. A change of half an hour leaves an hour of
+ * - An hour starts at each full hour of the local clock, and when that clock changes. A change of half an hour leaves an hour of
  *   30 minutes.
- * - A day begins with the first local time of its date, and goes on if the clock is then set back over midnight. Weeks
- *   begin with their Mondays, months with their first days. A day that the zone has left out has no window.
+ * - A day starts at the first local time of its date. If the clock is then set back over midnight, the day continues. Weeks start
+ *   on their Mondays, months on their first days. A date that the time zone skips has no window.
  *
- * Windows are cached: finding one takes longer than a decision.
+ * Windows are cached, because finding one takes longer than a decision.
  */
 export class Calendar {
   readonly unit: CalendarUnit
-  /** As IANA spells it. */
+  /** The time zone in its IANA spelling. */
   readonly timeZone: string
   /** The latest windows found, newest first. */
   #known: readonly Window[] = []
@@ -82,17 +86,17 @@ export class Calendar {
     return NOMINAL_MS[this.unit]
   }
 
-  /** The start of the window that an instant is in. None begins before the epoch. */
+  /** The start of the window that contains an instant, not before the epoch. */
   startOf(ms: number): number {
     return this.#windowAt(ms).startMs
   }
 
-  /** The end of the window that an instant is in, which is the start of the next one. */
+  /** The end of the window that contains an instant. */
   endOf(ms: number): number {
     return this.#windowAt(ms).endMs
   }
 
-  /** The edges of the windows around an instant: of two before its own, of its own, and of two after it. */
+  /** The edges around an instant: of its window, two before it and two after it. */
   edgesAround(ms: number): readonly number[] {
     const startMs = this.startOf(ms)
     if (this.#edges[AROUND] === startMs) return this.#edges
@@ -120,11 +124,11 @@ function isIn({ startMs, endMs }: Window, ms: number): boolean {
   return ms >= startMs && ms < endMs
 }
 
-/** The local hour, cut if the local clock is set within it. */
+/** The local hour, cut short if the local clock changes within it. */
 function hourAt(local: ZonedDateTime.Record): Window {
   const ms = local.epochMilliseconds
   const hourMs = ms - (local.minute * 60_000 + local.second * 1000 + local.millisecond)
-  // "previous" leaves out a change at this very instant.
+  // "previous" skips a change at exactly this instant.
   const after = ZonedDateTime.addMilliseconds(local, 1)
   const setMs = ZonedDateTime.getTimeZoneTransition(after, 'previous')?.epochMilliseconds
   const nextSetMs = ZonedDateTime.getTimeZoneTransition(local, 'next')?.epochMilliseconds
@@ -134,7 +138,7 @@ function hourAt(local: ZonedDateTime.Record): Window {
   }
 }
 
-/** From the first date of the day, the week or the month to that of the next. */
+/** The window from the first date of a unit to that of the next. */
 function dateWindowAt(local: ZonedDateTime.Record, unit: 'day' | 'week' | 'month'): Window {
   const ms = local.epochMilliseconds
   let date = firstDateOf(ZonedDateTime.toPlainDate(local), unit)
@@ -143,7 +147,7 @@ function dateWindowAt(local: ZonedDateTime.Record, unit: 'day' | 'week' | 'month
     date = NEXT[unit](date, 1)
     const endMs = beginningOf(date, local.timeZoneId)
     if (endMs > ms) return { startMs, endMs }
-    // The clock was set back over midnight: the next one has begun already.
+    // The clock was set back over midnight, so the next date had already started.
     startMs = endMs
   }
 }
@@ -155,14 +159,14 @@ function firstDateOf(date: PlainDate.Record, unit: 'day' | 'week' | 'month'): Pl
   return unit === 'week' ? PlainDate.startOfWeek(date) : PlainDate.startOfMonth(date)
 }
 
-/** The first instant at which the local date is this one or a later one. */
+/** The first instant at which the local date is this one or later. */
 function beginningOf(date: PlainDate.Record, timeZone: string): number {
   return PlainDate.toZonedDateTime(date, timeZone).epochMilliseconds
 }
 
-/** @throws {SlidegateError} `invalid_duration` unless the time zone is known */
+/** @throws {SlidegateError} `invalid_duration` if the time zone is unknown */
 function parseTimeZone(timeZone: unknown): string {
-  // Temporal accepts offsets and dates, too.
+  // Temporal also accepts offsets and dates.
   if (typeof timeZone === 'string' && /^[A-Za-z][A-Za-z0-9_+/-]*$/.test(timeZone)) {
     try {
       return Instant.toZonedDateTimeISO(Instant.fromEpochMilliseconds(0), timeZone).timeZoneId
@@ -170,10 +174,5 @@ function parseTimeZone(timeZone: unknown): string {
       // Reported below.
     }
   }
-  throw wrong(
-    'the time zone',
-    timeZone,
-    "one of the IANA, such as 'UTC' or 'Europe/Berlin'",
-    'invalid_duration',
-  )
+  throw wrong('the time zone', timeZone, "an IANA name such as 'UTC' or 'Europe/Berlin'", 'invalid_duration')
 }

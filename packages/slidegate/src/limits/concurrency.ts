@@ -1,31 +1,33 @@
-// Concurrency limits: their options, on a log of entries that are held.
+// Concurrency limits. Their log has an entry per held slot.
 
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { checkDeclaration, declareLimit, type NameOptions, parseLimit } from './declare.ts'
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
 import type { Limit } from './limit.ts'
 
-/** How many units can be held at once, and when a lost holder's units are freed. */
+/** The options of a concurrency limit. */
 export interface ConcurrencyOptions extends NameOptions {
-  /** Units held at the same time: an integer from 1 to 10,000. */
+  /** Maximum units held at the same time, an integer from 1 to 10,000. */
   readonly limit: number
   /**
-   * How long units are held without a renewal, from 10 ms to 366 days. `acquire` renews its units each third of it. A shorter
-   * time frees the units of a crashed process sooner, and asks more of the store.
+   * How long units are held without a renewal, from 10 ms to 366 days.
+   *
+   * `acquire` renews its units every third of this time. A shorter time frees a crashed process's units sooner, and puts more
+   * load on the store.
    */
   readonly ttl: Duration
 }
 
 /**
- * At most `limit` units at the same time: requests under way, connections, jobs.
+ * Limits the units held at the same time: requests in flight, connections, jobs.
  *
- * Exact: units are held until they are released, or until `ttl` has passed since the last renewal. So a crashed process holds
- * nothing for ever. A late release never frees another holder's units.
+ * Exact: units are held until they are released, or until `ttl` after the last renewal, so a crashed process doesn't hold them
+ * forever. A late release never frees another holder's units.
  *
- * Use `limiter.acquire`. With `consume`, units are held for `ttl`, or until the decision is refunded.
- * `retryAfterMs` is when enough is free if nobody renews or releases.
+ * Use `limiter.acquire`. With `consume`, units are held for `ttl`, or until the decision is refunded. `retryAfterMs` is the time
+ * until enough units are free if none is renewed or released.
  *
- * In Redis a sorted set of holders, about 120 bytes each.
+ * Stored in Redis as a sorted set of holders, about 120 bytes each.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration` (for `ttl`), `invalid_name`
  */

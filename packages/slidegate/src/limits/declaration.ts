@@ -1,4 +1,4 @@
-// Limits as JSON: what they were made of, and limits made from that.
+// Converts limits to JSON and back.
 
 import { SlidegateError, show } from '../errors.ts'
 import type { CalendarWindowOptions } from './calendar.ts'
@@ -11,7 +11,7 @@ import { type SlidingCounterOptions, slidingCounter } from './sliding-counter.ts
 import { type SlidingWindowOptions, slidingWindow } from './sliding-window.ts'
 import { type TokenBucketOptions, tokenBucket } from './token-bucket.ts'
 
-/** A limit as plain JSON: the function that makes it, and its options. */
+/** A limit as plain JSON: the function that creates it, and its options. */
 export type Declaration =
   | ({ readonly kind: 'slidingWindow' } & SlidingWindowOptions)
   | ({ readonly kind: 'fixedWindow' } & FixedWindowOptions)
@@ -23,22 +23,22 @@ export type Declaration =
   | ({ readonly kind: 'distinct' } & DistinctOptions)
 
 /**
- * The declaration of a limit as plain JSON.
+ * Returns the declaration of a limit as plain JSON.
  *
- * It is complete, with durations in milliseconds. So it makes the same limit even if a later version has other defaults.
+ * It is complete, with durations in milliseconds, so it creates the same limit even if a later version has other defaults.
  *
  * @throws {SlidegateError} `invalid_limit` if it isn't a declared limit
  */
 export function declarationOf(limit: Limit): Declaration {
   if (isDeclared(limit)) return originOf(limit).options as Declaration
-  const remedy = `it must be made by ${KINDS.join(', ')}`
+  const remedy = `create it with one of ${KINDS.join(', ')}`
   throw new SlidegateError('invalid_limit', `the limit is ${showNoLimit(limit, remedy)}`, limit)
 }
 
 /**
- * Makes the limit of a declaration. Checks it as if a stranger had written it.
+ * Creates a limit from its declaration. Validates it like untrusted input.
  *
- * @throws {SlidegateError} `invalid_limit` for an unknown kind, and what the function that makes the limit throws
+ * @throws {SlidegateError} `invalid_limit` for an unknown kind, and the errors of the function that creates the limit
  */
 export function limitOf(declaration: unknown): Limit {
   const { kind, ...options } = (typeof declaration === 'object' ? (declaration ?? {}) : {}) as Declaration
@@ -48,14 +48,14 @@ export function limitOf(declaration: unknown): Limit {
     'invalid_limit',
     kind === 'calendarWindow'
       ? "the declared limit is a calendarWindow; import 'slidegate/calendar'"
-      : `the declared limit is ${show(declaration)}; it must be an object whose kind is ${KINDS.join(', ')}`,
+      : `the declared limit is ${show(declaration)}; it must be an object whose kind is one of ${KINDS.join(', ')}`,
     declaration,
   )
 }
 
 type Maker = (options: object) => Limit
 
-// By name, since bundlers rename functions.
+// By name, because bundlers rename functions.
 const makers = new Map<string, Maker>(
   Object.entries({ slidingWindow, fixedWindow, slidingCounter, tokenBucket, concurrency, distinct }) as [
     string,
@@ -63,7 +63,7 @@ const makers = new Map<string, Maker>(
   ][],
 )
 
-/** Lets {@link limitOf} make limits of another kind. */
+/** Lets {@link limitOf} create limits of another kind. */
 export function registerKind(kind: Declaration['kind'], make: (options: never) => Limit): void {
   makers.set(kind, make as Maker)
 }

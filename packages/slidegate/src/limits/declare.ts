@@ -1,4 +1,4 @@
-// Declares limits: the options that all kinds share, their checks, and where each limit comes from.
+// Declares limits: the shared options, their checks, and the origin of each limit.
 
 import {
   checkNames,
@@ -11,42 +11,43 @@ import {
 import { type Duration, formatDuration } from '../runtime/duration.ts'
 import type { Limit, LogParams } from './limit.ts'
 
-/** Units that a window may admit at most: 2^40. */
+/** Maximum units per window: 2^40. */
 export const MAX_LIMIT: number = 2 ** 40
 
-/** Units that a log can hold: 2^46. More push out the oldest. No limit comes near it. */
+/** Maximum units in a log: 2^46. More push out the oldest. No limit comes near it. */
 export const MAX_UNITS: number = 2 ** 46
 
 const NAME = /^[A-Za-z0-9._-]{1,64}$/
 
-/** The options that every kind of limit has. */
+/** Options shared by all kinds of limits. */
 export interface NameOptions {
   /**
-   * The name of the limit in decisions, headers and metrics: 1 to 64 of `A-Z a-z 0-9 . _ -`. Default: like
-   * `100-per-1m`. Required if two limits of a limiter would have the same name.
+   * The limit's name in decisions, headers and metrics: 1 to 64 of `A-Z a-z 0-9 . _ -`.
+   *
+   * Default: a name such as `100-per-1m`. Required if two limits of a limiter would have the same name.
    */
   readonly name?: string
-  /** Counts and reports, but never denies: to try a limit on live traffic. Default: false. */
+  /** Counts and reports but never denies, to try out a limit on live traffic. Default: false. */
   readonly shadow?: boolean
 }
 
-/** The options of kinds that limit units per window. */
+/** Options of kinds that limit units per window. */
 export interface LimitOptions extends NameOptions {
-  /** Units admitted per window: an integer from 1 to 2^40. */
+  /** Units allowed per window, an integer from 1 to 2^40. */
   readonly limit: number
   /** Length of the window, from 10 ms to 366 days. */
   readonly window: Duration
 }
 
-/** Where a limit comes from. */
+/** How a limit was created. */
 export interface Origin {
   /** The limit as it was declared. */
   readonly limit: Limit
-  /** The function that made it. */
+  /** The function that created it. */
   readonly make?: (options: never) => Limit
-  /** Its options: complete, plain JSON, with the name of `make` as `kind`. */
+  /** Its complete options as plain JSON, with the name of `make` as `kind`. */
   readonly options?: object
-  /** Whether it has its default name, which holds its numbers. */
+  /** Whether it has its default name, which contains its numbers. */
   readonly isUnnamed?: boolean
   /** Whether it only counts. */
   readonly isCount?: true
@@ -54,15 +55,15 @@ export interface Origin {
 
 const origins = new WeakMap<Limit, Origin>()
 
-// A registered symbol, by which a limit of another copy of the package is known. No copy of the limit has it.
+// A registered symbol, to recognize a limit from another copy of the package. Adapted limits don't have it.
 const MADE = Symbol.for('slidegate.Limit')
 
-/** The origin of a limit, or of the one that it was adapted from. */
+/** The origin of a limit, or of the limit that it was adapted from. */
 export function originOf(limit: Limit): Origin {
   return origins.get(limit) ?? { limit }
 }
 
-/** Marks a limit as another one with other numbers, or for another use. */
+/** Marks a limit as a variant of another, with other numbers or for another use. */
 export function adapt(adapted: Limit, origin: Origin): Limit {
   origins.set(adapted, origin)
   return adapted
@@ -72,22 +73,22 @@ export function isDeclared(limit: unknown): limit is Limit {
   return limit !== undefined && origins.get(limit as Limit)?.limit === limit
 }
 
-/** Shows a value that isn't a limit, and what to do about it. */
+/** Describes a value that isn't a limit, and how to fix it. */
 export function showNoLimit(value: unknown, remedy: string): string {
   return isBranded(value, MADE)
-    ? 'a limit of another copy of slidegate; npm ls slidegate shows the copies'
+    ? 'a limit from another copy of slidegate; list the copies with npm ls slidegate'
     : `${show(value)}; ${remedy}`
 }
 
-/** The name that it was declared with, without that of a dimension. */
+/** The name that it was declared with, without a dimension. */
 export function declaredName(limit: Limit): string {
   return originOf(limit).limit.name
 }
 
 /**
- * Declares a limit once more, with some options changed.
+ * Declares a limit again with some options changed.
  *
- * @throws {SlidegateError} what the function that made it throws
+ * @throws {SlidegateError} the errors of the function that created it
  */
 export function redeclare(limit: Limit, changes: object): Limit {
   const { make, options } = originOf(limit)
@@ -100,19 +101,19 @@ export function limitIn(dimension: string, limit: Limit): Limit {
   return adapt({ ...limit, name: `${dimension}.${limit.name}` }, originOf(limit))
 }
 
-/** More than a log holds: nothing is denied. */
+/** More than a log can hold, so nothing is denied. */
 const NO_LIMIT: number = 2 ** 50
 
-/** The same limit, which counts and never denies. */
+/** The same limit, which counts but never denies. */
 export function countBy(limit: Limit): Limit {
   return adapt({ ...limit, limit: NO_LIMIT }, { ...originOf(limit), isCount: true })
 }
 
 /**
- * Makes a limit of what its kind has checked, and of the options that all kinds share.
+ * Creates a limit from the options that its kind has checked, and the shared options.
  *
- * @param make the function that is called to declare such a limit
- * @param given `make`'s name as `kind`, and its own options: complete, with durations in milliseconds
+ * @param make the function that users call to declare such a limit
+ * @param given `make`'s name as `kind`, and the kind's own options: complete, with durations in milliseconds
  */
 export function declareLimit<Options extends NameOptions>(
   limit: Omit<Limit, 'name' | 'shadow'>,
@@ -141,7 +142,7 @@ export function paramsOf(limits: readonly Limit[], precision: number, records = 
   }
 }
 
-/** @throws {SlidegateError} `invalid_limit` unless the options are an object of this form, with no other names */
+/** @throws {SlidegateError} `invalid_limit` if the options aren't an object of this form, or have an unknown name */
 export function checkForm<Options extends object>(
   options: Options,
   form: string,
@@ -151,7 +152,7 @@ export function checkForm<Options extends object>(
   checkNames(options, names, 'invalid_limit', 'this limit')
 }
 
-/** The same for a kind, with the names of its own options. */
+/** The same for the options of a kind: the shared names and its own. */
 export function checkDeclaration<Options extends NameOptions>(
   options: Options,
   form: string,
@@ -160,7 +161,7 @@ export function checkDeclaration<Options extends NameOptions>(
   checkForm(options, form, { ...names, name: true, shadow: true } as Names<Options>)
 }
 
-/** The error for an option. */
+/** The error for an invalid option. */
 export function wrong(
   what: string,
   value: unknown,
@@ -170,7 +171,7 @@ export function wrong(
   return new SlidegateError(code, `${what} is ${show(value)}; it must be ${right}`, value)
 }
 
-/** The most limits of a key. */
+/** Maximum limits per key. */
 const MAX_LIMITS = 64
 
 /** @throws {SlidegateError} `invalid_limit` if a key would have too many limits */
@@ -178,7 +179,7 @@ export function checkCount(limits: readonly unknown[], what: string): void {
   if (limits.length <= MAX_LIMITS) return
   throw new SlidegateError(
     'invalid_limit',
-    `${what} has ${limits.length} limits; there must be at most ${MAX_LIMITS}`,
+    `${what} has ${limits.length} limits; at most ${MAX_LIMITS} are allowed`,
     limits,
   )
 }
@@ -187,13 +188,13 @@ export function isLimit(limit: unknown, most: number = MAX_LIMIT): limit is numb
   return typeof limit === 'number' && Number.isInteger(limit) && limit >= 1 && limit <= most
 }
 
-/** A number of units. @throws {SlidegateError} `invalid_limit` unless it is an integer from 1 to `most` */
+/** Checks units. @throws {SlidegateError} `invalid_limit` if not an integer from 1 to `most` */
 export function parseLimit(limit: unknown, what = 'the limit', most: number = MAX_LIMIT): number {
   if (isLimit(limit, most)) return limit
   throw wrong(what, limit, `an integer from 1 to ${most === MAX_LIMIT ? '2^40' : most}`)
 }
 
-/** @throws {SlidegateError} `invalid_limit` unless it is true or false */
+/** @throws {SlidegateError} `invalid_limit` if it isn't true or false */
 export function parseFlag(flag: unknown, what: string): boolean {
   if (typeof flag === 'boolean') return flag
   throw wrong(what, flag, 'true or false')
@@ -211,12 +212,12 @@ export function nameOf(limit: number, windowMs: number): string {
   return `${limit}-per-${formatDuration(windowMs)}`
 }
 
-/** Whether it can be the name of a limit or limiter. */
+/** Whether it is a valid name for a limit or limiter. */
 export function isName(name: unknown): name is string {
   return typeof name === 'string' && NAME.test(name)
 }
 
-/** The name of a limit or limiter. @throws {SlidegateError} `invalid_name` unless it is 1 to 64 of `A-Z a-z 0-9 . _ -` */
+/** @throws {SlidegateError} `invalid_name` if the name isn't 1 to 64 of `A-Z a-z 0-9 . _ -` */
 export function parseName(name: unknown): string {
   if (isName(name)) return name
   throw wrong('the name', name, '1 to 64 of A-Z a-z 0-9 . _ -', 'invalid_name')

@@ -1,41 +1,41 @@
--- The twin of distinct-sketch.ts: a HyperLogLog per sub-window, of all values from then on.
+-- The twin of distinct-sketch.ts: a HyperLogLog per sub-window, of all values since it began.
 --
 -- Words: the length of a sub-window, the limit.
--- Answer: -1 less the values used, and behind all answers the two times of packed-window.lua.
--- Stored: one string, unsigned, big-endian: format (1 byte, 1), start of the newest sub-window (6 bytes, milliseconds), its
--- place from 0 to 10 (1 byte). And 11 HyperLogLogs, by the log's key, '~' and their place, in turn: one per sub-window, each of
--- all values that were added since it began. So a count reads one sketch, and Redis caches it. A sketch of an earlier log is
--- removed before its place is used.
--- TTL: set when a sub-window begins, also that of its sketch: the length of all sub-windows + slack.
--- Work: a value is added to 11 sketches; a wait takes up to 10 counts.
+-- Answer: -1 minus the values used, and after all answers the two times of packed-window.lua.
+-- Stored: one string, unsigned, big-endian: format (1 byte, 1), start of the newest sub-window (6 bytes, milliseconds), its place
+-- from 0 to 10 (1 byte). In addition 11 HyperLogLogs, whose keys are the log's key, '~' and their place. They are used in turn:
+-- one per sub-window, with all values added since it began. So a count reads only one sketch, and Redis caches it. A sketch of an
+-- earlier log is removed before its place is reused.
+-- TTL: set when a sub-window begins, for its sketch too: the length of all sub-windows + slack.
+-- Work: adding a value writes 11 sketches; a wait takes up to 10 counts.
 
 local SUB_WINDOWS = 11
 local SKETCHES_FORMAT = '>BI6B'
 local SKETCHES_SIZE = 8
--- One more byte is read, so that longer values are noticed.
+-- Reads one byte more than a log has, to detect longer values.
 local LAST_OF_SKETCHES = '8'
 
 local NO_SKETCHES = 'not a distinct sketch of format 1'
 
 --- shared
--- A sub-window's sketch. `place` may be below 0.
+-- A sub-window's sketch. `place` may be negative.
 local function sketch_of(key, place)
   return key .. '~' .. string.format('%d', place % SUB_WINDOWS)
 end
 
 --- before
--- Values that were added since the sub-window `age` before the newest began. Or nil, and what is wrong with its sketch.
+-- Values added since the sub-window `age` before the newest began. Or nil, and the error of its sketch.
 local function count_since(key, place, age)
   if age < 0 then return 0 end
   local count = pcall_redis('PFCOUNT', sketch_of(key, place - age))
   if type(count) == 'table' then return nil, count.err end
-  -- A damaged sketch may have cached any number.
+  -- A damaged sketch can contain any cached count.
   return math.min(count, MAX_UNITS)
 end
 
 --- read
 local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_SKETCHES)
--- Without a log no sub-window counts.
+-- Without a log, no sub-window counts.
 local precision = words[p + 1]
 local stamp, turn = -SUB_WINDOWS * precision, 0
 if raw ~= '' then
@@ -51,7 +51,7 @@ if stamp > now then
   stamp, is_restamped = now - now % precision, true
 end
 --- check
--- Sub-windows from the newest one to the current one, and the age of the oldest that counts.
+-- Sub-windows from the newest to the current one, and the age of the oldest that counts.
 local passed = (now - now % precision - stamp) / precision
 local oldest_age = SUB_WINDOWS - 1 - passed
 local used, damage = count_since(key, turn, oldest_age)
@@ -60,7 +60,7 @@ if limit - used < cost * fitting then fitting = limit - used < cost and 0 or mat
 reply[answer], answer = -1 - used, answer + 1
 local is_whole = false
 if (fitting > 0 or op and op.is_forced) and not (op and op.is_look) then
-  -- While a Cluster moves the slot, keys may be on another server. Writing one here would stop the move.
+  -- While a Cluster migrates the slot, keys may already be on another server. Writing one here would block the migration.
   local all = { key }
   for age = 0, SUB_WINDOWS - 1 do all[age + 2] = sketch_of(key, age) end
   local found = pcall_redis('EXISTS', unpack(all))
@@ -87,7 +87,7 @@ if mine > 0 or is_restamped and not is_look then
   local begun, ttl = mine > 0 and passed or 0, ttl_of(SUB_WINDOWS * precision, clock ~= reply[1])
   if mine > 0 then stamp, turn = now - now % precision, (turn + passed) % SUB_WINDOWS end
   if begun > 0 or is_restamped then
-    -- Comes first: Redis rejects it if it is out of memory.
+    -- This must be the first write: Redis rejects it if it is out of memory.
     call_redis('SET', key, struct_pack(SKETCHES_FORMAT, 1, stamp, turn), 'PX', ttl)
   end
   for age = 0, SUB_WINDOWS - 1 do
@@ -96,13 +96,13 @@ if mine > 0 or is_restamped and not is_look then
     if mine > 0 then
       changed = pcall_redis('PFADD', sketch, op and op.id or '')
       if type(changed) == 'table' then
-        -- A damaged sketch fails this op, any other error the whole call.
+        -- A damaged sketch fails only this op; any other error fails the whole call.
         local _, reason = count_since(key, turn, age)
         if reason then return nil, reason end
         call_redis('PFADD', sketch, op and op.id or '')
       end
     end
-    -- A sketch that Redis has dropped begins again. With a clock that was passed in, the age of the TTL isn't known.
+    -- A sketch that Redis dropped is created again. With the `clock` option, the age of the TTL isn't known.
     local is_due = age < begun or is_restamped or not is_whole or clock ~= reply[1]
     if is_due and (changed == 1 or is_restamped) then call_redis('PEXPIRE', sketch, ttl) end
   end
@@ -116,7 +116,7 @@ function distinct_sketch.load(log, words, p)
   log.stamp, log.turn = stamp, turn
 end
 
--- The log wasn't loaded.
+-- Takes a log that wasn't loaded.
 function distinct_sketch.reset(log)
   for age = 0, SUB_WINDOWS - 1 do call_redis('DEL', sketch_of(log.key, age)) end
 end

@@ -1,9 +1,9 @@
-// A kind of limit: an estimate of how many different values came, by sketches.
+// A kind of limit: an estimate of the number of distinct values, by sketches.
 //
-// Time is divided into sub-windows of a tenth of the window. Redis has a HyperLogLog per sub-window, of all values from then on: the
-// one of the oldest sub-window that counts is the number used. The memory store keeps the values themselves, with the sub-window in
-// which each came last. A sketch can't tell a known value from a new one, so a key at its limit is denied altogether. Only
-// admitted values are added.
+// Time is divided into sub-windows of a tenth of the window. Redis has a HyperLogLog per sub-window, with all values since that
+// sub-window began: the sketch of the oldest one that still counts gives the usage. The memory store keeps the values themselves,
+// each with the sub-window in which it was last seen. A sketch can't distinguish known values from new ones, so once a key
+// reaches its limit, all requests are denied. Only admitted values are added.
 
 import { startOf } from '../runtime/duration.ts'
 import { mapKey } from '../runtime/hash.ts'
@@ -11,24 +11,24 @@ import { paramsOf } from './declare.ts'
 import type { Kind, LogParams } from './limit.ts'
 import { ObjectLogs } from './logs.ts'
 
-/** The largest limit, and the most values that the memory store keeps per key. */
+/** Maximum limit, and maximum values that the memory store keeps per key. */
 export const MAX_VALUES = 1_000_000
 
-/** The sub-windows that a window touches: the current one, and ten before it. */
+/** The sub-windows that a window overlaps: the current one and ten before it. */
 const SUB_WINDOWS = 11
 
 interface Values {
   /** When the newest sub-window began. */
   stamp: number
-  /** Its number. They are numbered as they come, so a clock that is set back changes no number. */
+  /** The number of the newest sub-window. Numbers are consecutive, so setting the clock back changes none. */
   turn: number
-  /** By {@link mapKey}, the sub-window that each value was last added in; oldest first. */
+  /** The sub-window in which each value was last added, by {@link mapKey}. Oldest first. */
   turns: Map<string, number>
-  /** Values per sub-window, in the place of its number modulo {@link SUB_WINDOWS}. */
+  /** Values per sub-window, at its number modulo {@link SUB_WINDOWS}. */
   counts: number[]
 }
 
-/** Bytes of a value of the usual length. */
+/** Approximate bytes per value of typical length. */
 const VALUE_BYTES = 160
 
 export const distinctSketchKind: Kind<Values> = {
@@ -87,29 +87,29 @@ export const distinctSketchKind: Kind<Values> = {
   entries: { are: 'value', find: () => undefined, renew: () => false, list: () => [] },
 }
 
-/** The length of a sub-window: ten are no shorter than the window. */
+/** The length of a sub-window. Ten of them cover the window. */
 export function tenthOf(windowMs: number): number {
   return Math.ceil(windowMs / 10)
 }
 
-/** Sub-windows from the newest one to the current one. */
+/** Sub-windows from the newest to the current one. */
 function passed({ stamp }: Values, { precision }: LogParams, nowMs: number): number {
   return (startOf(nowMs, precision) - stamp) / precision
 }
 
-/** Age of the oldest sub-window that counts, from the newest one. Below 0 if none counts. */
+/** The age of the oldest sub-window that counts, in sub-windows before the newest. Negative if none counts. */
 function oldestAge(values: Values, params: LogParams, nowMs: number): number {
   return SUB_WINDOWS - 1 - passed(values, params, nowMs)
 }
 
-/** Values that were added since the sub-window `age` before the newest began. */
+/** Values added since the sub-window `age` before the newest began. */
 function countSince({ counts, turn }: Values, age: number): number {
   let count = 0
   for (let back = 0; back <= age; back++) count += counts[(turn + SUB_WINDOWS - back) % SUB_WINDOWS]!
   return count
 }
 
-/** Makes the current sub-window the newest, and forgets values that no longer count. */
+/** Makes the current sub-window the newest, and drops values that no longer count. */
 function begin(values: Values, params: LogParams, nowMs: number): void {
   values.turn += passed(values, params, nowMs)
   values.stamp = startOf(nowMs, params.precision)

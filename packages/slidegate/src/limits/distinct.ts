@@ -1,4 +1,4 @@
-// Limits on distinct values: their options, and which kind keeps their log.
+// Limits on distinct values: their options, and the choice of the kind that stores them.
 
 import { parseWindow } from '../runtime/duration.ts'
 import { checkDeclaration, declareLimit, type LimitOptions, parseFlag, parseLimit } from './declare.ts'
@@ -7,14 +7,15 @@ import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
 import type { Limit } from './limit.ts'
 
 export interface DistinctOptions extends LimitOptions {
-  /** Different values per window: an integer from 1 to 10,000; to 1,000,000 with `approximate`. */
+  /** Maximum distinct values per window: 1 to 10,000, or to 1,000,000 with `approximate`. */
   readonly limit: number
   /**
-   * Estimates the number of values in at most 160 kB of Redis per key. For limits of thousands to a million. Default: false.
+   * Estimates the number of values, to use at most 160 kB of Redis per key. For limits from thousands to a million. Default:
+   * false.
    *
-   * - Redis counts by HyperLogLog. Its standard error is 0.81%, so a key may be allowed about 2% more values than its limit,
-   *   or fewer. The memory store keeps the values and counts them exactly.
-   * - A key at its limit is denied altogether, known values included, until values leave the window.
+   * - Redis counts with HyperLogLog. Its standard error is 0.81%, so a key may be allowed about 2% more or fewer values than its
+   *   limit. The memory store keeps the values and counts exactly.
+   * - When a key reaches its limit, even known values are denied until values leave the window.
    * - A value counts for 1 to 1.1 windows: the window slides in steps of a tenth.
    * - `remaining` is one too low in the decision on a known value. `list` returns no values.
    */
@@ -22,17 +23,17 @@ export interface DistinctOptions extends LimitOptions {
 }
 
 /**
- * At most `limit` different values in any window of this length.
+ * Limits the distinct values in any window of this length.
  *
- * For example accounts that an address logs in to, or addresses from which an account is used. Exact unless
- * {@link DistinctOptions.approximate}. A value counts while an admitted request had it within the window: a known value takes no
- * more room, a new one takes one unit.
+ * For example the accounts that an address logs in to, or the addresses from which an account is used. Exact unless {@link
+ * DistinctOptions.approximate}. A value counts if a request with it was admitted within the window. A known value costs nothing,
+ * a new one costs one unit.
  *
- * It needs a limiter of its own: no other limit, no dimensions, no cost. Each request has a value:
- * `limiter.consume(key, { value })`. A refund takes no value back: it was seen.
+ * Needs its own limiter, without other limits, dimensions or costs. Each request has a value: `limiter.consume(key, { value
+ * })`. A refund doesn't remove the value.
  *
- * In Redis a sorted set of values, about 120 bytes each, or sketches. A value longer than 128 bytes, or with others than printable
- * characters, is stored as its SHA-256.
+ * Stored in Redis as a sorted set of values, about 120 bytes each, or as sketches. A value longer than 128 bytes, or with
+ * unprintable characters, is stored as its SHA-256.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */

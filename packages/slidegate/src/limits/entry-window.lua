@@ -1,20 +1,21 @@
--- The twin of entry-window.ts: windows whose log keeps what it counts one by one.
+-- The twin of entry-window.ts: windows whose log has separate entries.
 --
--- Words: window, what the entries are (see ENTRIES below), the limits.
--- Answer: units that it takes of the log, if it is in shadow and may have the request; then as in packed-window.lua.
--- Stored: one sorted set. A member is the name of an entry, its score the time at which it was
--- charged or last renewed, in milliseconds. An entry of n units has n members: its name, and behind a space the
--- numbers 2 to n; no name holds a space.
--- TTL: renewed by charges and renewals now and then, to the window + slack.
--- Work: members that have left the window are removed with later charges, as many as they add and PRUNED more, so no
--- call removes many. A log keeps up to MAX_ENTRIES units: more charges push out the oldest, and no limit notices.
+-- Words: window, kind of the entries (see ENTRIES below), the limits.
+-- Answer: the units charged to the log, if it belongs to a shadow limit and may already have the request. Then as in
+-- packed-window.lua.
+-- Stored: one sorted set. A member is the name of an entry. Its score is the time at which it was charged or last renewed, in
+-- milliseconds. An entry of n units has n members: its name, and the name followed by a space and the numbers 2 to n. Names
+-- contain no spaces.
+-- TTL: renewed occasionally by charges and renewals, to the window + slack.
+-- Work: members that left the window are removed with later charges, as many as they add plus PRUNED, so no call removes many. A
+-- log keeps up to MAX_ENTRIES units: more charges push out the oldest, which affects no limit.
 
 local MAX_ENTRIES = 10000
 local PRUNED = 100
--- Arguments per command: unpack takes no more than 8,000.
+-- Arguments per command: unpack supports at most 8,000.
 local MAX_WORDS = 4000
 local MAX_SCORE = 2 ^ 47
--- ENTRIES: 0 for requests that aren't found again; else
+-- ENTRIES: 0 for requests that can't be found by id; otherwise
 local REQUEST = 1
 local HOLDER = 2
 local VALUE = 3
@@ -47,13 +48,13 @@ local window, entries, is_ahead = words[p + 1], words[p + 2], false
 local cut = now - window
 if stamp > now then
   if stamp <= clock + MAX_AHEAD then return nil, stamp end
-  -- Entries that counted at the newest stamp count from now on.
+  -- Entries that counted at the newest stamp count as if charged now.
   cut, is_ahead = stamp - window, true
 end
 --- check
 local card, live, price, is_free, id, held_at = 0, 0, cost, false, op and op.id, nil
 if stamp > 0 and (entries ~= RESERVATION or op and op.reservation) then
-  -- Redis counts the few that are gone faster than the many that are not.
+  -- Counting the few that have left is faster than counting the many that haven't.
   card = call_redis('ZCARD', key)
   live = card - call_redis('ZCOUNT', key, '-inf', string.format('%d', cut))
 end
@@ -104,7 +105,7 @@ elseif mine < wanted or is_free then
       elseif is_ahead then
         retry = window
       else
-        -- The oldest unit that doesn't fit beside the cost.
+        -- The oldest unit that doesn't fit together with the cost.
         local at = string.format('%d', price - limit - 1)
         local found = call_redis('ZRANGE', key, at, at, 'WITHSCORES')
         retry = (found[2] or stamp) + window - now
@@ -130,14 +131,14 @@ if units > 0 then
   if over > 0 then
     call_redis('ZREMRANGEBYRANK', key, '0', string.format('%d', math.min(over, units + PRUNED) - 1))
   end
-  -- The first charge in a part that is a second less than the slack renews the TTL. With a clock that was passed in, each does.
+  -- The first charge in each period of a second less than the slack renews the TTL. With the `clock` option, every charge does.
   local part = window < 20000 and 4000 or window / 4 - 1000
   is_due = is_due or clock ~= reply[1] or now - now % part > stamp
 end
 if is_due then call_redis('PEXPIRE', key, (ttl_of(window, clock ~= reply[1]))) end
 if held_at and op.hold ~= RENEWED then
   if cost == 1 then call_redis('ZREM', key, id) else tables_of(kinds, 5).remove(key, id, cost) end
-  -- Entries that were gone must not count again if an older entry becomes the newest.
+  -- Entries that left the window must not count again if an older entry becomes the newest.
   if held_at == stamp and card > live then
     call_redis('ZREMRANGEBYSCORE', key, '-inf', string.format('%d', stamp - window))
   end
@@ -151,7 +152,7 @@ function entry_window.load(log)
   log.stamp = stamp
 end
 
--- The members of an entry, each behind `before`, if any.
+-- The members of an entry, each preceded by `before`, if given.
 local function members_of(entry, units, before)
   local members = {}
   for unit = 1, units do
@@ -175,7 +176,7 @@ function entry_window.add(key, entry, units, stamp)
   return write_all('ZADD', key, members_of(entry, units, stamp))
 end
 
--- Entries that counted at the newest stamp count from now on. Others are removed.
+-- Entries that counted at the newest stamp count as if charged now. Others are removed.
 function entry_window.restamp(key, cut, now)
   local all, moved, gone = call_redis('ZRANGE', key, '0', '-1', 'WITHSCORES'), {}, {}
   for i = 1, #all, 2 do
@@ -211,7 +212,7 @@ function entry_window.refund(log, words, p, now, at_ms, units, entry)
   return units
 end
 
--- Stamp and units of the charges that count, in turn: the newest units, up to `most`, oldest first.
+-- Stamp and units of the charges that count, alternating: up to `most` of the newest units, oldest first.
 function entry_window.charges(log, words, p, _, now, most)
   local charges, cut = {}, math.max(log.stamp, now) - words[p + 1]
   local found = call_redis('ZRANGE', log.key, string.format('%d', -most), '-1', 'WITHSCORES')

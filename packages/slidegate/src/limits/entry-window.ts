@@ -1,4 +1,4 @@
-// A kind of limit: sliding windows whose log keeps entries one by one: requests, slots or values.
+// A kind of limit: sliding windows whose log has an entry per request, slot or value.
 
 import { mapKey } from '../runtime/hash.ts'
 import type { Charge, Entries, Entry, Kind, Limit, ListedCharge, LogParams, Logs } from './limit.ts'
@@ -6,30 +6,32 @@ import { ObjectLogs } from './logs.ts'
 import { packedWindowKind } from './packed-window.ts'
 import { MAX_RECORDS, type WindowLog, WindowLogs } from './window-log.ts'
 
-/** Units that a log keeps one by one at most, or records, and so the greatest limit on it. */
+/** Maximum units or records in a log of entries, and so the maximum limit. */
 export const MAX_ENTRIES = 10_000
 
 const MIN_REFUND_ENTRIES = 128
 const MAX_REFUND_ENTRIES = 1024
 
 /**
- * How many entries of a stream a refund may write anew: as many as the limit lets in, within bounds. Where there are more,
- * only the newest can be returned.
+ * Maximum entries of a stream that a refund may rewrite. Equals the limit, clamped to a range.
+ *
+ * If there are more, only the newest can be refunded.
  */
 export function rewritable(limit: number): number {
   return Math.min(MAX_REFUND_ENTRIES, Math.max(MIN_REFUND_ENTRIES, limit))
 }
 
 /**
- * A window log, and what it counts one by one, in order of time: by {@link mapKey} of the name, or where the same name may
- * come again, by a number.
+ * A window log and its entries, in order of time.
+ *
+ * The map's key is {@link mapKey} of the name, or a number if names can repeat.
  */
 interface EntryLog {
   log: WindowLog
   entries: Map<string, Entry>
 }
 
-/** Bytes of an entry whose name has the usual length. */
+/** Approximate bytes of an entry with a name of typical length. */
 const ENTRY_BYTES = 256
 
 class EntryLogs implements Logs<EntryLog> {
@@ -39,7 +41,7 @@ class EntryLogs implements Logs<EntryLog> {
     (entries) => new Map(entries),
     ({ size }) => 64 + ENTRY_BYTES * size,
   )
-  /** By the number of its log, that of a map. */
+  /** The index of each log's map. */
   readonly #mapOf: number[] = [0]
   readonly #shown: EntryLog = { log: this.#logs.at(0), entries: this.#maps.at(0) }
 
@@ -72,16 +74,18 @@ class EntryLogs implements Logs<EntryLog> {
   }
 }
 
-/** What entries are, for the twin. Reservations are 4. */
+/** The kinds of entries, as numbers for the twin. Reservations are 4. */
 const NUMBERS: Readonly<Record<Entries, number>> = { record: 0, request: 1, holder: 2, value: 3 }
 
 /**
- * A sliding window at the grain of 1 ms whose log keeps what it counts one by one: in Redis a sorted set, here a map
- * beside the log of a sliding window, by which everything is counted. Each window has a log of its own.
+ * A sliding window with a grain of 1 ms that keeps separate entries.
  *
- * @param prefix what the names of its logs begin with
- * @param are what the entries are; those of requests and holders are found again by the id of the request
- * @param tag names the twin, where that is another
+ * In Redis it is a sorted set. Here it is a map, beside a window log that does all the counting. Each window length has its own
+ * log.
+ *
+ * @param prefix start of its log names
+ * @param are the kind of entries; requests and holders are found by request id
+ * @param tag names the twin, if it isn't the usual one
  */
 export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<EntryLog> {
   return {
@@ -112,7 +116,7 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
 
     check(state, params, nowMs, used, entry = '') {
       packedWindowKind.check(state.log, params, nowMs, used)
-      // A value that counts has its place, whatever the limit is by now.
+      // A value that counts keeps its place, even under a lower limit.
       if (are === 'value' && find(state, params, nowMs, mapKey(entry)) !== undefined) {
         used[0] = Math.min(used[0]!, params.limits[0]!) - 1
       }
@@ -146,7 +150,7 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
       let left = most
       for (const entry of Array.from(entries.values()).reverse()) {
         if (left === 0 || !counts(entry, params, nowMs)) break
-        // Records are kept whole, of all else each unit is.
+        // Records are kept whole, everything else unit by unit.
         const units = are === 'record' ? entry.units : Math.min(entry.units, left)
         charges.push({ atMs: entry.atMs, units })
         left -= are === 'record' ? 1 : units
@@ -177,7 +181,7 @@ function counts({ atMs }: Entry, params: LogParams, nowMs: number): boolean {
   return nowMs - atMs < params.windows[0]!
 }
 
-/** Adds an entry, or moves the one of this name to now. */
+/** Adds an entry, or moves the one with this name to now. */
 function add(state: EntryLog, params: LogParams, nowMs: number, charge: Charge): void {
   const { units, leaseMs, entry: name } = charge
   const own = mapKey(name)
@@ -186,17 +190,17 @@ function add(state: EntryLog, params: LogParams, nowMs: number, charge: Charge):
   const kept = known?.units ?? Math.min(units, MAX_ENTRIES)
   packedWindowKind.commit(state.log, params, nowMs, { units: kept, leaseMs, entry: name })
   state.entries.set(own, { name, units: kept, atMs: nowMs })
-  // What was charged without asking pushes out the oldest, which no limit can tell.
+  // A forced charge pushes out the oldest entries, which doesn't change any limit's result.
   for (const [place, { units: oldest }] of state.entries) {
     if (state.log.total - state.log.base - oldest < MAX_ENTRIES) return
     remove(state, place)
   }
 }
 
-/** Records ever made. Each has a place of its own, since a name may come again, even in the same instant. */
+/** Number of records ever created. Each has its own map key, because names can repeat, even in the same instant. */
 let records = 0
 
-/** Adds a record: the same name may come again. */
+/** Adds a record. Names can repeat. */
 function record({ log, entries }: EntryLog, params: LogParams, nowMs: number, charge: Charge): void {
   const { leaseMs, entry: name } = charge
   const units = Math.min(charge.units, MAX_ENTRIES)
@@ -213,7 +217,7 @@ function find({ entries }: EntryLog, params: LogParams, nowMs: number, place: st
   return entry !== undefined && counts(entry, params, nowMs) ? entry : undefined
 }
 
-/** Where a record is among the entries. */
+/** The map key of a record. */
 function findCharge(entries: Map<string, Entry>, { name, units, atMs }: Entry): string {
   for (const [place, entry] of entries) {
     if (entry.name === name && entry.units === units && entry.atMs === atMs) return place
@@ -221,7 +225,7 @@ function findCharge(entries: Map<string, Entry>, { name, units, atMs }: Entry): 
   return ''
 }
 
-/** Whether the record is one of not too many, or the newest. */
+/** Whether a record can be refunded: it is the newest, or there aren't too many. */
 function canBeRewritten({ log, entries }: EntryLog, params: LogParams, place: string): boolean {
   forgetGone(entries, params, log.stamp)
   return entries.size <= rewritable(params.records) || Array.from(entries.keys()).at(-1) === place
@@ -233,7 +237,7 @@ function remove({ log, entries }: EntryLog, place: string): void {
   log.subtract(atMs, units, MAX_RECORDS)
 }
 
-/** The oldest come first, since whatever is renewed is added anew. */
+/** Drops entries that left the window. The oldest come first, because a renewed entry is added again. */
 function forgetGone(entries: Map<string, Entry>, params: LogParams, nowMs: number): void {
   for (const [place, entry] of entries) {
     if (counts(entry, params, nowMs)) return

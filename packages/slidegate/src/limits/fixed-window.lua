@@ -1,16 +1,16 @@
 -- The twin of fixed-window.ts: the units of one window, which count until it ends.
 --
--- Words: the length of a window, or 0 for windows of a calendar; 1 if windows begin with their first charge, or the number of
--- edges of a calendar; the limits; then the edges: when the windows around now begin, in order and without a gap, by the
--- calendar of the calling process.
--- Answer: the units of this window before the op; and, if windows begin with their first charge, when that was.
--- Stored: one string, unsigned, big-endian: format (1 byte, 1), time of the first charge in the window (6 bytes,
--- milliseconds), units charged in it (6 bytes).
--- TTL: set at the first charge in a window, to what is left of the window + slack.
+-- Words: the length of a window, or 0 for a calendar; 1 if windows start with their first charge, or the number of calendar
+-- edges; the limits; the edges. Edges are the starts of the windows around now, in order and without gaps,
+-- by the calendar of the calling process.
+-- Answer: the units of this window before the op; if windows start with their first charge, also when that was.
+-- Stored: one string, unsigned, big-endian: format (1 byte, 1), time of the window's first charge (6 bytes, milliseconds),
+-- units charged in the window (6 bytes).
+-- TTL: set at the first charge in a window, to the rest of the window + slack.
 
 local COUNTER_FORMAT = '>BI6I6'
 local COUNTER_SIZE = 13
--- One more byte is read, so that longer values are noticed.
+-- Reads one byte more than a log has, to detect longer values.
 local LAST_OF_COUNTER = '13'
 local NO_COUNTER = 'not a fixed window of format 1'
 local CLOCKS_APART = 'the clocks of Redis and of this process are more than two windows of its calendar apart'
@@ -27,7 +27,7 @@ if raw ~= '' then
 end
 --- load
 local length, first_hit, end_of_limits = words[p + 1], words[p + 2], last
--- When this window began; with `first-hit`, the earliest that it can have.
+-- When this window began, or with `first-hit` the earliest time it can have begun.
 local start, ends
 if length > 0 then
   start = first_hit == 1 and now - length + 1 or now - now % length
@@ -79,7 +79,7 @@ function fixed_window.load(counter)
   counter.stamp, counter.units = since, used
 end
 
--- When the window of `ms` began; with `first-hit`, the earliest that it can have.
+-- When the window containing `ms` began, or with `first-hit` the earliest time it can have begun.
 local function earliest_start(words, p, last, ms)
   local length, edge = words[p + 1], last
   if length > 0 then return words[p + 2] == 1 and ms - length + 1 or ms - ms % length end

@@ -1,8 +1,8 @@
 // A kind of limit: one count per fixed window.
 //
-// A log has the units charged in the window of its first charge. Once that window has ended, the count is 0. So `check` needs only the
-// start of the current window: a multiple of the length, or with `first-hit` any time later than one length ago. Calendar windows
-// are the same kind, with edges from a calendar: see calendar-window.ts.
+// A log stores the units charged in the window of its first charge. Once that window has ended, the count is 0. So `check` needs
+// only the start of the current window: a multiple of the length, or with `first-hit`, any time later than one window length ago.
+// Calendar windows are the same kind with edges from a calendar, see calendar-window.ts.
 
 import { parseWindow, startOf } from '../runtime/duration.ts'
 import type { Calendar } from './calendar.ts'
@@ -21,29 +21,29 @@ import { RowLogs } from './logs.ts'
 /** The options of {@link fixedWindow}. */
 export interface FixedWindowOptions extends LimitOptions {
   /**
-   * When windows begin. Default: `epoch`.
+   * When windows start. Default: `epoch`.
    *
-   * - `epoch`: at whole multiples of their length since 1970-01-01T00:00Z.
-   * - `first-hit`: with the first charge after the previous window has ended, for each key on its own.
+   * - `epoch`: at whole multiples of their length since 1970-01-01T00:00Z
+   * - `first-hit`: at a key's first charge after its previous window has ended
    */
   readonly align?: 'epoch' | 'first-hit'
 }
 
 /**
- * At most `limit` units in each window, by the store's clock.
- *
- * A key has one number. Windows have the same length. For windows of a calendar, see `calendarWindow` of `slidegate/calendar`.
+ * Limits the units in each window, by the store's clock.
  *
  * ```ts
  * fixedWindow({ limit: 100, window: '1m' })
  * fixedWindow({ limit: 100, window: '1m', align: 'first-hit' })
  * ```
  *
- * At worst `2 * limit` units pass within the length of one window, around the edge between two: with 100 a minute, 100 at
- * 0:59.9 and 100 more at 1:00.0. With `first-hit` it is `2 * limit - 1`, since the first hit comes a whole window before
- * the edge.
+ * Stores one number per key. All windows have the same length. For calendar windows see `calendarWindow` of `slidegate/calendar`.
  *
- * Limits of the same windows share their count. Another length or alignment begins with an empty one.
+ * In the worst case, `2 * limit` units are admitted within one window length, around the edge between two windows: with 100 per
+ * minute, 100 at 0:59.9 and another 100 at 1:00.0. With `first-hit` it is `2 * limit - 1`, because the first hit comes a whole
+ * window before the edge.
+ *
+ * Limits with the same windows share their count. A limit with another length or alignment starts at zero.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
@@ -64,7 +64,6 @@ export function fixedWindow(options: FixedWindowOptions): Limit {
   )
 }
 
-/** A log. */
 export interface Counter {
   /** When the first units of the window were charged. */
   since: number
@@ -72,9 +71,9 @@ export interface Counter {
 }
 
 export interface FixedWindowParams extends LogParams {
-  /** Set for windows of a calendar. Other windows have the length `precision`. */
+  /** Set for calendar windows. Other windows have the length `precision`. */
   readonly calendar?: Calendar
-  /** Whether they begin with their first charge. */
+  /** Whether windows start with their first charge. */
   readonly fromFirstHit?: boolean
 }
 
@@ -141,13 +140,13 @@ function isOpen(counter: Counter, params: FixedWindowParams, nowMs: number): boo
   return counter.units > 0 && counter.since >= earliestStart(params, nowMs)
 }
 
-/** When the current window began; with `first-hit`, the earliest that it can have. */
+/** When the current window began, or with `first-hit` the earliest time it can have begun. */
 function earliestStart({ calendar, fromFirstHit, precision }: FixedWindowParams, nowMs: number): number {
   if (calendar !== undefined) return calendar.startOf(nowMs)
   return fromFirstHit ? nowMs - precision + 1 : startOf(nowMs, precision)
 }
 
-/** When the window ends whose first charge was at `since`. */
+/** When the window with its first charge at `since` ends. */
 function endOf({ calendar, fromFirstHit, precision }: FixedWindowParams, since: number): number {
   if (calendar !== undefined) return calendar.endOf(since)
   return (fromFirstHit ? since : startOf(since, precision)) + precision

@@ -1,17 +1,17 @@
-// Where the memory store keeps logs: a few numbers each as rows, all others as objects.
+// Logs in the memory store: rows if they are a few numbers, objects otherwise.
 
 import { Slab } from '../runtime/slab.ts'
 import type { Logs } from './limit.ts'
 
 const NO_NUMBERS = new Float64Array(0)
 
-/** Where the numbers of a log are. */
+/** The position of a log's row. */
 class Row {
   numbers: Float64Array = NO_NUMBERS
   at = 0
 }
 
-/** Logs that are a few numbers each: rows of a slab, all shown through one view with a name for each number. */
+/** Logs of a few numbers each, in rows of a slab. One view gives access by name. */
 export class RowLogs<State extends object> implements Logs<State> {
   readonly #rows: Slab
   readonly #view: Row & State
@@ -30,7 +30,7 @@ export class RowLogs<State extends object> implements Logs<State> {
       })
     })
     this.#view = new View() as Row & State
-    // Number 0, which stays empty.
+    // Number 0 stays empty.
     this.#rows.create()
   }
 
@@ -67,7 +67,7 @@ export class RowLogs<State extends object> implements Logs<State> {
   }
 }
 
-/** Logs that are objects, for kinds that few keys use. */
+/** Logs stored as objects, for kinds that few keys use. */
 export class ObjectLogs<State extends object> implements Logs<State> {
   readonly #make: () => State
   readonly #copy: (state: State) => State
@@ -75,11 +75,11 @@ export class ObjectLogs<State extends object> implements Logs<State> {
   readonly #states: State[]
   readonly #free: number[] = []
   #bytes = 0
-  /** The last one that was returned. It may have grown since. */
+  /** The log returned last. It may have grown since. */
   #shown: State
   #shownBytes: number
 
-  /** @param bytesOf roughly how many bytes it holds */
+  /** @param bytesOf the approximate size of a log in bytes */
   constructor(make: () => State, copy: (state: State) => State, bytesOf: (state: State) => number) {
     this.#make = make
     this.#copy = copy
@@ -112,7 +112,7 @@ export class ObjectLogs<State extends object> implements Logs<State> {
     const state = this.at(log)
     this.#show(this.#states[0]!)
     this.#bytes -= this.#bytesOf(state)
-    // Lets go of its content.
+    // Makes the content collectable.
     this.#states[log] = this.#states[0]!
     this.#free.push(log)
   }

@@ -1,14 +1,14 @@
 -- The twin of override.ts: the override of a key, a record beside its logs.
 --
--- Names: per part that may have an override the names of its limits, and a `|`. Before each name is a `/`, and behind it, each
--- behind a space, where it is and the most that it can be. Where: the place of its log in the words times 65536, how many
--- words behind that the limit is times 16, the log's kind. An only limit is there once more, without a name.
--- Reads and writes: one string per key: `1 blocked ends rule`, a line feed, and the caller's key, if it is stored hashed.
--- 1 is the format. `blocked` and `ends` are when the block and the rule end, in milliseconds of the store's clock: 0 if
--- there is none, FOREVER for never. The rule is empty, `exempt`, or JSON with numbers by the name of their limit.
--- Index: a sorted set per bucket of the keys that have an override. All scores are 0, so it is in the order of bytes. The
--- list drops names whose override is gone, and so does each write for two names.
--- TTL: none if it never ends, else until the later end + slack. The index has the longest TTL of its overrides.
+-- Names: for each part that may have an override, the names of its limits, then a `|`. A name is written as `/name position
+-- maximum`. Position: the place of its log in the words * 65536 + the offset of the limit from there * 16 + the log's kind. If
+-- there is only one limit, it is listed again without a name.
+-- Reads and writes: one string per key: `1 blocked ends rule`, a line feed, and the caller's key, if it is stored hashed. 1 is
+-- the format. `blocked` and `ends` are when the block and the rule end, in milliseconds by the store's clock: 0 if there is none,
+-- FOREVER for no end. The rule is empty, `exempt`, or JSON with numbers by limit name.
+-- Index: per bucket, a sorted set of the keys that have an override. All scores are 0, so it is in byte order. Listing removes
+-- names whose override is gone. Each write checks two names, too.
+-- TTL: none if it never ends, otherwise until the later end + slack. The index has the longest TTL of its overrides.
 
 -- 2^52: node-redis misreads 2^53 - 1.
 local FOREVER = 4503599627370496
@@ -25,12 +25,12 @@ local NOTHING = '1 0 0 \n'
 local NO_OVERRIDE = 'not an override of format 1'
 
 --- override
--- Returns the words with the overrides of an op's parts. `stored` has the first lines of all. `is_blocked` is set if any
--- blocks. Or nil, and what is wrong with one.
+-- Returns the words with the overrides of an op's parts applied. `stored` has the first lines of all. `is_blocked` is set if any
+-- override blocks. On failure, returns nil and the error.
 function(stored, words, names, clock)
   local changed, at, last = { unpack(words) }, 1, 0
   repeat
-    -- `mark` is the text behind a name or a number.
+    -- `mark` is the rest after a name or a number.
     local blocked, ends, mark, behind = string.match(stored, '^1 (%d+) (%d+) ({?}?["\n]?)()', at)
     if not mark then return nil, NO_OVERRIDE end
     local first, is_named = last + 1, false
@@ -70,7 +70,7 @@ function(stored, words, names, clock)
         end
       end
       at = behind
-      -- Without a name it is for an only limit that isn't named.
+      -- An empty name means the only limit, if it wasn't given a name.
       local _, found = nil, nil
       if mark and ends > clock and (name ~= '' or not is_named) then
         _, found = string.find(names, '/' .. name .. ' ', first, true)
@@ -82,7 +82,7 @@ function(stored, words, names, clock)
         local kind = where % 16
         local p = (where - where % 65536) / 65536
         local place = p + (where % 65536 - kind) / 16
-        -- Numbers that aren't for its kind, or don't fit its log, leave a limit as it is.
+        -- Numbers that don't apply to its kind or don't fit its log leave a limit unchanged.
         if kind == 1 then
           local precision, units, length = words[p + 1], limit or words[place + 1], words[place]
           -- In the words, a window is longer by `precision - 1`.
@@ -117,8 +117,8 @@ local function key_of(index, name)
   return string.sub(index, 1, -1 - INDEX_LENGTH) .. name .. OVERRIDE_END
 end
 
--- Reads the override of a key: when block and rule end, the rule, and the key as it was given. Leaves out a part that has
--- ended. Or nil, and what is wrong with it.
+-- Reads the override of a key: when the block and the rule end, the rule, and the caller's key. Omits whichever has ended. On
+-- failure, returns nil and the error.
 local function read_override(raw, clock)
   if raw.err then return nil, raw.err end
   local line, given = string.match(raw, '^([^\n]*\n)(.*)$')

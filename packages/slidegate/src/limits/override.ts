@@ -1,38 +1,38 @@
-// Overrides: the numbers that replace those of a key's limits, or exempt or block it. Their stored form: see override.lua.
+// Overrides: numbers that replace a key's limits, or exempt or block the key. For the stored form, see override.lua.
 
 import { adapt, declaredName, isLimit, isName, MAX_LIMIT, originOf } from './declare.ts'
 import type { Limit, LimitNumbers } from './limit.ts'
 import { DerivedSets, type LimitSet } from './limit-set.ts'
 
-/** The stored rule: `''` for none, `exempt`, or JSON with numbers by the name of their limit. */
+/** The stored rule: `''` for none, `exempt`, or JSON with numbers by limit name. */
 export type Rule = string
 
 /** The rule of an exempt key. */
 export const EXEMPT: Rule = 'exempt'
 
-/** The name of the only limit of a set. */
+/** The name for the only limit of a set. */
 export const ONLY = ''
 
-/** A time that never comes. Not 2^53 - 1, which node-redis misreads. */
+/** A time that is never reached. Not 2^53 - 1, which node-redis misreads. */
 export const FOREVER: number = 2 ** 52
 
-/** The part of an override that is in force, in milliseconds from now. */
+/** The active part of an override, in milliseconds from now. */
 export interface InForce {
   readonly rule: Rule
-  /** Until the rule ends: {@link FOREVER} for never, 0 if there is none. */
+  /** Until the rule ends: {@link FOREVER} if it doesn't, 0 if there is none. */
   readonly ruleMs: number
-  /** Until the block ends: {@link FOREVER} for never, 0 if the key isn't blocked. */
+  /** Until the block ends: {@link FOREVER} if it doesn't, 0 if the key isn't blocked. */
   readonly blockedMs: number
 }
 
-/** A stored override. Times are by the store's clock: {@link FOREVER} for never, 0 if there is no rule or block. */
+/** A stored override. Times are by the store's clock: {@link FOREVER} for no end, 0 if there is no rule or block. */
 export interface Kept {
   readonly rule: Rule
   readonly endsAtMs: number
   readonly blockedUntilMs: number
 }
 
-/** The parts of it that are in force. `undefined` if both have ended. */
+/** The active parts. `undefined` if both have ended. */
 export function inForceAt({ rule, endsAtMs, blockedUntilMs }: Kept, nowMs: number): InForce | undefined {
   const ruleMs = rule === '' ? 0 : leftOf(endsAtMs, nowMs)
   const blockedMs = leftOf(blockedUntilMs, nowMs)
@@ -48,15 +48,15 @@ type Numbers = Readonly<Record<string, LimitNumbers>>
 
 const NOTHING: Numbers = {}
 
-/** The numbers of a rule, by the name of their limit. */
+/** The numbers in a rule, by limit name. */
 export function numbersOf(rule: Rule): Numbers {
   return rule === '' || rule === EXEMPT ? NOTHING : (JSON.parse(rule) as Numbers)
 }
 
-/** The longest rule, in characters: more than the numbers of 64 limits take. */
+/** Maximum length of a rule in characters: more than enough for 64 limits. */
 export const MAX_RULE = 8192
 
-/** Whether a limiter could have written this rule. Lua may read other JSON differently. */
+/** Whether a limiter could have written this rule. Lua might parse other JSON differently. */
 export function isRule(rule: string): boolean {
   if (rule === '' || rule === EXEMPT) return true
   if (rule.length > MAX_RULE || !isReadable(rule)) return false
@@ -64,7 +64,7 @@ export function isRule(rule: string): boolean {
   return JSON.stringify(numbersOf(rule)) === rule && names.every((name) => name === ONLY || isName(name))
 }
 
-/** Whether {@link numbersOf} reads this rule. */
+/** Whether {@link numbersOf} can read this rule. */
 export function isReadable(rule: string): boolean {
   if (rule === '' || rule === EXEMPT) return true
   try {
@@ -88,7 +88,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 
 const inForce = new DerivedSets()
 
-/** The limit set with the numbers of a rule, or exempt. Its logs stay the same. */
+/** Applies a rule to a limit set: its numbers or exemption. The logs stay the same. */
 export function setInForce(set: LimitSet, rule: Rule): LimitSet {
   if (rule === '' || set.limits.length === 0) return set
   return inForce.of(set, rule, () => makeSet(set, rule))
@@ -115,7 +115,7 @@ function numbersFor(set: LimitSet, limit: Limit, numbers: Numbers): LimitNumbers
   return set.limits.length === 1 ? numbers[ONLY] : undefined
 }
 
-/** The limit with these numbers. `undefined` if they aren't for its kind, or don't fit its log. */
+/** The limit with these numbers. `undefined` if they don't apply to its kind or don't fit its log. */
 export function renumber(limit: Limit, numbers: LimitNumbers | undefined): Limit | undefined {
   if (numbers === undefined) return undefined
   const { kind } = limit
@@ -125,7 +125,7 @@ export function renumber(limit: Limit, numbers: LimitNumbers | undefined): Limit
   return units <= mostOf(limit) ? { ...limit, limit: units } : undefined
 }
 
-/** The greatest value that its limit can have. */
+/** The maximum `limit` that it can have. */
 export function mostOf(limit: Limit): number {
   return limit.kind.most?.(limit) ?? MAX_LIMIT
 }
@@ -142,7 +142,7 @@ export function unusedNames(limits: readonly Limit[], rule: Rule): string[] {
   )
 }
 
-/** The names by which a rule knows these limits. */
+/** The names by which a rule can refer to these limits. */
 export function namesOf(limits: readonly Limit[]): string[] {
   return limits.map(declaredName)
 }

@@ -1,35 +1,35 @@
--- The twin of packed-window.ts: stamps and running totals, in a ring whose two ends are beside the header.
+-- The twin of packed-window.ts: stamps and running totals in a ring. Both of its ends are stored next to the header.
 --
--- Words: precision, then window and limit of each. A window has precision - 1 more: a stamp is the start of its grain.
--- Answer: if all requests were admitted, per limit the units used: the newest stamp is then the grain of now.
--- Else -1 less the units used, and behind all answers per limit: milliseconds until the cost fits once more (-1: never),
--- and until all is free.
--- Stored: one string. Integers are unsigned, big-endian, of this many bytes:
---   format        1  1; any other is rejected
---   since         6  the time of its first charge, since it was last empty
---   slots         2  pages that the ring has room for
---   keep          6  how long charges are kept: the longest time that any commit needed
---   base          6  the total before the oldest record
---   total, stamp  12 the newest record: the running total of all units up to and with it, and its time
---   front         1  records in the front; 16 more if units have been taken on lease
---   back          1  records in the back
---   head          2  slot of the ring's oldest page
---   pages         2  how many pages the ring holds
---   back          48 the records before the newest, in order of time, up to four
---   lease         6  leased units may be spent elsewhere for this long after their stamp,
---   leased        6  and none of them later than this. Both hold only if `front` has its 16.
---   front         48 the oldest records, up to four, in the last places of four
---   ring          48 a slot: a page of four records, older than the back, newer than the front
--- Times are milliseconds, totals units; a record is total and stamp. A string ends after the last part that was
--- ever used.
+-- Words: precision, then window and limit of each. Windows are precision - 1 longer, because a stamp is the start of its grain.
+-- Answer: if all requests were admitted, the units used per limit; the newest stamp is then the current grain.
+-- Otherwise -1 minus the units used, and after all answers, per limit: milliseconds until the cost fits again (-1: never),
+-- and until the limit is unused.
+-- Stored: one string. Integers are unsigned and big-endian. The fields, with their length in bytes:
+-- - format (1): 1; any other is rejected
+-- - since (6): the first charge since it was last empty
+-- - slots (2): pages that fit in the ring
+-- - keep (6): how long charges are kept: the longest time that any commit needed
+-- - base (6): the total before the oldest record
+-- - total, stamp (12): the newest record: the running total of units up to and including it, and its time
+-- - front (1): records in the front; plus 16 if units were ever leased
+-- - back (1): records in the back
+-- - head (2): slot of the ring's oldest page
+-- - pages (2): pages in the ring
+-- - back (48): up to four records before the newest, in order of time
+-- - lease (6): leased units may be spent elsewhere for this long after their stamp
+-- - leased (6): the last time at which they may be spent. Only if `front` has its 16, like `lease`
+-- - front (48): the oldest records, up to four, in the last of four places
+-- - ring (48): per slot: a page of four records, older than the back, newer than the front
+-- Times are milliseconds, totals units. A record is total and stamp. The string ends after the last part that has ever been used.
 --
--- Records come in at the back and leave from the front. So most decisions read and write only these and the header, in one
--- piece: Lua hashes each string that it gets or makes. Every fourth decision moves a page from the back to the ring, or from the
--- ring to the front. Longer edges are read at every decision, shorter ones move more often: 3 to 6 records measured alike.
+-- Records enter at the back and leave from the front. So most decisions read and write only these and the header, in one piece,
+-- because Lua hashes each string that it gets or creates. Every fourth decision moves a page from the back to the ring, or from
+-- the ring to the front. Longer edges make every decision slower, shorter ones move pages more often. Measurements with 3 to 6
+-- records were about equal.
 --
--- TTL: set to keep + slack once in a part of the time that is a second less than the slack, and when keep changes.
--- Invariants: stamps and totals rise from record to record; pages <= slots <= 16384; while the ring has pages, the front
--- isn't empty; a log without units has no key.
+-- TTL: set to keep + slack when keep changes, and once in each period of a second less than the slack.
+-- Invariants: stamps and totals rise from record to record. pages <= slots <= 16384. While the ring has pages, the front
+-- isn't empty. A log without units has no key.
 
 local FORMAT = 1
 local HEADER_FORMAT = '>BI6I2I6I6I6I6BBI2I2'
@@ -49,15 +49,15 @@ local LEASES = 87
 local FRONT = 99
 local EDGES = 147
 local LAST_OF_EDGES = '146'
--- A ring of up to this size is kept when its log has run empty: it will be filled again.
+-- A ring of up to this size is kept when its log becomes empty, because it will fill again.
 local KEPT_SLOTS = 64
 local MANY_PAGES = 16380
 local MAX_PAGES = 16384
 -- Operations other than decisions read and write a ring of up to this size as a whole.
 local LARGE_RING = 64
--- Empty pages are written in pieces of this many bytes.
+-- Empty pages are written in chunks of this many bytes.
 local MOST_ZEROS = 4096
--- The most steps of a search: each third one halves the ring.
+-- Maximum steps of a search. Every third one halves the ring.
 local MOST_TRIES = 60
 local MAX_TOTAL = 2 ^ 47
 local MAX_RECORDS = 65536
@@ -79,9 +79,9 @@ local function records_of(words, p, last)
 end
 
 --- before
--- Searches for the first record whose number at `column` is above the bound, from a place whose record isn't. The newest
--- record's is. Returns the total before it, its stamp (nil for the newest's), and its place. Nothing if the ring is damaged.
--- An interpolation search: it reads the page where the bound would be if records came evenly, each third time the middle.
+-- Searches for the first record whose number at `column` exceeds the bound, starting at a record that doesn't. The newest does.
+-- Returns the total before it, its stamp (nil for the newest), and its place. Returns nothing if the ring is damaged. An
+-- interpolation search: reads the page where the bound would be if records were evenly spaced, and every third time the middle.
 local function find(
   key, raw, back, head, slots, pages, records, place, rest, taken, is_in_back, column, bound, newest
 )
@@ -168,14 +168,15 @@ end
 local is_restamped = false
 if stamp > now then
   if stamp <= clock + MAX_AHEAD then return nil, stamp end
-  -- All units count from now on.
+  -- All units count as if charged now.
   stamp, slots, head, pages, front, back, is_restamped = now - now % words[p + 1], 0, 0, 0, 0, 0, true
   if since > now then since = now end
   if leased > now + lease then leased = now + lease end
 end
 
--- Skips records that no longer count. A place in the log is five values: `rest` records begin at `start` in `records`, which
--- is the front, a page of the ring, or the back; `taken` pages of the ring come before the ones behind them. No rest: the newest.
+-- Skips records that no longer count. A place in the log is five values: `rest` records start at `start` in `records`, which is
+-- the front, a page of the ring or the back, with `taken` pages of the ring before the ones that follow. If rest is 0, it is the
+-- newest record.
 local gone = now - keep
 local is_empty = stamp <= gone
 local records, start, rest, taken, is_in_back = raw, EDGES - front * WIDTH, front, 0, false
@@ -188,7 +189,7 @@ else
     oldest_total, oldest_stamp = total, stamp
   else
     oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, raw, start + 1)
-    -- Usually just one is gone.
+    -- Usually only one record has left.
     if oldest_stamp <= gone and rest > 1 then
       before, start, rest = oldest_total, start + WIDTH, rest - 1
       oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, raw, start + 1)
@@ -225,15 +226,15 @@ for i = p + 2, last, 2 do
   local free = words[i + 1] - used
   if free < cost * fitting then fitting = free < cost and 0 or (free - free % cost) / cost end
 end
--- All other reads come before the first write.
+-- All other reads must come before the first write.
 local old, wrapped, is_rare, rare = nil, nil, nil, nil
 if (fitting > 0 or op and op.is_forced) and not is_empty then
-  -- Tables have to lower all totals.
+  -- The functions in `tables` lower all totals.
   is_rare = total > MAX_UNITS
   if back >= PAGE or is_rare or pages > MANY_PAGES then
     if back > PAGE or pages > slots or front == 0 and pages > 0 then return nil, DAMAGED_WINDOW end
     if rest + PAGE * (pages - taken) + back >= MAX_RECORDS - 1 and stamp ~= now - now % words[p + 1] then
-      -- The oldest is merged into the next one: its units count for longer than they should, never for less.
+      -- Merges the oldest record into the next: its units count longer than they should, never shorter.
       _, _, records, start, rest, taken, is_in_back =
         find(key, raw, back, head, slots, pages, records, start, rest, taken, is_in_back, TOTAL, oldest_total, total)
       if not records then return nil, DAMAGED_WINDOW end
@@ -257,7 +258,7 @@ if mine > 0 then
   units, new_stamp = cost * mine, now - now % words[p + 1]
   newest = new_stamp
   if units > MAX_UNITS then units = MAX_UNITS end
-  -- Other limits may read the log over longer windows, and need leased units for longer, too.
+  -- Other limits may read the log over longer windows, in which leased units must count longer, too.
   if is_empty then keep, lease, leased = 0, 0, 0 end
   kept = keep - lease
   if kept < longest then kept = longest end
@@ -292,7 +293,7 @@ if mine < wanted or leased > 0 then
         if oldest_total <= above then
           local found, after =
             find(key, raw, back, head, slots, pages, records, start, rest, taken, is_in_back, TOTAL, above, total)
-          -- Other logs may be charged already. So a damaged ring waits until all is free.
+          -- Other logs may already be charged, so if the ring is damaged, the wait lasts until the limit is unused.
           holder = found and after or stamp
         end
         retry = (leased > holder and expiry_of(holder, window, kept, lease, leased) or holder + span) - now
@@ -311,9 +312,9 @@ if mine > 0 and is_rare then
   call_redis('PEXPIRE', key, (ttl_of(kept, clock ~= reply[1])))
 elseif mine > 0 or is_restamped and not is_look then
   new_stamp = new_stamp or stamp
-  -- `older` are the records of the back that stay there, before the one that was the newest.
+  -- `older` are the records of the back that stay there, before the former newest one.
   local older, newest_total, new_front, page, ring = '', nil, nil, nil, nil
-  -- Writes the log again, without the ring.
+  -- Rewrites the log without the ring.
   local is_new = size == 0 or is_restamped or is_empty and slots > KEPT_SLOTS
   if is_empty then
     since, base, total, head, pages, front, back = now, 0, 0, 0, 0, 0, 0
@@ -357,7 +358,7 @@ elseif mine > 0 or is_restamped and not is_look then
   end
   if page then call_redis('SETRANGE', key, string.format('%d', page), string.sub(raw, BACK + 1, LEASES)) end
   total = total + units
-  -- A second less than the slack: a stamp may be so far ahead of the clock.
+  -- A second less than the slack, because a stamp may be that far ahead of the clock.
   local part = kept < 20000 and 4000 or kept / 4 - 1000
   local is_due = now - now % part > stamp or keep ~= kept
   if leased > 0 then front = front + HAS_LEASES end
@@ -376,7 +377,7 @@ elseif mine > 0 or is_restamped and not is_look then
     end
     if new_front then value = value .. new_front end
     if ring then
-      -- string.rep appends byte after byte.
+      -- string.rep appends byte by byte.
       local function empty_pages(count)
         if count < PAGE then return string.rep('\0', count * PAGE_WIDTH) end
         local part = empty_pages((count - count % PAGE) / PAGE)
@@ -398,8 +399,8 @@ end
 --- tables
 local packed_window = {}
 
--- `pieces` are where the records but the newest lie, oldest first: how many, and where in the value the first begins. `raw` is
--- the value, or its beginning if the ring is large: then only the pages in question are read and written.
+-- `pieces` are where all records but the newest are, oldest first: how many, and where in the value the first starts. `raw` is
+-- the value, or its beginning if the ring is large: then only the pages needed are read and written.
 function packed_window.load(log)
   local key = log.key
   --- read
@@ -430,7 +431,7 @@ local function read_piece(log, piece, first, last)
   return call_redis('GETRANGE', log.key, string.format('%d', start), string.format('%d', stop))
 end
 
--- The records from one place up to another, in as few texts as they lie in pieces.
+-- The records from one place to another, with one string per piece.
 local function texts_of(log, from, to)
   local texts = {}
   for i = 1, #log.pieces do
@@ -457,8 +458,8 @@ local function replace(log, index, text)
   if text ~= '' then log.pieces[#log.pieces + 1] = { count = #text / WIDTH, start = 0, text = text } end
 end
 
--- Writes the log. The ring then begins in its first slot, and its empty slots are zeros. Records that are in place already aren't
--- written again.
+-- Writes the log. The ring then starts in its first slot, and its empty slots are zeros. Records already in place aren't written
+-- again.
 function packed_window.save(log)
   if log.total == log.base then
     call_redis('DEL', log.key)
@@ -481,7 +482,7 @@ function packed_window.save(log)
     return
   end
   local from = math.max(front, math.min(log.kept, log.settled, split))
-  -- All reads come before the first write.
+  -- All reads must come before the first write.
   local texts, offset, size = texts_of(log, from, split), EDGES + (from - front) * WIDTH, EDGES + slots * PAGE_WIDTH
   local zeros = string.rep('\0', math.min(MOST_ZEROS, (slots - pages) * PAGE_WIDTH))
   call_redis('SETRANGE', log.key, '0', edges)
@@ -492,7 +493,7 @@ function packed_window.save(log)
   end
 end
 
--- Total and stamp of a record. The newest is behind the others.
+-- Total and stamp of a record. The newest has the highest index.
 local function at(log, index)
   if index == log.count then return log.total, log.stamp end
   for i = 1, #log.pieces do
@@ -506,7 +507,7 @@ local function at(log, index)
   end
 end
 
--- Index of the first record whose number is above the bound; that of the newest if no other is.
+-- Index of the first record whose number exceeds the bound, or that of the newest.
 local function first_above(log, column, bound)
   local low, high = 0, log.count
   while low < high do
@@ -536,14 +537,14 @@ function packed_window.commit(log, now, gone, stamp, units)
   local first, shift, pushed = first_above(log, STAMP, gone), 0, ''
   log.base = total_before(log, first)
   if log.total + units > MAX_TOTAL then
-    -- Lowers all totals by the base, or by more: units beyond 2^46 are forgotten, the oldest first.
+    -- Lowers all totals by the base, or by more: beyond 2^46 units, the oldest are dropped.
     shift = math.max(log.base, log.total + units - MAX_UNITS)
     first, log.base = first_above(log, TOTAL, shift), shift
   end
   if log.total == log.base then
     log.since = now
   elseif log.stamp ~= stamp then
-    -- Merged into the next one: its units count for longer than they should, never for less.
+    -- Merged into the next record: its units count longer than they should, never shorter.
     if log.count - first >= MAX_RECORDS - 1 then first = first + 1 end
     pushed = struct_pack(RECORD_FORMAT, log.total - shift, log.stamp)
   end
@@ -558,7 +559,7 @@ function packed_window.refund(log, words, p, now, at_ms, units)
   local most = math.min(MAX_REFUND_RECORDS, math.max(MIN_REFUND_RECORDS, records_of(words, p, log.last)))
   local total, found = at(log, index)
   if found ~= stamp or newest - index > most then return 0 end
-  -- In a damaged log. Numbers below 0 have a meaning in the reply.
+  -- The log is damaged. Negative numbers would have a meaning in the reply.
   local held = total - total_before(log, index)
   if held <= 0 then return 0 end
   local returned = math.min(units, held)
@@ -575,7 +576,7 @@ function packed_window.refund(log, words, p, now, at_ms, units)
   return returned
 end
 
--- Stamp and units of the charges that count, in turn: the newest records, up to `most`, oldest first.
+-- Stamp and units of the charges that count, alternating: up to `most` of the newest, oldest first.
 function packed_window.charges(log, words, p, i, now, most)
   if log.stamp > now then return { now - now % words[p + 1], log.total - log.base } end
   local window = words[i]

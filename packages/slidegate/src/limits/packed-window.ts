@@ -1,10 +1,10 @@
-// A kind of limit: sliding windows over a log of records.
+// A kind of limit: sliding windows on a log of records.
 //
-// A record is a stamp and the running total of all units up to and with it. So the units in a window are the newest total less the
-// total before the window, which a binary search finds. Limits of one precision share a log, whatever their windows: a log keeps
-// what the longest needs (`keepMs`).
+// A record is a stamp and the running total of units up to and including it. So the units in a window are the newest total minus
+// the total before the window, which is found by binary search. Limits with the same precision share a log, whatever their
+// windows: it keeps what the longest window needs (`keepMs`).
 //
-// A lease is units that another process may spend later. So they count for as much longer, in every window.
+// Leased units may be spent by another process later, so they count longer in every window, by the length of the lease.
 
 import { isWindow, startOf } from '../runtime/duration.ts'
 import { MAX_UNITS } from './declare.ts'
@@ -18,12 +18,12 @@ import {
   WindowLogs,
 } from './window-log.ts'
 
-/** The most records that a limit can fill. */
+/** Maximum number of records that a limit can produce. */
 function recordsOf(limit: number, windowMs: number, precisionMs: number): number {
   return Math.min(limit, Math.ceil(windowMs / precisionMs) + 1)
 }
 
-/** Whether the log of a limit stays within its bound at this precision. */
+/** Whether a limit's log stays within its bound at this precision. */
 export function fits(limit: number, windowMs: number, precisionMs: number): boolean {
   return recordsOf(limit, windowMs, precisionMs) <= MAX_RECORDS
 }
@@ -39,7 +39,7 @@ export const packedWindowKind: Kind<WindowLog> = {
     return {
       precision,
       records: recordsOf(longest.limit, longest.windowMs, precision),
-      // A stamp is the start of its grain, so the last charge of a grain may be made up to precision - 1 later.
+      // A stamp is the start of its grain, so the last charge of a grain may come up to precision - 1 later.
       windows: limits.map((limit) => limit.windowMs + precision - 1),
       limits: limits.map((limit) => limit.limit),
     }
@@ -75,7 +75,7 @@ export const packedWindowKind: Kind<WindowLog> = {
 
   commit(log, params, nowMs, { units, leaseMs }) {
     log.trim(nowMs)
-    // Other limits may read the log over longer windows, and need leased units for longer, too.
+    // Other limits may read the log over longer windows, and leased units must count longer for them, too.
     const longestMs = Math.max(log.keepMs - log.lease.leaseMs, ...params.windows)
     if (leaseMs > 0) {
       const { lease } = log
@@ -105,7 +105,7 @@ export const packedWindowKind: Kind<WindowLog> = {
       else {
         const index = log.countUpTo(cut)
         if (index > 0) before = log.at(index - 1, TOTAL_COLUMN)
-        // Records that have left the longest window are gone.
+        // Records that have left the longest window are removed.
         if (spanMs === keepMs) gone = index
       }
       used[i] = total - before
@@ -123,7 +123,7 @@ export const packedWindowKind: Kind<WindowLog> = {
   retryAfter(log, params, i, nowMs, cost) {
     const limit = params.limits[i]!
     if (cost > limit) return Number.POSITIVE_INFINITY
-    // There is room once the record of this unit has left the window.
+    // There is room when the record of this unit has left the window.
     const index = log.firstAbove(TOTAL_COLUMN, log.total + cost - limit - 1)
     return expiryOf(log, params.windows[i]!, log.at(index, STAMP_COLUMN)) - nowMs
   },
@@ -142,7 +142,7 @@ export const packedWindowKind: Kind<WindowLog> = {
     log.newestAfter(nowMs - spanOf(log, params.windows[i]!, nowMs), most),
 }
 
-/** How long a charge counts in this window, as of now. */
+/** How long charges currently count in this window. */
 function spanOf(log: WindowLog, windowMs: number, nowMs: number): number {
   const { leaseMs, leasedUntil } = log.lease
   const leased = nowMs < leasedUntil + windowMs
@@ -157,7 +157,7 @@ function expiryOf(log: WindowLog, windowMs: number, stamp: number): number {
   return stamp + Math.min(log.keepMs, windowMs + lease)
 }
 
-/** The start of the grain that a time is in. */
+/** The start of the grain that contains a time. */
 function grainOf(ms: number, precision: number): number {
   return precision === 1 ? ms : startOf(ms, precision)
 }

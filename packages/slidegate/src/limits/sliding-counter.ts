@@ -1,8 +1,8 @@
 // A kind of limit: a sliding window, estimated from two counts.
 //
-// A log has the units of the current fixed window and of the previous one. The previous ones count by the share of that window that is
-// still within the sliding window, as if they had come evenly. That share goes down in grains, and is rounded up: what came in
-// one window counts at least 1 until the next one ends.
+// A log stores the units of the current fixed window and of the previous one. Units of the previous window are weighted by its
+// share within the sliding window, as if they had been charged evenly. The share shrinks grain by grain, and the weighted units
+// are rounded up, so a window's units count as at least 1 until the next window ends.
 //
 //   used = current + previous - floor(previous * elapsed grains / grains)
 
@@ -18,23 +18,23 @@ import {
 import type { Kind, Limit, LogParams } from './limit.ts'
 import { RowLogs } from './logs.ts'
 
-/** The limit and its window. */
+/** A limit and its window. */
 export type SlidingCounterOptions = LimitOptions
 
 /**
- * About `limit` units in any window of this length, estimated from two counts.
+ * Limits the units in any window of this length, estimated from two counts.
  *
- * A key has four numbers, however large the limit. The store's clock divides time into windows. Units of the previous window count by
- * how much of it is within the last `window` milliseconds, as if they had come evenly, rounded up.
+ * Stores four numbers per key, however large the limit. The store's clock divides time into windows. Units of the previous window
+ * are weighted by how much of it lies within the last `window` milliseconds, as if they had been charged evenly, and rounded up.
  *
- * At worst `2 * limit - 1` units pass within the length of one window: with 100 a minute, 100 at 0:59.999, and 99 at
- * 1:59.998, when the former still count 1. At other times it denies what an exact count would admit: 100 at 0:00 count 50 at
- * 1:30, though they are 90 s old. `slidingWindow` is exact.
+ * In the worst case, `2 * limit - 1` units are admitted within one window length. With 100 per minute: 100 at 0:59.999, and 99 at
+ * 1:59.998, when the first 100 still count as 1. At other times it denies requests that an exact count would allow: 100 at 0:00
+ * count as 50 at 1:30, even though they are 90 s old. `slidingWindow` is exact.
  *
- * The weight goes down in steps of the limit's `precisionMs`: the finest of 1, 2, 5, 10, 20, 50, ... ms with which the
- * arithmetic is exact. That is 1 ms if limit times window is at most 2^52.
+ * The weight shrinks in steps of the limit's `precisionMs`, the finest of 1, 2, 5, 10, 20, 50, ... ms for which the arithmetic is
+ * exact. That is 1 ms if limit times window is at most 2^52.
  *
- * Popularised by Cloudflare: "How we built rate limiting capable of scaling to millions of domains", 2017.
+ * Popularized by Cloudflare: "How we built rate limiting capable of scaling to millions of domains", 2017.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
@@ -50,26 +50,22 @@ export function slidingCounter(options: SlidingCounterOptions): Limit {
   })
 }
 
-/** The most that units times grains can be: all arithmetic is exact. */
+/** Maximum of units times grains, so that all arithmetic is exact. */
 const MAX_PRODUCT: number = 2 ** 52
 
 interface CounterParams extends LogParams {
-  /** Length of a window. */
   readonly window: number
-  /** Grains in a window. The last one may be shorter. */
+  /** Grains per window. The last one may be shorter. */
   readonly grains: number
-  /** The most units that a window counts: no limit of this log is above it. */
+  /** Maximum units counted per window. No limit of this log exceeds it. */
   readonly mostUnits: number
 }
 
 interface TwoWindows {
-  /** When the current one began. */
   start: number
-  /** Units charged in it. */
   current: number
-  /** Units charged in the previous one. */
   previous: number
-  /** When the first of them were charged. */
+  /** When the first units were charged. */
   since: number
 }
 
@@ -80,7 +76,7 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
 
   params(limits) {
     const { windowMs } = limits[0]!
-    // The coarsest suits them all, and no count depends on it.
+    // The coarsest precision works for all limits, and no count depends on it.
     const precisionMs = Math.max(...limits.map((limit) => limit.precisionMs))
     const grains = Math.ceil(windowMs / precisionMs)
     return {
@@ -164,7 +160,7 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
   expiresAt: (counter, params) => counter.start + (counter.current > 0 ? 2 : 1) * params.window,
 }
 
-/** Makes the window that begins at `start` the current one. */
+/** Makes the window that begins at `start` the current window. */
 function roll(counter: TwoWindows, params: CounterParams, start: number): void {
   if (counter.start === start) return
   counter.previous = previousAt(counter, params, start)
@@ -177,13 +173,13 @@ function currentAt(counter: TwoWindows, { mostUnits }: CounterParams, start: num
   return counter.start === start ? Math.min(counter.current, mostUnits) : 0
 }
 
-/** Units charged in the window before it. */
+/** Units charged in the window before that. */
 function previousAt(counter: TwoWindows, { window, mostUnits }: CounterParams, start: number): number {
   if (counter.start === start) return Math.min(counter.previous, mostUnits)
   return counter.start === start - window ? Math.min(counter.current, mostUnits) : 0
 }
 
-/** Milliseconds into a window until `units` of the one before it count for at most `room`. */
+/** Milliseconds into a window until `units` of the previous one count as at most `room`. */
 function fadesIn(units: number, room: number, { window, precision, grains }: CounterParams): number {
   const elapsed = grains - Math.floor((room * grains) / units)
   return elapsed < grains ? elapsed * precision : window

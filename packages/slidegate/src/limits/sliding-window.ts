@@ -1,4 +1,4 @@
-// Sliding windows: their options, and which kind keeps their log.
+// Sliding windows: their options, and the choice of the kind that stores them.
 
 import { SlidegateError, show } from '../errors.ts'
 import { type Duration, parseDuration, parseWindow } from '../runtime/duration.ts'
@@ -17,37 +17,36 @@ import { MAX_RECORDS } from './window-log.ts'
 
 export interface SlidingWindowOptions extends LimitOptions {
   /**
-   * The step in which the window slides: whole milliseconds, at most the window.
+   * The step in which the window slides, in whole milliseconds. At most the window.
    *
-   * At 1 ms a charge counts for exactly the window. At a coarser precision it counts for less than a grain longer, never
-   * shorter. A limit whose precision changes begins with an empty log: set it if a small limit may become large.
+   * At 1 ms, a charge counts for exactly the window. With a coarser precision it counts up to one grain longer, never shorter.
+   * Changing it resets the counts, so set it now if the limit may grow a lot.
    *
-   * Default: the finest of 1, 2, 5, 10, 20, 50, ... ms with which the log of a limit sixteen times as large stays within
-   * 65,536 records. That is 1 ms for limits up to 4,096, or windows up to 65 s.
+   * Default: the finest of 1, 2, 5, 10, 20, 50, ... ms with which a limit sixteen times as large needs at most 65,536 records.
+   * That is 1 ms for limits up to 4,096, or windows up to 65 s.
    */
   readonly precision?: Duration
   /**
    * How the log is stored. All are exact. Default: `packed`.
    *
-   * - `packed`: 12 bytes per request, any cost, by far the fastest.
-   * - `zset`: in Redis a sorted set of request ids, about 120 bytes per unit, fewer up to 128 of them. A request that is repeated
-   *   with its `requestId` within the window gets the first answer and is charged once. `list` returns who used the limit.
-   * - `stream`: in Redis a stream, about 45 bytes per request. Other programs can follow admissions with
-   *   XREAD: entries `<ms>-<n>` of `id`, `cost` and `total`, the running total of units. A refunded request
-   *   vanishes without a message. If more entries count than the limit, 128 to 1,024, only the newest can be
-   *   refunded. A refund, or a clock that was set back, replaces the stream: consumer groups are lost, and the clock also
-   *   lowers ids.
+   * - `packed`: 12 bytes per request, any cost, and by far the fastest.
+   * - `zset`: in Redis a sorted set of request ids, about 120 bytes per unit, fewer for up to 128 of them. A request repeated
+   *   with its `requestId` within the window is charged once and gets the first answer. `list` returns the admitted requests.
+   * - `stream`: in Redis a stream, about 45 bytes per request. Other programs can follow admissions with XREAD: entries
+   *   `<ms>-<n>` of `id`, `cost` and `total`, the running total of units. A refunded request vanishes without a message. Once
+   *   more entries count than the limit (but at least 128 and at most 1,024), only the newest can be refunded. A refund, or
+   *   setting the clock back, replaces the stream: consumer groups are lost, and after a clock change new ids are lower.
    *
-   * `zset` and `stream` are for limits up to 10,000, at a precision of 1 ms. Each window has a log of its own,
-   * and refunds return whole requests.
+   * `zset` and `stream` support limits up to 10,000, at a precision of 1 ms. Each window length has its own log, and refunds
+   * return whole requests.
    */
   readonly log?: 'packed' | 'zset' | 'stream'
 }
 
 /**
- * At most `limit` units in any window of this length, wherever it begins.
+ * Limits the units in any window of this length, wherever it starts.
  *
- * Exact, not estimated. A log of stamps and running totals: 12 bytes a record, and some slack.
+ * Exact, not estimated: the log keeps stamps and running totals, about 12 bytes per record.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_precision`, `invalid_name`
  */
@@ -77,24 +76,24 @@ const KINDS: Readonly<Record<NonNullable<SlidingWindowOptions['log']>, Kind>> = 
   stream: entryWindowKind('x', 'record', 'x'),
 }
 
-/** Logs of entries are small, and of the finest precision. */
+/** Logs that keep entries are small and have the finest precision. */
 function checkEntries(limit: number, precision: unknown, log: string): void {
   if (limit > MAX_ENTRIES) {
     throw new SlidegateError(
       'invalid_limit',
-      `the limit is ${limit}; with the log '${log}' it must be at most ${MAX_ENTRIES}, with 'packed' it may be larger`,
+      `the limit is ${limit}; with log: '${log}' it must be at most ${MAX_ENTRIES}; use log: 'packed' for more`,
       limit,
     )
   }
   if (precision === undefined || precision === 1 || precision === '1ms') return
   throw new SlidegateError(
     'invalid_precision',
-    `the precision is ${show(precision)}; with the log '${log}' it is 1 ms`,
+    `the precision is ${show(precision)}; with log: '${log}' it must be 1 ms`,
     precision,
   )
 }
 
-/** The default precision suits limits this many times as large: a limit can grow and keep its log. */
+/** The default precision fits limits this many times as large, so a limit can grow. */
 const ROOM = 16
 
 function precisionOf(precision: unknown, limit: number, windowMs: number): number {
@@ -108,7 +107,7 @@ function precisionOf(precision: unknown, limit: number, windowMs: number): numbe
   if (fits(limit, windowMs, ms)) return ms
   throw new SlidegateError(
     'invalid_precision',
-    `the precision is ${show(precision)}, for which the log could need more than ${MAX_RECORDS} records; ${finest(limit)} ms fits`,
+    `the precision is ${show(precision)}, which could need more than ${MAX_RECORDS} records; use ${finest(limit)} ms or more`,
     precision,
   )
 }

@@ -1,30 +1,30 @@
 -- The twin of entry-window.ts for logs that other programs can follow: a stream of charges and running totals.
 --
 -- Words: window, then the limits.
--- Answer: as packed-window.lua says.
--- Stored: one stream. The id of an entry is <time of the charge in milliseconds>-<number>. It has three fields: `id`, the
--- name of the request; `cost`, its units; `total`, all units up to and with it, as text. The units used are the newest total
--- less the total before the first entry that counts.
--- TTL: renewed by charges now and then, and when the stream is replaced, to the window + slack.
--- Invariants: ids and totals rise from entry to entry among those later than the newest less the window. Older entries are
--- gone, removed or not. Totals begin at 0 again when nothing counts any more, or before they pass MAX_STREAM_TOTAL.
--- Work: a decision reads two entries, or a few more to compute a wait. Its charge removes entries that have left the
--- window, by whole nodes of the stream. A log keeps up to MAX_STREAM entries, and the last node's: more charges push out the
--- oldest, and no limit notices. A refund of any entry but the newest writes all that count again: 7 ms per 1,000 entries, up to
--- the limit and MAX_REFUND_ENTRIES.
--- Followers: XREAD returns each admission once, in order. A refunded entry vanishes, and the totals behind it fall; no id
--- changes. If the clock was set back by more than a second, the stream is replaced by the entries that count, and its ids
--- fall. A consumer group lasts until the stream is replaced, or has been empty for its TTL.
+-- Answer: as in packed-window.lua.
+-- Stored: one stream. The id of an entry is <time of the charge in milliseconds>-<number>. It has three fields: `id`, the name of
+-- the request; `cost`, its units; `total`, all units up to and including it, as text. The units used are the newest total minus
+-- the total before the first entry that counts.
+-- TTL: renewed occasionally by charges, and when the stream is replaced, to the window + slack.
+-- Invariants: ids and totals rise from entry to entry among those later than the newest minus the window. Older entries no longer
+-- count, removed or not. Totals restart at 0 when nothing counts, or before they exceed MAX_STREAM_TOTAL.
+-- Work: a decision reads two entries, or a few more to compute a wait. Its charge removes entries that left the window, in whole
+-- nodes of the stream. A log keeps up to MAX_STREAM entries, plus the rest of the last node: more charges push out the oldest,
+-- which affects no limit. Refunding any entry but the newest rewrites all that count: 7 ms per 1,000 entries, up to the limit and
+-- MAX_REFUND_ENTRIES.
+-- Followers: XREAD returns each admission once, in order. A refunded entry vanishes, and later totals are lowered; ids don't
+-- change. If the clock was set back by more than a second, the stream is replaced by the entries that count, with lower ids. A
+-- consumer group lasts until the stream is replaced, or has been empty for its TTL.
 
 local MAX_STREAM = 10000
 local MAX_STREAM_TEXT = '10000'
--- The most entries that may count when one other than the newest is refunded.
+-- Maximum entries that may count when an entry other than the newest is refunded.
 local MIN_REFUND_ENTRIES = 128
 local MAX_REFUND_ENTRIES = 1024
 local MAX_STREAM_TOTAL = 2 ^ 52
 local MAX_STREAM_STAMP = 2 ^ 47
 local LAST_STREAM_ID = '18446744073709551615-18446744073709551615'
--- The entries that a search reads at once, the guesses before it halves, and the most reads: more than it takes to halve 366
+-- The entries that a search reads at once; the guesses before it bisects; and the maximum reads, more than it takes to bisect 366
 -- days.
 local STREAM_BATCH = 12
 local STREAM_BATCH_TEXT = '12'
@@ -35,7 +35,7 @@ local NO_STREAM = 'not a log of entries'
 local DAMAGED_STREAM = 'a damaged stream'
 
 --- shared
--- Stamp, units and total of an entry. nil if it isn't ours.
+-- Stamp, units and total of an entry. nil if this script didn't write it.
 local function read_entry(raw)
   local fields = raw[2]
   local stamp, units, total = tonumber((string.match(raw[1], '^%d+'))), tonumber(fields[4]), tonumber(fields[6])
@@ -47,28 +47,28 @@ local function read_entry(raw)
   return stamp, units, total
 end
 
--- The entries later than `cut`, as Redis has them.
+-- The entries later than `cut`, as Redis returns them.
 local function entries_after(key, cut, ...)
   return call_redis('XRANGE', key, string.format('%d', math.max(0, cut + 1)), '+', ...)
 end
 
 --- before
--- The time by which this many units had been charged. The first entry that counts was made at `low` and has totals up to
--- `above_low`, the newest at `high`.
+-- The time by which this many units had been charged. The first entry that counts is at `low` with totals up to `above_low`, the
+-- newest at `high`.
 local function time_of(key, wanted, low, below, high, above)
   low = low - 1
   local newest, guesses = high, 0
   while high - low > 1 and guesses < STREAM_READS do
     local middle = math.floor((low + high) / 2)
     if guesses < STREAM_GUESSES then
-      -- A little too early: the next entries are read with it.
+      -- Starts slightly too early, because the next entries are read as well.
       local share = (wanted - below - STREAM_BATCH / 3) / (above - below)
       middle = math.max(low + 1, math.min(high - 1, low + math.floor((high - low) * share)))
     end
     guesses = guesses + 1
     for i, raw in ipairs(entries_after(key, middle, 'COUNT', STREAM_BATCH_TEXT)) do
       local stamp, units, total = read_entry(raw)
-      -- Damaged, and other logs may be charged already: wait until all is free.
+      -- The log is damaged, and other logs may already be charged, so the wait lasts until the limit is unused.
       if not stamp then return newest end
       if i == 1 and total - units >= wanted then
         high, above = middle, total - units
@@ -94,7 +94,7 @@ local window, is_ahead = words[p + 1], false
 local cut = now - window
 if stamp > now then
   if stamp <= clock + MAX_AHEAD then return nil, stamp end
-  -- Entries that counted at the newest stamp count from now on.
+  -- Entries that counted at the newest stamp count as if charged now.
   cut, is_ahead = stamp - window, true
 end
 --- check
@@ -127,7 +127,7 @@ if mine < wanted then
       elseif is_ahead or not first then
         retry = window
       elseif needed <= first_total then
-        -- Usually the oldest has to leave.
+        -- Usually the oldest entry has to leave.
         retry = first + window - now
       else
         retry = time_of(key, needed, first, base, stamp, total) + window - now
@@ -146,7 +146,7 @@ if units > 0 or is_ahead and not is_look then
   end
   if units > 0 then
     local trimming, how, threshold = 'MINID', '~', string.format('%d', math.max(0, now - window + 1))
-    -- If there may be more entries than are kept: each has at least one unit.
+    -- There may be more entries than the maximum, because each has at least one unit.
     if live + units > MAX_STREAM then trimming, how, threshold = 'MAXLEN', '=', MAX_STREAM_TEXT end
     local entry = {
       'XADD', key, trimming, how, threshold, id, 'id', op and op.id or '',
@@ -154,7 +154,7 @@ if units > 0 or is_ahead and not is_look then
     }
     local added = pcall_redis(unpack(entry))
     if type(added) == 'table' then
-      -- The last id is of a removed entry, and later than now.
+      -- The last id belongs to a removed entry, and is later than now.
       if string.find(added.err, 'equal or smaller', 1, true) then
         tables_of(kinds, 6).rewrite(key, now - window, 0)
         is_rewritten = true
@@ -162,7 +162,7 @@ if units > 0 or is_ahead and not is_look then
       call_redis(unpack(entry))
     end
   end
-  -- The first charge in a part that is a second less than the slack renews the TTL. With a clock that was passed in, each does.
+  -- The first charge in each period of a second less than the slack renews the TTL. With the `clock` option, every charge does.
   local part = window < 20000 and 4000 or window / 4 - 1000
   if is_rewritten or clock ~= reply[1] or now - now % part > stamp then
     call_redis('PEXPIRE', key, (ttl_of(window, clock ~= reply[1])))
@@ -177,10 +177,9 @@ function stream_window.load(log)
   log.stamp, log.total, log.newest = stamp, total, newest[1] and newest[1][1]
 end
 
--- Replaces the stream by our entries later than `cut`: under their ids, or all under this one. Totals go down by
--- `lower`, and behind a removed entry also by its units.
--- Lower ids need an empty stream. After a removal a script may write even if Redis is out of memory. So the first command is a
--- write that Redis may reject, and that changes nothing.
+-- Replaces the stream with our entries later than `cut`, under their own ids, or all under the given one. Lowers the totals by
+-- `lower`, and after a removed entry also by its units. Lower ids need an empty stream. After a removal, a script may write even
+-- if Redis is out of memory. So the first command is a write that changes nothing and that Redis can reject.
 function stream_window.rewrite(key, cut, lower, id, removed)
   local entries = entries_after(key, cut)
   call_redis('XSETID', key, LAST_STREAM_ID)
@@ -207,7 +206,7 @@ function stream_window.refund(log, words, p, now, at_ms, units, entry, is_clock_
     if charged == units and raw[2][2] == entry then id = id or raw[1] end
   end
   if not id then return 0 end
-  -- Entries that were gone must not count again if an older entry becomes the newest.
+  -- Entries that left the window must not count again if an older entry becomes the newest.
   call_redis('XTRIM', key, 'MINID', '=', string.format('%d', math.max(0, gone + 1)))
   local most = math.min(MAX_REFUND_ENTRIES, math.max(MIN_REFUND_ENTRIES, unpack(words, p + 2, log.last)))
   if id == log.newest then
@@ -222,7 +221,7 @@ function stream_window.refund(log, words, p, now, at_ms, units, entry, is_clock_
   return units
 end
 
--- Stamp and units of the charges that count, in turn: the newest entries, up to `most`, oldest first.
+-- Stamp and units of the charges that count, alternating: up to `most` of the newest, oldest first.
 function stream_window.charges(log, words, p, _, now, most)
   local charges, cut = {}, math.max(log.stamp, now) - words[p + 1]
   local first, count = string.format('%d', math.max(0, cut + 1)), string.format('%d', most)
@@ -238,7 +237,7 @@ end
 function stream_window.list(log, words, p, now)
   local flat, last, at = {}, 0, log.stamp > now and string.format('%d', now)
   for _, entry in ipairs(entries_after(log.key, math.max(log.stamp, now) - words[p + 1])) do
-    -- Reading numbers takes most of the time, so these stay text.
+    -- Converting numbers takes most of the time, so these aren't converted.
     local fields = entry[2]
     if fields[3] == 'cost' and fields[6] and string.find(fields[4], '^[1-9]%d*$') then
       flat[last + 1], flat[last + 2], flat[last + 3] = fields[2], fields[4], at or string.match(entry[1], '^%d+')

@@ -1,16 +1,16 @@
--- The twin of token-bucket.ts: a debt in parts of a token, which goes down by the refill each millisecond.
+-- The twin of token-bucket.ts: a debt in parts of a token, which falls by the refill each millisecond.
 --
--- Words: refill, parts of a token, the largest debt, capacity.
--- Answer: the debt before the op; if another refill pays it, -1 less the debt, and that refill.
--- Stored: one string, unsigned, big-endian: format (1 byte, 1), time of the last charge (6 bytes, milliseconds), debt at
--- that time (7 bytes, parts of a token), time of the first charge since the bucket was full or its refill changed (6
--- bytes), refill at the last charge (6 bytes), when the key's TTL ends (6 bytes).
--- TTL: renewed if it would end before the debt is paid, to that time + slack.
--- Invariants: 0 < debt <= 2^52; a bucket without debt has no key.
+-- Words: refill, parts of a token, maximum debt, capacity.
+-- Answer: the debt before the op; if a different refill applies, -1 minus the debt, and that refill.
+-- Stored: one string, unsigned, big-endian. Its format (1 byte, 1), time of the last charge (6 bytes, milliseconds), debt at that
+-- time (7 bytes, parts of a token). Then the first charge since the bucket was full or its refill changed (6 bytes), refill at
+-- the last charge (6 bytes), end of the key's TTL (6 bytes).
+-- TTL: renewed if it would end before the debt is gone, to that time + slack.
+-- Invariants: 0 < debt <= 2^52. A bucket without debt has no key.
 
 local BUCKET_FORMAT = '>BI6I7I6I6I6'
 local BUCKET_SIZE = 32
--- One more byte is read, so that longer values are noticed.
+-- Reads one byte more than a log has, to detect longer values.
 local LAST_OF_BUCKET = '32'
 local MAX_PARTS = 2 ^ 52
 -- A bucket without a key.
@@ -88,7 +88,7 @@ function token_bucket.refund(bucket, words, p, now, at_ms, units)
   if returned == debt then
     call_redis('DEL', bucket.key)
   else
-    -- The TTL is still long enough.
+    -- Leaves the TTL, which is still long enough.
     call_redis('SETRANGE', bucket.key, '1', struct_pack('>I6I7', math.max(bucket.stamp, now), debt - returned))
   end
   return math.ceil(returned / parts)

@@ -1,11 +1,11 @@
 // A kind of limit: a bucket of tokens that refills evenly. GCRA, the generic cell rate algorithm (ITU-T I.371).
 //
-// Each unit takes a token, and `refill` tokens come back per interval. A log has the debt: what the bucket lacked of being full
-// when it was last charged. Debts are counted in parts of a token, as many as the interval has milliseconds. So `refill` parts come
-// back each millisecond, and all arithmetic is exact.
+// Each unit takes a token, and `refill` tokens are added per interval. A log stores the debt: how far the bucket was from full
+// after its last charge. Debts are counted in parts of a token, with as many parts as the interval has milliseconds. So `refill`
+// parts are added per millisecond, and all arithmetic is exact.
 //
-// Two more numbers make refunds safe: since when the bucket wasn't full, and the refill at the last charge. A refund never returns
-// tokens that may have come back by themselves.
+// Two more numbers make refunds safe: when the bucket was last full, and the refill at the last charge. A refund never
+// returns tokens that may already have been refilled.
 
 import { SlidegateError, show } from '../errors.ts'
 import { type Duration, formatDuration, MAX_WINDOW_MS, parseWindow } from '../runtime/duration.ts'
@@ -22,32 +22,33 @@ import type { Kind, Limit, LogParams } from './limit.ts'
 import { RowLogs } from './logs.ts'
 import { mostOf } from './override.ts'
 
-/** How many tokens a bucket holds, and how fast they come back. */
+/** The capacity of a token bucket, and its refill rate. */
 export interface TokenBucketOptions extends NameOptions {
   /**
-   * Tokens that the bucket holds, and so the largest burst: an integer from 1 to 2^40. The capacity times the
-   * interval in milliseconds is at most 2^52: 52 million at an interval of a day.
+   * Maximum tokens in the bucket, and the largest burst: an integer from 1 to 2^40.
+   *
+   * The capacity times the interval in milliseconds is at most 2^52: 52 million for an interval of a day.
    */
   readonly capacity: number
-  /** Tokens that come back per interval, evenly over it and not at its end: an integer from 1 to 2^40. */
+  /** Tokens added per interval, spread evenly over it: an integer from 1 to 2^40. */
   readonly refill: number
-  /** The interval of `refill`, from 10 ms to 366 days. An empty bucket must be full again within 366 days. */
+  /** The interval of `refill`, from 10 ms to 366 days. An empty bucket must refill within 366 days. */
   readonly interval: Duration
 }
 
 /**
- * A bucket of `capacity` tokens. Each unit takes one, and `refill` come back per `interval`, evenly.
+ * A bucket of `capacity` tokens. Each unit takes one, and `refill` are added evenly per `interval`.
  *
- * A key has four numbers, however large the limit. In any `T` milliseconds the bucket admits at most
- * `capacity + floor(T * refill / interval)` units: with a capacity of 100 and a refill of 100 a minute, up to 200 in
- * one minute, and 100 in each one after it.
+ * Stores four numbers per key, however large the limit. In any `T` milliseconds the bucket allows at most `capacity + floor(T *
+ * refill / interval)` units. For example, 100 tokens and a refill of 100 per minute allow up to 200 units in one minute, and 100
+ * in each one after that.
  *
- * - `retryAfterMs` is when the tokens are there, to the millisecond.
+ * - `retryAfterMs` is exact to the millisecond.
  * - The limit's `limit` is the capacity. Its `windowMs` is the time in which an empty bucket fills.
- * - A refund returns what can't have come back by itself since the charge.
- * - `charge` may leave the bucket in debt, for up to 366 days.
- * - The capacity and the refill can change at any time, and tokens that were taken stay taken. A lower refill counts from the
- *   next charge on. A bucket whose interval changes begins full.
+ * - A refund returns only tokens that can't have been refilled since the charge.
+ * - `charge` may leave the bucket in debt for up to 366 days.
+ * - If the capacity or the refill changes, tokens that were taken stay taken. A lower refill takes effect with the next charge.
+ *   If the interval changes, the bucket starts full.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
@@ -66,7 +67,7 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
     const right = `with an interval of ${formatDuration(intervalMs)} it must be an integer from 1 to ${most}`
     throw new SlidegateError(
       'invalid_limit',
-      `the capacity is ${capacity}; ${right}. A shorter interval allows a larger one`,
+      `the capacity is ${capacity}; ${right}. Use a shorter interval for a larger capacity`,
       capacity,
     )
   }
@@ -74,7 +75,7 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
   if (windowMs > MAX_WINDOW_MS) {
     throw new SlidegateError(
       'invalid_duration',
-      `the interval is ${show(options.interval)}, with which a bucket of ${capacity} takes ` +
+      `the interval is ${show(options.interval)}, so a bucket of ${capacity} takes ` +
         `${formatDuration(windowMs)} to fill; it must do so within 366d`,
       options.interval,
     )
@@ -88,28 +89,28 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
   )
 }
 
-/** The most parts in a debt: all sums and differences are exact. */
+/** Maximum parts in a debt, so that all sums and differences are exact. */
 const MAX_PARTS: number = 2 ** 52
 
-/** Each millisecond `refill` parts of a token come back. A token has as many parts as the interval has milliseconds. */
+/** Each millisecond adds `refill` parts of a token. A token has as many parts as the interval has milliseconds. */
 interface Rate {
   readonly refill: number
   readonly parts: number
 }
 
 interface BucketParams extends LogParams, Rate {
-  /** The largest debt: whole tokens, and at least the capacity. */
+  /** The largest debt: whole tokens, at least the capacity. */
   readonly mostDebt: number
 }
 
 interface Bucket {
   /** When it was last charged. */
   stamp: number
-  /** What it then lacked of being full, in parts of a token. */
+  /** How far from full it was then, in parts of a token. */
   debt: number
-  /** The first charge since it was full, or since its refill changed. */
+  /** The first charge after the bucket was full, or after its refill changed. */
   since: number
-  /** The refill when it was last charged. */
+  /** The refill at the last charge. */
   refill: number
 }
 
@@ -120,7 +121,7 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
 
   isUnshared: true,
 
-  // Parts keep their meaning when the capacity or the refill changes.
+  // The size of a part doesn't depend on the capacity or the refill.
   logName: (limit) => `t${(limit.rule as Rate).parts}`,
 
   params(limits) {
@@ -148,7 +149,7 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
   share(limit, processes) {
     const { refill, parts } = limit.rule as Rate
     const capacity = Math.max(1, Math.floor(limit.limit / processes))
-    // Less comes back, too. At the bound of parts it comes back a little sooner.
+    // The refill is divided, too. If the number of parts is capped, the bucket refills slightly faster.
     const rule: Rate = { refill, parts: Math.min(parts * processes, Math.floor(MAX_PARTS / capacity)) }
     return { ...limit, limit: capacity, rule }
   },
@@ -194,9 +195,9 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     Math.ceil(debtAt(bucket, params, nowMs) / refillOf(bucket, params)),
 
   refund(bucket, params, nowMs, atMs, units) {
-    // If the clock was set back or the refill changed since, nobody knows what came back.
+    // If the clock was set back or the refill changed since, the number of refilled tokens is unknown.
     if (atMs > bucket.stamp || atMs < bucket.since || bucket.refill !== params.refill) return 0
-    // Without the charge the bucket might have been full since then, and no token would have come back.
+    // Without the charge, the bucket might have been full since then, so nothing would have refilled.
     const owed = units * params.parts - Math.max(0, nowMs - atMs) * params.refill
     const debt = debtAt(bucket, params, nowMs)
     const returned = Math.max(0, Math.min(owed, debt))
@@ -206,11 +207,11 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     return Math.ceil(returned / params.parts)
   },
 
-  // The current refill may be greater, never less.
+  // The current refill may be higher, never lower.
   expiresAt: ({ stamp, debt, refill }) => (debt === 0 ? stamp : stamp + Math.ceil(debt / refill)),
 }
 
-/** The debt at a time. Refunds may come before a restamp, so the stamp may be later. */
+/** The debt at a time. The stamp may be later, because a refund can come before a restamp. */
 function debtAt(bucket: Bucket, params: BucketParams, nowMs: number): number {
   return Math.max(0, bucket.debt - Math.max(0, nowMs - bucket.stamp) * refillOf(bucket, params))
 }

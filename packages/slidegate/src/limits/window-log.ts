@@ -1,16 +1,15 @@
-// The logs of sliding windows in memory: what was charged when, in order of time.
+// In-memory logs of sliding windows: charges in order of time.
 
 import { Slab } from '../runtime/slab.ts'
 import { MAX_UNITS } from './declare.ts'
 import type { ListedCharge, Logs } from './limit.ts'
 
-/** Records that a log may hold. */
 export const MAX_RECORDS = 65_536
 
 const MIN_REFUND_RECORDS = 256
 const MAX_REFUND_RECORDS = 4096
 
-/** Totals are lowered before they pass this. */
+/** Totals are lowered before they exceed this. */
 const MAX_TOTAL: number = 2 ** 47
 
 /** The columns of a record. */
@@ -20,26 +19,26 @@ const COLUMNS = 2
 
 type Column = typeof STAMP_COLUMN | typeof TOTAL_COLUMN
 
-/** Records of a narrow ring are no further apart, in milliseconds and in units. */
+/** Maximum distance between records of a narrow ring, in milliseconds and in units. */
 const MAX_SPAN: number = 2 ** 32 - 1
 
-/** Records in a log's first ring. Each further ring has room for twice as many. */
+/** Size of a log's first ring, in records. Each larger ring has twice the size. */
 const FIRST_SLOTS = 4
 
-/** An empty log keeps a ring of up to this many slots. It keeps a larger one if a quarter of it was in use. */
+/** Maximum ring of an empty log, in slots. A larger one is kept if a quarter was in use. */
 const KEPT_SLOTS = 64
 
-/** Doubles in a row: six numbers, and two integers of 32 bits. */
+/** Doubles per row: six numbers, and two 32-bit integers. */
 const ROW = 7
 const RING = 12
 const HEAD_AND_COUNT = 13
 
-/** The integer of a ring has its number, whether it is wide, and the logarithm of its doubles: 0 if there is no ring. */
+/** The ring's integer contains its number, whether it is wide, and log2 of its doubles. 0 if there is no ring. */
 const RING_SHIFT = 6
 const WIDE = 2 ** 5
 const COUNT_BITS = 16
 
-/** Doubles in a chunk of rings, as a power of two. A larger ring has a chunk of its own. */
+/** Doubles in a chunk of rings, as a power of two. A larger ring has its own chunk. */
 const CHUNK_SHIFT = 15
 
 const NO_RECORDS = new Int32Array(0)
@@ -51,17 +50,17 @@ interface Lease {
 
 const NO_LEASE: Lease = { leaseMs: 0, leasedUntil: 0 }
 
-/** How many records a refund may have to rewrite: as many as the limits can fill, within bounds. */
+/** Limits the records that a refund rewrites. As many as the limits can produce, clamped to a range. */
 export function refundable(records: number): number {
   return Math.min(MAX_REFUND_RECORDS, Math.max(MIN_REFUND_RECORDS, records))
 }
 
-/** Where the logs of a store lie. */
+/** The memory of a store's logs. */
 class Memory {
   readonly rows: Slab = new Slab(ROW)
-  /** Few logs have a lease, so their rows have no room for it. */
+  /** A map instead of a field of the rows, because few logs have a lease. */
   readonly leases: Map<number, Lease> = new Map()
-  /** Rings, by the logarithm of their doubles. */
+  /** Rings, by log2 of their doubles. */
   readonly #rings: Slab[] = []
 
   get bytes(): number {
@@ -75,16 +74,17 @@ class Memory {
 }
 
 /**
- * Records in order of time. Each has a stamp and the total of all units up to and with it, so the units of any time span
- * are one subtraction, and a binary search finds where a window starts and when units are free. The newest record stands
- * apart; the others are in a ring.
+ * Records in order of time, each with a stamp and the running total of units.
  *
- * In a narrow ring, stamps and totals are the last 32 bits, which the newest record completes. A ring whose records are
- * further apart is wide: it has doubles.
+ * The units of any time span are one subtraction. A binary search finds where a window starts and when units become free. The
+ * newest record is stored separately; the others are in a ring.
+ *
+ * In a narrow ring, only the last 32 bits of stamps and totals are stored; the newest record supplies the rest. A ring whose
+ * records are further apart is wide and stores doubles.
  *
  * An empty log has a `keepMs` of 0, so nothing in it counts.
  *
- * This is a view: {@link show} reads the row of a log into its fields, and writes back those of the one before.
+ * This object is a view: {@link show} writes back the fields of the previous log, and reads those of another.
  */
 export class WindowLog {
   readonly #memory: Memory
@@ -94,11 +94,11 @@ export class WindowLog {
   total = 0
   /** The total before the oldest record. */
   base = 0
-  /** For how long charges count, at most. After that they are gone. */
+  /** The maximum time for which charges are kept. */
   keepMs = 0
-  /** When it was first charged since it was last empty. */
+  /** The first charge since it was last empty. */
   since = 0
-  /** No record in the ring has an earlier stamp. Usually the oldest one has this stamp. */
+  /** A lower bound for the stamps in the ring, usually that of the oldest record. */
   oldest = 0
   /** Records in the ring. */
   count = 0
@@ -117,7 +117,7 @@ export class WindowLog {
     if (number !== this.#number) this.#load(number)
   }
 
-  /** Apart, so that `show` stays small enough to be inlined. */
+  /** A separate method keeps `show` small enough to be inlined. */
   #load(number: number): void {
     const { shift, mask, doubles, ints } = this.#memory.rows
     let row = doubles[this.#number >>> shift]!
@@ -172,7 +172,7 @@ export class WindowLog {
     return (this.#ring & WIDE) !== 0
   }
 
-  /** Leased units may be spent elsewhere, later. */
+  /** Leased units may be spent later, by another process. */
   get lease(): Lease {
     return this.isLeased ? this.#memory.leases.get(this.#number)! : NO_LEASE
   }
@@ -194,8 +194,9 @@ export class WindowLog {
   }
 
   /**
-   * Index of the first record whose stamp or total is above the bound, `count` if only the newest can be. It searches from the
-   * oldest in growing steps, since most of what leaves a window is near it.
+   * Index of the first record whose stamp or total exceeds the bound.
+   *
+   * Searches from the oldest in growing steps, because most records that leave a window are near it.
    */
   firstAbove(column: Column, bound: number): number {
     const { count } = this
@@ -214,12 +215,12 @@ export class WindowLog {
     return low
   }
 
-  /** How many records of the ring have stamps up to and with `cut`. */
+  /** How many records of the ring have stamps up to and including `cut`. */
   countUpTo(cut: number): number {
     return this.count === 0 || this.oldest > cut ? 0 : this.firstAbove(STAMP_COLUMN, cut)
   }
 
-  /** The total of all records up to and with `cut`. */
+  /** The total of all records up to and including `cut`. */
   totalUpTo(cut: number): number {
     return this.stamp <= cut ? this.total : this.totalBefore(this.countUpTo(cut))
   }
@@ -229,7 +230,7 @@ export class WindowLog {
     return index === 0 ? this.base : this.at(index - 1, TOTAL_COLUMN)
   }
 
-  /** The newest charges after `cut`, up to `most`, oldest first. */
+  /** Up to `most` of the newest charges after `cut`, oldest first. */
   newestAfter(cut: number, most: number): ListedCharge[] {
     if (this.stamp <= cut) return []
     const from = Math.max(this.firstAbove(STAMP_COLUMN, cut), this.count + 1 - most)
@@ -270,7 +271,7 @@ export class WindowLog {
     this.oldest = this.at(0, STAMP_COLUMN)
   }
 
-  /** Adds units that are charged now, at `stamp`, which is not before the newest record's. */
+  /** Adds units charged now. `stamp` must not be before that of the newest record. */
   append(nowMs: number, stamp: number, units: number): void {
     if (this.total + units > MAX_TOTAL) this.#lower(units)
     if (this.total === this.base) this.since = nowMs
@@ -287,15 +288,16 @@ export class WindowLog {
   }
 
   /**
-   * Takes up to `units` from the record at `stamp`, and so from the totals of all later ones. Returns how many it held: 0 if
-   * there is no such record, or more than `mostRecords` have followed it.
+   * Takes up to `units` from the record at `stamp`, lowering all later totals.
+   *
+   * Returns how many the record held: 0 if there is no such record, or if more than `mostRecords` follow it.
    */
   subtract(stamp: number, units: number, mostRecords: number): number {
     const index = this.firstAbove(STAMP_COLUMN, stamp - 1)
     if (this.at(index, STAMP_COLUMN) !== stamp || this.count - index > mostRecords) return 0
     const held = this.at(index, TOTAL_COLUMN) - this.totalBefore(index)
     const returned = Math.min(units, held)
-    // A record left with nothing is removed, so that no log has more records than units.
+    // An empty record is removed, so that no log has more records than units.
     const removed = returned === held ? 1 : 0
     for (let later = index + removed; later < this.count; later++) {
       this.#set(later - removed, this.at(later, STAMP_COLUMN), this.at(later, TOTAL_COLUMN) - returned)
@@ -311,8 +313,9 @@ export class WindowLog {
   }
 
   /**
-   * Lowers all totals by units that have expired. A log that would hold more than 2^46 units
-   * forgets its oldest: no limit is large enough to see the difference.
+   * Lowers all totals by units that have expired.
+   *
+   * A log of more than 2^46 units drops the oldest. No limit is large enough for this to matter.
    */
   #lower(units: number): void {
     const shift = Math.max(this.base, this.total + units - MAX_UNITS)
@@ -327,7 +330,7 @@ export class WindowLog {
   /** Moves the newest record into the ring. */
   #push(): void {
     if (this.count === MAX_RECORDS - 1) {
-      // Merged into the next one: its units count for longer than they should, never for less.
+      // Merges the oldest record into the next one: its units count longer than they should, never shorter.
       this.#head = (this.#head + 1) & (this.#slots - 1)
       this.count--
     } else if (this.count === this.#slots) {
@@ -359,7 +362,6 @@ export class WindowLog {
     this.#delete(before)
   }
 
-  /** Copies the records to another ring. */
   #copyRing(slots: number, isWide: boolean): void {
     const records = this.#records
     const head = this.#head
@@ -390,12 +392,12 @@ export class WindowLog {
     if (ring !== 0) this.#memory.rings(ring & (WIDE - 1)).delete(ring >>> RING_SHIFT)
   }
 
-  /** Takes a copy of the ring in place of it, which another log has. */
+  /** Replaces a ring that belongs to another log with a copy. */
   unshareRing(): void {
     if (this.#slots > 0) this.#copyRing(this.#slots, this.#isWide)
   }
 
-  /** Forgets what it holds, before its row is deleted. */
+  /** Releases the log's memory before its row is deleted. */
   forget(): void {
     this.#freeRing()
     this.lease = NO_LEASE
@@ -403,7 +405,7 @@ export class WindowLog {
   }
 }
 
-/** The number whose last 32 bits these are, the latest up to `newest`. */
+/** The highest number up to `newest` that has these last 32 bits. */
 function completed(bits: number, newest: number): number {
   return newest - ((newest - bits) >>> 0)
 }
@@ -414,7 +416,7 @@ export class WindowLogs implements Logs<WindowLog> {
   readonly #log = new WindowLog(this.#memory)
 
   constructor() {
-    // Number 0, in which all is 0.
+    // Number 0 stays all zeros.
     this.#memory.rows.create()
   }
 
@@ -438,7 +440,7 @@ export class WindowLogs implements Logs<WindowLog> {
   copy(number: number): number {
     const { rows, leases } = this.#memory
     const copied = this.create()
-    // Writes back what is shown.
+    // Switches to the empty log, which writes back the current view.
     const log = this.at(0)
     const { shift, mask, doubles } = rows
     const from = (number & mask) * ROW

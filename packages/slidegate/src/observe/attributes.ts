@@ -1,4 +1,4 @@
-// The attributes of metrics and spans, and the bounds of the histogram of utilization.
+// The attributes of metrics and spans, and the bounds of the utilization histogram.
 /** The limiter's name. */
 export const POLICY = 'slidegate.rate_limiting.policy'
 
@@ -11,10 +11,10 @@ export const LIMIT = 'slidegate.limit'
 /** The source of the decision. */
 export const SOURCE = 'slidegate.source'
 
-/** Why something failed: one of a few fixed words. */
+/** The reason of a failure, from a fixed set of words. */
 export const ERROR_TYPE = 'error.type'
 
-/** Bounds of the share of a limit in use. */
+/** Histogram bounds for the share of a limit in use. */
 export const UTILIZATION: readonly number[] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1]
 
 export function resultOf(allowed: boolean): 'acquired' | 'denied' {

@@ -1,4 +1,4 @@
-// Metrics of a limiter and its store, read when OpenTelemetry collects them.
+// Metrics of a limiter and its store, which are read when OpenTelemetry collects them.
 import {
   type Attributes,
   type BatchObservableResult,
@@ -24,19 +24,19 @@ import { ReplayedHistogram } from './replayed-histogram.ts'
 
 /** Options of {@link measure}. */
 export interface MeasureOptions {
-  /** Makes the instruments. Default: `metrics.getMeter('slidegate')` of the API, as it is when `measure` is called. */
+  /** Creates the instruments. Default: `metrics.getMeter('slidegate')`, resolved when `measure` is called. */
   readonly meter?: Meter
-  /** The limiter's Redis store, to measure its calls too. If limiters share a store, pass it for one of them. */
+  /** The limiter's Redis store, to measure its calls too. If several limiters share a store, pass it for only one of them. */
   readonly store?: { stats(): RedisStoreStats }
 }
 
 const MS_PER_SECOND = 1000
 
 /**
- * Reports a limiter to OpenTelemetry. Returns a function that stops it.
+ * Reports a limiter's metrics to OpenTelemetry. Returns a function that stops the reports.
  *
- * A decision costs no more than {@link DecisionCounts.add}: the rest happens when metrics are collected. Attributes are names of
- * limiters and limits and a few fixed words, never keys.
+ * A decision costs no more than {@link DecisionCounts.add}; all other work happens when metrics are collected. Attributes contain
+ * the names of limiters and limits and a few fixed words, never keys.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -63,10 +63,10 @@ export function measure<Key extends AnyKey>(limiter: Limiter<Key>, options: Meas
   }
 }
 
-/** Resolves when all earlier reports are done. */
+/** Resolves when all earlier reports are complete. */
 let reported: Promise<unknown> = Promise.resolve()
 
-/** Limiters report one after another, each in a turn of the event loop: a hundred in one turn would hold up requests. */
+/** Runs each report in its own turn of the event loop. A hundred limiters in one turn would delay requests. */
 function inTurn(report: () => void): Promise<void> {
   const turn = reported.then(() => new Promise<void>((resolve) => void nextTurn(resolve)))
   const reporting = turn.then(report)
@@ -76,15 +76,15 @@ function inTurn(report: () => void): Promise<void> {
 
 function checkStore(store: unknown): void {
   if (store === undefined) return
-  // A memory store has other stats.
+  // A memory store has different stats.
   const { stats } = Object(store) as { stats?: unknown }
   if (typeof stats === 'function' && 'callMs' in stats.call(store)) return
-  throw invalidOption(`the store is ${show(store)}; it must be a redisStore()`, store)
+  throw invalidOption(`the store is ${show(store)}; it must come from redisStore()`, store)
 }
 
 type Sample<Value> = readonly [value: Value, attributes?: Attributes]
 
-/** Instruments that report one state, named after those of ASP.NET Core's rate limiter. */
+/** Instruments that report one state. Their names follow ASP.NET Core's rate limiter. */
 class Instruments<State> {
   readonly observables: Observable[] = []
   readonly #meter: Meter
@@ -113,7 +113,7 @@ class Instruments<State> {
     this.#observe(this.#meter.createObservableCounter(nameOf(name), { unit, description }), samples)
   }
 
-  /** A gauge that may be added up over processes. */
+  /** Creates a gauge whose values can be summed across processes. */
   level(name: string, unit: string, description: string, samples: (state: State) => Sample<number>[]): void {
     this.#observe(this.#meter.createObservableUpDownCounter(nameOf(name), { unit, description }), samples)
   }
@@ -122,7 +122,7 @@ class Instruments<State> {
     this.#observe(this.#meter.createObservableGauge(nameOf(name), { unit, description }), samples)
   }
 
-  /** @param scale how much of the counts is 1 of the unit */
+  /** @param scale the counted value that equals 1 in this unit */
   histogram(
     name: string,
     unit: string,
@@ -172,38 +172,51 @@ function limiterInstruments(meter: Meter, limiter: Measured, counts: DecisionCou
     queued: queuedIn(limiter),
   }))
   make.counter('requests', '{request}', 'Requests decided.', outcomes)
-  make.counter('blocked_requests', '{request}', 'Requests denied by a ban in force.', ({ blocked }) => [
+  make.counter('blocked_requests', '{request}', 'Requests denied by an active ban.', ({ blocked }) => [
     [blocked],
   ])
   make.counter('bans', '{ban}', 'Denials that caused a ban.', ({ bans }) => [[bans]])
   make.counter('limit.denials', '{request}', 'Requests denied by the limit.', perLimit('denials'))
-  make.counter('limit.shadow_denials', '{request}', 'Denials of a shadow limit.', perLimit('shadowDenials'))
+  make.counter(
+    'limit.shadow_denials',
+    '{request}',
+    'Requests that a shadow limit would have denied.',
+    perLimit('shadowDenials'),
+  )
   make.counter(
     'near_limit',
     '{request}',
-    'Admitted with 80% of the limit used, or more.',
+    'Requests admitted with at least 80% of the limit used.',
     perLimit('nearLimit'),
   )
   make.histogram('limit.utilization', '1', 'Share of the limit in use.', UTILIZATION, perLimit('utilization'))
-  make.level('active_request_leases', '{request}', 'Permits held.', ({ permits }) => [[permits]])
-  make.level('queued_requests', '{request}', 'Requests waiting.', ({ queued }) => [[queued]])
+  make.level('active_request_leases', '{request}', 'Permits currently held.', ({ permits }) => [[permits]])
+  make.level('queued_requests', '{request}', 'Requests currently waiting.', ({ queued }) => [[queued]])
   make.histogram(
     'request.time_in_queue',
     's',
-    'How long admitted requests waited.',
+    'Wait times of admitted requests.',
     limiter.stats().waits.bounds,
     (state) => [[state.waits, { [RESULT]: resultOf(true) }]],
     MS_PER_SECOND,
   )
   make.counter('queue.errors', '{request}', 'Failed waits.', ({ waitErrors }) => byType(waitErrors))
-  make.counter('store.errors', '{request}', 'Unanswered operations.', ({ storeErrors }) =>
-    byType(storeErrors),
+  make.counter(
+    'store.errors',
+    '{request}',
+    'Operations that the store failed to answer.',
+    ({ storeErrors }) => byType(storeErrors),
   )
-  make.gauge('store.down', '1', '1 while the breaker is open.', ({ isStoreDown }) => [[isStoreDown ? 1 : 0]])
-  make.counter('store.breaker_opened', '{opening}', 'Breaker openings.', ({ breakerOpened }) => [
-    [breakerOpened],
+  make.gauge('store.down', '1', '1 while the circuit breaker is open.', ({ isStoreDown }) => [
+    [isStoreDown ? 1 : 0],
   ])
-  make.counter('store.clock_steps', '{step}', 'Steps of the clock of the store.', ({ clockSteps }) => [
+  make.counter(
+    'store.breaker_opened',
+    '{opening}',
+    'Times the circuit breaker opened.',
+    ({ breakerOpened }) => [[breakerOpened]],
+  )
+  make.counter('store.clock_steps', '{step}', "Steps of the store's clock.", ({ clockSteps }) => [
     [clockSteps],
   ])
   return make
@@ -212,15 +225,15 @@ function limiterInstruments(meter: Meter, limiter: Measured, counts: DecisionCou
 function storeInstruments(meter: Meter, name: string, store: { stats(): RedisStoreStats }) {
   const { callMs, requestsPerCall, opsPerCall } = store.stats()
   const make = new Instruments(meter, name, () => store.stats())
-  make.counter('store.calls', '{call}', 'Calls of Redis.', ({ calls }) => [[calls]])
-  make.counter('store.failed_calls', '{call}', 'Failed calls of Redis.', ({ failedCalls }) => [[failedCalls]])
-  make.counter('store.script_loads', '{load}', 'Times the script was sent anew.', ({ scriptLoads }) => [
+  make.counter('store.calls', '{call}', 'Calls to Redis.', ({ calls }) => [[calls]])
+  make.counter('store.failed_calls', '{call}', 'Failed calls to Redis.', ({ failedCalls }) => [[failedCalls]])
+  make.counter('store.script_loads', '{load}', 'Times the script was loaded.', ({ scriptLoads }) => [
     [scriptLoads],
   ])
   make.histogram(
     'store.call.duration',
     's',
-    'How long a call of Redis took.',
+    'Duration of calls to Redis.',
     callMs.bounds,
     (stats) => [[stats.callMs]],
     MS_PER_SECOND,
@@ -235,14 +248,14 @@ function storeInstruments(meter: Meter, name: string, store: { stats(): RedisSto
   make.histogram(
     'store.call.operations',
     '{operation}',
-    'Operations per call: equal requests for a key are one.',
+    'Operations per call. Equal requests for one key count as one.',
     opsPerCall.bounds,
     (stats) => [[stats.opsPerCall]],
   )
   return make
 }
 
-/** A closed limiter has no waiters. */
+/** A closed limiter throws, and has no waiters. */
 function queuedIn(limiter: Measured): number {
   try {
     return limiter.waiting().length

@@ -1,4 +1,4 @@
-// slidegate/metrics: counts decisions by limit, outcome and source, and the utilization of limits.
+// The public entry point slidegate/metrics: counts decisions by limit, result and source, and the utilization of limits.
 import { bansIn, type Decision, isDecided, type LimitDecision, type Source } from '../decision.ts'
 import { mapKey } from '../runtime/hash.ts'
 import { Histogram, type HistogramCounts } from '../runtime/histogram.ts'
@@ -6,50 +6,50 @@ import { UTILIZATION } from './attributes.ts'
 
 export { Histogram, type HistogramCounts } from '../runtime/histogram.ts'
 
-/** Maximum number of limits counted by name; the others are counted together. */
+/** Maximum number of limits counted by name. Further limits are counted together. */
 const MAX_LIMITS = 64
 
-/** Their name. */
+/** The name under which further limits are counted. */
 const OTHER = 'other'
 
-/** A request is near a limit if it is admitted with this share of it used, or more. */
+/** An admitted request is near a limit if at least this share is used. */
 const NEAR = 0.8
 
-/** Decisions of one limit in numbers. */
+/** Counts of one limit's decisions. */
 export interface LimitCounts {
-  /** Its name; `other` for all beyond the first 64. */
+  /** The limit's name; `other` for all limits after the first 64. */
   readonly name: string
-  /** Requests that it denied. */
+  /** Requests that the limit denied. */
   readonly denials: number
-  /** Requests that it would have denied, as a shadow limit. */
+  /** Requests that the limit would have denied if it weren't a shadow limit. */
   readonly shadowDenials: number
-  /** Requests admitted with 80% of it used, or more. Excludes `fallback`, which sees only a share of the usage. */
+  /** Requests admitted with at least 80% of the limit used. Excludes `fallback` decisions, which know only part of the usage. */
   readonly nearLimit: number
-  /** Share of the limit used after each decision, from 0 to 1; 1 for denials. Excludes `fallback`. */
+  /** Share of the limit in use after each decision, from 0 to 1. It is 1 for denials. Excludes `fallback` decisions. */
   readonly utilization: HistogramCounts
 }
 
-/** Decisions of a limiter in numbers, since counting began. */
+/** Counts of a limiter's decisions since counting began. */
 export interface DecisionCountsSnapshot {
-  /** All decisions, by source. */
+  /** Counts of all decisions, by source. */
   readonly decisions: Readonly<Record<Source, { readonly allowed: number; readonly denied: number }>>
-  /** Requests denied by a ban in force. They don't count for limits. */
+  /** Requests denied by an active ban. They aren't counted under `limits`. */
   readonly blocked: number
   /** Denials that caused a ban. */
   readonly bans: number
-  /** In the order in which they were first seen. */
+  /** In order of first appearance. */
   readonly limits: readonly LimitCounts[]
 }
 
 type Outcomes = { allowed: number; denied: number }
 
 /**
- * Counts decisions, in bounded memory and without keys:
+ * Counts decisions in bounded memory and without keys:
  *
  *     limiter.on('decision', ({ decision }) => counts.add(decision))
  *
- * Adding one allocates nothing and takes some tens of nanoseconds. Decisions without the store (`failOpen`, `failClosed`) and
- * denials by a ban in force count among the decisions, but not for limits.
+ * Adding a decision allocates nothing and takes a few dozen nanoseconds. Decisions without the store (`failOpen`, `failClosed`)
+ * and denials by an active ban are counted under `decisions`, but not under `limits`.
  */
 export class DecisionCounts {
   readonly #decisions: Record<Source, Outcomes> = {
@@ -62,7 +62,7 @@ export class DecisionCounts {
   }
   #blocked = 0
   #bans = 0
-  /** In the order in which limits were first seen, mostly the order in decisions. */
+  /** In order of first appearance, which is usually the order in decisions. */
   readonly #rows: LimitRow[] = []
   readonly #rowOf = new Map<string, LimitRow>()
 
@@ -89,7 +89,7 @@ export class DecisionCounts {
     }
   }
 
-  /** A copy of the counts so far. */
+  /** Returns a copy of the counts so far. */
   read(): DecisionCountsSnapshot {
     return {
       decisions: structuredClone(this.#decisions),
@@ -124,7 +124,7 @@ class LimitRow {
 
   /**
    * @param admitted whether all limits admitted the request
-   * @param isShare whether it was decided by a share of the limits, without the total usage
+   * @param isShare whether it was decided by this process's share of the limits, without knowing the total usage
    */
   add({ limit, remaining, shadow, allowed }: LimitDecision, admitted: boolean, isShare: boolean): void {
     if (!allowed) {

@@ -1,30 +1,30 @@
-// Histograms that are passed to OpenTelemetry when it collects.
+// Passes histograms to OpenTelemetry when it collects metrics.
 import type { Attributes, Histogram } from '@opentelemetry/api'
 import type { HistogramCounts } from '../runtime/histogram.ts'
 
 /** Maximum number of values recorded per collection. */
 const MOST = 1000
 
-/** Keeps values above the lower bound of their bucket, which isn't part of it. */
+/** Keeps values above their bucket's lower bound, which is exclusive. */
 const LEAST_SHARE = 0.001
 
 /**
- * Records counts in a histogram of OpenTelemetry when it collects.
+ * Records counts in an OpenTelemetry histogram when it collects metrics.
  *
- * OpenTelemetry takes histograms value by value, each at many times the cost of a decision. So values are counted in buckets, and a
- * collection records the new ones: as many in each bucket, with the same sum. Of more than 1,000 it records 1,000 in the same
- * shares, and carries rounded parts over.
+ * OpenTelemetry records histograms value by value, which costs many times as much as a decision. So values are counted in
+ * buckets, and each collection records the new ones: the same number per bucket and the same sum. If there are more than 1,000
+ * new values, it records 1,000 in the same proportions and carries the fractions over.
  */
 export class ReplayedHistogram {
   readonly #histogram: Histogram
   readonly #attributes: Attributes
-  /** Divides counted values to get recorded ones. */
+  /** The divisor from counted to recorded values. */
   readonly #unit: number
   #recorded: HistogramCounts | undefined
-  /** Parts of values carried over, by bucket. */
+  /** Fractions of values carried over, per bucket. */
   readonly #rest: number[] = []
 
-  /** @param recorded counts to leave out */
+  /** @param recorded counts that are already recorded */
   constructor(histogram: Histogram, attributes: Attributes, unit: number, recorded?: HistogramCounts) {
     this.#histogram = histogram
     this.#attributes = attributes
@@ -50,14 +50,14 @@ export class ReplayedHistogram {
   }
 }
 
-/** One value per bucket, at the same share of its width, so that they add up to the sum. */
+/** Returns a value per bucket, each at the same share of the bucket's width. They add up to the sum. */
 function valuesOf(bounds: readonly number[], counts: readonly number[], sum: number): number[] {
   const lows = [0, ...bounds]
   const widths = lows.map((low, i) => (bounds[i] ?? low) - low)
   const lowest = lows.reduce((total, low, i) => total + counts[i]! * low, 0)
   const width = widths.reduce((total, width, i) => total + counts[i]! * width, 0)
   const above = counts.at(-1)!
-  // Values above all bounds take the rest of the sum.
+  // Values above all bounds account for the rest of the sum.
   const share = above > 0 ? 0.5 : Math.min(1, Math.max(LEAST_SHARE, (sum - lowest) / width))
   const values = lows.map((low, i) => Math.min(bounds[i] ?? low, low + share * widths[i]!))
   const greatest = bounds.at(-1) ?? 0

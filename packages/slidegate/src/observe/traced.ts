@@ -1,4 +1,4 @@
-// traced(): a span for each decision.
+// traced(): creates a span for each decision.
 import { type Attributes, type Span, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api'
 import type { Decision } from '../decision.ts'
 import { checkOptions, SlidegateError, StoreUnavailableError, WaitError } from '../errors.ts'
@@ -8,25 +8,26 @@ import { ERROR_TYPE, POLICY, RESULT, resultOf, SOURCE } from './attributes.ts'
 
 /** Options of {@link traced}. */
 export interface TracedOptions {
-  /** Makes the spans. Default: `trace.getTracer('slidegate')` of the API. */
+  /** Creates the spans. Default: `trace.getTracer('slidegate')`. */
   readonly tracer?: Tracer
-  /** More attributes for every span. */
+  /** Additional attributes for every span. */
   readonly attributes?: Attributes
 }
 
-/** Methods that decide nothing. */
+/** Methods that make no decision. */
 const UNTRACED = [
   ...(['peek', 'charge', 'waiting', 'settle', 'cancel', 'release', 'extend', 'list', 'explain'] as const),
   ...(['refund', 'reset', 'block', 'unblock', 'isBlocked', 'stats', 'close'] as const),
 ]
 
 /**
- * Wraps a limiter to make a span per call of `consume`, `consumeSync`, `consumeMany`, `acquire`, `wait`, `schedule` and `reserve`.
+ * Wraps a limiter to create a span for each decision.
  *
- * The parent is the active span. Attributes are the limiter, the result, its source and cost, the denying limits, and the time in
- * the queue. The span of `schedule` ends when its task starts. Spans never have keys, nor messages of errors, which may have one.
+ * It traces `consume`, `consumeSync`, `consumeMany`, `acquire`, `wait`, `schedule` and `reserve`. The parent is the active span.
+ * The attributes are the limiter, the result, its source and cost, the denying limits, and the time in the queue. The span of
+ * `schedule` ends when its task starts. Spans never contain keys, nor error messages, which may contain a key.
  *
- * Decisions, permits and reservations work with the wrapped limiter, too.
+ * Decisions, permits and reservations also work with the wrapped limiter.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -55,7 +56,7 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
         span.end()
         return decision
       } catch (error) {
-        // Adapters try this first: it isn't a decision.
+        // Adapters try this first; a failure isn't a decision.
         if (!isSyncUnsupported(error)) endFailed(span, error)
         throw error
       }
@@ -77,7 +78,7 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
       )
     },
     schedule(key, task, options) {
-      // The limiter rejects it.
+      // The limiter rejects this.
       if (typeof task !== 'function') return limiter.schedule(key, task, options)
       const span = start('schedule')
       if (!span.isRecording()) return limiter.schedule(key, task, options)
@@ -88,7 +89,7 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
         return task(decision)
       }
       const result = limiter.schedule(key, begin, options)
-      // After the task started, errors are the task's.
+      // Once the task has started, errors belong to it.
       result.catch((error) => span.isRecording() && endFailed(span, error))
       return result
     },
@@ -161,13 +162,13 @@ function endFailed(span: Span, error: unknown): void {
     span.setAttribute(RESULT, resultOf(false))
     if (error.decision !== undefined) setDenial(span, error.decision.deniedBy, error.decision.retryAfterMs)
   }
-  // Without the message: it may have the key.
+  // Omits the message, which may contain the key.
   span.addEvent('exception', { 'exception.type': error instanceof Error ? error.name : typeof error })
   span.setStatus({ code: SpanStatusCode.ERROR, message: type })
   span.end()
 }
 
-/** One of a few fixed words. */
+/** Returns a word from a fixed set. */
 function typeOf(error: unknown): string {
   if (error instanceof StoreUnavailableError || error instanceof WaitError) return error.reason
   if (error instanceof SlidegateError) return error.code

@@ -1,4 +1,4 @@
-// All operations, a line for each.
+// All operations, one per line.
 
 export * from './charge.ts'
 export * from './consume.ts'

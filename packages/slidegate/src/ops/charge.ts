@@ -1,4 +1,4 @@
-// Charges every log, even over its limit. The script runs it as a forced decision.
+// Charges every log, even beyond its limit. The script runs it as a forced decision.
 
 import { costIn } from './driver.ts'
 import { stateOf } from './memory.ts'
@@ -25,7 +25,7 @@ export const charge: OpKind<ChargeOp, undefined> = {
     for (const held of loaded) {
       if (held.log.role !== 'count') continue
       const units = costIn(held, nowMs, op.units, op)
-      // A request that a shadow limit knows is not renewed.
+      // A shadow limit that already has the request doesn't renew it.
       if (units === 0) continue
       const { kind, params } = held.log
       kind.commit(stateOf(held), params, nowMs, { units, leaseMs: 0, entry: op.requestId ?? '' })

@@ -1,15 +1,16 @@
--- How an op decides one log: the text of a function, once for all kinds. A kind's file has the text of each step, and
--- embed-lua.js puts it where the step's name is. The function loads and checks its log, calls the function of the next
--- log with what it would admit, and writes on the way back.
+-- How an op decides one log: the template of a function for all kinds. A kind's file has the code of each step, and embed-lua.js
+-- inserts it at the step's name. The function loads and checks its log, calls the function of the next log with the number of
+-- requests that it would admit, and writes after that returns.
 --
--- words        the numbers of all logs. `p` is the place of this log's: first the place of the last, below 0 for a log in
---              shadow, then what its kind says
--- k, place     the places of its key and of its answer in the reply
--- admitted     requests that the logs before it admit
--- now, clock   the instant that counts for the op, and the time
--- op           what is unusual about the op. nil for most
--- Returns how many requests all logs admit, and where the reply now ends. Or nil and the reason why the log cannot be used,
--- or nil and an instant: it has to be decided again at that one, which is a little later than `now`.
+-- - `words`: the numbers of all logs. `p` is the place of this log's numbers. The first is the place of the last one, negative
+--   for the log of a shadow limit. The others are defined by its kind.
+-- - `k`, `place`: the places of its key and of its answer in the reply
+-- - `admitted`: requests that the previous logs admit
+-- - `now`, `clock`: the instant at which the op is decided, and the time
+-- - `op`: the uncommon fields of the op. nil for most
+--
+-- Returns how many requests all logs admit, and the end of the reply. If the log can't be used, returns nil and the reason. If
+-- the op has to be decided again at an instant slightly later than `now`, returns nil and that instant.
 function(words, p, k, place, admitted, now, clock, cost, wanted, reply, kinds, op)
   local key, last, is_shadow = KEYS[k], words[p], false
   if last < 0 then last, is_shadow = -last, true end
@@ -25,12 +26,12 @@ function(words, p, k, place, admitted, now, clock, cost, wanted, reply, kinds, o
     all, filled = next_log(words, last + 1, k + 1, answer, all, now, clock, cost, wanted, reply, kinds, op)
     if not all then return nil, filled end
   end
-  -- A shadow limit without room is charged less. Few kinds need all of these.
+  -- A shadow limit without room is charged less. Few kinds need all of these variables.
   -- luacheck: push ignore 231 311
   local mine, asked, is_look = fitting < all and fitting or all, wanted, false
   -- luacheck: pop
   if op then
-    -- A renewal or a return of an entry restamps all logs, like a denial.
+    -- Renewing or releasing an entry restamps all logs, like a denial.
     is_look = op.is_look and not op.hold
     if op.again_at and not op.is_blocked then
       mine, asked = 0, 0

@@ -1,4 +1,4 @@
-// Decides requests and charges the admitted ones. Nearly every op is one of these.
+// Decides requests and charges the admitted ones. Nearly every op is a consume.
 
 import { answer, decided, look, roomIn } from './driver.ts'
 import { type Loaded, type LoadedLog, type Memory, stateOf } from './memory.ts'
@@ -12,11 +12,11 @@ import type { ConsumeOutcome, RequestOp } from './request.ts'
  */
 export interface ConsumeOp extends RequestOp {
   readonly type: 'consume'
-  /** For this long the process may spend the units. 0 if they are spent at once. */
+  /** How long the process may spend the units. 0 if they are spent immediately. */
   readonly leaseMs: number
-  /** Whether the caller waits: then its denials don't count towards bans. */
+  /** Whether the caller waits. If so, its denials don't count toward bans. */
   readonly isWaiting?: boolean | undefined
-  /** The name under which it may be settled once. Needs logs for reservations. */
+  /** The name under which it can be settled once. Needs logs for reservations. */
   readonly reservation?: string | undefined
 }
 
@@ -38,7 +38,7 @@ export const consume: OpKind<ConsumeOp, ConsumeOutcome> = {
     const { loaded, nowMs } = memory
     const admitted = look(memory, op)
     if (typeof admitted !== 'number') return admitted
-    // Those that were denied are counted if that leads to bans.
+    // Denied requests are counted if a part has bans.
     const isRemembered = admitted < op.count && loaded.some(({ log }) => log.kind.ban !== undefined)
     if (admitted === 0 && !isRemembered) return decided(loaded, nowMs, admitted, op)
     if (!memory.makeRoom()) {
@@ -61,7 +61,7 @@ export const consume: OpKind<ConsumeOp, ConsumeOutcome> = {
   answer: (reply) => reply.decision(),
 }
 
-/** Charges the admitted requests to every log. A shadow limit's log is charged for those that fit. */
+/** Charges the admitted requests to every log. A shadow limit's log is charged only for those that fit. */
 function commit(loaded: Loaded, nowMs: number, op: ConsumeOp, admitted: number): void {
   for (let i = 0; i < loaded.length; i++) {
     const held = loaded[i]!
@@ -71,7 +71,7 @@ function commit(loaded: Loaded, nowMs: number, op: ConsumeOp, admitted: number):
     }
     if (role !== 'count') continue
     const mine = shadow ? roomIn(held, admitted) : admitted
-    // A request that a shadow limit knows is not renewed.
+    // A shadow limit that already has the request doesn't renew it.
     if (mine === 0 || held.cost === 0) continue
     held.charged = held.cost * mine
     kind.commit(stateOf(held), params, nowMs, {
@@ -93,8 +93,9 @@ function whenFull(op: ConsumeOp, memory: Memory): ConsumeOutcome {
 }
 
 /**
- * Counts denied requests in the bans of the parts whose limits denied them. Answers for how many milliseconds any part
- * is blocked now. A caller that waits does no wrong.
+ * Counts denied requests in the bans of the parts whose limits denied them.
+ *
+ * Returns how many milliseconds any part is blocked now. Requests that wait aren't counted.
  */
 function banDenied(loaded: Loaded, nowMs: number, op: ConsumeOp, denied: number): number {
   if (denied === 0 || op.isWaiting) return 0
@@ -108,7 +109,7 @@ function banDenied(loaded: Loaded, nowMs: number, op: ConsumeOp, denied: number)
   return blockedMs
 }
 
-/** Whether it has no room for one request more. */
+/** Whether the log's limits have no room for another request. */
 function hasDenied(held: LoadedLog): boolean {
   const { log, used, charged, cost } = held
   if (log.role !== 'count' || log.shadow) return false

@@ -1,34 +1,36 @@
--- Decides a batch of ops, each on its own, in order: check on the way down, commit on the way up. See consume.lua.
+-- Decides a batch of ops in order, each on its own: check on the way down, commit on the way up. See consume.lua.
 --
--- KEYS   per op, one per log; then one per part that may have an override; to write one, that of its index behind it. At the
---        end that of the receipt, if any
--- ARGV   of a call that may be sent twice its number: 17 digits, which rises with each call of its receipt's key, and a letter
---        behind them if the receipt's TTL has to be renewed. Then runs of ops that differ only in keys and ids:
---          options       below 0: -1 times the sum of those below. Left out if it is plain consume by the server's time
---          time          with CLOCK
---          per log       a code, and the words of its kind. The code is the sum of the kind's number; SHADOW; MORE if another
---                        log follows; PER_WORD times the number of words; and for the first log PER_OVERRIDE times the
---                        number of parts that may have an override
---          names         of limits, if a part may have an override: see override.lua
---          lease         milliseconds, with LEASE; then its name with RESERVATION_NAME; then how many charges with CHARGES; then
---                        with HOLD 1 to renew the entry of the id, 0 to return it; then JSON with RARE: see rare.lua
---          groups        the number of groups, and per group: ops, their cost, the number of requests per op, and with IDS
---                        the id of each. Left out at the end if that is a single request of cost 1 for each key
--- Reply  integers, and perhaps some zeros behind them: first the server's time (NO_TIME if no op asked for it), then per op:
---          requests admitted (0 for a charge), then per limit's log its answer: see its kind; then the times that kinds answer,
---          those of the last log first; with EXPLAIN what explain.lua says. With HOLD just 1 if its units were held, else 0.
---          Before it may stand:
---            text                 of each part that may have an override the first line that is stored: see override.lua
---            UNREADABLE, reason   its state cannot be read. Nothing of it is written, and nothing more follows
---            AHEAD, ms            the instant that counts for it is later than the time
---          If it is not plain, EXTRAS less the requests admitted, and behind all answers: the instant of a request that comes
---          again, after the time (mostly below 0); the units that it was charged, or 0 if it doesn't come again; for how long
---          the op has blocked a key; and per log of bans for how long it did before
---        A call that was executed before is answered as it was then. One whose number is below the last is not
---        executed: STALE, and nothing else.
+-- KEYS   per op, one per log; then one per part that may have an override; when writing one, its index after it. The last is the
+--        key of the receipt, if any.
+-- ARGV   for a call that may be sent twice: 17 digits and perhaps a letter. The digits are its number, which rises with each
+--        call of its receipt's key. The letter means that the receipt's TTL has to be renewed. Then runs of ops that differ only
+--        in keys and ids:
+--        - options: -1 times the sum of those below. Omitted for a plain consume by the server's time
+--        - time: with CLOCK
+--        - per log: a code, and the words of its kind. The code is the sum of the kind's number, SHADOW, MORE if another
+--          log follows, and PER_WORD times the number of words. For the first log add PER_OVERRIDE times the
+--          number of parts that may have an override.
+--        - names: those of the limits, if a part may have an override: see override.lua
+--        - lease: its milliseconds, with LEASE. Then its name with RESERVATION_NAME, how many charges with CHARGES, and
+--          with HOLD 1 to renew the entry of the id or 0 to release it. Then JSON with RARE: see rare.lua.
+--        - groups: the number of groups. Per group: ops, their cost, requests per op, and with IDS the id of each.
+--          Omitted at the end for a single request of cost 1 per key.
+-- Reply  integers, possibly followed by zeros. The first is the server's time, or NO_TIME if no op needed it.
+--          Then, per op: requests admitted (0 for a charge), and the answer for each limit's log, see its kind. Then the times
+--          that kinds answer, those of the last log first. With EXPLAIN also the reply of explain.lua. With HOLD only 1 if its
+--          units were held, or 0.
+--          These can precede it:
+--            text                 for each part that may have an override, the first line that is stored: see override.lua.
+--            UNREADABLE, reason   its state can't be read. Nothing is written for it, and nothing else follows.
+--            AHEAD, ms            the op was decided at an instant this much later than the time.
+--          If it isn't plain, the first integer is EXTRAS minus the requests admitted. These come after all answers: the instant
+--          of a repeated request, minus the time (mostly negative); the units charged for it, or 0 if it isn't repeated. Then how
+--          long the op blocked a key, and per log of bans, how long it already did.
+--        A call that was already executed gets the same answer. One whose number is below the last isn't executed:
+--        STALE, and nothing else.
 --
--- A receipt is one string: the number of the call and its reply, as MessagePack, and what is left of longer ones. It is written
--- last, if anything may have been charged, returned or reset.
+-- A receipt is one string: the number of the call and its reply, as MessagePack, and perhaps leftovers of longer ones. It is
+-- written last, if anything may have been charged, returned or reset.
 
 local SHADOW = 16
 local MORE = 32
@@ -46,7 +48,7 @@ local CHARGES = 256
 local HOLD = 512
 local RARE = 1024
 local CLOCK = 2048
--- HOLD is 0 to return an entry, or
+-- With HOLD, 0 releases an entry and RENEWED renews it.
 local RENEWED = 1
 local UNREADABLE = -1
 local AHEAD = -2
@@ -55,19 +57,19 @@ local STALE = -1
 local NO_TIME = -2
 local RECEIPT_TTL = '600000'
 local RECEIPT_NUMBER = '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$'
--- More digits than a time has.
+-- More digits than a timestamp has.
 local NUMBER_SIZE = 17
 local NUMBER_TEXT = '17'
 local LAST_OF_NUMBER = '16'
 
--- Room for the usual answer to a lone op, so that the table need not grow.
+-- Allocates room for the usual answer to a single op, so that the table doesn't grow.
 local reply, filled, k = { NO_TIME, 0, 0 }, 1, 1
 local KEYS, ARGV = KEYS, ARGV
--- The functions that decide logs, by the number of their kind. And, from LATER on, by the last place of the words before
--- their log's. And what was read of small logs, by their keys.
+-- The functions that decide logs, by the number of their kind, and from LATER on by the last place of the words before their
+-- log's. Also the contents of small logs, by key.
 local kinds = { false, false, false, false, false, false, false, false }
 
--- What rare operations need of a kind. Names from outside would make the function dearer.
+-- A kind's functions for rare operations. Upvalues would slow down the function.
 local function tables_of(kinds, kind)
   local made = kinds[-kind]
   if not made then
@@ -80,7 +82,7 @@ end
 
 local at, arguments, keys = 1, #ARGV, #KEYS
 local receipt, number, last_number
--- Whether the call could be decided again and nobody would be charged twice.
+-- Whether the call could be decided again without charging anything twice.
 local is_repeatable = true
 local rare, in_force
 local size_of_number = arguments > 0 and #ARGV[1] or 0
@@ -92,7 +94,7 @@ if size_of_number >= NUMBER_SIZE then
     local _, answer = cmsgpack.unpack_one(call_redis('GETRANGE', receipt, NUMBER_TEXT, '-1'))
     return answer
   end
-  -- What is no receipt is written over.
+  -- Anything that isn't a receipt is overwritten.
   if last_number.err then
     last_number = ''
   elseif last_number > number then
@@ -102,7 +104,7 @@ if size_of_number >= NUMBER_SIZE then
   at, keys = 2, keys - 1
 end
 while at <= arguments do
-  -- Arithmetic makes numbers of text, at half of what tonumber takes.
+  -- Arithmetic converts text to numbers, in half the time of tonumber.
   local code, options, clock = ARGV[at] + 0, 0, nil
   at = at + 1
   if code < 0 then
@@ -191,7 +193,7 @@ while at <= arguments do
           stored = raw
         end
       end
-      -- Nearly every op. What keeps it from being decided is looked into below.
+      -- Nearly every op ends here. Exceptions are handled below.
       if not (op or stored) then
         all, done = decide(words, 1, k, filled + 2, wanted, clock, clock, cost, wanted, reply, kinds)
       end
@@ -225,7 +227,7 @@ while at <= arguments do
           end
           all, done = decide(numbers, 1, k, first + 1, room, now, clock, cost, wanted, reply, kinds, op)
           if not all and type(done) == 'number' then
-            -- Some log was charged a little later than the clock is.
+            -- A log was charged a little later than the clock's time.
             if now == clock then first = first + 2 end
             reply[first - 2], reply[first - 1], now, done = AHEAD, done - clock, done, nil
           end
@@ -236,7 +238,7 @@ while at <= arguments do
           reply[filled + 1], reply[filled + 2] = UNREADABLE, done
           filled = filled + 2
         else
-          -- Anything but a plain denial.
+          -- Everything but a plain denial.
           if all > 0 and not (op and op.is_look) then is_repeatable = false end
           reply[first], filled = all, done
           if op and op.hold then
@@ -265,7 +267,7 @@ while at <= arguments do
     end
   end
 end
--- What was decided stands, even if there is no room for a receipt.
+-- The decisions are final, even if there is no room for a receipt.
 if receipt and not is_repeatable then
   local value = number .. cmsgpack.pack(reply)
   if last_number == '' or size_of_number > NUMBER_SIZE then

@@ -1,5 +1,5 @@
-// Decides in memory. One step, two passes: `check` over all logs of an op, and only if every enforced limit has room, `commit`
-// over all logs. consume.lua does the same in one chain of calls.
+// Decides ops in memory, in two passes: `check` on all logs, and only if every enforced limit has room, `commit` on all logs.
+// consume.lua does the same in one chain of calls.
 
 import type { BanState, Entries, Entry } from '../limits/limit.ts'
 import { entriesOf, type Log } from '../limits/limit-set.ts'
@@ -15,15 +15,16 @@ import {
 } from './request.ts'
 
 /**
- * How far the newest stamp may lie ahead of the clock. Up to here time is held still until the clock has
- * caught up; beyond it the clock was set back, and the log is restamped.
+ * How far the newest stamp can be ahead of the clock.
+ *
+ * Up to this, the instant stays at the stamp until the clock catches up. Beyond it, the clock was set back, and the log is restamped.
  */
 export const MAX_AHEAD_MS = 1000
 
 /**
- * Returns the one instant of an op.
+ * Returns the instant at which an op is decided.
  *
- * It is the clock's, but not before the newest stamp of any log. A stamp too far ahead doesn't count: the clock was set back,
+ * It is the clock's time, but not before the newest stamp of any log. A stamp too far ahead is ignored: the clock was set back,
  * and its log will be restamped.
  */
 export function settleInstant(loaded: Loaded, clockMs: number): number {
@@ -36,7 +37,7 @@ export function settleInstant(loaded: Loaded, clockMs: number): number {
   return nowMs
 }
 
-/** Restamps the logs that are ahead of a clock that was set back. On a denial too: else each denial would restart the wait. */
+/** Restamps logs that are ahead of a clock that was set back. Also on a denial, or each denial would restart the wait. */
 export function restamp(loaded: Loaded, nowMs: number): void {
   for (let i = 0; i < loaded.length; i++) {
     const held = loaded[i]!
@@ -46,7 +47,7 @@ export function restamp(loaded: Loaded, nowMs: number): void {
   }
 }
 
-/** Finds the charge of a repeated request, if a log still holds it. */
+/** Finds the first charge of a repeated request, if a log still has it. */
 function findRepeat(loaded: Loaded, nowMs: number, op: Named): Entry | undefined {
   return op.mayRepeat
     ? (findIn(loaded, 'request', nowMs, op) ?? findIn(loaded, 'holder', nowMs, op))
@@ -56,7 +57,7 @@ function findRepeat(loaded: Loaded, nowMs: number, op: Named): Entry | undefined
 function findIn(loaded: Loaded, are: Entries, nowMs: number, { requestId }: Named): Entry | undefined {
   for (const held of loaded) {
     const { kind, params } = held.log
-    // A shadow limit decides nothing.
+    // Shadow limits don't decide.
     if (held.log.shadow || entriesOf(held.log) !== are) continue
     const entry = kind.entries!.find(stateOf(held), params, nowMs, requestId!)
     if (entry !== undefined) return entry
@@ -64,7 +65,7 @@ function findIn(loaded: Loaded, are: Entries, nowMs: number, { requestId }: Name
   return undefined
 }
 
-/** How many requests all enforced limits have room for. */
+/** How many requests fit all enforced limits. */
 function check(loaded: Loaded, nowMs: number, op: RequestOp): number {
   let admitted = op.count
   for (let i = 0; i < loaded.length; i++) {
@@ -85,7 +86,7 @@ export function answer(loaded: Loaded, nowMs: number, count: number): number[] {
   return numbers
 }
 
-/** Writes the numbers of a log's limits, once `count` requests were decided. */
+/** Writes the numbers of a log's limits, after `count` requests were decided. */
 export function answerOf(
   { log, first, used, cost, charged }: CheckedLog,
   state: unknown,
@@ -103,14 +104,14 @@ export function answerOf(
   }
 }
 
-/** Whether an op may take other units of a log than its cost. Its outcome then has debits. */
+/** Whether a log may charge an op other units than its cost. If so, the outcome has debits. */
 export function takesOnce(log: Log, { mayRepeat }: Named): boolean {
   if (!log.shadow || mayRepeat !== true) return false
   const are = entriesOf(log)
   return are === 'request' || are === 'holder'
 }
 
-/** The units charged to a log. 0 if it is in shadow and has the request. */
+/** The units charged to a log. 0 if it is in shadow and already has the request. */
 export function costIn(held: LoadedLog, nowMs: number, cost: number, op: Named): number {
   const { kind, params } = held.log
   if (!takesOnce(held.log, op)) return cost
@@ -128,7 +129,7 @@ export function roomIn({ log, used, cost }: CheckedLog, count: number): number {
   return room
 }
 
-/** How many requests would be admitted. The outcome instead, if a key is blocked or a request is repeated. */
+/** How many requests would be admitted. Returns the outcome instead if a key is blocked or a request is repeated. */
 export function look({ loaded, nowMs, overrides }: Memory, op: RequestOp): ConsumeOutcome | number {
   const ban = blockedBy(loaded, nowMs, op, overrides)
   const first = ban === undefined ? findRepeat(loaded, nowMs, op) : undefined
@@ -141,7 +142,7 @@ export function look({ loaded, nowMs, overrides }: Memory, op: RequestOp): Consu
   return withDebits(loaded, op, { source: 'store', atMs, admitted: 1, limits, waitMs: 0, repeats: units })
 }
 
-/** The ban if a key is blocked. */
+/** The ban, if a key is blocked. */
 function blockedBy(loaded: Loaded, nowMs: number, op: RequestOp, overrides: Overrides): Ban | undefined {
   if (overrides === undefined && loaded.every(({ log }) => log.kind.ban === undefined)) return undefined
   const bans = bansOf(loaded, op.parts.length, nowMs)
@@ -166,7 +167,7 @@ export function decided(loaded: Loaded, nowMs: number, admitted: number, op: Req
   return withDebits(loaded, op, { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 })
 }
 
-/** With the units charged to each part, if they may be other than the cost. */
+/** Adds the units charged to each part, in case they differ from the cost. */
 export function withDebits<Outcome extends ConsumeOutcome>(
   logs: readonly CheckedLog[],
   op: RequestOp,
@@ -182,7 +183,7 @@ export function withDebits<Outcome extends ConsumeOutcome>(
 
 const TENTHS: readonly number[] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 
-/** When units of limit `i` are free again, if `used` are used: see `ExplainOutcome.frees`. */
+/** When units of limit `i` are free again, with `used` units in use: see `ExplainOutcome.frees`. */
 export function freesIn(
   { kind, params }: Log,
   state: unknown,

@@ -1,4 +1,4 @@
-// A peek with more about each limit.
+// A peek with more detail on each limit.
 
 import type { ListedCharge } from '../limits/limit.ts'
 import { bansOf, decided, freesIn, look } from './driver.ts'
@@ -9,7 +9,7 @@ import type { ExplainOutcome, RequestOp } from './request.ts'
 export interface ExplainOp extends RequestOp {
   readonly type: 'explain'
   readonly count: 1
-  /** The greatest number of charges to list per limit, latest first to be kept. Default: none. */
+  /** Maximum charges to list per limit. Keeps the latest. Default: none. */
   readonly charges?: number | undefined
 }
 
@@ -38,7 +38,7 @@ export const explain: OpKind<ExplainOp, ExplainOutcome> = {
   answer: (reply) => reply.explanation(),
 }
 
-/** Per limit, when units are free again: see `ExplainOutcome.frees`. */
+/** When units of each limit are free again: see `ExplainOutcome.frees`. */
 function freesOf(loaded: Loaded, nowMs: number): number[][] {
   const frees: number[][] = []
   for (const held of loaded) {
@@ -49,7 +49,7 @@ function freesOf(loaded: Loaded, nowMs: number): number[][] {
   return frees
 }
 
-/** Per limit, the latest of what it counts, where its kind keeps times: see `ExplainOutcome.charges`. */
+/** The latest charges of each limit, if its kind stores times: see `ExplainOutcome.charges`. */
 function chargesOf(loaded: Loaded, nowMs: number, most: number): (readonly ListedCharge[] | undefined)[] {
   const told: (readonly ListedCharge[] | undefined)[] = []
   for (const held of loaded) {

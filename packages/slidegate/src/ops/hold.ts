@@ -1,22 +1,22 @@
-// Renews or returns what is held: two operations on one entry. They are decisions with HOLD.
+// Renews or releases a held entry: two operations, both decisions with HOLD.
 
 import { entriesOf, type Log } from '../limits/limit-set.ts'
 import { stateOf } from './memory.ts'
 import { HOLD, LOOK, type OpKind } from './op.ts'
 import type { AnyOp, Debit } from './request.ts'
 
-/** Lets what is held under this id count for as long again, or no longer. */
+/** Renews or releases the entry with this id. */
 export interface HoldOp extends AnyOp {
   readonly type: 'extend' | 'release'
   readonly requestId: string
   readonly units: number
   readonly source?: 'fallback'
-  /** See `ConsumeOutcome.debits`: in place of `source`. */
+  /** Replaces `source`, see `ConsumeOutcome.debits`. */
   readonly debits?: readonly Debit[] | undefined
 }
 
 export interface HoldOutcome {
-  /** Whether all enforced logs that keep holders still counted it. */
+  /** Whether all enforced logs with holders still counted it. */
   readonly held: boolean
 }
 

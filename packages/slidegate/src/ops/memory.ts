@@ -1,4 +1,4 @@
-// The view that an operation has of the memory store: the logs of its keys, and room for more.
+// An operation's view of the memory store: the logs of its keys, and room for more.
 
 import type { Logs } from '../limits/limit.ts'
 import type { Log } from '../limits/limit-set.ts'
@@ -7,24 +7,24 @@ import type { OverrideChange, Overrides, OverridesOutcome, Part } from './reques
 /** A log, as `check` found it. */
 export interface CheckedLog {
   log: Log
-  /** Limits of the parts before its own. */
+  /** The number of limits in the parts before its own. */
   first: number
   /** Units within each limit's window before the op. */
   readonly used: number[]
-  /** Units that one request takes of it. */
+  /** Units that one request costs in this log. */
   cost: number
-  /** Units that the op has charged. */
+  /** Units that the op charged. */
   charged: number
 }
 
 /** A log of an op in memory. */
 export interface LoadedLog extends CheckedLog {
-  /** Its key's slot in the table; 0 while it has none. */
+  /** Its key's slot in the table. 0 if it has none yet. */
   slot: number
-  /** Where it is kept, and its number there: 0 while its key has no slot. */
+  /** Where the log is stored, and its number there. 0 while its key has no slot. */
   logs: Logs
   number: number
-  /** Which of the op's parts it belongs to. */
+  /** Index of its part in the op. */
   part: number
 }
 
@@ -35,31 +35,31 @@ export function stateOf({ logs, number }: LoadedLog): unknown {
   return logs.at(number)
 }
 
-/** The answer to a new key for which there is no room. */
+/** The result for a new key if the store is full. */
 export type OnFull = 'throw' | 'deny' | 'allow'
 
 /** The store, while it decides an op. */
 export interface Memory {
   readonly clockMs: number
-  /** The logs of the op's keys; none yet if the op has other keys. */
+  /** The logs of the op's keys. Empty if the op has other keys. */
   readonly loaded: Loaded
   /** The one instant of the op: see `settleInstant`. */
   readonly nowMs: number
   /** Overrides in force before the op. */
   readonly overrides: Overrides
   readonly onFull: OnFull
-  /** When the first of the keys that fill it opens. */
+  /** When the first key at its limit will have room, if the store is full. */
   readonly opensAtMs: number
   load(parts: readonly Part[]): Loaded
-  /** Makes room, and logs, for the keys that have none yet. Returns whether it could. */
+  /** Makes room for the keys that have no logs yet. Returns whether it could. */
   makeRoom(): boolean
-  /** Keeps what was written of them. */
+  /** Keeps the changes to the logs. */
   keep(): void
-  /** Forgets the keys. */
+  /** Deletes the keys. */
   forget(): void
   /** The error to throw if there is no room. */
   full(): Error
   changeOverrides(parts: readonly Part[], change: OverrideChange): void
-  /** A page of the overrides of a limiter. */
+  /** A page of a limiter's overrides. */
   listOverrides(limiter: string, after: string): OverridesOutcome
 }

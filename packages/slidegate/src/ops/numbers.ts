@@ -4,17 +4,17 @@ export const PER_LIMIT = 3
 
 type Numbers = readonly number[]
 
-/** Units used within its window. */
+/** Units used within the limit's window. */
 export function usedOf(numbers: Numbers, limit: number): number {
   return numbers[PER_LIMIT * limit]!
 }
 
-/** Milliseconds until it has room. */
+/** Milliseconds until the limit has room. */
 export function waitOf(numbers: Numbers, limit: number): number {
   return numbers[PER_LIMIT * limit + 1]!
 }
 
-/** Milliseconds until its window is empty. */
+/** Milliseconds until the limit's window is empty. */
 export function resetOf(numbers: Numbers, limit: number): number {
   return numbers[PER_LIMIT * limit + 2]!
 }
@@ -33,13 +33,13 @@ export function setReset(numbers: number[], limit: number, ms: number): void {
 
 /** The numbers of `limits` unused limits. */
 export function unused(limits: number): number[] {
-  // Most have one. An array that begins empty makes room for 17 at the first.
+  // Most keys have one limit. An empty array would allocate room for 17 items with the first one.
   const numbers = limits > 0 ? [0, 0, 0] : []
   for (let i = numbers.length; i < PER_LIMIT * limits; i++) numbers.push(0)
   return numbers
 }
 
-/** Adds `agoMs` to each reset time, for a repeated request that was admitted then. */
+/** Adds `agoMs` to each reset time, for a repeat of an older request. */
 export function countFrom(numbers: number[], agoMs: number): void {
   for (let i = 0; PER_LIMIT * i < numbers.length; i++) {
     const resetMs = resetOf(numbers, i)

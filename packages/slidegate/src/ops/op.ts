@@ -1,22 +1,22 @@
-// THE contract of an operation: one file for each, and a line in all.ts. Its twin in the script is the .lua file of the same
-// name; decisions are made by driver.lua itself.
+// THE contract of an operation: one file each, and a line in all.ts. Its twin in the script is the .lua file of the same name;
+// driver.lua makes decisions itself.
 
 import type { Entry } from '../limits/limit.ts'
 import type { Memory } from './memory.ts'
 import type { AnyOp, ConsumeOutcome, Debit, ExplainOutcome, Named, OverridesOutcome } from './request.ts'
 
 /**
- * What an op does to the room of its keys.
+ * The effect of an op on the room of its keys.
  *
  * - `look` writes nothing. In memory it works on copies of logs that are ahead of the clock.
- * - `charge` takes room, or makes the answers to later requests worse: the deny cache forgets its denials.
- * - `renew` keeps taken room for longer. The deny cache keeps its denials.
- * - `free` gives room back and may remove keys: the deny cache forgets its denials, and waiters are woken.
+ * - `charge` takes room, or makes answers to later requests worse. The deny cache drops its denials.
+ * - `renew` keeps room taken for longer. The deny cache keeps its denials.
+ * - `free` frees room and may remove keys. The deny cache drops its denials, and waiters wake up.
  */
 export type Effect = 'look' | 'charge' | 'renew' | 'free'
 
 /**
- * The work per log, by which stores estimate how long an op takes.
+ * The work per log, from which stores estimate how long an op takes.
  *
  * - `remove` deletes the log. `write` adds units, or rewrites a small log. `find` searches for an entry and writes its units.
  * - `take` removes units from the middle. `search` computes times. `read` lists all entries.
@@ -25,9 +25,10 @@ export type Effect = 'look' | 'charge' | 'renew' | 'free'
 export type Work = 'remove' | 'write' | 'find' | 'take' | 'search' | 'read' | 'override' | 'page'
 
 /**
- * The type of a field. The service checks it, and a Cluster splits fields that have a value per part or log.
- * A `?` at the end marks an optional field. `time` is a duration, `untilEnd` one that may be infinite, `whole` an instant or another
- * integer from 0. `READERS` of stores/remote/ops.ts has the ranges.
+ * The type of a field. The service checks it. On a Cluster, fields with a value per part or log are split.
+ *
+ * A trailing `?` marks an optional field. `time` is a duration, `untilEnd` one that may be infinite, `whole` an instant or
+ * another integer from 0. `READERS` of stores/remote/ops.ts has the ranges.
  */
 export type FieldKind =
   | 'one'
@@ -50,41 +51,44 @@ export type FieldKind =
 
 export type Field = FieldKind | `${FieldKind}?`
 
-/** Fields that an op may keep from the service. */
+/** Fields that an op may omit when it is sent to the service. */
 type Optional = keyof Named | 'debits'
 
 /** An operation. */
 export interface OpKind<Asked extends AnyOp, Result> {
   readonly effect: Effect
   readonly work: Work
-  /** Its fields besides its parts, as sent to a service. */
+  /** Its fields except `parts`, as sent to a service. */
   readonly fields: { readonly [Name in Exclude<keyof Asked, keyof AnyOp | 'source' | Optional>]-?: Field } & {
     readonly [Name in Optional]?: Field
   }
-  /** Whether it counts units, so that each of its sets needs limits. */
+  /** Whether it counts units, and so needs limits in each of its sets. */
   readonly counts?: boolean
-  /** Other keys than its logs: these and the index of overrides, or only the index. */
+  /** Keys besides its logs: `andIndex` adds the index of overrides, `index` replaces the logs with it. */
   readonly keys?: 'andIndex' | 'index'
-  /** Whether logs ahead of the clock stay so. Else memory restamps them first, and the .lua file calls `restamp` before it writes. */
+  /**
+   * Whether logs ahead of the clock stay unchanged. Otherwise they are restamped: in memory before the op, in Lua before it
+   * writes.
+   */
   readonly leavesStamps?: boolean
   /** Decides it in memory. */
   apply(op: Asked, memory: Memory): Result
   /** For decisions: appends words for the script, and returns the options. See driver.lua. */
   encode?(op: Asked, words: string[]): number
-  /** For other ops: what its JSON has besides its fields. */
+  /** For other ops: additional fields of their JSON. */
   json?(op: Asked): object
-  /** Reads the outcome from the reply of the script, a service, or several servers. Left out if there is none. */
+  /** Reads the outcome from the reply of the script, a service or several servers. Omitted if there is none. */
   answer?(reply: Reply): Result
   /**
-   * On a Cluster, the op for one server of several. Returns nothing if there is nothing to do.
+   * On a Cluster: the op for one server of several. `undefined` if there is nothing to do.
    *
-   * @param op that for the server's parts
-   * @param debit the charge of the first of these, if servers have charged them apart
+   * @param op with only the server's parts
+   * @param debit the charge of the first part, if servers charged them separately
    */
   forServer?(op: Asked, debit: Debit | undefined): Asked | undefined
 }
 
-// The options of an op for the script: see the head of driver.lua.
+// The script options of an op: see the top of driver.lua.
 
 export const LOOK = 1
 export const FORCED = 2
@@ -99,11 +103,11 @@ export const HOLD = 512
 export const RARE = 1024
 export const CLOCK = 2048
 
-/** Reads the answer to an op, by the names of the fields of its outcome. */
+/** Reads the answer to an op, by the field names of its outcome. */
 export interface Reply {
-  /** @param by whether every or some server of several has to say so */
+  /** @param by whether every server must return it, or just one */
   flag(name: string, by: 'every' | 'some'): boolean
-  /** Per log, over all parts in order; none if they were left out. */
+  /** Per log, over all parts in order. Empty if they were omitted. */
   unitsPerLog(name: string, areThere?: boolean): readonly number[]
   entriesPerLog(name: string): readonly (readonly Entry[])[]
   decision(): ConsumeOutcome

@@ -1,9 +1,9 @@
 -- Writes overrides: see limits/override.lua.
 --
--- Reply  1 if anything was in force before, else 0
+-- Reply  1 if anything was active before, otherwise 0
 
 --- records
--- Drops names from the index whose override is gone.
+-- Removes names from the index whose override is gone.
 local function sweep(index, size, clock)
   if size == 0 then return end
   local first = clock % size
@@ -12,7 +12,8 @@ local function sweep(index, size, clock)
   end
 end
 
--- Changes the stored override as the op says. Drops a half that has ended. Returns whether anything was in force before.
+-- Applies the op's change to the stored override, and drops the rule or the block if it has ended. Returns whether anything was
+-- active.
 local function change(key, index, run, given, clock, is_clock_given)
   local raw, size = pcall_redis('GET', key), pcall_redis('ZCARD', index)
   if type(size) == 'table' then error({ unusable = size.err }) end

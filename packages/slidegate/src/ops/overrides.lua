@@ -1,9 +1,9 @@
 -- A page of overrides: see limits/override.lua.
 --
--- Reply  0, then JSON: first where the next page begins, or '', then for each its key, and what is stored of it
+-- Reply  0, then JSON: the start of the next page or '', then each key and its stored override
 
 --- records
--- From the key behind the op's `after`.
+-- Starts with the first key after the op's `after`.
 function ops.overrides(_, _, run, _, clock, _, filled, k)
   local index, from = KEYS[k], run.after == '' and '-' or '(' .. run.after
   local names = pcall_redis('ZRANGE', index, from, '+', 'BYLEX', 'LIMIT', '0', string.format('%d', OVERRIDES_PAGE))

@@ -1,15 +1,15 @@
-// A page of all overrides of a limiter, or of a dimension.
+// Reads a page of all overrides of a limiter or dimension.
 
 import type { OpKind } from './op.ts'
 import type { AnyOp, OverridesOutcome } from './request.ts'
 
 export interface OverridesOp extends AnyOp {
   readonly type: 'overrides'
-  /** One, of any key. */
+  /** A single part, of any key. */
   readonly parts: AnyOp['parts']
   /** The bucket of the store, from 0. */
   readonly bucket: number
-  /** Where the page before it ended: its `next`; `''` for the first. */
+  /** Where the previous page ended: its `next`. `''` for the first page. */
   readonly after: string
 }
 

@@ -1,28 +1,28 @@
--- What every part of the script shares.
+-- Shared by all parts of the script.
 --
--- Rules of all parts: a charge depends only on what was read before the first write. On the way up only waits are read; a
--- damaged ring then counts until all is free. Time is read once. Numbers go to Redis as text. Each log and override of an op
--- is a key in KEYS; the list of overrides finds more by the index, in the same slot. Functions cost at each call, and so do
--- captured variables: pass state as arguments.
+-- Rules for all parts: a charge depends only on what was read before the first write. On the way up, only waits are read; if a
+-- ring is damaged, the wait lasts until the limit is unused. Time is read once. Numbers are passed to Redis as text. Each log and
+-- override of an op is a key in KEYS; listing overrides finds more through the index, in the same slot. Functions cost time at
+-- each call, and so do captured variables: pass state as arguments.
 
 local call_redis, pcall_redis = redis.call, redis.pcall
 local struct_pack, struct_unpack = struct.pack, struct.unpack
 
--- Units that a log can hold; and the wait for a cost above the limit.
+-- The most units that a log can hold, which is also the wait for a cost above the limit.
 local MAX_UNITS = 2 ^ 46
 local NEVER = -1
--- A stamp that is further ahead of the clock was made before the clock was set back.
+-- If a stamp is further ahead than this, the clock was set back.
 local MAX_AHEAD = 1000
 local MIN_GIVEN_TTL = 600000
--- Where in `kinds` the functions of later logs are.
+-- The offset in `kinds` for the functions of later logs.
 local LATER = 1000
 local NUMBER_FORMAT = '>I6'
 
--- Numbers become text by string.format: some versions of Redis write large ones as 2e+8.
+-- Use string.format to convert numbers to text: some versions of Redis write large ones as 2e+8.
 
--- The TTL of a key whose log counts for `keep` milliseconds, as text, and the milliseconds after which it has to be renewed. Keys
--- outlive their logs, so that most commits leave the TTL alone. By more than a second at least: a stamp may be so far ahead of
--- the clock. With a clock that was handed in, time may stand still, but Redis expires by its own.
+-- The TTL as text for a key whose log counts for `keep` milliseconds, and after how many milliseconds to renew it. Keys outlive
+-- their logs, so that most commits leave the TTL alone: by more than a second, because a stamp may be that far ahead of the
+-- clock. With the `clock` option, time may not advance, but Redis expires keys by its own clock.
 local function ttl_of(keep, is_clock_given)
   local slack = keep / 4
   local lifetime = keep + (slack < 5000 and 5000 or slack - slack % 1)

@@ -1,12 +1,12 @@
 -- Runs operations other than decisions, each in the file of its name. Finishes decisions with bans, repeats or explanations.
 -- Redis creates all functions of a script at each call, and most calls don't need these.
 --
--- An operation's file defines `ops.<type>(logs, words, run, id, clock, now, filled, k, overridable)`. Its `logs` are loaded;
--- kind 8 is a ban. `log.tables` has the functions under `tables` of the kind's file. It calls `save` after each change,
--- appends its answer to `reply` after the place `filled`, and returns the last place.
+-- An operation's file defines `ops.<type>(logs, words, run, id, clock, now, filled, k, overridable)`. Its `logs` are loaded; kind
+-- 8 is a ban. `log.tables` has the functions under `tables` of the kind's file. It calls `save` after each change, appends its
+-- answer to `reply` after the place `filled`, and returns the last place.
 --
--- JSON of an operation: its fields (see its .ts file), `type`, `isLook` if it writes nothing, `isUnread` if it ignores the stored
--- state, and `keys`, their number, if it has other keys than its logs.
+-- An operation's JSON has its fields (see its .ts file) and `type`. It has `isLook` if it writes nothing, `isUnread` if it
+-- ignores the stored state, and `keys`, their number, if it has keys besides its logs.
 
 local steps, ops = {}, {}
 
@@ -23,7 +23,7 @@ local function logs_of(words, codes, k)
   return logs
 end
 
--- Kinds answer what is wrong with a log, if anything. Most answer nil before it, as where they decide.
+-- As for decisions, kinds return an error if the log can't be used, usually after a nil.
 local function load_log(log, words)
   local reason, other = log.tables.load(log, words, log.p)
   if reason or other then error({ unusable = reason or other }) end
@@ -33,7 +33,7 @@ local function save(log, words, clock)
   log.tables.save(log, words, log.p, clock, clock ~= reply[1])
 end
 
--- An error of Redis fails the whole call; a log that cannot be used fails only its op.
+-- An error of Redis fails the whole call; a log that can't be used fails only its op.
 local function fail(result, filled)
   local reason = type(result) == 'table' and result.unusable
   if type(result) == 'string' and string.find(result, 'data string too short', 1, true) then reason = 'a damaged log' end
@@ -52,7 +52,7 @@ local function decide_one(log, words, now, clock, cost, op)
   return answer
 end
 
--- A log that is ahead of a clock that was set back counts from now on.
+-- Restamps logs that are ahead of a clock that was set back.
 local function restamp(logs, words, now, clock)
   for _, log in ipairs(logs) do
     if log.stamp > now then
@@ -67,13 +67,13 @@ local function restamp(logs, words, now, clock)
   end
 end
 
--- Takes a charge back, if the log still holds it. Answers the units.
+-- Refunds a charge, if the log still holds it. Returns the number of units.
 local function return_charge(log, words, now, clock, at_ms, units, id)
   local refund = log.tables.refund
   return refund and refund(log, words, log.p, now, at_ms, units, id, clock ~= reply[1]) or 0
 end
 
--- The function of an operation, made when it is first needed.
+-- The function of an operation, created on first use.
 local function operation(name)
   if not ops[name] then
     --- operations
@@ -81,7 +81,7 @@ local function operation(name)
   return ops[name]
 end
 
--- Runs any operation other than a decision. Returns where the reply ends.
+-- Runs any operation other than a decision. Returns the end of the reply.
 function steps.apply(run, op, words, damage, codes, overridable, k, clock, filled)
   local logs, now = logs_of(words, codes, k), clock
   if run.isUnread then return operation(run.type)(logs, words, run, op.id, clock, now, filled) end
@@ -101,7 +101,7 @@ function steps.apply(run, op, words, damage, codes, overridable, k, clock, fille
   return is_done and result or fail(result, filled)
 end
 
--- Finishes a decision with bans, a repeated request or an explanation. Returns where the reply ends, and whether a ban was
+-- Finishes a decision with bans, a repeated request or an explanation. Returns the end of the reply, and whether a ban was
 -- written.
 function steps.finish(op, words, codes, k, all, wanted, now, clock, start, first, filled)
   local is_again, blocked, is_written, bans = op.again_at and not op.is_blocked, 0, false, op.bans or {}
@@ -115,7 +115,7 @@ function steps.finish(op, words, codes, k, all, wanted, now, clock, start, first
       tables.restamp(log, now)
       local ms = is_denied and tables.denied(log, words, ban.p, ban.last, now, denied) or 0
       local is_saved, reason_of_redis = pcall(tables.save, log, words, ban.p, clock, clock ~= reply[1])
-      -- Where Redis is out of memory a denial stays one, though it is not counted.
+      -- If Redis is out of memory, a denial is still a denial, but isn't counted.
       if not is_saved and all > 0 then error(reason_of_redis, 0) end
       if is_saved then blocked, is_written = math.max(blocked, ms), true end
     end

@@ -2,7 +2,7 @@
 --
 -- Reply  per log: units returned
 
--- Whether the logs that find requests by their ids still hold this one: several decisions may have been made on it.
+-- Whether logs that find requests by id still have this request. It may already be refunded by another decision.
 local function is_still_charged(logs, words, now, run, id)
   local entries = HOLDER
   for _, log in ipairs(logs) do

@@ -13,14 +13,14 @@ export interface RefundOp extends AnyOp, Named {
   readonly atMs: number
   /** Whether each log of all parts was charged then. A shadow limit without room wasn't. */
   readonly charged: readonly boolean[]
-  /** The source of the charge, if that wasn't the store. */
+  /** The source of the charge, if it wasn't the store. */
   readonly source?: 'fallback'
-  /** See `ConsumeOutcome.debits`: in place of `atMs` and `source`. */
+  /** Replaces `atMs` and `source`, see `ConsumeOutcome.debits`. */
   readonly debits?: readonly Debit[] | undefined
 }
 
 export interface RefundOutcome {
-  /** Per log, over all parts in order: the units returned. */
+  /** The units returned per log, over all parts in order. */
   readonly returned: readonly number[]
 }
 
@@ -59,8 +59,9 @@ export const refund: OpKind<RefundOp, RefundOutcome> = {
 }
 
 /**
- * Whether the logs that find requests by their ids still hold this one. Several decisions may have been made on it, and
- * each of them can be returned: by whether the entry is there, only the first is.
+ * Whether logs that find requests by id still have this request.
+ *
+ * A request can have several decisions, each of which can be refunded. A missing entry shows that one of them was refunded.
  */
 function isStillCharged(loaded: Loaded, nowMs: number, { requestId, units, atMs }: RefundOp): boolean {
   const enforced = loaded.filter(({ log }) => !log.shadow)

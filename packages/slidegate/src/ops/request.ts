@@ -5,9 +5,9 @@ import type { BanState, ListedCharge } from '../limits/limit.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
 import { FOREVER, type InForce, type Rule, setInForce } from '../limits/override.ts'
 
-/** A key and the limits that it is held to. */
+/** A key and its limits. */
 export interface Part {
-  /** As stored: see `storedKey`. */
+  /** The stored key: see `storedKey`. */
   readonly key: string
   readonly set: LimitSet
 }
@@ -18,18 +18,18 @@ export interface AnyOp {
   readonly parts: readonly Part[]
 }
 
-/** By what an op is known in logs that keep entries. An op that has a name is one of its own: it never joins others. */
+/** Identifies an op in logs that keep entries. An op with a name never joins others. */
 export interface Named {
   /** The stored id of the request, or its value, if a log keeps entries. */
   readonly requestId?: string | undefined
-  /** Whether the caller chose the id, and may repeat the request with it. */
+  /** Whether the caller chose the id and may repeat the request with it. */
   readonly mayRepeat?: boolean | undefined
 }
 
-/** An op that decides requests, or would. */
+/** An op that decides requests, or previews a decision. */
 export interface RequestOp extends AnyOp, Named {
   readonly cost: number
-  /** Requests to be decided. */
+  /** Number of requests to decide. */
   readonly count: number
 }
 
@@ -37,16 +37,16 @@ export interface RequestOp extends AnyOp, Named {
 export interface Debit {
   /** The source of its decision. */
   readonly source: Source
-  /** When, by the clock of where its key lives. */
+  /** When it was charged, by the clock of its key's server. */
   readonly atMs: number
-  /** Units per limit of the part. Left out if each is the cost of the request. */
+  /** Units per limit of the part. Omitted if each is the cost of the request. */
   readonly costs?: readonly number[] | undefined
 }
 
 export interface Ban {
-  /** Milliseconds for which a key is blocked, the most over all parts; `Infinity` for ever. */
+  /** How long a key is blocked in milliseconds, the maximum of all parts. `Infinity` for an indefinite block. */
   readonly ms: number
-  /** The parts that were blocked before the op, which deny every request. None if this op brought the ban about. */
+  /** The parts that were already blocked, which deny every request. Empty if this op caused the ban. */
   readonly parts: readonly number[]
 }
 
@@ -54,28 +54,29 @@ export interface Ban {
 export interface ConsumeOutcome {
   readonly source: Source
   readonly atMs: number
-  /** How many of `count` were admitted (for a peek: would be). */
+  /** How many of `count` were admitted, or would be for a peek. */
   readonly admitted: number
   /**
-   * Three numbers per limit, for the limits of all parts in order.
+   * Three numbers per limit, for the limits of all parts in order:
    *
    * - The units used within its window before this op.
-   * - Milliseconds until it has room for the cost once more after this op. 0 if it has room, `Infinity` if it never will.
+   * - Milliseconds until it has room for the cost again after this op. 0 if it has room, `Infinity` if it never will.
    * - Milliseconds until its window is empty after this op.
    */
   readonly limits: readonly number[]
-  /** The units that a repeated request was charged at `atMs`. Nothing was charged now. */
+  /** For a repeated request: the units charged at `atMs`. Nothing was charged now. */
   readonly repeats?: number
-  /** With the source `failClosed`: for how many milliseconds the refusal is expected to last. Else 0. */
+  /** With the source `failClosed`: the expected milliseconds until requests are decided again. Otherwise 0. */
   readonly waitMs: number
-  /** If a key is blocked. */
+  /** Set if a key is blocked. */
   readonly ban?: Ban | undefined
   /**
-   * Per part, what it was charged. Only if some limit takes other units than the cost, or if parts were decided apart. Then
-   * `atMs` is the latest of them, and `source` the one that knows least.
+   * The charge of each part. Set only if a limit was charged other units than the cost, or if parts were decided separately.
+   *
+   * If set, `atMs` is the latest of their times, and `source` the least certain of their sources.
    */
   readonly debits?: readonly Debit[]
-  /** Per part, what was in force of its override. Only if there was any. */
+  /** The active part of each part's override. Omitted if there is none. */
   readonly overrides?: readonly (InForce | undefined)[]
 }
 
@@ -83,9 +84,9 @@ export interface ConsumeOutcome {
 export type Overrides = ConsumeOutcome['overrides']
 
 /**
- * The ban of an outcome whose parts were blocked before the op.
+ * The ban in an outcome, if parts were blocked before the op.
  *
- * @param banned milliseconds per part, 0 for parts that are not blocked
+ * @param banned milliseconds per part, 0 for parts that aren't blocked
  */
 export function banOf(banned: readonly number[], overrides: Overrides): Ban | undefined {
   const blocked = banned.map((ms, part) => Math.max(ms, overrides?.[part]?.blockedMs ?? 0))
@@ -95,51 +96,52 @@ export function banOf(banned: readonly number[], overrides: Overrides): Ban | un
   return { ms: ms === FOREVER ? Number.POSITIVE_INFINITY : ms, parts }
 }
 
-/** The parts of an op by the numbers that were in force. */
+/** The parts of an op with the numbers that applied. */
 export function partsInForce(parts: readonly Part[], overrides: Overrides): readonly Part[] {
   if (overrides === undefined) return parts
   return parts.map(({ key, set }, i) => ({ key, set: setInForce(set, overrides[i]?.rule ?? '') }))
 }
 
-/** A decision, and more about each limit. */
+/** A decision with more detail on each limit. */
 export interface ExplainOutcome extends ConsumeOutcome {
   /**
-   * Per limit, milliseconds until used units are free again. First one unit, then one tenth (rounded up), two tenths, and so on.
-   * Empty if nothing is used.
+   * Per limit: milliseconds until used units are free again. Empty if nothing is used.
+   *
+   * The first unit, then one tenth (rounded up), two tenths and so on.
    */
   readonly frees: readonly (readonly number[])[]
-  /** Per part, where it has a log of bans. */
+  /** Per part, if it has a log of bans. */
   readonly bans: readonly (BanState | undefined)[]
-  /** If requested: charges per limit, oldest first, for kinds that know them. */
+  /** If requested: charges per limit, oldest first, for kinds that store them. */
   readonly charges?: readonly (readonly ListedCharge[] | undefined)[]
 }
 
-/** An override, as a page of them has it. */
+/** An override in a page of overrides. */
 export interface ListedOverride extends InForce {
-  /** As stored. */
+  /** The stored key. */
   readonly key: string
-  /** As it was given, if that is another. */
+  /** The caller's key, if it differs. */
   readonly given?: string
 }
 
 /** A page of overrides. */
 export interface OverridesOutcome {
-  /** Those in force, in an order of the store's own. */
+  /** Those in force, in the store's own order. */
   readonly overrides: readonly ListedOverride[]
-  /** Where the next page begins; left out with the last of the bucket. */
+  /** Where the next page begins. Omitted on the last page of the bucket. */
   readonly next?: string
   /** How many buckets the store has. */
   readonly buckets: number
 }
 
-/** A change of an override. Fields left out stay. With `blockMs` 0 and no rule, bans of the keys are forgotten, too. */
+/** A change to an override. Omitted fields stay unchanged. With `blockMs` 0 and no rule, the keys' bans are also deleted. */
 export interface OverrideChange {
   /** `''` for none. */
   readonly rule?: Rule | undefined
-  /** With a rule: milliseconds until it ends, `FOREVER` for never. */
+  /** With a rule: milliseconds until it ends, `FOREVER` for no end. */
   readonly ruleMs?: number | undefined
-  /** Milliseconds for which the key is blocked: `FOREVER` has no end, 0 unblocks. */
+  /** Milliseconds for which to block the key: `FOREVER` blocks indefinitely, 0 unblocks. */
   readonly blockMs?: number | undefined
-  /** Per part, the key as it was given; `''` if it is stored as given. Left out if all are. */
+  /** Per part: the caller's key, or `''` if it is stored unchanged. Omitted if all are. */
   readonly given?: readonly string[] | undefined
 }

@@ -1,4 +1,4 @@
--- Forgets every log, whatever is stored.
+-- Deletes every log without reading it.
 --
 -- Reply  nothing
 

@@ -1,4 +1,4 @@
-// Forgets every log.
+// Deletes every log.
 
 import type { OpKind } from './op.ts'
 import type { AnyOp } from './request.ts'
@@ -17,6 +17,6 @@ export const reset: OpKind<ResetOp, undefined> = {
     memory.forget()
   },
 
-  /** Whatever is stored, it is removed. */
+  /** Deletes the state without reading it. */
   json: () => ({ isUnread: true }),
 }

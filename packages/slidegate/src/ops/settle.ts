@@ -1,28 +1,28 @@
-// Settles a reservation, once, if at all.
+// Settles a reservation, at most once.
 
 import { stateOf } from './memory.ts'
 import type { OpKind } from './op.ts'
 import type { AnyOp } from './request.ts'
 
-/** Returns the rest of a reservation, or charges what it lacks. */
+/** Returns the rest of a reservation, or charges more. */
 export interface SettleOp extends AnyOp {
   readonly type: 'settle'
   /** See `ConsumeOp.reservation`. */
   readonly reservation: string
   /** Units that were charged. */
   readonly units: number
-  /** Units that it turned out to be, from 0. */
+  /** Actual units, from 0. */
   readonly actual: number
   /** Per log, over all parts in order: whether it was charged then. */
   readonly charged: readonly boolean[]
-  /** Per part, when it was charged. A charge that was restamped since isn't returned. */
+  /** When each part was charged. Charges that were restamped since then aren't returned. */
   readonly instants: readonly number[]
 }
 
 export interface SettleOutcome {
-  /** Whether it was still to be settled; else nothing was done. */
+  /** Whether it was still open. If not, nothing was done. */
   readonly settled: boolean
-  /** Per log, over all parts in order: the units returned. */
+  /** Units returned per log, over all parts in order. */
   readonly returned: readonly number[]
 }
 
@@ -54,7 +54,7 @@ export const settle: OpKind<SettleOp, SettleOutcome> = {
       const { kind, params, role } = held.log
       const state = stateOf(held)
       if (role === 'reservations') kind.refund(state, params, nowMs, 0, 1, reservation)
-      // Limits may have changed to a kind that keeps entries: the rest is charged as a request, but not as a holder.
+      // The limits may have changed to a kind that keeps entries. Then the rest is charged as a request, but not as a holder.
       const are = kind.entries?.are
       if (actual > units && role === 'count' && are !== 'holder') {
         const entry = are === undefined ? '' : reservation
@@ -67,7 +67,7 @@ export const settle: OpKind<SettleOp, SettleOutcome> = {
     return { settled: true, returned }
   },
 
-  /** Per log, the number of its part from 1 and the time of its charge. */
+  /** Per log: the number of its part from 1, and the time of its charge. */
   json: ({ parts, instants }) => ({
     parts: parts.flatMap(({ set }, part) => set.logs.map(() => part + 1)),
     instants: parts.flatMap(({ set }, part) => set.logs.map(() => instants[part]!)),

@@ -1,4 +1,4 @@
-// The operations by their names.
+// The operations by name.
 
 import * as all from './all.ts'
 import type { Field, OpKind } from './op.ts'
@@ -11,7 +11,7 @@ export type Op = Parameters<Any['apply']>[0]
 /** The outcome of an op, if it has one. */
 export type Outcome = ReturnType<Any['apply']>
 
-/** An operation, whichever it is. */
+/** Any operation. */
 export interface Kind extends OpKind<Op, Outcome> {
   readonly fields: Readonly<Record<string, Field>>
 }
@@ -28,12 +28,14 @@ export function unitsOf(op: Op): number {
   return cost ?? units
 }
 
-/** Whether it is the usual request of one key. Equal ones get equal answers, so they can be joined, and their denials repeated. */
+/**
+ * Whether it is a usual request for one key. Equal requests get equal answers, so they can be joined, and their denials reused.
+ */
 export function isSingle(op: Op): op is Extract<Op, { readonly type: 'consume' }> {
   return isUsual(op) && op.count === 1 && op.parts.length === 1
 }
 
-/** Whether it is a consume without an id, lease, reservation or waiter. Nearly every op is. */
+/** Whether it is a consume without id, lease, reservation or waiter, like nearly every op. */
 export function isUsual(op: Op): op is Extract<Op, { readonly type: 'consume' }> {
   if (op.type !== 'consume') return false
   const { requestId, leaseMs, isWaiting, reservation } = op

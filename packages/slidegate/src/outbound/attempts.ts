@@ -1,4 +1,4 @@
-// The attempts of one outbound request: it waits for a slot, is sent, is charged when the upstream counts it, and is retried.
+// The attempts of one outbound request: wait for a slot, send, charge when the upstream counts it, retry.
 import type { Decision } from '../decision.ts'
 import { WaitError } from '../errors.ts'
 import { chargeOf } from '../limiter/refund.ts'
@@ -6,7 +6,7 @@ import { AbortListeners } from '../runtime/abort-listeners.ts'
 import { isNews, isRefusal, type KeyGate, keyGateOf, learnedFrom, putInForce } from './learned-limit.ts'
 import type { OutboundRequest, OutboundSettings } from './options.ts'
 import { type ReadHeader, readResponseHeaders } from './response-headers.ts'
-import { delayMs, isIdempotent, isNetworkError, isRepeatable, isUnseen } from './retry.ts'
+import { delayMs, isIdempotent, isNetworkError, isRepeatable, neverArrived } from './retry.ts'
 import { setLearnedLimits, type Terms, upstreamTerms } from './upstream-limiter.ts'
 
 export interface Sending extends OutboundRequest {
@@ -16,16 +16,17 @@ export interface Sending extends OutboundRequest {
   readonly isFollowed: boolean
 }
 
-/** A request that is still in flight after this share of a window is charged again, before its charge expires. */
+/** A request still in flight after this share of a window is charged again. This happens before its first charge expires. */
 const RENEWED_AFTER = 0.8
 
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
- * The attempts of one request: await `admitted`, send it, then call `answered` or `failed`, which return whether to retry.
+ * The attempts of one request. Await `admitted`, send it, then call `answered` or `failed`.
  *
- * The upstream counts the request at some time between its admission and its answer. If these are at most the margin apart, the
- * charge lasts as long as the upstream's. Else it is moved to the time of the answer.
+ * `answered` and `failed` return whether to retry. The upstream counts the request at some time between its admission and its
+ * response. If these are at most the margin apart, the charge covers the upstream's count. Otherwise the charge is moved to the
+ * time of the response.
  */
 export class Attempts {
   readonly #settings: OutboundSettings
@@ -39,7 +40,7 @@ export class Attempts {
   #attempt = 0
   #delayMs = 0
   #decision: Decision | undefined
-  /** A time before the charge. */
+  /** A time no later than the charge. */
   #askedAtMs = 0
   #renewal: ReturnType<typeof setInterval> | undefined
   #isRenewed = false
@@ -57,7 +58,7 @@ export class Attempts {
     this.#gate.enter()
   }
 
-  /** Resolves when the request may be sent. Rejects with the reason of its signal, or as `Limiter.wait` does. */
+  /** Resolves when the request may be sent. Rejects with its signal's reason, or like `Limiter.wait`. */
   async admitted(): Promise<void> {
     try {
       await this.#admitted()
@@ -91,17 +92,19 @@ export class Attempts {
       this.#askedAtMs = chargeOf(this.#decision)?.askedAtMs ?? calledAtMs
       const isAborted = signal?.aborted === true
       if (!isAborted && this.#gate.isInformed(this.#askedAtMs)) return
-      this.#giveBack()
+      this.#refund()
       if (isAborted) throw signal.reason
     }
   }
 
-  /** Whether a learned limit is below the cost. Without sending the request, a higher limit may never be learned. */
+  /**
+   * Whether a learned limit is below the cost. Such a request is sent anyway, because otherwise no higher limit could be learned.
+   */
   async #isTooLowToTry(terms: Terms, error: unknown): Promise<boolean> {
     if (!(error instanceof WaitError) || error.reason !== 'impossible') return false
     const isOurs = error.decision?.source === 'store' && areOf(terms, error.decision)
     if (!isOurs || terms.limits.some(({ limit }) => limit < this.#cost)) return false
-    // Overrides set by an operator may have no end.
+    // An override set by an operator may never expire.
     const override = await this.#settings.limiter.overrides.get(this.#key)
     return override?.expiresInMs !== undefined
   }
@@ -110,7 +113,7 @@ export class Attempts {
     return Math.max(0, Math.ceil(this.#untilMs - performance.now()))
   }
 
-  /** Call it with the answer. Returns whether to drop the answer and send the request again. */
+  /** Call this with the response. Returns whether to drop the response and send the request again. */
   answered(status: number, header: ReadHeader): boolean {
     this.#counted()
     const { limiter, learn, maxHoldMs, retry } = this.#settings
@@ -119,34 +122,34 @@ export class Attempts {
     const gate = this.#gate
     const decision = this.#decision!
     const headers = readResponseHeaders(header, Date.now())
-    // Requests that were refused together count once.
+    // Requests that were rejected together count as one rejection.
     if (gate.isInformed(this.#askedAtMs)) gate.refusals = status === 429 ? gate.refusals + 1 : 0
     const refusals = learn ? gate.refusals : this.#attempt
     const learned = learnedFrom(headers, status, terms, { refusals, maxHoldMs, random: Math.random })
     if (learn && terms !== undefined && isNews(learned, terms, decision, gate.latest ?? decision)) {
       gate.learn(() => putInForce(learned, terms, limiter, this.#key, decision))
     }
-    // The connection of a CONNECT belongs to the caller.
+    // After a CONNECT, the connection belongs to the caller.
     const isAnyMethod = status === 429 && retry.anyMethodOn429 && method !== 'CONNECT'
     const mayRepeat = isIdempotent(method) || isAnyMethod
-    return this.#again(isRefusal(status) && mayRepeat, learned.askedMs)
+    return this.#mayRetry(isRefusal(status) && mayRepeat, learned.requestedMs)
   }
 
-  /** Call it if there is no answer; `isUnsent` if nothing was sent. Returns whether to send the request again. */
+  /** Call this if there is no response, with `isUnsent` if nothing was sent. Returns whether to send the request again. */
   failed(error: unknown, isUnsent = false): boolean {
     const { url, method, isFollowed } = this.#sending
-    if (isUnsent || isUnseen(error, url, isFollowed)) this.#uncounted()
+    if (isUnsent || neverArrived(error, url, isFollowed)) this.#uncounted()
     else this.#counted(true)
-    return this.#again(isNetworkError(error) && isIdempotent(method), 0)
+    return this.#mayRetry(isNetworkError(error) && isIdempotent(method), 0)
   }
 
   #uncounted(): void {
     clearInterval(this.#renewal)
-    this.#giveBack()
+    this.#refund()
   }
 
-  #again(mayRepeat: boolean, askedMs: number): boolean {
-    const delay = delayMs(this.#settings.retry, this.#attempt, askedMs, Math.random)
+  #mayRetry(mayRepeat: boolean, requestedMs: number): boolean {
+    const delay = delayMs(this.#settings.retry, this.#attempt, requestedMs, Math.random)
     const isDue = delay !== undefined && delay <= this.#leftMs
     if (mayRepeat && isRepeatable(this.#sending.body) && isDue && this.#signal?.aborted !== true) {
       this.#delayMs = delay
@@ -156,15 +159,15 @@ export class Attempts {
     return false
   }
 
-  /** The upstream counted it, or, if it failed and may be on its way, will count it. */
+  /** The upstream has counted the request. If it failed in flight, the upstream may still count it. */
   #counted(isFailed = false): void {
     clearInterval(this.#renewal)
-    // A stamp may be a millisecond early.
+    // The charge may be stamped a millisecond early.
     const latestMs = this.#askedAtMs + this.#marginMs - 1
     if (isFailed || this.#isRenewed || performance.now() > latestMs) this.#moveToNow()
   }
 
-  /** Milliseconds by which the windows in force are longer than the upstream's. */
+  /** Milliseconds by which the limiter's windows are longer than the upstream's. */
   get #marginMs(): number {
     const terms = upstreamTerms(this.#settings.limiter)
     return terms !== undefined && areOf(terms, this.#decision!) ? terms.marginMs : 0
@@ -178,31 +181,31 @@ export class Attempts {
       this.#moveToNow()
     }
     this.#renewal = setInterval(renew, Math.min(MAX_TIMER_MS, RENEWED_AFTER * Math.min(...windowsMs)))
-    // The request itself keeps the process alive.
+    // The request already keeps the process alive, so the timer doesn't have to.
     this.#renewal.unref?.()
   }
 
-  /** Resolves when the charge of a late answer was moved. Await it: the process may exit after it. */
+  /** Resolves when the charge for a late response has been moved. Await it, since the process may exit afterwards. */
   get moved(): Promise<void> | undefined {
     return this.#moving
   }
 
-  /** Moves the charge to now. Charges first, so the request counts at every instant. */
+  /** Moves the charge to now. Charges before it refunds, so that the request counts at every instant. */
   #moveToNow(): void {
     const { limiter } = this.#settings
     this.#moving = limiter.charge(this.#key, this.#cost).then(
-      () => this.#giveBack(),
+      () => this.#refund(),
       () => {},
     )
   }
 
   /** A lost refund is harmless: the charge expires with the window. */
-  #giveBack(): void {
+  #refund(): void {
     this.#settings.limiter.refund(this.#key, this.#decision!).catch(() => {})
   }
 }
 
-/** Whether the decision is by the upstream's limits, declared or learned. */
+/** Whether the decision was made by the upstream's limits, declared or learned. */
 function areOf({ limits }: Terms, decision: Decision): boolean {
   return decision.limits.every(
     ({ windowMs, shadow }) => shadow || limits.some((limit) => limit.windowMs === windowMs),
@@ -213,7 +216,7 @@ interface Emitter {
   once(event: 'error', listener: (error: Error) => void): unknown
 }
 
-/** Aborts if a body stream fails before it is sent: without a listener the error would end the process. */
+/** Aborts if a body stream fails before it is sent. Without a listener, the error would end the process. */
 function withFailure({ body, signal }: Sending): AbortSignal | undefined {
   if (typeof (body as Partial<Emitter> | null | undefined)?.once !== 'function') return signal
   const failure = new AbortController()
@@ -221,7 +224,7 @@ function withFailure({ body, signal }: Sending): AbortSignal | undefined {
   return signal === undefined ? failure.signal : AbortSignal.any([signal, failure.signal])
 }
 
-/** Signals that end waits for anything but a limiter. */
+/** Listens to signals for all waits except the limiter's own. */
 const aborts = new AbortListeners<(reason: unknown) => void>((waiting, reason) => {
   for (const abort of waiting) abort(reason)
 })

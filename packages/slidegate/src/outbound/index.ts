@@ -1,4 +1,4 @@
-// The public face: slidegate/outbound.
+// The public entry point slidegate/outbound.
 export { type AnyFetch, limitedFetch } from './limited-fetch.ts'
 export { type LimitedInterceptor, limitedInterceptor } from './limited-interceptor.ts'
 export type { OutboundOptions, OutboundRequest, RetryOptions } from './options.ts'

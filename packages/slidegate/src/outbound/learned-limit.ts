@@ -1,47 +1,48 @@
-// Learns the limits of an upstream from its answers, and puts them in force.
+// Learns the limits of an upstream from its responses and applies them.
 //
-// While a learned limit is being written, no request of its key is sent; requests admitted before go back into the queue.
+// While a learned limit is being written, no request for its key is sent, and requests that were already admitted return to the
+// queue.
 
 import type { Decision, LimitDecision } from '../decision.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Quota, ResponseHeaders } from './response-headers.ts'
 import { setLearnedLimits, type Terms } from './upstream-limiter.ts'
 
-/** What an answer reports about one limit. */
+/** The values that a response reports for one limit. */
 interface LearnedLimit {
   /** Units per window. */
   readonly units?: number | undefined
   readonly remaining?: number | undefined
 }
 
-/** What an answer reports about the budget of its request. */
+/** The values that a response reports for its request's budget. */
 export interface Learned {
   /** Milliseconds to wait before sending the request again. */
-  readonly askedMs: number
+  readonly requestedMs: number
   /** Milliseconds to wait before sending any request of the key. */
   readonly holdMs: number
-  /** One for each limit. */
+  /** One entry per limit. */
   readonly limits: readonly LearnedLimit[]
 }
 
-/** Milliseconds of the first hold if the upstream gives no time; doubled for each further one. */
+/** The first hold in milliseconds if the upstream reports no time. Doubles with each further hold. */
 const REFUSED_MS = 1000
 
-/** Times in whole seconds may be rounded by this much. */
+/** Maximum rounding error of a time in whole seconds. */
 const ROUNDED_MS = 1000
 
-/** The maximum margin added to the time that an upstream asks for. */
+/** Maximum margin added to the wait that an upstream requests. */
 const MAX_ADDED_MS = 1000
 
-/** Whether the upstream refused the request because of its limits. */
+/** Whether the upstream rejected the request because of its limits. */
 export function isRefusal(status: number): boolean {
   return status === 429 || status === 503
 }
 
 /**
- * Reads what an answer reports about the limits.
+ * Returns the values that a response reports.
  *
- * @param terms undefined if the limiter isn't an upstreamLimiter
+ * @param terms `undefined` if the limiter isn't an upstreamLimiter
  * @param refusals 429s in a row, including this one
  * @param random from 0 to less than 1
  */
@@ -56,7 +57,7 @@ export function learnedFrom(
   }: { readonly refusals: number; readonly maxHoldMs: number; random(): number },
 ): Learned {
   const limits: LearnedLimit[] = (terms?.limits ?? []).map(() => ({}))
-  let askedMs = 0
+  let requestedMs = 0
   let emptyMs: number | undefined
   for (const quota of quotas) {
     const { limit, remaining, resetMs = 0 } = quota
@@ -64,21 +65,21 @@ export function learnedFrom(
     if (place >= 0) limits[place] = tighter(limits[place]!, { units: limit || undefined, remaining })
     if (remaining !== 0 && limit !== 0) continue
     emptyMs = Math.max(emptyMs ?? 0, resetMs)
-    // We don't count a quota that stays empty for longer than our window.
+    // A quota that stays empty for longer than the window isn't one of the limiter's.
     const isOurs = place >= 0 && limit !== 0 && resetMs <= terms!.windowsMs[place]! + ROUNDED_MS
-    if (!isOurs) askedMs = Math.max(askedMs, resetMs)
+    if (!isOurs) requestedMs = Math.max(requestedMs, resetMs)
   }
   if (isRefusal(status)) {
     const unknownMs =
       status === 429 ? emptyMs || Math.min(REFUSED_MS * 2 ** Math.max(0, refusals - 1), maxHoldMs) : 0
-    askedMs = Math.max(askedMs, retryAfterMs ?? unknownMs)
+    requestedMs = Math.max(requestedMs, retryAfterMs ?? unknownMs)
   }
   const addedMs = Math.min(terms?.marginMs ?? 0, MAX_ADDED_MS)
-  if (askedMs > 0) askedMs = Math.ceil(askedMs + addedMs * (1 + random()))
-  return { askedMs, holdMs: Math.min(askedMs, maxHoldMs), limits }
+  if (requestedMs > 0) requestedMs = Math.ceil(requestedMs + addedMs * (1 + random()))
+  return { requestedMs, holdMs: Math.min(requestedMs, maxHoldMs), limits }
 }
 
-/** The index of the limit that a quota belongs to, or -1. */
+/** Returns the index of the limit that a quota belongs to, or -1. */
 function placeOf({ limit, windowMs }: Quota, terms: Terms | undefined): number {
   if (terms === undefined) return -1
   const { windowsMs, limits } = terms
@@ -87,7 +88,7 @@ function placeOf({ limit, windowMs }: Quota, terms: Terms | undefined): number {
     const nearest = Math.min(...distances)
     return nearest < ROUNDED_MS ? distances.indexOf(nearest) : -1
   }
-  // A limit above the declared one may have any window.
+  // A limit above the declared one could belong to any window.
   if (limits.length === 1) return limit === undefined || limit <= limits[0]!.limit ? 0 : -1
   return limits.findIndex((ours) => ours.limit === limit)
 }
@@ -101,10 +102,10 @@ function least(one: number | undefined, other: number | undefined): number | und
 }
 
 /**
- * Whether what was learned changes anything that is known of the budget.
+ * Whether a response changes the known state of the budget.
  *
- * @param then when its request was admitted
- * @param latest and last
+ * @param then the decision that admitted its request
+ * @param latest the last decision
  */
 export function isNews(learned: Learned, terms: Terms, then: Decision, latest: Decision): boolean {
   const { isLower, isHigher, excess } = planOf(learned, terms, then, latest)
@@ -112,17 +113,19 @@ export function isNews(learned: Learned, terms: Terms, then: Decision, latest: D
 }
 
 interface Plan {
-  /** Of each limit: units per window from now on. */
+  /** The new units per window of each limit. */
   readonly units: readonly number[]
   readonly isLower: boolean
   readonly isHigher: boolean
-  /** Units that the upstream has counted, and we have not. */
+  /** Units that the upstream has counted and the limiter hasn't. */
   readonly excess: number
 }
 
 /**
- * The excess is by how much less remains upstream than here: the smaller difference of when the request was admitted and now,
- * since other requests were admitted or left the window in between.
+ * Plans how to apply the values of a response.
+ *
+ * The excess is how many fewer units remain upstream than in the limiter. Between the admission and now, other requests were
+ * admitted or left the window, so the smaller of the two differences is used.
  */
 function planOf(learned: Learned, { limits }: Terms, then: Decision, now: Decision): Plan {
   const plan = { units: [] as number[], isLower: false, isHigher: false, excess: 0 }
@@ -146,12 +149,12 @@ function limitIn({ limits }: Decision, windowMs: number): LimitDecision | undefi
   return limits.find((limit) => limit.windowMs === windowMs)
 }
 
-/** The remaining units if the limit were `units`. */
+/** Returns the units that would remain if the limit were `units`. */
 function remainingOf(units: number, { limit, remaining }: LimitDecision): number {
   return Math.max(0, units - (limit - remaining))
 }
 
-/** Puts learned limits in force, for all processes that share the budget. */
+/** Applies learned limits, for all processes that share the budget. */
 export async function putInForce(
   learned: Learned,
   terms: Terms,
@@ -167,9 +170,9 @@ export async function putInForce(
   if (excess > 0) await limiter.charge(key, excess)
 }
 
-/** Holds back a key's requests while learned limits are written, and keeps the key's state in this process. */
+/** A key's state in this process. Holds back its requests while learned limits are written. */
 export class KeyGate {
-  /** Refusals in a row. */
+  /** Rejections in a row. */
   refusals = 0
   /** The last decision. */
   latest: Decision | undefined
@@ -190,17 +193,17 @@ export class KeyGate {
     if (--this.#users === 0) this.#emptied()
   }
 
-  /** Whether a decision requested at this time took all learned limits into account. */
+  /** Whether a decision requested at this time already used all learned limits. */
   isInformed(askedAtMs: number): boolean {
     return this.#learning === undefined && askedAtMs >= this.#learntAtMs
   }
 
-  /** Undefined if nothing is being written. */
+  /** Resolves when the limits are written; `undefined` if nothing is being written. */
   get learning(): Promise<void> | undefined {
     return this.#learning
   }
 
-  /** Writes one after the other. Ignores failures: the next answer reports the same again. */
+  /** Writes learned limits one after another. Ignores failures, since the next response reports the limits again. */
   learn(putInForce: () => Promise<void>): void {
     this.enter()
     const learning = (this.#learning ?? Promise.resolve())
@@ -217,7 +220,7 @@ export class KeyGate {
 
 const gatesOf = new WeakMap<object, Map<string, KeyGate>>()
 
-/** The gate of a limiter's key. It exists while requests of the key are in flight, which share it. */
+/** Returns the gate of a limiter's key. All requests of the key share it for as long as one is in flight. */
 export function keyGateOf(limiter: object, key: string): KeyGate {
   const gates = gatesOf.get(limiter) ?? new Map<string, KeyGate>()
   gatesOf.set(limiter, gates)

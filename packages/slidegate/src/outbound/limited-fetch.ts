@@ -1,10 +1,10 @@
-// limitedFetch(): wraps any fetch, to stay within the limits of an upstream.
+// limitedFetch(): wraps any fetch to stay within the limits of an upstream.
 import { invalidOption, show } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { Attempts } from './attempts.ts'
 import { type OutboundOptions, outboundSettings } from './options.ts'
 
-/** The parts of a `Response` that are used. */
+/** The parts of a `Response` that are read. */
 interface AnyResponse {
   readonly status: number
   readonly headers: { get(name: string): string | null }
@@ -24,13 +24,15 @@ interface RequestParts {
 }
 
 /**
- * Wraps `fetch`: requests wait for a slot of the limiter, and follow the limits in the upstream's answers.
+ * Wraps `fetch`: requests wait for the limiter and follow the upstream's rate limit headers.
  *
- * The budget is shared by all processes with the same store. Redirects that `fetch` follows aren't counted: use
- * `redirect: 'manual'` if the upstream redirects to itself.
+ * All processes with the same store share the budget. Redirects that `fetch` follows aren't counted: use `redirect: 'manual'` if
+ * the upstream redirects to itself.
  *
- * Rejects as `fetch` does; with the signal's reason if it is aborted; with a `WaitError` (`full`, `timeout`, `impossible`) if there is no
- * slot; with a `StoreUnavailableError` if the store is unavailable.
+ * Besides the errors of `fetch`, the promise rejects with:
+ * - the signal's reason, if it is aborted
+ * - a `WaitError` (`full`, `timeout`, `impossible`), if the limiter doesn't admit the request
+ * - a `StoreUnavailableError`, if the store is unavailable
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -76,7 +78,7 @@ export function limitedFetch<Fetch extends AnyFetch>(
   return limited as unknown as Fetch
 }
 
-/** Browsers resolve relative URLs against this. */
+/** The base of relative URLs in browsers. */
 function pageUrl(): string | undefined {
   return (globalThis as { readonly location?: { readonly href: string } }).location?.href
 }

@@ -1,4 +1,4 @@
-// limitedInterceptor(): an interceptor of undici. Types of undici are declared here, so it needn't be installed.
+// limitedInterceptor(): an interceptor for undici. Declares undici's types, so undici needn't be installed.
 import { invalidOption, show } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { Attempts } from './attempts.ts'
@@ -34,16 +34,16 @@ export interface CallOptions {
   readonly body?: unknown
 }
 
-/** An interceptor for `dispatcher.compose()` of undici 7 and later. */
+/** An interceptor for `dispatcher.compose()` in undici 7 and later. */
 export type LimitedInterceptor = <Options, Handler>(
   dispatch: (options: Options, handler: Handler) => boolean,
 ) => (options: Options, handler: Handler) => boolean
 
 /**
- * The same as `limitedFetch` for a dispatcher of undici: `agent.compose(limitedInterceptor(limiter))`.
+ * Like `limitedFetch`, for an undici dispatcher: `agent.compose(limitedInterceptor(limiter))`.
  *
- * Put interceptors that send requests again, such as `redirect()` and `retry()`, after it: then each of their requests waits for
- * a slot.
+ * Put interceptors that send requests again, such as `redirect()` and `retry()`, after it, so that each of their requests waits
+ * for the limiter.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -61,13 +61,13 @@ export function limitedInterceptor(limiter: Limiter, options?: OutboundOptions):
   }
 }
 
-/** A dropped response is read up to here, to reuse its connection. */
+/** Up to this many bytes of a dropped response are read, to reuse its connection. */
 const MAX_DROPPED_BYTES = 65_536
 
-/** The origin of a call that has none. */
+/** A placeholder for a missing origin. */
 const NOWHERE = 'http://unknown.invalid'
 
-/** The caller's controller, for all attempts. */
+/** The controller that the caller gets for all attempts. */
 class LastingController implements CallController {
   readonly #aborts = new AbortController()
   #current: CallController | undefined
@@ -120,7 +120,7 @@ class LastingController implements CallController {
 
 type Dispatch = (options: CallOptions, handler: CallHandler) => boolean
 
-/** A call of undici with all its attempts. */
+/** An undici call with all its attempts. */
 export class LimitedCall implements CallHandler {
   readonly #settings: OutboundSettings
   readonly #options: CallOptions
@@ -130,7 +130,7 @@ export class LimitedCall implements CallHandler {
   #attempts: Attempts | undefined
   #isSent = false
   #isAnswered = false
-  /** Bytes of a response that is dropped. */
+  /** Bytes read of a response that is being dropped. */
   #dropped: number | undefined
 
   constructor(settings: OutboundSettings, options: CallOptions, handler: CallHandler, dispatch: Dispatch) {
@@ -143,7 +143,7 @@ export class LimitedCall implements CallHandler {
   async start(): Promise<void> {
     try {
       if (this.#attempts === undefined) {
-        // From now on the caller can abort.
+        // The caller can abort from here on.
         this.#handler.onRequestStart?.(this.#controller, null)
         this.#attempts = this.#newAttempts()
       }
@@ -165,7 +165,7 @@ export class LimitedCall implements CallHandler {
     const { origin, path, method, body } = this.#options
     if (origin === undefined && this.#settings.keyOf === originOfUrl) {
       throw invalidOption(
-        `origin is ${show(origin)}: a Client or a Pool does not pass its own; give the option key`,
+        `origin is ${show(origin)}, because a Client or Pool doesn't pass its own; set key`,
         origin,
       )
     }
@@ -192,7 +192,7 @@ export class LimitedCall implements CallHandler {
   }
 
   onResponseStart(_: CallController, status: number, headers: CallHeaders, message?: string): void {
-    // An informational response isn't the answer.
+    // An informational (1xx) response isn't the final one.
     if (status >= 200 && this.#attempts!.answered(status, readerOf(headers))) {
       this.#dropped = 0
       return
@@ -207,7 +207,7 @@ export class LimitedCall implements CallHandler {
       return
     }
     this.#dropped += chunk.byteLength
-    if (this.#dropped > MAX_DROPPED_BYTES) controller.abort(new Error('too long to be dropped'))
+    if (this.#dropped > MAX_DROPPED_BYTES) controller.abort(new Error('dropped response is too long to read'))
   }
 
   onResponseEnd(_: CallController, trailers: CallHeaders): void {

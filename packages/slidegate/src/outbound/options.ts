@@ -1,10 +1,10 @@
-// The options of limitedFetch() and limitedInterceptor(), checked.
+// The options of limitedFetch() and limitedInterceptor(), and their checks.
 import { checkNames, checkOptions, invalidOption, type Names, show } from '../errors.ts'
 import { isForHandlers } from '../limiter/request.ts'
 import type { Limiter } from '../limiter.ts'
 import { upstreamTerms } from './upstream-limiter.ts'
 
-/** A request to be sent, as functions in the options get it. */
+/** An outbound request, as functions in the options receive it. */
 export interface OutboundRequest {
   readonly url: URL
   /** In upper case. */
@@ -13,53 +13,58 @@ export interface OutboundRequest {
 
 /** Options of {@link OutboundOptions.retry}. */
 export interface RetryOptions {
-  /** Times a request is sent in all, an integer from 1 to 100. Default: 3. */
+  /** Maximum number of times a request is sent, an integer from 1 to 100. Default: 3. */
   readonly maxAttempts?: number
   /**
-   * Maximum delay of an attempt in milliseconds, an integer from 0 to 2^31 - 1. If the upstream asks for more, its answer is
-   * returned. Default: 30,000.
+   * Maximum delay of a retry in milliseconds, an integer from 0 to 2^31 - 1. If the upstream requests a longer one, its response
+   * is returned. Default: 30,000.
    */
   readonly maxDelayMs?: number
-  /** Whether to retry a 429 for any method: safe if the upstream never executes what it refuses. Default: `false`. */
+  /** Whether to retry a 429 for any method. Safe if the upstream never executes requests that it rejects. Default: `false`. */
   readonly anyMethodOn429?: boolean
 }
 
 /** The options of `limitedFetch` and `limitedInterceptor`. */
 export interface OutboundOptions {
   /**
-   * The key that a request is charged to. Required with a `Client` or `Pool` of undici, which don't pass their origin. Default:
-   * the origin of the URL, such as `https://api.example.com`.
+   * The key that a request is charged to. Default: the URL's origin, such as `https://api.example.com`. Required for undici's
+   * `Client` and `Pool`, which don't pass their origin.
    */
   readonly key?: string | ((request: OutboundRequest) => string)
-  /** Units that the request takes, an integer from 1, else `invalid_cost`. Default: 1. */
+  /** The units that the request costs, an integer from 1. Default: 1. */
   readonly cost?: number | ((request: OutboundRequest) => number)
-  /** An integer. Waiting requests of this process are sent by priority, the highest first, then in order. Default: 0. */
+  /**
+   * An integer. Waiting requests of this process are sent in order of priority, highest first, then in order of arrival. Default:
+   * 0.
+   */
   readonly priority?: number | ((request: OutboundRequest) => number)
-  /** Maximum wait for slots in milliseconds, over all attempts, an integer from 0 to 2^31 - 1. Default: 30,000. */
+  /** Maximum total wait of all attempts in milliseconds, from 0 to 2^31 - 1. Default: 30,000. */
   readonly maxWaitMs?: number
   /**
-   * Whether to learn from answers: remaining units, lower limits, and when to retry. Requires a limiter of `upstreamLimiter`, for
-   * which it is the default.
+   * Whether to learn from responses: remaining units, lower limits, and when to retry. Requires an `upstreamLimiter`. Default:
+   * `true` for an `upstreamLimiter`.
    */
   readonly learn?: boolean
   /**
-   * Maximum time in milliseconds for which one answer can hold back a key, an integer from 10 to 2^31 - 1. Default: 300,000
-   * (5 minutes).
+   * Maximum time in milliseconds for which one response can hold back a key. An integer from 10 to 2^31 - 1. Default: 300,000 (5
+   * minutes).
    */
   readonly maxHoldMs?: number
   /**
-   * Retries after a 429, a 503 or a failed connection, with a random delay: for GET, HEAD, OPTIONS, TRACE, PUT and DELETE, unless
-   * the body is a stream. Each attempt waits for its own slot and is charged. `false` disables retries.
+   * Retries after a 429, a 503 or a failed connection. `false` disables them.
+   *
+   * Requests with GET, HEAD, OPTIONS, TRACE, PUT and DELETE are retried, unless the body is a stream. Delays are random. Each
+   * attempt waits for the limiter and is charged.
    */
   readonly retry?: RetryOptions | false
 }
 
-/** The default key. */
+/** Returns the default key. */
 export function originOfUrl({ url }: OutboundRequest): string {
   return url.origin
 }
 
-/** The options, checked and completed. */
+/** The checked options, with defaults. */
 export interface OutboundSettings {
   readonly limiter: Limiter
   readonly keyOf: (request: OutboundRequest) => string
@@ -83,14 +88,14 @@ const NO_RETRY: Required<RetryOptions> = { maxAttempts: 1, maxDelayMs: 0, anyMet
 export function outboundSettings(limiter: Limiter, options: OutboundOptions = {}): OutboundSettings {
   if (typeof limiter?.wait !== 'function' || typeof limiter.charge !== 'function') {
     throw invalidOption(
-      `the limiter is ${show(limiter)}; it must be one of createLimiter or upstreamLimiter`,
+      `the limiter is ${show(limiter)}; it must come from createLimiter or upstreamLimiter`,
       limiter,
     )
   }
   const held = limiter.limits.find(isForHandlers)
   if (held !== undefined) {
     throw invalidOption(
-      `the limit ${show(held.name)} cannot be held here; call the limited fetch in schedule() of another limiter`,
+      `the limit ${show(held.name)} can't be used here; call the limited fetch inside schedule() of another limiter`,
       held.name,
     )
   }
@@ -100,7 +105,7 @@ export function outboundSettings(limiter: Limiter, options: OutboundOptions = {}
   const { learn = canLearn } = options
   checkBoolean(learn, 'learn')
   if (learn && !canLearn) {
-    throw invalidOption('learn is true; that needs a limiter made by upstreamLimiter()', learn)
+    throw invalidOption('learn is true, which requires a limiter from upstreamLimiter', learn)
   }
   checkInteger(maxWaitMs, 'maxWaitMs', 0)
   checkInteger(maxHoldMs, 'maxHoldMs', 10)

@@ -1,4 +1,4 @@
-// Reads the rate limit headers of an upstream's answers, in all formats.
+// Reads the rate limit headers of an upstream's responses, in all formats.
 import {
   type BareItem,
   type Item,
@@ -8,38 +8,38 @@ import {
   Token,
 } from 'structured-headers'
 
-/** One of an upstream's limits, as its headers report it. */
+/** One of the upstream's limits, as its headers report it. */
 export interface Quota {
   readonly name?: string | undefined
   /** Units per window. */
   readonly limit?: number | undefined
   readonly windowMs?: number | undefined
   readonly remaining?: number | undefined
-  /** Milliseconds until more quota is back, or all of it: upstreams differ. */
+  /** Milliseconds until some or all of the quota is available again; upstreams differ. */
   readonly resetMs?: number | undefined
 }
 
-/** The rate limits in the headers of an answer. All numbers are finite and not negative. */
+/** The rate limits in the headers of a response. All numbers are finite and not negative. */
 export interface ResponseHeaders {
   readonly quotas: readonly Quota[]
   /** Milliseconds to wait before another request. */
   readonly retryAfterMs: number | undefined
 }
 
-/** Returns a header by its name in lower case. Fields of one name are joined by commas. */
+/** Returns a header by its lowercase name. The values of a repeated header are joined by commas. */
 export type ReadHeader = (name: string) => string | null | undefined
 
-/** Longer fields are ignored; of longer lists, the rest. */
+/** Longer headers are ignored, and longer lists are cut. */
 const MAX_LENGTH = 4096
 const MAX_QUOTAS = 16
 
-/** Longer times are cut to this. */
+/** Longer times are capped. */
 const MAX_MS = 366 * 86_400_000
 
 /**
- * Reads rate limit headers: draft 8 and later, 7, 6, `X-RateLimit-*`, `X-Rate-Limit-*`. Ignores invalid ones.
+ * Reads rate limit headers: drafts 6, 7, 8 and later, `X-RateLimit-*` and `X-Rate-Limit-*`. Ignores invalid headers.
  *
- * @param nowMs the time of day, for absolute times if the answer has no `Date`
+ * @param nowMs the current time, for absolute times if the response has no `Date`
  */
 export function readResponseHeaders(header: ReadHeader, nowMs: number): ResponseHeaders {
   const read = (name: string) => {
@@ -60,7 +60,7 @@ type Read = (name: string) => string | undefined
 
 const PREFIXES = ['ratelimit-', 'x-ratelimit-', 'x-rate-limit-']
 
-/** `RateLimit-Policy` and `RateLimit`: lists since draft 8, a dictionary in draft 7. */
+/** Reads `RateLimit-Policy` and `RateLimit`. They are lists since draft 8 and a dictionary in draft 7. */
 function structuredQuotas(read: Read): readonly Quota[] {
   const policies = policiesIn(read('ratelimit-policy'))
   const field = read('ratelimit')
@@ -82,7 +82,7 @@ function dictionaryQuota(field: string | undefined): readonly Quota[] {
   return [{ limit, remaining, resetMs: seconds(reset) }]
 }
 
-/** Separate fields for the limit, the remaining units and the reset. */
+/** Reads separate headers for the limit, the remaining units and the reset. */
 function fieldQuotas(prefix: string) {
   return (read: Read, clockMs: number): readonly Quota[] => {
     const limits = read(`${prefix}limit`)
@@ -98,7 +98,7 @@ function fieldQuotas(prefix: string) {
   }
 }
 
-/** Members like `"burst";q=100;w=60`, or `100;w=60` of older drafts. Leaves out quotas of anything but requests. */
+/** Reads members like `"burst";q=100;w=60`, or `100;w=60` in older drafts. Skips quotas of anything other than requests. */
 function policiesIn(field: string | undefined): readonly Quota[] {
   return membersOf(field).flatMap(([value, parameters]): Quota[] => {
     const unit = parameters.get('qu')
@@ -109,7 +109,7 @@ function policiesIn(field: string | undefined): readonly Quota[] {
   })
 }
 
-/** Joins policies with their states, by name, or else by limit. */
+/** Joins policies with their states, by name or otherwise by limit. */
 function joined(policies: readonly Quota[], states: readonly Quota[]): readonly Quota[] {
   const left = [...states]
   const quotas = policies.map((policy) => {
@@ -140,12 +140,12 @@ function parsed<T>(parse: (field: string) => T, field: string | undefined): T | 
   }
 }
 
-/** A number of units or seconds; undefined if the value is invalid. */
+/** Returns a number of units or seconds, or `undefined` if the value is invalid. */
 function count(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.floor(value) : undefined
 }
 
-/** The name of a policy; undefined for a number. */
+/** Returns the name of a policy, or `undefined` for a number. */
 function textOf(value: BareItem): string | undefined {
   return typeof value === 'string' || value instanceof Token ? `${value}` : undefined
 }
@@ -154,13 +154,13 @@ function seconds(value: number | undefined): number | undefined {
   return value === undefined ? undefined : Math.min(value * 1000, MAX_MS)
 }
 
-/** The number at the start of a field. */
+/** Returns the number at the start of a header. */
 function leading(field: string | undefined): number | undefined {
   const digits = /^\s*"?(\d{1,15})(?![\d:-])/.exec(field ?? '')?.[1]
   return digits === undefined ? undefined : Number(digits)
 }
 
-/** Seconds from now, or, if it would be over 30 years, seconds or milliseconds since the epoch. */
+/** Reads seconds from now. A number above 30 years is in seconds or milliseconds since the epoch. */
 function resetIn(field: string | undefined, clockMs: number): number | undefined {
   const value = /^\s*"?(\d{1,15}(?:\.\d{1,9})?)"?\s*$/.exec(field ?? '')?.[1]
   if (value === undefined) return until(dateIn(field), clockMs)
@@ -169,7 +169,7 @@ function resetIn(field: string | undefined, clockMs: number): number | undefined
   return number >= 1e9 ? until(number * 1000, clockMs) : bounded(number * 1000)
 }
 
-/** Seconds, or a date. */
+/** Reads seconds or a date. */
 function retryAfterIn(field: string | undefined, clockMs: number): number | undefined {
   const value = /^\s*(\d{1,15}(?:\.\d{1,9})?)\s*$/.exec(field ?? '')?.[1]
   return value === undefined ? until(dateIn(field), clockMs) : bounded(Number(value) * 1000)
@@ -178,7 +178,7 @@ function retryAfterIn(field: string | undefined, clockMs: number): number | unde
 const DATE =
   /^\s*([A-Za-z]{3,9}, \d{2}[ -][A-Za-z]{3}[ -]\d{2,4} \d{2}:\d{2}:\d{2} GMT|\d{4}-\d{2}-\d{2}T[\d:.]+(Z|[+-]\d{2}:?\d{2}))\s*$/
 
-/** A date of HTTP or of ISO 8601, in milliseconds since the epoch. */
+/** Reads an HTTP or ISO 8601 date. Returns milliseconds since the epoch. */
 function dateIn(field: string | undefined): number | undefined {
   if (field === undefined || !DATE.test(field)) return undefined
   const ms = Date.parse(field)

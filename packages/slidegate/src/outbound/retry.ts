@@ -6,7 +6,7 @@ export function isIdempotent(method: string): boolean {
   return IDEMPOTENT.includes(method)
 }
 
-/** Whether a body can be read more than once. */
+/** Whether a body can be sent more than once. */
 export function isRepeatable(body: unknown): boolean {
   return (
     body === undefined ||
@@ -20,7 +20,7 @@ export function isRepeatable(body: unknown): boolean {
   )
 }
 
-/** The connection was never made. */
+/** The connection was never established. */
 const UNCONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']
 
 /** The request may have reached the upstream. */
@@ -36,7 +36,7 @@ interface NetworkError {
   readonly port?: unknown
 }
 
-/** The error, or its cause, if that has the code. */
+/** Returns whichever has the code: the error or its cause. */
 function networkError(error: unknown): NetworkError {
   const { code, cause } = (error ?? {}) as { readonly code?: unknown; readonly cause?: unknown }
   return (typeof code === 'string' ? error : (cause ?? {})) as NetworkError
@@ -48,11 +48,11 @@ export function isNetworkError(error: unknown): boolean {
 }
 
 /**
- * Whether the request certainly never reached the upstream.
+ * Whether the request definitely never reached the upstream.
  *
- * @param isFollowed whether the upstream may have redirected it elsewhere, where it failed
+ * @param isFollowed whether redirects are followed, so that the request may have failed at another host
  */
-export function isUnseen(error: unknown, url: URL, isFollowed: boolean): boolean {
+export function neverArrived(error: unknown, url: URL, isFollowed: boolean): boolean {
   const { code, hostname, address, port } = networkError(error)
   if (!UNCONNECTED.includes(code as string)) return false
   if (!isFollowed || hostname === url.hostname) return true
@@ -60,27 +60,27 @@ export function isUnseen(error: unknown, url: URL, isFollowed: boolean): boolean
   return `${address}:${port}` === `${bare(host)}:${given || (protocol === 'https:' ? 443 : 80)}`
 }
 
-/** An IPv6 address as sockets report it. */
+/** Returns an IPv6 address as sockets report it. */
 function bare(host: string): string {
   return host.replace(/^\[|\]$/g, '')
 }
 
-/** Maximum random delay of the second attempt, added to what the upstream asks for; doubled for each further one. */
+/** Maximum random delay of the second attempt. Doubles with each further attempt. */
 const BACKOFF_MS = 500
 
 /**
- * Milliseconds until the next attempt; undefined if there is none.
+ * Returns the milliseconds until the next attempt, or `undefined` if there is none.
  *
- * A random part is added to what the upstream asks for, so that requests refused together don't return together.
+ * Adds jitter to the delay that the upstream requests, so that requests that were rejected together aren't retried together.
  *
- * @param attempt times it was sent
+ * @param attempt how many times the request was sent
  */
 export function delayMs(
   { maxAttempts, maxDelayMs }: { readonly maxAttempts: number; readonly maxDelayMs: number },
   attempt: number,
-  askedMs: number,
+  requestedMs: number,
   random: () => number,
 ): number | undefined {
-  if (attempt >= maxAttempts || askedMs > maxDelayMs) return undefined
-  return askedMs + random() * Math.min(BACKOFF_MS * 2 ** (attempt - 1), maxDelayMs - askedMs)
+  if (attempt >= maxAttempts || requestedMs > maxDelayMs) return undefined
+  return requestedMs + random() * Math.min(BACKOFF_MS * 2 ** (attempt - 1), maxDelayMs - requestedMs)
 }

@@ -1,4 +1,4 @@
-// upstreamLimiter(): the limits of another service, with a margin.
+// upstreamLimiter(): a limiter for another service's limits, with a margin.
 import { checkOptions, invalidOption, type Names, SlidegateError, show } from '../errors.ts'
 import { COMMON_NAMES, createLimiter } from '../limiter/create-limiter.ts'
 import type { Limiter, LimiterOptions } from '../limiter.ts'
@@ -7,13 +7,13 @@ import type { Limit } from '../limits/limit.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 
-/** A limit that the upstream published. */
+/** A limit that the upstream documents. */
 export interface UpstreamLimit {
   /** Units per window, an integer from 1 to 2^40. */
   readonly limit: number
-  /** Length of its window, from 10 ms to 366 days. */
+  /** Length of the window, from 10 ms to 366 days. */
   readonly window: Duration
-  /** The name in decisions and metrics. Default: like `50-per-10s`. */
+  /** The name in decisions and metrics. Default: in the form `50-per-10s`. */
   readonly name?: string
 }
 
@@ -23,12 +23,11 @@ export interface UpstreamLimiterOptions
   /** The upstream's limits, 1 to 64, each with a different window. */
   readonly limits: readonly UpstreamLimit[]
   /**
-   * Milliseconds by which our windows are longer than the upstream's, an integer from 1 to the shortest window. Default: a
-   * twentieth of the shortest window.
+   * Milliseconds added to each window, an integer from 1 to the shortest window. Default: a twentieth of the shortest window.
    *
-   * The margin allows for requests that arrive late, and for clocks that differ. A request that takes longer counts from its
-   * answer on. The margin costs its share of the rate: 500 ms of `50` per `10s` leave 95 %. All processes that share the limits
-   * must use the same margin.
+   * The margin allows for network delays and clock differences. A request that takes longer counts from its response on. The
+   * margin lowers the rate: with 500 ms on `50` per `10s`, 95% of it remains. All processes that share the limits must use the
+   * same margin.
    */
   readonly marginMs?: number
 }
@@ -36,26 +35,26 @@ export interface UpstreamLimiterOptions
 const { overrides: _overrides, ...COMMON } = COMMON_NAMES
 const NAMES: Names<UpstreamLimiterOptions> = { limits: true, marginMs: true, ...COMMON }
 
-/** The limits of an upstream, without and with the margin. */
+/** An upstream's limits, without and with the margin. */
 export interface Terms {
   readonly marginMs: number
   /** The upstream's own windows. */
   readonly windowsMs: readonly number[]
-  /** The limits in force, with the margin. */
+  /** The limits of the limiter, with the margin. */
   readonly limits: readonly Limit[]
 }
 
-/** A learned limit expires after this long without another answer. */
+/** A learned limit expires after this long without a new response. */
 const LEARNED_TTL = '1d'
 
 const termsOf = new WeakMap<object, Terms>()
 
-/** Undefined for a limiter that was not made by {@link upstreamLimiter}. */
+/** Returns `undefined` for a limiter that isn't from {@link upstreamLimiter}. */
 export function upstreamTerms(limiter: object): Terms | undefined {
   return termsOf.get(limiter)
 }
 
-/** Sets the units of each limit of a key. A blocked key stays blocked. */
+/** Sets the units of each of a key's limits. A blocked key stays blocked. */
 export async function setLearnedLimits(
   limiter: Limiter,
   { limits }: Terms,
@@ -67,9 +66,9 @@ export async function setLearnedLimits(
 }
 
 /**
- * Creates a limiter for requests to another service, with the limits that it published, for `limitedFetch`.
+ * Creates a limiter for `limitedFetch` from the limits that another service documents.
  *
- * Learned limits are overrides: `limiter.overrides.delete(key)` forgets them.
+ * Learned limits are overrides: `limiter.overrides.delete(key)` removes them.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`, `duplicate_limit`, `invalid_option`
  */
@@ -107,14 +106,14 @@ function parseLimits(limits: unknown): readonly ParsedLimit[] {
     const windowMs = parseWindow(each.window)
     return { limit, windowMs, name: each.name ?? nameOf(limit, windowMs) }
   })
-  // Reports about limits are matched by window.
+  // Response headers are matched to limits by their window.
   const twice = parsed.find(({ windowMs }, i) =>
     parsed.some((other, j) => j < i && other.windowMs === windowMs),
   )
   if (twice === undefined) return parsed
   throw new SlidegateError(
     'duplicate_limit',
-    `two limits have a window of ${twice.windowMs} ms; give the lower one only`,
+    `two limits have a window of ${twice.windowMs} ms; keep only the lower one`,
     twice.windowMs,
   )
 }

@@ -2,7 +2,7 @@
 
 import type { BreakerOptions } from '../stores/store.ts'
 
-/** Requests are counted in stretches of this length: the current one and the one before. */
+/** Requests are counted in periods of this length: the current and the previous one. */
 const STRETCH_MS = 250
 
 const FIRST_PAUSE_MS = 100
@@ -13,21 +13,21 @@ export interface BreakerListener {
   closed(): void
 }
 
-/** Stops requests to a failing store, except for an attempt now and then. After M. Nygard, "Release It!". */
+/** Stops requests to a failing store, except for occasional attempts. After M. Nygard, "Release It!". */
 export class Breaker {
   readonly #options: Required<BreakerOptions>
   readonly #listener: BreakerListener
-  /** The latest pause between attempts; 0 while closed. */
+  /** The latest pause between attempts. 0 while closed. */
   #pauseMs = 0
-  /** When the next attempt may start. While an attempt is under way, that is when it counts as lost. */
+  /** When the next attempt may start. During an attempt: when to treat it as lost. */
   #nextAtMs = 0
   #isAttempting = false
   #outages = 0
-  /** When the current stretch began. */
+  /** When the current period began. */
   #sinceMs: number
   #asked = 0
   #failed = 0
-  /** The same for the stretch before. */
+  /** The counts of the previous period. */
   #askedBefore = 0
   #failedBefore = 0
 
@@ -37,7 +37,7 @@ export class Breaker {
     this.#sinceMs = nowMs
   }
 
-  /** The number of the current outage; 0 while closed. An attempt counts for its own outage only. */
+  /** The number of the current outage. 0 while closed. An attempt only counts for its own outage. */
   get outage(): number {
     return this.#pauseMs === 0 ? 0 : this.#outages
   }
@@ -51,12 +51,12 @@ export class Breaker {
     return true
   }
 
-  /** Milliseconds until the next attempt; 0 while closed or attempting. */
+  /** Milliseconds until the next attempt. 0 while closed or attempting. */
   pauseAt(nowMs: number): number {
     return this.#pauseMs === 0 || this.#isAttempting ? 0 : Math.max(0, Math.ceil(this.#nextAtMs - nowMs))
   }
 
-  /** @param isAttempt whether it was an attempt of this outage. Earlier requests don't close it */
+  /** @param isAttempt whether it was an attempt in this outage; earlier requests don't close the breaker */
   succeeded(nowMs: number, isAttempt: boolean): void {
     if (this.#pauseMs === 0) {
       this.#beginStretch(nowMs)
@@ -82,22 +82,22 @@ export class Breaker {
     }
   }
 
-  /** The attempt was answered without the store: another one may start. */
+  /** The attempt didn't reach the store, so another may start. */
   notAsked(nowMs: number): void {
     if (!this.#isAttempting) return
     this.#isAttempting = false
     this.#nextAtMs = nowMs
   }
 
-  /** Ends the stretch if its time has passed. One with few requests lasts until there are enough to judge. */
+  /** Ends the current period if its time is up and it has enough requests. */
   #beginStretch(nowMs: number): void {
     const passedMs = nowMs - this.#sinceMs
     if (passedMs <= STRETCH_MS || this.#asked < this.#options.minRequests) return
-    // By rate: many recent requests must not look like few over a long time.
+    // Scales by time, so that many recent requests don't look like a few over a long time.
     this.#startStretch(nowMs, STRETCH_MS / passedMs)
   }
 
-  /** @param share the part of the counts so far that the new stretch keeps as those before it */
+  /** @param share the share of the counts that is kept for the previous period */
   #startStretch(nowMs: number, share: number): void {
     this.#askedBefore = this.#asked * share
     this.#failedBefore = this.#failed * share

@@ -4,8 +4,9 @@ import { mapKey, textHash } from '../runtime/hash.ts'
 import type { Part } from '../stores/store.ts'
 
 /**
- * Entries by limiter name and key: whatever the limit sets, they may share logs. In two steps, since a string put
- * together for a lookup has to be hashed each time, and a key that comes again has its hash already.
+ * Entries by limiter name and key, shared by all limit sets.
+ *
+ * Looked up in two steps: a concatenated string would have to be hashed each time, while a repeated key already has its hash.
  */
 export class ByKey<Entry> {
   readonly #limiters = new Map<string, Map<string, Entry>>()
@@ -27,7 +28,7 @@ export class ByKey<Entry> {
   }
 }
 
-/** Entries of the latest keys, up to a maximum. A ring finds its oldest entry at once; a Map has to search for it. */
+/** Entries of the most recent keys, up to a maximum. A ring finds its oldest entry faster than a Map. */
 export class KeyRing<Entry> {
   readonly #maxKeys: number
   readonly #entries = new ByKey<Entry>()
@@ -42,7 +43,7 @@ export class KeyRing<Entry> {
     return this.#entries.get(part)
   }
 
-  /** Only for a key that has none. */
+  /** Call this only for a key without an entry. */
   add(part: Part, entry: Entry): Entry {
     this.#entries.set(part, entry)
     if (this.#parts.length < this.#maxKeys) {

@@ -1,25 +1,27 @@
-// Notices when the store's clock is set.
+// Detects jumps of the store's clock.
 
 import type { FailureReports } from '../events.ts'
 
-/** A clock may be off, or held back, by up to this much without a report. */
+/** Jumps of up to this size aren't reported. */
 const TOLERANCE_MS = 1000
 
-/** Steps that are this close to each other, in time and in size, are one step. */
+/** Steps are treated as one if their times and sizes differ by at most this. */
 const SAME_STEP_MS = 1000
 
 /**
- * Watches one clock. An answer was decided between the call and its arrival, which bounds how far the store's clock is
- * ahead of this process's monotonic clock. If the bounds of two answers don't meet, the store's clock was set in between.
+ * Watches one clock.
+ *
+ * An answer was decided between the call and its arrival, which bounds how far the store's clock is ahead of this process's
+ * monotonic clock. If the bounds of two answers don't overlap, the clock was set in between.
  */
 export class ClockWatch {
   #lastAtMs = Number.NaN
   #leastAheadMs = Number.NEGATIVE_INFINITY
   #mostAheadMs = Number.POSITIVE_INFINITY
 
-  /** Returns by how many milliseconds the clock was set since the last answer, below 0 if back; 0 if it wasn't. */
+  /** Returns by how many milliseconds the clock was set since the last answer. Negative if it was set back. */
   stepAt(atMs: number, sentAtMs: number, nowMs: number): number {
-    // Many answers are of the same millisecond.
+    // Many answers fall into the same millisecond.
     if (atMs === this.#lastAtMs) return 0
     this.#lastAtMs = atMs
     const leastAheadMs = atMs - nowMs
@@ -33,7 +35,7 @@ export class ClockWatch {
   }
 }
 
-/** Reports steps. Each part of a Cluster notices a step, but it is reported once. */
+/** Reports steps once, even if several parts of a Cluster detect the same step. */
 export class ClockSteps {
   readonly #reports: FailureReports
   #atMs = Number.NEGATIVE_INFINITY

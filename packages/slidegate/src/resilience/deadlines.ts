@@ -1,11 +1,11 @@
-// Deadlines of calls: one timer for all that have the same timeout.
+// Deadlines of calls: one timer for all with the same timeout.
 
 import { asyncOrigin, backgroundTimer, endOfTick, nextTurn, type Timer } from '../runtime/platform.ts'
 
 /** A call with a deadline. */
 export interface Due {
   readonly isSettled: boolean
-  /** When, by `performance.now()`. */
+  /** The deadline, by `performance.now()`. */
   readonly dueAtMs: number
   giveUp(): void
 }
@@ -13,25 +13,27 @@ export interface Due {
 /** If a timer is this late, the event loop was blocked. */
 const LATE_MS = 10
 
-/** Then replies get this long to arrive. */
+/** Extra time for replies to arrive after that. */
 const GRACE_MS = 5
 
 const MIN_SWEEP = 4096
 
-/** The most calls that time out in one turn of the event loop. */
+/** Maximum calls that time out in one turn of the event loop. */
 const MAX_AT_ONCE = 1024
 
 /**
- * Calls with the same timeout are due in the order in which they come. One timer watches the oldest. It belongs to the limiter,
- * never to a request, whose async context it would keep, and it doesn't keep the process alive.
+ * Watches calls with the same timeout. They are due in order, so one timer for the oldest is enough.
+ *
+ * The timer belongs to the limiter, because one created by a request would retain its async context. It doesn't keep the process
+ * alive.
  */
 export class Deadlines {
   readonly #calls: (Due | undefined)[] = []
-  /** Where the oldest call that waits is. */
+  /** Index of the oldest pending call. */
   #oldest = 0
-  /** Where the next call goes. */
+  /** Index for the next call. */
   #end = 0
-  /** At this many calls, those that are settled are removed. */
+  /** Settled calls are removed when there are this many. */
   #sweepAt = MIN_SWEEP
   #timer: Timer | undefined
   #tickAtMs: number | undefined
@@ -55,14 +57,14 @@ export class Deadlines {
     if (this.#timer === undefined) this.#wake(call.dueAtMs - this.now())
   }
 
-  /** Calls that still wait keep their deadline. */
+  /** Pending calls keep their deadline. */
   close(): void {
     this.#forgetSettled()
     if (this.#oldest === this.#end) clearTimeout(this.#timer)
   }
 
   #wake(ms: number): void {
-    // A sum may have been rounded up, and a longer timer would end at once.
+    // A sum may have been rounded up, and a longer timer would fire at once.
     const delayMs = Math.min(Math.ceil(ms), 2 ** 31 - 1)
     this.#start(() => this.#onTimer(), delayMs)
   }
@@ -72,7 +74,7 @@ export class Deadlines {
   }
 
   #onTimer(): void {
-    // One poll phase first: if the event loop was blocked, the reply may already be in the socket.
+    // Allows one poll phase first: if the event loop was blocked, the reply may already be in the socket.
     const giveUp = () => nextTurn(() => this.#giveUpDue(performance.now()))
     const oldest = this.#calls[this.#oldest]
     if (oldest !== undefined && performance.now() - oldest.dueAtMs > LATE_MS) this.#start(giveUp, GRACE_MS)
@@ -83,7 +85,7 @@ export class Deadlines {
     const end = Math.min(this.#end, this.#oldest + MAX_AT_ONCE)
     for (let i = this.#oldest; i < end; i++) {
       const call = this.#calls[i]
-      // A caller that has timed out may retry at once, which removes settled calls.
+      // A caller that timed out may retry at once, which removes settled calls.
       if (call === undefined || call.isSettled) continue
       if (call.dueAtMs > nowMs) break
       call.giveUp()
@@ -100,7 +102,7 @@ export class Deadlines {
       this.#calls[this.#oldest++] = undefined
     }
     if (this.#end < this.#sweepAt) return
-    // Behind one that waits, most have been answered. The list is kept: a new one would be garbage soon.
+    // Most calls behind a pending call have been answered. Reuses the array, because a new one would be garbage.
     let kept = 0
     for (let i = this.#oldest; i < this.#end; i++) {
       const call = this.#calls[i]!

@@ -13,14 +13,15 @@ import { KeyRing, slotOf } from './by-key.ts'
 import { failurePolicy } from './failure-policy.ts'
 import { checkInteger, checkWrapped } from './options.ts'
 
-/** How long denials are repeated, and for how many keys. */
+/** How long denials are cached, and for how many keys. */
 export interface DenyCacheOptions {
   /**
-   * The longest time that a denial is repeated, in milliseconds from 1 to 2^31 - 1. Changes in other processes, such as refunds,
-   * show by then. Default: 1000.
+   * Maximum time that a denial is cached, in milliseconds from 1 to 2^31 - 1. Default: 1000.
+   *
+   * Changes in other processes, such as refunds, take effect by then.
    */
   readonly maxStaleMs?: number
-  /** The most keys whose denials are held, from 1 to 2^24. The oldest are dropped. Default: 10,000. */
+  /** Maximum number of cached keys, from 1 to 2^24. The oldest are dropped. Default: 10,000. */
   readonly maxKeys?: number
   /** A monotonic clock in milliseconds, for tests. Default: `performance.now`. */
   readonly clock?: Clock
@@ -29,13 +30,12 @@ export interface DenyCacheOptions {
 /**
  * Answers repeated denials in this process.
  *
- * No request is admitted before the `retryAfterMs` of its denial. Until then the same request (key, limits and cost) is denied
- * without the store, with the `source` `denyCache`. Waits and `deniedBy` come from the store's last answer, less the time
- * that has passed. If another process was admitted since, the store may report more limits and longer waits, never shorter
- * ones. `remaining` may be stale.
+ * After a denial, the same request (key, limits and cost) is denied without the store for its `retryAfterMs`, with the `source`
+ * `denyCache`. Waits and `deniedBy` come from the store's last answer, minus the time since. If another process's request was
+ * admitted since, the store might name more limits and longer waits, but never shorter ones. `remaining` may be stale.
  *
- * Changes made through this wrapper show at once, those made elsewhere within `maxStaleMs`. If denials lead to bans, only
- * denials of a blocked key are repeated.
+ * Changes made through this wrapper take effect at once, those made elsewhere within `maxStaleMs`. If denials can cause bans,
+ * only denials of blocked keys are cached.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -49,9 +49,9 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
   return {
     apply(ops, call) {
       const op = ops[0]!
-      // Requests with an id always go to the store: their answers differ. So do those that wait.
+      // Requests with an id always go to the store, because their answers differ. So do waiting requests.
       if (ops.length === 1 && isSingle(op)) {
-        // Before it is sent: the time that it travels then ends a denial early, never late.
+        // Read before sending, so that network latency ends a denial early, never late.
         const nowMs = clock()
         const answer = denials.find(op, nowMs)
         if (answer !== undefined) call.resolve(answer, 0)
@@ -71,13 +71,13 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
   }
 }
 
-/** Whether it gives no caller room. */
+/** Whether an op can't make room for any caller. */
 function isLook(op: Op): boolean {
   const { effect } = kindOf(op)
   return effect === 'look' || effect === 'renew'
 }
 
-/** A request to the store: a denial is held, an admission changes the key. */
+/** A request to the store. Its denial is cached; its admission counts as a change of the key. */
 class RequestCall extends PassingCall {
   readonly #op: ConsumeOp
   readonly #denials: Denials
@@ -101,20 +101,20 @@ class RequestCall extends PassingCall {
 
   #hold(outcome: ConsumeOutcome, position: number): void {
     if (this.#denials.changesOf(this.#op) !== this.#changes) return
-    // Requests that were denied together share the denial of the first.
+    // Requests denied together share the denial of the first.
     if (this.#denials.find(this.#op, this.#sentAtMs) !== undefined) return
     this.#denials.hold(this.#op, outcomeAt(this.#op, outcome, position) as ConsumeOutcome, this.#sentAtMs)
   }
 }
 
-/** Whether the next denial may lead to a ban. The store must count it then. */
+/** Whether the next denial may cause a ban. If so, the store must count it. */
 function mayBan({ parts }: ConsumeOp, { ban }: ConsumeOutcome): boolean {
   return (
     (ban === undefined || ban.parts.length === 0) && parts[0]!.set.logs.some(({ role }) => role === 'ban')
   )
 }
 
-/** Ops that may change keys. Until they are answered, that is unknown. */
+/** Ops that may change keys, which is unknown until they are answered. */
 class ChangeCall extends PassingCall {
   readonly #ops: readonly Op[]
   readonly #denials: Denials
@@ -136,20 +136,21 @@ class ChangeCall extends PassingCall {
   }
 }
 
-/** Denials that are held per key, for different requests. */
+/** Maximum cached denials per key, for different requests. */
 const MAX_PER_KEY = 4
 
 /** Slots in the table of changes. */
 const CHANGE_SLOTS = 4096
 
-/** The denials of up to `maxKeys` keys. A key whose denials are forgotten stays until its place in the ring is needed. */
+/** The denials of up to `maxKeys` keys. A key without denials stays until its place in the ring is needed. */
 class Denials {
   readonly #maxStaleMs: number
-  /** By key, the oldest first. */
+  /** By key, oldest first. */
   readonly #keys: KeyRing<Denial[]>
   /**
-   * How often keys have changed, by their hash: a denial isn't held if its key has changed since the request was sent.
-   * Keys that share a slot only cost a call to the store.
+   * Counts the changes of keys, by hash. A denial isn't cached if its key changed since the request was sent.
+   *
+   * Keys that share a slot only cost an extra call to the store.
    */
   readonly #changes = new Uint32Array(CHANGE_SLOTS)
 
@@ -196,17 +197,17 @@ class Denials {
   }
 }
 
-/** A denial of the store, and how it reads as time passes. */
+/** A denial by the store, and its answer as time passes. */
 class Denial {
   readonly set: LimitSet
   readonly cost: number
   readonly #outcome: ConsumeOutcome
-  /** By the numbers that were in force. */
+  /** With the numbers that applied. */
   readonly #limits: readonly Limit[]
   readonly #sentAtMs: number
-  /** For this long after it was sent the store is certain to deny it again. */
+  /** For this long after it was sent, the store would certainly deny it again. */
   readonly #lastsMs: number
-  /** The answer at `#ageMs`. Callers that hammer get it until the millisecond ends. */
+  /** The answer at `#ageMs`, reused within a millisecond for callers that keep hammering. */
   #answer: readonly Outcome[] = []
   #ageMs = -1
 
@@ -217,10 +218,10 @@ class Denial {
     this.#limits = limitsInForce(op, outcome)
     this.#sentAtMs = sentAtMs
     const waits = this.#limits.map(({ shadow }, i) => (shadow ? 0 : waitOf(outcome.limits, i)))
-    // A denial after the ban counts towards the next one, so the store has to see it.
+    // A denial after the ban counts toward the next one, so the store has to see it.
     const waitMs = outcome.ban?.ms ?? Math.max(...waits)
     const endsMs = outcome.overrides?.map((each) => each?.ruleMs || FOREVER) ?? []
-    // The store's clock shows whole milliseconds, and may have been close to its next when it decided.
+    // The store's clock counts whole milliseconds, and may have been about to advance.
     this.#lastsMs = Math.min(waitMs, maxStaleMs, ...endsMs) - 1
   }
 
@@ -251,12 +252,12 @@ class Denial {
     }
   }
 
-  /** The three numbers of each limit after these milliseconds. */
+  /** The three numbers of each limit after this many milliseconds. */
   #limitsAfter(ageMs: number): number[] {
     const limits = this.#outcome.limits.slice()
     this.#limits.forEach(({ limit }, i) => {
       const waitMs = waitOf(limits, i)
-      // One limit may open before the others: from then on it has room for the cost.
+      // One limit may open before the others. From then on it has room for the cost.
       if (waitMs > 0 && waitMs <= ageMs) setUsed(limits, i, Math.min(usedOf(limits, i), limit - this.cost))
       setWait(limits, i, Math.max(0, waitMs - ageMs))
       setReset(limits, i, Math.max(0, resetOf(limits, i) - ageMs))

@@ -1,4 +1,4 @@
-// The failure policy: every failure of a store becomes a defined answer within a bounded time.
+// The failure policy: turns every failure of a store into a defined answer within a bounded time.
 
 import {
   asUnavailable,
@@ -30,11 +30,11 @@ import { SeenOverrides } from './seen-overrides.ts'
 import { StoreHealth } from './store-health.ts'
 
 /**
- * The failure policy of stores that can fail or hang. A store that isn't in this process brings it: `{ failurePolicy, apply, ... }`.
+ * The failure policy for stores that can fail or hang. Stores outside this process include it: `{ failurePolicy, apply, ... }`.
  *
- * A call without an answer within `timeoutMs` fails, whatever the store's client waits for. A store that fails too often
- * gets no requests, except for an attempt now and then. Charges that arrive too late are returned, unless the caller was allowed to
- * pass, or has chosen the request's id and can ask again with it.
+ * A call that isn't answered within `timeoutMs` fails, even if the store's client keeps waiting. A store that fails too often
+ * gets no requests, except for occasional attempts. Charges that arrive too late are refunded, unless the caller was allowed to
+ * pass, or chose the request's id and can repeat it.
  */
 export const failurePolicy: FailurePolicy = (store, settings, reports) => {
   warnOfInstances(settings)
@@ -88,18 +88,18 @@ class GuardedStore implements Store {
 
 let isWarned = false
 
-/** Warns once. Only workers of `node:cluster` can detect that there are others. */
+/** Warns once. Only workers of `node:cluster` can detect other processes. */
 function warnOfInstances({ onStoreError, instances }: FailureSettings): void {
   if (isWarned || onStoreError !== 'local' || instances !== undefined || !isClusterWorker()) return
   isWarned = true
   warn(
     "onStoreError is 'local' without instances: in an outage each process admits the whole limit. " +
-      'Set instances to their number. See docs/failures.md.',
+      'Set instances to the number of processes. See docs/failures.md.',
     'SLIDEGATE_LOCAL_INSTANCES',
   )
 }
 
-/** A store, or a part of a Cluster, which may be down on its own. */
+/** A store, or a part of a Cluster that can be down on its own. */
 class Shard {
   readonly guard: GuardedStore
   readonly breaker: Breaker
@@ -123,23 +123,23 @@ class Shard {
   }
 }
 
-/** These errors concern one key or this process, not the store's health. */
+/** Errors about one key or this process, not about the store's health. */
 const IS_ANSWER: readonly StoreUnavailableReason[] = ['invalid_state', 'full']
 
 const NO_DIAGNOSIS: Diagnosis = { message: 'the store did not answer' }
 
-/** A call to the store, until its answer. A late one may have charged. */
+/** A call to the store, until its answer. A late answer may have charged units. */
 class GuardedCall implements Call, Due {
   isSettled = false
   readonly #shard: Shard
   readonly #ops: readonly Op[]
   readonly #call: Call
-  /** Never before the store's first connection. */
+  /** When it was sent, but no earlier than the store's first connection. */
   #sentAtMs: number
   /** The outage in which this is an attempt, or 0. */
   readonly #outage: number
   #isAnswered = false
-  /** Whether it failed and the caller may pass, so that a late charge is right. */
+  /** Whether it failed but the caller may pass, so that a late charge is correct. */
   #mayPass = false
 
   constructor(shard: Shard, ops: readonly Op[], call: Call, sentAtMs: number) {
@@ -154,7 +154,7 @@ class GuardedCall implements Call, Due {
     return this.#sentAtMs + this.#shard.guard.settings.timeoutMs
   }
 
-  /** Starts the deadline, when the first connection is there. */
+  /** Starts the deadline once the first connection exists. */
   watch(): void {
     // Answers from this process need no deadline.
     if (this.isSettled) return
@@ -176,7 +176,7 @@ class GuardedCall implements Call, Due {
       this.#learn(outcomes)
       this.#call.resolve(outcomes, position)
     } catch (error) {
-      // The store's answer makes no sense.
+      // The store's answer is invalid.
       this.#call.reject(asUnavailable(error))
     }
   }
@@ -216,15 +216,15 @@ class GuardedCall implements Call, Due {
     const { breaker, clock, guard } = this.#shard
     const outcome = outcomes[0]
     if (outcome !== undefined && 'source' in outcome && outcome.source !== 'store') {
-      // The deny cache and leases answer whether or not the store could.
+      // The deny cache and leases can answer even if the store is down.
       if (this.#isAttempt) breaker.notAsked(this.#sentAtMs)
       return
     }
     breaker.succeeded(this.#sentAtMs, this.#isAttempt)
     const nowMs = guard.deadlines.now()
-    // All parts are of one limiter.
+    // All parts belong to one limiter.
     if (this.#ops[0]!.parts[0]?.set.isOverridable) guard.overrides.learn(this.#ops, outcomes, nowMs)
-    // The instant of a repeated request is long past.
+    // A repeated request has the time of the first one, long past.
     if (outcome === undefined || !('atMs' in outcome) || outcome.repeats !== undefined) return
     const byMs = clock.stepAt(outcome.atMs, this.#sentAtMs, nowMs)
     if (byMs !== 0) guard.clockSteps.report(byMs, nowMs)
@@ -234,7 +234,7 @@ class GuardedCall implements Call, Due {
   #isOverload({ reason }: StoreUnavailableError): boolean {
     if (reason !== 'timeout' && reason !== 'overload') return false
     const { store, settings } = this.#shard.guard
-    // A request that is rejected at once hasn't waited, but others have.
+    // A request that is rejected immediately hasn't waited itself, but others have.
     const sinceMs = reason === 'timeout' ? this.#sentAtMs : this.#sentAtMs - settings.timeoutMs
     return store.isOverloaded?.(this.#ops[0]!, sinceMs) === true
   }
@@ -244,22 +244,22 @@ class GuardedCall implements Call, Due {
     if (IS_ANSWER.includes(error.reason)) {
       breaker.succeeded(this.#sentAtMs, this.#isAttempt)
     } else if (isOverload) {
-      // The store hasn't failed: it was the key's own flood.
+      // The store hasn't failed: the key's own flood caused it.
       if (this.#isAttempt) breaker.notAsked(performance.now())
     } else if (error.reason !== 'overload' || this.#isAttempt) {
       breaker.failed(performance.now(), error, this.#isAttempt)
     }
   }
 
-  /** Requests that were admitted too late have failed already, or may pass without the store. */
+  /** Requests admitted too late have already failed, or pass without the store. */
   #returnCharges(outcomes: readonly Outcome[], position: number): void {
     const { late } = this.#shard.guard
     this.#ops.forEach((op, i) => {
       const outcome = outcomes[i] as ConsumeOutcome
-      // A caller that has chosen the id can ask again, and gets this answer.
+      // A caller that chose the id can repeat the request, and gets this answer.
       if (op.type !== 'consume' || op.mayRepeat) return
       if (outcome.source !== 'store' || position >= outcome.admitted) return
-      // A reservation that failed settles as if the store had never made it.
+      // A failed reservation is treated as if the store had never made it.
       if (this.#mayPass && op.reservation === undefined) late.release(op)
       else late.add(op, outcome, position, Math.min(outcome.admitted, position + op.count))
     })

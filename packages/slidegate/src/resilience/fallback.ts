@@ -1,4 +1,4 @@
-// The fallback: what requests are answered without the store.
+// The fallback: answers requests without the store.
 
 import type { FailureReports } from '../events.ts'
 import type { Limit } from '../limits/limit.ts'
@@ -21,7 +21,7 @@ import {
 } from '../stores/store.ts'
 import type { SeenOverrides } from './seen-overrides.ts'
 
-/** A denial lasts at least this long, so that callers don't retry in a loop. */
+/** Minimum time of a denial, so that callers don't retry in a loop. */
 const MIN_WAIT_MS = 100
 
 /** Answers requests by `onStoreError`. */
@@ -31,7 +31,7 @@ export class Fallback {
   readonly #local: LocalShare
   readonly #overrides: SeenOverrides | undefined
 
-  /** @param overrides those that the store has answered with: they stay in force without it */
+  /** @param overrides those that the store returned, which still apply without it */
   constructor(
     { onStoreError, instances }: FailureSettings,
     counts: FailureReports['counts'],
@@ -44,10 +44,10 @@ export class Fallback {
   }
 
   /**
-   * Returns nothing if the ops fail: callers that charge, refund or reset must know that it wasn't done.
+   * Answers ops. Returns `undefined` if they fail: callers that charge, refund or reset must know.
    *
-   * @param pauseMs until the store may be asked again
-   * @param isOverload whether the keys had too many requests of their own: such requests are never allowed
+   * @param pauseMs until requests may be sent to the store again
+   * @param isOverload whether the keys themselves had too many requests; such requests are never allowed
    */
   answer(
     ops: readonly Op[],
@@ -67,7 +67,7 @@ export class Fallback {
     return answers
   }
 
-  /** Answers ops about decisions of this process. Returns whether it did. A reset is for the store, too. */
+  /** Answers ops about decisions that this process made. Returns whether it did. A reset also goes to the store. */
   settles(op: Op, call: Call): boolean {
     if ('source' in op && op.source === 'fallback') {
       call.resolve([this.#local.apply(op)], 0)
@@ -106,12 +106,13 @@ function uncounted(
     : { source: 'failClosed', ...numbers, admitted: 0, waitMs: pauseMs }
 }
 
-/** Keys that this process holds, at most. */
+/** Maximum keys in this process. */
 const MAX_LOCAL_KEYS = 100_000
 
 /**
- * Decides in this process: each of `instances` processes admits an equal share of the limits, at least 1. It doesn't
- * know the counts of the store.
+ * Decides in this process by an equal share of the limits, at least 1.
+ *
+ * Each of `instances` processes has one share. The counts of the store aren't known here.
  */
 export class LocalShare {
   readonly #instances: number
@@ -119,7 +120,7 @@ export class LocalShare {
   readonly #shares = new WeakMap<LimitSet, LimitSet>()
   #store: MemoryStore | undefined
 
-  /** @param createStore makes the store when it is first needed */
+  /** @param createStore creates the store when it is first needed */
   constructor(
     instances = 1,
     createStore = (): MemoryStore => memoryStore({ maxKeys: MAX_LOCAL_KEYS, onFull: 'deny' }),
@@ -128,38 +129,38 @@ export class LocalShare {
     this.#createStore = createStore
   }
 
-  /** @param pauseMs until the store may be asked again */
+  /** @param pauseMs until requests may be sent to the store again */
   decide(op: ConsumeOp | PeekOp, pauseMs: number): ConsumeOutcome {
     const outcome = this.apply(op) as ConsumeOutcome
-    // This process has no room for one more key, but the store does.
+    // This process has no room for another key, but the store does.
     if (outcome.source !== 'store') return { ...outcome, waitMs: pauseMs }
     const limits = outcome.limits.slice()
     const shares = limitsOf(this.#partsOf(op))
     limitsOf(op.parts).forEach(({ limit }, i) => {
-      // The declared limit has as much left as the share.
+      // Reports the remaining units of the share as those of the declared limit.
       setUsed(limits, i, usedOf(limits, i) + limit - shares[i]!.limit)
-      // The cost is above the share, but the store may have room for it.
+      // The cost exceeds the share, but the store may have room for it.
       if (waitOf(limits, i) === Number.POSITIVE_INFINITY && op.cost <= limit) setWait(limits, i, pauseMs)
     })
     return { ...outcome, source: 'fallback', limits }
   }
 
-  /** Counts what has happened. There may be no room for the key. */
+  /** Counts units that were already used. There may be no room for the key. */
   charge(op: Op): void {
     try {
       this.apply(op)
     } catch {
-      // The charge fails in any case: the store doesn't have it.
+      // The charge fails in any case, because the store doesn't have it.
     }
   }
 
-  /** Applies an op to what was decided here. */
+  /** Applies an op to the decisions made here. */
   apply(op: Op): Outcome {
     this.#store ??= this.#createStore()
     return this.#store.applySync([{ ...op, parts: this.#partsOf(op) }])[0]
   }
 
-  /** Whether anything was decided here. */
+  /** Whether this process has decided anything. */
   get isInUse(): boolean {
     return this.#store !== undefined
   }

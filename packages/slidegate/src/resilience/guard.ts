@@ -1,4 +1,4 @@
-// Guards a limiter's store, so that each of its failures becomes a defined answer.
+// Guards a limiter's store, so that every failure becomes a defined answer.
 
 import { checkOptions, invalidOption, StoreUnavailableError, show } from '../errors.ts'
 import { Announcer, type Logger } from '../events.ts'
@@ -16,7 +16,7 @@ import type {
 import { Fallback } from './fallback.ts'
 import { checkInteger, checkTimeout, isStore } from './options.ts'
 
-/** See `CommonOptions` of limiters. */
+/** See `CommonOptions` in limiter.ts. */
 export interface FailureOptions {
   readonly store?: Store
   readonly timeoutMs?: number
@@ -26,14 +26,14 @@ export interface FailureOptions {
   readonly logger?: Logger | false
 }
 
-/** A store whose failures are answered, and what reports them. `close` ends timers, never the store. */
+/** A guarded store, and the object that reports its failures. `close` stops timers, but doesn't close the store. */
 export interface Guarded {
   readonly store: Store
   readonly announcer: Announcer
 }
 
 /**
- * Guards a store by its failure policy. A store in this process needs none.
+ * Guards a store with its failure policy. A store in this process needs none.
  *
  * @param name the limiter's name
  * @throws {SlidegateError} `invalid_option`
@@ -45,7 +45,7 @@ export function guardStore(name: string, options: FailureOptions): Guarded {
   }
   const settings = checkSettings(options)
   if (logger !== false && typeof logger?.warn !== 'function') {
-    throw invalidOption(`the logger is ${show(logger)}; it must have a method warn, or be false`, logger)
+    throw invalidOption(`the logger is ${show(logger)}; it must have a warn method, or be false`, logger)
   }
   const announcer = new Announcer(name, logger || undefined)
   if (store.failurePolicy !== undefined) {
@@ -53,7 +53,7 @@ export function guardStore(name: string, options: FailureOptions): Guarded {
   }
   if (store.applySync === undefined) {
     throw invalidOption(
-      'the store has no failurePolicy; give it that of slidegate: { failurePolicy, apply, close }',
+      'the store has no failurePolicy; use the one that slidegate exports: { failurePolicy, apply, close }',
       store,
     )
   }
@@ -90,7 +90,7 @@ function checkBreaker(options: BreakerOptions): Required<BreakerOptions> {
 /** A store in this process. */
 type LocalStore = Store & Required<Pick<Store, 'applySync'>>
 
-/** Needs no deadline and no breaker: the store answers at once. */
+/** Has no deadline and no breaker, because the store answers synchronously. */
 function guardLocal(store: LocalStore, fallback: Fallback, announcer: Announcer): LocalStore {
   const answer: Answer = (ops, error) => {
     if (!(error instanceof StoreUnavailableError)) throw error
@@ -103,7 +103,7 @@ function guardLocal(store: LocalStore, fallback: Fallback, announcer: Announcer)
   return {
     apply(ops, call) {
       if (fallback.settles(ops[0]!, call)) return
-      // Not by `applySync`: its answer is only good until the next call.
+      // Doesn't use `applySync`, whose answer is only valid until the next call.
       store.apply(ops, new LocalCall(call, ops, answer))
     },
     applySync(ops) {
@@ -113,13 +113,13 @@ function guardLocal(store: LocalStore, fallback: Fallback, announcer: Announcer)
         return answer(ops, error)
       }
     },
-    // Requests that can fail need an op.
+    // Requests that the fast path can't decide need an op.
     fastPath: store.fastPath?.bind(store),
     close() {},
   }
 }
 
-/** Answers ops when the store has failed, or throws if they fail, too. */
+/** Answers ops after a failure of the store, or throws if they fail, too. */
 type Answer = (ops: readonly Op[], error: unknown) => readonly Outcome[]
 
 class LocalCall extends PassingCall {

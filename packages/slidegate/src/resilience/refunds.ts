@@ -14,7 +14,7 @@ import {
   type Store,
 } from '../stores/store.ts'
 
-/** The refunds of the requests at these positions, each to the instant of its charge. */
+/** The refunds for the requests at these positions, each at the instant of its charge. */
 export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, end: number): RefundOp[] {
   const { requestId } = op
   const { source, atMs, repeats, debits } = outcome
@@ -26,7 +26,7 @@ export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, 
   const units = parts.flatMap(({ set }) => {
     const ofPart = set.logs.map(({ role, shadow, serves }) => {
       const i = first + serves[0]!
-      // Logs without limits weren't charged.
+      // Only logs of limits were charged.
       if (role !== 'count' || costs?.[i] === 0) return 0
       // A shadow limit was charged only for the requests that it had room for.
       return op.cost * Math.max(0, (shadow ? Math.min(end, rooms[i]!) : end) - from)
@@ -43,7 +43,7 @@ export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, 
   })
 }
 
-/** How long to wait for an answer that no request waits for. If it gets lost, the charge leaves the window in time. */
+/** How long to wait for an answer that no caller waits for. If it is lost, the charge still expires with the window. */
 export const GIVE_UP_MS = 500
 
 /** Sends ops that return charges. */
@@ -82,7 +82,7 @@ class RefundCall implements Call {
   }
 }
 
-/** Requests that were decided together: from this position on, up to another. */
+/** A range of positions among requests that were decided together. */
 interface Range {
   readonly op: ConsumeOp
   readonly outcome: ConsumeOutcome
@@ -90,7 +90,7 @@ interface Range {
   end: number
 }
 
-/** Returns what was charged for requests after they had failed. */
+/** Refunds requests that had already failed. */
 export class LateCharges {
   readonly #store: Store
   #ranges: Range[] = []
@@ -111,7 +111,7 @@ export class LateCharges {
     this.#ranges.push({ op, outcome, from, end })
   }
 
-  /** Releases a slot whose caller may pass without the store, and won't release it. */
+  /** Releases a slot whose caller may pass without the store and won't release it. */
   release({ parts, cost: units, requestId }: ConsumeOp): void {
     const isHeld = parts.some(({ set }) => set.logs.some(({ kind }) => kind.entries?.are === 'holder'))
     if (isHeld && requestId !== undefined)

@@ -1,10 +1,10 @@
-// Overrides that the store has answered with: they stay in force without it.
+// Overrides that the store returned, which still apply while it is down.
 
 import { FOREVER, type InForce } from '../limits/override.ts'
 import type { ConsumeOutcome, Op, Outcome, Part } from '../stores/store.ts'
 import { KeyRing } from './by-key.ts'
 
-/** Keys whose overrides are remembered, at most. The oldest are forgotten. */
+/** Maximum keys with remembered overrides. The oldest are dropped. */
 const MAX_OVERRIDES = 10_000
 
 interface Seen {
@@ -12,7 +12,7 @@ interface Seen {
   atMs: number
 }
 
-/** The overrides of the latest keys. */
+/** The overrides of the most recent keys. */
 export class SeenOverrides {
   readonly #seen = new KeyRing<Seen>(MAX_OVERRIDES)
 
@@ -29,7 +29,7 @@ export class SeenOverrides {
     }
   }
 
-  /** The overrides in force per part, as far as they are known. */
+  /** The overrides in force per part, as far as known. */
   of(parts: readonly Part[], nowMs: number): ConsumeOutcome['overrides'] {
     const found = parts.map((part) => {
       const seen = this.#seen.get(part)
@@ -49,7 +49,7 @@ export class SeenOverrides {
   }
 }
 
-/** The rest of an override. */
+/** The rest of an override after this time. */
 function after(passedMs: number, { rule, ruleMs, blockedMs }: InForce): InForce | undefined {
   const left = (ms: number) => (ms === FOREVER ? FOREVER : Math.max(0, Math.ceil(ms - passedMs)))
   const ruleLeftMs = left(ruleMs)

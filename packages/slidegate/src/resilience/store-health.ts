@@ -1,4 +1,4 @@
-// Reports when a store goes down or comes back: by events of each limiter, and in one log for all of them.
+// Reports when a store goes down or comes back, with events per limiter and one log line for all.
 
 import { asUnavailable, plainError, StoreUnavailableError } from '../errors.ts'
 import type { FailureReports, Logger } from '../events.ts'
@@ -9,22 +9,22 @@ import type { BreakerListener } from './breaker.ts'
 const MEANWHILE: Readonly<Record<OnStoreError, string>> = {
   throw: 'requests fail',
   deny: 'requests are denied',
-  allow: 'requests are allowed, uncounted',
+  allow: 'requests are allowed without being counted',
   local: 'requests are decided in this process',
 }
 
-/** The health of a store as one limiter sees it. A Cluster is down while any of its parts is. */
+/** The health of a store as seen by one limiter. A Cluster is down while any of its parts is. */
 export class StoreHealth implements BreakerListener {
   readonly #reports: FailureReports
   readonly #onStoreError: OnStoreError
   readonly #what: string
   readonly #log: OutageLog
-  /** Parts that are down. */
+  /** Number of parts that are down. */
   #down = 0
   #downSinceMs = 0
-  /** Requests without the store since then. */
+  /** Requests decided without the store since then. */
   #requests = 0
-  /** Not the error itself: its stack would keep the failed request, and its async context. */
+  /** Not the error itself: its stack would retain the failed request and its async context. */
   #message = ''
   #cause: Error | undefined
 
@@ -35,12 +35,12 @@ export class StoreHealth implements BreakerListener {
     this.#log = outageLogOf(store, reports.logger)
   }
 
-  /** The reason why no requests are sent. */
+  /** The error for requests that aren't sent. */
   error(): StoreUnavailableError {
     const cause = this.#cause
     return new StoreUnavailableError(
       'down',
-      `the store is not asked, since it has failed lately: ${this.#message}`,
+      `the circuit breaker is open; the last error was: ${this.#message}`,
       cause && { cause },
     )
   }
@@ -70,7 +70,9 @@ export class StoreHealth implements BreakerListener {
     this.#reports.counts.isStoreDown = false
     const downMs = Math.round(performance.now() - this.#downSinceMs)
     this.#log.cameUp((downMs, requests) =>
-      this.#reports.log(`${this.#what} is up again after ${downMs} ms; ${requests} requests went without it`),
+      this.#reports.log(
+        `${this.#what} is up again after ${downMs} ms; ${requests} requests were decided without it`,
+      ),
     )
     this.#reports.emit('storeUp', { downMs, requests: this.#requests })
   }
@@ -82,20 +84,20 @@ export class StoreHealth implements BreakerListener {
   }
 }
 
-/** Lines in a stretch, at most. The latest change beyond is logged at its end. */
+/** Maximum lines per period. The last change beyond that is logged at the end of the period. */
 const MAX_LINES = 10
 const STRETCH_MS = 10_000
 
-/** Logs each outage of a store once, however many limiters notice. */
+/** Logs each outage of a store once, even if many limiters notice it. */
 class OutageLog {
   #downSinceMs: number | undefined
-  /** Requests of all limiters without the store since then. */
+  /** Requests of all limiters decided without the store since then. */
   #requests = 0
   #lines = 0
   #sinceMs = Number.NEGATIVE_INFINITY
   #next: (() => void) | undefined
 
-  /** @param log called unless another limiter has noticed before */
+  /** @param log called unless another limiter noticed first */
   wentDown(log: () => void): void {
     if (this.#downSinceMs !== undefined) return
     this.#downSinceMs = performance.now()

@@ -1,7 +1,9 @@
 // Listens to each abort signal once, on behalf of many requests.
 /**
- * Watches signals with one listener each. Node looks through all listeners of a signal whenever one is added or removed, and
- * thousands may wait under the same signal.
+ * Watches each signal with one listener.
+ *
+ * Node searches all listeners of a signal whenever one is added or removed, and thousands of requests may wait with the same
+ * signal.
  */
 export class AbortListeners<Waiter> {
   readonly #onAbort: (waiters: Iterable<Waiter>, reason: unknown) => void

@@ -1,4 +1,4 @@
-// Durations: '10s' and the like.
+// Durations such as '10s'.
 
 import { SlidegateError, show } from '../errors.ts'
 
@@ -10,12 +10,12 @@ const UNIT_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as co
 export const MIN_WINDOW_MS = 10
 export const MAX_WINDOW_MS: number = 366 * UNIT_MS.d
 
-/** Whether a window may be so long. */
+/** Whether it is a valid length for a window. */
 export function isWindow(ms: number): boolean {
   return ms >= MIN_WINDOW_MS && ms <= MAX_WINDOW_MS
 }
 
-/** Whole milliseconds; `undefined` for what is no duration. */
+/** Whole milliseconds, or `undefined` if it isn't a duration. */
 export function parseDuration(duration: unknown): number | undefined {
   if (typeof duration === 'number') return Number.isSafeInteger(duration) ? duration : undefined
   if (typeof duration !== 'string') return undefined
@@ -25,33 +25,33 @@ export function parseDuration(duration: unknown): number | undefined {
   return Number.isSafeInteger(ms) ? ms : undefined
 }
 
-/** The window of a limit, or the like, in milliseconds; `invalid_duration` unless it lies from 10 ms to 366 days. */
+/** Parses a window. @throws {SlidegateError} `invalid_duration` if it isn't from 10 ms to 366 days */
 export function parseWindow(window: unknown, what = 'the window'): number {
   const ms = parseDuration(window)
   if (ms === undefined) {
     throw new SlidegateError(
       'invalid_duration',
-      `${what} is ${show(window)}; it must be whole milliseconds or a text such as '250ms', '10s', '1m', '1h' or '7d'`,
+      `${what} is ${show(window)}; it must be whole milliseconds or a string such as '250ms', '10s', '1m', '1h' or '7d'`,
       window,
     )
   }
   if (!isWindow(ms)) {
     throw new SlidegateError(
       'invalid_duration',
-      `${what} is ${show(window)}; it must lie between 10ms and 366d`,
+      `${what} is ${show(window)}; it must be from 10ms to 366d`,
       window,
     )
   }
   return ms
 }
 
-/** In the largest unit that is whole: `60000` is `1m`, `90000` is `90s`. */
+/** Formats milliseconds in the largest unit that divides them: `60000` is `1m`, `90000` is `90s`. */
 export function formatDuration(ms: number): string {
   const [unit, unitMs] = Object.entries(UNIT_MS).find(([, unitMs]) => ms % unitMs === 0)!
   return `${ms / unitMs}${unit}`
 }
 
-/** The start of the window that a time is in. Exact for times, which stay below 2^48; a remainder takes longer. */
+/** The start of the window that contains a time. Exact for times, which are below 2^48, and faster than a remainder. */
 export function startOf(ms: number, windowMs: number): number {
   return Math.floor(ms / windowMs) * windowMs
 }

@@ -1,9 +1,9 @@
-// Makes texts that callers chose safe as keys of tables.
+// Hashes of callers' text, and keys that are safe to use in a Map.
 
 /**
- * FNV-1a of a text, over its UTF-16 units. Picks a place in a table; texts that share one are not the same text.
+ * The FNV-1a hash of a text, over its UTF-16 units. Used to pick a slot in a table; different texts may share one.
  *
- * @param from a seed, or the hash of the text before
+ * @param from a seed, or the hash of the preceding text
  */
 export function textHash(text: string, from: number): number {
   let hash = from
@@ -11,7 +11,7 @@ export function textHash(text: string, from: number): number {
   return hash
 }
 
-/** The longest text that V8 may take for an index of an array. */
+/** The longest text that V8 may treat as an array index. */
 const MAX_INDEX_LENGTH = 10
 
 const ZERO = 0x30
@@ -19,11 +19,11 @@ const NINE = 0x39
 const MARK = '#'
 
 /**
- * A text that a caller chose, as a key of a `Map`.
+ * Makes a caller's text safe to use as a key of a `Map`.
  *
- * V8 hashes texts with a secret. But before Node 20.20.2, 22.22.2, 24.14.1 and 25.8.2 a decimal number of up to 32 bits was its
- * own hash (CVE-2026-21717). A caller could put thousands of such keys into one bucket, which each lookup walks through. So they
- * get a character in front.
+ * V8 hashes text with a secret. But before Node 20.20.2, 22.22.2, 24.14.1 and 25.8.2, a decimal number of up to 32 bits was its
+ * own hash (CVE-2026-21717). A caller could put thousands of such keys into one bucket, which each lookup then searches. So they
+ * get a prefix.
  */
 export function mapKey(text: string): string {
   // Most begin with a letter.
@@ -31,7 +31,7 @@ export function mapKey(text: string): string {
   return isIndex(text) || text.startsWith(MARK) ? MARK + text : text
 }
 
-/** Texts with leading zeros are marked as well, which does no harm. */
+/** Also matches text with leading zeros, which is harmless. */
 function isIndex(text: string): boolean {
   if (text.length > MAX_INDEX_LENGTH) return false
   for (let i = 0; i < text.length; i++) {

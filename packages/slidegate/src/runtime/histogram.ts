@@ -1,21 +1,21 @@
-// Counts between bounds.
+// A histogram.
 
 import { invalidOption, show } from '../errors.ts'
 
-/** How often values fell between which bounds. */
+/** How many values fell into each bucket. */
 export interface HistogramCounts {
   /** Upper bounds, ascending and inclusive. */
   readonly bounds: readonly number[]
-  /** Values in each bucket, not cumulative. One more than bounds: the last is for values above them. */
+  /** Values per bucket, not cumulative. There is one more bucket than bounds, for values above the last. */
   readonly counts: readonly number[]
   /** The sum of all values. */
   readonly sum: number
 }
 
-/** Counts values in buckets that are made beforehand: nothing is allocated for a value. */
+/** Counts values in predefined buckets, without allocating. */
 export class Histogram {
   readonly #bounds: readonly number[]
-  /** The sum is the last. As a field of its own it might be allocated at each change. */
+  /** The last item is the sum. In a field of its own, V8 might allocate a number at each change. */
   readonly #counts: Float64Array
 
   /**
@@ -42,7 +42,7 @@ export class Histogram {
     this.#counts[bounds.length + 1]! += value
   }
 
-  /** A copy of the counts so far. */
+  /** Returns a copy of the counts. */
   read(): HistogramCounts {
     const bounds = this.#bounds
     const counts = Array.from(this.#counts.subarray(0, bounds.length + 1))

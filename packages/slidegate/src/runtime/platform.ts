@@ -1,7 +1,7 @@
-// What differs between runtimes: Node, Deno and Bun have Node's built-in modules, Workers and browsers only those of the Web.
+// The differences between runtimes: Node, Deno and Bun have Node's built-in modules, Workers and browsers only Web APIs.
 //
-// Don't import modules of Node: the import would fail in Workers. Don't use its globals: bundlers replace their bare names, and
-// in some runtimes they throw. Don't draw random numbers, start timers or read clocks while a module loads or a limiter is made:
+// Don't import Node modules: the import would fail in Workers. Don't use Node globals: bundlers replace their bare names, and in
+// some runtimes they throw. Don't draw random numbers, start timers or read clocks while a module loads or a limiter is created:
 // Workers allow that only during a request.
 
 import { hmacSha256 as portableHmac, sha256 as portableSha256 } from './sha256.ts'
@@ -17,12 +17,12 @@ function builtin<Module>(ask: (get: NodeJS.Process['getBuiltinModule']) => Modul
     const { process } = globalThis as { readonly process?: Partial<NodeJS.Process> }
     return (process?.getBuiltinModule && ask(process.getBuiltinModule)) ?? undefined
   } catch {
-    // In the edge runtime of Next.js it throws, and so it does for `node:crypto` where Node was built without OpenSSL.
+    // Throws in the edge runtime of Next.js, and for `node:crypto` if Node was built without OpenSSL.
     return undefined
   }
 }
 
-/** Milliseconds of a monotonic clock. `hrtime` is the fastest that Node has. */
+/** Milliseconds of a monotonic clock. `hrtime` is Node's fastest. */
 export const elapsedMs: () => number =
   hrtime === undefined
     ? () => performance.now()
@@ -37,7 +37,7 @@ export const sha256: (text: string) => string =
     ? (text) => base64url(portableSha256(utf8(text)))
     : (text) => nodeCrypto.hash('sha256', text, 'base64url')
 
-/** Makes the HMAC-SHA-256 (RFC 2104) of texts, in base64url. The secret is copied. */
+/** Returns a function for the HMAC-SHA-256 (RFC 2104) of texts, in base64url. Copies the secret. */
 export function hmacSha256(secret: Uint8Array): (text: string) => string {
   if (nodeCrypto?.createSecretKey === undefined) {
     const mac = portableHmac(secret)
@@ -52,7 +52,6 @@ export function randomText(bytes: number): string {
   return base64url(crypto.getRandomValues(new Uint8Array(bytes)))
 }
 
-/** A random integer of 32 bits. */
 export function randomInt32(): number {
   return crypto.getRandomValues(new Int32Array(1))[0]!
 }
@@ -67,7 +66,7 @@ function base64url(bytes: Uint8Array): string {
   return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }
 
-/** A text in UTF-8, in base64url. */
+/** Encodes a text as UTF-8 in base64url. */
 export function toBase64url(text: string): string {
   return base64url(utf8(text))
 }
@@ -79,19 +78,19 @@ export function fromBase64url(encoded: string): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
 }
 
-/** The async context of timers. Started for a request, a timer would keep the context of that request. */
+/** The async context of timers. A timer started by a request would retain that request's context. */
 export interface AsyncOrigin {
   runInAsyncScope<Result>(run: () => Result): Result
 }
 
-/** The async context of the caller, if the runtime has such contexts. */
+/** The caller's async context, if the runtime supports it. */
 export function asyncOrigin(name: string): AsyncOrigin {
   return AsyncResource === undefined ? { runInAsyncScope: (run) => run() } : new AsyncResource(name)
 }
 
 export type Timer = ReturnType<typeof setTimeout>
 
-/** A timer that doesn't keep the process alive. In browsers and Workers timers are numbers, and never do. */
+/** Starts a timer that doesn't keep the process alive. In browsers and Workers, timers are numbers and never do. */
 export function backgroundTimer(onTime: () => void, ms: number): Timer {
   const timer = setTimeout(onTime, ms)
   timer.unref?.()
@@ -100,13 +99,13 @@ export function backgroundTimer(onTime: () => void, ms: number): Timer {
 
 export type Turn = object | number
 
-/** Whether other processes run the same program: this is a worker of `node:cluster`, perhaps by PM2. */
+/** Whether other processes run this program: it is a worker of `node:cluster`, perhaps by PM2. */
 export function isClusterWorker(): boolean {
   const cluster = builtin((get) => get('node:cluster')) as { readonly isWorker?: boolean } | undefined
   return cluster?.isWorker === true
 }
 
-/** Emits a process warning, if the runtime has them. */
+/** Emits a process warning, if the runtime supports it. */
 export function warn(message: string, code: string): void {
   nodeProcess?.emitWarning(message, { type: 'SlidegateWarning', code })
 }
@@ -116,7 +115,7 @@ export function endOfTick(run: () => void): void {
   void Promise.resolve().then(run)
 }
 
-/** Runs it in the next turn of the event loop, when arrived data was read. */
+/** Runs it in the next turn of the event loop, after arrived data was read. */
 export function nextTurn(run: () => void): Turn {
   return hasTurns ? globalThis.setImmediate(run) : setTimeout(run, 0)
 }

@@ -9,7 +9,7 @@ interface Constants {
 
 let constants: Constants | undefined
 
-/** The first 32 bits of the fractions of roots of the first 64 primes. None is so close to the next that a root's last bit matters. */
+/** The first 32 bits of the fractional parts of roots of the first 64 primes. Rounding errors don't reach these bits. */
 function makeConstants(): Constants {
   const primes: number[] = []
   for (let n = 2; primes.length < 64; n++) if (primes.every((prime) => n % prime !== 0)) primes.push(n)
@@ -56,7 +56,7 @@ export function sha256(message: ArrayLike<number>): Uint8Array {
   return new Uint8Array(digest.buffer)
 }
 
-/** Makes the HMACs of messages. The key is copied. */
+/** Returns a function for the HMAC of messages. Copies the key. */
 export function hmacSha256(key: Uint8Array): (message: Uint8Array) => Uint8Array {
   const short = key.length > BLOCK ? sha256(key) : key
   const padded = (by: number) => Array.from({ length: BLOCK }, (_, i) => (short[i] ?? 0) ^ by)

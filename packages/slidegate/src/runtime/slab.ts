@@ -1,9 +1,9 @@
 // Rows of numbers outside the heap.
 
-/** Rows of a full chunk: 2^14, unless they are so wide that fewer do. */
+/** Rows of a full chunk, as a power of two. Chunks of wide rows have fewer. */
 const CHUNK_SHIFT = 14
 
-/** Rows that the first chunk begins with. */
+/** Rows in a new first chunk. */
 const FIRST_ROWS = 64
 
 const NO_DOUBLES = new Float64Array(0)
@@ -12,12 +12,13 @@ const NO_INTS = new Int32Array(0)
 const NONE = -1
 
 /**
- * Rows of numbers, each known by its own number: 0, 1, 2 and so on. They lie next to each other and outside the heap: no
- * garbage collection looks at them, and a row is one line of the processor's cache or two.
+ * Rows of numbers, each with its own number: 0, 1, 2 and so on.
  *
- * Rows come in chunks, so that what grows is never copied as a whole; a chunk of which no row is in use is let
- * go of. A row reads and writes as `doubles[row >>> shift]`, from `(row & mask) * width` on; `ints` is the same
- * memory as integers of 32 bits, from twice there on.
+ * Rows are adjacent and outside the heap: the garbage collector doesn't scan them, and a row is one or two cache lines. They are
+ * allocated in chunks, so growing never copies everything. A chunk without rows in use is released.
+ *
+ * A row reads and writes `doubles[row >>> shift]`, starting at `(row & mask) * width`. `ints` is the same memory as 32-bit
+ * integers, starting at twice that index.
  */
 export class Slab {
   readonly width: number
@@ -25,13 +26,12 @@ export class Slab {
   readonly mask: number
   readonly doubles: Float64Array[] = []
   readonly ints: Int32Array[] = []
-  /** Rows in use. */
   rows = 0
-  /** Per chunk: rows in use, rows that ever were, and the first of those that are free again. */
+  /** Per chunk: rows in use, rows ever used, and the first free row. */
   readonly #live: number[] = []
   readonly #begun: number[] = []
   readonly #free: number[] = []
-  /** Chunks with room. The last one gives the new rows, so that others can run empty. */
+  /** Chunks with free rows. The last one supplies new rows, so that the others can become empty. */
   readonly #open: number[] = []
 
   /** `width` is in doubles. */
@@ -41,12 +41,11 @@ export class Slab {
     this.mask = 2 ** shift - 1
   }
 
-  /** Bytes in use. */
   get bytes(): number {
     return 8 * this.width * this.rows
   }
 
-  /** A row that nobody else has. It holds zeros, or what was there before. */
+  /** Returns an unused row. It holds zeros or old content. */
   create(): number {
     this.rows++
     if (this.#open.length === 0) this.#open.push(this.#live.length)
@@ -68,7 +67,7 @@ export class Slab {
     this.rows--
     const chunk = row >>> this.shift
     if (this.#live[chunk]!-- > this.mask) this.#open.unshift(chunk)
-    // The one that gives the new rows is kept: a single row may come and go.
+    // Keeps the chunk that supplies new rows, in case a single row is created and deleted repeatedly.
     if (this.#live[chunk] === 0 && chunk !== this.#open[this.#open.length - 1]) {
       this.doubles[chunk] = NO_DOUBLES
       this.ints[chunk] = NO_INTS

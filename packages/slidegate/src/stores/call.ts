@@ -1,4 +1,4 @@
-// Calls of a store: as promises, one by one, or passed on.
+// Helpers for store calls: as promises, one op at a time, or passed on.
 
 import { outcomeAt } from './outcome.ts'
 import type { Call, Op, Outcome, Store } from './store.ts'
@@ -25,7 +25,7 @@ export function outcomesOf(store: Store, ops: readonly Op[]): Promise<readonly O
 /** Applies one op to a store. */
 export type Ask = (op: Op) => Promise<Outcome>
 
-/** Applies each op on its own. The call is resolved with the last of them. */
+/** Applies each op on its own. Resolves the call with the outcome of the last one. */
 export function applyEach(ops: readonly Op[], call: Call, apply: (op: Op, call: Call) => void): void {
   const outcomes: Outcome[] = ops.map(() => undefined)
   let left = ops.length
@@ -44,7 +44,7 @@ export function applyEach(ops: readonly Op[], call: Call, apply: (op: Op, call: 
   })
 }
 
-/** Applies ops. If the store throws, the call is rejected. */
+/** Applies ops. If the store throws, rejects the call. */
 export function send(store: Store, ops: readonly Op[], call: Call): void {
   try {
     store.apply(ops, call)
@@ -53,7 +53,7 @@ export function send(store: Store, ops: readonly Op[], call: Call): void {
   }
 }
 
-/** A call that passes everything on. Wrappers of stores override what they need to see. */
+/** A call that passes everything on. Store wrappers override the methods that they need. */
 export class PassingCall implements Call {
   protected readonly call: Call
 

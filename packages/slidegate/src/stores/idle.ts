@@ -1,6 +1,6 @@
-// Waits for the calls under way when a store is closed.
+// Waits for calls in flight when a store is closed.
 
-/** Milliseconds that `close` of a store waits for calls under way. Limiters give most of them up before. */
+/** How many milliseconds `close` waits for calls in flight. The limiter times out most of them earlier. */
 const MAX_CLOSING_MS = 2000
 
 const LOOK_MS = 5

@@ -5,12 +5,12 @@ import { setUsed, unused, usedOf } from '../ops/numbers.ts'
 import { type ConsumeOutcome, type Debit, type Part, partsInForce, type RequestOp } from '../ops/request.ts'
 import type { Op, Outcome } from '../ops/table.ts'
 
-/** The limits of an op, those of one part behind those of another. */
+/** The limits of an op, part by part. */
 export function limitsOf(parts: readonly Part[]): readonly Limit[] {
   return parts.length === 1 ? parts[0]!.set.limits : parts.flatMap(({ set }) => set.limits)
 }
 
-/** The same by the numbers that were in force. */
+/** The same with the numbers that applied. */
 export function limitsInForce(
   { parts }: { readonly parts: readonly Part[] },
   { overrides }: ConsumeOutcome,
@@ -18,19 +18,19 @@ export function limitsInForce(
   return limitsOf(partsInForce(parts, overrides))
 }
 
-/** Units that a request takes of each limit, in declared order. */
+/** Units that a request costs of each limit, in declared order. */
 export function costsOf({ parts, cost }: RequestOp, debits: readonly Debit[]): readonly number[] {
   return debits.flatMap(({ costs }, part) => costs ?? parts[part]!.set.limits.map(() => cost))
 }
 
-/** The numbers of limits that weren't read: as for new keys. */
+/** The numbers of limits that weren't read, as for new keys. */
 export function zerosFor(parts: readonly Part[]): number[] {
   let limits = 0
   for (let part = 0; part < parts.length; part++) limits += parts[part]!.set.limits.length
   return unused(limits)
 }
 
-/** How many requests the log of each limit had room for. A shadow limit's log is charged for that many. */
+/** How many requests each limit's log had room for. The log of a shadow limit is charged for that many. */
 export function roomsOf(parts: readonly Part[], cost: number, numbers: readonly number[]): readonly number[] {
   const rooms: number[] = []
   let first = 0
@@ -46,7 +46,7 @@ export function roomsOf(parts: readonly Part[], cost: number, numbers: readonly 
   return rooms
 }
 
-/** The outcome for one of several requests that were decided together, as if it came after those before it. */
+/** The outcome for one of several requests that were decided together, in order. */
 export function outcomeAt(op: Op, outcome: Outcome, position: number): Outcome {
   if (op.type !== 'consume' || position === 0) return outcome
   const { admitted, limits: together, ...told } = outcome as ConsumeOutcome

@@ -1,18 +1,19 @@
-// A first connection, while it is under way.
+// A first connection in progress.
 
 import { backgroundTimer } from '../runtime/platform.ts'
 
-/** Milliseconds that a first connection may take. */
+/** Maximum milliseconds for a first connection. */
 export const START_MS = 2000
 
 const LOOK_MS = 20
 
 /**
- * A first connection while it is under way, for 2 s at most. Time in which the process was blocked doesn't count: it
- * couldn't connect either.
+ * A first connection in progress, for up to 2 s.
+ *
+ * Time in which the process was blocked doesn't count, because it couldn't connect.
  */
 export class Start {
-  /** Resolves when the connection is there, or has failed; `undefined` after that. */
+  /** Resolves when it is connected or has failed. `undefined` after that. */
   whenOver: Promise<void> | undefined
   #resolve!: () => void
 

@@ -1,4 +1,4 @@
-// Bans: keys that are denied everything for some time.
+// Conformance cases about bans: all requests of a key are denied for some time.
 import assert from 'node:assert/strict'
 import type { Limiter } from '../limiter.ts'
 import type { BanOptions } from '../limits/ban.ts'
@@ -10,7 +10,7 @@ import { admits, type Cases, denies, left, type Scene } from './conformance-case
 const BAN: BanOptions = { after: 3, within: '10s', for: ['20s', '60s'], forgetAfter: '30s' }
 
 export const bans: Cases = {
-  async 'denials bring on a ban, the last of them says so'(scene) {
+  async 'repeated denials cause a ban, which the last denial reports'(scene) {
     const limiter = banning(scene)
     await admits(limiter, 'k')
     for (let i = 1; i < 3; i++) {
@@ -26,9 +26,9 @@ export const bans: Cases = {
     await admits(limiter, 'other')
   },
 
-  async 'a blocked key is denied by its ban, by name, until the ban is over'(scene) {
+  async 'a blocked key is denied by its ban until the ban ends'(scene) {
     const limiter = banning(scene)
-    await bringOn(limiter)
+    await causeBan(limiter)
     for (const [afterMs, blockedMs] of [
       [0, 20_000],
       [5000, 15_000],
@@ -36,14 +36,14 @@ export const bans: Cases = {
     ] as const) {
       scene.clock.advance(afterMs)
       for (const denial of [await denies(limiter, 'k'), await limiter.peek('k')]) {
-        const { allowed, blockedMs: told, retryAfterMs, resetAfterMs, remaining, deniedBy } = denial
-        // The window was used up when the ban began, for a second.
+        const { allowed, blockedMs: reportedMs, retryAfterMs, resetAfterMs, remaining, deniedBy } = denial
+        // When the ban began, the window was full for another second.
         const waitMs = Math.max(0, blockedMs - 19_000)
         assert.deepEqual(
-          { allowed, told, retryAfterMs, resetAfterMs, remaining, deniedBy },
+          { allowed, reportedMs, retryAfterMs, resetAfterMs, remaining, deniedBy },
           {
             allowed: false,
-            told: blockedMs,
+            reportedMs: blockedMs,
             retryAfterMs: blockedMs,
             resetAfterMs: blockedMs,
             remaining: 0,
@@ -62,7 +62,7 @@ export const bans: Cases = {
     assert.equal((await admits(limiter, 'k')).blockedMs, undefined)
   },
 
-  async 'a blocked key waits for its limits, too, if they open after the ban'(scene) {
+  async 'a blocked key also waits for its limits if they have no room after the ban'(scene) {
     const limiter = scene.create({
       limits: [slidingWindow({ limit: 2, window: '1h' }), fixedWindow({ limit: 50, window: '1h' })],
       overrides: true,
@@ -84,9 +84,9 @@ export const bans: Cases = {
     assert.equal((await denies(limiter, 'k', 3)).retryAfterMs, Number.POSITIVE_INFINITY)
   },
 
-  async 'denials of a key that is blocked neither count nor lengthen anything'(scene) {
+  async "denials of a blocked key don't count and don't extend the ban"(scene) {
     const limiter = banning(scene)
-    await bringOn(limiter)
+    await causeBan(limiter)
     for (let i = 0; i < 40; i++) {
       assert.equal((await denies(limiter, 'k')).blockedMs, 20_000 - 500 * i)
       scene.clock.advance(500)
@@ -95,7 +95,7 @@ export const bans: Cases = {
     assert.deepEqual(await banOf(limiter), { level: 1, denials: 0, blockedMs: 0 })
   },
 
-  async 'only denials within the time count, and peeks and shadow limits never'(scene) {
+  async 'only recent denials count towards a ban; peeks and shadow limits never do'(scene) {
     const limiter = scene.create({
       limits: [
         slidingWindow({ limit: 1, window: '10s' }),
@@ -109,45 +109,48 @@ export const bans: Cases = {
     scene.clock.advance(2500)
     await denies(limiter, 'k')
     scene.clock.advance(2500)
-    // The first is no longer within the time.
+    // The first denial is no longer recent enough.
     assert.equal((await denies(limiter, 'k')).blockedMs, undefined)
     scene.clock.advance(2499)
     assert.equal((await denies(limiter, 'k')).blockedMs, 60_000)
     scene.clock.advance(60_000)
-    // The shadow limit has no room for any of these.
+    // The shadow limit has no room for any of these requests.
     for (let i = 0; i < 5; i++) {
       await admits(limiter, 'k')
       scene.clock.advance(10_000)
     }
   },
 
-  async 'a key that brings new values again and again is blocked'(scene) {
+  async 'a key that keeps sending new values is blocked'(scene) {
     const limits = [distinct({ limit: 1, window: '1h' })]
     const limiter = scene.create({ limits, ban: { after: 2, within: '10s', for: '1m' } })
-    const asks = async (value: string) => (await limiter.consume('k', { value })).deniedBy
-    assert.deepEqual([await asks('a'), await asks('b'), await asks('a')], [[], ['1-per-1h'], []])
-    await asks('c')
-    assert.deepEqual(await asks('a'), ['ban'])
+    const deniedByFor = async (value: string) => (await limiter.consume('k', { value })).deniedBy
+    assert.deepEqual(
+      [await deniedByFor('a'), await deniedByFor('b'), await deniedByFor('a')],
+      [[], ['1-per-1h'], []],
+    )
+    await deniedByFor('c')
+    assert.deepEqual(await deniedByFor('a'), ['ban'])
   },
 
-  async 'each ban is longer than the one before, up to the last'(scene) {
+  async 'each ban lasts longer than the one before, up to the last step'(scene) {
     const limiter = banning(scene)
     for (const blockedMs of [20_000, 60_000, 60_000, 60_000]) {
-      assert.equal(await bringOn(limiter), blockedMs)
+      assert.equal(await causeBan(limiter), blockedMs)
       scene.clock.advance(blockedMs)
     }
   },
 
-  async 'bans are forgotten some time after the last has ended'(scene) {
+  async 'earlier bans are forgotten some time after the last one ended'(scene) {
     const limiter = banning(scene)
-    await bringOn(limiter)
+    await causeBan(limiter)
     scene.clock.advance(20_000 + 29_999)
-    assert.equal(await bringOn(limiter), 60_000)
+    assert.equal(await causeBan(limiter), 60_000)
     scene.clock.advance(60_000 + 30_000)
-    assert.equal(await bringOn(limiter), 20_000)
+    assert.equal(await causeBan(limiter), 20_000)
   },
 
-  async 'requests that are denied together count one by one'(scene) {
+  async 'requests that are denied in one batch count separately'(scene) {
     const limiter = banning(scene)
     const decisions = await Promise.all(Array.from({ length: 6 }, () => limiter.consume('k')))
     assert.deepEqual(
@@ -158,9 +161,9 @@ export const bans: Cases = {
     assert.deepEqual(await banOf(limiter), { level: 1, denials: 0, blockedMs: 20_000 })
   },
 
-  async 'who is let go has no denials and no earlier bans'(scene) {
+  async 'unblocking a key clears its denials and earlier bans'(scene) {
     const limiter = banning(scene)
-    await bringOn(limiter)
+    await causeBan(limiter)
     await limiter.unblock('k')
     assert.deepEqual(await banOf(limiter), { level: 0, denials: 0, blockedMs: 0 })
     scene.clock.advance(1000)
@@ -170,18 +173,18 @@ export const bans: Cases = {
     await limiter.unblock('k')
     assert.equal((await denies(limiter, 'k')).blockedMs, undefined)
     scene.clock.advance(10_000)
-    assert.equal(await bringOn(limiter), 20_000)
+    assert.equal(await causeBan(limiter), 20_000)
   },
 
-  async 'who is blocked by hand keeps his denials and bans'(scene) {
+  async 'blocking a key manually keeps its denials and earlier bans'(scene) {
     const limiter = banning(scene)
-    await bringOn(limiter)
+    await causeBan(limiter)
     await limiter.block('k', '30s')
     scene.clock.advance(30_000)
-    assert.equal(await bringOn(limiter), 60_000)
+    assert.equal(await causeBan(limiter), 60_000)
   },
 
-  async 'a reset forgets bans, and every limiter of the name sees them'(scene) {
+  async 'a ban applies in every limiter with the same name, and a reset clears it'(scene) {
     const limiter = banning(scene)
     const other = scene.create({ limits: [slidingWindow({ limit: 100, window: '1h' })], ban: BAN })
     const apart = scene.create({
@@ -189,7 +192,7 @@ export const bans: Cases = {
       limits: [slidingWindow({ limit: 1, window: '1s' })],
       ban: BAN,
     })
-    await bringOn(limiter)
+    await causeBan(limiter)
     assert.equal((await denies(other, 'k')).blockedMs, 20_000)
     await admits(apart, 'k')
     await other.reset('k')
@@ -198,7 +201,7 @@ export const bans: Cases = {
     await admits(other, 'k')
   },
 
-  async 'what was admitted can be returned while the key is blocked'(scene) {
+  async 'a blocked key can still get refunds'(scene) {
     const limiter = scene.create({ limits: [slidingWindow({ limit: 2, window: '1m' })], overrides: true })
     const decision = await admits(limiter, 'k', 2)
     await limiter.block('k', '1s')
@@ -209,7 +212,7 @@ export const bans: Cases = {
     assert.equal(await left(limiter, 'k'), 1)
   },
 
-  async 'of several keys those are blocked whose limits have denied'(scene) {
+  async 'only the keys whose limits denied the request are blocked'(scene) {
     const limiter = scene.create({
       dimensions: {
         user: [slidingWindow({ limit: 1, window: '1s' })],
@@ -248,7 +251,7 @@ export const bans: Cases = {
         [true, 98],
       ],
     )
-    // The longer of both.
+    // The longer ban decides.
     const both = await denies(limiter, key)
     assert.equal(both.blockedMs, 60_000)
     assert.deepEqual(both.deniedBy, ['user.ban', 'ip.ban', 'user.1-per-1s'])
@@ -256,9 +259,9 @@ export const bans: Cases = {
     assert.equal(await limiter.isBlocked(key), false)
   },
 
-  async 'a clock that was set back makes no ban longer'(scene) {
+  async "setting the clock back doesn't extend a ban"(scene) {
     const limiter = banning(scene)
-    await bringOn(limiter)
+    await causeBan(limiter)
     scene.clock.advance(-3_600_000)
     const { blockedMs = 0, retryAfterMs } = await denies(limiter, 'k')
     assert.ok(blockedMs > 0 && blockedMs <= 20_000, `blocked for ${blockedMs} ms`)
@@ -273,8 +276,8 @@ function banning(scene: Scene): Limiter {
   return scene.create({ limits: [slidingWindow({ limit: 1, window: '1s' })], ban: BAN, overrides: true })
 }
 
-/** Answers for how long. */
-async function bringOn(limiter: Limiter): Promise<number | undefined> {
+/** Causes a ban and returns its length in milliseconds. */
+async function causeBan(limiter: Limiter): Promise<number | undefined> {
   await admits(limiter, 'k')
   await denies(limiter, 'k')
   await denies(limiter, 'k')

@@ -1,4 +1,4 @@
-// Windows of a calendar, and windows that begin with the first hit.
+// Conformance cases about calendar windows and windows that start with the first hit.
 import assert from 'node:assert/strict'
 import { fixedWindow } from '../limits/fixed-window.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
@@ -24,7 +24,7 @@ export const calendar: Cases = {
       { what: 'back', day: '2026-10-25T00:00+02:00', hours: 25 },
     ],
     ({ what, day, hours }) => ({
-      async [`a local day in which the clock is set ${what} has ${hours} hours`](scene) {
+      async [`a local day on which the clocks go ${what} has ${hours} hours`](scene) {
         const limited = scene.limiter([await calendarWindow({ limit: 2, unit: 'day', timeZone: BERLIN })])
         const startMs = Date.parse(day)
         scene.clock.set(startMs - 1)
@@ -38,7 +38,7 @@ export const calendar: Cases = {
     }),
   ),
 
-  async 'months are as long as they are'(scene) {
+  async 'a calendar month has its actual length'(scene) {
     const limited = scene.limiter([await calendarWindow({ limit: 1, unit: 'month' })])
     scene.clock.set(Date.parse('2027-12-31T00:00Z'))
     await admits(limited, 'k')
@@ -52,7 +52,7 @@ export const calendar: Cases = {
     }
   },
 
-  async 'limits of one calendar share their count, those of others have their own'(scene) {
+  async "limits with the same calendar share their count, and others don't"(scene) {
     const limited = scene.limiter([
       await calendarWindow({ limit: 3, unit: 'day', timeZone: BERLIN, name: 'three' }),
       await calendarWindow({ limit: 5, unit: 'day', timeZone: BERLIN, name: 'five' }),
@@ -74,12 +74,12 @@ export const calendar: Cases = {
         [6, 0],
       ],
     )
-    // By then it is tomorrow in Kathmandu.
+    // By now it is tomorrow in Kathmandu.
     scene.clock.advance(HOUR_MS)
     assert.deepEqual((await denies(limited, 'k', 2)).deniedBy, ['three'])
   },
 
-  async 'many who ask at once are admitted to the window of a calendar in order'(scene) {
+  async 'simultaneous requests are admitted to a calendar window in order'(scene) {
     const limited = scene.limiter([await calendarWindow({ limit: 3, unit: 'week', timeZone: BERLIN })])
     const keys = ['a', 'b', 'a', 'a', 'b', 'a', 'a']
     const decisions = await Promise.all(keys.map((key) => limited.consume(key)))
@@ -97,14 +97,14 @@ export const calendar: Cases = {
     )
   },
 
-  async 'after the clock was set back, what a month holds counts in the one of now'(scene) {
+  async "after the clock was set back, a month's usage counts in the current month"(scene) {
     const limited = scene.limiter([await calendarWindow({ limit: 2, unit: 'month' })])
     scene.clock.set(Date.parse('2026-06-02T00:00Z'))
     await admits(limited, 'k', 2)
-    // In the same month it is nothing,
+    // A step back within the month changes nothing.
     scene.clock.set(Date.parse('2026-06-01T00:00Z'))
     assert.equal((await denies(limited, 'k')).retryAfterMs, 30 * DAY_MS)
-    // and a little time stands still.
+    // After a small step back over the start of the month, time doesn't advance.
     scene.clock.advance(-1000)
     const { retryAfterMs, atMs } = await denies(limited, 'k')
     assert.deepEqual([retryAfterMs, atMs], [30 * DAY_MS, Date.parse('2026-06-01T00:00Z')])
@@ -113,10 +113,10 @@ export const calendar: Cases = {
     await opensIn(scene, 31 * DAY_MS, limited, 'k', 2)
   },
 
-  async 'from the first hit on, a window begins with the first charge'(scene) {
+  async 'a first-hit window starts with the first charge'(scene) {
     const limited = scene.limiter([fixedWindow({ limit: 2, window: '10s', align: 'first-hit' })])
     scene.clock.advance(7777)
-    // Neither a look nor a denial begins one.
+    // Neither a peek nor a denial starts a window.
     await limited.peek('k')
     assert.equal((await denies(limited, 'k', 3)).resetAfterMs, 0)
     scene.clock.advance(1000)
@@ -125,12 +125,12 @@ export const calendar: Cases = {
     assert.equal((await admits(limited, 'k')).resetAfterMs, 1000)
     assert.equal((await denies(limited, 'k')).retryAfterMs, 1000)
     await opensIn(scene, 1000, limited, 'k')
-    // The next one begins when it is used, not when the last one ends.
+    // The next window starts with its first charge, not at the end of the last window.
     scene.clock.advance(14_321)
     assert.equal((await admits(limited, 'k')).resetAfterMs, 10_000)
   },
 
-  async 'from the first hit on, one unit less than two limits passes at an edge'(scene) {
+  async 'first-hit windows admit at most twice the limit minus one around an edge'(scene) {
     const limited = scene.limiter([fixedWindow({ limit: 5, window: '10s', align: 'first-hit' })])
     await admits(limited, 'k')
     scene.clock.advance(9999)
@@ -141,21 +141,21 @@ export const calendar: Cases = {
     await opensIn(scene, 10_000, limited, 'k', 5)
   },
 
-  async 'a first hit that is returned has not begun a window'(scene) {
+  async "a refunded first hit doesn't start a window"(scene) {
     const limited = scene.limiter([fixedWindow({ limit: 3, window: '10s', align: 'first-hit' })])
     const first = await admits(limited, 'k', 2)
     scene.clock.advance(4000)
     assert.equal(await limited.refund('k', first, 1), 1)
-    // There is a unit left of it.
+    // One unit of the first hit is still charged.
     assert.equal((await limited.peek('k')).resetAfterMs, 6000)
     assert.equal(await limited.refund('k', first, 1), 1)
     assert.equal((await admits(limited, 'k', 3)).resetAfterMs, 10_000)
-    // And what was charged before it is not of the window of now.
+    // A charge made before this window doesn't belong to it.
     await opensIn(scene, 10_000, limited, 'k', 2)
     assert.equal(await limited.refund('k', first, 1), 0)
   },
 
-  async 'after the clock was set back, a window from the first hit on begins now'(scene) {
+  async 'after the clock was set back, a first-hit window starts again'(scene) {
     const limited = scene.limiter([fixedWindow({ limit: 2, window: '1m', align: 'first-hit' })])
     await admits(limited, 'k', 2)
     scene.clock.advance(-HOUR_MS)
@@ -163,7 +163,7 @@ export const calendar: Cases = {
     await opensIn(scene, 60_000, limited, 'k', 2)
   },
 
-  async 'windows of one length count apart where they begin apart'({ limiter }) {
+  async 'windows of the same length count separately if they start at different times'({ limiter }) {
     const limited = limiter([
       fixedWindow({ limit: 3, window: '1h', name: 'epoch' }),
       fixedWindow({ limit: 2, window: '1h', align: 'first-hit', name: 'first-hit' }),

@@ -1,4 +1,4 @@
-// What becomes of what a key has used when its limits change.
+// Conformance cases about usage after a key's limits change.
 import assert from 'node:assert/strict'
 import type { Limiter } from '../limiter.ts'
 import { fixedWindow } from '../limits/fixed-window.ts'
@@ -17,25 +17,25 @@ import {
   type Scene,
 } from './conformance-case.ts'
 
-/** Changes for which a limit needs another log. */
-const AFRESH: readonly (readonly [string, Limit, Limit])[] = [
+/** Changes after which a limit starts with a new log. */
+const NEW_LOG_CHANGES: readonly (readonly [string, Limit, Limit])[] = [
   [
     'a finer precision',
     slidingWindow({ limit: 10, window: '10s', precision: 100 }),
     slidingWindow({ limit: 10, window: '10s' }),
   ],
   [
-    'another window of a sorted set',
+    'another window in a sorted set',
     slidingWindow({ limit: 10, window: '10s', log: 'zset' }),
     slidingWindow({ limit: 10, window: '20s', log: 'zset' }),
   ],
   [
-    'another interval of a bucket',
+    'another bucket interval',
     tokenBucket({ capacity: 10, refill: 1, interval: '10s' }),
     tokenBucket({ capacity: 10, refill: 1, interval: '20s' }),
   ],
   [
-    'another length of a fixed window',
+    'another fixed window length',
     fixedWindow({ limit: 10, window: '10s' }),
     fixedWindow({ limit: 10, window: '30s' }),
   ],
@@ -45,7 +45,7 @@ const AFRESH: readonly (readonly [string, Limit, Limit])[] = [
     tokenBucket({ capacity: 10, refill: 10, interval: '10s' }),
   ],
   [
-    'an end of the shadow',
+    'a shadow limit that becomes enforced',
     slidingWindow({ limit: 10, window: '10s', shadow: true }),
     slidingWindow({ limit: 10, window: '10s' }),
   ],
@@ -53,7 +53,7 @@ const AFRESH: readonly (readonly [string, Limit, Limit])[] = [
 
 export const changes: Cases = {
   ...casesOfEach(Object.entries(KINDS), ([what, make]) => ({
-    async [`${what}: what was used counts when the limit changes`](scene) {
+    async [`${what}: usage still counts when the limit changes`](scene) {
       const { limiter, change } = changing(scene, make(4))
       await admits(limiter, 'k', 4)
       await denies(limiter, 'k')
@@ -65,7 +65,7 @@ export const changes: Cases = {
       assert.equal(await left(limiter, 'k'), 1)
     },
 
-    async [`${what}: what was charged before can be returned after the limit changed`](scene) {
+    async [`${what}: a charge can be refunded after the limit changed`](scene) {
       const { limiter, change } = changing(scene, make(10))
       const decision = await admits(limiter, 'k', 4)
       change(make(8))
@@ -76,7 +76,7 @@ export const changes: Cases = {
     },
   })),
 
-  async 'a sliding window counts what was charged under another length'(scene) {
+  async 'a sliding window counts charges made under another window length'(scene) {
     const { limiter, change } = changing(scene, slidingWindow({ limit: 5, window: '10s' }))
     await admits(limiter, 'k', 2)
     scene.clock.advance(6000)
@@ -85,7 +85,7 @@ export const changes: Cases = {
     assert.equal((await denies(limiter, 'k', 3)).retryAfterMs, 5000)
     await admits(limiter, 'k', 2)
     change(slidingWindow({ limit: 20, window: '1m' }))
-    // A record that is still there counts. How long a shorter window keeps one is not promised.
+    // A charge that is still stored counts. How long a shorter window stores it isn't guaranteed.
     assert.ok((await limiter.peek('k')).remaining <= 15)
     scene.clock.advance(60_000)
     assert.equal(await left(limiter, 'k'), 20)
@@ -100,7 +100,7 @@ export const changes: Cases = {
     scene.clock.advance(500)
     assert.equal(await left(limiter, 'k'), 5)
     await admits(limiter, 'k', 5)
-    // A lower one counts from the next charge on.
+    // A lower refill takes effect with the next charge.
     change(bucket(1))
     assert.equal((await denies(limiter, 'k')).retryAfterMs, 100)
     scene.clock.advance(100)
@@ -108,7 +108,7 @@ export const changes: Cases = {
     assert.equal((await denies(limiter, 'k')).retryAfterMs, 10000)
   },
 
-  async 'a bucket keeps its debt when it is read under other limits'(scene) {
+  async 'a bucket keeps its debt when a limiter with other limits reads it'(scene) {
     const bucket = (refill: number) => [tokenBucket({ capacity: 10, refill, interval: '1h' })]
     const slow = scene.limiter(bucket(1))
     const fast = scene.limiter(bucket(1_000_000))
@@ -119,7 +119,7 @@ export const changes: Cases = {
     assert.equal(await left(slow, 'k'), 2)
   },
 
-  async 'what came back to a bucket at another refill is not returned again'(scene) {
+  async "units that a bucket refilled at another rate aren't refunded again"(scene) {
     const bucket = (refill: number) => tokenBucket({ capacity: 100, refill, interval: '1s' })
     const { limiter, change } = changing(scene, bucket(100))
     const reserved = await limiter.reserve('k', 50)
@@ -134,7 +134,7 @@ export const changes: Cases = {
     assert.equal(await limiter.refund('k', decision), 10)
   },
 
-  async 'buckets of one interval fill at rates of their own'(scene) {
+  async 'buckets with the same interval refill at their own rates'(scene) {
     const limits = [
       tokenBucket({ capacity: 10, refill: 1, interval: '1s', name: 'slow' }),
       tokenBucket({ capacity: 4, refill: 4, interval: '1s', name: 'fast' }),
@@ -146,8 +146,8 @@ export const changes: Cases = {
     assert.deepEqual(await leftOfEach(limiter, 'k'), [7, 4])
   },
 
-  ...casesOfEach(AFRESH, ([what, then, now]) => ({
-    async [`${what}: the limit begins with an empty log, and others go on`](scene) {
+  ...casesOfEach(NEW_LOG_CHANGES, ([what, then, now]) => ({
+    async [`${what}: the limit starts with an empty log, and other limits keep theirs`](scene) {
       const other = fixedWindow({ limit: 20, window: '1h', name: 'other' })
       const { limiter, change } = changing(scene, then, other)
       await admits(limiter, 'k', 4)
@@ -158,7 +158,7 @@ export const changes: Cases = {
       assert.deepEqual(await leftOfEach(limiter, 'k'), [6, 6])
     },
 
-    async [`${what}: a refund of what was charged before mints nothing`](scene) {
+    async [`${what}: a refund of an earlier charge adds no quota`](scene) {
       const { limiter, change } = changing(scene, then)
       const decision = await admits(limiter, 'k', 4)
       change(now)

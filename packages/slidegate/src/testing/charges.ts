@@ -1,4 +1,4 @@
-// Charges without asking, refunds and resets.
+// Conformance cases about unconditional charges, refunds and resets.
 import assert from 'node:assert/strict'
 import { fixedWindow } from '../limits/fixed-window.ts'
 import { slidingCounter } from '../limits/sliding-counter.ts'
@@ -16,7 +16,7 @@ import {
 } from './conformance-case.ts'
 
 export const charges: Cases = {
-  async 'a charge may pass the limit, and counts like any other'(scene) {
+  async 'a charge can exceed the limit and counts like an admitted request'(scene) {
     const limited = scene.limiter([slidingWindow({ limit: 5, window: '10s' })])
     await admits(limited, 'k', 3)
     scene.clock.advance(1000)
@@ -27,7 +27,7 @@ export const charges: Cases = {
     await opensIn(scene, 1000, limited, 'k', 4)
   },
 
-  async 'a charge counts in every limit, shadow and fixed too'({ limiter }) {
+  async 'a charge counts in every limit, even shadow limits'({ limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 9, window: '10s', name: 'sliding' }),
       slidingWindow({ limit: 9, window: '10s', precision: 10, name: 'coarse' }),
@@ -40,7 +40,7 @@ export const charges: Cases = {
     assert.equal(peeked.limits[3]!.allowed, false)
   },
 
-  async 'charges saturate, and nobody stays locked for longer than the window'(scene) {
+  async 'charges saturate, so no key is denied for longer than the window'(scene) {
     const { clock } = scene
     const limited = scene.limiter([
       slidingWindow({ limit: 2 ** 40, window: '10s' }),
@@ -51,7 +51,7 @@ export const charges: Cases = {
       clock.advance(1)
     }
     assert.equal((await denies(limited, 'k')).retryAfterMs, 9999)
-    // Smaller ones are told apart behind them as ever.
+    // Later, smaller charges are still counted separately.
     for (let i = 0; i < 3; i++) {
       await limited.charge('k', 1)
       clock.advance(1)
@@ -63,7 +63,7 @@ export const charges: Cases = {
     await denies(limited, 'k')
   },
 
-  async 'a refund returns the very units that were charged'(scene) {
+  async 'a refund returns exactly the units that were charged'(scene) {
     const limited = scene.limiter([slidingWindow({ limit: 6, window: '1s' })])
     await admits(limited, 'k', 2)
     scene.clock.advance(300)
@@ -73,12 +73,12 @@ export const charges: Cases = {
     assert.equal(await limited.refund('k', second), 2)
     assert.equal(await left(limited, 'k'), 2)
     await admits(limited, 'k', 2)
-    // The first leaves in its time; where the second was, nothing does.
+    // The first charge leaves on time. The second was refunded, so nothing leaves in its place.
     await opensIn(scene, 400, limited, 'k', 2)
     await opensIn(scene, 600, limited, 'k', 3)
   },
 
-  async 'after a refund all that came later leaves in its own time'({ clock, limiter }) {
+  async 'charges after a refunded one still leave the window on time'({ clock, limiter }) {
     const limited = limiter([slidingWindow({ limit: 5, window: '1s' })])
     const decisions = []
     for (let i = 0; i < 5; i++) {
@@ -94,7 +94,7 @@ export const charges: Cases = {
     assert.equal(await left(limited, 'k'), 5)
   },
 
-  async 'a decision is returned at most once, in parts or at once'({ limiter }) {
+  async 'a decision is refunded at most once, in parts or as a whole'({ limiter }) {
     const limited = limiter([slidingWindow({ limit: 9, window: '10s' })])
     await admits(limited, 'k', 2)
     const decision = await admits(limited, 'k', 5)
@@ -105,7 +105,7 @@ export const charges: Cases = {
     assert.equal(await left(limited, 'k'), 7)
   },
 
-  async 'a refund mints nothing where the charge is gone'({ clock, limiter }) {
+  async 'a refund of an expired or reset charge adds no quota'({ clock, limiter }) {
     const limited = limiter([slidingWindow({ limit: 3, window: '1s' })])
     const expired = await admits(limited, 'k')
     clock.advance(1000)
@@ -123,7 +123,7 @@ export const charges: Cases = {
     assert.equal(await left(limited, 'k'), 3)
   },
 
-  async 'a refund takes nothing that was charged after a reset'({ clock, limiter }) {
+  async "a refund doesn't touch charges made after a reset"({ clock, limiter }) {
     const window = '10s'
     for (const limit of [
       slidingWindow({ limit: 5, window }),
@@ -145,7 +145,7 @@ export const charges: Cases = {
     }
   },
 
-  async 'a refund mints nothing in a fixed window that is over'({ clock, limiter }) {
+  async 'a refund adds no quota once its fixed window is over'({ clock, limiter }) {
     for (const limit of [
       fixedWindow({ limit: 3, window: '1h' }),
       fixedWindow({ limit: 3, window: '1h', align: 'first-hit' }),
@@ -161,7 +161,7 @@ export const charges: Cases = {
     }
   },
 
-  async 'a refund answers the least over the enforced limits'({ clock, limiter }) {
+  async 'a refund reports the lowest number of units over all enforced limits'({ clock, limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 5, window: '10s', name: 'sliding' }),
       fixedWindow({ limit: 5, window: '1s', name: 'fixed' }),
@@ -174,7 +174,7 @@ export const charges: Cases = {
     assert.deepEqual(await leftOfEach(limited, 'k'), [5, 5, 1])
   },
 
-  async 'a reset forgets every limit of the key, and of no other'({ limiter }) {
+  async 'a reset clears every limit of its key and of no other key'({ limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 2, window: '10s', name: 'sliding' }),
       fixedWindow({ limit: 2, window: '10s', name: 'fixed' }),

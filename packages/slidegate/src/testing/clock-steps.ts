@@ -1,4 +1,4 @@
-// What happens when the store's clock is set.
+// Conformance cases about steps of the store's clock.
 import assert from 'node:assert/strict'
 import { concurrency } from '../limits/concurrency.ts'
 import { fixedWindow } from '../limits/fixed-window.ts'
@@ -6,7 +6,7 @@ import { slidingWindow } from '../limits/sliding-window.ts'
 import { admits, type Cases, denies } from './conformance-case.ts'
 
 export const clockSteps: Cases = {
-  async 'a clock may begin at 0'({ clock, limiter }) {
+  async 'a clock can start at 0'({ clock, limiter }) {
     clock.set(0)
     const limited = limiter([slidingWindow({ limit: 2, window: '1s' })])
     const first = await admits(limited, 'k')
@@ -18,7 +18,7 @@ export const clockSteps: Cases = {
     await admits(limited, 'k')
   },
 
-  async 'a small step back holds time until the clock has caught up'({ clock, limiter }) {
+  async "after a small step back, time doesn't advance until the clock catches up"({ clock, limiter }) {
     const limited = limiter([slidingWindow({ limit: 3, window: '10s' })])
     const { atMs } = await admits(limited, 'k')
     clock.advance(-1000)
@@ -33,7 +33,7 @@ export const clockSteps: Cases = {
     assert.equal((await admits(limited, 'k', 3)).atMs, atMs + 10_000)
   },
 
-  async 'after a small step back keys that are asked together are told apart'(scene) {
+  async 'after a small step back, keys in one batch are still counted separately'(scene) {
     const { clock } = scene
     const limited = scene.limiter([
       slidingWindow({ limit: 12, window: 150 }),
@@ -58,7 +58,7 @@ export const clockSteps: Cases = {
     )
   },
 
-  async 'how far time is held is told by the clock, and not by what another log has held it to'({
+  async 'each log compares its time with the clock, not with the held time of another log'({
     clock,
     limiter,
   }) {
@@ -72,11 +72,14 @@ export const clockSteps: Cases = {
     clock.advance(900)
     assert.equal(await permit.extend(), true)
     clock.set(startMs)
-    // The window is 900 ms ahead of the clock, the permit 1800.
+    // The window is 900 ms ahead of the clock, and the permit 1800 ms.
     assert.equal((await limited.peek('k')).atMs, startMs + 900)
   },
 
-  async 'after a large step back all counts from now on: never over'({ clock, limiter }) {
+  async 'after a large step back, all charges count as if made now, so no window exceeds its limit'({
+    clock,
+    limiter,
+  }) {
     const limited = limiter([slidingWindow({ limit: 3, window: '10s' })])
     await admits(limited, 'k')
     clock.advance(4000)
@@ -90,7 +93,7 @@ export const clockSteps: Cases = {
     await admits(limited, 'k', 3)
   },
 
-  async 'after a large step back nobody is locked for longer than the window'(scene) {
+  async 'after a large step back, no key is denied for longer than the window'(scene) {
     const { clock } = scene
     const limited = scene.limiter([
       slidingWindow({ limit: 2, window: '1s', name: 'second' }),
@@ -114,7 +117,7 @@ export const clockSteps: Cases = {
     assert.equal((await admits(limited, 'k', 2)).remaining, 0)
   },
 
-  async 'a denial, too, sets the times right, so that the wait is not begun anew'(scene) {
+  async "a denial after a large step back also fixes the times, so the wait doesn't restart"(scene) {
     const { clock } = scene
     const limited = scene.limiter([slidingWindow({ limit: 1, window: '10s' })])
     await admits(limited, 'k')
@@ -126,7 +129,10 @@ export const clockSteps: Cases = {
     await admits(limited, 'k')
   },
 
-  async 'a renewal, too, sets all times of the key right, so that it lasts for its ttl'({ clock, create }) {
+  async 'a renewal after a large step back also fixes the times, so the slot lasts for its ttl'({
+    clock,
+    create,
+  }) {
     const held = concurrency({ limit: 1, ttl: '1s' })
     const limiters = [
       create({ name: 'window', limits: [held, slidingWindow({ limit: 9, window: '10s' })] }),
@@ -134,7 +140,7 @@ export const clockSteps: Cases = {
     ]
     for (const limiter of limiters) {
       const permit = await limiter.acquire('k')
-      // A ban has a time of its own.
+      // A ban has its own timestamp.
       await denies(limiter, 'k')
       clock.advance(-1001)
       assert.equal(await permit.extend(), true)

@@ -1,4 +1,4 @@
-// The scaffolding of the conformance suite: a case, its scene, and what the cases assert.
+// Helpers of the conformance suite: cases, their scene, and shared assertions.
 import assert from 'node:assert/strict'
 import type { Decision } from '../decision.ts'
 import type { AnyKey, Keys } from '../key.ts'
@@ -14,7 +14,7 @@ import type { Clock } from '../runtime/clock.ts'
 import { outcomesOf } from '../stores/call.ts'
 import type { Op, Outcome, Store } from '../stores/store.ts'
 
-/** A clock that stands still until it is moved: `memoryStore({ clock: clock.now })`. */
+/** A clock that changes only when you move it: `memoryStore({ clock: clock.now })`. */
 export class ManualClock {
   #nowMs: number
 
@@ -25,44 +25,44 @@ export class ManualClock {
 
   readonly now: Clock = () => this.#nowMs
 
-  /** Moves it forward, or with a negative number back. */
+  /** Moves the clock forward, or back if `ms` is negative. */
   advance(ms: number): void {
     this.#nowMs += ms
   }
 
-  /** Sets it to an epoch time in milliseconds, which may lie before the one it shows. */
+  /** Sets the clock to an epoch time in milliseconds, which may be in its past. */
   set(nowMs: number): void {
     this.#nowMs = nowMs
   }
 }
 
-/** Makes a store that goes by this clock, and in which nothing of an earlier case is left. */
+/** Creates a store that uses this clock and has no data of earlier cases. */
 export type CreateStore = (options: { readonly clock: Clock }) => Store | Promise<Store>
 
-/** One promise that every store keeps. */
+/** A check of one guarantee that every store must give. */
 export interface ConformanceCase {
   readonly name: string
-  /** Rejects with an `AssertionError` where the promise is broken. Closes the stores that it made. */
+  /** Rejects with an `AssertionError` if the store doesn't give the guarantee. Closes the store. */
   run(createStore: CreateStore): Promise<void>
 }
 
-/** What a case has to work with: a store of its own, its time, and limiters on it. */
+/** The tools of a case: its own store, the store's clock, and limiters on it. */
 export interface Scene {
-  /** Starts on a whole multiple of 10 s. */
+  /** Starts at a multiple of 10 s. */
   readonly clock: ManualClock
-  /** Asks the store itself. */
+  /** Sends ops directly to the store. */
   apply(...ops: Op[]): Promise<readonly Outcome[]>
-  /** The name is the namespace of the keys. Default: `conformance`. */
+  /** Creates a limiter. Its name is the namespace of its keys. Default: `conformance`. */
   limiter(limits: readonly Limit[], name?: string): Limiter
-  /** One with any other options. */
+  /** Creates a limiter with other options. */
   create<Dimension extends string>(options: DimensionOptions<Dimension>): Limiter<Keys<Dimension>>
   create(options: LimiterOptions): Limiter
 }
 
-/** A promise of every store, and how it is checked, by the name of the promise. */
+/** Checks of guarantees, by name. */
 export type Cases = Readonly<Record<string, (scene: Scene) => Promise<void>>>
 
-/** The cases of each of these. */
+/** Returns the cases for each item of a list. */
 export function casesOfEach<T>(list: readonly T[], casesOf: (each: T) => Cases): Cases {
   return Object.assign({}, ...list.map(casesOf))
 }
@@ -72,7 +72,7 @@ export async function play(check: (scene: Scene) => Promise<void>, createStore: 
   const store = await createStore({ clock: clock.now })
   const limiters: { close(): void }[] = []
   const create: Scene['create'] = (options: object) => {
-    // What is tested is what the store answers, however slow the machine.
+    // A long timeout, so that a slow machine doesn't fail the cases.
     const made = createLimiter({ name: 'conformance', timeoutMs: 30_000, ...options, store } as never)
     limiters.push(made)
     return made as never
@@ -86,7 +86,7 @@ export async function play(check: (scene: Scene) => Promise<void>, createStore: 
   }
 }
 
-/** A limit of this size by each kind that counts sums, and by each of its forms. */
+/** A limit of the given size for every kind and variant that counts sums. */
 export const SUMS: Readonly<Record<string, (limit: number) => Limit>> = {
   'sliding window': (limit) => slidingWindow({ limit, window: '10s' }),
   'fixed window': (limit) => fixedWindow({ limit, window: '10s' }),
@@ -95,14 +95,14 @@ export const SUMS: Readonly<Record<string, (limit: number) => Limit>> = {
   'token bucket': (limit) => tokenBucket({ capacity: limit, refill: 3, interval: '10s' }),
 }
 
-/** The same with those that keep requests one by one. */
+/** Like {@link SUMS}, plus the kinds that store each request separately. */
 export const KINDS: Readonly<Record<string, (limit: number) => Limit>> = {
   ...SUMS,
   'sliding window of a sorted set': (limit) => slidingWindow({ limit, window: '10s', log: 'zset' }),
   'sliding window of a stream': (limit) => slidingWindow({ limit, window: '10s', log: 'stream' }),
 }
 
-/** Imported late, since only the cases of a calendar need the package `temporal-polyfill`. */
+/** Imported lazily, since only the calendar cases need the package `temporal-polyfill`. */
 export async function calendarWindow(options: CalendarWindowOptions): Promise<Limit> {
   const calendar = await import('../limits/calendar-window.ts')
   return calendar.calendarWindow(options)
@@ -136,12 +136,12 @@ async function decides<Key extends AnyKey>(
   return decision
 }
 
-/** Units left, as a peek says. */
+/** Returns the remaining units, as reported by a peek. */
 export async function left<Key extends AnyKey = string>(limiter: Limiter<Key>, key: Key): Promise<number> {
   return (await limiter.peek(key)).remaining
 }
 
-/** The same of each limit. */
+/** Returns the remaining units of each limit. */
 export async function leftOfEach<Key extends AnyKey = string>(
   limiter: Limiter<Key>,
   key: Key,
@@ -153,7 +153,7 @@ export function remainingOf({ limits }: Decision): number[] {
   return limits.map(({ remaining }) => remaining)
 }
 
-/** Denied until this many milliseconds from now, and admitted then. */
+/** Checks that the key is denied for this many milliseconds and admitted then. Moves the clock. */
 export async function opensIn<Key extends AnyKey = string>(
   scene: Scene,
   ms: number,

@@ -1,4 +1,4 @@
-// Who is admitted, what that costs, and what a decision says.
+// Conformance cases about decisions: admission, cost, and the fields of a decision.
 import assert from 'node:assert/strict'
 import { fixedWindow } from '../limits/fixed-window.ts'
 import { slidingCounter } from '../limits/sliding-counter.ts'
@@ -7,7 +7,7 @@ import { tokenBucket } from '../limits/token-bucket.ts'
 import { admits, type Cases, denies, KINDS, left, leftOfEach, opensIn } from './conformance-case.ts'
 
 export const decisions: Cases = {
-  async 'a limit admits exactly its units'({ limiter }) {
+  async 'a limit admits exactly the units it allows'({ limiter }) {
     const limited = limiter([slidingWindow({ limit: 5, window: '10s' })])
     for (const remaining of [4, 3, 2, 1, 0]) {
       assert.equal((await admits(limited, 'k')).remaining, remaining)
@@ -15,7 +15,7 @@ export const decisions: Cases = {
     await denies(limited, 'k')
   },
 
-  async 'the window slides: each charge leaves it on its own'(scene) {
+  async 'the window slides: each charge leaves it separately'(scene) {
     const limited = scene.limiter([slidingWindow({ limit: 3, window: '1s' })])
     await admits(limited, 'k')
     scene.clock.advance(300)
@@ -28,7 +28,7 @@ export const decisions: Cases = {
     await opensIn(scene, 400, limited, 'k')
   },
 
-  async 'no window holds more than its limit, and whatever fits is admitted'(scene) {
+  async 'no window exceeds its limit, and every request that fits is admitted'(scene) {
     const rules = [
       { limit: 7, window: 1000 },
       { limit: 12, window: 3000 },
@@ -59,7 +59,7 @@ export const decisions: Cases = {
     }
   },
 
-  async 'hammering while denied does not move the next admission'(scene) {
+  async "denied requests don't delay the next admission"(scene) {
     const limited = scene.limiter([
       slidingWindow({ limit: 2, window: '1s' }),
       fixedWindow({ limit: 3, window: '1s', name: 'fixed' }),
@@ -72,7 +72,7 @@ export const decisions: Cases = {
     await admits(limited, 'k', 2)
   },
 
-  async 'a cost above a limit is denied for ever, and charges nothing'({ limiter }) {
+  async 'a cost above a limit is denied forever and charges nothing'({ limiter }) {
     const small = slidingWindow({ limit: 5, window: '10s', name: 'small' })
     const fixed = fixedWindow({ limit: 6, window: '10s', name: 'fixed' })
     const large = slidingWindow({ limit: 100, window: '10s', name: 'large' })
@@ -92,7 +92,7 @@ export const decisions: Cases = {
     }
   },
 
-  async 'several limits are charged all or none'({ clock, limiter }) {
+  async 'a request is charged to all of its limits or none'({ clock, limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 2, window: '1s', name: 'second' }),
       fixedWindow({ limit: 6, window: '10s', name: 'fixed' }),
@@ -112,7 +112,7 @@ export const decisions: Cases = {
     assert.deepEqual(await leftOfEach(limited, 'k'), [2, 2, 0, 1, 1])
   },
 
-  async 'of requests made at once the first are admitted, in their order'({ limiter }) {
+  async 'simultaneous requests are admitted in order'({ limiter }) {
     const limited = limiter([slidingWindow({ limit: 4, window: '10s' })])
     const decisions = await Promise.all(Array.from({ length: 7 }, () => limited.consume('k')))
     assert.deepEqual(
@@ -126,7 +126,7 @@ export const decisions: Cases = {
     assert.equal(await left(limited, 'k'), 0)
   },
 
-  async 'a decision says all that it promises'({ clock, limiter }) {
+  async 'a decision has all documented fields'({ clock, limiter }) {
     const limited = limiter([slidingWindow({ limit: 10, window: '1s' })])
     const startMs = clock.now()
     for (let i = 0; i < 9; i++) {
@@ -159,7 +159,7 @@ export const decisions: Cases = {
     })
   },
 
-  async 'the tightest limit gives what remains, the slowest the waits'({ clock, limiter }) {
+  async 'remaining comes from the tightest limit, and the waits from the slowest'({ clock, limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 3, window: '1s', name: 'second' }),
       slidingWindow({ limit: 4, window: '5s', name: 'five' }),
@@ -185,7 +185,7 @@ export const decisions: Cases = {
     assert.deepEqual([remaining, retryAfterMs, resetAfterMs], [0, 4800, 9800])
   },
 
-  async 'after retryAfterMs the same cost is admitted, 1 ms before it is denied'(scene) {
+  async 'the same cost is admitted after retryAfterMs and denied 1 ms earlier'(scene) {
     const { clock } = scene
     const limited = scene.limiter([
       slidingWindow({ limit: 6, window: '1s', name: 'second' }),
@@ -217,7 +217,7 @@ export const decisions: Cases = {
     assert.ok(new Set(opensAt.values()).size >= 4, 'costs should differ in their waits')
   },
 
-  async 'after resetAfterMs all quota is back, 1 ms before it is not'(scene) {
+  async 'the full quota is available after resetAfterMs and not 1 ms earlier'(scene) {
     const { clock } = scene
     const limited = scene.limiter([
       slidingWindow({ limit: 5, window: '1s', name: 'second' }),
@@ -233,7 +233,7 @@ export const decisions: Cases = {
     assert.equal(await left(limited, 'k'), 5)
   },
 
-  async 'peek answers what consume would, before any charge'({ clock, limiter }) {
+  async 'peek reports what consume would decide'({ clock, limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 3, window: '1s', name: 'second' }),
       fixedWindow({ limit: 20, window: '10s', name: 'fixed' }),
@@ -269,7 +269,7 @@ export const decisions: Cases = {
     for (let i = 0; i < 5; i++) assert.equal((await limited.peek('k')).allowed, true)
     await admits(limited, 'k')
     for (let i = 0; i < 5; i++) assert.equal((await limited.peek('k')).allowed, false)
-    // Neither its charges nor, where time is set back, their times.
+    // It writes neither charges nor, after the clock was set back, new times.
     clock.advance(-500_000)
     assert.equal((await limited.peek('k')).retryAfterMs, 1000)
     clock.advance(500_999)
@@ -279,7 +279,7 @@ export const decisions: Cases = {
   },
 }
 
-/** The same whole numbers below a bound on every run. */
+/** Returns the same integers below a bound on every run. */
 function pseudoRandom(): (bound: number) => number {
   let state = 1
   return (bound) => {

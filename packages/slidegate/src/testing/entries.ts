@@ -1,11 +1,11 @@
-// Sliding windows that keep requests one by one: sorted sets and streams.
+// Conformance cases about sliding windows that store each request separately: sorted sets and streams.
 import assert from 'node:assert/strict'
 import type { Limiter } from '../limiter.ts'
 import type { Entry } from '../limits/limit.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { admits, type Cases, casesOfEach, denies, left, leftOfEach, opensIn } from './conformance-case.ts'
 
-/** The entries of a key, as the limit of this place keeps them. */
+/** Returns a key's entries in the limit at this index. */
 export async function entriesOf(limiter: Limiter, key: string, place = 0): Promise<readonly Entry[]> {
   return (await limiter.list(key))[place]!.entries
 }
@@ -13,7 +13,7 @@ export async function entriesOf(limiter: Limiter, key: string, place = 0): Promi
 export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => {
   const windowOf = (limit: number) => slidingWindow({ limit, window: '10s', log, name: log })
   return {
-    async [`${log}: each request counts for exactly the window, with all its cost`](scene) {
+    async [`${log}: each request counts with its full cost for exactly the window`](scene) {
       const limited = scene.limiter([windowOf(5)])
       await admits(limited, 'k', 2)
       scene.clock.advance(1)
@@ -28,7 +28,7 @@ export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => 
       await opensIn(scene, 1, limited, 'k', 3)
     },
 
-    async [`${log}: shows the requests that count, oldest first`]({ clock, limiter }) {
+    async [`${log}: the list contains the requests that count, oldest first`]({ clock, limiter }) {
       const limited = limiter([windowOf(9), slidingWindow({ limit: 20, window: '1m' })])
       assert.deepEqual(await limited.list('k'), [{ limit: log, entries: [] }])
       const { atMs } = await admits(limited, 'k', 2)
@@ -36,11 +36,12 @@ export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => 
       await admits(limited, 'k', 3)
       await denies(limited, 'k', 5)
       await limited.charge('k', 7)
-      const told = (entries: readonly Entry[]) => entries.map((entry) => [entry.units, entry.atMs - atMs])
+      const unitsAndTimes = (entries: readonly Entry[]) =>
+        entries.map((entry) => [entry.units, entry.atMs - atMs])
       clock.advance(1000)
       const entries = await entriesOf(limited, 'k')
       assert.deepEqual(
-        told(entries).sort((a, b) => a[0]! - b[0]!),
+        unitsAndTimes(entries).sort((a, b) => a[0]! - b[0]!),
         [
           [2, 0],
           [3, 4000],
@@ -55,7 +56,7 @@ export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => 
       assert.deepEqual(await entriesOf(limited, 'k'), [])
     },
 
-    async [`${log}: a refund returns one request, wherever it stands, once`](scene) {
+    async [`${log}: a refund removes one request at any position, once`](scene) {
       const { clock } = scene
       const limited = scene.limiter([windowOf(12)])
       const decisions = []
@@ -82,7 +83,7 @@ export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => 
       assert.equal(await left(limited, 'k'), 3)
     },
 
-    async [`${log}: a charge beyond the limit is waited for`](scene) {
+    async [`${log}: a charge beyond the limit has to expire before the next admission`](scene) {
       const limited = scene.limiter([windowOf(3)])
       await admits(limited, 'k')
       scene.clock.advance(1000)
@@ -95,7 +96,7 @@ export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => 
       await opensIn(scene, 9000, limited, 'k')
     },
 
-    async [`${log}: each window has a log of its own, charged with all or none`](scene) {
+    async [`${log}: each window has its own log, and a request is charged to all or none`](scene) {
       const limited = scene.limiter([
         windowOf(2),
         slidingWindow({ limit: 3, window: '1m', log, name: 'minute' }),
@@ -115,7 +116,7 @@ export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => 
       assert.equal((await denies(limited, 'k')).retryAfterMs, 50_000)
     },
 
-    async [`${log}: a shadow limit keeps only what it has room for`]({ limiter }) {
+    async [`${log}: a shadow limit keeps only the requests it has room for`]({ limiter }) {
       const shadow = slidingWindow({ limit: 3, window: '10s', log, name: 'shadow', shadow: true })
       const limited = limiter([windowOf(5), shadow])
       const first = await admits(limited, 'k', 2)
@@ -125,7 +126,7 @@ export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => 
       assert.deepEqual(await leftOfEach(limited, 'k'), [3, 3])
     },
 
-    async [`${log}: a list after a large step back`]({ clock, limiter }) {
+    async [`${log}: after a large step back, the list contains times up to now`]({ clock, limiter }) {
       const limited = limiter([windowOf(9)])
       await admits(limited, 'k')
       clock.advance(10_500)
@@ -143,7 +144,7 @@ export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => 
       )
     },
 
-    async [`${log}: after a large step back all counts from now on`](scene) {
+    async [`${log}: after a large step back, all requests count as if made now`](scene) {
       const { clock } = scene
       const limited = scene.limiter([windowOf(5)])
       await admits(limited, 'k', 2)
@@ -154,7 +155,7 @@ export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => 
       const denied = await denies(limited, 'k', 4)
       assert.deepEqual([denied.atMs, denied.retryAfterMs, denied.remaining], [clock.now(), 10_000, 2])
       clock.advance(1000)
-      // It was charged at a time that is yet to come.
+      // It was charged at a time that is now in the future.
       assert.equal(await limited.refund('k', last), 0)
       await admits(limited, 'k', 2)
       assert.deepEqual(

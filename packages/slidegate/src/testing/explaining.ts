@@ -1,4 +1,4 @@
-// explain(): all that is known of a key.
+// Conformance cases about explain().
 import assert from 'node:assert/strict'
 import { concurrency } from '../limits/concurrency.ts'
 import { distinct } from '../limits/distinct.ts'
@@ -9,7 +9,7 @@ import { tokenBucket } from '../limits/token-bucket.ts'
 import { admits, type Cases, denies } from './conformance-case.ts'
 
 export const explaining: Cases = {
-  async 'an explanation tells what is used, since when, and when it is free again'(scene) {
+  async 'explain reports the usage, when it started and when it frees up'(scene) {
     const limiter = scene.limiter([slidingWindow({ limit: 20, window: '10s' })])
     const startMs = scene.clock.now()
     await admits(limiter, 'k', 5)
@@ -49,7 +49,7 @@ export const explaining: Cases = {
     ])
   },
 
-  async 'it tells of each limit what a peek tells, and frees what it says when it says'(scene) {
+  async 'explain reports the same as peek for each limit, and its predictions come true'(scene) {
     const limits = [
       slidingWindow({ limit: 30, window: '10s' }),
       slidingWindow({ limit: 30, window: '10s', precision: 500, name: 'coarse' }),
@@ -91,9 +91,7 @@ export const explaining: Cases = {
     }
   },
 
-  async 'it tells the charges that count, by their stamps, where it is asked for them and the kind keeps them'(
-    scene,
-  ) {
+  async 'explain with charges lists the charges that count, if the kind keeps them'(scene) {
     const limiter = scene.limiter([
       slidingWindow({ limit: 30, window: '10s' }),
       slidingWindow({ limit: 30, window: '5s', name: 'shorter' }),
@@ -107,7 +105,7 @@ export const explaining: Cases = {
     ])
     scene.clock.set(Math.ceil(scene.clock.now() / 500) * 500)
     const startMs = scene.clock.now()
-    const told = async () => {
+    const chargesOfEach = async () => {
       const { limits } = await limiter.explain('k', { charges: true })
       return limits.map(({ charges, olderUnits = 0, used }) => {
         const units = charges?.reduce((sum, each) => sum + each.units, olderUnits)
@@ -116,7 +114,7 @@ export const explaining: Cases = {
       })
     }
     const none = [undefined, undefined, undefined]
-    assert.deepEqual(await told(), [...Array<number[]>(6).fill([]), ...none])
+    assert.deepEqual(await chargesOfEach(), [...Array<number[]>(6).fill([]), ...none])
     for (const [atMs, cost] of [
       [0, 7],
       [0, 1],
@@ -138,21 +136,21 @@ export const explaining: Cases = {
       [0, 9],
       [6000, 6],
     ]
-    assert.deepEqual(await told(), [each, each.slice(2), coarse, each, each, each, ...none])
-    // By then the first have left, but for the grain of which they might have been the last.
+    assert.deepEqual(await chargesOfEach(), [each, each.slice(2), coarse, each, each, each, ...none])
+    // The first charges have left, except in the coarse window, where they stay until the end of the grain has expired.
     scene.clock.set(startMs + 10_000)
-    assert.deepEqual(await told(), [
+    assert.deepEqual(await chargesOfEach(), [
       ...[each.slice(1), each.slice(2), coarse, each.slice(1), each.slice(1), each.slice(1)],
       ...none,
     ])
-    // After a step back of the clock what counts does so from now on.
+    // After the clock was set back, all charges count as if made now.
     scene.clock.set(startMs - 5000)
-    assert.deepEqual(await told(), [...Array<number[][]>(6).fill([[-5000, 15]]), ...none])
+    assert.deepEqual(await chargesOfEach(), [...Array<number[][]>(6).fill([[-5000, 15]]), ...none])
     const plain = (await limiter.explain('k')).limits
     assert.ok(plain.every((limit) => !('charges' in limit || 'declared' in limit)))
   },
 
-  async 'of many charges it tells the latest, and how many units there are besides'(scene) {
+  async 'explain lists the latest of many charges and sums up the others'(scene) {
     const limiter = scene.limiter([
       slidingWindow({ limit: 2000, window: '1m' }),
       slidingWindow({ limit: 2000, window: '1m', log: 'zset', name: 'zset' }),
@@ -164,18 +162,18 @@ export const explaining: Cases = {
       await admits(limiter, 'k', 2)
     }
     const { limits } = await limiter.explain('k', { charges: true })
-    const told = limits.map(({ charges = [], olderUnits }) => {
+    const results = limits.map(({ charges = [], olderUnits }) => {
       return [charges.length, charges[0]!.atMs - startMs, olderUnits, charges.at(-1)!.atMs - startMs]
     })
-    assert.deepEqual(told, [
+    assert.deepEqual(results, [
       [512, 39, 76, 550],
-      // Each unit stands alone there.
+      // A sorted set has an entry per unit.
       [256, 295, 588, 550],
       [512, 39, 76, 550],
     ])
   },
 
-  async 'of many limits it tells fewer charges of each'(scene) {
+  async 'explain lists fewer charges per limit if there are many limits'(scene) {
     const limits = Array.from({ length: 64 }, (_, i) => slidingWindow({ limit: 99, window: 10_000 + i }))
     const limiter = scene.limiter(limits)
     for (let i = 0; i < 40; i++) {
@@ -188,7 +186,7 @@ export const explaining: Cases = {
     }
   },
 
-  async 'it charges nothing, and counts towards no ban'(scene) {
+  async "explain charges nothing and doesn't count towards a ban"(scene) {
     const limits = [slidingWindow({ limit: 1, window: '10s' })]
     const limiter = scene.create({ limits, ban: { after: 2, within: '10s', for: '1m' } })
     await admits(limiter, 'k')
@@ -201,22 +199,22 @@ export const explaining: Cases = {
     assert.equal((await limiter.peek('other')).remaining, 1)
   },
 
-  async 'of distinct values it tells what a new one would be told'(scene) {
+  async 'explain reports for a distinct limit what a new value would get'(scene) {
     const limiter = scene.limiter([distinct({ limit: 2, window: '10s' })])
-    const told = []
+    const results = []
     for (const value of ['a', 'a', 'b']) {
       await limiter.consume('k', { value })
       const { allowed, limits } = await limiter.explain('k')
-      told.push([allowed, limits[0]!.used])
+      results.push([allowed, limits[0]!.used])
     }
-    assert.deepEqual(told, [
+    assert.deepEqual(results, [
       [true, 1],
       [true, 1],
       [false, 2],
     ])
   },
 
-  async 'it tells of a ban, and what the limits would say without it'(scene) {
+  async 'explain reports a ban, and the limits as they would be without it'(scene) {
     const limits = [slidingWindow({ limit: 1, window: '1s' })]
     const limiter = scene.create({ limits, ban: { after: 2, within: '10s', for: ['10s', '20s'] } })
     await admits(limiter, 'k')
@@ -224,17 +222,17 @@ export const explaining: Cases = {
     assert.deepEqual((await limiter.explain('k')).bans, [{ blockedMs: 0, level: 0, denials: 1 }])
     await denies(limiter, 'k')
     scene.clock.advance(4000)
-    const { allowed, blockedMs, retryAfterMs, bans, limits: told } = await limiter.explain('k')
+    const { allowed, blockedMs, retryAfterMs, bans, limits: explained } = await limiter.explain('k')
     assert.deepEqual([allowed, blockedMs, retryAfterMs], [false, 6000, 6000])
     assert.deepEqual(bans, [{ blockedMs: 6000, level: 1, denials: 0 }])
-    assert.deepEqual([told[0]!.used, told[0]!.remaining], [0, 1])
+    assert.deepEqual([explained[0]!.used, explained[0]!.remaining], [0, 1])
     scene.clock.advance(6000)
     assert.deepEqual((await limiter.explain('k')).bans, [{ blockedMs: 0, level: 1, denials: 0 }])
     scene.clock.advance(20_000)
     assert.deepEqual((await limiter.explain('k')).bans, [{ blockedMs: 0, level: 0, denials: 0 }])
   },
 
-  async 'of several keys it tells each; of some of them, too'(scene) {
+  async 'explain reports each of several keys, or only the given ones'(scene) {
     const limiter = scene.create({
       dimensions: {
         user: [slidingWindow({ limit: 5, window: '10s' })],

@@ -1,4 +1,4 @@
-// Concurrency limits.
+// Conformance cases about concurrency limits.
 import assert from 'node:assert/strict'
 import type { Permit } from '../limiter/permit.ts'
 import type { Limiter } from '../limiter.ts'
@@ -9,7 +9,7 @@ import { entriesOf } from './entries.ts'
 
 async function acquires(limiter: Limiter, key: string, cost = 1): Promise<Permit> {
   const permit = await limiter.acquire(key, { cost })
-  assert.equal(permit.allowed, true, `${cost} for ${key} should be held`)
+  assert.equal(permit.allowed, true, `${cost} for ${key} should be admitted`)
   return permit
 }
 
@@ -20,7 +20,7 @@ async function isFull(limiter: Limiter, key: string, cost = 1): Promise<number> 
 }
 
 export const holders: Cases = {
-  async 'what is released is free at once, and is released once'({ limiter }) {
+  async "a released slot is free immediately and can't be released twice"({ limiter }) {
     const limited = limiter([concurrency({ limit: 3, ttl: '10s' })])
     const two = await acquires(limited, 'k', 2)
     const one = await acquires(limited, 'k')
@@ -35,7 +35,7 @@ export const holders: Cases = {
     assert.equal(await left(limited, 'k'), 1)
   },
 
-  async 'what was consumed by an id is renewed and released by it, by anybody'({ clock, limiter }) {
+  async 'any limiter can renew and release a slot by its request id'({ clock, limiter }) {
     const limits = [concurrency({ limit: 3, ttl: '10s' })]
     const [limited, elsewhere] = [limiter(limits), limiter(limits)]
     assert.equal((await limited.consume('k', { requestId: 'job-1', cost: 2 })).allowed, true)
@@ -55,7 +55,7 @@ export const holders: Cases = {
     assert.equal(await left(limited, 'k'), 3)
   },
 
-  async 'what nobody releases or renews is free after its ttl'({ clock, limiter }) {
+  async "a slot that isn't released or renewed is free after its ttl"({ clock, limiter }) {
     const limited = limiter([concurrency({ limit: 2, ttl: '10s' })])
     await acquires(limited, 'k')
     clock.advance(4000)
@@ -68,7 +68,7 @@ export const holders: Cases = {
     await isFull(limited, 'k')
   },
 
-  async "a release that comes too late frees nobody else's"({ clock, limiter }) {
+  async "a late release doesn't free another holder's slot"({ clock, limiter }) {
     const limited = limiter([concurrency({ limit: 1, ttl: '10s' })])
     const late = await acquires(limited, 'k')
     clock.advance(10_000)
@@ -77,7 +77,7 @@ export const holders: Cases = {
     await isFull(limited, 'k')
   },
 
-  async 'what is renewed is held on, for a ttl from then'({ clock, limiter }) {
+  async 'a renewed slot is held for another ttl from the renewal'({ clock, limiter }) {
     const limited = limiter([concurrency({ limit: 3, ttl: '10s' })])
     const renewed = await acquires(limited, 'k', 2)
     const forgotten = await acquires(limited, 'k')
@@ -95,7 +95,7 @@ export const holders: Cases = {
     await acquires(limited, 'k', 3)
   },
 
-  async 'a release gives back only what was held'({ limiter }) {
+  async "a release frees the slot but doesn't refund other limits"({ limiter }) {
     const limited = limiter([
       concurrency({ limit: 2, ttl: '10s', name: 'held' }),
       slidingWindow({ limit: 3, window: '1m', name: 'rate' }),
@@ -106,7 +106,7 @@ export const holders: Cases = {
     assert.deepEqual(await entriesOf(limited, 'k'), [])
   },
 
-  async 'who is denied holds nothing'({ limiter }) {
+  async 'a denied request holds no slot'({ limiter }) {
     const limited = limiter([concurrency({ limit: 1, ttl: '10s' })])
     const held = await acquires(limited, 'k')
     const denied = await limited.acquire('k')
@@ -116,7 +116,7 @@ export const holders: Cases = {
     assert.equal(await held.release(), true)
   },
 
-  async 'what was consumed is held until it is refunded'({ clock, limiter }) {
+  async 'a consumed slot is held until it is refunded'({ clock, limiter }) {
     const limited = limiter([concurrency({ limit: 2, ttl: '10s' })])
     const decision = await limited.consume('k', { cost: 2 })
     clock.advance(1000)
@@ -126,7 +126,7 @@ export const holders: Cases = {
     assert.equal(await limited.refund('k', decision), 0)
   },
 
-  async 'those who hold are shown, with the time of their last renewal'(scene) {
+  async 'the list shows holders with the time of their last renewal'(scene) {
     const { clock } = scene
     const limited = scene.limiter([concurrency({ limit: 5, ttl: '10s' })])
     const first = await acquires(limited, 'k', 2)
@@ -144,7 +144,7 @@ export const holders: Cases = {
     )
   },
 
-  async 'after a large step back holders are held for a ttl from now'({ clock, limiter }) {
+  async 'after a large step back, slots are held for a ttl from now'({ clock, limiter }) {
     const limited = limiter([concurrency({ limit: 2, ttl: '10s' })])
     const held = await acquires(limited, 'k')
     await acquires(limited, 'k')

@@ -1,4 +1,4 @@
-// The public face: slidegate/testing.
+// The public entry point slidegate/testing.
 import { bans } from './bans.ts'
 import { calendar } from './calendar.ts'
 import { changes } from './changes.ts'
@@ -24,7 +24,7 @@ import { windows } from './windows.ts'
 export { type ConformanceCase, type CreateStore, ManualClock } from './conformance-case.ts'
 
 /**
- * What every store promises, one case each. They need no test runner; with one they read:
+ * The conformance suite of stores: one case per guarantee. It works without a test runner, or with one:
  *
  * ```ts
  * import { storeConformance } from 'slidegate/testing'
@@ -36,7 +36,7 @@ export { type ConformanceCase, type CreateStore, ManualClock } from './conforman
  * })
  * ```
  *
- * The store has to go by the clock that it is given, and to begin each case empty; `run` closes it.
+ * The store must use the given clock and start each case empty. `run` closes it.
  */
 export const storeConformance: readonly ConformanceCase[] = [
   decisions,

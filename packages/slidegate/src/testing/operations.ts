@@ -1,4 +1,4 @@
-// What is asked of a store beyond one request: counts, lists of ops, several keys, leases.
+// Conformance cases about store operations: batches of ops, counts of requests, several keys, leases.
 import assert from 'node:assert/strict'
 import { fixedWindow } from '../limits/fixed-window.ts'
 import type { Limit } from '../limits/limit.ts'
@@ -8,7 +8,7 @@ import type { ConsumeOp, ConsumeOutcome } from '../stores/store.ts'
 import { admits, type Cases, denies, left, opensIn, type Scene } from './conformance-case.ts'
 
 export const operations: Cases = {
-  async 'ops of a list are decided in its order'({ apply, clock }) {
+  async 'ops are decided in the order of the list'({ apply, clock }) {
     const set = setOf([slidingWindow({ limit: 3, window: '10s' })])
     const parts = [{ key: 'k', set }]
     const one = consume(set, ['k'])
@@ -23,10 +23,10 @@ export const operations: Cases = {
       { type: 'reset', parts },
       { type: 'peek', parts, cost: 3, count: 1 },
     )
-    const told = outcomes.map((outcome) =>
+    const results = outcomes.map((outcome) =>
       outcome !== undefined && 'admitted' in outcome ? usedOf(outcome) : outcome,
     )
-    assert.deepEqual(told, [
+    assert.deepEqual(results, [
       { admitted: 1, used: [0] },
       undefined,
       { admitted: 0, used: [2] },
@@ -39,7 +39,7 @@ export const operations: Cases = {
     ])
   },
 
-  async 'a count of requests is decided like as many single ones'(scene) {
+  async 'an op with a count is decided like that many single requests'(scene) {
     const limits = [
       slidingWindow({ limit: 7, window: '1s', name: 'sliding' }),
       slidingWindow({ limit: 12, window: '5s', name: 'long' }),
@@ -64,14 +64,14 @@ export const operations: Cases = {
       assert.equal(together.admitted, admitted)
       assert.equal(singly.filter((outcome) => outcome.admitted === 1).length, admitted)
       assert.deepEqual(usedOf(together).used, usedOf(singly[0]!).used)
-      // The waits are those after the last of them.
+      // The waits match those after the last request.
       assert.deepEqual(waitsOf(together), waitsOf(singly.at(-1)!))
       assert.deepEqual(await limited.peek('together'), await limited.peek('singly'))
       scene.clock.advance(450)
     }
   },
 
-  async 'a request of several keys is charged to all of them or to none'({ apply, limiter }) {
+  async 'a request with several keys is charged to all of them or none'({ apply, limiter }) {
     const limits = [slidingWindow({ limit: 2, window: '10s' })]
     const set = setOf(limits)
     const limited = limiter(limits)
@@ -86,19 +86,19 @@ export const operations: Cases = {
     assert.deepEqual([await left(limited, 'a'), await left(limited, 'c')], [0, 1])
   },
 
-  async 'leased units count for the window and the lease'(scene) {
+  async 'leased units count for the length of the window plus the lease'(scene) {
     const limits = [slidingWindow({ limit: 2, window: '1s' })]
     const limited = scene.limiter(limits)
     await scene.apply({ ...consume(setOf(limits), ['k']), leaseMs: 500 })
     scene.clock.advance(300)
-    // As may be those that were charged while it lasted: the log does not tell them apart.
+    // Units charged during the lease may also count that long, since the log can't distinguish them.
     assert.equal((await admits(limited, 'k')).resetAfterMs, 1200)
     assert.equal((await denies(limited, 'k')).retryAfterMs, 1200)
     await opensIn(scene, 1200, limited, 'k', 2)
     await opensIn(scene, 1000, limited, 'k', 2)
   },
 
-  async 'once no leased unit can be live, the window has its own length again'(scene) {
+  async 'the window returns to its own length when no lease is active'(scene) {
     const limits = [slidingWindow({ limit: 2, window: '1s' })]
     const limited = scene.limiter(limits)
     await scene.apply({ ...consume(setOf(limits), ['k']), leaseMs: 500 })
@@ -110,7 +110,7 @@ export const operations: Cases = {
     await opensIn(scene, 900, limited, 'k')
   },
 
-  async 'a clock that was set back does not make a lease longer'(scene) {
+  async "setting the clock back doesn't extend a lease"(scene) {
     const limits = [slidingWindow({ limit: 5, window: '1s' })]
     const limited = scene.limiter(limits)
     await scene.apply({ ...consume(setOf(limits), ['k']), leaseMs: 500 })
@@ -120,33 +120,33 @@ export const operations: Cases = {
     assert.equal((await admits(limited, 'k')).resetAfterMs, 1000)
   },
 
-  async 'of leases that overlap the longer counts'(scene) {
+  async 'the longer of overlapping leases counts'(scene) {
     const limits = [slidingWindow({ limit: 3, window: '1s' })]
     const limited = scene.limiter(limits)
     const lease = { ...consume(setOf(limits), ['k']), leaseMs: 500 }
     await scene.apply(lease)
     scene.clock.advance(450)
     await scene.apply({ ...lease, leaseMs: 100 })
-    // The first may be spent until 500, the second until 550: nobody knows which of them it was.
+    // The first lease can be spent until 500 and the second until 550, and the log can't distinguish them.
     assert.equal((await limited.peek('k', { cost: 2 })).retryAfterMs, 1050)
     await opensIn(scene, 1050, limited, 'k', 2)
     await opensIn(scene, 50, limited, 'k')
   },
 
-  async 'a lease is honoured by every limiter on the key'(scene) {
+  async 'every limiter on the key honors a lease'(scene) {
     const limits = [slidingWindow({ limit: 5, window: '1s' })]
     const short = scene.limiter([slidingWindow({ limit: 1, window: 500 })])
     const long = scene.limiter([slidingWindow({ limit: 2, window: '2s' })])
     await scene.apply({ ...consume(setOf(limits), ['k']), leaseMs: 400 })
     assert.equal((await short.peek('k')).resetAfterMs, 900)
-    // What the log was asked to keep: the lease's own window, and the lease.
+    // The log keeps charges for the window of the leasing limiter plus the length of the lease.
     assert.equal((await long.peek('k')).resetAfterMs, 1400)
     scene.clock.advance(100)
     assert.equal((await admits(long, 'k')).resetAfterMs, 2300)
     await opensIn(scene, 800, short, 'k')
   },
 
-  async 'a refund returns no more than was charged at its instant'({ apply, clock }) {
+  async 'a refund returns at most the units that were charged at that time'({ apply, clock }) {
     for (const limit of [
       slidingWindow({ limit: 9, window: '10s' }),
       fixedWindow({ limit: 9, window: '10s' }),
@@ -162,7 +162,7 @@ export const operations: Cases = {
   },
 }
 
-/** Like those of limiters without a name of their own. */
+/** Returns a limit set like that of a limiter with the default name. */
 function setOf(limits: readonly Limit[]): LimitSet {
   return limitSet('conformance', limits)
 }
@@ -175,7 +175,7 @@ async function outcomeOf(apply: Scene['apply'], op: ConsumeOp): Promise<ConsumeO
   return (await apply(op))[0] as ConsumeOutcome
 }
 
-/** How many were admitted, and what each limit had counted before. */
+/** Returns how many requests were admitted, and each limit's usage before. */
 function usedOf({ admitted, limits }: ConsumeOutcome): { admitted: number; used: number[] } {
   return { admitted, used: limits.filter((_, place) => place % 3 === 0) }
 }

@@ -1,4 +1,4 @@
-// Overrides and blocks of single keys.
+// Conformance cases about overrides and blocks of keys.
 import assert from 'node:assert/strict'
 import type { Decision } from '../decision.ts'
 import type { Override } from '../limiter/overrides.ts'
@@ -12,21 +12,21 @@ import { tokenBucket } from '../limits/token-bucket.ts'
 import { admits, type Cases, denies, left, leftOfEach, type Scene } from './conformance-case.ts'
 
 export const overriding: Cases = {
-  async 'an override is in force for its key, in every process, until it is deleted'(scene) {
+  async 'an override applies to its key, in every process, until it is deleted'(scene) {
     const limiter = overridable(scene)
     const other = overridable(scene)
     await admits(limiter, 'k', 2)
     await denies(other, 'k')
     assert.equal(await limiter.overrides.get('k'), undefined)
     await limiter.overrides.set('k', { burst: { limit: 5 } })
-    // What was used counts on.
+    // Earlier usage still counts.
     const { limits, remaining } = await admits(other, 'k')
     assert.deepEqual([limits[0]!.limit, limits[0]!.windowMs, remaining], [5, 10_000, 2])
     await admits(limiter, 'k', 2)
     assert.deepEqual((await denies(other, 'k')).deniedBy, ['burst'])
     await admits(other, 'other', 2)
     await denies(other, 'other')
-    // Two keys in one call: each has its own numbers.
+    // In a batch of two keys, each has its own numbers.
     const together = await Promise.all(['k', 'plain'].map((key) => other.peek(key, { cost: 3 })))
     assert.deepEqual(
       together.map(({ limits }) => [limits[0]!.limit, limits[0]!.retryAfterMs]),
@@ -43,7 +43,7 @@ export const overriding: Cases = {
     await admits(limiter, 'k', 2)
   },
 
-  async 'overrides are listed with the keys that they were set for'(scene) {
+  async 'overrides are listed with their keys'(scene) {
     const limiter = overridable(scene)
     const keys = ['a', '7', 'two words', 'é', '~', '__proto__', 'x'.repeat(300)]
     for (const [i, key] of keys.entries()) await limiter.overrides.set(key, { limit: 10 + i })
@@ -62,7 +62,7 @@ export const overriding: Cases = {
     assert.deepEqual(await all(limiter), [{ key: 'two words', blockedMs: 60_000 }])
   },
 
-  async 'a list of many is told whole, each once'(scene) {
+  async 'a long list contains every override exactly once'(scene) {
     const limiter = overridable(scene)
     const keys = Array.from({ length: 600 }, (_, i) => `key-${i}`)
     await Promise.all(keys.map((key, i) => limiter.overrides.set(key, { limit: 3 + i })))
@@ -70,7 +70,7 @@ export const overriding: Cases = {
     assert.deepEqual(listed.sort(), keys.map((key, i) => `${key} ${3 + i}`).sort())
   },
 
-  async 'an override may end by itself, and what was used under it counts on'(scene) {
+  async 'an override can expire, and usage under it still counts'(scene) {
     const limiter = overridable(scene)
     await limiter.overrides.set('k', { limit: 9, window: '1h' }, { ttl: '1m' })
     assert.equal((await overridable(scene).overrides.get('k'))!.expiresInMs, 60_000)
@@ -87,7 +87,7 @@ export const overriding: Cases = {
     await admits(later, 'k', 2)
   },
 
-  async 'numbers of every kind change on the log that there is'(scene) {
+  async 'an override changes the numbers of every kind and keeps the log'(scene) {
     const limits = () => [
       slidingWindow({ limit: 4, window: '10s', name: 'window' }),
       slidingWindow({ limit: 4, window: '20s', name: 'longer' }),
@@ -104,7 +104,7 @@ export const overriding: Cases = {
     await limiter.overrides.set('k', raised)
     const peeked = await limiter.peek('k')
     assert.deepEqual(
-      told(peeked),
+      numbersOf(peeked),
       names.map((name, i) => [name, 5 + i, 2 + i]),
     )
     await admits(limiter, 'k', 2)
@@ -114,7 +114,7 @@ export const overriding: Cases = {
     assert.equal((await limiter.peek('k')).limits[1]!.limit, 2)
   },
 
-  async 'a bucket is given another capacity and refill'(scene) {
+  async "an override changes a bucket's capacity and refill"(scene) {
     const limits = [tokenBucket({ capacity: 4, refill: 1, interval: '1s', name: 'bucket' })]
     const limiter = scene.create({ limits, overrides: true })
     await admits(limiter, 'k', 4)
@@ -131,7 +131,7 @@ export const overriding: Cases = {
     await assert.rejects(limiter.overrides.set('k', { capacity: 2 ** 44 }), { code: 'invalid_limit' })
   },
 
-  async 'a window is made longer and shorter'(scene) {
+  async 'an override makes a window longer or shorter'(scene) {
     const limiter = overridable(scene)
     await limiter.overrides.set('k', { window: '1m' })
     await admits(limiter, 'k', 2)
@@ -143,11 +143,11 @@ export const overriding: Cases = {
     await denies(limiter, 'k')
     scene.clock.advance(1)
     await admits(limiter, 'k', 3)
-    // Names that the key does not have, and numbers that are not for its kind, have no effect.
+    // All numbers apply, so none is reported as unused.
     assert.equal((await limiter.overrides.get('k'))!.unused, undefined)
   },
 
-  async 'names that a plan does not have are unused, and used again when it has'(scene) {
+  async "limit names that a plan doesn't have are unused until a plan has them"(scene) {
     const plans: Record<string, readonly Limit[]> = {
       small: [slidingWindow({ limit: 2, window: '10s', name: 'minute' })],
       fixed: [fixedWindow({ limit: 2, window: '10s', name: 'minute' })],
@@ -168,14 +168,14 @@ export const overriding: Cases = {
     assert.deepEqual(await limitOf('other'), [2, 10_000, ['minute']])
     const allowed = async () => (await limiter.consume('k', { request: 'fixed' })).allowed
     assert.deepEqual([await allowed(), await allowed(), await allowed()], [true, true, false])
-    // The plan depends on the request.
+    // The plan depends on the request, and here there is none.
     assert.equal((await limiter.overrides.get('k'))!.unused, undefined)
     const names = Array.from({ length: 200 }, (_, i) => [`${i}`.padStart(60, 'n'), { limit: 1 }])
     const many = limiter.overrides.set('k', Object.fromEntries(names))
-    await assert.rejects(many, { code: 'invalid_limit', message: /characters; it may take 8192$/ })
+    await assert.rejects(many, { code: 'invalid_limit', message: /characters; at most 8192 are allowed$/ })
   },
 
-  async 'what would not survive a change of numbers is refused, with what to write'(scene) {
+  async 'an invalid override is rejected with an error that says what to write'(scene) {
     const limiter = scene.create({
       limits: [
         slidingWindow({ limit: 2, window: '10s' }),
@@ -185,9 +185,9 @@ export const overriding: Cases = {
     })
     const refused = (change: object, message: RegExp) =>
       assert.rejects(limiter.overrides.set('k', change as never), { code: 'invalid_limit', message })
-    await refused({ '2-per-10s': { limit: 3 } }, /declare it with a name, like name: 'minute'/)
+    await refused({ '2-per-10s': { limit: 3 } }, /declare it with a name, such as name: 'minute'/)
     await refused({ limit: 3 }, /2 limits/)
-    await refused({ day: { limit: 3 } }, /there is 2-per-10s, hour/)
+    await refused({ day: { limit: 3 } }, /expected one of: 2-per-10s, hour/)
     await refused({ hour: { window: '2h' } }, /it can change limit$/)
     await refused({ hour: { limit: 0 } }, /integer from 1/)
     await refused({ hour: {} }, /it can change limit/)
@@ -204,7 +204,7 @@ export const overriding: Cases = {
     await admits(unnamed, 'k', 7)
   },
 
-  async 'the limits of an exempt key only count'(scene) {
+  async "the limits of an exempt key count but don't deny"(scene) {
     const limiter = scene.create({
       dimensions: {
         user: [
@@ -233,15 +233,15 @@ export const overriding: Cases = {
     assert.deepEqual((await denies(limiter, key)).deniedBy, ['ip.6-per-10s'])
     const { overrides } = await limiter.explain(key)
     assert.deepEqual(overrides, [{ key: 'a', dimension: 'user', exempt: true, expiresInMs: 60_000 }])
-    // As a shadow limit does it has counted what fitted: no more than its limit.
+    // Like a shadow limit, it counted only the requests that fit.
     await limiter.overrides.delete({ user: 'a' })
     assert.deepEqual(await leftOfEach(limiter, key), [0, 1, 0])
-    // What was passed without a charge returns none.
+    // A request that wasn't charged has nothing to refund.
     assert.equal(await limiter.refund(key, passed), 1)
     assert.deepEqual(await leftOfEach(limiter, key), [0, 1, 1])
   },
 
-  async 'a block denies in any dimension, leaves the numbers, and ends'(scene) {
+  async "a block denies in its dimension, keeps the override's numbers, and expires"(scene) {
     const limits = () => [slidingWindow({ limit: 2, window: '10s', name: 'burst' })]
     const limiter = scene.create({ dimensions: { user: limits(), ip: limits() }, overrides: true })
     const key = { user: 'a', ip: 'x' }
@@ -268,7 +268,7 @@ export const overriding: Cases = {
     assert.equal((await admits(limiter, key)).limits[0]!.shadow, true)
   },
 
-  async 'a reset forgets what was used, and no override'(scene) {
+  async 'a reset clears the usage but no override'(scene) {
     const limiter = overridable(scene)
     await limiter.overrides.set('k', { limit: 5 })
     await admits(limiter, 'k', 5)
@@ -277,7 +277,7 @@ export const overriding: Cases = {
     assert.equal(await left(overridable(scene), 'k'), 5)
   },
 
-  async 'a limiter without overrides reads none'(scene) {
+  async 'a limiter without the overrides option ignores overrides'(scene) {
     await overridable(scene).overrides.set('k', { limit: 5 })
     const limits = [slidingWindow({ limit: 2, window: '10s', name: 'burst' })]
     const limiter = scene.create({ limits })
@@ -287,7 +287,7 @@ export const overriding: Cases = {
     await assert.rejects(limiter.unblock('k'), { code: 'invalid_option' })
   },
 
-  async 'a ban is lifted with a block, and an exempt key is not banned'(scene) {
+  async 'unblocking a key also lifts its ban, and an exempt key is never banned'(scene) {
     const limits = [slidingWindow({ limit: 1, window: '10s', name: 'burst' })]
     const limiter = scene.create({ limits, overrides: true, ban: { after: 2, within: '1m', for: '5m' } })
     await admits(limiter, 'k')
@@ -302,7 +302,7 @@ export const overriding: Cases = {
     assert.deepEqual((await limiter.explain('k')).bans, [{ level: 0, denials: 0, blockedMs: 0 }])
   },
 
-  async 'a decision made under an override is refunded after it'(scene) {
+  async 'a decision made under an override can be refunded after it'(scene) {
     const limiter = overridable(scene)
     await limiter.overrides.set('k', { limit: 9 })
     const decision = await admits(limiter, 'k', 5)
@@ -325,7 +325,7 @@ async function all(limiter: Limiter): Promise<Override[]> {
   return listed
 }
 
-function told({ limits }: Decision): unknown[] {
+function numbersOf({ limits }: Decision): unknown[] {
   return limits.map(({ name, limit, remaining }) => [name, limit, remaining])
 }
 

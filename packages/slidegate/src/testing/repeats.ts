@@ -1,11 +1,11 @@
-// Requests that come again with their id.
+// Conformance cases about requests that are repeated with the same id.
 import assert from 'node:assert/strict'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { admits, type Cases, leftOfEach, remainingOf } from './conformance-case.ts'
 import { entriesOf } from './entries.ts'
 
 export const repeats: Cases = {
-  async 'a request that comes again is answered as the first time, and charged once'(scene) {
+  async 'a repeated request gets the first decision and is charged once'(scene) {
     const limited = scene.limiter([
       slidingWindow({ limit: 3, window: '10s', log: 'zset', name: 'ids' }),
       slidingWindow({ limit: 9, window: '1m', name: 'sum' }),
@@ -18,20 +18,20 @@ export const repeats: Cases = {
     const peeked = await limited.peek('k', { requestId: 'a', cost: 2 })
     assert.deepEqual([peeked.allowed, peeked.atMs], [true, first.atMs])
     assert.deepEqual(await leftOfEach(limited, 'k'), [1, 7, 7])
-    // Also where it would be denied by now,
+    // It is allowed even if a new request would be denied by now.
     await admits(limited, 'k')
     assert.equal((await limited.consume('k', { requestId: 'a', cost: 2 })).allowed, true)
-    // and in another key it is another.
+    // With another key, it is a different request.
     assert.equal((await limited.consume('other', { requestId: 'a', cost: 2 })).atMs, scene.clock.now())
     scene.clock.advance(5999)
     assert.equal((await limited.consume('k', { requestId: 'a', cost: 2 })).atMs, first.atMs)
     scene.clock.advance(1)
-    const anew = await limited.consume('k', { requestId: 'a', cost: 2 })
-    assert.deepEqual([anew.allowed, anew.atMs], [true, scene.clock.now()])
-    assert.deepEqual(remainingOf(anew), [0, 4, 4])
+    const later = await limited.consume('k', { requestId: 'a', cost: 2 })
+    assert.deepEqual([later.allowed, later.atMs], [true, scene.clock.now()])
+    assert.deepEqual(remainingOf(later), [0, 4, 4])
   },
 
-  async 'a denied request may come again'(scene) {
+  async 'a denied request can be retried with the same id'(scene) {
     const limited = scene.limiter([slidingWindow({ limit: 1, window: '10s', log: 'zset' })])
     await admits(limited, 'k')
     assert.equal((await limited.consume('k', { requestId: 'a' })).allowed, false)
@@ -40,7 +40,7 @@ export const repeats: Cases = {
     assert.deepEqual([decision.allowed, decision.atMs], [true, scene.clock.now()])
   },
 
-  async 'a request that came twice is returned once'({ clock, limiter }) {
+  async 'a repeated request is refunded once'({ clock, limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 5, window: '10s', log: 'zset' }),
       slidingWindow({ limit: 9, window: '10s', name: 'sum' }),
@@ -52,11 +52,11 @@ export const repeats: Cases = {
     assert.equal(await limited.refund('k', again), 2)
     assert.equal(await limited.refund('k', first), 0)
     assert.deepEqual(await leftOfEach(limited, 'k'), [4, 8])
-    // What was returned is unknown: a request of this id is a new one.
+    // After the refund, a request with this id is new.
     assert.equal((await limited.consume('k', { requestId: 'a' })).atMs, clock.now())
   },
 
-  async 'a request that comes again for less reports the units that were charged'(scene) {
+  async 'a request repeated at a lower cost reports the units that were charged'(scene) {
     const limited = scene.limiter([
       slidingWindow({ limit: 9, window: '10s', log: 'zset' }),
       slidingWindow({ limit: 9, window: '10s', name: 'sum' }),
@@ -67,19 +67,19 @@ export const repeats: Cases = {
       const again = await limited.consume(key, { requestId: 'a' })
       assert.deepEqual(again, first)
       assert.equal((await limited.peek(key, { requestId: 'a' })).cost, cost)
-      // All of it is returned by either.
+      // Either decision refunds all units.
       assert.equal(await limited.refund(key, again), cost)
       assert.equal((await limited.peek(key)).remaining, 9)
     }
   },
 
-  async 'a request that comes again for more is refused, and charged nothing'(scene) {
+  async 'a request repeated at a higher cost is rejected and charges nothing'(scene) {
     const limited = scene.limiter([
       slidingWindow({ limit: 5, window: '10s', log: 'zset' }),
       slidingWindow({ limit: 9, window: '10s', name: 'sum' }),
     ])
     await limited.consume('k', { requestId: 'a', cost: 2 })
-    // Within what is left, beyond it, and above the limit.
+    // Costs within the remaining units, beyond them, and above the limit.
     for (const cost of [3, 4, 6]) {
       const greedy = { requestId: 'a', cost }
       const refused = { name: 'SlidegateError', code: 'reused_request_id', value: cost }
@@ -88,7 +88,7 @@ export const repeats: Cases = {
       await assert.rejects(limited.consumeMany([{ key: 'k' }, { key: 'k', ...greedy }]), refused)
     }
     assert.deepEqual(await leftOfEach(limited, 'k'), [3, 7])
-    // Others that travel with it are decided.
+    // Other requests in the same batch are decided.
     const [greedy, other] = await Promise.allSettled([
       limited.consume('k', { requestId: 'a', cost: 3 }),
       limited.consume('k', { requestId: 'b', cost: 3 }),
@@ -97,7 +97,7 @@ export const repeats: Cases = {
     assert.deepEqual((await entriesOf(limited, 'k')).map(({ name }) => name).sort(), ['a', 'b'])
   },
 
-  async 'equal requests that come at once are one'({ limiter }) {
+  async 'simultaneous requests with the same id count as one'({ limiter }) {
     const limited = limiter([slidingWindow({ limit: 2, window: '10s', log: 'zset' })])
     const decisions = await Promise.all(
       ['a', 'a', 'b', 'a', 'c'].map((requestId) => limited.consume('k', { requestId })),

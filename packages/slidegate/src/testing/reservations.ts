@@ -1,4 +1,4 @@
-// Reservations: charged by estimate, settled when the cost is known.
+// Conformance cases about reservations: charged by estimate, settled when the cost is known.
 import assert from 'node:assert/strict'
 import type { Limiter } from '../limiter.ts'
 import { concurrency } from '../limits/concurrency.ts'
@@ -10,7 +10,7 @@ import { admits, type Cases, denies, left, leftOfEach, type Scene, SUMS } from '
 const GONE = { code: 'invalid_reservation' }
 
 export const reservations: Cases = {
-  async 'what was estimated too high is returned, what was too low is charged'(scene) {
+  async 'settling refunds an estimate that was too high and charges one that was too low'(scene) {
     const limiter = hourly(scene)
     for (const [actual, settlement, remaining] of [
       [3, { returned: 7, added: 0 }, 97],
@@ -27,7 +27,7 @@ export const reservations: Cases = {
     }
   },
 
-  async 'what is charged beyond the estimate may pass the limit'(scene) {
+  async 'a charge beyond the estimate can exceed the limit'(scene) {
     const limiter = hourly(scene)
     const reservation = await limiter.reserve('k', 60)
     assert.deepEqual(await reservation.settle(150), { returned: 0, added: 90 })
@@ -35,7 +35,7 @@ export const reservations: Cases = {
     await denies(limiter, 'k')
   },
 
-  async 'a reservation is held to the limits, and a denied one charges nothing'(scene) {
+  async 'a reservation obeys the limits, and a denied one charges nothing'(scene) {
     const limiter = hourly(scene)
     await limiter.reserve('k', 70)
     const denied = await limiter.reserve('k', 31)
@@ -45,7 +45,7 @@ export const reservations: Cases = {
     assert.equal(await left(limiter, 'k'), 30)
   },
 
-  async 'a cancelled reservation is returned as a whole'(scene) {
+  async 'a canceled reservation is fully refunded'(scene) {
     const limiter = hourly(scene)
     const reservation = await limiter.reserve('k', 70)
     assert.deepEqual(await reservation.cancel(), { returned: 70, added: 0 })
@@ -55,7 +55,7 @@ export const reservations: Cases = {
     assert.equal(await left(limiter, 'k'), 100)
   },
 
-  async 'a reservation is settled once, by whomever'(scene) {
+  async 'a reservation is settled once, by any limiter'(scene) {
     const [limiter, other] = [hourly(scene), hourly(scene)]
     const ends: readonly ((limiter: Limiter, token: string) => Promise<unknown>)[] = [
       (by, token) => by.settle(token, 3),
@@ -79,7 +79,7 @@ export const reservations: Cases = {
     }
   },
 
-  async 'of several who settle at once one does'(scene) {
+  async 'only one of several simultaneous settlements succeeds'(scene) {
     const limiter = hourly(scene)
     const reservation = await limiter.reserve('k', 10)
     const settled = await Promise.allSettled([
@@ -93,7 +93,7 @@ export const reservations: Cases = {
     assert.equal(await left(limiter, 'k'), 90 + returned)
   },
 
-  async 'what is returned is what was charged, whatever came before and after'(scene) {
+  async 'a settlement refunds its own charge, whatever was charged before and after'(scene) {
     const coarse = slidingWindow({ limit: 100, window: '10s', precision: 100 })
     for (const limit of [coarse, ...Object.values(SUMS).map((limitOf) => limitOf(100))]) {
       const limiter = scene.create({ limits: [limit] })
@@ -108,7 +108,7 @@ export const reservations: Cases = {
     }
   },
 
-  async 'several limits are all settled; told is the least that was returned'(scene) {
+  async 'all limits are settled, and the lowest refund is reported'(scene) {
     const limiter = scene.create({
       limits: [
         slidingWindow({ limit: 100, window: '1s', name: 'short' }),
@@ -119,12 +119,12 @@ export const reservations: Cases = {
     const reservation = await limiter.reserve('k', 50)
     assert.deepEqual(await leftOfEach(limiter, 'k'), [50, 150, 5])
     scene.clock.advance(1000)
-    // The short window does not hold it any more.
+    // The charge has left the short window.
     assert.deepEqual(await reservation.settle(20), { returned: 0, added: 0 })
     assert.deepEqual(await leftOfEach(limiter, 'k'), [100, 180, 5])
   },
 
-  async 'what has left its window is not returned, and mints nothing'(scene) {
+  async "a charge that has left its window isn't refunded and adds no quota"(scene) {
     const limiter = scene.create({ limits: [slidingWindow({ limit: 10, window: '1s' })] })
     const reservation = await limiter.reserve('k', 10)
     scene.clock.advance(1000)
@@ -138,7 +138,7 @@ export const reservations: Cases = {
     await denies(limiter, 'empty')
   },
 
-  async 'after a reset nothing is to be settled, and nothing is minted'(scene) {
+  async "after a reset, a reservation can't be settled and adds no quota"(scene) {
     const limiter = hourly(scene)
     const reservation = await limiter.reserve('k', 60)
     await limiter.reset('k')
@@ -148,7 +148,7 @@ export const reservations: Cases = {
     await denies(limiter, 'k')
   },
 
-  async 'a reservation can be settled for so long, and no longer'(scene) {
+  async 'a reservation can be settled only within its ttl'(scene) {
     const limits = [slidingWindow({ limit: 100, window: '1h' })]
     const limiter = scene.create({ limits, reservationTtl: '1m' })
     const [early, late] = [await limiter.reserve('k', 10), await limiter.reserve('k', 10)]
@@ -160,7 +160,7 @@ export const reservations: Cases = {
     assert.equal(await left(limiter, 'k'), 90)
   },
 
-  async 'a token of another limiter, or one that was tampered with, settles nothing'(scene) {
+  async 'a token that was tampered with or comes from another limiter settles nothing'(scene) {
     const limiter = hourly(scene)
     const foreign = scene.create({ name: 'foreign', limits: [slidingWindow({ limit: 100, window: '1h' })] })
     await admits(limiter, 'k', 40)
@@ -181,13 +181,13 @@ export const reservations: Cases = {
     ]) {
       await assert.rejects(limiter.settle(forged(changed), 0), GONE)
     }
-    // Nor does it return more than was charged, or return to logs that were not.
+    // Forged logs get no refund.
     await limiter.settle(forged({ 5: [['w1', 'r3600000', 'b', 'x']] }), 0)
     assert.equal(await left(limiter, 'k'), 60)
     await assert.rejects(limiter.cancel(token), GONE)
   },
 
-  async 'reservations of several keys are settled for all of them'(scene) {
+  async 'a reservation with several keys is settled for all of them'(scene) {
     const limiter = scene.create({
       dimensions: {
         user: [slidingWindow({ limit: 100, window: '1h' })],
@@ -224,11 +224,11 @@ export const reservations: Cases = {
     scene.clock.advance(-2000)
     await assert.rejects(limiter.settle(token, 0), { code: 'invalid_reservation' })
     scene.clock.advance(10)
-    // The charge ahead of the clock counts from then on.
+    // The charge that was ahead of the clock counts as if made now.
     assert.equal((await limiter.explain({ ip: 'i' })).limits[0]!.resetAfterMs, 9990)
   },
 
-  async 'what was reserved before numbers changed is settled by the limits of now'(scene) {
+  async 'a reservation made before the numbers changed is settled by the current limits'(scene) {
     const before = scene.create({ limits: [slidingWindow({ limit: 90, window: '30m' })] })
     const after = scene.create({ limits: [slidingWindow({ limit: 100, window: '1h' })] })
     const [high, low] = [await before.reserve('k', 40), await before.reserve('k', 10)]
@@ -240,7 +240,7 @@ export const reservations: Cases = {
     await assert.rejects(before.settle(high.token, 1), GONE)
   },
 
-  async 'what is charged beyond an estimate is kept where limits now keep requests'(scene) {
+  async 'a charge beyond the estimate is kept as an entry if the limits now keep entries'(scene) {
     const then = slidingWindow({ limit: 100, window: '1h' })
     for (const [log, added] of [
       ['zset', 3],
@@ -251,7 +251,7 @@ export const reservations: Cases = {
       const limiter = scene.create({ name: log, limits: () => limits })
       const reserved = [await limiter.reserve('k', 2), await limiter.reserve('k', 2)]
       limits = [now]
-      // As another process would, which knows only of the limits of now.
+      // Settled by token, as another process with only the current limits would.
       for (const reservation of reserved) {
         assert.deepEqual(await limiter.settle(reservation.token, 2 + added), { returned: 0, added })
       }
@@ -264,7 +264,7 @@ export const reservations: Cases = {
     }
   },
 
-  async 'a settlement is no holder'(scene) {
+  async 'a settlement holds no slot'(scene) {
     const then = slidingWindow({ limit: 100, window: '1h' })
     const now = concurrency({ limit: 2, ttl: '1h' })
     let limits = [then]
@@ -275,7 +275,7 @@ export const reservations: Cases = {
     assert.deepEqual(await limiter.list('k'), [{ limit: now.name, entries: [] }])
   },
 
-  async 'limits that keep requests one by one cannot be reserved of'(scene) {
+  async "limits that store each request separately don't support reservations"(scene) {
     const limiter = scene.limiter([slidingWindow({ limit: 9, window: '1h', log: 'zset' })])
     await assert.rejects(limiter.reserve('k', 2), { code: 'invalid_option' })
     assert.equal(await left(limiter, 'k'), 9)

@@ -1,4 +1,4 @@
-// Requests that have several keys; many requests in one call.
+// Conformance cases about requests with several keys and about many requests in one call.
 import assert from 'node:assert/strict'
 import type { Decision } from '../decision.ts'
 import type { Keys } from '../key.ts'
@@ -9,7 +9,7 @@ import { tokenBucket } from '../limits/token-bucket.ts'
 import { admits, type Cases, denies, left, opensIn, type Scene } from './conformance-case.ts'
 
 export const severalKeys: Cases = {
-  async 'several keys are charged all or none, whatever limits they have'(scene) {
+  async 'all keys of a request are charged or none, whatever their limits'(scene) {
     const limiter = scene.create({
       dimensions: {
         user: [slidingWindow({ limit: 4, window: '10s' })],
@@ -17,7 +17,7 @@ export const severalKeys: Cases = {
         route: [tokenBucket({ capacity: 6, refill: 6, interval: '10s' })],
       },
     })
-    // On one instant of a window, so that what is left is told by counting.
+    // All requests share one instant, so the remaining units follow from counting.
     const room: Record<string, number> = {}
     for (let request = 0; request < 60; request++) {
       const key = { user: `u${request % 5}`, ip: `i${request % 7}`, route: `r${request % 4}` }
@@ -37,12 +37,12 @@ export const severalKeys: Cases = {
     }
   },
 
-  async 'limits are called by their dimensions, in the order of these'(scene) {
+  async 'limits are named after their dimensions and listed in the order of the dimensions'(scene) {
     const limiter = byUserAndAddress(scene, 3, 2)
     const decision = await admits(limiter, { user: 'a', ip: 'x' })
     assert.deepEqual(namesOf(decision), ['user.3-per-10s', 'ip.2-per-10s'])
     assert.deepEqual([decision.remaining, decision.limits.map(({ remaining }) => remaining)], [1, [2, 1]])
-    // The order of the request's keys is nothing to it.
+    // The order of the request's keys has no effect.
     await admits(limiter, { ip: 'x', user: 'b' })
     assert.deepEqual((await denies(limiter, { ip: 'x', user: 'a' })).deniedBy, ['ip.2-per-10s'])
     await admits(limiter, { user: 'a', ip: 'y' })
@@ -52,7 +52,7 @@ export const severalKeys: Cases = {
     ])
   },
 
-  async 'a key is counted in its own dimension, and where it is a key by itself'(scene) {
+  async 'a key counts separately in each dimension and as a plain key'(scene) {
     const both = byUserAndAddress(scene, 1, 1)
     const alone = scene.limiter([slidingWindow({ limit: 1, window: '10s' })])
     const other = scene.create({
@@ -69,7 +69,7 @@ export const severalKeys: Cases = {
     assert.equal(await left(both, { user: 'c', ip: null }), 1)
   },
 
-  async 'null is nobody: nothing is counted for it'(scene) {
+  async "a null key isn't counted"(scene) {
     const limiter = byUserAndAddress(scene, 3, 1)
     const decision = await admits(limiter, { user: 'a', ip: null })
     assert.deepEqual(namesOf(decision), ['user.3-per-10s'])
@@ -80,7 +80,7 @@ export const severalKeys: Cases = {
     await assert.rejects(limiter.consume({ user: null, ip: null }), { code: 'invalid_key' })
   },
 
-  async 'a request of several keys is admitted when the last of them has room'(scene) {
+  async 'a request with several keys is admitted when the last of them has room'(scene) {
     const limiter = byUserAndAddress(scene, 1, 1)
     await admits(limiter, { user: 'a', ip: null })
     scene.clock.advance(3000)
@@ -90,7 +90,7 @@ export const severalKeys: Cases = {
     await opensIn(scene, 9000, limiter, { user: 'a', ip: 'x' })
   },
 
-  async 'of requests of several keys made at once no key is charged too often'(scene) {
+  async 'simultaneous requests with several keys never exceed the limit of any key'(scene) {
     const limiter = byUserAndAddress(scene, 3, 4)
     const keys = Array.from({ length: 24 }, (_, i) => ({ user: `u${i % 4}`, ip: `i${i % 3}` }))
     const decisions = await Promise.all(keys.map((key) => limiter.consume(key)))
@@ -104,7 +104,7 @@ export const severalKeys: Cases = {
     }
   },
 
-  async 'a refund returns to all keys what they were charged, and once'(scene) {
+  async 'a refund returns units to all keys, once'(scene) {
     const limiter = byUserAndAddress(scene, 5, 4)
     const key = { user: 'a', ip: 'x' }
     const decision = await admits(limiter, key, 3)
@@ -117,13 +117,13 @@ export const severalKeys: Cases = {
     assert.equal(code, 'invalid_refund')
   },
 
-  async 'what is charged without asking is charged to all keys'(scene) {
+  async 'an unconditional charge applies to all keys'(scene) {
     const limiter = byUserAndAddress(scene, 5, 4)
     await limiter.charge({ user: 'a', ip: 'x' }, 3)
     assert.deepEqual(await leftOfBoth(limiter), [2, 1])
   },
 
-  async 'a reset forgets the keys that it names'(scene) {
+  async 'a reset clears only the given keys'(scene) {
     const limiter = byUserAndAddress(scene, 5, 4)
     await admits(limiter, { user: 'a', ip: 'x' }, 4)
     await limiter.reset({ ip: 'x' })
@@ -132,7 +132,7 @@ export const severalKeys: Cases = {
     assert.deepEqual(await leftOfBoth(limiter), [5, 4])
   },
 
-  async 'a key may have limits of its own, by what a function tells'(scene) {
+  async 'a function can return the limits of each key'(scene) {
     const plans = {
       free: [slidingWindow({ limit: 1, window: '10s' })],
       paid: [slidingWindow({ limit: 3, window: '10s' })],
@@ -143,20 +143,20 @@ export const severalKeys: Cases = {
         ip: [fixedWindow({ limit: 9, window: '10s' })],
       },
     })
-    const ask = async (user: string, plan: string) => {
+    const consume = async (user: string, plan: string) => {
       const decision = await limiter.consume({ user, ip: 'x' }, { request: { plan } })
       return [decision.allowed, decision.limits[0]!.name]
     }
-    assert.deepEqual(await ask('a', 'free'), [true, 'user.1-per-10s'])
-    assert.deepEqual(await ask('a', 'free'), [false, 'user.1-per-10s'])
-    // What was used counts on.
-    assert.deepEqual(await ask('a', 'paid'), [true, 'user.3-per-10s'])
-    assert.deepEqual(await ask('a', 'paid'), [true, 'user.3-per-10s'])
-    assert.deepEqual(await ask('a', 'paid'), [false, 'user.3-per-10s'])
+    assert.deepEqual(await consume('a', 'free'), [true, 'user.1-per-10s'])
+    assert.deepEqual(await consume('a', 'free'), [false, 'user.1-per-10s'])
+    // Earlier usage still counts.
+    assert.deepEqual(await consume('a', 'paid'), [true, 'user.3-per-10s'])
+    assert.deepEqual(await consume('a', 'paid'), [true, 'user.3-per-10s'])
+    assert.deepEqual(await consume('a', 'paid'), [false, 'user.3-per-10s'])
     assert.equal(await left(limiter, { user: null, ip: 'x' }), 6)
   },
 
-  async 'what is kept one by one is listed for the keys that are named'(scene) {
+  async 'entries are listed for the given keys'(scene) {
     const limits = () => [slidingWindow({ limit: 5, window: '10s', log: 'zset' })]
     const limiter = scene.create({ dimensions: { user: limits(), ip: limits() } })
     await admits(limiter, { user: 'a', ip: 'x' }, 2)
@@ -170,7 +170,7 @@ export const severalKeys: Cases = {
     ])
   },
 
-  async 'many requests are each decided on their own, in their order'(scene) {
+  async 'consumeMany decides each request separately, in order'(scene) {
     const limiter = scene.limiter([slidingWindow({ limit: 3, window: '10s' })])
     const costs = [2, 2, 1, 1, 3, 1]
     const requests = costs.map((cost, i) => ({ key: i === 4 ? 'other' : 'k', cost }))

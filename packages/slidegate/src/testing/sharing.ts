@@ -1,9 +1,9 @@
-// Which keys, limiters and limits share a count.
+// Conformance cases about keys, limiters and limits that share a count.
 import assert from 'node:assert/strict'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { admits, type Cases, denies, left, opensIn } from './conformance-case.ts'
 
-/** Texts that a store might mistake for something else. */
+/** Strings that a store might misinterpret. */
 const AWKWARD_KEYS = [
   ...['a', 'A', ' a', 'a ', 'ab', 'a:b', 'a:w1', 'a:', ':a', ':', '{a}', '{}', '}{', '{', '}', '{a'],
   ...['*', '?', 'a*', '[a]', '\\', '"', "'", '%', '$&', '0', '00', '-1', 'null', 'undefined', 'NaN'],
@@ -13,7 +13,7 @@ const AWKWARD_KEYS = [
 ]
 
 export const sharing: Cases = {
-  async 'every key has a count of its own'({ limiter }) {
+  async 'every key has its own count'({ limiter }) {
     const limited = limiter([slidingWindow({ limit: 1, window: '10s' })])
     for (const key of AWKWARD_KEYS) await admits(limited, key)
     for (const key of AWKWARD_KEYS) await denies(limited, key)
@@ -24,7 +24,7 @@ export const sharing: Cases = {
     )
   },
 
-  async 'every name of a limiter has counts of its own'({ limiter }) {
+  async 'every limiter name has its own counts'({ limiter }) {
     const limits = [slidingWindow({ limit: 1, window: '10s', name: '__proto__' })]
     const limiters = ['a', 'A', 'a.b', 'a-b', '__proto__', 'constructor'].map((name) => limiter(limits, name))
     for (const limited of limiters)
@@ -33,7 +33,7 @@ export const sharing: Cases = {
       for (const key of ['a', 'b', 'b:a', '__proto__']) await denies(limited, key)
   },
 
-  async 'two windows on one key each count what the other has charged'({ clock, limiter }) {
+  async "two windows on one key count each other's charges"({ clock, limiter }) {
     const short = limiter([slidingWindow({ limit: 2, window: '1s' })])
     const long = limiter([slidingWindow({ limit: 3, window: '10s' })])
     await admits(short, 'k')
@@ -50,7 +50,7 @@ export const sharing: Cases = {
     assert.equal((await admits(long, 'k')).remaining, 0)
   },
 
-  async 'a longer window begins with what the shorter ones have kept'({ clock, limiter }) {
+  async 'a longer window starts with the charges that shorter windows kept'({ clock, limiter }) {
     const short = limiter([slidingWindow({ limit: 5, window: '1s' })])
     const long = limiter([slidingWindow({ limit: 5, window: '10s' })])
     await admits(short, 'k')
@@ -58,7 +58,7 @@ export const sharing: Cases = {
     await admits(short, 'k')
     clock.advance(1)
     assert.equal((await admits(long, 'k')).remaining, 3)
-    // What was gone before is not called back by the longer window.
+    // The longer window doesn't restore charges that had already left.
     assert.equal(await left(long, 'k'), 3)
     clock.advance(9998)
     assert.equal(await left(long, 'k'), 3)
@@ -66,7 +66,7 @@ export const sharing: Cases = {
     assert.equal(await left(long, 'k'), 4)
   },
 
-  async 'until it charges, a longer window waits only for what is kept'(scene) {
+  async 'a longer window waits only for the charges that are stored, until it is charged itself'(scene) {
     const short = scene.limiter([slidingWindow({ limit: 2, window: '1s' })])
     const long = scene.limiter([slidingWindow({ limit: 2, window: '10s' })])
     await admits(short, 'k', 2)
@@ -77,7 +77,7 @@ export const sharing: Cases = {
     await opensIn(scene, 10_000, long, 'k', 2)
   },
 
-  async 'what a longer window needs is kept, however busy the shorter one is'(scene) {
+  async 'charges that a longer window needs are kept, however busy the shorter window is'(scene) {
     const short = scene.limiter([slidingWindow({ limit: 30, window: '1s' })])
     const long = scene.limiter([slidingWindow({ limit: 200, window: '10s' })])
     await admits(long, 'k')

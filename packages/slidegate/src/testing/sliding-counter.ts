@@ -1,17 +1,17 @@
-// Sliding counters. A scene starts at the edge of a window of 10 s, and of all that divide it.
+// Conformance cases about sliding counters. A scene starts at the edge of a 10 s window and of all windows that divide it.
 import assert from 'node:assert/strict'
 import { slidingCounter } from '../limits/sliding-counter.ts'
 import { admits, type Cases, denies, left, opensIn } from './conformance-case.ts'
 
 export const slidingCounters: Cases = {
-  async 'in a sliding counter the window before counts less and less'({ clock, limiter }) {
+  async 'the previous window of a sliding counter counts less and less'({ clock, limiter }) {
     const limited = limiter([slidingCounter({ limit: 10, window: '10s' })])
     clock.advance(4000)
     const { resetAfterMs, limits } = await admits(limited, 'k', 10)
     assert.deepEqual([resetAfterMs, limits[0]!.precisionMs], [16_000, 1])
     clock.advance(5999)
     assert.equal(await left(limited, 'k'), 0)
-    // Nine tenths of them until a tenth of the window is over, rounded up, and so on.
+    // Nine tenths of the units count until a tenth of the window is over, rounded up, and so on.
     for (let tenths = 0; tenths < 10; tenths++) {
       clock.advance(1)
       assert.equal(await left(limited, 'k'), tenths)
@@ -23,9 +23,9 @@ export const slidingCounters: Cases = {
     assert.deepEqual([remaining, resetMs], [10, 0])
   },
 
-  async 'a sliding counter says when a cost fits, in this window or the next'(scene) {
+  async 'a sliding counter reports when a cost fits, in this window or the next'(scene) {
     const limited = scene.limiter([slidingCounter({ limit: 10, window: '1s' })])
-    // In the window that follows: 7 count for no more than 6, 4, 1 and 0.
+    // In the next window, 7 units count as at most 6, 4, 1 and 0.
     for (const [cost, ms] of [
       [4, 143],
       [6, 429],
@@ -41,21 +41,21 @@ export const slidingCounters: Cases = {
     assert.equal((await denies(limited, 'k', 11)).retryAfterMs, Number.POSITIVE_INFINITY)
   },
 
-  async 'a sliding counter waits for the window before, then for its own'(scene) {
+  async 'a sliding counter waits for the previous window, then for the current one'(scene) {
     const limited = scene.limiter([slidingCounter({ limit: 10, window: '1s' })])
     await admits(limited, 'k', 10)
     scene.clock.advance(1500)
     await admits(limited, 'k', 5)
     await opensIn(scene, 100, limited, 'k')
-    // 6 of this window, 4 of the one before: 1 as soon as these count 3, 4 when they count nothing,
+    // The window has 6 units, and the previous one counts 4. A cost of 1 fits when these count 3, a cost of 4 when they count 0.
     assert.equal((await denies(limited, 'k')).retryAfterMs, 100)
     assert.equal((await denies(limited, 'k', 4)).retryAfterMs, 400)
-    // and 5 when the 6 have begun to count less.
+    // A cost of 5 fits once the 6 units begin to count less.
     assert.equal((await denies(limited, 'k', 5)).retryAfterMs, 400 + 167)
     await opensIn(scene, 567, limited, 'k', 5)
   },
 
-  async 'a sliding counter admits one less than twice its limit in a window'(scene) {
+  async 'a sliding counter admits up to one unit less than twice its limit in a window'(scene) {
     const limited = scene.limiter([slidingCounter({ limit: 5, window: '10s' })])
     scene.clock.advance(9999)
     await admits(limited, 'k', 5)
@@ -65,7 +65,7 @@ export const slidingCounters: Cases = {
     assert.equal((await denies(limited, 'k')).retryAfterMs, 3)
   },
 
-  async 'sliding counters of one window share it, and are denied each by its limit'(scene) {
+  async 'sliding counters with the same window share it, and each denies by its own limit'(scene) {
     const both = scene.limiter([
       slidingCounter({ limit: 9, window: '1s', name: 'large' }),
       slidingCounter({ limit: 4, window: '1s', name: 'small' }),
@@ -85,7 +85,7 @@ export const slidingCounters: Cases = {
     await opensIn(scene, 1334, both, 'k', 2)
   },
 
-  async 'a sliding counter counts no more units than its limit can tell apart'({ clock, create }) {
+  async 'a sliding counter saturates at the highest count that its limit can distinguish'({ clock, create }) {
     let limit = 2 ** 40
     const limited = create({ limits: () => [slidingCounter({ limit, window: '10s' })] })
     const waitAt = async (size: number) => {
@@ -101,14 +101,14 @@ export const slidingCounters: Cases = {
     assert.deepEqual([await waitAt(2 ** 40), await waitAt(2 ** 38)], [5120, 3897])
   },
 
-  async 'a sliding counter returns units to the window that they came in'(scene) {
+  async 'a sliding counter refunds units in the window in which they were charged'(scene) {
     const limited = scene.limiter([slidingCounter({ limit: 10, window: '1s' })])
     const first = await admits(limited, 'k', 4)
     scene.clock.advance(1000)
     const second = await admits(limited, 'k', 5)
     assert.equal(await limited.refund('k', second, 3), 3)
     scene.clock.advance(500)
-    // 2 of this window and half of the 4 before.
+    // This window has 2 units, and half of the previous 4 count.
     assert.equal(await left(limited, 'k'), 6)
     assert.equal(await limited.refund('k', first), 4)
     assert.equal(await left(limited, 'k'), 8)
@@ -117,7 +117,7 @@ export const slidingCounters: Cases = {
     assert.deepEqual([remaining, resetAfterMs], [10, 0])
   },
 
-  async 'a refund to a sliding counter mints nothing'({ clock, limiter }) {
+  async 'a refund to a sliding counter adds no quota beyond its charge'({ clock, limiter }) {
     const limited = limiter([slidingCounter({ limit: 3, window: '1s' })])
     const early = await admits(limited, 'k', 2)
     clock.advance(2000)
@@ -133,7 +133,7 @@ export const slidingCounters: Cases = {
     assert.equal(await left(limited, 'k'), 3)
   },
 
-  async 'after a small step back over an edge a sliding counter waits for the clock'(scene) {
+  async 'after a small step back over an edge, a sliding counter waits for the clock'(scene) {
     const { clock } = scene
     const limited = scene.limiter([slidingCounter({ limit: 3, window: '1s' })])
     const { atMs } = await admits(limited, 'k', 2)
@@ -147,7 +147,7 @@ export const slidingCounters: Cases = {
     await admits(limited, 'k')
   },
 
-  async 'after a large step back all that a sliding counter holds is of this window'(scene) {
+  async 'after a large step back, all units of a sliding counter count in the current window'(scene) {
     const { clock } = scene
     const limited = scene.limiter([slidingCounter({ limit: 6, window: '1s' })])
     await admits(limited, 'k', 4)
@@ -159,7 +159,7 @@ export const slidingCounters: Cases = {
       assert.deepEqual([atMs, retryAfterMs], [clock.now(), waitMs])
       clock.advance(250)
     }
-    // Half of 8.
+    // Half of the 8 units count.
     assert.equal(await left(limited, 'k'), 2)
     await opensIn(scene, 500, limited, 'k', 6)
   },

@@ -1,13 +1,13 @@
-// Token buckets.
+// Conformance cases about token buckets.
 import assert from 'node:assert/strict'
 import { tokenBucket } from '../limits/token-bucket.ts'
 import { admits, type Cases, denies, left, opensIn } from './conformance-case.ts'
 
-/** A token in 100 ms. */
+/** Refills one token per 100 ms. */
 const TENTHS = { refill: 10, interval: '1s' } as const
 
 export const tokenBuckets: Cases = {
-  async 'a token bucket is full at first, and tokens come back one by one'(scene) {
+  async 'a token bucket starts full, and tokens come back one by one'(scene) {
     const limited = scene.limiter([tokenBucket({ capacity: 3, ...TENTHS })])
     const { remaining, resetAfterMs, limits } = await admits(limited, 'k', 2)
     assert.deepEqual([remaining, resetAfterMs], [1, 200])
@@ -23,10 +23,10 @@ export const tokenBuckets: Cases = {
     assert.equal((await admits(limited, 'k', 3)).remaining, 0)
   },
 
-  async 'tokens of a token bucket that take no whole milliseconds lose nothing'(scene) {
+  async "a token bucket loses no fractions if a token doesn't take whole milliseconds"(scene) {
     const limited = scene.limiter([tokenBucket({ capacity: 3, refill: 3, interval: '1s' })])
     await admits(limited, 'k', 3)
-    // At 333 1/3, 666 2/3 and 1000 ms, and so on.
+    // Tokens come back after 333 1/3, 666 2/3 and 1000 ms, and so on.
     for (const ms of [334, 333, 333, 334, 333, 333]) {
       assert.equal((await denies(limited, 'k')).retryAfterMs, ms)
       await opensIn(scene, ms, limited, 'k')
@@ -34,7 +34,7 @@ export const tokenBuckets: Cases = {
     assert.equal((await denies(limited, 'k', 3)).resetAfterMs, 1000)
   },
 
-  async 'a token bucket says when a cost of any size is there, to the millisecond'(scene) {
+  async 'a token bucket reports to the millisecond when a cost fits'(scene) {
     const limited = scene.limiter([tokenBucket({ capacity: 10, refill: 7, interval: '1s' })])
     for (const cost of [1, 2, 3, 7, 10]) {
       await limited.reset('k')
@@ -46,7 +46,7 @@ export const tokenBuckets: Cases = {
     assert.equal((await denies(limited, 'k', 11)).retryAfterMs, Number.POSITIVE_INFINITY)
   },
 
-  async 'a charge leaves a token bucket in debt, until it is paid'(scene) {
+  async 'a charge can put a token bucket in debt until it is refilled'(scene) {
     const limited = scene.limiter([tokenBucket({ capacity: 4, ...TENTHS })])
     await limited.charge('k', 9)
     const { remaining, retryAfterMs, resetAfterMs } = await denies(limited, 'k')
@@ -55,7 +55,7 @@ export const tokenBuckets: Cases = {
     await denies(limited, 'k')
   },
 
-  async 'the debt of a token bucket saturates, at a smaller refill too: it is paid in 366 days'(scene) {
+  async 'the debt of a token bucket is capped at 366 days, even after its refill changes'(scene) {
     let refill = 10
     const limited = scene.create({ limits: () => [tokenBucket({ capacity: 4, refill, interval: '1s' })] })
     await limited.charge('k', Number.MAX_SAFE_INTEGER)
@@ -63,17 +63,17 @@ export const tokenBuckets: Cases = {
     assert.equal((await denies(limited, 'k')).resetAfterMs, 366 * 86_400_000)
     refill = 10
     assert.equal((await denies(limited, 'k')).resetAfterMs, 366 * 86_400_000)
-    // 2^52 parts of tokens.
+    // 2^52 fractions of tokens.
     const greatest = scene.limiter([tokenBucket({ capacity: 2 ** 40, refill: 2 ** 40, interval: 4096 })])
     await greatest.charge('great', Number.MAX_SAFE_INTEGER)
     assert.equal((await denies(greatest, 'great')).resetAfterMs, 4096)
   },
 
-  async 'a refund to a token bucket returns what has not come back by itself'(scene) {
+  async "a refund to a token bucket returns only tokens that haven't refilled yet"(scene) {
     const limited = scene.limiter([tokenBucket({ capacity: 10, ...TENTHS })])
     await admits(limited, 'k', 2)
     const decision = await admits(limited, 'k', 8)
-    // 2 1/2 tokens have come back since.
+    // 2 1/2 tokens have refilled since.
     scene.clock.advance(250)
     assert.equal(await left(limited, 'k'), 2)
     assert.equal(await limited.refund('k', decision), 6)
@@ -82,7 +82,7 @@ export const tokenBuckets: Cases = {
     assert.equal(await limited.refund('k', decision), 0)
   },
 
-  async 'a refund to a token bucket mints nothing'({ clock, limiter }) {
+  async 'a refund to a token bucket adds no quota beyond its charge'({ clock, limiter }) {
     const limited = limiter([tokenBucket({ capacity: 3, ...TENTHS })])
     const early = await admits(limited, 'k', 2)
     clock.advance(200)
@@ -100,7 +100,7 @@ export const tokenBuckets: Cases = {
     assert.equal(await left(limited, 'k'), 2)
   },
 
-  async 'a token bucket refunds a charge after much larger ones'({ clock, limiter }) {
+  async 'a token bucket refunds a charge that was followed by a much larger one'({ clock, limiter }) {
     const limited = limiter([tokenBucket({ capacity: 1000, refill: 1, interval: '1s' })])
     const decision = await admits(limited, 'k', 9)
     clock.advance(1)
@@ -108,7 +108,7 @@ export const tokenBuckets: Cases = {
     assert.equal(await limited.refund('k', decision), 9)
   },
 
-  async 'a refund to a token bucket that was full since mints nothing after the clock was set back'({
+  async 'a token bucket that has been full since the charge refunds nothing after the clock was set back'({
     clock,
     limiter,
   }) {
@@ -122,7 +122,7 @@ export const tokenBuckets: Cases = {
     assert.equal(await left(limited, 'k'), 5)
   },
 
-  async 'after a small step back a token bucket waits for the clock'({ clock, limiter }) {
+  async 'after a small step back, a token bucket waits for the clock'({ clock, limiter }) {
     const limited = limiter([tokenBucket({ capacity: 2, ...TENTHS })])
     const { atMs } = await admits(limited, 'k')
     clock.advance(-500)
@@ -135,7 +135,7 @@ export const tokenBuckets: Cases = {
     await admits(limited, 'k')
   },
 
-  async 'after a large step back a token bucket counts its debt from then on'(scene) {
+  async 'after a large step back, the debt of a token bucket counts as if charged now'(scene) {
     const { clock } = scene
     const limited = scene.limiter([tokenBucket({ capacity: 3, ...TENTHS })])
     const decision = await admits(limited, 'k', 3)
@@ -146,11 +146,11 @@ export const tokenBuckets: Cases = {
       clock.advance(25)
     }
     await admits(limited, 'k')
-    // Nobody knows what of that charge has come back.
+    // It is unknown how much of that charge has refilled.
     assert.equal(await limited.refund('k', decision), 0)
   },
 
-  async 'what a refund leaves of a debt, before anything else is asked after a large step back, counts from then on, too'({
+  async 'if a refund is the first call after a large step back, the remaining debt counts as if charged now'({
     clock,
     limiter,
   }) {

@@ -1,4 +1,4 @@
-// Limits on distinct values.
+// Conformance cases about limits on distinct values.
 import assert from 'node:assert/strict'
 import type { Limiter } from '../limiter.ts'
 import { distinct } from '../limits/distinct.ts'
@@ -6,10 +6,10 @@ import type { Cases } from './conformance-case.ts'
 import { entriesOf } from './entries.ts'
 
 export const values: Cases = {
-  async 'a value takes one unit, however often it comes'(scene) {
+  async 'a value takes one unit, however often it is sent'(scene) {
     const limited = scene.limiter([distinct({ limit: 2, window: '10s' })])
-    const told = await toldOfEach(limited)
-    assert.deepEqual(told, [
+    const results = await decideEach(limited)
+    assert.deepEqual(results, [
       ['a', true, 1],
       ['a', true, 1],
       ['b', true, 0],
@@ -23,40 +23,40 @@ export const values: Cases = {
 
   async 'a value counts for a window from its last admission'({ clock, limiter }) {
     const limited = limiter([distinct({ limit: 2, window: '10s' })])
-    const asks = (value: string) => limited.consume('k', { value })
-    await asks('a')
+    const consume = (value: string) => limited.consume('k', { value })
+    await consume('a')
     clock.advance(1000)
-    await asks('b')
+    await consume('b')
     clock.advance(4000)
-    assert.equal((await asks('a')).allowed, true)
-    assert.equal((await asks('c')).retryAfterMs, 6000)
+    assert.equal((await consume('a')).allowed, true)
+    assert.equal((await consume('c')).retryAfterMs, 6000)
     clock.advance(5999)
-    assert.equal((await asks('c')).allowed, false)
+    assert.equal((await consume('c')).allowed, false)
     clock.advance(1)
-    assert.equal((await asks('c')).allowed, true)
+    assert.equal((await consume('c')).allowed, true)
     clock.advance(3999)
-    // A denied value renews nothing.
-    assert.equal((await asks('b')).allowed, false)
+    // A denied value isn't renewed.
+    assert.equal((await consume('b')).allowed, false)
     clock.advance(1)
     const names = (await entriesOf(limited, 'k')).map(({ name, units }) => [name, units])
     assert.deepEqual(names, [['c', 1]])
   },
 
-  async 'a value that is returned was seen all the same'({ limiter }) {
+  async "a refund doesn't remove a value"({ limiter }) {
     const limited = limiter([distinct({ limit: 2, window: '10s' })])
     const decision = await limited.consume('k', { value: 'a' })
     assert.equal(await limited.refund('k', decision), 0)
     assert.equal((await limited.peek('k', { value: 'b' })).remaining, 1)
   },
 
-  async 'a shadow limit of values denies nobody, and counts up to its limit'({ limiter }) {
+  async 'a shadow limit on values never denies, and counts up to its limit'({ limiter }) {
     const limited = limiter([distinct({ limit: 1, window: '10s', shadow: true })])
-    const told = []
+    const results = []
     for (const value of ['a', 'b', 'a']) {
       const { allowed, limits } = await limited.consume('k', { value })
-      told.push([allowed, limits[0]!.allowed])
+      results.push([allowed, limits[0]!.allowed])
     }
-    assert.deepEqual(told, [
+    assert.deepEqual(results, [
       [true, true],
       [true, false],
       [true, true],
@@ -67,7 +67,7 @@ export const values: Cases = {
     )
   },
 
-  async 'a value that is charged counts without being asked'({ clock, limiter }) {
+  async 'a charged value counts even beyond the limit'({ clock, limiter }) {
     const limited = limiter([distinct({ limit: 1, window: '10s' })])
     await limited.charge('k', 1, { value: 'a' })
     await limited.charge('k', 1, { value: 'b' })
@@ -75,7 +75,7 @@ export const values: Cases = {
     await limited.charge('k', 1, { value: 'a' })
     assert.equal((await limited.consume('k', { value: 'c' })).retryAfterMs, 10_000)
     assert.equal((await limited.peek('k', { value: 'c' })).remaining, 0)
-    // One that counts has its place, though there are more than the limit.
+    // A value that counts is allowed, even if there are more values than the limit.
     assert.equal((await limited.peek('k', { value: 'b' })).allowed, true)
     assert.deepEqual(
       (await entriesOf(limited, 'k')).map(({ name, atMs }) => [name, atMs - clock.now()]),
@@ -86,11 +86,11 @@ export const values: Cases = {
     )
   },
 
-  async 'an approximate limit denies known values too while it is reached'(scene) {
+  async 'an approximate limit that is full also denies known values'(scene) {
     const limited = scene.limiter([distinct({ limit: 2, window: '10s', approximate: true })])
-    const told = await toldOfEach(limited)
-    // A known value may leave one unit less than there is.
-    assert.deepEqual(told, [
+    const results = await decideEach(limited)
+    // For a known value, the remaining units may be one too low.
+    assert.deepEqual(results, [
       ['a', true, 1],
       ['a', true, 0],
       ['b', true, 0],
@@ -102,13 +102,13 @@ export const values: Cases = {
     assert.equal((await limited.peek('k', { value: 'c' })).remaining, 2)
   },
 
-  async 'an approximate limit counts a value to the end of a tenth'({ clock, limiter }) {
+  async 'an approximate limit counts a value to the end of a tenth of the window'({ clock, limiter }) {
     const limited = limiter([distinct({ limit: 2, window: '10s', approximate: true })])
     clock.advance(1000 - (clock.now() % 1000) + 700)
     await limited.consume('k', { value: 'a' })
     clock.advance(2000)
     await limited.consume('k', { value: 'b' })
-    // The tenth of `a` began 2.7 s ago.
+    // The tenth of the window that has `a` began 2.7 s ago.
     assert.equal((await limited.consume('k', { value: 'c' })).retryAfterMs, 8300)
     clock.advance(8299)
     assert.equal((await limited.consume('k', { value: 'c' })).allowed, false)
@@ -121,12 +121,12 @@ export const values: Cases = {
   },
 }
 
-/** The answers to two values, and to a third one while the limit is 2. */
-async function toldOfEach(limited: Limiter): Promise<unknown[]> {
-  const told = []
+/** Returns the decisions about three values, of which the third exceeds a limit of 2. */
+async function decideEach(limited: Limiter): Promise<unknown[]> {
+  const results = []
   for (const value of ['a', 'a', 'b', 'c', 'b']) {
     const { allowed, remaining } = await limited.consume('k', { value })
-    told.push([value, allowed, remaining])
+    results.push([value, allowed, remaining])
   }
-  return told
+  return results
 }

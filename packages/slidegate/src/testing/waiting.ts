@@ -1,10 +1,10 @@
-// Requests that wait for room. Each is woken by what is returned here, so nothing waits for time to pass.
+// Conformance cases about requests that wait for room. Resets and short windows end the waits, so the cases are fast.
 import assert from 'node:assert/strict'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { admits, type Cases, left } from './conformance-case.ts'
 
 export const waiting: Cases = {
-  async 'who waits is admitted in the order of arrival, those of a higher priority first'(scene) {
+  async 'waiters are admitted by priority, then in order of arrival'(scene) {
     const limiter = scene.limiter([slidingWindow({ limit: 2, window: '1d' })])
     await admits(limiter, 'k', 2)
     const admitted: string[] = []
@@ -25,7 +25,7 @@ export const waiting: Cases = {
     assert.deepEqual([limiter.waiting('k').length, await left(limiter, 'k')], [0, 0])
   },
 
-  async 'who waits is admitted at once where there is room, or when the time has come'(scene) {
+  async 'a waiter is admitted immediately if there is room, otherwise when there is'(scene) {
     const limiter = scene.limiter([slidingWindow({ limit: 3, window: 20 })])
     assert.equal((await limiter.wait('k', { cost: 2 })).remaining, 1)
     const wait = limiter.wait('k', { cost: 3 })
@@ -34,7 +34,7 @@ export const waiting: Cases = {
     assert.equal(await left(limiter, 'k'), 0)
   },
 
-  async 'who will not be admitted in time is told at once, and charged nothing'(scene) {
+  async "a wait that can't succeed in time is rejected immediately and charges nothing"(scene) {
     const limiter = scene.limiter([slidingWindow({ limit: 3, window: '1h' })])
     await admits(limiter, 'k', 2)
     await assert.rejects(limiter.wait('k', { cost: 4 }), { code: 'wait_rejected', reason: 'impossible' })
@@ -48,7 +48,7 @@ export const waiting: Cases = {
     await admits(limiter, 'k')
   },
 
-  async 'several keys are waited for together'(scene) {
+  async 'a request with several keys waits for room in all of them'(scene) {
     const limits = () => [slidingWindow({ limit: 1, window: '1d' })]
     const limiter = scene.create({ dimensions: { user: limits(), ip: limits() } })
     const key = { user: 'a', ip: 'x' }
@@ -58,7 +58,7 @@ export const waiting: Cases = {
       isAdmitted = true
       return admitted
     })
-    // Nobody holds what he cannot use: the other key goes on while he waits.
+    // A waiter holds no units of the other key while it waits.
     await until(() => limiter.waiting(key).expectedWaitMs > 0)
     assert.equal(isAdmitted, false)
     await limiter.reset(key)
@@ -69,7 +69,7 @@ export const waiting: Cases = {
     )
   },
 
-  async 'a task runs when it is admitted, and what it throws is thrown'(scene) {
+  async 'schedule runs a task when it is admitted and rejects with its error'(scene) {
     const limiter = scene.limiter([slidingWindow({ limit: 1, window: '1h' })])
     assert.equal(await limiter.schedule('k', async ({ remaining }) => remaining), 0)
     const failure = new Error('by the task')
@@ -82,11 +82,11 @@ export const waiting: Cases = {
   },
 }
 
-/** Polls: what is waited for takes a way to the store and back. */
+/** Polls, since the condition depends on a round trip to the store. */
 async function until(isSo: () => boolean): Promise<void> {
   for (let i = 0; i < 3000; i++) {
     if (isSo()) return
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
-  assert.fail('it was waited for in vain')
+  assert.fail("the condition didn't become true in time")
 }

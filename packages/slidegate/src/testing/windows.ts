@@ -1,11 +1,11 @@
-// Precision, fixed windows and shadow limits.
+// Conformance cases about precision, fixed windows and shadow limits.
 import assert from 'node:assert/strict'
 import { fixedWindow } from '../limits/fixed-window.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { admits, type Cases, denies, left, opensIn } from './conformance-case.ts'
 
 export const windows: Cases = {
-  async 'at a coarse precision a charge counts until its whole grain has left'(scene) {
+  async 'at a coarse precision, a charge counts until its whole grain has left the window'(scene) {
     const limited = scene.limiter([slidingWindow({ limit: 1, window: '1s', precision: 100 })])
     for (const inGrainMs of [0, 30, 99]) {
       scene.clock.set(Math.ceil(scene.clock.now() / 100) * 100 + inGrainMs)
@@ -28,13 +28,13 @@ export const windows: Cases = {
     await opensIn(scene, 100, limited, 'k', 1)
   },
 
-  async 'a window that the precision does not divide is held to all the same'(scene) {
+  async "a window that isn't a multiple of its precision is enforced all the same"(scene) {
     const limited = scene.limiter([slidingWindow({ limit: 1, window: 250, precision: 100 })])
     await admits(limited, 'k')
     await opensIn(scene, 349, limited, 'k')
   },
 
-  async 'limits of different precision keep their own count of the same charges'(scene) {
+  async 'limits with different precision keep separate counts of the same charges'(scene) {
     const limited = scene.limiter([
       slidingWindow({ limit: 2, window: '1s', name: 'fine' }),
       slidingWindow({ limit: 2, window: '1s', precision: 50, name: 'coarse' }),
@@ -49,7 +49,7 @@ export const windows: Cases = {
     await opensIn(scene, 1029, limited, 'k', 2)
   },
 
-  async 'the longest window of all is as exact as any'(scene) {
+  async 'the longest possible window is exact'(scene) {
     const year = 366 * 86_400_000
     const limited = scene.limiter([slidingWindow({ limit: 1, window: '366d' })])
     assert.equal((await admits(limited, 'k')).resetAfterMs, year)
@@ -71,7 +71,7 @@ export const windows: Cases = {
     await denies(limited, 'k')
   },
 
-  async 'a fixed window admits twice its limit across an edge, and no more'(scene) {
+  async 'a fixed window admits at most twice its limit around an edge'(scene) {
     const limited = scene.limiter([fixedWindow({ limit: 3, window: '10s' })])
     scene.clock.advance(9999)
     await admits(limited, 'k', 3)
@@ -98,7 +98,7 @@ export const windows: Cases = {
     assert.deepEqual([allowed, remaining, retryAfterMs, shadow], [false, 0, 20_000, true])
   },
 
-  async 'a shadow limit has a history of its own'(scene) {
+  async 'a shadow limit keeps its own history'(scene) {
     const limited = scene.limiter([
       slidingWindow({ limit: 3, window: '1s', name: 'enforced' }),
       slidingWindow({ limit: 2, window: '1s', name: 'shadow', shadow: true }),
@@ -106,10 +106,10 @@ export const windows: Cases = {
     const inShadow = async () => (await limited.peek('k')).limits[1]!.remaining
     await admits(limited, 'k')
     scene.clock.advance(500)
-    // What it has no room for is not charged to it,
+    // A request that doesn't fit isn't charged to it.
     assert.equal((await admits(limited, 'k', 2)).limits[1]!.allowed, false)
     assert.equal(await inShadow(), 1)
-    // nor what an enforced limit denies.
+    // Neither is a request that an enforced limit denies.
     await denies(limited, 'k')
     assert.equal(await inShadow(), 1)
     scene.clock.advance(500)
@@ -117,7 +117,7 @@ export const windows: Cases = {
     assert.equal(await left(limited, 'k'), 1)
   },
 
-  async 'shadow limits of equal windows are counted apart'({ limiter }) {
+  async 'shadow limits with the same window count separately'({ limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 2, window: '10s', name: 'two', shadow: true }),
       slidingWindow({ limit: 1, window: '10s', name: 'one', shadow: true }),
@@ -137,7 +137,7 @@ export const windows: Cases = {
     }
   },
 
-  async 'with shadow limits only, everything is allowed and nothing awaited'({ limiter }) {
+  async 'a limiter with only shadow limits allows every request without a wait'({ limiter }) {
     const limited = limiter([slidingWindow({ limit: 1, window: '10s', shadow: true })])
     for (let i = 0; i < 3; i++) {
       const { remaining, resetAfterMs, retryAfterMs } = await admits(limited, 'k', 2)

@@ -28,32 +28,29 @@ describe('Express', () => {
   }
   adapterSuite(adapter)
 
-  describe('in particular', () => {
+  describe('specifics', () => {
     it.each<[string, unknown]>([
       ['true', true],
-      ['a function that trusts all', () => true],
+      ['a function that trusts every address', () => true],
       ['networks of all addresses', ['0.0.0.0/1', '128.0.0.0/1']],
-      ['all of IPv6', ['::/1', '8000::/1']],
-      ['more hops than there are', 1000],
-    ])(
-      "refuses a 'trust proxy' that believes everybody for address keys, at every request: %s",
-      async (_, trust) => {
-        const server = await temporaryApp((app) => {
-          app.set('trust proxy', trust)
-          app.use(rateLimit(once()))
-        })
-        expect(await statuses(server, ['/', '/'])).toEqual([500, 500])
-        expect(server.errors).toEqual(
-          Array(2).fill(expect.objectContaining({ code: 'invalid_option', value: true })),
-        )
-      },
-    )
+      ['all IPv6 networks', ['::/1', '8000::/1']],
+      ['more hops than are supported', 1000],
+    ])("rejects every request if 'trust proxy' trusts every client: %s", async (_, trust) => {
+      const server = await temporaryApp((app) => {
+        app.set('trust proxy', trust)
+        app.use(rateLimit(once()))
+      })
+      expect(await statuses(server, ['/', '/'])).toEqual([500, 500])
+      expect(server.errors).toEqual(
+        Array(2).fill(expect.objectContaining({ code: 'invalid_option', value: true })),
+      )
+    })
 
     it.each<[string, unknown]>([
       ['networks', ['loopback', '10.0.0.0/8']],
       ['a number of hops', 3],
       ['a function that counts', (_: string, hop: number) => hop < 3],
-    ])("takes a 'trust proxy' that is bounded: %s", async (_, trust) => {
+    ])("accepts a 'trust proxy' with a bound: %s", async (_, trust) => {
       const server = await temporaryApp((app) => {
         app.set('trust proxy', trust)
         app.use(rateLimit(once()))
@@ -61,7 +58,7 @@ describe('Express', () => {
       expect(await statuses(server, ['/', '/'])).toEqual([200, 429])
     })
 
-    it("takes 'trust proxy' set to true with a key function", async () => {
+    it("accepts a 'trust proxy' of true with a key function", async () => {
       const server = await temporaryApp((app) => {
         app.set('trust proxy', true)
         app.use(rateLimit({ ...once(), key: () => 'all' }))
@@ -69,7 +66,7 @@ describe('Express', () => {
       expect(await statuses(server, ['/', '/'])).toEqual([200, 429])
     })
 
-    it('limits a router, and nothing beside it', async () => {
+    it('limits a router and nothing else', async () => {
       const server = await temporaryApp((app) => {
         const router = express.Router()
         router.use(rateLimit(once()))
@@ -78,7 +75,7 @@ describe('Express', () => {
       expect(await statuses(server, ['/api/1', '/api/2', '/', '/api/3'])).toEqual([200, 429, 200, 429])
     })
 
-    it("keys by the 'trust proxy' that a mounted app inherits", async () => {
+    it("checks the 'trust proxy' that a mounted app inherits", async () => {
       const server = await temporaryApp((app) => {
         app.set('trust proxy', true)
         const mounted = express()
@@ -89,7 +86,7 @@ describe('Express', () => {
       expect(server.errors).toEqual([expect.objectContaining({ code: 'invalid_option' })])
     })
 
-    it('what happens to the denied is the affair of each route', async () => {
+    it('each route can have its own policy for denied requests', async () => {
       const server = await temporaryApp((app) => {
         for (const [path, denied] of [
           ['/rejected', 'reject'],
@@ -105,7 +102,7 @@ describe('Express', () => {
       await expect(fetch(`${server.url}/dropped`)).rejects.toThrow('fetch failed')
     })
 
-    it('options have the types of Express', () => {
+    it('types the options with Express types', () => {
       const right: RateLimitOptions = {
         key: (req) => {
           expectTypeOf(req).toEqualTypeOf<Request>()
@@ -123,9 +120,9 @@ describe('Express', () => {
       }
       // @ts-expect-error a queue is a number
       const wrong: RateLimitOptions = { denied: { queue: '100' } }
-      // @ts-expect-error no such format
+      // @ts-expect-error an unknown format
       const worse: RateLimitOptions = { headers: ['draft-9'] }
-      // @ts-expect-error the key is a text, or texts by dimension
+      // @ts-expect-error a key is a string, or an object of strings
       const worst: RateLimitOptions = { key: () => 42 }
       expect([right, wrong, worse, worst]).toHaveLength(4)
     })
@@ -137,7 +134,7 @@ describe('Express', () => {
       expect(await statuses(server, ['/limited', '/limited', '/'])).toEqual([200, 429, 200])
     })
 
-    it('adds to a RateLimit header that was there before, however it was set', async () => {
+    it('adds to an existing RateLimit header, however it was set', async () => {
       for (const earlier of ['"cdn";r=5,"lb";r=6', ['"cdn";r=5', '"lb";r=6']]) {
         const server = await temporaryApp((app) => {
           app.use((_req, res, next) => {
@@ -151,14 +148,14 @@ describe('Express', () => {
       }
     })
 
-    it('lets onDenied pass the request on', async () => {
+    it('lets onDenied call next', async () => {
       const server = await temporaryApp((app) => {
         app.use(rateLimit({ ...once(), onDenied: (_decision, _req, _res, next) => next() }))
       })
       expect(await statuses(server, ['/', '/'])).toEqual([200, 200])
     })
 
-    it('leaves an error thrown downstream to Express, and its error handler is called once', async () => {
+    it('passes an error thrown downstream to the error handler once', async () => {
       const thrown = new Error('thrown downstream')
       const server = await temporaryApp((app) => {
         app.use(rateLimit(once()))
@@ -189,11 +186,11 @@ describe('Express', () => {
         }
       }
 
-      it('at once', () => {
+      it('with a synchronous decision', () => {
         expect(() => pass(once())).toThrow(thrown)
       })
 
-      it('after something was waited for', async () => {
+      it('with an asynchronous decision', async () => {
         const uncaught = new Promise((resolve) => catchOneRejection(resolve))
         const passed = pass({ ...once(), key: async () => 'ann' })
         expect(passed.returned).toBeUndefined()
@@ -202,7 +199,7 @@ describe('Express', () => {
       })
     })
 
-    it('reports, once, that the response was already sent', async () => {
+    it('reports once that the response was already sent', async () => {
       const server = await temporaryApp((app) => {
         app.use((_req, res, next) => {
           res.send('too late')
@@ -218,7 +215,7 @@ describe('Express', () => {
     })
   })
 
-  /** An app with what `mount` puts before a handler that serves everything, and an error handler. */
+  /** An app whose handler serves every path, with an error handler. `mount` adds middleware before them. */
   async function serve(mount: (app: ReturnType<typeof express>) => void): Promise<Server> {
     const errors: unknown[] = []
     let served = 0
@@ -241,7 +238,7 @@ describe('Express', () => {
     temporary(serve(mount))
 })
 
-/** Takes the next unhandled rejection from the test runner, which would fail the run for it. */
+/** Catches the next unhandled rejection before the test runner, which would fail the run. */
 function catchOneRejection(report: (reason: unknown) => void): void {
   const listeners = process.listeners('unhandledRejection')
   process.removeAllListeners('unhandledRejection')

@@ -38,29 +38,26 @@ describe('Fastify 5', () => {
   }
   adapterSuite(adapter)
 
-  describe('in particular', () => {
+  describe('specifics', () => {
     it.each<[string, FastifyServerOptions['trustProxy']]>([
       ['true', true],
-      ['a function that trusts all', () => true],
+      ['a function that trusts every address', () => true],
       ['networks of all addresses', '0.0.0.0/1, 128.0.0.0/1'],
-      ['all of IPv6', '::/1, 8000::/1'],
-    ])(
-      'refuses a trustProxy that believes everybody for address keys, at every request: %s',
-      async (_, trustProxy) => {
-        const server = await temporaryApp((app) => app.register(rateLimit(once())), { trustProxy })
-        expect(await statuses(server, ['/', '/'])).toEqual([500, 500])
-        expect(server.errors).toEqual(Array(2).fill(expect.objectContaining({ code: 'invalid_option' })))
-      },
-    )
+      ['all IPv6 networks', '::/1, 8000::/1'],
+    ])('rejects every request if trustProxy trusts every client: %s', async (_, trustProxy) => {
+      const server = await temporaryApp((app) => app.register(rateLimit(once())), { trustProxy })
+      expect(await statuses(server, ['/', '/'])).toEqual([500, 500])
+      expect(server.errors).toEqual(Array(2).fill(expect.objectContaining({ code: 'invalid_option' })))
+    })
 
-    it('refuses it in an app whose plugin is right in another', async () => {
+    it('checks trustProxy in each app that registers the same plugin', async () => {
       const plugin = rateLimit(once())
       const right = await temporaryApp((app) => app.register(plugin))
       const wrong = await temporaryApp((app) => app.register(plugin), { trustProxy: true })
       expect([await statuses(right, ['/']), await statuses(wrong, ['/'])]).toEqual([[200], [500]])
     })
 
-    it('looks into trustProxy once for each plugin, however requests alternate', async () => {
+    it('checks trustProxy once per plugin, even if requests alternate', async () => {
       let asked = 0
       const trustProxy = () => {
         asked++
@@ -78,12 +75,12 @@ describe('Fastify 5', () => {
       await statuses(server, ['/a', '/b'])
       expect(asked).toBeGreaterThan(0)
       asked = 0
-      // No request names an address that would have to be asked for.
+      // Requests have no X-Forwarded-For header, so only the check calls this function.
       await statuses(server, ['/a', '/b', '/a', '/b'])
       expect(asked).toBe(0)
     })
 
-    it('takes such a trustProxy with a key function', async () => {
+    it('accepts a trustProxy of true with a key function', async () => {
       const server = await temporaryApp((app) => app.register(rateLimit({ ...once(), key: () => 'all' })), {
         trustProxy: true,
       })
@@ -93,12 +90,12 @@ describe('Fastify 5', () => {
     it.each<[string, FastifyServerOptions['trustProxy']]>([
       ['networks', ['127.0.0.1', '10.0.0.0/8']],
       ['a function that counts', (_, hop) => hop < 3],
-    ])('takes a trustProxy that is bounded: %s', async (_, trustProxy) => {
+    ])('accepts a trustProxy with a bound: %s', async (_, trustProxy) => {
       const server = await temporaryApp((app) => app.register(rateLimit(once())), { trustProxy })
       expect(await statuses(server, ['/', '/'])).toEqual([200, 429])
     })
 
-    it('limits routes that were declared before it, those after it, and what is not found', async () => {
+    it('limits routes declared before and after it, and paths without a route', async () => {
       const server = await temporaryApp((app) => {
         app.get('/before', async () => 'served')
         app.register(rateLimit(once()))
@@ -107,7 +104,7 @@ describe('Fastify 5', () => {
       expect(await statuses(server, ['/before', '/after', '/nowhere'])).toEqual([200, 429, 429])
     })
 
-    it('limits the plugin that registers it and those within, and nothing beside them', async () => {
+    it('limits the plugin that registers it and nested plugins, but not sibling plugins', async () => {
       const server = await temporaryApp((app) => {
         app.register(async (api) => {
           api.register(rateLimit(once()))
@@ -120,12 +117,12 @@ describe('Fastify 5', () => {
       expect(await statuses(server, ['/api', '/api/inner', '/', '/api'])).toEqual([200, 429, 200, 429])
     })
 
-    describe('routes that say something themselves', () => {
+    describe('a route with its own options', () => {
       const [five, two, one] = [5, 2, 1].map((limit) => slidingWindow({ limit, window: '1h', name: 'own' }))
       const around: RateLimitOptions = { limits: [two!], key: () => 'all' }
       const handler = async () => 'served'
 
-      it('limits of its own a route counts apart', async () => {
+      it('counts separately if it has its own limits', async () => {
         const server = await temporaryApp((app) => {
           app.register(rateLimit(around))
           app.get('/a', { config: { rateLimit: { limits: [one!] } } }, handler)
@@ -137,8 +134,8 @@ describe('Fastify 5', () => {
         ])
       })
 
-      it('routes count apart whose names have the same 32-bit hash', async () => {
-        // By FNV-1a, after the name of the limiter around them.
+      it('counts separately from a route whose name has the same 32-bit hash', async () => {
+        // Their names collide in FNV-1a, after the name of the app's limiter.
         const urls = ['/v1/reports/42079', '/v1/reports/490456']
         const server = await temporaryApp((app) => {
           app.register(rateLimit({ ...around, store: newStore() }))
@@ -147,7 +144,7 @@ describe('Fastify 5', () => {
         expect(await statuses(server, [...urls, ...urls])).toEqual([200, 200, 429, 429])
       })
 
-      it('under a name they count together, and with another store elsewhere', async () => {
+      it('shares its count with routes of the same limiter name and store', async () => {
         const store = memoryStore()
         const own = { limits: [one!], name: 'shared', store }
         const server = await temporaryApp((app) => {
@@ -159,7 +156,7 @@ describe('Fastify 5', () => {
         expect(await statuses(server, ['/a', '/b', '/c'])).toEqual([200, 429, 200])
       })
 
-      it('GET and HEAD of a route are one, with options that other routes have too', async () => {
+      it('counts GET and HEAD together, even if other routes use the same options object', async () => {
         const own: RateLimitOptions = { limits: [two!] }
         const server = await temporaryApp((app) => {
           app.register(rateLimit(around))
@@ -171,7 +168,7 @@ describe('Fastify 5', () => {
         expect(heads.map(({ status }) => status)).toEqual([200, 429])
       })
 
-      it('GET and HEAD of a route are one where there are others of its address, and count apart from these', async () => {
+      it('counts GET and HEAD together, separately from routes with the same URL and other constraints', async () => {
         const limited = (limit: number): RateLimitOptions => ({
           limits: [slidingWindow({ limit, window: '1h', name: 'own' })],
         })
@@ -205,7 +202,7 @@ describe('Fastify 5', () => {
         ])
       })
 
-      it('GET and HEAD of a route wait in one queue', async () => {
+      it('uses one queue for GET and HEAD', async () => {
         const limiter = createLimiter({ limits: [one!] })
         const server = await temporaryApp((app) => {
           app.register(rateLimit(around))
@@ -223,14 +220,14 @@ describe('Fastify 5', () => {
         await expect(waiting).rejects.toThrow()
       })
 
-      it.each([null, 0, ''])('%j is refused: a route is unlimited only by false', async (own) => {
+      it.each([null, 0, ''])('rejects %j, since only false exempts a route', async (own) => {
         const app = fastify()
         onTestFinished(() => app.close())
         await app.register(rateLimit(around))
         expect(() => app.get('/', { config: { rateLimit: own as never } }, handler)).toThrow()
       })
 
-      it('without limits of its own a route counts with all others, and differs in the rest', async () => {
+      it("shares the app's limits if it sets none, and overrides other options", async () => {
         const server = await temporaryApp((app) => {
           app.register(rateLimit(around))
           app.get('/twice', { config: { rateLimit: { cost: () => 2 } } }, handler)
@@ -243,7 +240,7 @@ describe('Fastify 5', () => {
         expect([silent.status, silent.headers.has('RateLimit')]).toEqual([429, false])
       })
 
-      it('false: not limited; and by a limiter of its own', async () => {
+      it("needs no limits: false exempts it, and a limiter replaces the app's", async () => {
         const limiter = createLimiter({ limits: [one!] })
         const server = await temporaryApp((app) => {
           app.register(rateLimit(around))
@@ -257,7 +254,7 @@ describe('Fastify 5', () => {
         expect((await limiter.peek('all')).remaining).toBe(0)
       })
 
-      it('global: false limits only them', async () => {
+      it("gets limits with global: false, and other routes don't", async () => {
         const server = await temporaryApp((app) => {
           app.register(rateLimit({ global: false, key: () => 'all' }))
           app.get('/own', { config: { rateLimit: { limits: [one!] } } }, handler)
@@ -265,7 +262,7 @@ describe('Fastify 5', () => {
         expect(await statuses(server, ['/', '/', '/own', '/own'])).toEqual([200, 200, 200, 429])
       })
 
-      it('of plugins within plugins each holds what it says, and those around it', async () => {
+      it('obeys the limits of its plugin and the enclosing plugins', async () => {
         const server = await temporaryApp((app) => {
           app.register(rateLimit({ limits: [five!], key: () => 'all' }))
           app.register(async (inner) => {
@@ -279,7 +276,7 @@ describe('Fastify 5', () => {
         ])
       })
 
-      it('what is wrong is refused when the route is declared', async () => {
+      it('rejects invalid options when the route is declared', async () => {
         const app = fastify()
         onTestFinished(() => app.close())
         await app.register(rateLimit(around))
@@ -294,7 +291,7 @@ describe('Fastify 5', () => {
       })
     })
 
-    it('options have the types of Fastify', () => {
+    it('types the options with Fastify types', () => {
       const right: RateLimitOptions = {
         key: (request) => {
           expectTypeOf(request).toEqualTypeOf<FastifyRequest>()
@@ -308,14 +305,14 @@ describe('Fastify 5', () => {
         },
       }
       const route: RouteShorthandOptions = { config: { rateLimit: { ...right, denied: { delay: '1s' } } } }
-      // @ts-expect-error no such policy
+      // @ts-expect-error an unknown policy
       const wrong: RateLimitOptions = { denied: 'wait' }
-      // @ts-expect-error no such word
+      // @ts-expect-error an unknown word
       const worse: RouteShorthandOptions = { config: { rateLimit: { refundIf: 'always' } } }
       expect([right, route, wrong, worse]).toHaveLength(4)
     })
 
-    it('drops a stream of HTTP/2, and no other', async () => {
+    it('drops only its own HTTP/2 stream', async () => {
       const app = fastify({ http2: true })
       onTestFinished(() => app.close())
       app.register(rateLimit({ ...once(), denied: 'drop' }))
@@ -325,14 +322,14 @@ describe('Fastify 5', () => {
       expect([await ask(), await ask(), isOpen()]).toEqual([200, CANCEL, true])
     })
 
-    it('counts in one for instances that register the same plugin', async () => {
+    it('shares the count if several instances register the same plugin', async () => {
       const plugin = rateLimit({ ...once(), key: () => 'all' })
       const one = await temporaryApp((app) => app.register(plugin))
       const other = await temporaryApp((app) => app.register(plugin))
       expect([await statuses(one, ['/']), await statuses(other, ['/'])]).toEqual([[200], [429]])
     })
 
-    it('settles what is injected, too', async () => {
+    it('settles injected requests, too', async () => {
       const told: unknown[] = []
       const app = fastify()
       onTestFinished(() => app.close())
@@ -351,7 +348,7 @@ describe('Fastify 5', () => {
       expect(told).toEqual([[200, true]])
     })
 
-    it('adds to a RateLimit header that was there before', async () => {
+    it('adds to an existing RateLimit header', async () => {
       const server = await temporaryApp((app) => {
         app.addHook('onRequest', async (_request, reply) => {
           reply.header('RateLimit', '"cdn";r=5')
@@ -362,14 +359,14 @@ describe('Fastify 5', () => {
       expect(response.headers.get('RateLimit')).toBe('"cdn";r=5, "once";r=0;t=3600')
     })
 
-    it('lets onDenied pass the request on', async () => {
+    it('lets onDenied call next', async () => {
       const server = await temporaryApp((app) =>
         app.register(rateLimit({ ...once(), onDenied: (_decision, _request, _reply, done) => done() })),
       )
       expect(await statuses(server, ['/', '/'])).toEqual([200, 200])
     })
 
-    it('is known by name, and to need Fastify 5', async () => {
+    it('declares its name and that it needs Fastify 5', async () => {
       const app = fastify()
       await app.register(rateLimit(once()))
       expect(app.hasPlugin('slidegate')).toBe(true)
@@ -380,7 +377,7 @@ describe('Fastify 5', () => {
       })
     })
 
-    it('leaves hooks and error handlers after it as they were', async () => {
+    it('leaves later hooks and error handlers unaffected', async () => {
       const thrown = new Error('thrown downstream')
       const server = await temporaryApp((app) => {
         app.register(rateLimit(once()))
@@ -392,7 +389,7 @@ describe('Fastify 5', () => {
       expect(server.errors).toEqual([thrown])
     })
 
-    it('does not answer a second time what an earlier hook has answered', async () => {
+    it('ignores requests to which an earlier hook has responded', async () => {
       const server = await temporaryApp((app) => {
         app.addHook('onRequest', (_request, reply, done) => {
           reply.send('too early')
@@ -406,7 +403,7 @@ describe('Fastify 5', () => {
   })
 })
 
-/** An app with what `mount` puts before a route that serves `/`, and an error handler. */
+/** An app with a route that serves `/`, and an error handler. `mount` adds plugins before them. */
 async function serve(
   mount: (app: FastifyInstance) => unknown,
   options: FastifyServerOptions = {},

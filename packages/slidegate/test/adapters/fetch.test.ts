@@ -20,8 +20,8 @@ const once = (name = 'once', limit = 1): RateLimitOptions => ({
 const ask = (init?: RequestInit) => new Request('http://localhost/', init)
 
 describe.each<[string, (bindings: HttpBindings) => Partial<HttpBindings>]>([
-  ['where Node tells what became of a response', (bindings) => bindings],
-  ['where its body has to be watched', ({ incoming }) => ({ incoming })],
+  ['with responses that Node reports as sent', (bindings) => bindings],
+  ['with response bodies that are watched', ({ incoming }) => ({ incoming })],
 ])('Fetch API, %s', (_, told) => {
   const adapter: AdapterUnderTest<Args> = {
     drops: false,
@@ -42,8 +42,8 @@ describe.each<[string, (bindings: HttpBindings) => Partial<HttpBindings>]>([
   adapterSuite(adapter)
 })
 
-describe('Fetch API, in particular', () => {
-  it('hands on what the platform hands in', async () => {
+describe('Fetch API specifics', () => {
+  it("passes the platform's arguments to the handler", async () => {
     interface Context {
       readonly params: Promise<{ readonly id: string }>
     }
@@ -64,18 +64,18 @@ describe('Fetch API, in particular', () => {
     expect(seen.map((each, i) => each === handed[i])).toEqual([true, true, true])
   })
 
-  it('one rateLimit for several handlers counts them together', async () => {
+  it('counts several handlers of one rateLimit together', async () => {
     const limited = rateLimit(once())
     const [one, other] = [limited(() => new Response('one')), limited(() => new Response('other'))]
     expect([(await one(ask())).status, (await other(ask())).status]).toEqual([200, 429])
   })
 
-  it('adds to the RateLimit header of the response that a handler has from elsewhere', async () => {
+  it("adds to an existing RateLimit header of the handler's response", async () => {
     const elsewhere = withRateLimit(() => new Response(null, { headers: { RateLimit: '"cdn";r=5' } }), once())
     expect((await elsewhere(ask())).headers.get('RateLimit')).toBe('"once";r=0;t=3600, "cdn";r=5')
   })
 
-  it('puts headers on responses that cannot be written to: redirects, and what was fetched', async () => {
+  it('sets headers on immutable responses: redirects and fetched ones', async () => {
     const upstream = await listen((_req, res) => {
       res.writeHead(203, { 'Set-Cookie': ['a=1', 'b=2'], 'Content-Type': 'text/x' }).end('from afar')
     })
@@ -95,14 +95,14 @@ describe('Fetch API, in particular', () => {
     expect([fetched.headers.get('Content-Type'), await fetched.text()]).toEqual(['text/x', 'from afar'])
   })
 
-  it('returns the very response where its headers can be written to, or there are none to write', async () => {
+  it('returns the same response if its headers are mutable or there are none to set', async () => {
     const [mutable, immutable] = [new Response('served'), Response.redirect('http://localhost/')]
     expect(await withRateLimit(() => mutable, once())(ask())).toBe(mutable)
     expect(await withRateLimit(() => immutable, { ...once(), headers: false })(ask())).toBe(immutable)
     expect(await withRateLimit(() => immutable, { ...once(), skip: () => true })(ask())).toBe(immutable)
   })
 
-  it('leaves alone what is no response to write to', async () => {
+  it('returns upgrades, network errors and missing responses unchanged', async () => {
     const options: RateLimitOptions = { ...once('once', 9), refundIf: 'failed' }
     const upgraded = Object.defineProperty(await fetch('data:,'), 'status', { value: 101 })
     const failed = Response.error()
@@ -112,7 +112,7 @@ describe('Fetch API, in particular', () => {
     }
   })
 
-  it('leaves what the handler throws as it is', async () => {
+  it('rethrows whatever the handler throws', async () => {
     for (const thrown of [new Error('thrown downstream'), new Response('thrown'), undefined]) {
       const told: unknown[] = []
       const handler = withRateLimit(
@@ -126,7 +126,7 @@ describe('Fetch API, in particular', () => {
     }
   })
 
-  it("leaves the request's body to the handler", async () => {
+  it("leaves the request's body for the handler", async () => {
     const handler = withRateLimit(
       async (request) =>
         new Response(
@@ -144,7 +144,7 @@ describe('Fetch API, in particular', () => {
     expect(await (await handler(ask({ method: 'POST', body: 'body ' }))).text()).toBe('body false')
   })
 
-  it('an onDenied gets all arguments, and its response the headers that it has not', async () => {
+  it('passes all arguments to onDenied, and adds missing headers to its response', async () => {
     const handler = withRateLimit((_request: Request, _context: { id: number }) => new Response(), {
       ...once(),
       onDenied: ({ cost }, request, { id }) =>
@@ -165,7 +165,7 @@ describe('Fetch API, in particular', () => {
     expect((await redirects(ask())).headers.get('Retry-After')).toBe('3600')
   })
 
-  it('what an onDenied throws is an error, whatever it is', async () => {
+  it('rejects with an error, whatever onDenied throws', async () => {
     const handler = withRateLimit(() => new Response(), {
       ...once(),
       cost: () => 2,
@@ -174,7 +174,7 @@ describe('Fetch API, in particular', () => {
     await expect(handler(ask())).rejects.toMatchObject({ message: 'thrown: no', cause: 'no' })
   })
 
-  it('answers a client that has gone while it waited, and nobody sees it', async () => {
+  it('returns a 499 if the client disconnects while it waits', async () => {
     let served = 0
     const handler = withRateLimit(() => new Response(`${++served}`), { ...once(), denied: { delay: '2h' } })
     await handler(ask())
@@ -184,7 +184,7 @@ describe('Fetch API, in particular', () => {
     expect([(await waiting).status, served]).toEqual([499, 1])
   })
 
-  describe('the address', () => {
+  describe('the client address', () => {
     const byAddress = (): RateLimitOptions => ({ ...once(), key: undefined })
 
     it.each<[string, (address: string) => object]>([
@@ -204,7 +204,7 @@ describe('Fetch API, in particular', () => {
         }),
       ],
       ['Node', (remoteAddress) => ({ incoming: { socket: { remoteAddress }, rawHeaders: [] } })],
-    ])('as %s tells it', async (_, told) => {
+    ])('comes from %s', async (_, told) => {
       const handler = withRateLimit((_request: Request, _told: object) => new Response(), byAddress())
       const answers: number[] = []
       for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.1']) {
@@ -217,7 +217,7 @@ describe('Fetch API, in particular', () => {
       ['Deno', { remoteAddr: { transport: 'unix', path: '/run/x' } }],
       ['Bun', { requestIP: () => null }],
       ['Node', { incoming: { socket: {}, rawHeaders: [] } }],
-    ])('one bucket for all whom %s tells nothing of', async (_, told) => {
+    ])('defaults to one shared key if %s reports no address', async (_, told) => {
       const handler = withRateLimit((_request: Request, _told: object) => new Response(), byAddress())
       expect([(await handler(ask(), told)).status, (await handler(ask(), told)).status]).toEqual([200, 429])
     })
@@ -226,9 +226,9 @@ describe('Fetch API, in particular', () => {
       ['nothing', []],
       ['parameters', [{ params: Promise.resolve({}) }]],
       ['an environment', [{ KV: {} }, { waitUntil() {} }]],
-      ['no object', ['GET']],
+      ['a string', ['GET']],
       ['null', [null]],
-    ])('refuses to count all callers as one where the platform hands in %s', async (_, rest) => {
+    ])('fails the request instead of sharing one key if the platform passes %s', async (_, rest) => {
       let served = 0
       const handler = withRateLimit((_request, ..._rest) => new Response(`${++served}`), byAddress())
       for (let i = 0; i < 2; i++) {
@@ -242,7 +242,7 @@ describe('Fetch API, in particular', () => {
       expect(served).toBe(0)
     })
 
-    it('takes that of the platform, and one bucket for all without', async () => {
+    it("comes from the platform's header, and is shared by requests without it", async () => {
       const handler = withRateLimit(() => new Response(), {
         ...byAddress(),
         address: { trust: 1, header: 'cf-connecting-ip' },
@@ -256,8 +256,8 @@ describe('Fetch API, in particular', () => {
     })
   })
 
-  describe('a body that is watched', () => {
-    /** A handler whose responses are watched, and what became of them. */
+  describe('a watched body', () => {
+    /** A handler whose responses are watched, and their reported results. */
     function watching(handler: () => Response): {
       ask: (init?: RequestInit) => Promise<Response>
       told: unknown[]
@@ -271,7 +271,7 @@ describe('Fetch API, in particular', () => {
 
     const bytes = (...chunks: string[]) => chunks.map((chunk) => new TextEncoder().encode(chunk))
 
-    it('passes unharmed, with its headers, and is over when it was read to its end', async () => {
+    it('arrives unchanged with its headers, and is complete when it has been read', async () => {
       const { ask, told } = watching(
         () =>
           new Response('served', {
@@ -291,7 +291,7 @@ describe('Fetch API, in particular', () => {
       expect(told).toEqual([[201, true]])
     })
 
-    it('is read no faster than it is asked for', async () => {
+    it('stays unread until the client reads it', async () => {
       let pulled = 0
       const source = bytes('a', 'b', 'c')
       const body = new ReadableStream(
@@ -319,7 +319,7 @@ describe('Fetch API, in particular', () => {
       expect(told).toEqual([[200, true]])
     })
 
-    it('its errors are those of the reader', async () => {
+    it('passes its errors to the reader', async () => {
       const broken = new Error('broken')
       const body = new ReadableStream({
         start: (controller) => controller.enqueue(bytes('a')[0]),
@@ -330,7 +330,7 @@ describe('Fetch API, in particular', () => {
       expect(told).toEqual([[200, false]])
     })
 
-    it('whoever reads no further is told to the source', async () => {
+    it('cancels its source when the reader cancels', async () => {
       let reason: unknown
       const body = new ReadableStream({
         cancel(why) {
@@ -342,7 +342,7 @@ describe('Fetch API, in particular', () => {
       expect([reason, told]).toEqual(['enough', [[200, false]]])
     })
 
-    it('is not waited for where there is none, or nobody will read it', async () => {
+    it('counts as read if there is none or no client will read it', async () => {
       const { ask, told } = watching(() => new Response(null, { status: 204 }))
       await ask()
       expect(told).toEqual([[204, true]])
@@ -356,7 +356,7 @@ describe('Fetch API, in particular', () => {
       ])
     })
 
-    it('is not touched where nobody asks what became of it', async () => {
+    it('stays the same object if no option needs its result', async () => {
       const response = new Response('served')
       const { body } = response
       expect((await withRateLimit(() => response, once())(ask())).body).toBe(body)
@@ -365,7 +365,7 @@ describe('Fetch API, in particular', () => {
     it.each<[string, (bindings: HttpBindings) => Partial<HttpBindings>]>([
       ['by Node', (bindings) => bindings],
       ['by its body', ({ incoming }) => ({ incoming })],
-    ])('of a client that hangs up within it is not complete, as told %s', async (_, told) => {
+    ])('counts as incomplete if the client disconnects, as reported %s', async (_, told) => {
       const over: unknown[] = []
       let cancelled = false
       const server = await temporary(
@@ -395,7 +395,7 @@ describe('Fetch API, in particular', () => {
     })
   })
 
-  it('settles by the fields of a response that has no body', async () => {
+  it('settles by the headers of a response without a body', async () => {
     const limiter = createLimiter({ limits: [slidingWindow({ limit: 9, window: '1h' })] })
     const handler = withRateLimit(() => new Response(null, { headers: { 'x-used': '4' } }), {
       limiter,
@@ -406,7 +406,7 @@ describe('Fetch API, in particular', () => {
     await expect.poll(async () => (await limiter.peek('k')).remaining).toBe(5)
   })
 
-  it('has the types of the handler', () => {
+  it("types the options with the handler's types", () => {
     interface Env {
       readonly KV: object
     }
@@ -430,16 +430,16 @@ describe('Fetch API, in particular', () => {
     expectTypeOf(upgrades).returns.resolves.toEqualTypeOf<Response | undefined>()
     // @ts-expect-error: a handler returns a response
     withRateLimit(() => 'served', once())
-    // @ts-expect-error: the key is a string, or an object of them
+    // @ts-expect-error: a key is a string, or an object of strings
     rateLimit({ ...once(), key: (request) => request.headers })
     // @ts-expect-error: an answer is a response
     rateLimit({ ...once(), onDenied: () => 'denied' })
-    // @ts-expect-error: no such option
-    expect(() => rateLimit({ ...once(), max: 5 })).toThrow('no option')
+    // @ts-expect-error: an unknown option
+    expect(() => rateLimit({ ...once(), max: 5 })).toThrow('unknown option')
   })
 })
 
-/** A server whose handler, wrapped, serves everything; what it throws is answered with 500. */
+/** A server whose wrapped handler serves every path. Errors get a 500. */
 async function serve(
   wrap: (handler: Handler) => Handler,
   told: (bindings: HttpBindings) => Partial<HttpBindings>,

@@ -39,8 +39,8 @@ describe('Hono 4', () => {
   }
   adapterSuite(adapter)
 
-  describe('in particular', () => {
-    it('limits a route, and nothing beside it', async () => {
+  describe('specifics', () => {
+    it('limits a route and nothing else', async () => {
       const server = await temporaryApp((app) => {
         app.get('/limited', rateLimit(once()), (c) => c.text('served'))
         app.route('/api', new Hono().use(rateLimit(once())))
@@ -50,13 +50,13 @@ describe('Hono 4', () => {
       ])
     })
 
-    it('limits what is not found', async () => {
+    it('limits paths without a route', async () => {
       const app = new Hono().use(rateLimit({ ...once(), key: () => 'k' }))
       expect((await app.request('/nowhere')).status).toBe(404)
       expect((await app.request('/nowhere')).status).toBe(429)
     })
 
-    it('keeps what was set on the context before, by c.header and by c.res, of admitted and of denied requests', async () => {
+    it('keeps headers that were set by c.header and c.res, on admitted and denied requests', async () => {
       for (const answer of [(c: Context) => c.text('served'), () => new Response('served')]) {
         const server = await temporaryApp((app) => {
           app.use(cors())
@@ -81,7 +81,7 @@ describe('Hono 4', () => {
       }
     })
 
-    it('keeps what c.header has set of a denied request where nobody has touched c.res', async () => {
+    it('keeps headers of c.header on a denied request if c.res is unused', async () => {
       const server = await temporaryApp((app) => {
         app.use(async (c, next) => {
           c.header('X-Id', '7')
@@ -95,7 +95,7 @@ describe('Hono 4', () => {
       expect(denied.headers.get('Content-Type')).toBe('application/problem+json')
     })
 
-    it('puts headers on responses that cannot be written to', async () => {
+    it('sets headers on immutable responses', async () => {
       const upstream = await listen((_req, res) =>
         res.writeHead(203, { 'x-up': 'stream', RateLimit: '"up";r=5' }).end('from afar'),
       )
@@ -113,7 +113,7 @@ describe('Hono 4', () => {
       expect(response.headers.get('RateLimit')).toBe('"once";r=0;t=3600, "up";r=5')
     })
 
-    it('puts headers on what errors are answered with', async () => {
+    it('sets headers on responses to errors', async () => {
       const server = await temporaryApp((app) => {
         app.use(rateLimit({ ...once(), limits: [slidingWindow({ limit: 3, window: '1h', name: 'once' })] }))
         app.get('/exception', () => {
@@ -139,7 +139,7 @@ describe('Hono 4', () => {
       ])
     })
 
-    it('leaves what is thrown and no error to the server, which answers 500, and that is what counts', async () => {
+    it('leaves thrown non-errors to the server, and settles by their status of 500', async () => {
       const told: number[] = []
       const refundIf: RateLimitOptions['refundIf'] = ({ status }) => told.push(status) === 0
       const server = await temporaryApp((app) => {
@@ -158,7 +158,7 @@ describe('Hono 4', () => {
       expect(told).toEqual([500, 500])
     })
 
-    it('lets onDenied pass the request on, or answer with a response of its own', async () => {
+    it('lets onDenied call next or return a response', async () => {
       const server = await temporaryApp((app) => {
         app.use('/on', rateLimit({ ...once(), onDenied: (_decision, _c, next) => next() }))
         app.use(
@@ -178,7 +178,7 @@ describe('Hono 4', () => {
       ])
     })
 
-    it('an onDenied that answers nothing is an error', async () => {
+    it('fails if onDenied returns nothing', async () => {
       const server = await temporaryApp((app) =>
         app.use(rateLimit({ ...once(), onDenied: async () => undefined })),
       )
@@ -188,7 +188,7 @@ describe('Hono 4', () => {
       ])
     })
 
-    it('streams pass unharmed, and what counts is whether all was sent', async () => {
+    it('passes streams unchanged, and counts them as complete if everything was sent', async () => {
       const told: boolean[] = []
       let goOn: () => void = () => {}
       const server = await temporaryApp((app) => {
@@ -220,7 +220,7 @@ describe('Hono 4', () => {
       await expect.poll(() => told).toEqual([true, false])
     })
 
-    it('tells of a client that hangs up while its request is handled, whatever the handler does', async () => {
+    it('reports a client that disconnects while its request is handled, whatever the handler does', async () => {
       const told: unknown[] = []
       let isHandled = false
       const server = await temporaryApp((app) => {
@@ -238,7 +238,7 @@ describe('Hono 4', () => {
       await expect.poll(() => told).toEqual([false])
     })
 
-    it("leaves the request's body to the handler", async () => {
+    it("leaves the request's body for the handler", async () => {
       const server = await temporaryApp((app) => {
         app.use(rateLimit({ ...once(), refundIf: 'failed' }))
         app.post('/', async (c) => c.json(await c.req.json()))
@@ -247,7 +247,7 @@ describe('Hono 4', () => {
       expect(await response.json()).toEqual({ a: 1 })
     })
 
-    describe('away from Node', () => {
+    describe('on runtimes other than Node', () => {
       const ask = (app: Hono, env?: object) => app.request('/', {}, env)
       const limited = (options: Partial<RateLimitOptions> = {}) => {
         const errors: Error[] = []
@@ -272,7 +272,7 @@ describe('Hono 4', () => {
         ],
         ['Bun, with an environment', (address) => ({ server: { requestIP: () => ({ address }) } })],
         ['Node', (remoteAddress) => ({ incoming: { socket: { remoteAddress }, rawHeaders: [] } })],
-      ])("tells callers apart by %s's word", async (_, env) => {
+      ])('distinguishes callers by the address that %s reports', async (_, env) => {
         const app = limited()
         const answers: number[] = []
         for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.1'])
@@ -283,7 +283,7 @@ describe('Hono 4', () => {
       it.each<[string, object | undefined]>([
         ['nothing', undefined],
         ['bindings', { KV: {}, SECRET: 'x' }],
-      ])('refuses to count all callers as one where the platform tells %s', async (_, env) => {
+      ])('fails the request instead of sharing one key if the platform passes %s', async (_, env) => {
         const app = limited()
         expect([(await ask(app, env)).status, (await ask(app, env)).status]).toEqual([500, 500])
         expect(app.errors[1]).toMatchObject({
@@ -292,7 +292,7 @@ describe('Hono 4', () => {
         })
       })
 
-      it('takes a key function there, or an address, without which callers are one', async () => {
+      it('accepts a key function, or an address, which callers without the header share', async () => {
         const keyed = limited({ key: () => 'k' })
         expect([(await ask(keyed)).status, (await ask(keyed)).status]).toEqual([200, 429])
         const addressed = limited({ address: { trust: 1, header: 'cf-connecting-ip' } })
@@ -303,7 +303,7 @@ describe('Hono 4', () => {
         expect([await from({}), await from({})]).toEqual([200, 429])
       })
 
-      it('drop is an error of the request, but for a client that has gone', async () => {
+      it('fails a request with drop, unless the client has disconnected', async () => {
         const app = limited({ key: () => 'k', denied: 'drop' })
         expect([(await ask(app)).status, (await ask(app)).status]).toEqual([200, 500])
         expect(app.errors).toEqual([expect.objectContaining({ code: 'invalid_option', value: 'drop' })])
@@ -315,7 +315,7 @@ describe('Hono 4', () => {
         expect([(await gone).status, waiting.errors]).toEqual([499, []])
       })
 
-      it('watches a body where Node does not say what became of it', async () => {
+      it("watches the body, since Node doesn't report the response", async () => {
         const told: unknown[] = []
         const refundIf: RateLimitOptions['refundIf'] = ({ status, isComplete }) =>
           told.push([status, isComplete]) === 0
@@ -333,14 +333,14 @@ describe('Hono 4', () => {
         expect(told.length).toBe(3)
       })
 
-      it('leaves a connection that was upgraded alone', async () => {
+      it('leaves an upgraded connection unchanged', async () => {
         const upgraded = Object.defineProperty(await fetch('data:,'), 'status', { value: 101 })
         const app = new Hono().use(rateLimit({ ...once(), key: () => 'k' })).get('/', () => upgraded)
         expect(await app.request('/')).toBe(upgraded)
       })
     })
 
-    it('drops over HTTP/2 the stream, not the connection', async () => {
+    it('drops only the stream over HTTP/2, not the connection', async () => {
       const errors = vi.spyOn(console, 'error').mockReturnValue()
       onTestFinished(() => errors.mockRestore())
       const app = new Hono()
@@ -350,7 +350,7 @@ describe('Hono 4', () => {
       expect([isOpen(), errors.mock.calls]).toEqual([true, []])
     })
 
-    it('has the types of Hono', () => {
+    it('types the options with Hono types', () => {
       interface Known {
         Variables: { user: string }
       }
@@ -367,17 +367,17 @@ describe('Hono 4', () => {
       }
       expectTypeOf(rateLimit(options)).toEqualTypeOf<MiddlewareHandler>()
       new Hono<Known>().use(rateLimit(options)).get('/', (c) => c.text(c.get('user')))
-      // @ts-expect-error: the key is a string, or an object of them
+      // @ts-expect-error: a key is a string, or an object of strings
       rateLimit({ ...once(), key: (c) => c.req.raw })
       // @ts-expect-error: an answer is a response
       rateLimit({ ...once(), onDenied: () => 'denied' })
-      // @ts-expect-error: no such option
-      expect(() => rateLimit({ ...once(), max: 5 })).toThrow('no option')
+      // @ts-expect-error: an unknown option
+      expect(() => rateLimit({ ...once(), max: 5 })).toThrow('unknown option')
     })
   })
 })
 
-/** An app with what `mount` puts before a handler that serves everything. */
+/** An app whose handler serves every path. `mount` adds middleware before it. */
 async function serve(mount: (app: Hono) => unknown): Promise<Server> {
   const errors: unknown[] = []
   let served = 0

@@ -2,7 +2,7 @@ import { connect, createServer, type Http2ServerRequest, type Http2ServerRespons
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-/** One connection of HTTP/2 to a server of the running test: what each request ends with, a status or why its stream was closed. */
+/** Opens an HTTP/2 connection to a server of the running test. A request resolves to its status, or why its stream closed. */
 export async function converseByHttp2(
   listener: (req: Http2ServerRequest, res: Http2ServerResponse) => unknown,
 ): Promise<{ ask: () => Promise<number | undefined>; isOpen: () => boolean }> {

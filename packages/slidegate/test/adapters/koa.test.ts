@@ -29,7 +29,7 @@ describe('Koa', () => {
       ctx.body = 'served'
     })
     app.on('error', (error) => {
-      // Koa tells of connections that broke, too.
+      // Koa also reports broken connections.
       if (error.code !== 'EPIPE' && error.code !== 'ECONNRESET') errors.push(error)
     })
     return { ...(await listen(app.callback())), served: () => served, errors }
@@ -54,27 +54,24 @@ describe('Koa', () => {
   }
   adapterSuite(adapter)
 
-  describe('in particular', () => {
+  describe('specifics', () => {
     it.each<[string, Partial<Koa>]>([
-      ['all of the header', { proxy: true }],
-      ['a number of addresses that is none', { proxy: true, maxIpsCount: -1 }],
-      ['more hops than there are', { proxy: true, maxIpsCount: 1000 }],
-      ['a header of another name', { proxy: true, proxyIpHeader: 'X-Client-IP' }],
-    ])(
-      'refuses a proxy setting that believes everybody for address keys, at every request: %s',
-      async (_, settings) => {
-        const server = await temporaryApp((app) => Object.assign(app, settings).use(rateLimit(once())))
-        expect(await statuses(server, ['/', '/'])).toEqual([500, 500])
-        expect(server.errors).toEqual(
-          Array(2).fill(
-            expect.objectContaining({
-              code: 'invalid_option',
-              message: expect.stringContaining('set maxIpsCount to the number of your proxies'),
-            }),
-          ),
-        )
-      },
-    )
+      ['the whole header', { proxy: true }],
+      ['an invalid number of addresses', { proxy: true, maxIpsCount: -1 }],
+      ['more hops than are supported', { proxy: true, maxIpsCount: 1000 }],
+      ['a header with another name', { proxy: true, proxyIpHeader: 'X-Client-IP' }],
+    ])('rejects every request if the proxy setting trusts every client: %s', async (_, settings) => {
+      const server = await temporaryApp((app) => Object.assign(app, settings).use(rateLimit(once())))
+      expect(await statuses(server, ['/', '/'])).toEqual([500, 500])
+      expect(server.errors).toEqual(
+        Array(2).fill(
+          expect.objectContaining({
+            code: 'invalid_option',
+            message: expect.stringContaining('set maxIpsCount to the number of your proxies'),
+          }),
+        ),
+      )
+    })
 
     it('counts proxies from the right by maxIpsCount', async () => {
       const server = await temporaryApp((app) =>
@@ -87,7 +84,7 @@ describe('Koa', () => {
       expect(await ask('192.0.2.2, 10.0.0.1')).toBe(200)
     })
 
-    it('takes such a setting with a key function, and with an address', async () => {
+    it('accepts such a setting with a key function or an address', async () => {
       for (const own of [{ key: () => 'all' }, { address: { trust: 0 } }]) {
         const server = await temporaryApp((app) =>
           Object.assign(app, { proxy: true }).use(rateLimit({ ...once(), ...own })),
@@ -96,7 +93,7 @@ describe('Koa', () => {
       }
     })
 
-    it('leaves status and body to whatever stands around it', async () => {
+    it('lets outer middleware change the status and body', async () => {
       const seen: unknown[] = []
       const server = await temporaryApp((app) => {
         app.use(async (ctx, next) => {
@@ -112,7 +109,7 @@ describe('Koa', () => {
       expect(seen).toEqual([200, 'text/plain', 'string', 429, 'application/problem+json', 'string'])
     })
 
-    it('keeps the fields of a response whose error is handled by a middleware around it', async () => {
+    it('keeps the headers of a response if outer middleware handles the error', async () => {
       const server = await temporaryApp((app) => {
         app.use(async (ctx, next) => {
           try {
@@ -128,7 +125,7 @@ describe('Koa', () => {
       expect([response.status, response.headers.get('RateLimit')]).toEqual([409, '"once";r=0;t=3600'])
     })
 
-    it('adds to a RateLimit header that was there before', async () => {
+    it('adds to an existing RateLimit header', async () => {
       const server = await temporaryApp((app) => {
         app.use(async (ctx, next) => {
           ctx.set('RateLimit', '"cdn";r=5')
@@ -140,14 +137,14 @@ describe('Koa', () => {
       expect(response.headers.get('RateLimit')).toBe('"cdn";r=5, "once";r=0;t=3600')
     })
 
-    it('lets onDenied pass the request on', async () => {
+    it('lets onDenied call next', async () => {
       const server = await temporaryApp((app) =>
         app.use(rateLimit({ ...once(), onDenied: (_decision, _ctx, next) => next() })),
       )
       expect(await statuses(server, ['/', '/'])).toEqual([200, 200])
     })
 
-    it('leaves what is thrown downstream as it is, once', async () => {
+    it('rethrows an error from downstream once', async () => {
       const thrown = new Error('thrown downstream')
       const server = await temporaryApp((app) => {
         app.use(rateLimit(once()))
@@ -162,7 +159,7 @@ describe('Koa', () => {
     it.each<[string, Partial<RateLimitOptions>]>([
       ['key', { key: () => Promise.reject(undefined) }],
       ['onDenied', { cost: () => 2, onDenied: () => Promise.reject(undefined) }],
-    ])("is answered by Koa's own error handler, even if what %s throws is nothing", async (_, options) => {
+    ])("leaves the response to Koa's error handler, even if %s throws undefined", async (_, options) => {
       const server = await temporaryApp((app) => {
         app.use(rateLimit({ ...once(), ...options }))
       })
@@ -171,7 +168,7 @@ describe('Koa', () => {
       expect(server.errors).toEqual([expect.objectContaining({ message: 'thrown: undefined' })])
     })
 
-    it('settles by the status that an error was answered with', async () => {
+    it('settles by the status of an error response', async () => {
       const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1h', name: 'once' })] })
       const server = await temporaryApp((app) => {
         app.use(rateLimit({ limiter, key: () => 'k', refundIf: ({ status }) => status === 401 }))
@@ -181,7 +178,7 @@ describe('Koa', () => {
       await expect.poll(async () => (await limiter.peek('k')).remaining).toBe(1)
     })
 
-    it('drops without a word of it, and Koa is told not to answer', async () => {
+    it("drops a connection without an error, and Koa doesn't respond", async () => {
       const told: unknown[] = []
       const server = await temporaryApp((app) => {
         app.use(async (ctx, next) => {
@@ -195,7 +192,7 @@ describe('Koa', () => {
       expect([told, server.errors]).toEqual([[undefined, false], []])
     })
 
-    it('drops over HTTP/2 the stream, not the connection, and answers nothing', async () => {
+    it('drops only the stream over HTTP/2, without a response', async () => {
       const errors: unknown[] = []
       const app = new Koa().on('error', (error) => errors.push(error))
       app.use(rateLimit({ ...once(), denied: 'drop' })).use((ctx) => {
@@ -206,7 +203,7 @@ describe('Koa', () => {
       expect([isOpen(), errors]).toEqual([true, []])
     })
 
-    it('has the types of Koa', () => {
+    it('types the options with Koa types', () => {
       const options: RateLimitOptions = {
         ...once(),
         key: (ctx) => ctx.state.user as string,
@@ -219,15 +216,15 @@ describe('Koa', () => {
       }
       expectTypeOf(rateLimit(options)).toEqualTypeOf<Middleware>()
       new Koa<{ user: string }, { log: () => void }>().use(rateLimit(options))
-      // @ts-expect-error: the key is a string, or an object of them
+      // @ts-expect-error: a key is a string, or an object of strings
       rateLimit({ ...once(), key: (ctx) => ctx.request.length })
-      // @ts-expect-error: no such option
-      expect(() => rateLimit({ ...once(), max: 5 })).toThrow('no option')
+      // @ts-expect-error: an unknown option
+      expect(() => rateLimit({ ...once(), max: 5 })).toThrow('unknown option')
     })
   })
 })
 
-/** Without a word, as the others. */
+/** Silent, like the other adapters' servers. */
 const answerErrors: Middleware = async (ctx, next) => {
   try {
     await next()
@@ -239,4 +236,4 @@ const answerErrors: Middleware = async (ctx, next) => {
   }
 }
 
-/** An app with what `mount` puts before a handler that serves everything. */
+/** An app whose handler serves every path. `mount` adds middleware before it. */

@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Server } from './suite.ts'
 
-/** A server of this test's own: on loopback, a free port. */
+/** Starts a server on a free port of loopback. */
 export async function listen(listener: RequestListener): Promise<Pick<Server, 'url' | 'close'>> {
   const server = createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

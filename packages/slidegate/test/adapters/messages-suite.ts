@@ -16,7 +16,7 @@ import { failing } from '../resilience/failing-store.ts'
 import { until } from '../support/until.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-/** What an adapter for the messages of connections brings along to be held to the promises that all of them share. */
+/** The parts of a message adapter that the shared tests need. */
 export interface MessageAdapter<Message, Chat extends ChatUnderTest> {
   serve(options: MessageOptions<Message>): Promise<Chat>
   connect(chat: Chat): Promise<ClientUnderTest>
@@ -26,16 +26,16 @@ export interface MessageAdapter<Message, Chat extends ChatUnderTest> {
 }
 
 export interface ChatUnderTest {
-  /** What handlers were given, in their order. */
+  /** The messages that handlers received, in order. */
   readonly handled: readonly unknown[]
-  /** Closes, in the server, the connection of its first client; resolves when it is closed. */
+  /** Closes the first client's connection on the server. Resolves when it is closed. */
   hangUp(): Promise<unknown>
 }
 
 export interface ClientUnderTest {
   readonly denials: readonly DenialMessage[]
   readonly closed: Promise<unknown>
-  /** Leaves, saying so or not. */
+  /** Disconnects, with or without a closing handshake. */
   hangUp(isOrderly: boolean): void
   say(...texts: string[]): void
 }
@@ -44,12 +44,12 @@ export function perHour(limit: number): readonly Limit[] {
   return [slidingWindow({ limit, window: '1h', name: 'hourly' })]
 }
 
-/** A limiter for those who look into it; one that a slow machine does not take for one without a store. */
+/** A limiter that tests inspect. Its timeout is long enough for a slow machine. */
 export function limiterOf(limit: number, store: Store = memoryStore()): Limiter {
   return createLimiter({ limits: perHour(limit), store, timeoutMs: 30_000 })
 }
 
-/** One whose store is down. */
+/** A limiter whose store is down. */
 export function unavailable(onStoreError: 'throw' | 'allow' | 'deny'): Limiter {
   const store = failing(memoryStore(), { reason: 'error', fail: (call) => call.reject(new Error('gone')) })
   return createLimiter({ limits: perHour(5), store, onStoreError, logger: false })
@@ -59,12 +59,12 @@ export function numbered(count: number): string[] {
   return Array.from({ length: count }, (_, i) => `${i}`)
 }
 
-/** Options by which every message is an error, which is `expected`. */
+/** Options that make every message fail with the expected error. */
 export const ERRORS: readonly [title: string, options: () => MessageOptions<unknown>, expected: object][] = [
   ['the store is down', () => ({ limiter: unavailable('throw') }), { code: 'store_unavailable' }],
   ['the cost is invalid', () => ({ limits: perHour(5), cost: () => 0 }), { code: 'invalid_cost' }],
   [
-    'key throws what is no error',
+    'key throws a non-error',
     () => ({
       limits: perHour(5),
       key: () => {
@@ -89,7 +89,7 @@ async function late(turns: number): Promise<number> {
   return 1
 }
 
-/** The promises of `rateLimit` for messages, whatever the framework. */
+/** The guarantees of `rateLimit` for messages in every framework. */
 export async function messageSuite<Message, Chat extends ChatUnderTest>(
   adapter: MessageAdapter<Message, Chat>,
 ): Promise<void> {
@@ -101,7 +101,7 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
   ]
 
   describe.each(stores)('on %s', (_, newStore) => {
-    it('admits exactly as many of each connection as the limit says, the first in their order', async () => {
+    it('admits exactly the limit for each connection, in order', async () => {
       const chat = await serve({ limiter: limiterOf(20, newStore()) })
       const clients = [await connect(chat), await connect(chat)]
       for (const { say } of clients) say(...numbered(50))
@@ -120,7 +120,7 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
       expect(chat.handled).toEqual(numbered(500))
     })
 
-    it('holds connections of one key to one limit', async () => {
+    it('limits connections with the same key together', async () => {
       const key = (message: Message) => addressOf(message) ?? 'nobody'
       const chat = await serve({ limiter: limiterOf(20, newStore()), key })
       const clients = [await connect(chat), await connect(chat)]
@@ -129,23 +129,23 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
       expect(chat.handled.length).toBe(20)
     })
 
-    it('charges nothing for messages behind one whose connection is dropped', async () => {
+    it('charges nothing for messages behind one that dropped the connection', async () => {
       const limiter = limiterOf(2, newStore())
       const cost = (message: Message) => Number(textOf(message))
       const chat = await serve({ limiter, key: () => 'all', denied: 'drop', cost })
       const client = await connect(chat)
       client.say('1', '2', '1', '1')
       await client.closed
-      // What was admitted before is handled, unless the client was gone by then.
+      // Messages that were already admitted are handled, unless the client has disconnected.
       await until(
-        'what is handled is charged',
+        'handled messages are charged',
         async () => (await limiter.peek('all')).remaining === 2 - chat.handled.length,
       )
       expect(chat.handled.length).toBeLessThan(2)
       expect(client.denials).toEqual([])
     })
 
-    it('lets those who wait go on when there is room, in their order', async () => {
+    it('admits waiting messages in order when there is room', async () => {
       const limiter = limiterOf(1, newStore())
       const chat = await serve({ limiter, key: () => 'all', denied: { delay: '2h' } })
       const client = await connect(chat)
@@ -155,17 +155,17 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
         expect(chat.handled).toEqual(handled)
         if (handled.length === 3) break
         await until('one that waits', async () => limiter.waiting('all').length > 0)
-        // Of each connection one waits, the others behind it where they are.
+        // One message per connection waits, and the others stay behind it.
         expect(limiter.waiting('all').length).toBe(1)
         await limiter.reset('all')
       }
       expect(client.denials).toEqual([])
     })
 
-    it('neither handles nor charges what is being decided when the connection closes', async () => {
+    it('neither handles nor charges a message if the connection closes during its decision', async () => {
       const limiter = limiterOf(10, newStore())
       let goOn = (): void => {}
-      // Charged by then.
+      // Waits until the message is charged.
       const onAllowed = () => new Promise<void>((resolve) => (goOn = resolve))
       const chat = await serve({ limiter, key: () => 'all', onAllowed })
       const client = await connect(chat)
@@ -178,8 +178,8 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
     })
   })
 
-  describe('a message for which there is no room', () => {
-    it('is denied where it would have to wait for too long', async () => {
+  describe('a message that exceeds the limits', () => {
+    it('gets a denial if it would have to wait too long', async () => {
       const chat = await serve({ limits: perHour(1), denied: { delay: '1m' } })
       const client = await connect(chat)
       client.say('a', 'b')
@@ -187,7 +187,7 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
       expect(chat.handled).toEqual(['a'])
     })
 
-    it('is denied where as many connections wait as may', async () => {
+    it('gets a denial if the queue of waiting connections is full', async () => {
       const limiter = limiterOf(1)
       const chat = await serve({ limiter, key: () => 'all', denied: { queue: 1, maxWait: '2h' } })
       const [first, second] = [await connect(chat), await connect(chat)]
@@ -198,7 +198,7 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
       expect([chat.handled, first.denials]).toEqual([['a'], []])
     })
 
-    it('is treated as a function of it says', async () => {
+    it('gets the policy that a function returns for it', async () => {
       const denied = (message: Message) => (textOf(message) === 'last' ? 'drop' : 'reject')
       const chat = await serve({ limits: perHour(1), denied })
       const client = await connect(chat)
@@ -210,8 +210,8 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
     })
   })
 
-  it('handles one message after the other, however long deciding takes', async () => {
-    // The sooner a message comes, the longer it takes; every third is decided at once.
+  it('handles messages one after the other, however long a decision takes', async () => {
+    // Earlier messages take longer to decide, and every third is decided immediately.
     const cost = (message: Message) => {
       const place = Number(textOf(message))
       return place % 3 === 2 ? 1 : late(20 - place)
@@ -224,7 +224,7 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
   })
 
   it.each([true, false])(
-    'frees the place of a client that hangs up, and charges it nothing: orderly %s',
+    'frees the place of a client that disconnects and charges it nothing: orderly %s',
     async (isOrderly) => {
       const limiter = limiterOf(1)
       const chat = await serve({ limiter, key: () => 'all', denied: { delay: '2h' } })
@@ -232,7 +232,7 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
       client.say('a', 'b', 'c', 'd')
       await until('one that waits', async () => limiter.waiting('all').length === 1)
       client.hangUp(isOrderly)
-      await until('nobody who waits', async () => limiter.waiting('all').length === 0)
+      await until('no waiters', async () => limiter.waiting('all').length === 0)
       await limiter.reset('all')
       for (let i = 0; i < 20; i++) await turn()
       expect(chat.handled).toEqual(['a'])
@@ -240,24 +240,24 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
     },
   )
 
-  describe('options are refused', () => {
+  describe('rejected options:', () => {
     const limits = perHour(1)
     it.each<[string, unknown]>([
       ['none', undefined],
       ['neither limits nor a limiter', {}],
-      ['a key that is no function', { limits, key: 'user' }],
+      ['a key that is not a function', { limits, key: 'user' }],
       ['an unknown policy', { limits, denied: 'wait' }],
-      ['a list that is none', { limits, deny: 'localhost' }],
-      ['an address on a list that is none', { limits, deny: ['localhost'] }],
-      ['a misspelt name', { limits, maxPendin: 5 }],
+      ['a list that is not an array', { limits, deny: 'localhost' }],
+      ['an invalid address in a list', { limits, deny: ['localhost'] }],
+      ['a misspelled name', { limits, maxPendin: 5 }],
       ['headers', { limits, headers: 'draft-11' }],
       ['headers: false', { limits, headers: false }],
       ['refundIf', { limits, refundIf: 'failed' }],
       ['settle', { limits, settle: () => 1 }],
       ['onSettleError', { limits, onSettleError: () => {} }],
-      ['a maxPending of nothing', { limits, maxPending: 0 }],
-      ['a maxPending of everything', { limits, maxPending: Number.POSITIVE_INFINITY }],
-      ['a maxPending that is no number', { limits, maxPending: '100' }],
+      ['a maxPending of 0', { limits, maxPending: 0 }],
+      ['an infinite maxPending', { limits, maxPending: Number.POSITIVE_INFINITY }],
+      ['a maxPending that is not a number', { limits, maxPending: '100' }],
     ])('%s', (_, options) => {
       expect(() => adapter.rateLimit(options as MessageOptions<Message>)).toThrow(
         expect.objectContaining({ code: 'invalid_option' }),

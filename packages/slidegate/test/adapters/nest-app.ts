@@ -19,7 +19,7 @@ import type { HttpRequest, HttpResponse } from '../../src/adapters/nest.ts'
 import type { Server } from './suite.ts'
 import { temporary } from './temporary.ts'
 
-// Decorators are called by hand: their syntax would need a compiler of their own.
+// Decorators are called as functions, since their syntax would need another compiler.
 
 export type Platform = 'Express' | 'Fastify'
 
@@ -27,7 +27,7 @@ export const PLATFORMS: readonly Platform[] = ['Express', 'Fastify']
 
 type Decorator = ClassDecorator & MethodDecorator
 
-/** A controller at a path with a handler for each of the names, at the path of that name. */
+/** Creates a controller with a handler for each name, at the path of that name. */
 export function controllerAt(
   path: string,
   names: readonly string[],
@@ -54,11 +54,11 @@ export interface AppSettings {
   readonly imports?: readonly (DynamicModule | Type)[]
   readonly controllers?: readonly Type[]
   readonly providers?: NonNullable<Parameters<typeof Module>[0]['providers']>
-  /** Whom the platform trusts to say who the client is. */
+  /** The platform's trust setting for proxies. */
   readonly trust?: unknown
-  /** Whether errors are recorded. Default: they are. */
+  /** Whether errors are recorded. Default: `true`. */
   readonly hasFilter?: boolean
-  /** Before it listens. */
+  /** Called before the app listens. */
   readonly prepare?: (app: INestApplication) => unknown
 }
 
@@ -66,7 +66,7 @@ export interface App extends Server {
   readonly app: INestApplication
 }
 
-/** An app whose `/` answers as the suite of adapters wants it, and whose errors are recorded, but for those that are an answer. */
+/** Starts an app whose `/` responds as the adapter suite expects. Errors are recorded, except those that are a response. */
 export async function serveApp(platform: Platform, settings: AppSettings): Promise<App> {
   const errors: unknown[] = []
   let served = 0
@@ -120,6 +120,6 @@ async function create(platform: Platform, module: Type, trust: unknown = false):
   return app
 }
 
-/** One for the running test. */
+/** Starts an app for the running test. */
 export const temporaryApp = (platform: Platform, settings: AppSettings): Promise<App> =>
   temporary(serveApp(platform, settings))

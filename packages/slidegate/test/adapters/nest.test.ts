@@ -54,8 +54,8 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
   }
   adapterSuite(adapter)
 
-  describe('in particular', () => {
-    /** An app with the module, its limits counted in a store of the test's own. */
+  describe('specifics', () => {
+    /** Starts an app with the module and a separate store. */
     async function serve(
       options: RateLimitModuleOptions,
       controllers: readonly Type[] = [],
@@ -69,14 +69,14 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       return await temporaryApp(platform, { imports: [module, ...imports], controllers, ...rest })
     }
 
-    it('the module limits all handlers together, and nothing that none serves', async () => {
+    it('the module limits all handlers together, but not paths without a handler', async () => {
       const server = await serve({ limits: perHour(2) }, [controllerAt('cats', ['list'])])
       expect(await statuses(server, ['/', '/cats/list', '/', '/cats/list', '/nowhere'])).toEqual([
         200, 200, 429, 429, 404,
       ])
     })
 
-    it('limits of a class count for its routes together, those of a route for it alone, others for the app', async () => {
+    it('limits on a class count its routes together, and limits on a route count only that route', async () => {
       const cats = controllerAt('cats', ['a', 'b', 'alone'], { alone: [RateLimit({ limits: perHour(1) })] }, [
         RateLimit({ limits: perHour(2) }),
       ])
@@ -91,7 +91,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       expect(server.errors).toEqual([])
     })
 
-    it('what a route does not say is as in its class, and what that does not say as in the module', async () => {
+    it('a route inherits the options of its class, and a class those of the module', async () => {
       const cats = controllerAt(
         'cats',
         ['cheap', 'dear', 'user'],
@@ -112,14 +112,14 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       expect((await fetch(server.url)).headers.has('X-RateLimit-Limit')).toBe(false)
     })
 
-    it('routes within a class with a store of its own are counted there', async () => {
+    it('routes of a class with its own store are counted in that store', async () => {
       const options = { store: memoryStore() }
       const [one, other] = [1, 2].map(() =>
         controllerAt('cats', ['a', 'alone'], { alone: [RateLimit({ limits: perHour(1) })] }, [
           RateLimit({ limits: perHour(1), ...options }),
         ]),
       )
-      // Each app has a store of its own, as processes have a memory; the class says another.
+      // Each app has its own store, like a process with a memory store. The class uses a different one.
       const servers = [
         await serve({ limits: perHour(9) }, [one!]),
         await serve({ limits: perHour(9) }, [other!]),
@@ -132,7 +132,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       }
     })
 
-    it('routes and classes of several processes count together in one store, under one name', async () => {
+    it('routes and classes of several processes with one store and name count together', async () => {
       const store = memoryStore()
       const app = (name: string) =>
         serve({ limits: perHour(9), store, name }, [
@@ -146,7 +146,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       expect(await statuses(other, ['/cats/a', '/cats/alone'])).toEqual([200, 200])
     })
 
-    it('classes of one name count apart, by their paths and versions', async () => {
+    it('classes with the same name count separately if their paths or versions differ', async () => {
       const limited = (path: string, version: string) =>
         controllerAt(
           path,
@@ -167,10 +167,10 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       expect(await statuses(server, paths)).toEqual(Array(6).fill(429))
     })
 
-    it('routes count apart though a decorator has put functions of one name in their place', async () => {
+    it('routes count separately even if a decorator replaced them by functions with the same name', async () => {
       const Traced: MethodDecorator = (_target, _name, descriptor) => {
         const traced = descriptor.value as () => string
-        // Nameless, as those of most decorators.
+        // The function has no name, as with most decorators.
         descriptor.value = [() => traced()][0] as typeof descriptor.value
       }
       const decorators = [Traced, RateLimit({ limits: perHour(1) })]
@@ -181,7 +181,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       ])
     })
 
-    it('a base class may say it for those that extend it, each of which counts for itself', async () => {
+    it('derived classes inherit the options of a base class and count separately', async () => {
       const base = controllerAt('base', ['a'], { a: [] }, [RateLimit({ limits: perHour(1) })])
       const [one, other] = ['one', 'other'].map((path) => {
         class Derived extends base {}
@@ -194,7 +194,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       ])
     })
 
-    it('@SkipRateLimit() lets a class or a route be, unless the route says otherwise', async () => {
+    it('@SkipRateLimit() exempts a class or route, unless the route overrides it', async () => {
       const cats = controllerAt(
         'cats',
         ['free', 'counted', 'own'],
@@ -212,7 +212,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       expect(await statuses(server, ['/cats/counted', '/', '/cats/counted'])).toEqual([200, 429, 429])
     })
 
-    it('@RateLimit() of a class is in force though its base class is let be', async () => {
+    it('@RateLimit() on a class applies even if its base class is exempt', async () => {
       const base = controllerAt('base', ['a'], {}, [SkipRateLimit()])
       class Derived extends base {}
       for (const decorator of [SetMetadata('path', 'derived'), RateLimit({ limits: perHour(1) })]) {
@@ -223,7 +223,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       expect((await fetch(`${server.url}/base/a`)).headers.has('RateLimit')).toBe(false)
     })
 
-    it('charges once, however often the guard was put there', async () => {
+    it('charges once, however often the guard was added', async () => {
       const cats = controllerAt(
         'cats',
         ['a'],
@@ -234,8 +234,8 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       expect(await statuses(server, times(3, '/cats/a'))).toEqual([200, 200, 429])
     })
 
-    describe('not global', () => {
-      it('limits only where it is said, by decorator or by guard', async () => {
+    describe('the module with global: false', () => {
+      it('limits only handlers with the decorator or the guard', async () => {
         const cats = controllerAt('cats', ['free', 'own', 'guarded'], {
           own: [RateLimit({ limits: perHour(1) })],
           guarded: [UseGuards(RateLimitGuard)],
@@ -246,7 +246,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
         expect(await statuses(server, times(3, '/cats/guarded'))).toEqual([200, 200, 429])
       })
 
-      it('may be without limits, which is no way around those that there should be', async () => {
+      it('works without limits, and a guarded handler without limits fails', async () => {
         const cats = controllerAt('cats', ['own', 'guarded'], {
           own: [RateLimit({ limits: perHour(1) })],
           guarded: [UseGuards(RateLimitGuard)],
@@ -256,7 +256,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
         expect(server.errors).toEqual([expect.objectContaining({ code: 'invalid_option' })])
       })
 
-      it('stands behind a guard that knows the user', async () => {
+      it('runs after a guard that sets the user', async () => {
         interface Known extends HttpRequest {
           user?: { readonly id: string }
         }
@@ -278,7 +278,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       })
     })
 
-    it('forRootAsync makes the options from what is injected', async () => {
+    it('forRootAsync creates the options from injected providers', async () => {
       class Plans {
         readonly limit = 2
       }
@@ -296,7 +296,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       expect(await statuses(server, times(3, '/'))).toEqual([200, 200, 429])
     })
 
-    it('limits controllers that are made for each request', async () => {
+    it('limits request-scoped controllers', async () => {
       const scoped = controllerAt(
         'cats',
         ['a', 'own'],
@@ -309,13 +309,13 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       expect(await statuses(server, times(2, '/cats/own'))).toEqual([200, 429])
     })
 
-    describe('a denial is an exception', () => {
+    describe('denial exceptions', () => {
       const seen: unknown[] = []
       beforeEach(() => {
         seen.length = 0
       })
 
-      /** As the documentation of Nest has it. */
+      /** As in Nest's documentation. */
       class Replacing implements ExceptionFilter<HttpException> {
         catch(exception: HttpException, host: ArgumentsHost): void {
           seen.push(exception)
@@ -339,19 +339,19 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
         expect(seen).toEqual([expect.any(RateLimitException)])
       }
 
-      it('that a filter of the app may answer otherwise', async () => {
+      it('reach filters of the app, which can change the response', async () => {
         const prepare: Parameters<typeof serve>[2] = {
           prepare: (app) => app.useGlobalFilters(new Replacing()),
         }
         await expectReplaced(await serve({ limits: perHour(1) }, [], prepare))
       })
 
-      it('that a filter among the providers may answer otherwise', async () => {
+      it('reach filters among the providers, which can change the response', async () => {
         class Root {}
         const filters = { module: Root, providers: [{ provide: APP_FILTER, useClass: Replacing }] }
         const module = RateLimitModule.forRoot({ limits: perHour(1), store: newStore() })
         const cats = controllerAt('cats', ['a'])
-        // Filters that are not of a module come before these: without the one that the app has otherwise.
+        // Filters that don't belong to a module run first, so the app gets none of its own.
         const server = await temporaryApp(platform, {
           imports: [module, filters],
           controllers: [cats],
@@ -360,13 +360,13 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
         await expectReplaced(server, '/cats/a')
       })
 
-      it('that a filter of a route may answer otherwise', async () => {
+      it('reach filters of a route, which can change the response', async () => {
         const cats = controllerAt('cats', ['a'], { a: [UseFilters(new Replacing())] })
         await expectReplaced(await serve({ limits: perHour(1) }, [cats]), '/cats/a')
         expect((seen[0] as RateLimitException).message).toBe('Too Many Requests')
       })
 
-      it('of 403 for those who are on the list', async () => {
+      it('use status 403 for an address in `deny`', async () => {
         const server = await serve({ limits: perHour(1), deny: ['127.0.0.1'] }, [], {
           prepare: (app) => app.useGlobalFilters(new Replacing()),
         })
@@ -377,7 +377,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
         ])
       })
 
-      it('for which onDenied may throw another', async () => {
+      it('give way to an exception thrown by onDenied', async () => {
         const onDenied: RateLimitOptions['onDenied'] = ({ retryAfterMs }) => {
           throw new HttpException({ wait: retryAfterMs }, 420)
         }
@@ -388,7 +388,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
         expect(response.headers.get('Retry-After')).toBe('3600')
       })
 
-      it('that says what it is, whatever a middleware has said before', async () => {
+      it('set their content type, even if middleware already set one', async () => {
         const server = await serve({ limits: perHour(1) }, [], {
           prepare: (app) =>
             app.use(
@@ -432,16 +432,16 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
         return await context.create(instance, instance[name], name, ...rest, 'graphql')(...args)
       }
 
-      // Nest would answer errors as if they were of HTTP.
+      // Nest's filter would respond to errors as if they were from HTTP.
       const hasFilter = false
 
-      it('fail rather than be unlimited, unless they are to be', async () => {
+      it('fail instead of being unlimited, unless they are exempt', async () => {
         const server = await serve({ limits: perHour(1) }, [], { hasFilter })
         await expect(call(server, 'ask')).rejects.toMatchObject({ code: 'invalid_option', value: 'graphql' })
         expect(await call(server, 'skipped')).toBe('answer')
       })
 
-      it('are limited where requestOf tells their request, at every call', async () => {
+      it('count every call if requestOf returns their request', async () => {
         const requestOf: RateLimitOptions['requestOf'] = (context) => context.getArgByIndex(2)
         const server = await serve({ limits: perHour(2), requestOf, headers: false }, [], {
           hasFilter,
@@ -461,40 +461,40 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       })
     })
 
-    describe('what is wrong is told when the app is made', () => {
+    describe('startup fails with', () => {
       it.each<[string, () => Promise<unknown>]>([
         ['options without limits', () => serve({})],
-        ['options that are none', () => serve({ limits: perHour(1), denied: 'never' as 'drop' })],
+        ['invalid options', () => serve({ limits: perHour(1), denied: 'never' as 'drop' })],
         [
-          'those of a class',
+          'invalid options of a class',
           () =>
             serve({ limits: perHour(1) }, [
               controllerAt('cats', ['a'], {}, [RateLimit({ key: 7 as never })]),
             ]),
         ],
         [
-          'those of a route',
+          'invalid options of a route',
           () =>
             serve({ limits: perHour(1) }, [controllerAt('cats', ['a'], { a: [RateLimit({ name: 'x' })] })]),
         ],
         [
-          'a misspelt option of a route',
+          'a misspelled option of a route',
           () =>
             serve({ limits: perHour(1) }, [
               controllerAt('cats', ['a'], { a: [RateLimit({ keey: () => 'all' } as object)] }),
             ]),
         ],
         [
-          'a misspelt option of the module',
+          'a misspelled option of the module',
           () => serve({ limits: perHour(1), gloabl: false } as RateLimitModuleOptions),
         ],
         [
-          'a misspelt option of the module that makes its options',
+          'a misspelled option of forRootAsync',
           async () =>
             RateLimitModule.forRootAsync({ useFactory: () => ({}), improts: [] } as RateLimitAsyncOptions),
         ],
         [
-          'options that are made for each request, by which nothing would be counted',
+          'request-scoped options, which would never count',
           () =>
             temporaryApp(platform, {
               imports: [
@@ -508,12 +508,12 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
             }),
         ],
         [
-          'the module twice, which would charge twice',
+          'two imports of the module, which would charge twice',
           () =>
             serve({ limits: perHour(1) }, [], { imports: [RateLimitModule.forRoot({ limits: perHour(1) })] }),
         ],
         [
-          'a route without limits in an app without',
+          'a route without limits in an app without limits',
           () =>
             serve({ global: false }, [controllerAt('cats', ['a'], { a: [RateLimit({ cost: () => 2 })] })]),
         ],
@@ -521,7 +521,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
         await expect(make()).rejects.toMatchObject({ code: 'invalid_option' })
       })
 
-      it('decorators without the module', async () => {
+      it('decorators but no module', async () => {
         const cats = controllerAt('cats', ['a'], { a: [RateLimit({ limits: perHour(1) })] })
         await expect(temporaryApp(platform, { controllers: [cats] })).rejects.toThrow(
           /dependencies of the RateLimitGuard/,
@@ -532,22 +532,19 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
     it.each<[string, unknown]>([
       ['true', true],
       ['networks of all addresses', '0.0.0.0/1, 128.0.0.0/1'],
-    ])(
-      'refuses trust in proxies that believes everybody for address keys, at every request: %s',
-      async (_, trust) => {
-        const server = await serve({ limits: perHour(9) }, [], { trust })
-        expect(await statuses(server, times(2, '/'))).toEqual([500, 500])
-        expect(server.errors).toEqual(
-          Array(2).fill(expect.objectContaining({ code: 'invalid_option', value: true })),
-        )
-        const keyed = await serve({ limits: perHour(1), key: () => 'all' }, [], { trust })
-        expect(await statuses(keyed, times(2, '/'))).toEqual([200, 429])
-      },
-    )
+    ])('rejects every request if the trust setting trusts every client: %s', async (_, trust) => {
+      const server = await serve({ limits: perHour(9) }, [], { trust })
+      expect(await statuses(server, times(2, '/'))).toEqual([500, 500])
+      expect(server.errors).toEqual(
+        Array(2).fill(expect.objectContaining({ code: 'invalid_option', value: true })),
+      )
+      const keyed = await serve({ limits: perHour(1), key: () => 'all' }, [], { trust })
+      expect(await statuses(keyed, times(2, '/'))).toEqual([200, 429])
+    })
   })
 })
 
-it('options are typed by the platform', () => {
+it("types the options with the platform's types", () => {
   const limits = perHour(1)
   RateLimitModule.forRoot({ limits, key: (request: Request) => request.ip ?? 'unknown' })
   RateLimitModule.forRoot({
@@ -570,9 +567,9 @@ it('options are typed by the platform', () => {
       expectTypeOf(context).toEqualTypeOf<ExecutionContext>()
     },
   })
-  // @ts-expect-error what is a key is no number
+  // @ts-expect-error a key is a string
   rateLimit({ limits, key: () => 7 })
-  // @ts-expect-error a route has no say in where it is limited
+  // @ts-expect-error a route has no global option
   expect(() => RateLimit({ limits, global: false })).not.toThrow()
   expectTypeOf(rateLimit({ limits })).toExtend<CanActivate>()
   expectTypeOf<Request>().toExtend<HttpRequest>()

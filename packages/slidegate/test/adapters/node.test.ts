@@ -42,7 +42,7 @@ describe('node:http', () => {
   }
   adapterSuite(adapter)
 
-  it('options have the types of Node', () => {
+  it("types the options with Node's types", () => {
     const right: RateLimitOptions = {
       key: (req) => {
         expectTypeOf(req).toEqualTypeOf<NodeRequest>()
@@ -58,7 +58,7 @@ describe('node:http', () => {
     }
     // @ts-expect-error a delay is a duration
     const wrong: RateLimitOptions = { denied: { delay: true } }
-    // @ts-expect-error networks are texts
+    // @ts-expect-error networks are strings
     const worse: RateLimitOptions = { deny: [10] }
     expect([right, wrong, worse]).toHaveLength(3)
   })

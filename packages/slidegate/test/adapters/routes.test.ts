@@ -11,7 +11,7 @@ import { listen } from './listen.ts'
 
 const once = { limits: [slidingWindow({ limit: 1, window: '1h' })] }
 
-/** Spellings of `/users/:id` that reach its handler, in some framework at least. */
+/** Spellings of `/users/:id` that reach its handler in at least one framework. */
 const VARIANTS = [
   '/users/7',
   '/users/7/',
@@ -30,7 +30,7 @@ const VARIANTS = [
   '/x/../users/7',
 ]
 
-/** Sends the path as it is: `fetch` would put it right. */
+/** Sends the path unchanged: `fetch` would normalize it. */
 async function status(url: string, path: string): Promise<number> {
   const { port } = new URL(url)
   return new Promise((resolve, reject) => {
@@ -41,7 +41,7 @@ async function status(url: string, path: string): Promise<number> {
   })
 }
 
-/** Each variant against a limiter that has admitted `/users/7` just before: none that is served may be served by it. */
+/** Requests each variant after the limiter has admitted `/users/7`. A variant that is served has bypassed the limiter. */
 async function admittedVariants(url: string): Promise<readonly string[]> {
   expect(await status(url, '/users/7')).toBe(200)
   const admitted: string[] = []
@@ -64,7 +64,7 @@ describe('CVE-2026-33808: variants of a path are one route', () => {
       expect(await admittedVariants(await serve((req) => routeKey(req)))).toEqual([])
     })
 
-    it('of which many would be served, and admitted by the URL', async () => {
+    it('but not by the URL, which variants would bypass', async () => {
       expect((await admittedVariants(await serve())).length).toBeGreaterThan(6)
       expect((await admittedVariants(await serve((req) => req.originalUrl))).length).toBeGreaterThan(5)
     })
@@ -108,12 +108,12 @@ describe('CVE-2026-33808: variants of a path are one route', () => {
       expect(await admittedVariants(await serve('route'))).toEqual([])
     })
 
-    it('of which many would be served, and admitted by the URL', async () => {
+    it('but not by the URL, which variants would bypass', async () => {
       expect((await admittedVariants(await serve())).length).toBeGreaterThan(6)
       expect((await admittedVariants(await serve('url'))).length).toBeGreaterThan(5)
     })
 
-    it('what is not found is one route', async () => {
+    it('paths without a route count as one route', async () => {
       const url = await serve('route')
       const answers = [
         await status(url, '/none'),

@@ -37,11 +37,11 @@ const DENIAL = {
 interface Chat extends ChatUnderTest {
   readonly url: string
   readonly io: Server
-  /** What handlers of `say` were given, in their order. */
+  /** The arguments that handlers of `say` received, in order. */
   readonly handled: unknown[]
   readonly errors: unknown[]
   readonly sockets: Socket[]
-  /** Events that have arrived at the server, handled or not. */
+  /** Events that arrived at the server, handled or not. */
   arrived: number
   onArrival: (socket: Socket) => void
 }
@@ -114,7 +114,7 @@ await messageSuite<ClientEvent, Chat>({
 describe.each(['websocket', 'polling'])('a denied event, by %s', (transport) => {
   const transports = [transport] as NonNullable<ManagerOptions['transports']>
 
-  it('is told by an event', async () => {
+  it('reaches the client as an event', async () => {
     const chat = await serve({ limits: perHour(1) })
     const client = await connect(chat, { transports })
     client.say('a', 'b', 'c')
@@ -123,7 +123,7 @@ describe.each(['websocket', 'polling'])('a denied event, by %s', (transport) => 
     expect([chat.handled, client.socket.connected]).toEqual([['a'], true])
   })
 
-  it('is told by the acknowledgement that the client has asked for, and by nothing else', async () => {
+  it('reaches the client as the acknowledgement that it requested, and not as an event', async () => {
     const chat = await serve({ limits: perHour(1) })
     const { socket, denials } = await connect(chat, { transports })
     expect(await socket.emitWithAck('say', 'a')).toBe('said')
@@ -134,7 +134,7 @@ describe.each(['websocket', 'polling'])('a denied event, by %s', (transport) => 
 })
 
 describe('a denied event', () => {
-  it('is told without limits where these are not disclosed', async () => {
+  it('reaches the client without limits if `disclose` is false', async () => {
     const chat = await serve({ limits: perHour(1), disclose: false })
     const { socket } = await connect(chat)
     await socket.emitWithAck('say', 'a')
@@ -142,7 +142,7 @@ describe('a denied event', () => {
     expect(await socket.emitWithAck('say', 'b')).toEqual({ error: { type, title, status } })
   })
 
-  it('is left to onDenied, which is waited for', async () => {
+  it('calls onDenied, and the next event waits for its promise', async () => {
     const told: string[] = []
     const chat = await serve({
       limits: perHour(1),
@@ -163,7 +163,7 @@ describe('a denied event', () => {
 })
 
 describe('events', () => {
-  it('are what they were, with what is binary in them', async () => {
+  it('arrive unchanged, including binary data', async () => {
     const chat = await serve({ limits: perHour(2), skip: async () => false })
     const { socket } = await connect(chat)
     const sent = { file: Buffer.from([0, 255]), name: 'x' }
@@ -171,7 +171,7 @@ describe('events', () => {
     expect(chat.handled).toEqual([sent])
   })
 
-  it('are told apart by their names and arguments, without the acknowledgement', async () => {
+  it('pass their names and arguments to options, without the acknowledgement', async () => {
     const seen: unknown[] = []
     const chat = await serve({
       limits: perHour(1),
@@ -190,7 +190,7 @@ describe('events', () => {
     ])
   })
 
-  it('of namespaces are limited where they are said to be', async () => {
+  it('count per namespace, if the namespace is limited', async () => {
     const chat = await serve({ limits: perHour(1) })
     chat.io.of('/free').on('connection', (socket) => {
       socket.on('say', (_text, acknowledge) => acknowledge('free'))
@@ -211,7 +211,7 @@ describe('events', () => {
     expect(await answersOf('/free')).toEqual(['free', 'free', 'free'])
   })
 
-  it('of many namespaces of one connection are told of without a listener for each', async () => {
+  it('get denials for many namespaces of one connection without a listener for each', async () => {
     const chat = await serve({ limits: perHour(1) })
     chat.io.of(/^\/room/).on('connection', rateLimit({ limits: perHour(1) }))
     const { socket } = await connect(chat)
@@ -224,17 +224,17 @@ describe('events', () => {
     })
     const denials: unknown[] = []
     for (const room of rooms) room.on('rate_limited', (denial) => denials.push(denial))
-    // In one flight, so that they are all being told at the same time.
+    // Sent at once, so that all denials are pending at the same time.
     for (const room of rooms) room.emit('say').emit('say').emit('say')
     await until('denials', async () => denials.length === 60)
     expect(most).toBeLessThan(3)
   })
 
-  it('of a connection that was recovered are counted on', async () => {
+  it('keep counting after a connection is recovered', async () => {
     const chat = await serve({ limits: perHour(2) }, { connectionStateRecovery: {} })
     const { socket } = await connect(chat, { reconnection: true, reconnectionDelay: 10 })
     expect(await socket.emitWithAck('say', 'a')).toBe('said')
-    // Whoever has received something can tell where to go on.
+    // A client that has received an event knows its offset, so it can recover.
     chat.sockets[0]!.emit('welcome')
     await new Promise<void>((resolve) => socket.once('welcome', resolve))
     const again = new Promise<void>((resolve) => socket.once('connect', resolve))
@@ -246,8 +246,8 @@ describe('events', () => {
   })
 })
 
-describe('lists', () => {
-  it('disconnect who is denied, before it emits anything', async () => {
+describe('the allow and deny lists', () => {
+  it('disconnect a denied client before it emits anything', async () => {
     const chat = await serve({ limits: perHour(10), deny: ['127.0.0.1'], skip: () => true })
     const client = await connect(chat)
     client.say('a')
@@ -255,7 +255,7 @@ describe('lists', () => {
     expect(chat.handled).toEqual([])
   })
 
-  it('know clients by their address behind proxies, and let pass uncounted who is allowed', async () => {
+  it('use the address behind proxies, and exempt allowed clients', async () => {
     const chat = await serve({
       limits: perHour(1),
       deny: ['192.0.2.0/24'],
@@ -273,8 +273,8 @@ describe('lists', () => {
   })
 })
 
-describe('a client that hangs up', () => {
-  it('is not charged for events behind one whose handler disconnects it', async () => {
+describe('a client that disconnects', () => {
+  it('charges nothing for events behind one whose handler disconnects it', async () => {
     const limiter = limiterOf(10)
     const chat = await serve({ limiter, key: () => 'all' })
     const client = await connect(chat)
@@ -289,7 +289,7 @@ describe('a client that hangs up', () => {
 })
 
 describe('a flood of 10,000 events', () => {
-  it('closes the connection once more of them are held than may', async () => {
+  it('closes the connection when more than maxPending events wait', async () => {
     let decided = 0
     let most = 0
     const chat = await serve({
@@ -313,7 +313,7 @@ describe('a flood of 10,000 events', () => {
     expect(chat.handled.length).toBe(handled)
   })
 
-  it('is answered where as many may be held', async () => {
+  it('gets denials if maxPending allows that many', async () => {
     const chat = await serve({ limits: perHour(20), skip: async () => false, maxPending: 10_000 })
     const client = await connect(chat)
     client.say(...numbered(10_000))
@@ -321,7 +321,7 @@ describe('a flood of 10,000 events', () => {
     expect(chat.handled).toEqual(numbered(20))
   })
 
-  it('of a client that listens to no denial fills no buffer', async () => {
+  it('fills no buffer if the client ignores denials', async () => {
     const limits = Array.from({ length: 20 }, (_, i) =>
       slidingWindow({ limit: 1, window: '1h', name: `${i}`.padStart(64, 'x') }),
     )
@@ -341,7 +341,7 @@ describe('a flood of 10,000 events', () => {
 })
 
 describe('an error', () => {
-  it.each(ERRORS)('is one of the socket, and the event is not handled: %s', async (_, options, error) => {
+  it.each(ERRORS)("reaches the socket, and the event isn't handled: %s", async (_, options, error) => {
     const chat = await serve(options())
     const client = await connect(chat)
     client.say('a', 'b')
@@ -352,7 +352,7 @@ describe('an error', () => {
 })
 
 describe.each(['websocket', 'polling'])('handshakes by %s', (transport) => {
-  it('are limited before there is a connection, by slidegate/node', async () => {
+  it('pass slidegate/node before there is a connection', async () => {
     const chat = await serve({ limits: perHour(100) })
     chat.io.engine.use(
       limitHandshakes({
@@ -384,7 +384,7 @@ describe('types', () => {
   }
   type ChatSocket = Socket<FromClient, FromServer, Record<string, never>, Data>
 
-  it('are those of Socket.IO', () => {
+  it('match Socket.IO', () => {
     const limits = perHour(1)
     const plain = new Server()
     plain.on('connection', rateLimit({ limits, key: ({ socket }) => socket.id }))

@@ -1,14 +1,14 @@
 import { onTestFinished } from 'vitest'
 import type { Server } from './suite.ts'
 
-/** A server for the running test. */
+/** Starts a server for the running test. */
 export async function temporary<S extends Server>(serving: Promise<S>): Promise<S> {
   const server = await serving
   onTestFinished(() => server.close())
   return server
 }
 
-/** What requests for these paths are answered with, one after the other. */
+/** Requests these paths one after the other and returns the statuses. */
 export async function statuses(server: Server, paths: readonly string[]): Promise<number[]> {
   const answers: number[] = []
   for (const path of paths) answers.push((await fetch(`${server.url}${path}`)).status)

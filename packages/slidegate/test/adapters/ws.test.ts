@@ -26,13 +26,13 @@ const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-ex
 
 interface Chat extends ChatUnderTest {
   readonly port: number
-  /** What handlers were given, in their order. */
+  /** The messages that handlers received, in order. */
   readonly handled: string[]
   readonly errors: unknown[]
   readonly sockets: WebSocket[]
-  /** Messages that have arrived at the server, handled or not. */
+  /** Messages that arrived at the server, handled or not. */
   arrived: number
-  /** After each that has arrived. */
+  /** Called after each message that arrived. */
   onArrival: (socket: WebSocket, request: IncomingMessage) => void
 }
 
@@ -105,7 +105,7 @@ async function connect(chat: Chat, headers: Record<string, string> = {}): Promis
   }
 }
 
-/** All that was sent before has arrived, and was answered. */
+/** Resolves when all earlier messages have arrived and were decided. */
 async function roundTrips(chat: Chat, count = 3): Promise<void> {
   const socket = new WebSocket(`ws://127.0.0.1:${chat.port}`)
   await once(socket, 'open')
@@ -126,7 +126,7 @@ await messageSuite<Message, Chat>({
 })
 
 describe('a denied message', () => {
-  it('is told by a problem as JSON', async () => {
+  it('gets a problem as JSON', async () => {
     const chat = await serve({ limits: perHour(1) })
     const client = await connect(chat)
     client.say('a', 'b')
@@ -144,7 +144,7 @@ describe('a denied message', () => {
     expect(client.socket.readyState).toBe(WebSocket.OPEN)
   })
 
-  it('is told without limits where these are not disclosed', async () => {
+  it('gets a problem without limits if `disclose` is false', async () => {
     const chat = await serve({ limits: perHour(1), disclose: false })
     const client = await connect(chat)
     client.say('a', 'b')
@@ -152,7 +152,7 @@ describe('a denied message', () => {
     expect(client.denials).toEqual([{ type: QUOTA_EXCEEDED, title: expect.any(String), status: 429 }])
   })
 
-  it('is told no time where waiting does not help', async () => {
+  it("gets a problem without a time if waiting doesn't help", async () => {
     const chat = await serve({ limits: perHour(1), cost: () => 2 })
     const client = await connect(chat)
     client.say('a')
@@ -160,7 +160,7 @@ describe('a denied message', () => {
     expect(client.denials[0]).not.toHaveProperty('retryAfterMs')
   })
 
-  it('is left to onDenied, which is waited for', async () => {
+  it('calls onDenied, and the next message waits for its promise', async () => {
     const told: string[] = []
     const chat = await serve({
       limits: perHour(1),
@@ -181,7 +181,7 @@ describe('a denied message', () => {
 })
 
 describe('messages', () => {
-  it('are what they were: binary is binary, and byte for byte', async () => {
+  it('arrive unchanged, whether binary or text', async () => {
     const received: unknown[] = []
     const chat = await serve(
       { limits: perHour(2), skip: async () => false },
@@ -198,7 +198,7 @@ describe('messages', () => {
     ])
   })
 
-  it('cost what they are said to, by bytes for instance', async () => {
+  it('cost the units that `cost` returns, for example by bytes', async () => {
     const chat = await serve({ limits: perHour(10), cost: ({ data }) => (data as Buffer).length })
     const client = await connect(chat)
     client.say('12345678', '123', '12')
@@ -206,7 +206,7 @@ describe('messages', () => {
     expect(chat.handled).toEqual(['12345678', '12'])
   })
 
-  it('are not counted where they are skipped, or come from addresses that are allowed', async () => {
+  it("don't count if they are skipped or the address is allowed", async () => {
     const skipping = await serve({ limits: perHour(1), skip: ({ data }) => data.toString() === 'typing' })
     const client = await connect(skipping)
     client.say('typing', 'a', 'typing', 'b', 'typing')
@@ -220,7 +220,7 @@ describe('messages', () => {
     expect(friend.denials).toEqual([])
   })
 
-  it('that a client has sent before it closes are handled', async () => {
+  it('reach the handler if they were sent before the client closed', async () => {
     const chat = await serve({ limits: perHour(10) })
     const client = await connect(chat)
     client.say('a', 'b', 'c')
@@ -229,7 +229,7 @@ describe('messages', () => {
     expect(chat.handled).toEqual(['a', 'b', 'c'])
   })
 
-  it('go on when a handler throws', async () => {
+  it('keep arriving after a handler throws', async () => {
     const thrown = new Error('thrown by the handler')
     const limit = rateLimit({ limits: perHour(10) })
     const calls: string[] = []
@@ -245,8 +245,8 @@ describe('messages', () => {
   })
 })
 
-describe('a client on the list deny', () => {
-  it('is closed with 1008 before it sends anything', async () => {
+describe('a client in the deny list', () => {
+  it('gets disconnected with 1008 before it sends anything', async () => {
     const chat = await serve({ limits: perHour(10), deny: ['127.0.0.1'], skip: () => true })
     const client = await connect(chat)
     client.say('a')
@@ -254,7 +254,7 @@ describe('a client on the list deny', () => {
     expect([chat.handled, client.denials]).toEqual([[], []])
   })
 
-  it('is known by its address behind proxies', async () => {
+  it('matches by its address behind proxies', async () => {
     const chat = await serve({ limits: perHour(10), deny: ['192.0.2.0/24'], address: { trust: 1 } })
     const denied = await connect(chat, { 'X-Forwarded-For': '192.0.2.7' })
     expect(await denied.closed).toBe(1008)
@@ -266,10 +266,10 @@ describe('a client on the list deny', () => {
 
 describe('a flood of 10,000 messages', () => {
   const message = 'x'.repeat(4096)
-  /** What the server reads at once, and what it may have read before. */
+  /** Messages that the server reads in one chunk or has already read. */
   const CHUNKS = (2 * 65_536) / message.length
 
-  it('is read no faster than it is decided', async () => {
+  it('stays unread until it is decided', async () => {
     const chat = await serve({
       limits: perHour(20),
       async skip() {
@@ -285,11 +285,11 @@ describe('a flood of 10,000 messages', () => {
     client.say(...Array(10_000).fill(message))
     await until('all of it', async () => client.denials.length === 9980)
     expect(chat.handled.length).toBe(20)
-    // Those that are decided, and denials on their way.
+    // The messages being decided, and denials in flight.
     expect(most).toBeLessThan(2 * CHUNKS)
   })
 
-  it('is not read where the first of it waits', async () => {
+  it('stays unread while its first message waits', async () => {
     const limiter = limiterOf(1)
     const chat = await serve({ limiter, key: () => 'all', denied: { delay: '2h' }, maxPending: 50 })
     const client = await connect(chat)
@@ -302,7 +302,7 @@ describe('a flood of 10,000 messages', () => {
     expect(chat.sockets[0]!.isPaused).toBe(true)
   })
 
-  it('of a client that listens to no denial fills no buffer', async () => {
+  it('fills no buffer if the client ignores denials', async () => {
     const limits = numbered(20).map((n) =>
       slidingWindow({ limit: 1, window: '1h', name: n.padStart(64, 'x') }),
     )
@@ -311,7 +311,7 @@ describe('a flood of 10,000 messages', () => {
     client.socket.pause()
     client.say(...Array(20_000).fill('x'))
     const [socket] = chat.sockets
-    await until('the denials that nobody takes', async () => socket!.bufferedAmount > 0)
+    await until('the unread denials', async () => socket!.bufferedAmount > 0)
     await roundTrips(chat, 50)
     expect(socket!.bufferedAmount).toBeLessThan(2_000)
     client.socket.resume()
@@ -320,7 +320,7 @@ describe('a flood of 10,000 messages', () => {
 })
 
 describe('an error', () => {
-  it.each(ERRORS)('closes the connection with 1011 and is emitted: %s', async (_, options, error) => {
+  it.each(ERRORS)('closes the connection with 1011 and reaches the socket: %s', async (_, options, error) => {
     const chat = await serve(options())
     const client = await connect(chat)
     client.say('a', 'b', 'c')
@@ -329,7 +329,7 @@ describe('an error', () => {
     expect(chat.handled.length).toBeLessThan(2)
   })
 
-  it('that nobody listens for is printed', async () => {
+  it('goes to the console if the socket has no listener', async () => {
     const print = vi.spyOn(console, 'error').mockImplementation(() => {})
     onTestFinished(() => print.mockRestore())
     const chat = await serve({ limiter: unavailable('throw') }, { hasErrorListener: false })
@@ -340,7 +340,7 @@ describe('an error', () => {
     expect(chat.handled).toEqual([])
   })
 
-  it('is none where the limiter is told what to do without its store', async () => {
+  it("doesn't occur if the limiter has a policy for store failures", async () => {
     for (const [onStoreError, handled] of [
       ['allow', ['a']],
       ['deny', []],
@@ -378,7 +378,7 @@ describe('handshakes', () => {
     return (server.address() as AddressInfo).port
   }
 
-  it('that are reset while they are answered bring nobody down', async () => {
+  it("don't crash the process if they are reset while it responds", async () => {
     const port = await serveHandshakes()
     const request =
       'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
@@ -398,7 +398,7 @@ describe('handshakes', () => {
     expect(String(answers[2])).toContain('429')
   })
 
-  it('are limited before there is a connection, by slidegate/node', async () => {
+  it('pass slidegate/node before there is a connection', async () => {
     const port = await serveHandshakes()
     const attempt = () => {
       const socket = new WebSocket(`ws://127.0.0.1:${port}`)
@@ -424,7 +424,7 @@ describe('handshakes', () => {
 })
 
 describe('types', () => {
-  it('are those of ws', () => {
+  it('match ws', () => {
     const limits = perHour(1)
     rateLimit({
       limits,
@@ -443,13 +443,13 @@ describe('types', () => {
     rateLimit<WebSocket, Authenticated>({ limits, key: ({ request }) => request.user })
     // @ts-expect-error: messages have no responses
     expect(() => rateLimit({ limits, refundIf: 'failed' })).toThrow()
-    // @ts-expect-error: nor headers
+    // @ts-expect-error: messages have no headers
     expect(() => rateLimit({ limits, headers: 'draft-11' })).toThrow()
     // @ts-expect-error: a function
     expect(() => rateLimit({ limits, key: 'user' })).toThrow()
     // @ts-expect-error: a request has no user
     rateLimit({ limits, key: ({ request }) => request.user })
-    // @ts-expect-error: no policy
+    // @ts-expect-error: an unknown policy
     expect(() => rateLimit({ limits, denied: { wait: '1s' } })).toThrow()
   })
 })

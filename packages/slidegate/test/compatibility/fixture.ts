@@ -8,9 +8,9 @@ import { type Json, Player, type Step } from './player.ts'
 
 const FOLDER = join(import.meta.dirname, 'fixtures')
 
-export type Told = Step & { readonly gives?: Json }
+export type RecordedStep = Step & { readonly gives?: Json }
 
-/** What one Redis key holds. */
+/** The content of one Redis key. */
 export type Stored =
   | { readonly key: string; readonly ttlMs: number; readonly type: 'string'; readonly hex: string }
   | { readonly key: string; readonly ttlMs: number; readonly type: 'zset'; readonly members: Pairs }
@@ -24,26 +24,26 @@ export type Stored =
 
 type Pairs = readonly (readonly [string, string])[]
 
-/** A history as some version has played it, what it has left in Redis, and what it has decided by that then. */
+/** A history with its results in one version. These are the state in Redis, and later decisions based on it. */
 export interface Fixture extends History {
-  readonly did: readonly Told[]
-  /** The clock's instant after it. */
+  readonly did: readonly RecordedStep[]
+  /** The clock after the history. */
   readonly storedAtMs: number
   readonly stored: readonly Stored[]
-  readonly later: readonly Told[]
+  readonly later: readonly RecordedStep[]
 }
 
-/** Versions of which there are fixtures, the newest last. */
+/** Versions that have fixtures, the newest last. */
 export function versions(): readonly string[] {
   return versionsIn(FOLDER)
 }
 
-/** What a folder has of versions, the newest last: 0.10.0 comes after 0.2.0. */
+/** The version folders, the newest last: 0.10.0 comes after 0.2.0. */
 export function versionsIn(folder: string): readonly string[] {
   return readdirSync(folder).sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
 }
 
-// A line for the beginning, for each step, for each key, and for each step after it: to be read, and compared, line by line.
+// Writes the head, each step, each key and each later step on its own line, so that files can be compared by line.
 
 export function readFixtures(version: string): ReadonlyMap<string, Fixture> {
   const files = readdirSync(join(FOLDER, version)).sort()
@@ -74,10 +74,11 @@ function linesOf({ did, stored, later, ...head }: Fixture): string {
   return lines.map((line) => `${JSON.stringify(line)}\n`).join('')
 }
 
-/** Writes a folder that is not there yet: what was released is never written anew. */
+/** Writes a new folder. Existing folders are never overwritten, because a released format is final. */
 export function writeFixtures(version: string, fixtures: ReadonlyMap<string, Fixture>): void {
   const folder = join(FOLDER, version)
-  if (existsSync(folder)) throw new Error(`${folder} is there already; what was released stays as it is`)
+  if (existsSync(folder))
+    throw new Error(`${folder} already exists. Fixtures of a released version must not change.`)
   mkdirSync(folder, { recursive: true })
   for (const [name, fixture] of fixtures) writeFileSync(join(folder, `${name}.jsonl`), linesOf(fixture))
 }
@@ -93,8 +94,8 @@ export async function record(redis: Redis, history: History): Promise<Fixture> {
   return { ...history, did, storedAtMs, stored, later: answered.did }
 }
 
-/** Goes on from what is stored, as another process. Answers what it was told. */
-export async function goOn(redis: Redis, fixture: Fixture): Promise<readonly Told[]> {
+/** Continues with stored state in another process. Returns the results. */
+export async function goOn(redis: Redis, fixture: Fixture): Promise<readonly RecordedStep[]> {
   const clock = new ManualClock(fixture.storedAtMs)
   const { did } = await playAll(redis, fixture, fixture.later, clock, answersOf(fixture.did))
   return did
@@ -109,7 +110,7 @@ async function playAll(
 ) {
   const player = new Player(redis, limiters, clock)
   for (const [name, answer] of known) player.remember(name, answer)
-  const did: Told[] = []
+  const did: RecordedStep[] = []
   for (const step of steps) {
     const gives = await player.play(step)
     did.push(gives === undefined ? step : { ...step, gives })
@@ -118,13 +119,13 @@ async function playAll(
   return { did, answers: answersOf(did) }
 }
 
-function answersOf(steps: readonly Told[]): ReadonlyMap<string, Json> {
+function answersOf(steps: readonly RecordedStep[]): ReadonlyMap<string, Json> {
   return new Map(
     steps.flatMap((step) => ('as' in step && step.as !== undefined ? [[step.as, step.gives!] as const] : [])),
   )
 }
 
-/** Names that are drawn are always the same. */
+/** Makes generated names deterministic. */
 async function drawingTheSame<Result>(run: () => Promise<Result>): Promise<Result> {
   const drawn = vi.spyOn(crypto, 'getRandomValues').mockImplementation((array) => {
     new Uint8Array(array!.buffer, array!.byteOffset, array!.byteLength).fill(7)
@@ -137,13 +138,13 @@ async function drawingTheSame<Result>(run: () => Promise<Result>): Promise<Resul
   }
 }
 
-/** All that a Redis holds, by the names of the keys. A store draws a name for its receipts: that is left out. */
+/** All data in Redis, sorted by key. The random name that a store uses for its receipts is replaced. */
 export async function storedIn(redis: Redis): Promise<readonly Stored[]> {
   const keys = (await redis.keys('*')).sort()
   return Promise.all(keys.map((key) => readKey(redis, key)))
 }
 
-/** In whole seconds, for Redis expires by its own time. */
+/** In whole seconds, because Redis expires keys by its own time. */
 const ttlOf = async (redis: Redis, key: string) => {
   const ms = await redis.pttl(key)
   return ms < 0 ? ms : 1000 * Math.ceil(ms / 1000)
@@ -163,7 +164,7 @@ export async function readKey(redis: Redis, key: string): Promise<Stored> {
       return { key: name, ttlMs, type, last, entries: await redis.xrange(key, '-', '+') }
     }
     default:
-      throw new Error(`${key} is a ${type}`)
+      throw new Error(`Unexpected type ${type} of ${key}`)
   }
 }
 
@@ -171,7 +172,7 @@ function pairs(words: readonly string[]): Pairs {
   return words.flatMap((word, i) => (i % 2 === 0 ? [[word, words[i + 1]!] as const] : []))
 }
 
-/** Puts it into an empty Redis. */
+/** Restores state into an empty Redis. */
 export async function restore(redis: Redis, stored: readonly Stored[]): Promise<void> {
   await redis.flushall()
   for (const each of stored) {

@@ -1,6 +1,6 @@
 import type { Call, Declared, Json, Step } from './player.ts'
 
-/** What is done to an empty Redis by some processes, and what a later one asks then. All of it is plain JSON. */
+/** Operations of several processes on an empty Redis, then those of a later process. All of it is plain JSON. */
 export interface History {
   readonly what: string
   readonly limiters: Readonly<Record<string, Declared>>
@@ -25,8 +25,11 @@ const sliding = (limit: number, window: Json, more: Declaration = {}): Declarati
   return { kind: 'slidingWindow', limit, window, ...more }
 }
 
-/** What is asked of any key: what it may, what is known of it, all that it may, and that again as time goes by. */
-const asked = (key: string, windowMs: number, most = 1): readonly Step[] => [
+/**
+ * Requests that reveal the state of a key, several times over a window. Single requests come first, then an explanation, then as
+ * many as fit.
+ */
+const probes = (key: string, windowMs: number, most = 1): readonly Step[] => [
   consume(key, most),
   call('peek', key),
   call('peek', key, { cost: most }),
@@ -51,28 +54,28 @@ const LATER_VALUES: readonly Step[] = [
   call('consume', 'u', { value: 'one more' }),
 ]
 
-/** Every kind, in every form that its log may have. */
+/** Every kind, with every format of its log. */
 const KINDS: Readonly<Record<string, History>> = {
   'sliding-window': {
-    what: 'a sliding window, of a few requests',
+    what: 'a sliding window with a few requests',
     limiters: one(sliding(9, '1h')),
     did: [consume('u'), after(1000), consume('u', 2), after(1000), consume('u')],
-    later: asked('u', HOUR),
+    later: probes('u', HOUR),
   },
   'sliding-window-ring': {
-    what: 'a log with records in all of its parts',
+    what: 'a log with records in all its parts',
     limiters: one(sliding(20, '1h')),
     did: [times(16, 1000, consume('u'))],
-    later: [call('peek', 'u', { cost: 10 }), call('peek', 'u', { cost: 18 }), ...asked('u', HOUR)],
+    later: [call('peek', 'u', { cost: 10 }), call('peek', 'u', { cost: 18 }), ...probes('u', HOUR)],
   },
   'sliding-window-turned': {
-    what: 'a ring that has gone round, and grown',
+    what: 'a ring that has wrapped around and grown',
     limiters: one(sliding(200, '10s')),
     did: [times(230, 70, consume('u')), after(3000), times(90, 25, consume('u', 2))],
-    later: asked('u', 10_000, 3),
+    later: probes('u', 10_000, 3),
   },
   'sliding-window-large': {
-    what: 'a large ring, and what a refund has left of it',
+    what: 'a large ring after a refund',
     limiters: one(sliding(2000, '1m')),
     did: [
       times(300, 3, consume('u', 2)),
@@ -80,38 +83,38 @@ const KINDS: Readonly<Record<string, History>> = {
       times(200, 5, consume('u')),
       call('refund', 'u', '$late', 3),
     ],
-    later: asked('u', 60_000, 100),
+    later: probes('u', 60_000, 100),
   },
   'sliding-window-empty-ring': {
-    what: 'a ring that is kept after its log has run empty',
+    what: 'a ring that is kept although its log has run empty',
     limiters: one(sliding(200, '10s')),
     did: [times(100, 10, consume('u')), after(11_000), times(3, 1, consume('u'))],
-    later: asked('u', 10_000, 20),
+    later: probes('u', 10_000, 20),
   },
   'sliding-window-coarse': {
-    what: 'sliding windows at precisions of their own',
+    what: 'sliding windows with different precisions',
     limiters: one(sliding(9, '10s', { precision: 50 }), sliding(30, '1h', { precision: '1s', name: 'hour' })),
     did: [times(4, 333, consume('u')), after(20_000), times(5, 777, consume('u'))],
-    later: asked('u', 10_000),
+    later: probes('u', 10_000),
   },
   'sliding-windows-shared': {
-    what: 'windows of several lengths on one log, and a shadow limit on its own',
+    what: 'windows of several lengths on one log, and a shadow limit with its own log',
     limiters: one(
       sliding(6, '10s', { name: 'short' }),
       sliding(15, '1m', { name: 'long' }),
       sliding(3, '10s', { name: 'trial', shadow: true }),
     ),
     did: [times(7, 1900, consume('u')), after(5000), times(4, 10, consume('u', 2))],
-    later: asked('u', 60_000),
+    later: probes('u', 60_000),
   },
   'sliding-window-leased': {
-    what: 'units that are leased, and others after them',
+    what: 'leased units, and units charged after them',
     limiters: one(sliding(9, '1h')),
     did: [call('lease', 'u', 4, 60_000), after(1500), consume('u')],
-    later: asked('u', HOUR),
+    later: probes('u', HOUR),
   },
   'sliding-window-totals': {
-    what: 'the largest total, and one that was counted anew from nothing',
+    what: 'the largest total, and a total that restarted at zero',
     limiters: one(sliding(2 ** 40, '1h')),
     did: [
       times(100, 10_000, call('charge', 'before', 2 ** 40)),
@@ -128,7 +131,7 @@ const KINDS: Readonly<Record<string, History>> = {
     ],
   },
   'sliding-window-clock-back': {
-    what: 'a clock that was set back: by less than a second, and by an hour',
+    what: 'a clock that was set back by less than a second, and by an hour',
     limiters: one(sliding(9, '1h')),
     did: [
       ...['little', 'much'].flatMap((key) => [consume(key, 2), after(1000), consume(key, 3), after(200)]),
@@ -137,10 +140,10 @@ const KINDS: Readonly<Record<string, History>> = {
       after(-HOUR),
       consume('much'),
     ],
-    later: [...asked('much', HOUR), ...asked('little', HOUR)],
+    later: [...probes('much', HOUR), ...probes('little', HOUR)],
   },
   'sliding-window-zset': {
-    what: 'a sorted set of requests, some of several units, one with a long id',
+    what: 'a sorted set of requests, some with several units, one with a long id',
     limiters: one(sliding(9, '1m', { log: 'zset' })),
     did: [
       call('consume', 'u', { requestId: 'a', cost: 3 }),
@@ -156,11 +159,11 @@ const KINDS: Readonly<Record<string, History>> = {
       call('list', 'u'),
       call('consume', 'u', { requestId: 'a', cost: 3 }),
       call('consume', 'u', { requestId: 'an id with spaces' }),
-      ...asked('u', 60_000),
+      ...probes('u', 60_000),
     ],
   },
   'sliding-window-stream': {
-    what: 'a stream of requests, one of which was returned',
+    what: 'a stream of requests, one of which was refunded',
     limiters: one(sliding(9, '1m', { log: 'stream' })),
     did: [
       consume('u', 3),
@@ -173,19 +176,19 @@ const KINDS: Readonly<Record<string, History>> = {
       call('refund', 'u', '$returned'),
       call('refund', 'u', '$newest'),
     ],
-    later: [call('list', 'u'), ...asked('u', 60_000)],
+    later: [call('list', 'u'), ...probes('u', 60_000)],
   },
   'fixed-window': {
-    what: 'fixed windows: of the epoch, and from the first request on',
+    what: 'fixed windows, aligned to the epoch and to the first request',
     limiters: one(
       { kind: 'fixedWindow', limit: 9, window: '1d' },
       { kind: 'fixedWindow', limit: 7, window: '1m', align: 'first-hit' },
     ),
     did: [consume('u', 2), after(2000), consume('u', 2)],
-    later: [...asked('u', 60_000), after(86_400_000), ...asked('u', 60_000)],
+    later: [...probes('u', 60_000), after(86_400_000), ...probes('u', 60_000)],
   },
   'fixed-window-calendar': {
-    what: 'windows of the calendar, of all units',
+    what: 'calendar windows of all units',
     limiters: one(
       { kind: 'calendarWindow', limit: 9, unit: 'hour', timeZone: 'Asia/Kathmandu' },
       { kind: 'calendarWindow', limit: 19, unit: 'day', timeZone: 'America/Sao_Paulo' },
@@ -193,25 +196,28 @@ const KINDS: Readonly<Record<string, History>> = {
       { kind: 'calendarWindow', limit: 39, unit: 'month', timeZone: 'Europe/Berlin' },
     ),
     did: [consume('u', 5), after(HOUR), consume('u', 5)],
-    later: [HOUR, 24 * HOUR, 7 * 24 * HOUR, 31 * 24 * HOUR].flatMap((ms) => [...asked('u', HOUR), after(ms)]),
+    later: [HOUR, 24 * HOUR, 7 * 24 * HOUR, 31 * 24 * HOUR].flatMap((ms) => [
+      ...probes('u', HOUR),
+      after(ms),
+    ]),
   },
   'sliding-counter': {
-    what: 'sliding counters in their second window, and in their first',
+    what: 'sliding counters in their first and in their second window',
     limiters: one(
       { kind: 'slidingCounter', limit: 9, window: '1h' },
       { kind: 'slidingCounter', limit: 2 ** 40, window: '1d', name: 'coarse' },
     ),
     did: [consume('u', 5), after(HOUR), consume('u', 2)],
-    later: asked('u', HOUR),
+    later: probes('u', HOUR),
   },
   'token-bucket': {
-    what: 'buckets: one that is partly full, one in debt',
+    what: 'a partly full bucket and a bucket in debt',
     limiters: one({ kind: 'tokenBucket', capacity: 9, refill: 3, interval: '10s' }),
     did: [consume('u', 4), after(700), consume('u'), call('charge', 'debt', 100), after(300)],
-    later: [...asked('u', 30_000), ...asked('debt', 300_000)],
+    later: [...probes('u', 30_000), ...probes('debt', 300_000)],
   },
   concurrency: {
-    what: 'holders, of which one was released and one renewed',
+    what: 'holders, one of which was released and one renewed',
     limiters: one({ kind: 'concurrency', limit: 5, ttl: '1m' }),
     did: [
       call('consume', 'u', { requestId: 'a', cost: 2 }),
@@ -228,11 +234,11 @@ const KINDS: Readonly<Record<string, History>> = {
       call('extend', 'u', 'a', { cost: 2 }),
       call('extend', 'u', 'b'),
       call('release', 'u', 'c'),
-      ...asked('u', 60_000),
+      ...probes('u', 60_000),
     ],
   },
   'distinct-sketch': {
-    what: 'about so many values, in two sub-windows',
+    what: 'an estimated number of values in two sub-windows',
     limiters: one({ kind: 'distinct', limit: 4, window: '1m', approximate: true }),
     did: [
       call('consume', 'u', { value: 'x' }),
@@ -243,7 +249,7 @@ const KINDS: Readonly<Record<string, History>> = {
     later: LATER_VALUES,
   },
   distinct: {
-    what: 'values, one of them longer than is stored as it is',
+    what: 'values, one of which is too long to be stored as it is',
     limiters: one({ kind: 'distinct', limit: 4, window: '1m' }),
     did: [
       call('consume', 'u', { value: 'x' }),
@@ -288,10 +294,10 @@ const SHADOWS = (
   ] satisfies Declaration[]
 ).map((limit) => ({ ...limit, shadow: true }))
 
-/** What is stored beside what limits count, and how it is all spelt. */
+/** State other than the counts of limits, and the format of keys. */
 const BESIDE: Readonly<Record<string, History>> = {
   bans: {
-    what: 'keys that are blocked: by their denials, for the second time, and by hand; and one that soon will be',
+    what: 'keys that are blocked by their denials, for the second time, and by hand; and one that will be soon',
     limiters: {
       limiter: { options: { name: 'api', limits: [sliding(2, '1h')], ban: BAN, overrides: true } },
     },
@@ -316,7 +322,7 @@ const BESIDE: Readonly<Record<string, History>> = {
     ],
   },
   reservations: {
-    what: 'estimates that are still to be settled, and one that was',
+    what: 'reservations that are open, and one that was settled',
     limiters: {
       limiter: {
         options: {
@@ -348,7 +354,7 @@ const BESIDE: Readonly<Record<string, History>> = {
     ],
   },
   overrides: {
-    what: 'overrides: numbers of every kind, for a while and for ever, an exemption, blocks, and one deleted',
+    what: 'overrides of every kind, temporary and permanent, an exemption, blocks, and a deleted override',
     limiters: { limiter: { options: { name: 'api', limits: NAMED, overrides: true } } },
     did: [
       call('overrides.set', 'all kinds', CHANGES, { ttl: '1d' }),
@@ -387,7 +393,7 @@ const BESIDE: Readonly<Record<string, History>> = {
     ],
   },
   'overrides-dimensions': {
-    what: 'an override of a limit without a name in one dimension, for a while: an index that ends',
+    what: 'a temporary override of a limit without a name in one dimension, so its index expires',
     limiters: {
       limiter: {
         options: {
@@ -411,19 +417,19 @@ const BESIDE: Readonly<Record<string, History>> = {
     ],
   },
   'sliding-count': {
-    what: 'a count',
+    what: 'a sliding count',
     limiters: { limiter: { is: 'slidingCount', options: { period: '1h' } } },
     did: [call('add', 'u', 3), after(1000), call('add', 'u')],
     later: [call('get', 'u'), after(HOUR - 1000), call('add', 'u'), after(1000), call('get', 'u')],
   },
   receipts: {
-    what: 'what is left for a client that sends again: no other process ever asks for it',
+    what: 'receipts for a client that resends; no other process reads them',
     limiters: { limiter: { resends: true, options: { name: 'api', limits: [sliding(9, '1h')] } } },
     did: [consume('u', 2), consume('u')],
-    later: asked('u', HOUR),
+    later: probes('u', HOUR),
   },
   keys: {
-    what: 'keys: as they are, and those that are stored as a hash',
+    what: 'keys stored as they are, and keys stored as a hash',
     limiters: one(sliding(3, '1h')),
     did: ['user:42', '{a}:*', '~tilde', 'with space', 'ключ', 'k'.repeat(128), 'k'.repeat(129)].map((key) =>
       consume(key, 2),
@@ -433,7 +439,7 @@ const BESIDE: Readonly<Record<string, History>> = {
     ),
   },
   'keys-hashed': {
-    what: 'keys and ids that are hashed with a secret',
+    what: 'keys and ids hashed with a secret',
     limiters: {
       limiter: {
         options: {
@@ -461,7 +467,7 @@ const BESIDE: Readonly<Record<string, History>> = {
     ],
   },
   dimensions: {
-    what: 'several keys of one request, each with limits, bans and a namespace of its own',
+    what: 'several keys per request, each with its own limits, bans and namespace',
     limiters: {
       limiter: {
         options: {
@@ -491,7 +497,7 @@ const BESIDE: Readonly<Record<string, History>> = {
     ],
   },
   shadows: {
-    what: 'limits of all kinds in shadow, each on a log of its own, which is called by the name that the limit has by default',
+    what: "shadow limits of all kinds, each with its own log, which has the limit's default name",
     limiters: one(...SHADOWS),
     did: ['a', 'b', 'c'].map((name) => call('consume', 'u', { requestId: name })),
     later: [
@@ -505,7 +511,7 @@ const BESIDE: Readonly<Record<string, History>> = {
     ],
   },
   names: {
-    what: 'another prefix, another number of buckets, and the name that limiters have by default',
+    what: 'another prefix, another number of buckets, and the default name of a limiter',
     limiters: {
       limiter: { prefix: 'slidegate:shop.eu-1', buckets: 1, options: { limits: [sliding(3, '1h')] } },
       many: { buckets: 1024, options: { name: 'Many_1.x', limits: [sliding(3, '1h')] } },

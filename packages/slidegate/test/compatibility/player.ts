@@ -23,26 +23,26 @@ import type { ManualClock } from '../../src/testing/index.ts'
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
 
-/** What makes a limiter, or a count, as JSON: wherever a limit is asked for stands its declaration. */
+/** A limiter or count as JSON. Limits are written as their declarations. */
 export interface Declared {
   readonly options: Json
   readonly is?: 'slidingCount'
-  /** Of its store. */
+  /** The prefix of its store. */
   readonly prefix?: string
   readonly buckets?: number
-  /** Whether its client sends a command again whose reply was lost. */
+  /** Whether its client resends a command whose reply was lost. */
   readonly resends?: true
 }
 
-/** A call of a method; or of what the player has of its own. */
+/** A call of a method, or of one of the player's own operations. */
 export interface Call {
-  /** Of which limiter, where there are several. */
+  /** The name of the limiter, if there are several. */
   readonly by?: string
   readonly call: string
-  /** An argument `$name` is what was answered to the call of this name: a decision, or the token of a reservation. */
+  /** Arguments. `$name` is the result of the call with this name: a decision, or the token of a reservation. */
   readonly args: readonly Json[]
   readonly as?: string
-  /** How often, and how much later each time. Only the last answer is told. */
+  /** How often, and with which pause. Only the last result is recorded. */
   readonly times?: number
   readonly everyMs?: number
 }
@@ -51,14 +51,14 @@ export interface Wait {
   readonly afterMs: number
 }
 
-/** Another process goes on, which has to ask the store what this one knows. */
+/** Restarts the process, so that its state is read from the store. */
 export interface Restart {
   readonly restart: true
 }
 
 export type Step = Call | Wait | Restart
 
-/** Limiters on a Redis, that do as they are told. */
+/** Runs steps on limiters that use one Redis. */
 export class Player {
   readonly #make: () => Readonly<Record<string, Made>>
   readonly #clock: ManualClock
@@ -72,12 +72,12 @@ export class Player {
     this.#made = this.#make()
   }
 
-  /** What an earlier process was told. */
-  remember(name: string, told: Json): void {
-    this.#answers.set(name, told)
+  /** Sets the result of an earlier process's call. */
+  remember(name: string, result: Json): void {
+    this.#answers.set(name, result)
   }
 
-  /** Answers what it was told, as JSON; an error as its code and reason. Of a wait, or a restart, there is nothing to tell. */
+  /** Runs a step. Returns the result as JSON, or an error's code and reason. Waits and restarts have no result. */
   async play(step: Step): Promise<Json | undefined> {
     if ('afterMs' in step) {
       this.#clock.advance(step.afterMs)
@@ -88,12 +88,12 @@ export class Player {
       this.#made = this.#make()
       return undefined
     }
-    let told: Json = null
+    let result: Json = null
     for (let i = 0; i < (step.times ?? 1); i++) {
       if (i > 0) this.#clock.advance(step.everyMs ?? 0)
-      told = await this.#call(step)
+      result = await this.#call(step)
     }
-    return told
+    return result
   }
 
   close(): void {
@@ -106,7 +106,7 @@ export class Player {
     try {
       const answer = await (call in OWN ? OWN[call]!(made, given) : methodOf(made.limiter, call)(...given))
       if (as !== undefined) this.#answers.set(as, answer)
-      return toldOf(answer)
+      return jsonOf(answer)
     } catch (error) {
       const { name, code, reason } = error as { name: string; code: string; reason?: string }
       return { error: name, code, ...(reason !== undefined && { reason }) }
@@ -139,7 +139,7 @@ function make(redis: Redis, { options, is, prefix, buckets, resends }: Declared,
   return { limiter: createLimiter(all as unknown as LimiterOptions), store }
 }
 
-/** The same, and limits where their declarations stand. */
+/** Replaces declarations with limits. */
 function withLimits(json: Json): unknown {
   if (typeof json !== 'object' || json === null) return json
   if ('kind' in json) return limitOf(json)
@@ -147,7 +147,7 @@ function withLimits(json: Json): unknown {
   return Object.fromEntries(Object.entries(json).map(([name, each]) => [name, withLimits(each)]))
 }
 
-/** `consume`, or `overrides.set`. */
+/** Resolves a path such as `consume` or `overrides.set`. */
 function methodOf(limiter: object, path: string): (...args: unknown[]) => unknown {
   const names = path.split('.')
   let [owner, member]: [unknown, unknown] = [undefined, limiter]
@@ -155,18 +155,18 @@ function methodOf(limiter: object, path: string): (...args: unknown[]) => unknow
   return (member as (...args: unknown[]) => unknown).bind(owner)
 }
 
-/** What is asked besides the methods: of the store, as a limiter asks that waits or leases, where it would go by a timer. */
+/** The player's own operations. They call the store directly where a limiter would use a timer. */
 const OWN: Readonly<Record<string, (made: Made, args: readonly unknown[]) => Promise<unknown>>> = {
-  /** Requests until one is denied. */
+  /** Makes requests until one is denied. */
   async drain({ limiter }, [key, options]) {
     for (let admitted = 0; ; admitted++) {
       const denied = await (limiter as Limiter).consume(key as string, options as object)
-      if (!denied.allowed) return { admitted, denied: toldOf(denied) }
-      if (admitted === 10_000) throw new Error(`of ${key} nothing is ever denied`)
+      if (!denied.allowed) return { admitted, denied: jsonOf(denied) }
+      if (admitted === 10_000) throw new Error(`no request for ${key} was denied`)
     }
   },
 
-  /** All of them, in order: the store tells them in any. */
+  /** All overrides, sorted. The store returns them in any order. */
   async overrides({ limiter }) {
     const found: Override[] = []
     for await (const override of (limiter as Limiter).overrides.list()) found.push(override)
@@ -183,13 +183,13 @@ async function ask({ limiter, store }: Made, key: unknown, op: Partial<ConsumeOp
   return (await outcomesOf(store, [asked]))[0]
 }
 
-function toldOf(answer: unknown): Json {
-  const told = isDecision(answer) ? briefly(answer) : isReservation(answer) ? answer.token : answer
-  return JSON.parse(JSON.stringify(told ?? null, plain))
+function jsonOf(answer: unknown): Json {
+  const result = isDecision(answer) ? briefly(answer) : isReservation(answer) ? answer.token : answer
+  return JSON.parse(JSON.stringify(result ?? null, plain))
 }
 
 function plain(name: string, value: unknown): unknown {
-  // By the time that this process has gone through since it was read.
+  // Measured by this process.
   if (name === 'expiresInMs') return 1000 * Math.ceil((value as number) / 1000)
   if (value === Number.POSITIVE_INFINITY) return 'Infinity'
   return isLimit(value) ? declarationOf(value) : value
@@ -207,7 +207,7 @@ function isReservation(answer: unknown): answer is Reservation {
   return typeof answer === 'object' && answer !== null && 'token' in answer
 }
 
-/** What it says of each limit, without what was declared. */
+/** The decision without the declared properties of its limits. */
 function briefly({ allowed, atMs, remaining, retryAfterMs, resetAfterMs, deniedBy, ...more }: Decision) {
   const { blockedMs, limits } = more
   const each = limits.map((limit) => [

@@ -4,12 +4,12 @@ import { useRedis } from '../support/use-redis.ts'
 import { type Fixture, record, writeFixtures } from './fixture.ts'
 import { HISTORIES } from './histories.ts'
 
-// No test, but run as one by write-fixtures.js.
+// This isn't a test, but write-fixtures.js runs it as one.
 
 const { redis, server } = await useRedis()
 await allowAll(server.port)
 
-it('writes what the present code stores', async () => {
+it('writes the state of the current code', async () => {
   const recorded = new Map<string, Fixture>()
   for (const [name, history] of HISTORIES) recorded.set(name, await record(redis, history))
   writeFixtures(process.env.FIXTURES_VERSION!, recorded)

@@ -6,16 +6,16 @@ import { FLAGS } from '../support/allocated.js'
 import { startRedis } from '../support/redis-server.ts'
 
 export interface Allocated {
-  /** On the heap of the client, per decision. */
+  /** Bytes on the client's heap per decision. */
   readonly bytes: number
-  /** Calls of Redis per decision. */
+  /** Calls to Redis per decision. */
   readonly calls?: number
 }
 
 /**
- * The most that a decision may take, by the names of measure.js. Repeats differ by 2%.
+ * The bounds of a decision, by the names in measure.js. Repeated measurements differ by 2%.
  *
- * It is what was measured and 4%. Lower it when a decision gets cheaper.
+ * Each bound is the measured figure plus 4%. Lower it when a decision gets cheaper.
  */
 export const BOUNDS: Readonly<Record<string, Allocated>> = {
   'memory, one key, admitted': { bytes: 486 },
@@ -31,7 +31,7 @@ export const BOUNDS: Readonly<Record<string, Allocated>> = {
 
 const SCRIPT = fileURLToPath(new URL('measure.js', import.meta.url))
 
-/** Measures in a process of its own, on a Redis of its own, through ioredis. */
+/** Measures in a separate process, with a separate Redis, through ioredis. */
 export async function measureAllocations(): Promise<Readonly<Record<string, Allocated>>> {
   const server = await startRedis()
   try {

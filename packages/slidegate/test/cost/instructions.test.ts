@@ -8,7 +8,7 @@ import { SHAPES, type ShapeName } from '../support/shapes.ts'
 // A change that makes Redis execute more instructions per decision fails here, on any machine.
 // Lower the figures when a decision gets cheaper: `npm run bench -- instructions` prints the new ones.
 
-/** Thousand instructions per decision: one request at a time, 64 at once. */
+/** Thousands of instructions per decision. The first figure is for one request at a time, the second for 64 at once. */
 const FIGURES: Readonly<Record<ShapeName, readonly [lone: number, batch: number]>> = {
   'window, admitted': [109, 36],
   'window, denied': [85, 21.6],
@@ -34,7 +34,7 @@ const FIGURES: Readonly<Record<ShapeName, readonly [lone: number, batch: number]
   'window, peek': [112, 25.5],
 }
 
-/** Repeats differ by 1%. Renewed TTLs add a few percent. */
+/** Repeated measurements differ by 1%. Renewed TTLs add a few percent. */
 const ROOM = 1.06
 
 const redis = await startCountingRedis()
@@ -44,7 +44,10 @@ afterAll(async () => {
   await redis.stop()
 })
 
-/** Other builds of Redis need more or fewer instructions. The figures are from one that needs this many for the script. */
+/**
+ * Other builds of Redis need more or fewer instructions. The figures were measured with a build that needs this many for the
+ * script.
+ */
 const YARDSTICK = 412
 const SCRIPT = `
 for i = 1, 16 do

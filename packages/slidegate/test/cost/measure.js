@@ -1,6 +1,6 @@
 // @ts-check
-// Bytes allocated per decision, and calls of Redis per decision, on the package as it was built. Needs the flags of
-// allocated.js, and the URL of an empty Redis.
+// Measures bytes allocated and calls to Redis per decision, with the built package. Needs the flags of allocated.js
+// and the URL of an empty Redis.
 import { Redis } from 'ioredis'
 import { createLimiter, memoryStore, slidingWindow } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
@@ -17,7 +17,7 @@ const many = Array.from({ length: 10_000 }, (_, i) => `user:${i}`)
 
 /** @type {Record<string, { bytes: number, calls?: number }>} */
 const figures = {}
-/** What callers hold for a moment. @type {unknown[]} */
+/** Results that callers hold for a moment. @type {unknown[]} */
 const held = []
 
 /** @param {import('slidegate').Store} store */

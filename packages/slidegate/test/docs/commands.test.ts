@@ -7,24 +7,24 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from '../support/redis-server.ts'
 import { type Commands, documented, END, type Ports, scriptOf, sessionOf } from './commands.ts'
 import { codeBlocks, hasCommands, pages, ROOT } from './markdown.ts'
-import { asSaid } from './printed.ts'
+import { asDocumented } from './printed.ts'
 
-// Every `sh` block of the README, the tutorial and the guides is run as it stands there: those of a page in one shell, in
-// their order, in what looks like a fresh copy of the repository. A block of `text` right behind is what it must print.
+// Runs every `sh` block of the README, the tutorial and the guides. The blocks of a page share a shell, in a folder that looks
+// like a fresh clone. A `text` block right after one is its expected output.
 
 const read = pages().filter(hasCommands)
 const sessions = read.map(sessionOf).filter(({ steps }) => steps.some((step) => 'commands' in step))
 
 let folder: string
 beforeAll(async () => {
-  // Where the packages of the workspace are found, and Git looks at nothing.
+  // Imports resolve from here, and Git ignores it.
   const cache = join(ROOT, 'node_modules/.cache')
   await mkdir(cache, { recursive: true })
   folder = await mkdtemp(join(cache, 'slidegate-commands-'))
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** What looks like the repository, and has room beside it. */
+/** Creates a folder that looks like a clone, inside an empty one. */
 async function copy(): Promise<string> {
   const root = join(await mkdtemp(join(folder, 'page-')), 'slidegate')
   await mkdir(root)
@@ -34,11 +34,11 @@ async function copy(): Promise<string> {
   return root
 }
 
-/** What each of the blocks has printed; of one that fails it is the last. */
+/** Runs a script. Returns the output of each block, up to the first that fails. */
 async function run(script: string, ports: Ports): Promise<{ code: number | null; printed: string[] }> {
   const shell = spawn('bash', ['-c', `exec 2>&1\n${script}`], {
     cwd: await copy(),
-    // A group of its own, to end what it has started.
+    // Its own process group, to stop child processes too.
     detached: true,
     timeout: 540_000,
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -50,20 +50,20 @@ async function run(script: string, ports: Ports): Promise<{ code: number | null;
   try {
     process.kill(-shell.pid!, 'SIGKILL')
   } catch {
-    // Nothing of it is left.
+    // All processes have exited.
   }
   await closed
   return { code, printed: output.split(END).map((each) => documented(each, ports)) }
 }
 
-describe('what a page says to type', () => {
+describe('the commands of a page print the documented output', () => {
   it.each(sessions)('$page', { timeout: 600_000 }, async (session) => {
     const ports = { 3000: await freePort(), 6379: await freePort(), 8080: await freePort() }
     const { code, printed } = await run(scriptOf(session, ports), ports)
     const blocks = session.steps.filter((step): step is Commands => 'commands' in step)
-    blocks.forEach(({ name, printed: said }, i) => {
-      if (said === undefined || printed[i] === undefined) return
-      expect(`${name}\n${asSaid(printed[i], `${said}\n`)}`).toBe(`${name}\n${said}\n`)
+    blocks.forEach(({ name, printed: expected }, i) => {
+      if (expected === undefined || printed[i] === undefined) return
+      expect(`${name}\n${asDocumented(printed[i], `${expected}\n`)}`).toBe(`${name}\n${expected}\n`)
     })
     const failed = code === 0 ? undefined : `${blocks[printed.length - 1]?.name}: ${printed.at(-1)}`
     expect(failed).toBe(undefined)
@@ -71,7 +71,7 @@ describe('what a page says to type', () => {
   })
 })
 
-it('every file that a page lets its reader save is used by a command behind it', () => {
+it('every file that a page tells you to save is used by a later command', () => {
   const unused = sessions.flatMap(({ page, steps }) =>
     steps.flatMap((step, i) => {
       if (!('file' in step)) return []
@@ -82,7 +82,7 @@ it('every file that a page lets its reader save is used by a command behind it',
   expect(unused).toEqual([])
 })
 
-it('what is not run is marked as `console`, and is this', () => {
+it('blocks of shell commands use the language `sh`, so that they run', () => {
   const languages = new Set(['sh', 'bash', 'shell', 'zsh', 'console'])
   const notRun = read.flatMap(({ path, text }) =>
     codeBlocks(text)

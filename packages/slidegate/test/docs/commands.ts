@@ -3,21 +3,21 @@ import { join } from 'node:path'
 import { type Block, codeBlocks, type Page, ROOT } from './markdown.ts'
 import { codeOnServers } from './programs.ts'
 
-/** What a page lets its reader do in a terminal, from above to below. */
+/** The shell session of a page, from top to bottom. */
 export interface Session {
   readonly page: string
   readonly steps: readonly Step[]
 }
 
 export type Step =
-  /** A file that the reader saves where he is. */
+  /** A file to save in the current folder. */
   { readonly file: string; readonly code: string } | Commands
 
 export interface Commands {
-  /** Where they stand: `README.md:17`. */
+  /** Page and line: `README.md:17`. */
   readonly name: string
   readonly commands: string
-  /** What they print; undefined where the page does not say. */
+  /** Expected output. `undefined` allows any output. */
   readonly printed: string | undefined
 }
 
@@ -32,7 +32,7 @@ export function sessionOf({ path, text }: Page): Session {
   return { page: path, steps }
 }
 
-/** A block of `text` right behind it. */
+/** Returns the `text` block right after a block. */
 function printedBehind(block: Block, next: Block | undefined, text: string): string | undefined {
   if (next?.language !== 'text') return undefined
   const between = text.split('\n').slice(endOf(block), next.line - 2)
@@ -43,20 +43,20 @@ function endOf({ code, line }: Block): number {
   return line + code.split('\n').length
 }
 
-/** The documented ports, and those in whose place they are used here. */
+/** Documented ports -> ports in the tests. */
 export interface Ports {
   readonly 3000: number
   readonly 6379: number
   readonly 8080: number
 }
 
-/** Long for a busy machine. Each request waits for it once a page has stopped Redis. */
+/** Long enough for a busy machine. Each request waits this long after a page stops Redis. */
 const TIMEOUT_MS = 2000
 
-/** Ends what a block has printed. */
+/** Marks the end of a block's output. */
 export const END = '\u0004'
 
-/** The session for bash. What the tests may not do, or have done, functions do in place of the programs. */
+/** Returns the session as a bash script. Functions replace programs that tests shouldn't run. */
 export function scriptOf({ steps }: Session, ports: Ports): string {
   const here = (text: string) =>
     text.replaceAll(/\b(?:3000|6379|8080)\b/g, (port) => `${ports[Number(port) as keyof Ports]}`)
@@ -75,7 +75,7 @@ export function scriptOf({ steps }: Session, ports: Ports): string {
   return [preamble(ports), ...parts, ''].join('\n')
 }
 
-/** As the page says it, in whole lines. */
+/** Returns output with the documented ports, in whole lines. */
 export function documented(output: string, ports: Ports): string {
   let text = output.replaceAll('\r', '')
   for (const [port, own] of Object.entries(ports)) text = text.replaceAll(RegExp(`\\b${own}\\b`, 'g'), port)
@@ -94,7 +94,7 @@ declare -A scripts=(
 ${built.join('\n')}
 )
 
-# Whoever runs the tests has installed, built and tested. The servers of a page stay; a reader has more terminals.
+# Packages are already installed and built. Servers run in the background, as in a second terminal.
 npm() {
   case "$*" in
     ci | test | 'run build') ;;
@@ -107,7 +107,7 @@ npm() {
 
 started() { cd "$1"; exec bash -c "\${scripts[start]}"; }
 
-# Packed packages are unpacked; all others are found in the folders above.
+# Unpacks tarballs. Other packages resolve from the folders above.
 install() {
   local package name
   for package in "$@"; do
@@ -121,10 +121,10 @@ install() {
   done
 }
 
-# What it would do on a terminal.
+# Prints no progress, as on a terminal.
 curl() { command curl --no-progress-meter "$@"; }
 
-# It has ended when the next command begins, as it has for somebody who types.
+# Waits for the end of the process, as a person would.
 kill() {
   builtin kill "$@"
   wait "\${@: -1}" 2> /dev/null || true

@@ -20,7 +20,7 @@ const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')).p
 >
 const page = readFileSync(join(ROOT, 'docs/dependencies.md'), 'utf8')
 
-/** What is installed with a workspace, where it is found from there. */
+/** Returns all packages that are installed with a workspace. */
 function treeOf(workspace: string): Map<string, LockedPackage> {
   const found = new Map<string, LockedPackage>()
   const add = (from: string): void => {
@@ -40,22 +40,22 @@ function treeOf(workspace: string): Map<string, LockedPackage> {
   return found
 }
 
-/** The rows of a section's table: what is named in their first column, and the licence in their second. */
+/** Returns name and license from the rows of a section's table. */
 function rowsOf(heading: string): [string, string][] {
   const section = page.split(`## ${heading}\n`)[1]!.split('\n## ')[0]!
-  return Array.from(section.matchAll(/^\| `([^`]+)` \| ([^|]+) \|/gm), ([, name, licence]) => [
+  return Array.from(section.matchAll(/^\| `([^`]+)` \| ([^|]+) \|/gm), ([, name, license]) => [
     name!,
-    licence!.trim(),
+    license!.trim(),
   ])
 }
 
 describe('docs/dependencies.md', () => {
-  it('names all that the library brings along, with its licence', () => {
+  it('lists all dependencies of the library, with their licenses', () => {
     const tree = [...treeOf('packages/slidegate')].map(([name, { license }]) => [name, license ?? 'none'])
     expect(rowsOf('The library').sort()).toEqual(tree.sort())
   })
 
-  it('names what the command line asks for itself', () => {
+  it('lists the direct dependencies of the command line', () => {
     const { dependencies } = lock['packages/server']!
     const named = rowsOf('The service and the command line').map(([name]) => name)
     expect(named.sort()).toEqual(
@@ -65,7 +65,7 @@ describe('docs/dependencies.md', () => {
     )
   })
 
-  it('nothing that either brings along runs anything when it is installed, but what the page tells of', () => {
+  it('names the only dependency with an install script', () => {
     const all = ['packages/slidegate', 'packages/server'].flatMap((workspace) => [...treeOf(workspace)])
     const running = all.filter(([, { hasInstallScript }]) => hasInstallScript).map(([name]) => name)
     expect(running).toEqual(['protobufjs'])
@@ -73,12 +73,12 @@ describe('docs/dependencies.md', () => {
 })
 
 describe('npm run audit', () => {
-  /** The script's exit code and what it says, with a registry that knows these advisories; none for one that cannot tell. */
-  async function audit(advisories: object | undefined): Promise<{ code: number; said: string }> {
+  /** Runs the script with a registry that has these advisories. `undefined` for a registry without audit data. */
+  async function audit(advisories: object | undefined): Promise<{ code: number; output: string }> {
     const registry = createServer((request, response) => {
-      const isAsked = request.url!.endsWith('/advisories/bulk')
-      response.statusCode = !isAsked ? 404 : advisories === undefined ? 405 : 200
-      request.resume().on('end', () => response.end(isAsked ? JSON.stringify(advisories) : '{}'))
+      const isAudit = request.url!.endsWith('/advisories/bulk')
+      response.statusCode = !isAudit ? 404 : advisories === undefined ? 405 : 200
+      request.resume().on('end', () => response.end(isAudit ? JSON.stringify(advisories) : '{}'))
     })
     await new Promise<void>((resolve) => registry.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void registry.close())
@@ -88,7 +88,7 @@ describe('npm run audit', () => {
     }
     return new Promise((resolve) => {
       execFile('node', ['scripts/audit.js'], { cwd: ROOT, env }, (error, stdout, stderr) => {
-        resolve({ code: Number(error?.code ?? 0), said: stdout + stderr })
+        resolve({ code: Number(error?.code ?? 0), output: stdout + stderr })
       })
     })
   }
@@ -106,27 +106,27 @@ describe('npm run audit', () => {
     return { [name]: [{ ...rest, vulnerable_versions: '*' }] }
   }
 
-  it('fails where a published package brings something vulnerable along', async () => {
-    const { code, said } = await audit(advisory('ipaddr.js'))
-    expect(said).toMatch(/PUBLISHED: high: ipaddr\.js .*reads wrong, https:/)
+  it('fails if a dependency of a published package is vulnerable', async () => {
+    const { code, output } = await audit(advisory('ipaddr.js'))
+    expect(output).toMatch(/PUBLISHED: high: ipaddr\.js .*reads wrong, https:/)
     expect(code).toBe(1)
   })
 
-  it('tells what is vulnerable elsewhere', async () => {
-    const { code, said } = await audit(advisory('fast-check'))
-    expect(said).toMatch(/development only: high: fast-check/)
+  it('reports vulnerable development dependencies, and passes', async () => {
+    const { code, output } = await audit(advisory('fast-check'))
+    expect(output).toMatch(/development only: high: fast-check/)
     expect(code).toBe(0)
   })
 
-  it('passes where there is nothing, and says how much was asked for', async () => {
-    const { code, said } = await audit({})
-    expect(said).toMatch(/^\d{3,} packages audited, 0 vulnerable/)
+  it('passes without vulnerabilities, and prints the number of packages', async () => {
+    const { code, output } = await audit({})
+    expect(output).toMatch(/^\d{3,} packages audited, 0 vulnerable/)
     expect(code).toBe(0)
   })
 
-  it('says so where the registry cannot tell', async () => {
-    const { code, said } = await audit(undefined)
-    expect(said).toMatch(/^NOT AUDITED: 405/)
+  it('warns if the registry has no audit data', async () => {
+    const { code, output } = await audit(undefined)
+    expect(output).toMatch(/^NOT AUDITED: 405/)
     expect(code).toBe(0)
   })
 })

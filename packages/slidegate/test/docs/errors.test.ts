@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ROOT } from './markdown.ts'
 
-// docs/errors.md has one entry for each code that anybody may meet, and none for what there is not.
+// docs/errors.md has exactly one entry for each error code.
 
 const read = (path: string) => readFileSync(join(ROOT, 'packages', path), 'utf8')
 
@@ -18,7 +18,7 @@ function found(text: string, pattern: RegExp): string[] {
   return Array.from(text.matchAll(pattern), ([, code]) => code!)
 }
 
-/** The members of a union of texts. */
+/** Returns the members of a union of string literals. */
 function membersOf(file: string, type: string): string[] {
   const [, union] = new RegExp(`^export type ${type} =([^;]*?)\\n(?=\\n|/)`, 'm').exec(read(file))!
   return found(union!, /'(\w+)'/g)
@@ -33,10 +33,8 @@ const CODES: Readonly<Record<string, readonly string[]>> = {
   'of the store': membersOf('slidegate/src/errors.ts', 'StoreUnavailableReason').map(
     (reason) => `store_${reason}`,
   ),
-  'of those who wait': membersOf('slidegate/src/errors.ts', 'WaitErrorReason').map(
-    (reason) => `wait_${reason}`,
-  ),
-  'of warnings': found(sourcesIn('slidegate/src'), /code: '(SLIDEGATE_\w+)'/g),
+  'of waits': membersOf('slidegate/src/errors.ts', 'WaitErrorReason').map((reason) => `wait_${reason}`),
+  'of warnings': found(sourcesIn('slidegate/src'), /'(SLIDEGATE_\w+)'/g),
   'of problems': found(
     read('slidegate/src/http/denial-message.ts'),
     /^ {2}readonly type: '(?:.*#)?([\w:-]+)'/gm,
@@ -54,12 +52,12 @@ const CODES: Readonly<Record<string, readonly string[]>> = {
 const entries = found(readFileSync(join(ROOT, 'docs/errors.md'), 'utf8'), /^### `(.*)`$/gm)
 
 describe('docs/errors.md', () => {
-  it.each(Object.entries(CODES))('has an entry for each code %s', (_, codes) => {
+  it.each(Object.entries(CODES))('lists each code %s', (_, codes) => {
     expect(codes.length).toBeGreaterThan(1)
     expect(codes.filter((code) => !entries.includes(code))).toEqual([])
   })
 
-  it('has one entry of each, and none of what is no code', () => {
+  it('lists each code once, and no others', () => {
     expect(entries.filter((code, i) => entries.indexOf(code) !== i)).toEqual([])
     const codes = Object.values(CODES).flat()
     expect(entries.filter((code) => !codes.includes(code))).toEqual([])

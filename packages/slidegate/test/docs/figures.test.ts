@@ -3,8 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { anchors, pages, ROOT } from './markdown.ts'
 
-// Figures in the documentation match the bench: the numbers in a link to a section of its report are in that section, or
-// round to one that is.
+// Numbers in links to a section of the benchmark report occur in that section, perhaps with more digits.
 
 const REPORT = readFileSync(join(ROOT, 'docs/benchmarks/README.md'), 'utf8')
 
@@ -17,21 +16,21 @@ const sections = new Map(
   REPORT.split(/^(?=## )/m).map((section) => [anchors(section)[0], numbersIn(section).map(Number)]),
 )
 
-const told = pages()
+const links = pages()
   .filter(({ path }) => !path.includes('benchmarks/'))
   .flatMap(({ path, text }) =>
     Array.from(text.matchAll(LINK), ([, words, section]) => [path, words!, section!] as const),
   )
 
-it.each(told)('%s: %s', (_, words, section) => {
+it.each(links)('%s: the figures in "%s" match the report', (_, words, section) => {
   const measured = sections.get(section)!
-  const unheard = numbersIn(words).filter((number) => {
+  const unknown = numbersIn(words).filter((number) => {
     const decimals = number.split('.')[1]?.length ?? 0
     return !measured.some((each) => each.toFixed(decimals) === number)
   })
-  expect(unheard).toEqual([])
+  expect(unknown).toEqual([])
 })
 
-it('there are such figures', () => {
-  expect(told.length).toBeGreaterThan(30)
+it('the documentation has more than 30 links with figures', () => {
+  expect(links.length).toBeGreaterThan(30)
 })

@@ -6,9 +6,9 @@ export { linkTargets, type Page, pages, prose, ROOT } from '../../../../docs/.vi
 export interface Block {
   readonly language: string
   readonly code: string
-  /** Of its first line, from 1. */
+  /** Line number of its first line, from 1. */
   readonly line: number
-  /** The name that the line before it ends in: "Save as `app.mjs`:". */
+  /** The name at the end of the line before it: "Save as `app.mjs`:". */
   readonly file: string | undefined
 }
 
@@ -20,7 +20,7 @@ export function codeBlocks(text: string): Block[] {
     if (language === undefined) continue
     const first = i + 1
     for (i = first; i < lines.length && lines[i] !== '```'; i++);
-    if (i === lines.length) throw new Error(`the block that begins in line ${first} has no end`)
+    if (i === lines.length) throw new Error(`The code block in line ${first} has no end`)
     const before = lines.slice(0, first - 1).findLast((line) => line !== '') ?? ''
     const file = /`([\w-]+\.\w+)`:$/.exec(before)?.[1]
     blocks.push({ language, code: lines.slice(first, i).join('\n'), line: first + 1, file })
@@ -28,12 +28,12 @@ export function codeBlocks(text: string): Block[] {
   return blocks
 }
 
-/** Pages whose commands are run, in a session of each. */
+/** Whether the commands of a page are tested. */
 export function hasCommands({ path }: Page): boolean {
   return /^(README|docs\/tutorial|docs\/guides\/[^/]+)\.md$/.test(path)
 }
 
-/** The names under which headings are linked to. */
+/** Returns the anchors of headings. */
 export function anchors(text: string): string[] {
   const headings = text.replace(/^```[\s\S]*?^```$/gm, '').matchAll(/^#+ (.*)$/gm)
   return Array.from(headings, ([, heading]) => anchor(heading!))

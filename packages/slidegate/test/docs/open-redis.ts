@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { allowAll } from '../support/access.ts'
 import { type RedisServer, startRedis } from '../support/redis-server.ts'
 
-/** A server on which other packages may have keys of their own, and a client of it. */
+/** A server without key restrictions, for other packages, and a client. */
 export interface OpenRedis {
   readonly server: RedisServer
   readonly redis: Redis

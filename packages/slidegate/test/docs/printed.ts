@@ -1,12 +1,13 @@
 /**
- * What was printed, as a page says it where it says the same. There `…` stands for what differs in a line, and alone in a
- * line for any lines.
+ * Returns the documented output if the printed output matches it, else the printed output.
+ *
+ * In documentation, `…` matches any text in a line. A line with only `…` matches any lines.
  */
-export function asSaid(printed: string, said: string): string {
-  const lines = said.split(/(?<=\n)/).map((line) => {
+export function asDocumented(printed: string, documented: string): string {
+  const lines = documented.split(/(?<=\n)/).map((line) => {
     return line === '…\n' ? '(?:.*\\n)*?' : line.split('…').map(escaped).join('.*')
   })
-  return new RegExp(`^${lines.join('')}$`).test(printed) ? said : printed
+  return new RegExp(`^${lines.join('')}$`).test(printed) ? documented : printed
 }
 
 function escaped(text: string): string {

@@ -1,21 +1,20 @@
 import { codeBlocks, hasCommands, type Page } from './markdown.ts'
 
-/** A snippet of the documentation as a program of its own. */
+/** A snippet of the documentation as a program. */
 export interface Program {
-  /** Where it stands: `README.md:17`. */
+  /** Page and line: `README.md:17`. */
   readonly name: string
-  /** The page on which it stands. */
   readonly page: string
   readonly extension: 'mts' | 'mjs'
   readonly code: string
-  /** Whether its reader saves it, and runs it by a command of the page, as `commands.test.ts` does. */
+  /** Whether the page saves it as a file and runs it with a command. */
   readonly isSaved: boolean
 }
 
 /** The address of a Redis that doesn't exist. */
-const NOBODY = 'new Redis({ port: 1 })'
+const NO_REDIS = 'new Redis({ port: 1 })'
 
-/** The documented addresses, in whose place the tests put those of their own servers. */
+/** Documented addresses, which the tests replace. */
 const REDIS_URL = 'redis://127.0.0.1:6379'
 const LISTEN = {
   '.listen(3000)': ".listen(Number(process.env.PORT), '127.0.0.1')",
@@ -24,7 +23,7 @@ const LISTEN = {
     "serve({ fetch: app.fetch, port: Number(process.env.PORT), hostname: '127.0.0.1' })",
 }
 
-/** The snippets of a page. One that imports nothing goes on from the one before it. */
+/** Returns the snippets of a page. One without imports continues the previous one. */
 export function programsOf(page: Page): Program[] {
   const { path, text } = page
   const programs: Program[] = []
@@ -46,7 +45,7 @@ export function needsRedis({ code }: Program): boolean {
   return code.includes(REDIS_URL)
 }
 
-/** The program, to be run on another Redis than it names, and to listen where the environment says. */
+/** Returns the program with the test's Redis and port. */
 export function onServers(program: Program, redisUrl: string): Program {
   return { ...program, code: codeOnServers(program.code, redisUrl) }
 }
@@ -56,14 +55,14 @@ const MAKES_LIMITER = /\b(createLimiter|upstreamLimiter|slidingCount|new Slidega
 export function codeOnServers(code: string, redisUrl: string, timeoutMs = 30_000): string {
   let own = code.replaceAll(REDIS_URL, redisUrl)
   for (const [listen, elsewhere] of Object.entries(LISTEN)) own = own.replaceAll(listen, elsewhere)
-  // It never gets an answer: a longer timeout is only a longer wait.
-  if (own.includes(NOBODY)) return own
-  // What is tested is what it prints, however slow the machine.
+  // Without a Redis, a longer timeout is only a longer wait.
+  if (own.includes(NO_REDIS)) return own
+  // Long timeouts, so that output is the same on a slow machine.
   if (!own.includes('timeoutMs')) own = own.replaceAll(MAKES_LIMITER, '$& timeoutMs: 50,')
   return own.replaceAll(/timeoutMs: \d+/g, `timeoutMs: ${timeoutMs}`)
 }
 
-/** What a program says that it prints: the comment behind each `console.log()`, or the lines of it below. */
+/** Returns the output in comments, after or below each `console.log()`. */
 export function expectedOutput({ code }: Program): string {
   const printed: string[] = []
   const lines = code.split('\n')

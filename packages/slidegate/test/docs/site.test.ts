@@ -9,7 +9,7 @@ import { type TestBrowser, testBrowser } from '../../../dashboard/test/support/b
 import { pages, ROOT } from './markdown.ts'
 import { type BuiltSite, buildSite } from './site.ts'
 
-// The site is built once, for a host on which it is not alone.
+// Tests the documentation site, built with a base path.
 
 let site: BuiltSite
 let html: Map<string, string>
@@ -24,21 +24,22 @@ afterAll(async () => {
   await site[Symbol.asyncDispose]()
 })
 
-/** Pages as different from each other as there are. */
+/** Pages of all types. */
 const SAMPLES = {
-  'the first page': '/',
+  'the front page': '/',
+  'the README': '/overview',
   'a page of tables': '/configuration',
   'a page of pictures': '/limits',
   'the reference': '/reference/slidegate/redis',
   'a source': '/source/packages/server/examples/slidegate.yaml/',
 }
 
-// What makes a browser ask a server other than ours: by an element, by a style or a script.
+// HTML, styles and scripts that load from other servers.
 const LOADING_TAG =
   /(<(?:script|link|img|iframe|source|video|audio|object|embed|image|use)\b[^>]*?(?:src|srcset|href|data)=\\?["'](?:https?:)?\/\/[^>]*>)/g
 const LOADING_CODE = /((?:@import|url\(|\bimport\(|\bfetch\()\s*\\?["'`]?(?:https?:)?\/\/[^\s"'`)]*)/g
 
-/** The file of a page, by its address within the site. */
+/** Returns the file of a page. */
 const fileOf = (address: string) =>
   [`${address}.html`, `${address}index.html`].map((file) => file.slice(1)).find((file) => html.has(file))
 
@@ -49,26 +50,26 @@ const generated = () =>
     .map((name) => `docs/reference/${name}`)
 
 describe('the site', () => {
-  it('is built without a warning', () => {
+  it('builds without warnings', () => {
     expect(site.log.split('\n').filter((line) => /warn|error|\(!\)|falling back/i.test(line))).toEqual([])
   })
 
-  it('has every page in its sidebar, once, and nothing else', () => {
+  it('lists every page once in its sidebar', () => {
     const listed = Object.values(GROUPS).flatMap((entries) => entries.map(([, file]) => file))
     expect(listed.toSorted()).toEqual([...written(), ...generated()].toSorted())
   })
 
-  it('has a page for each Markdown file', () => {
+  it('contains a page for each Markdown file', () => {
     expect(written().filter((path) => fileOf(addressOf(path)) === undefined)).toEqual([])
   })
 
-  it('links only to pages that it has, and to places on them', () => {
+  it('links only to existing pages and anchors', () => {
     const ids = new Map<string, Set<string>>()
     const idsOf = (file: string) => {
       if (!ids.has(file)) ids.set(file, new Set(matches(html.get(file)!, / id="([^"]*)"/g)))
       return ids.get(file)!
     }
-    /** And a page with each. */
+    /** Link -> page with it. */
     const dead = new Map<string, string>()
     for (const [file, text] of html) {
       const address = `${site.url}/${file.replace(/(index)?\.html$/, '')}`
@@ -85,12 +86,12 @@ describe('the site', () => {
     expect(Object.fromEntries(dead)).toEqual({})
   })
 
-  it('loads nothing from elsewhere', async () => {
+  it('loads nothing from other servers', async () => {
     const texts = [html, await site.files('.css'), await site.files('.js')].flatMap((each) => [
       ...each.values(),
     ])
     const loads = texts.flatMap((text) => [...matches(text, LOADING_TAG), ...matches(text, LOADING_CODE)])
-    // The theme's, for links to networks, of which the site has none.
+    // The theme has icons for social links, which the site doesn't use.
     const elsewhere = loads.filter(
       (load) => !load.startsWith("url('https://api.iconify.design/simple-icons/"),
     )
@@ -98,19 +99,24 @@ describe('the site', () => {
     expect(matches([...html.values()].join(), /(class="[^"]*VPSocialLink)/g)).toEqual([])
   })
 
-  it('finds what is searched for', async () => {
+  it.each([
+    ['express', /\/guides\/express/],
+    ['token bucket', /\/limits\/token-bucket/],
+    ['nginx', /\/gateways/],
+  ])('a search for "%s" lists the guide first', async (words, address) => {
     await using window = await browser.open(site.url)
     const { page } = window
     await page.waitForLoadState('networkidle')
     await page.keyboard.press('Control+k')
-    await page.locator('#localsearch-input').fill('token bucket')
-    await page.locator('.VPLocalSearchBox .result', { hasText: 'tokenBucket()' }).click()
-    await page.waitForURL(/\/reference\/slidegate#tokenBucket$/)
-    await page.getByRole('heading', { name: /^tokenBucket\(\)/ }).waitFor()
+    await page.locator('#localsearch-input').fill(words)
+    const first = page.locator('.VPLocalSearchBox a.result').first()
+    await expect.poll(() => first.getAttribute('href'), { timeout: 10_000 }).toMatch(address)
+    await first.click()
+    await page.waitForURL(address)
     expect([...window.origins]).toEqual([new URL(site.url).origin])
   })
 
-  it('leads from a page to a source and back, and to the reference, by links', async () => {
+  it('links from a page to a source, and to the reference', async () => {
     await using window = await browser.open(site.url)
     const { page } = window
     await page.goto(`${site.url}/limits`)
@@ -126,12 +132,12 @@ describe('the site', () => {
     expect([...window.origins]).toEqual([new URL(site.url).origin])
   })
 
-  it.each(Object.entries(SAMPLES))('can be read by everybody: %s', async (_, address) => {
+  it.each(Object.entries(SAMPLES))('meets accessibility rules: %s', async (_, address) => {
     await using window = await browser.open(site.url)
     const { page } = window
     await page.goto(`${site.url}${address}`)
     for (const colorScheme of ['light', 'dark'] as const) {
-      // With no colours on their way from one to another.
+      // Without color transitions.
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       await page.locator(`html${colorScheme === 'dark' ? '.dark' : ':not(.dark)'}`).waitFor()
       expect(await violationsIn(window), colorScheme).toEqual([])

@@ -8,20 +8,20 @@ import { promisify } from 'node:util'
 import { siteServer } from '../../../../docs/.vitepress/serve.js'
 import { ROOT } from './markdown.ts'
 
-/** As where several projects share a host. */
+/** The base path, as for a project on a shared host. */
 const BASE = '/slidegate/'
 
 export interface BuiltSite extends AsyncDisposable {
-  /** What was said while it was built. */
+  /** Output of the build. */
   readonly log: string
   readonly base: string
-  /** Where it is served on this machine, without a slash at its end. */
+  /** URL without a trailing slash. */
   readonly url: string
-  /** The files of it that end so, from the root of the site, with what is in them. */
+  /** Returns files with this ending: path in the site -> content. */
   files(ending: string): Promise<Map<string, string>>
 }
 
-/** The site, built anew and served. `await using` removes it. */
+/** Builds and serves the site. `await using` removes it. */
 export async function buildSite(): Promise<BuiltSite> {
   const folder = await mkdtemp(join(tmpdir(), 'slidegate-site-'))
   const remove = () => rm(folder, { recursive: true, force: true })
@@ -53,18 +53,12 @@ export async function buildSite(): Promise<BuiltSite> {
   }
 }
 
+/** Runs the documented command. */
 async function build(folder: string): Promise<string> {
-  let log = ''
-  for (const [script, ...args] of [
-    ['docs/.vitepress/reference.js'],
-    ['docs/node_modules/vitepress/bin/vitepress.js', 'build', 'docs', '--base', BASE, '--outDir', folder],
-  ]) {
-    const env = { ...process.env, NODE_ENV: 'production' }
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [script!, ...args], {
-      cwd: ROOT,
-      env,
-    })
-    log += `${stdout}${stderr}`
-  }
-  return log
+  const words = ['--prefix', 'docs', 'run', 'site', '--', '--base', BASE, '--outDir', folder]
+  const { stdout, stderr } = await promisify(execFile)('npm', words, {
+    cwd: ROOT,
+    env: { ...process.env, NODE_ENV: 'production' },
+  })
+  return `${stdout}${stderr}`
 }

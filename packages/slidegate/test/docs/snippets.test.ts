@@ -3,12 +3,12 @@ import { expect, it } from 'vitest'
 import { isServer, needsRedis } from './programs.ts'
 import { testServers, testSnippets } from './snippets.ts'
 
-// The snippets of docs/. readme.test.ts has those of the READMEs, bench/test/migrate those about other packages.
+// Tests the snippets of docs/. readme.test.ts tests those of READMEs, bench/test/migrate those of docs/migrate.
 
 const snippets = testSnippets('docs', 'packages/slidegate/test')
 testServers(snippets)
 
-it('there are snippets in memory, on Redis and in servers', () => {
+it('docs/ has snippets in memory, on Redis and in servers', () => {
   const { programs } = snippets
   expect(programs.filter(isServer).length).toBeGreaterThan(0)
   expect(programs.filter(needsRedis).length).toBeGreaterThan(1)

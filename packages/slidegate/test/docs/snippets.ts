@@ -8,13 +8,13 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort, startRedis } from '../support/redis-server.ts'
 import { pages, ROOT } from './markdown.ts'
-import { asSaid } from './printed.ts'
+import { asDocumented } from './printed.ts'
 import { expectedOutput, isServer, onServers, type Program, programsOf } from './programs.ts'
 
 /** Pages whose snippets are tested together, because they need the same packages. */
 export type PageGroup = 'readmes' | 'docs' | 'migrate'
 
-/** The group of a page; undefined if its snippets aren't tested. Each page has one group, so none is lost. */
+/** Returns the group of a page. `undefined` if its snippets aren't tested. */
 function groupOf(path: string): PageGroup | undefined {
   if (/^(packages\/[^/]+\/)?README\.md$/.test(path)) return 'readmes'
   if (/^docs\/migrate\/[^/]+\.md$/.test(path)) return 'migrate'
@@ -22,9 +22,9 @@ function groupOf(path: string): PageGroup | undefined {
   return undefined
 }
 
-/** What the snippets run on. */
+/** The environment of the snippets. */
 export interface Surroundings {
-  /** The server in place of the documented one. It's flushed before each snippet. */
+  /** The server that replaces the documented one. It's flushed before each snippet. */
   readonly redisUrl: string
   /** Variables for the snippets' processes. */
   readonly env?: Readonly<Record<string, string>>
@@ -38,7 +38,7 @@ export interface TestedSnippets {
 }
 
 /**
- * Registers tests for the snippets of a group of pages: each compiles as it is on its page, and prints what its comments say.
+ * Registers tests that snippets compile, and print the output in their comments.
  *
  * @param project the folder, relative to the root, whose `node_modules` has the packages that the snippets import
  */
@@ -83,18 +83,18 @@ export function testSnippets(
     expect(complaints === '' || programs.some((program) => linesOf(program).length > 0)).toBe(true)
   })
 
-  describe('the snippet prints what its comments say', () => {
+  describe('the snippet prints the output in its comments', () => {
     for (const program of programs.filter((each) => !each.isSaved && !isServer(each)))
       it(program.name, async () => {
         await redis.flushall()
         const { ended, output } = run(program)
         const [code] = await ended
-        const said = expectedOutput(program)
-        expect({ code, output: asSaid(output.text, said) }).toEqual({ code: 0, output: said })
+        const expected = expectedOutput(program)
+        expect({ code, output: asDocumented(output.text, expected) }).toEqual({ code: 0, output: expected })
       })
   })
 
-  /** Runs a compiled snippet in a process of its own. */
+  /** Runs a compiled snippet in its own process. */
   function run(program: Program, port = 0) {
     const file = join(folder, 'out', `${fileOf(program)}.mjs`)
     const env = { ...process.env, ...surroundings.env, PORT: `${port}` }
@@ -127,9 +127,9 @@ export function testSnippets(
   }
 }
 
-/** Registers a test for each server among the snippets: it serves requests until its limit, then denies them. */
+/** Registers a test for each server: it admits requests until its limit, then denies them. */
 export function testServers({ programs, statusesOf }: TestedSnippets): void {
-  describe('the server serves until its limit, then answers with 429', () => {
+  describe('the server admits requests until its limit, then responds with 429', () => {
     for (const program of programs.filter((each) => !each.isSaved && isServer(each)))
       it(program.name, async () => {
         const statuses = await statusesOf(program)
@@ -148,7 +148,7 @@ const fileOf = (program: Program) => program.name.replace(/\W+/g, '-')
 
 /** Compiles all of them at once. Returns what the compiler prints. */
 async function compile(programs: readonly Program[], folder: string, redisUrl: string): Promise<string> {
-  // Snippets of other packages apart: two plugins for Fastify declare different options for its routes.
+  // Compiles snippets of other packages separately: two Fastify plugins declare different route options.
   const ours: string[] = []
   const theirs: string[] = []
   for (const program of programs) {
@@ -160,7 +160,7 @@ async function compile(programs: readonly Program[], folder: string, redisUrl: s
   const compilerOptions = {
     ...{ rootDir: '.', outDir: 'out', allowJs: true, checkJs: true },
     ...{ declaration: false, isolatedDeclarations: false, sourceMap: false, noUnusedLocals: false },
-    // As in the projects that Nest sets up.
+    // The settings of Nest projects.
     ...{ experimentalDecorators: true, emitDecoratorMetadata: true },
   }
   let complaints = ''

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { linkTargets, pages, ROOT } from './markdown.ts'
 
-// The pictures of these folders show what the limiter does. Where that changes, `npm run timelines` draws them anew.
+// The pictures of docs/limits and docs/ideas match the limiter. If it changes, `npm run timelines` redraws them.
 
 const DOCS = join(ROOT, 'docs')
 const committed = await picturesIn(DOCS)
@@ -27,17 +27,17 @@ beforeAll(async () => {
 })
 afterAll(() => rm(drawn, { recursive: true, force: true }))
 
-it('each picture is one that the limiter still draws, and none is missing', async () => {
+it('docs/limits and docs/ideas contain exactly the pictures that the script draws', async () => {
   expect(committed).toEqual(await picturesIn(drawn))
 })
 
-describe('as the limiter draws it', () => {
+describe('a picture matches the limiter', () => {
   it.each(committed)('%s', async (file) => {
     expect(await readFile(join(DOCS, file), 'utf8')).toBe(await readFile(join(drawn, file), 'utf8'))
   })
 })
 
-it('each is shown on a page', () => {
+it('each picture is used on a page', () => {
   const shown = pages().flatMap(({ path, text }) =>
     linkTargets(text).map((target) => join(dirname(path), target)),
   )

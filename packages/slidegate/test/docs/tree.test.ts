@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { descriptionOf, foldersIn, treeOf } from '../../../../scripts/tree.js'
 import { ROOT } from './markdown.ts'
 
-// What `npm run tree` prints.
+// Tests `npm run tree`.
 
 const PACKAGES = ['slidegate', 'replay', 'server', 'dashboard']
 
@@ -24,22 +24,19 @@ describe('the tree of a package', () => {
     expect(descriptionOf(text)).toBe(description)
   })
 
-  it.each(PACKAGES)(
-    'each file of packages/%s/src begins with a comment that says what the file is',
-    (name) => {
-      const folder = join(ROOT, 'packages', name, 'src')
-      const silent = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
-        (path) =>
-          /\.(tsx?|lua)$/.test(path) &&
-          !path.endsWith('.generated.ts') &&
-          !isDescribed(readFileSync(join(folder, path), 'utf8')),
-      )
-      expect(silent).toEqual([])
-    },
-  )
+  it.each(PACKAGES)('each file of packages/%s/src starts with a description', (name) => {
+    const folder = join(ROOT, 'packages', name, 'src')
+    const silent = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+      (path) =>
+        /\.(tsx?|lua)$/.test(path) &&
+        !path.endsWith('.generated.ts') &&
+        !isDescribed(readFileSync(join(folder, path), 'utf8')),
+    )
+    expect(silent).toEqual([])
+  })
 })
 
-/** Whether the first comment is about the file. A docstring is about a declaration unless it is of the module. */
+/** Whether the first comment is about the file. A docstring describes a declaration, unless it has `@module`. */
 function isDescribed(text: string): boolean {
   const docstring = /^\/\*\*.*?\*\//s.exec(text)?.[0]
   return descriptionOf(text) !== '' && (docstring === undefined || docstring.includes('@module'))

@@ -9,7 +9,7 @@ import { storeConformance } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { installRuntime } from './installed.ts'
 
-// What is published, in the runtimes themselves: dist/, since `slidegate` is imported by its name.
+// Runs the published code, dist/, in the runtimes themselves, since `slidegate` is imported by name.
 
 const { server, redis } = await useRedis()
 
@@ -24,13 +24,13 @@ function fileOf(program: string): string {
   return fileURLToPath(new URL(`programs/${program}.ts`, import.meta.url))
 }
 
-interface Told {
+interface Answer {
   readonly status: number | undefined
   readonly left: string | undefined
 }
 
-/** By a connection of its own, from an address of loopback. */
-function ask(port: number, from = '127.0.0.1'): Promise<Told> {
+/** Sends a request on a new connection from a loopback address. */
+function ask(port: number, from = '127.0.0.1'): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const options = { host: '127.0.0.1', port, localAddress: from, agent: false }
     get(options, (response) => {
@@ -62,7 +62,7 @@ describe.each(Object.keys(RUNTIMES) as (keyof typeof RUNTIMES)[])('in %s', (runt
   }, INSTALL_MS)
   afterAll(() => end())
 
-  it('the memory store, and that on Redis by either client, keep all that a store promises', async () => {
+  it('the memory store and the Redis store with both clients pass the conformance suite', async () => {
     await redis.flushall()
     const args = [...RUNTIMES[runtime], fileOf('conformance')]
     const { stdout } = await promisify(execFile)(program, args, { env: { ...env, REDIS_URL: server.url } })
@@ -71,7 +71,7 @@ describe.each(Object.keys(RUNTIMES) as (keyof typeof RUNTIMES)[])('in %s', (runt
   }, 600_000)
 
   describe.each(['fetch', 'hono', 'node', 'express', 'koa', 'fastify'])('behind slidegate/%s', (adapter) => {
-    it.each(['rejecting', 'queueing'])('callers are told apart by their connections, %s', async (name) => {
+    it.each(['rejecting', 'queueing'])('callers are distinguished by their connections, %s', async (name) => {
       const port = ports[`${adapter} ${name}`]!
       const told = [await ask(port), await ask(port), await ask(port), await ask(port, '127.0.0.2')]
       expect(told).toEqual([
@@ -82,10 +82,10 @@ describe.each(Object.keys(RUNTIMES) as (keyof typeof RUNTIMES)[])('in %s', (runt
       ])
     })
 
-    it('what was successful is refunded', async () => {
+    it('successful requests are refunded', async () => {
       const port = ports[`${adapter} refunding`]!
       for (let i = 0; i < 5; i++) {
-        // It is given back once the response is sent: perhaps after it has come.
+        // The refund comes after the response was sent, so perhaps after it arrived.
         await expect.poll(() => ask(port)).toEqual({ status: 200, left: '1' })
       }
     })

@@ -8,7 +8,7 @@ export const CLIENT: string = fileURLToPath(new URL('../../src/stores/remote/ind
 export const HTTP: string = fileURLToPath(new URL('../../src/http/index.ts', import.meta.url))
 export const FETCH: string = fileURLToPath(new URL('../../src/adapters/fetch.ts', import.meta.url))
 
-/** What only Node has, or only some of the others: its bare name must stand nowhere, not even behind a `typeof`. */
+/** Globals that only Node or a few other runtimes have. Bundles must not use their bare names, not even after `typeof`. */
 const NODES_OWN = ['process', 'Buffer', 'global', 'setImmediate', 'clearImmediate', '__dirname', '__filename']
 
 export interface Bundle {
@@ -18,10 +18,10 @@ export interface Bundle {
   readonly inputs: Metafile['outputs'][string]['inputs']
 }
 
-/** Peers that run everywhere: whoever uses them brings them along. */
+/** Peer dependencies that run everywhere. The user installs them. */
 export const PEERS: readonly string[] = ['@opentelemetry/api']
 
-/** As it is made for Workers, edge functions and browsers. Whatever of Node is imported fails, for nothing else is external. */
+/** Bundles code as for Workers, edge functions and browsers. An import of a Node module fails, since only peers are external. */
 export async function bundleOf(module: string, format: 'esm' | 'iife' = 'esm'): Promise<Bundle> {
   const { outputFiles, metafile } = await build({
     stdin: { contents: module, resolveDir: fileURLToPath(new URL('.', import.meta.url)), loader: 'ts' },
@@ -43,7 +43,7 @@ export async function bundleOf(module: string, format: 'esm' | 'iife' = 'esm'): 
   return { code, gzippedBytes: gzipSync(code, { level: 9 }).length, imports, inputs }
 }
 
-/** The names of Node's globals that a bundle uses unguarded. */
+/** Returns the names of Node globals that a bundle uses unguarded. */
 export function freeNamesOf({ code }: Bundle): string[] {
   return NODES_OWN.filter((name) => code.includes(`FREE_${name}`))
 }

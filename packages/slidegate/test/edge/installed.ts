@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { installPrograms } from '../package/npm.ts'
 
-/** The runtimes that these tests start: what the packages `bun`, `deno` and `workerd` install, if they may. */
+/** The runtimes that these tests start. The packages `bun`, `deno` and `workerd` would install the same. */
 const RUNTIMES = {
   bun: {
     name: `@oven/bun-linux-${process.arch === 'arm64' ? 'aarch64' : 'x64'}`,
@@ -17,7 +17,7 @@ const RUNTIMES = {
 } as const
 export type RuntimeName = keyof typeof RUNTIMES
 
-/** Installs one by npm, where it is not yet; tells where its program is. */
+/** Installs a runtime with npm if it is missing. Returns the path of its program. */
 export async function installRuntime(runtime: RuntimeName): Promise<string> {
   const { name, version, program } = RUNTIMES[runtime]
   const modules = await installPrograms(`slidegate-${runtime}`, { [name]: version })

@@ -8,7 +8,7 @@ import { forwardedFor } from '../../src/http/client-address.ts'
 
 const RUNS = { numRuns: 20_000 }
 
-describe('isIPv4 says what that of Node says', () => {
+describe("isIPv4 matches Node's isIPv4", () => {
   const part = fc.oneof(
     fc.nat(300).map(String),
     fc.nat(300).map((number) => `0${number}`),
@@ -16,7 +16,7 @@ describe('isIPv4 says what that of Node says', () => {
   )
   const dotted = fc.array(part, { minLength: 3, maxLength: 5 }).map((parts) => parts.join('.'))
 
-  it('of addresses', () => {
+  it('for addresses', () => {
     fc.assert(
       fc.property(fc.ipV4(), (text) => {
         expect(isIPv4(text)).toBe(true)
@@ -26,7 +26,7 @@ describe('isIPv4 says what that of Node says', () => {
     )
   })
 
-  it('of what is nearly one, and of anything', () => {
+  it('for near misses and any text', () => {
     const text = fc.oneof(
       dotted,
       fc.ipV4Extended(),
@@ -42,7 +42,7 @@ describe('isIPv4 says what that of Node says', () => {
     )
   })
 
-  it('of every number as each of the parts', () => {
+  it('for every number in each part', () => {
     for (let i = 0; i < 1000; i++) {
       for (const text of [`${i}.1.2.3`, `1.${i}.2.3`, `1.2.${i}.3`, `1.2.3.${i}`]) {
         expect(isIPv4(text)).toBe(isIPv4OfNode(text))
@@ -51,7 +51,7 @@ describe('isIPv4 says what that of Node says', () => {
   })
 })
 
-describe('forwardedFor reads what forwarded-parse reads', () => {
+describe('forwardedFor matches forwarded-parse', () => {
   function expected(header: string): string[] | undefined {
     try {
       return forwardedParse(header).map((element) => element.for ?? '')
@@ -73,7 +73,7 @@ describe('forwardedFor reads what forwarded-parse reads', () => {
     .map((parts) => parts.map((part) => part.join('')).join(''))
     .chain((text) => fc.constantFrom(text.trimEnd().slice(0, -1), text, text.slice(0, -1)))
 
-  it('of headers by its grammar, and nearly', () => {
+  it('for valid headers and near misses', () => {
     let read = 0
     fc.assert(
       fc.property(header, (given) => {
@@ -86,7 +86,7 @@ describe('forwardedFor reads what forwarded-parse reads', () => {
     expect(read).toBeGreaterThan(RUNS.numRuns / 10)
   })
 
-  it('of such with a character put in or taken out, of any kind', () => {
+  it('for headers with any character inserted or removed', () => {
     const anywhere = fc.tuple(
       header,
       fc.nat(),

@@ -39,12 +39,12 @@ const WEIRD_KEYS = [
 describe.each<[string, () => Promise<Runtime>]>([
   ['the edge runtime', edgeRuntime],
   ['the edge runtime of Next.js', edgeRuntimeOfNext],
-  ['a runtime with nothing but what the Web has', bareRuntime],
+  ['a runtime with only Web globals', bareRuntime],
 ])('in %s', async (_, start) => {
   const { library, evaluate } = await start()
   const { core, http, adapter } = library
 
-  it('there is nothing of Node', () => {
+  it("Node's globals are missing", () => {
     expect(evaluate('String([typeof Buffer, typeof require])')).toBe('undefined,undefined')
     expect(evaluate('typeof process === "undefined" || Object.keys(process.env).length === 0')).toBe(true)
     expect(core.createLimiter).not.toBe(nodeCore.createLimiter)
@@ -54,7 +54,7 @@ describe.each<[string, () => Promise<Runtime>]>([
     const oneIn = (window: nodeCore.Duration, more: Partial<nodeCore.LimiterOptions> = {}) =>
       core.createLimiter({ limits: [core.slidingWindow({ limit: 1, window })], ...more })
 
-    it('decides by the clock of the runtime', async () => {
+    it("uses the runtime's clock", async () => {
       const limiter = oneIn('1m')
       const before = Date.now()
       const { allowed, atMs } = await limiter.consume('key')
@@ -64,7 +64,7 @@ describe.each<[string, () => Promise<Runtime>]>([
       expect(limiter.consumeSync('another').allowed).toBe(true)
     })
 
-    it('makes those wait that have to, and ends the wait of those that give up', async () => {
+    it('makes requests wait, and ends a wait when it is aborted', async () => {
       const clock = new ManualClock()
       const limiter = oneIn('200ms', { store: core.memoryStore({ clock: clock.now }) })
       await limiter.consume('key')
@@ -80,7 +80,7 @@ describe.each<[string, () => Promise<Runtime>]>([
       await limiter.close()
     })
 
-    it('holds permits, and frees them where `await using` is compiled', async () => {
+    it('holds permits, and releases them at the end of a compiled `await using`', async () => {
       const clock = new ManualClock()
       const store = core.memoryStore({ clock: clock.now })
       const limiter = core.createLimiter({ limits: [core.concurrency({ limit: 1, ttl: '600ms' })], store })
@@ -91,14 +91,14 @@ describe.each<[string, () => Promise<Runtime>]>([
       clock.advance(500)
       expect((await limiter.acquire('key')).allowed).toBe(false)
       expect(permit.signal.aborted).toBe(false)
-      // What esbuild, Babel and others make of it.
+      // The method that esbuild, Babel and others call.
       const dispose = evaluate("Symbol.asyncDispose || Symbol.for('Symbol.asyncDispose')") as symbol
       await (permit as unknown as Record<symbol, () => Promise<void>>)[dispose]!()
       expect((await limiter.acquire('key')).allowed).toBe(true)
       await limiter.close()
     })
 
-    it('is answered in time where its store is silent', async () => {
+    it("decides in time if its store doesn't respond", async () => {
       const silent: nodeCore.Store = {
         failurePolicy: core.failurePolicy,
         apply: () => {},
@@ -110,7 +110,7 @@ describe.each<[string, () => Promise<Runtime>]>([
     })
   })
 
-  describe('and on Node, by one store,', () => {
+  describe('and on Node with the same store', () => {
     const store = redisStore(redis)
     const limiterOf = (from: Library, options: Partial<nodeCore.LimiterOptions> = {}) =>
       from.core.createLimiter({
@@ -124,10 +124,10 @@ describe.each<[string, () => Promise<Runtime>]>([
     it.each<[string, string | undefined]>([
       ['plain', undefined],
       ['with a secret', JSON.stringify(SECRET)],
-      ['with a secret that is bytes', 'new Uint8Array(40).fill(7)'],
-    ])('keys are stored alike, %s', async (_, secret) => {
+      ['with a binary secret', 'new Uint8Array(40).fill(7)'],
+    ])('keys are stored the same, %s', async (_, secret) => {
       await redis.flushall()
-      // Bytes are of the runtime that they are made in.
+      // A Uint8Array belongs to the runtime that created it.
       const onNode = limiterOf(NODE, secret === undefined ? {} : { hashKeys: runInThisContext(secret) })
       const there = limiterOf(library, secret === undefined ? {} : { hashKeys: evaluate(secret) as string })
       for (const [i, key] of WEIRD_KEYS.entries()) {
@@ -138,7 +138,7 @@ describe.each<[string, () => Promise<Runtime>]>([
       expect(await redis.keys('*')).toHaveLength(WEIRD_KEYS.length)
     })
 
-    it('what is reserved by the one is settled by the other', async () => {
+    it('one runtime settles the reservations of the other', async () => {
       await redis.flushall()
       const both = [limiterOf(NODE), limiterOf(library)]
       for (const [from, to] of [both, both.toReversed()]) {
@@ -153,7 +153,7 @@ describe.each<[string, () => Promise<Runtime>]>([
     })
   })
 
-  it('a handler of the Fetch API is limited', async () => {
+  it('withRateLimit limits a handler', async () => {
     const limits = [core.slidingWindow({ limit: 2, window: '1m' })]
     const served = evaluate("() => new Response('served')") as () => Response
     const handler = adapter.withRateLimit(served, {
@@ -172,14 +172,14 @@ describe.each<[string, () => Promise<Runtime>]>([
     expect((await ask('203.0.113.8')).status).toBe(200)
   })
 
-  it('tokens that nobody made are refused', async () => {
+  it('forged tokens are rejected', async () => {
     const limiter = core.createLimiter({ limits: [core.slidingWindow({ limit: 1, window: '1m' })] })
     for (const token of ['', '%', 'A', '____', btoa('[1]'), '\u4e16', '/+=='] as string[]) {
       await expect(limiter.settle(token, 0)).rejects.toMatchObject({ code: 'invalid_reservation' })
     }
   })
 
-  it('callers have the keys that they have on Node', () => {
+  it('callers have the same keys as on Node', () => {
     const text = fc.oneof(
       fc.string({ unit: 'grapheme', maxLength: 300 }),
       fc.string({ unit: 'binary' }),
@@ -210,7 +210,7 @@ describe.each<[string, () => Promise<Runtime>]>([
     expect(http.clientAddress({ trust: 1, header: 'forwarded' })(request)).toBe('2001:db8::/64')
   })
 
-  it('what is wrong is said as it is on Node', () => {
+  it('errors are the same as on Node', () => {
     for (const from of [NODE, library]) {
       const limiter = from.core.createLimiter({
         limits: [from.core.slidingWindow({ limit: 1, window: '1m' })],
@@ -231,17 +231,17 @@ const lone = fc.array(fc.integer({ min: 0xd700, max: 0xe000 })).map((units) => S
 
 const nodeModule = process.getBuiltinModule as (id: string) => unknown
 
-/** As where Node was built without OpenSSL. */
+/** Behaves like a Node that was built without OpenSSL. */
 function withoutCrypto(id: string): unknown {
   if (id === 'node:crypto') throw new Error('Node.js is not compiled with OpenSSL crypto support')
   return nodeModule(id)
 }
 
 it.each<[string, (id: string) => unknown]>([
-  ['throw for one', withoutCrypto],
+  ['throw for one module', withoutCrypto],
   ['are null', () => null],
   ['are empty', () => ({})],
-])('where modules of Node %s, all is as ever', async (_, getBuiltinModule) => {
+])("the library works if Node's modules %s", async (_, getBuiltinModule) => {
   const { library } = await runtimeWith(getBuiltinModule)
   const { core, http } = library
   const limits = [core.slidingWindow({ limit: 1, window: '1m' })]
@@ -251,11 +251,11 @@ it.each<[string, (id: string) => unknown]>([
   expect(http.apiKeyKey('secret')).toBe(nodeHttp.apiKeyKey('secret'))
 })
 
-it('before there is a request nothing is drawn, scheduled or read from a clock: Workers refuse it', async () => {
+it('at startup the library uses no random numbers, timers or clocks, which Workers reject before a request', async () => {
   let isRequested = false
   const { library, evaluate } = await bareRuntime(() => isRequested)
   const { core, calendar, http, adapter } = library
-  expect(() => evaluate('crypto.getRandomValues(new Uint8Array(1))')).toThrow('before there was a request')
+  expect(() => evaluate('crypto.getRandomValues(new Uint8Array(1))')).toThrow('before the first request')
   const limits = [
     core.slidingWindow({ limit: 5, window: '1m', log: 'zset' }),
     calendar.calendarWindow({ limit: 5, unit: 'day', timeZone: 'Asia/Tokyo' }),

@@ -17,16 +17,16 @@ const MODULES = { core: SLIDEGATE, calendar: CALENDAR, http: HTTP, adapter: FETC
 
 export interface Runtime {
   readonly library: Library
-  /** Runs an expression there. */
+  /** Evaluates an expression in the runtime. */
   evaluate(source: string): unknown
 }
 
-/** That of Vercel. */
+/** Vercel's edge runtime. */
 export async function edgeRuntime(): Promise<Runtime> {
   return runtimeOf(new EdgeVM())
 }
 
-/** The same as Next.js has it: what Node has on `process`, and `setImmediate`, are there, and throw. */
+/** The edge runtime as in Next.js. `setImmediate` and the methods of `process` exist but throw. */
 export async function edgeRuntimeOfNext(): Promise<Runtime> {
   const unsupported = () => {
     throw new Error('A Node.js API is used which is not supported in the Edge Runtime')
@@ -49,7 +49,7 @@ export async function edgeRuntimeOfNext(): Promise<Runtime> {
   )
 }
 
-/** One that gives modules of Node, or what stands for them. */
+/** An edge runtime with this `process.getBuiltinModule`. */
 export async function runtimeWith(getBuiltinModule: (id: string) => unknown): Promise<Runtime> {
   return runtimeOf(
     new EdgeVM({ extend: (context) => Object.assign(context, { process: { getBuiltinModule } }) }),
@@ -61,7 +61,7 @@ async function runtimeOf(edge: EdgeVM): Promise<Runtime> {
   return { library: await libraryIn(evaluate), evaluate }
 }
 
-/** What the Web has, as far as the library may count on it, and nothing else. Timers are numbers. */
+/** The Web globals that the library may use, and nothing else. Timers are numbers. */
 function webGlobals(): object {
   const timers = new Map<number, NodeJS.Timeout>()
   let lastTimer = 0
@@ -86,15 +86,14 @@ function webGlobals(): object {
 }
 
 /**
- * Nothing but the language and what the Web has.
+ * A runtime with only the language and Web globals.
  *
- * @param isRequested while it answers false, what Workers refuse before there is a request fails here, too: random bytes,
- * timers and clocks
+ * @param isRequested while it returns false, random bytes, timers and clocks throw, as in Workers before a request
  */
 export async function bareRuntime(isRequested: () => boolean = () => true): Promise<Runtime> {
   const guarded = <Fn extends (...args: never[]) => unknown>(fn: Fn, self?: object): Fn =>
     ((...args: Parameters<Fn>) => {
-      if (!isRequested()) throw new Error(`${fn.name} was called before there was a request`)
+      if (!isRequested()) throw new Error(`${fn.name} was called before the first request`)
       return fn.apply(self, args)
     }) as Fn
   const web = webGlobals() as typeof globalThis

@@ -2,11 +2,11 @@
 import { describe, expect, it } from 'vitest'
 import { type Bundle, bundleOf, CALENDAR, CLIENT, HTTP, SLIDEGATE } from './bundle.ts'
 
-// Minified and compressed by gzip. Whoever raises a bound raises the figures of docs/edge.md.
+// Minified and gzipped sizes. If you raise a bound, update the figures in docs/edge.md.
 const BOUNDS: readonly (readonly [what: string, module: string, maxKB: number])[] = [
   ['all of slidegate', `export * from '${SLIDEGATE}'`, 48.5],
   [
-    'what most import of it',
+    'the most common imports',
     `export { createLimiter, slidingWindow, memoryStore } from '${SLIDEGATE}'`,
     35.7,
   ],
@@ -31,7 +31,7 @@ describe('bundled for the edge', () => {
     expect(bundle.gzippedBytes / 1000).toBeLessThan(maxKB)
   })
 
-  it('a limiter in memory brings no failure policy: a store over the network does', async () => {
+  it('a limiter in memory includes no failure policy, and a store over the network does', async () => {
     const policy = ['failure-policy', 'breaker', 'deadlines', 'cluster/', 'refunds', 'store-health']
     const hasPolicy = (bundle: Bundle) => policy.map((name) => bytesOf(bundle, `resilience/${name}`) > 0)
     const limiter = `export { createLimiter, memoryStore, slidingWindow } from '${SLIDEGATE}'`
@@ -40,7 +40,7 @@ describe('bundled for the edge', () => {
     expect(hasPolicy(remote)).toEqual(policy.map(() => true))
   })
 
-  it('only slidegate/calendar brings a part of temporal-polyfill', async () => {
+  it('only slidegate/calendar includes a part of temporal-polyfill', async () => {
     expect(bytesOf(await bundleOf(`export * from '${SLIDEGATE}'`), 'temporal-')).toBe(0)
     const calendar = bytesOf(await bundleOf(`export * from '${CALENDAR}'`), 'temporal-')
     expect(calendar).toBeGreaterThan(0)

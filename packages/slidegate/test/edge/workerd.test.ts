@@ -11,8 +11,8 @@ import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { installRuntime } from './installed.ts'
 
-// What Cloudflare runs Workers by, with its rules: what is not allowed before there is a request, timers that end with their
-// request, a clock that stands still.
+// Runs Workers in workerd, Cloudflare's runtime, with its rules: restrictions before the first request, timers that end with
+// their request, and a clock that advances only with I/O.
 
 let program: string
 beforeAll(async () => {
@@ -62,7 +62,7 @@ const COUNTERS = `
   durableObjectNamespaces = [ (className = "Counter", uniqueKey = "counter") ],
   durableObjectStorage = (inMemory = void),`
 
-/** From the second date on Workers have `nodejs_compat` without asking for it. */
+/** From the second date on, `nodejs_compat` is enabled by default. */
 const WITHOUT_NODE = 'compatibilityDate = "2026-08-01",'
 const WITH_NODE = 'compatibilityDate = "2026-08-04",'
 
@@ -82,7 +82,7 @@ describe.each([
   it.each([
     ['the Fetch API', '/'],
     ['Hono', '/hono'],
-  ])('a handler of %s is limited', async (_, path) => {
+  ])('a handler for %s is limited', async (_, path) => {
     const told: [number, string | undefined][] = []
     for (const address of ['203.0.113.7', '203.0.113.7', '203.0.113.7', '203.0.113.8']) {
       const { status, headers } = await ask(path, address)
@@ -96,17 +96,17 @@ describe.each([
     ])
   })
 
-  it('a limiter of everything that was made before there was a request decides', async () => {
+  it('a limiter with all features that was created at startup decides', async () => {
     expect(await (await ask('/everything')).json()).toEqual([true, false, true])
   })
 
-  it('requests of a Durable Object wait, by timers that they share', async () => {
+  it('requests to a Durable Object wait with shared timers', async () => {
     const answers = await Promise.all(Array.from({ length: 4 }, () => ask('/object')))
     expect(await Promise.all(answers.map((answer) => answer.json()))).toEqual([true, true, true, true])
   })
 })
 
-it('in Workers the memory store keeps all that a store promises', async () => {
+it('in Workers, the memory store passes the conformance suite', async () => {
   const { url, end } = await startWorker('worker-conformance', WITH_NODE)
   onTestFinished(end)
   expect(await (await fetch(`${url}/run`)).json()).toEqual({ cases: storeConformance.length, broken: [] })

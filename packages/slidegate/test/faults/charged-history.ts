@@ -1,19 +1,19 @@
 import type { Decision, Limit } from '../../src/index.ts'
 import { fullestWindow } from '../processes/fullest-window.ts'
 
-/** How far a log may be ahead of the clock before what it holds is taken to have happened now. */
+/** Logs that are further ahead of the clock are restamped. */
 const MAX_AHEAD_MS = 1000
 
-/** Units charged to one key, at times by the server's clock. */
+/** Units charged to one key at a time of the server's clock. */
 interface Charge {
   atMs: number
   readonly cost: number
 }
 
 /**
- * The most units of a key that a window of this limit ever held by the server's clock, given decisions in stretches
- * of time between which that clock was set. When it was set back, what the window still held counts from the next
- * decision on; nothing else is forgotten before its time.
+ * Returns the most units that any window of this limit held, by the server's clock. The clock was set between series of
+ * decisions. After a step back, units that the window still held count as if charged at the next decision. No other units are
+ * dropped early.
  */
 export function fullest(
   { windowMs, precisionMs }: Limit,

@@ -18,7 +18,7 @@ import { Traffic } from './traffic.ts'
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 
-/** Far more than a stretch of a test takes, and less than the shortest window. */
+/** Much longer than each part of a test takes, and shorter than the shortest window. */
 const STRETCH_MS = 25_000
 
 const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
@@ -49,13 +49,13 @@ beforeEach(async () => {
   await startOfHour()
 })
 
-/** Fixed windows of all tests have just begun, so that none ends in the middle of what a test looks at. */
+/** Moves the clock to the start of an hour. Otherwise a fixed window might end in the middle of a test. */
 async function startOfHour(): Promise<void> {
   const nowMs = Date.now() + server.offsetMs
   await server.step(HOUR_MS - (nowMs % HOUR_MS))
 }
 
-/** How long it takes at most until all is back: the window, and the rest of the grain in which it was charged. */
+/** Returns the longest wait until all units are free. It is the window plus the rest of its grain. */
 function longestWaitMs({ windowMs, precisionMs }: { windowMs: number; precisionMs: number }): number {
   return precisionMs === windowMs ? windowMs : windowMs + precisionMs - 1
 }
@@ -90,15 +90,15 @@ describe.skipIf(process.platform !== 'linux')('when the clock of Redis is set', 
 
   describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
     it.each([-HOUR_MS, -MINUTE_MS, MINUTE_MS, HOUR_MS])(
-      'by %s ms under traffic: never over',
+      'by %s ms under traffic, no window exceeds its limit',
       async (stepMs) => {
         const limiter = limiterOf(limits)
         const traffics = ['a', 'b'].map((key) => new Traffic(limiter, [key], 10))
-        // By the server's clock; no two of them overlap.
+        // Start times by the server's clock. Stretches don't overlap.
         const beginningsMs: number[] = []
         const steps = [0, stepMs, longestMs(limits) + 2 * MINUTE_MS]
         for (const step of steps) {
-          // Noted before, since decisions come in before this goes on.
+          // Computed first, since decisions arrive before this function continues.
           beginningsMs.push(Date.now() + server.offsetMs + step)
           await server.step(step)
           await more(traffics)
@@ -117,7 +117,7 @@ describe.skipIf(process.platform !== 'linux')('when the clock of Redis is set', 
           for (const limit of limits) expect(fullest(limit, stretches)).toBeLessThanOrEqual(limit.limit)
           const admitted = stretches.map((stretch) => stretch.filter(({ allowed }) => allowed).length)
           expect(admitted[0]).toBe(tightest(limits))
-          // What was counted still counts, unless the windows have been left behind.
+          // Charges still count, unless the step was longer than the windows.
           if (stepMs < 0) expect(admitted[1]).toBe(0)
           if (stepMs >= longestMs(limits)) expect(admitted[1]).toBe(tightest(limits))
           expect(admitted[2]).toBe(tightest(limits))
@@ -127,17 +127,17 @@ describe.skipIf(process.platform !== 'linux')('when the clock of Redis is set', 
     )
 
     it.each([-MINUTE_MS, -HOUR_MS])(
-      'by %s ms: who is at the limit stays so, and for one window at most',
+      'by %s ms, an exhausted key stays denied for at most one window',
       async (stepMs) => {
         const limiter = limiterOf(limits)
         await exhaust(limiter)
         await server.step(stepMs)
-        // A while without requests changes nothing: it is the next one that finds the clock set back.
+        // The next request notices the step, however long it takes to come.
         await server.step(1000)
         const denied = await limiter.consume('k')
         expect(denied.allowed).toBe(false)
         expectBounded([denied])
-        // Denials meanwhile do not begin the wait anew.
+        // Denials in between don't restart the wait.
         await server.step(denied.retryAfterMs - 20_000)
         const again = await limiter.consume('k')
         expect(again.allowed).toBe(false)
@@ -149,7 +149,7 @@ describe.skipIf(process.platform !== 'linux')('when the clock of Redis is set', 
       },
     )
 
-    it.each([MINUTE_MS, HOUR_MS])('by %s ms: it is as if that time had passed', async (stepMs) => {
+    it.each([MINUTE_MS, HOUR_MS])('by %s ms, limits behave as if that time had passed', async (stepMs) => {
       const limiter = limiterOf(limits)
       const last = await exhaust(limiter)
       await server.step(stepMs)
@@ -164,7 +164,7 @@ describe.skipIf(process.platform !== 'linux')('when the clock of Redis is set', 
       limiter.close()
     })
 
-    it('there and back again: nothing is over, nobody is locked out', async () => {
+    it('back and forth, no limit is exceeded and no key is locked out', async () => {
       const limiter = limiterOf(limits)
       await exhaust(limiter)
       await server.step(-HOUR_MS)
@@ -179,13 +179,13 @@ describe.skipIf(process.platform !== 'linux')('when the clock of Redis is set', 
   })
 })
 
-/** Waits until each key has been asked for so often more that its limit was met. */
+/** Waits until each key has had enough requests to reach its limit. */
 async function more(traffics: readonly Traffic[]): Promise<void> {
   const wanted = traffics.map(({ decisions }) => decisions.length + 80)
   while (traffics.some(({ decisions }, i) => decisions.length < wanted[i]!)) await nextTurn()
 }
 
-/** Asks until it is denied; answers the denial. */
+/** Makes requests until one is denied. Returns the denial. */
 async function exhaust(limiter: Limiter): Promise<Decision> {
   for (;;) {
     const decision = await limiter.consume('k')

@@ -14,7 +14,7 @@ const limits = [slidingWindow({ limit: 1000, window: '1h' })]
 const limiterOn = (client: RedisClient, timeoutMs?: number): Limiter =>
   createLimiter({ limits, store: redisStore(client), timeoutMs })
 
-/** What a request came to, and after how long: counted from before it was made, however busy the machine then was. */
+/** Measures a request. Its time starts before it is made, however busy the machine is. */
 async function outcomeOf(
   ask: () => Promise<unknown>,
 ): Promise<{ ms: number; error?: StoreUnavailableError }> {
@@ -28,12 +28,12 @@ async function outcomeOf(
   }
 }
 
-/** For how long a machine may stand still. */
+/** How long a busy machine may hang. */
 const SLACK_MS = 10_000
 
 const silent: RedisClient = { command: () => new Promise(() => {}) }
 
-it.each([1, 20, 300])('a store that is silent is given up after %i ms, not before', async (timeoutMs) => {
+it.each([1, 20, 300])('requests to a silent store time out after %i ms, not before', async (timeoutMs) => {
   const limiter = limiterOn(silent, timeoutMs)
   for (const ask of [() => limiter.consume('k'), () => limiter.peek('k'), () => limiter.charge('k', 1)]) {
     const { ms, error } = await outcomeOf(ask)
@@ -43,14 +43,14 @@ it.each([1, 20, 300])('a store that is silent is given up after %i ms, not befor
   }
 })
 
-it('unless told otherwise, after 50 ms', async () => {
+it('requests time out after 50 ms by default', async () => {
   const { ms, error } = await outcomeOf(() => limiterOn(silent).consume('k'))
   expect(error?.reason).toBe('timeout')
   expect(ms).toBeGreaterThan(48)
   expect(ms).toBeLessThan(50 + SLACK_MS)
 })
 
-it('each request has a deadline of its own, counted from when it came', async () => {
+it('each request has its own deadline, counted from its start', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const limiter = limiterOn(silent, 1000)
@@ -64,7 +64,7 @@ it('each request has a deadline of its own, counted from when it came', async ()
   }
 })
 
-it('a client that has nobody to talk to is given up like any other', async () => {
+it("requests time out if the client can't connect", async () => {
   const client = new Redis(await freePort())
   client.on('error', () => {})
   const { ms, error } = await outcomeOf(() => limiterOn(client, 80).consume('k'))
@@ -73,31 +73,31 @@ it('a client that has nobody to talk to is given up like any other', async () =>
   client.disconnect()
 })
 
-it('a reply that came while the process was busy is an answer, though the deadline has passed', async () => {
+it('a reply that arrives while the process is busy counts, even if it is read after the deadline', async () => {
   const patient = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
   await patient.consume('busy')
   const limiter = limiterOn(redis, 250)
   for (let i = 0; i < 3; i++) {
     const request = outcomeOf(() => limiter.consume('busy'))
-    // Until it has been sent.
+    // Until the request is sent.
     await nextTurn()
     block(300)
     expect((await request).error).toBeUndefined()
   }
 })
 
-/** Asks the server, and ends with its answer. */
+/** A script that sends a PING and exits after the reply. */
 const ASKING = `
   const socket = require('node:net').connect(${server.port}, '127.0.0.1', () => socket.write('PING\\r\\n'))
   socket.once('data', () => process.exit())`
 
-/** Nothing else happens in this process meanwhile. However busy the machine, the server has answered what was asked before. */
+/** Blocks this process. When it returns, the server has answered all earlier commands, however busy the machine is. */
 function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
   execFileSync(process.execPath, ['-e', ASKING])
 }
 
-it('a reply that comes too late is dropped, and troubles nobody', async () => {
+it('a late reply is dropped without an error', async () => {
   let answer: (reply: unknown) => void = () => {}
   const late: RedisClient = {
     command: () =>
@@ -112,7 +112,7 @@ it('a reply that comes too late is dropped, and troubles nobody', async () => {
   expect((await outcomeOf(() => limiter.consume('k'))).error?.reason).toBe('timeout')
 })
 
-it('closing the limiter leaves those who wait their deadline', async () => {
+it('requests that wait keep their deadline when the limiter is closed', async () => {
   const limiter = limiterOn(silent, 40)
   const waiting = outcomeOf(() => limiter.consume('k'))
   limiter.close()

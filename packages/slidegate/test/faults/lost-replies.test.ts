@@ -8,11 +8,11 @@ import { startRedis } from '../support/redis-server.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { expectExact } from './traffic.ts'
 
-// Some clients never settle a command whose connection was lost: neither a reply nor an error.
+// Some clients never settle a command whose connection was lost: it neither resolves nor rejects.
 
 const { redis } = await useRedis()
 
-/** Its commands are executed, and their replies get lost. */
+/** A client whose commands are executed, but whose replies are lost. */
 class Losing implements CommandClient {
   isLosing = true
 
@@ -22,14 +22,14 @@ class Losing implements CommandClient {
   }
 }
 
-/** So that each of them is sent. */
+/** A breaker that never opens, so that each request is sent. */
 const UNBREAKABLE = { minRequests: 2 ** 20 }
 
-/** For those who may wait; and longer than that nobody should have to, once replies come again. */
+/** A long deadline, and the longest that a request may take once replies come again. */
 const PATIENT_MS = 20_000
 
 it.each([1, 2, 20, 200])(
-  'after %i requests in a row whose replies were lost the next is answered',
+  'after %i requests in a row whose replies were lost, the next one is answered',
   async (requests) => {
     const client = new Losing()
     const limits = [slidingWindow({ limit: 300, window: '1h' })]
@@ -46,7 +46,7 @@ it.each([1, 2, 20, 200])(
   },
 )
 
-it('what was given up while it waited for a silent Redis holds up nobody who comes later', async () => {
+it("requests that timed out while they waited for a silent Redis don't delay later ones", async () => {
   const client = new Losing()
   const limits = [slidingWindow({ limit: 300, window: '1h' })]
   const store = redisStore(client, { prefix: 'slidegate:given-up' })
@@ -54,12 +54,12 @@ it('what was given up while it waited for a silent Redis holds up nobody who com
   for (let i = 0; i < 20; i++) await limiter.consume('k').catch(() => undefined)
   await Promise.allSettled(Array.from({ length: 2000 }, (_, i) => limiter.consume(`key${i}`)))
   client.isLosing = false
-  // At one of them in each pause it would take a minute.
+  // If each were a probe after a pause, this would take a minute.
   const patient = createLimiter({ limits, store, timeoutMs: PATIENT_MS })
   expect((await patient.consume('next')).remaining).toBe(299)
 })
 
-it('ioredis that does not resend: what a crash has swallowed does not block what comes after', async () => {
+it("with ioredis that doesn't resend, commands lost in a crash don't block later ones", async () => {
   const own = await startRedis()
   const client = new Redis(own.port, { autoResendUnfulfilledCommands: false })
   client.on('error', () => {})

@@ -34,7 +34,7 @@ async function reasonOf(request: Promise<unknown>): Promise<StoreUnavailableErro
   return error as StoreUnavailableError
 }
 
-it('a Redis that was made a replica is unavailable, and available again as a primary', async () => {
+it('a Redis that was made a replica is unavailable until it is a primary again', async () => {
   const limiter = limiterOn(redis)
   await limiter.consume('k')
   await admin.replicaof('127.0.0.1', await freePort())
@@ -45,7 +45,7 @@ it('a Redis that was made a replica is unavailable, and available again as a pri
   expect((await limiter.consume('k')).remaining).toBe(7)
 })
 
-it('a Redis that is busy with a script of somebody else is unavailable meanwhile', async () => {
+it("a Redis that is busy with another client's script is unavailable until the script ends", async () => {
   const limiter = limiterOn(redis)
   await limiter.reset('k')
   await limiter.consume('k')
@@ -63,7 +63,7 @@ it('a Redis that is busy with a script of somebody else is unavailable meanwhile
   expect((await limiter.consume('k')).remaining).toBe(7)
 })
 
-describe('a client that was ended is an outage, too', () => {
+describe('a client that was closed counts as an outage', () => {
   it('ioredis', async () => {
     const client = new Redis(server.port)
     const limiter = limiterOn(client)
@@ -89,10 +89,10 @@ it.each<[string, () => unknown]>([
       throw new TypeError('not connected')
     },
   ],
-  ['rejects with something that is no error', () => Promise.reject('no')],
-  ['answers nothing', async () => undefined],
-  ['answers something else', async () => ['OK']],
-])('a client that %s', async (_, command) => {
+  ["rejects with a value that isn't an error", () => Promise.reject('no')],
+  ['returns nothing', async () => undefined],
+  ['returns an unexpected reply', async () => ['OK']],
+])('a client that %s causes a StoreUnavailableError', async (_, command) => {
   const limiter = limiterOn({ command: command as () => Promise<unknown> })
   for (const ask of [() => limiter.consume('k'), () => limiter.peek('k'), () => limiter.charge('k', 1)]) {
     expect((await reasonOf(ask())).reason).toBe('error')

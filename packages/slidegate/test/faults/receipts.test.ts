@@ -9,7 +9,7 @@ import { startCluster } from '../support/redis-cluster.ts'
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// Clients that send a command again when its reply got lost: it is charged once.
+// Some clients resend a command if its reply was lost. It must be charged only once.
 
 const { redis, server } = await useRedis()
 beforeEach(() => redis.flushall())
@@ -29,54 +29,51 @@ const CLIENTS = {
   iovalkey: (port: number) => new Iovalkey(port),
 }
 
-describe.each(Object.entries(CLIENTS))(
-  '%s behind a connection that breaks after the request',
-  (_, connect) => {
-    let proxy: TcpProxy
-    let client: ReturnType<typeof connect>
-    beforeAll(async () => {
-      proxy = await startProxy(server.port)
-      client = connect(proxy.port)
-      client.on('error', () => {})
-    })
-    afterAll(async () => {
-      client.disconnect()
-      await proxy.stop()
-    })
+describe.each(Object.entries(CLIENTS))('%s with a connection that breaks after the request', (_, connect) => {
+  let proxy: TcpProxy
+  let client: ReturnType<typeof connect>
+  beforeAll(async () => {
+    proxy = await startProxy(server.port)
+    client = connect(proxy.port)
+    client.on('error', () => {})
+  })
+  afterAll(async () => {
+    client.disconnect()
+    await proxy.stop()
+  })
 
-    it('charges twice where it is not known to resend', async () => {
-      const command: CommandClient['command'] = ([name = '', ...words]) => client.call(name, ...words)
-      const limiter = limiterOn({ command })
-      await limiter.consume('k')
-      proxy.cutAfterRequest()
-      expect((await limiter.consume('k')).remaining).toBe(997)
-      expect(await receipts()).toEqual([])
-    })
+  it("charges twice if the store doesn't know that the client resends", async () => {
+    const command: CommandClient['command'] = ([name = '', ...words]) => client.call(name, ...words)
+    const limiter = limiterOn({ command })
+    await limiter.consume('k')
+    proxy.cutAfterRequest()
+    expect((await limiter.consume('k')).remaining).toBe(997)
+    expect(await receipts()).toEqual([])
+  })
 
-    it('charges a lone request once', async () => {
-      const limiter = limiterOn(client)
-      await limiter.consume('k')
-      const connections = proxy.accepted
-      proxy.cutAfterRequest()
-      expect((await limiter.consume('k')).remaining).toBe(998)
-      expect(proxy.accepted).toBeGreaterThan(connections)
-      expect((await limiter.peek('k')).remaining).toBe(998)
-    })
+  it('charges a single request once', async () => {
+    const limiter = limiterOn(client)
+    await limiter.consume('k')
+    const connections = proxy.accepted
+    proxy.cutAfterRequest()
+    expect((await limiter.consume('k')).remaining).toBe(998)
+    expect(proxy.accepted).toBeGreaterThan(connections)
+    expect((await limiter.peek('k')).remaining).toBe(998)
+  })
 
-    it('charges a batch of many keys and costs once', async () => {
-      const limiter = limiterOn(client)
-      await limiter.consume('k')
-      proxy.cutAfterRequest()
-      const keys = Array.from({ length: 300 }, (_, i) => `user:${i}`)
-      const decisions = await Promise.all(keys.map((key, i) => limiter.consume(key, { cost: 1 + (i % 3) })))
-      expect(decisions.map(({ remaining }) => remaining)).toEqual(keys.map((_, i) => 999 - (i % 3)))
-      const peeks = await Promise.all(keys.map((key) => limiter.peek(key)))
-      expect(peeks.map(({ remaining }) => remaining)).toEqual(keys.map((_, i) => 999 - (i % 3)))
-    })
-  },
-)
+  it('charges a batch of many keys and costs once', async () => {
+    const limiter = limiterOn(client)
+    await limiter.consume('k')
+    proxy.cutAfterRequest()
+    const keys = Array.from({ length: 300 }, (_, i) => `user:${i}`)
+    const decisions = await Promise.all(keys.map((key, i) => limiter.consume(key, { cost: 1 + (i % 3) })))
+    expect(decisions.map(({ remaining }) => remaining)).toEqual(keys.map((_, i) => 999 - (i % 3)))
+    const peeks = await Promise.all(keys.map((key) => limiter.peek(key)))
+    expect(peeks.map(({ remaining }) => remaining)).toEqual(keys.map((_, i) => 999 - (i % 3)))
+  })
+})
 
-/** Sends each command twice in a row, as a client does that has lost the first reply, and keeps all replies. */
+/** Sends each command twice in a row, like a client that lost the first reply. Keeps all replies. */
 class Twice implements CommandClient {
   readonly resends = true
   readonly replies: unknown[][] = []
@@ -94,7 +91,7 @@ describe('a call that is executed twice in a row', () => {
   it.each([
     ['sliding windows', SLIDING],
     ['windows of two kinds', MIXED],
-  ])('is charged once, and answered alike: %s', async (_, limits) => {
+  ])('charges once and returns equal replies: %s', async (_, limits) => {
     const client = new Twice()
     const limiter = limiterOn(client, limits)
     await limiter.consume('warm')
@@ -107,7 +104,7 @@ describe('a call that is executed twice in a row', () => {
     for (const [once, again] of client.replies.slice(0, -3)) expect(again).toEqual(once)
   })
 
-  it('is answered alike where an op cannot be decided', async () => {
+  it("returns equal replies if an op can't be decided", async () => {
     const client = new Twice()
     const limiter = limiterOn(client)
     await limiter.consume('bad')
@@ -121,7 +118,7 @@ describe('a call that is executed twice in a row', () => {
     expect((await limiter.peek('b')).remaining).toBe(999)
   })
 
-  it('does not reset twice', async () => {
+  it("doesn't reset twice", async () => {
     const client = new Twice()
     const limiter = limiterOn(client)
     await limiter.consume('k')
@@ -132,7 +129,7 @@ describe('a call that is executed twice in a row', () => {
     expect((await limiter.peek('k')).remaining).toBe(995)
   })
 
-  it('leaves a receipt that goes by itself', async () => {
+  it('leaves a receipt that expires', async () => {
     const limiter = limiterOn(new Twice())
     await limiter.consume('k')
     const keys = await receipts()
@@ -142,7 +139,7 @@ describe('a call that is executed twice in a row', () => {
     expect(ttlMs).toBeLessThanOrEqual(TTL_MS)
   })
 
-  it('leaves none where nothing was charged', async () => {
+  it('leaves no receipt if nothing was charged', async () => {
     for (const limits of [SLIDING, MIXED]) {
       const limiter = limiterOn(new Twice(), limits)
       await limiterOn(redis, limits).charge('full', 1000)
@@ -155,7 +152,7 @@ describe('a call that is executed twice in a row', () => {
   })
 })
 
-it('a call that comes after a later one of its place is not executed', async () => {
+it("a call that arrives after a later one from the same place isn't executed", async () => {
   const client = new Twice()
   const limiter = limiterOn(client)
   await limiter.consume('warm')
@@ -167,7 +164,7 @@ it('a call that comes after a later one of its place is not executed', async () 
   expect((await limiter.peek('k')).remaining).toBe(998)
 })
 
-it('such a call is told that it was too late', async () => {
+it('a call that arrives too late is rejected with a timeout', async () => {
   let late: readonly string[] = []
   const client: CommandClient = {
     resends: true,
@@ -183,7 +180,7 @@ it('such a call is told that it was too late', async () => {
   await expect(tooLate.consume('a')).rejects.toMatchObject({ reason: 'timeout' })
 })
 
-it('at full memory what needs none is answered as without receipts', async () => {
+it('if memory is full, calls that write nothing work as they do without receipts', async () => {
   const limiter = limiterOn(new Twice())
   await limiter.charge('full', 1000)
   await limiter.consume('bad')
@@ -216,7 +213,7 @@ describe('on a Cluster whose connections break after the request', async () => {
   }
 
   it.each(Object.entries(clients))(
-    '%s: requests for many keys are charged once each',
+    'requests for many keys are charged once each: %s',
     async (name, connect) => {
       const client = connect()
       client.on('error', () => {})
@@ -234,7 +231,7 @@ describe('on a Cluster whose connections break after the request', async () => {
         const command: CommandClient['command'] = ([name = '', ...words]) => client.call(name, ...words)
         const careless = limiterOn({ command, isCluster: true })
         for (const proxy of proxies) proxy.cutAfterRequest()
-        // How many commands the lost connections had under way is theirs.
+        // The number of commands that each lost connection had in flight varies.
         expect(left(await ask(careless))).toContain(996)
       } finally {
         client.disconnect()

@@ -8,7 +8,7 @@ import { type RedisServer, startRedis } from '../support/redis-server.ts'
 import { until } from '../support/until.ts'
 import { Traffic, untilAnswered } from './traffic.ts'
 
-// What a Redis that stands still is sent. What callers are told meanwhile is in the matrix, for every client.
+// Tests which calls a frozen Redis receives. The matrix tests which answers callers get, for every client.
 
 let server: RedisServer
 let redis: Redis
@@ -21,7 +21,7 @@ afterEach(async () => {
   await server.stop()
 })
 
-it('a client that waits for a silent Redis is not given more and more to send', async () => {
+it("a client that waits for a silent Redis isn't sent more and more calls", async () => {
   let sent = 0
   const client: CommandClient = {
     command([name = '', ...words]) {
@@ -38,24 +38,27 @@ it('a client that waits for a silent Redis is not given more and more to send', 
   const sinceMs = performance.now()
   const traffic = new Traffic(limiter, keys, keys.length)
   await delay(1500)
-  await until('all are given up, and ask again', async () => traffic.errors.length > keys.length)
+  await until(
+    'all requests have timed out, and callers have retried',
+    async () => traffic.errors.length > keys.length,
+  )
   const [sentWhileSilent, silentMs] = [sent, performance.now() - sinceMs]
   server.thaw()
   await traffic.stop()
-  // As many as may be in flight, and now and then one to see whether it is back.
+  // The calls that may be in flight, and an occasional probe.
   expect(sentWhileSilent).toBeLessThan(40 + silentMs / 25)
 })
 
-it('a silent Redis does not charge later what was given up before it was sent', async () => {
+it("a silent Redis doesn't charge requests later that timed out before they were sent", async () => {
   const limits = [slidingWindow({ limit: 100, window: '1h' })]
   const store = redisStore(redis)
-  // All are asked for before any is given up, which would be room for others to be sent.
+  // All requests are made before any times out, which would let others be sent.
   const limiter = createLimiter({ limits, store, timeoutMs: 2000, logger: false })
   const patient = createLimiter({ limits, store, timeoutMs: 30_000 })
   await untilAnswered(patient)
   server.freeze()
   const sent: Promise<unknown>[] = []
-  // As many as are sent off without waiting for an answer.
+  // The number of calls that are sent without waiting for a reply.
   for (let i = 0; i < 20; i++) {
     sent.push(limiter.consume(`sent${i}`).catch((error: unknown) => error))
     await nextTurn()

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import type { Decision, Limiter } from '../../src/index.ts'
 import { fullestWindow } from '../processes/fullest-window.ts'
 
-/** Callers that ask one request after the other until they are told to stop. */
+/** Callers that make one request after another until they are stopped. */
 export class Traffic {
   readonly decisions: Decision[] = []
   readonly errors: unknown[] = []
@@ -30,18 +30,18 @@ export class Traffic {
     await Promise.all(this.#callers)
   }
 
-  /** What went wrong, each kind of it once. */
+  /** All distinct errors. */
   get complaints(): string[] {
     return [...new Set(this.errors.map(String))]
   }
 }
 
-/** Asks until there is an answer. */
+/** Sends requests until one is answered. */
 export async function untilAnswered(limiter: Limiter): Promise<void> {
   const startMs = performance.now()
   for (;;) {
     try {
-      await limiter.peek('are you there?')
+      await limiter.peek('probe')
       return
     } catch (error) {
       if (performance.now() - startMs > 15_000) throw error
@@ -50,7 +50,7 @@ export async function untilAnswered(limiter: Limiter): Promise<void> {
   }
 }
 
-/** That a key of which nothing is known is admitted its limit, and no more; beyond a window, as many again. */
+/** Checks that a new key is admitted exactly up to its limit, in any window. */
 export async function expectExact(limiter: Limiter, key: string): Promise<void> {
   const { limit, windowMs } = limiter.limits[0]!
   const decisions = await Promise.all(Array.from({ length: limit + 10 }, () => limiter.consume(key)))

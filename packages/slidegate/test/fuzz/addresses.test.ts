@@ -6,7 +6,7 @@ import { expectedKey, groups, ipv4s, spelled } from './addresses.ts'
 import { fuzz } from './harness.ts'
 import { hostile, mutated, plain, texts } from './hostile.ts'
 
-/** Far more than any takes, of the processor. */
+/** Far more CPU time than any address needs. */
 const LONG_MS = 2000
 
 const prefixes = fc.oneof(fc.constantFrom(64, 48, 56, 128, 1, 127, 65, 32), fc.integer({ min: 1, max: 128 }))
@@ -28,11 +28,11 @@ fuzz(
   }),
   ({ address, spellings, text, prefix }) => {
     const [one, other] = spellings.map((spell) => addressKey(spell(address), { ipv6Prefix: prefix }))
-    if (one !== other) throw new Error(`${one} is not ${other}`)
+    if (one !== other) throw new Error(`Expected one key for both, got ${one} and ${other}`)
     for (const each of [spellings[0](address), text]) {
       const key = addressKey(each, { ipv6Prefix: prefix })
       const expected = expectedKey(each, prefix)
-      if (key !== expected) throw new Error(`${each} is ${key} rather than ${expected}`)
+      if (key !== expected) throw new Error(`Expected ${expected} for ${each}, got ${key}`)
     }
   },
 )
@@ -57,7 +57,7 @@ const pieces = fc.constantFrom(
 )
 
 fuzz(
-  'texts that are no addresses',
+  'invalid addresses',
   fc.oneof(
     fc.tuple(fc.array(pieces, { minLength: 1, maxLength: 6 }), fc.nat(65_536)).map(([some, length]) => {
       const text = some.join('')
@@ -72,7 +72,7 @@ fuzz(
     const before = process.cpuUsage()
     const key = addressKey(text as string)
     const { user, system } = process.cpuUsage(before)
-    if ((user + system) / 1000 > LONG_MS) throw new Error('an address that takes its time')
+    if ((user + system) / 1000 > LONG_MS) throw new Error('an address took too long')
     expect(key).toBe(typeof text === 'string' ? expectedKey(text, 64) : UNKNOWN_ADDRESS)
   },
 )
@@ -88,7 +88,7 @@ const emails = fc.constantFrom(
 fuzz('caller keys', fc.record({ email: mutated(emails), any: hostile }), ({ email, any }) => {
   const key = emailKey(email)
   expect(emailKey(` ${email}\t`)).toBe(email.length < 319 ? key : 'email')
-  // What is read from it is the address, once and for all.
+  // The key contains the normalized address, so normalizing it again changes nothing.
   const address = key.slice('email:'.length)
   if (key !== 'email' && address.length <= 320) expect(emailKey(address)).toBe(key)
   for (const keyOf of [emailKey, sessionKey, apiKeyKey]) {

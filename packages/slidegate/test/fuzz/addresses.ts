@@ -2,17 +2,17 @@ import { isIPv4, isIPv6 } from 'node:net'
 import fc from 'fast-check'
 import { UNKNOWN_ADDRESS } from '../../src/http/index.ts'
 
-// Addresses by other means than the library's: what Node takes for one, and the URL parser of the platform for its parts.
+// Parses addresses without the library: Node validates them, and the platform's URL parser splits them.
 
-/** The sixteen bytes of an IPv6 address, in groups. */
+/** The 16 bytes of an IPv6 address, as eight groups. */
 type Groups = readonly number[]
 
 const group = fc.oneof(fc.constantFrom(0, 0, 0, 1, 0xffff, 0xa00), fc.nat(0xffff))
 
-/** Addresses, many of those forms that are told apart from others, or are not. */
+/** Addresses, many of which have special forms. */
 export const groups: fc.Arbitrary<Groups> = fc.oneof(
   { weight: 4, arbitrary: fc.tuple(group, group, group, group, group, group, group, group) },
-  // Mapped, translated and compatible IPv4.
+  // Mapped, translated and compatible IPv4 addresses.
   {
     weight: 3,
     arbitrary: fc
@@ -42,7 +42,7 @@ function dotted(high: number, low: number): string {
   return [high >> 8, high & 255, low >> 8, low & 255].join('.')
 }
 
-/** All zeros that may be left out from some place on, or only some of them. */
+/** Replaces all or some zeros from a random position on with `::`. */
 function shortened(words: readonly string[], random: number): string {
   const first = random % words.length
   let end = first
@@ -66,7 +66,7 @@ const SPELLINGS: readonly Spell[] = [
     `${SPELLINGS[random % 3]!(address, random)}%${['eth0', '1', '25eth0', 'a%b', ''][random % 5]}`,
 ]
 
-/** The same address, spelled in one of many ways. */
+/** Formats an address in a random way. */
 export const spelled: fc.Arbitrary<(address: Groups) => string> = fc
   .tuple(fc.constantFrom(...SPELLINGS), fc.nat())
   .map(
@@ -80,11 +80,11 @@ export const ipv4s: fc.Arbitrary<string> = fc.oneof(
   fc.constantFrom('203.0.113.7', '10.0.0.1', '0.0.0.0', '255.255.255.255'),
 )
 
-/** Addresses that NAT64 never shows: RFC 6052, section 3.1. */
+/** Addresses that NAT64 never embeds: RFC 6052, section 3.1. */
 const NOT_TRANSLATED =
   /^(10|127|192\.168|169\.254|172\.(1[6-9]|2\d|3[01])|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\./
 
-/** What the key of an address has to be. */
+/** The expected key of an address. */
 export function expectedKey(text: string, prefix: number): string {
   if (isIPv4(text)) return text
   const [bare = ''] = text.split('%', 1)
@@ -100,7 +100,7 @@ export function expectedKey(text: string, prefix: number): string {
   return `${network.slice(1, -1)}/${prefix}`
 }
 
-/** Of an address as URLs spell it: only hexadecimal. */
+/** Parses an address in the form of URLs, which is hexadecimal only. */
 function groupsOf(hostname: string): Groups {
   const [head = '', tail] = hostname.slice(1, -1).split('::')
   const words = (text: string) =>

@@ -18,7 +18,7 @@ function expectAllSense(answers: readonly Answer[]): void {
     const values = Array.isArray(answer.value) ? answer.value : [answer.value]
     for (const value of values) {
       if (isDecision(value)) expectSense(value)
-      if (Number.isNaN(value)) throw new Error('an answer that is no number')
+      if (Number.isNaN(value)) throw new Error('an answer is NaN')
     }
   }
 }
@@ -28,7 +28,7 @@ fuzz(
   fc.record({ form, played: fc.array(anyCalls, { minLength: 1, maxLength: 5 }) }),
   async ({ form, played }) => {
     const store = memoryStore({ clock: new ManualClock().now })
-    // Of another name in the same store: nobody else's calls reach it.
+    // A limiter with another name in the same store. Calls of the first must not affect it.
     const bystander = createLimiter({
       name: 'other',
       limits: [slidingWindow({ limit: 9, window: '1h' })],
@@ -36,7 +36,7 @@ fuzz(
     })
     bystander.consumeSync('k')
     expectAllSense(await playCalls(store, form, played))
-    if (bystander.consumeSync('k').remaining !== 7) throw new Error('another limiter was touched')
+    if (bystander.consumeSync('k').remaining !== 7) throw new Error('another limiter was affected')
     expectUnpolluted()
   },
 )
@@ -53,13 +53,13 @@ fuzz(
     expectAllSense(inRedis)
     const inMemory = await playCalls(memoryStore({ clock: now }), form, both)
     expect(inRedis.map(comparable)).toEqual(inMemory.map(comparable))
-    // Only keys of ours, as they are documented.
+    // Only documented keys may be written.
     for (const key of await redis.keys('*'))
       expect(key).toMatch(/^slidegate:\{\d+\}:default(\/\w+)?:([!-~]+:[!-~]+|~overrides)$/)
   },
 )
 
-/** What both stores must agree on: names and tokens are made at random. */
+/** The part of an answer that both stores must agree on. Generated names and tokens differ. */
 function comparable(answer: Answer): unknown {
   if (!('value' in answer)) return answer
   const { value } = answer

@@ -17,13 +17,13 @@ import { listed } from '../support/overrides.ts'
 import { type Given, Hostility, hostile, mutated, nearly, numbers, plain, texts } from './hostile.ts'
 import { expectTyped } from './sense.ts'
 
-// Calls of every public method of a limiter, with anything at all for what they are given.
+// Calls every public method of a limiter with arbitrary arguments.
 
 const window = '1m'
 const ban = { after: 3, within: '1m', for: '1m' } as const
 const ROOM = 100
 
-/** Limiters of every form, without their store. */
+/** Limiters of every form, to be created on a store. */
 const FORMS: readonly ((store: Store) => Limiter)[] = [
   (store) => make(store, { limits: [slidingWindow({ limit: ROOM, window })] }),
   (store) =>
@@ -48,7 +48,7 @@ const FORMS: readonly ((store: Store) => Limiter)[] = [
   (store) => make(store, { limits: [fixedWindow({ limit: ROOM, window })], overrides: true, ban }),
   (store) =>
     make(store, { limits: [slidingWindow({ limit: ROOM, window, name: 'minute' })], overrides: true }),
-  // Told by what the caller hands in, be it what it may.
+  // The caller passes the limits, whatever they are.
   (store) =>
     make(store, {
       limits: (_: string, request: unknown) =>
@@ -74,7 +74,7 @@ function make(store: Store, options: object): Limiter {
   >[0])
 }
 
-/** What earlier calls have answered, so that later ones can hand it in. */
+/** Results of earlier calls, which later calls may use as arguments. */
 interface Played {
   readonly decisions: Decision[]
   readonly reservations: Reservation[]
@@ -82,14 +82,14 @@ interface Played {
 
 type Method = (limiter: Limiter, args: readonly unknown[], played: Played) => unknown
 
-// Whatever was drawn stands for what these would be.
+// Types of the arguments, whatever was generated.
 type Arguments = [never, never, never]
 
 function called(name: Exclude<keyof Limiter, 'name' | 'limits' | 'overrides'>): Method {
   return (limiter, args) => (limiter[name] as (...args: unknown[]) => unknown)(...args)
 }
 
-/** A new method of a limiter belongs here. */
+/** Add new limiter methods here. */
 type Asked = Exclude<
   keyof Limiter,
   'name' | 'limits' | 'overrides' | 'stats' | 'close' | 'wait' | 'schedule' | 'waiting' | 'on' | 'off'
@@ -127,7 +127,7 @@ const METHODS: Readonly<Record<Asked, Method>> & Readonly<Record<string, Method>
   listOverrides: (limiter) => listed(limiter),
 }
 
-/** Those that may take their time, and those that change what is heard. */
+/** Methods that may take time, and methods that change listeners. */
 const LASTING: Readonly<Record<string, Method>> = {
   wait: (limiter, [key, options]) => limiter.wait(key as never, options as never),
   schedule: (limiter, [key, options, task]) => limiter.schedule(...([key, task, options] as Arguments)),
@@ -173,7 +173,7 @@ const numbersOfLimit = fc.record(
   { requiredKeys: [] },
 )
 
-/** Changes that an override may make. */
+/** Changes for an override. */
 const changes = fc.oneof(
   fc.constantFrom('exempt', 'block', `${ROOM}-per-1m`).map(plain),
   nearly(numbersOfLimit, ['limit', 'window', 'capacity', 'refill', '__proto__']),
@@ -217,7 +217,7 @@ const options = fc.oneof(
 )
 
 const strikes = () => {
-  throw new Hostility('by a function')
+  throw new Hostility('thrown by a function')
 }
 
 const third = fc.oneof(
@@ -254,16 +254,19 @@ function callOf(methods: Readonly<Record<string, Method>>): fc.Arbitrary<Call> {
   })
 }
 
-/** Calls that answer at once. */
+/** Calls that settle immediately. */
 export const calls: fc.Arbitrary<Call> = callOf(METHODS)
 
 /** Any calls. */
 export const anyCalls: fc.Arbitrary<Call> = callOf({ ...METHODS, ...LASTING })
 
-/** What a call has come to: what it answers, or the code of the error. */
+/** The result of a call, or the error code. */
 export type Answer = { readonly value: unknown } | { readonly refused: string }
 
-/** Plays calls on a limiter of some form; what those come to that answer at once. Leaves nothing running. */
+/**
+ * Plays calls on a limiter of a given form.
+ * Returns the results of calls that settle immediately. Leaves nothing running.
+ */
 export async function playCalls(
   store: Store,
   form: number,
@@ -294,7 +297,7 @@ async function answerOf(ask: () => unknown): Promise<Answer> {
     return { value: await ask() }
   } catch (error) {
     expectTyped(error)
-    return { refused: String((error as { code?: string }).code ?? 'by the caller') }
+    return { refused: String((error as { code?: string }).code ?? 'hostility') }
   }
 }
 

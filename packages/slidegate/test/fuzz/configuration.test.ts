@@ -24,7 +24,7 @@ import { bucketOf, tagsOf } from '../../src/stores/redis/keyspace.ts'
 import { addressOf } from '../../src/stores/redis/url.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
-import { declarations, declare, told } from './declarations.ts'
+import { declarations, declare, jsonDeclarations } from './declarations.ts'
 import { fuzz } from './harness.ts'
 import { Given, Hostility, hostile, mutated, nearly, numbers, plain } from './hostile.ts'
 import { playLimit } from './play-limit.ts'
@@ -35,7 +35,7 @@ const { redis } = await useRedis()
 fuzz('shown values', hostile, (given) => {
   const shown = show(given.make())
   if (typeof shown !== 'string' || shown.length > MAX_MESSAGE / 2 + 100)
-    throw new Error(`shown at length: ${shown.length}`)
+    throw new Error(`show() returned ${shown.length} characters`)
 })
 
 fuzz('declared limits', declarations, async (declared) => {
@@ -56,14 +56,14 @@ fuzz('limits on Redis', declarations, async (declared) => {
   expect(inRedis).toEqual(inMemory)
 })
 
-fuzz('limits as JSON', fc.record({ told }), ({ told }) => {
-  const limit = made(() => limitOf(told.make()))
+fuzz('limits as JSON', fc.record({ json: jsonDeclarations }), ({ json }) => {
+  const limit = made(() => limitOf(json.make()))
   if (limit === undefined) return
   const again = limitOf(JSON.parse(JSON.stringify(declarationOf(limit))))
   expect(numbersOf(again)).toEqual(numbersOf(limit))
 })
 
-/** Rules of overrides as they are stored. */
+/** Override rules as they are stored. */
 const RULES = [
   'exempt',
   '{"minute":{"limit":300}}',
@@ -71,7 +71,7 @@ const RULES = [
   '{"":{"windowMs":1099511627776}}',
 ]
 
-fuzz('rules of overrides', mutated(fc.constantFrom(...RULES)), async (rule) => {
+fuzz('override rules', mutated(fc.constantFrom(...RULES)), async (rule) => {
   if (rule.includes('\n')) return
   const limiter = createLimiter({
     limits: [
@@ -84,7 +84,7 @@ fuzz('rules of overrides', mutated(fc.constantFrom(...RULES)), async (rule) => {
   const [decision, override] = await Promise.allSettled([limiter.peek('k'), limiter.overrides.get('k')])
   limiter.close()
   expect(decision.status).toBe(override.status)
-  // What a limiter writes is read. What is read besides makes sense in Redis and here.
+  // Rules that a limiter writes can be read. Anything else that can be read must make sense in Redis and here.
   if (isRule(rule)) expect(decision.status).toBe('fulfilled')
   if (decision.status === 'fulfilled') expectSense(decision.value)
   else expect(decision.reason).toMatchObject({ name: 'StoreUnavailableError', reason: 'invalid_state' })
@@ -151,7 +151,7 @@ const ofLimiters = fc.oneof(
   ),
 )
 
-/** A limiter that was made works; it is closed behind that. */
+/** Uses a new limiter and closes it. */
 async function expectToWork(limiter: Limiter): Promise<void> {
   const key = { user: 'u', ip: 'i' } as unknown as string
   for (const each of ['k', key]) {
@@ -168,7 +168,7 @@ async function expectToWork(limiter: Limiter): Promise<void> {
   expectUnpolluted()
 }
 
-fuzz('options of limiters', ofLimiters, async (given) => {
+fuzz('limiter options', ofLimiters, async (given) => {
   const limiter = made(() => createLimiter(given.make() as LimiterOptions))
   if (limiter !== undefined) await expectToWork(limiter)
 })
@@ -179,19 +179,19 @@ const clock = fc.oneof(
     (time) =>
       new Given(
         () => () => time,
-        () => `a clock that says ${time}`,
+        () => `a clock that returns ${time}`,
       ),
   ),
   hostile.map(
     (time) =>
       new Given(
         () => () => time.make(),
-        () => `a clock that says ${fc.stringify(time)}`,
+        () => `a clock that returns ${fc.stringify(time)}`,
       ),
   ),
 )
 
-/** Options that each name something to be made of them. */
+/** Options for each function that creates a store. */
 const ofStores = fc.oneof(
   fc.record({
     by: fc.constant('memoryStore' as const),
@@ -243,7 +243,7 @@ const BY: Readonly<Record<string, (options: never) => Store>> = {
 }
 
 fuzz(
-  'options of stores',
+  'store options',
   fc.record({ of: ofStores, hasClock: fc.boolean(), wrapped: hostile }),
   async ({ of: { by, options, clock }, hasClock, wrapped }) => {
     const store = made(() => {
@@ -262,7 +262,7 @@ fuzz(
 )
 
 fuzz(
-  'options of counts',
+  'count options',
   fc.record({
     options: nearly(
       fc.record(
@@ -280,7 +280,7 @@ fuzz(
     const added = await answered(() => count.add('k', 5))
     if (added !== undefined) expect(added).toBe(5)
     const counted = await answered(() => count.add(key.make() as string, units.make() as number))
-    if (counted !== undefined && !Number.isSafeInteger(counted)) throw new Error(`a count of ${counted}`)
+    if (counted !== undefined && !Number.isSafeInteger(counted)) throw new Error(`the count is ${counted}`)
     await answered(() => count.get(key.make() as string))
     count.close()
     expectUnpolluted()
@@ -288,16 +288,16 @@ fuzz(
 )
 
 const strikes = () => {
-  throw new Hostility('by a function')
+  throw new Hostility('thrown by a function')
 }
 
-/** Functions of a user's: they tell what they like, now or later. */
+/** A user's functions, which return anything, now or later. */
 const functions = hostile.map(
-  (told) =>
+  (result) =>
     new Given(
       () => (request: { readonly later: boolean }) =>
-        request.later ? Promise.resolve(told.make()) : told.make(),
-      () => `a function that tells ${fc.stringify(told)}`,
+        request.later ? Promise.resolve(result.make()) : result.make(),
+      () => `a function that returns ${fc.stringify(result)}`,
     ),
 )
 
@@ -349,7 +349,7 @@ const ANY: Binding<[request: { readonly later: boolean }]> = {
 }
 
 fuzz(
-  'options of guards',
+  'guard options',
   fc.record({
     options: ofGuards,
     more: fc.dictionary(fc.constantFrom('key', 'cost', 'skip'), functions, { maxKeys: 2 }),
@@ -378,7 +378,7 @@ fuzz(
 )
 
 fuzz(
-  'URLs of Redis',
+  'Redis URLs',
   mutated(
     fc.constantFrom(
       'redis://127.0.0.1:6379',

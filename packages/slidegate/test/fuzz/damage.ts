@@ -1,17 +1,17 @@
 import fc from 'fast-check'
 import type { Redis } from 'ioredis'
 
-// What may become of a stored value: bytes that flip or are lost, what other programs or versions write, what a stranger
-// puts in its place.
+// Ways to damage a stored value: flipped or lost bytes, data of other programs or versions, and values under the
+// wrong key.
 
-/** A stored value, as it was dumped. */
+/** A stored value and its dump. */
 export interface Stored {
   readonly key: string
   readonly type: string
   readonly dump: Buffer
 }
 
-/** What is done to one of the keys. Numbers are drawn anew for each; each form of damage takes what it needs. */
+/** The damage to one key. Random numbers are drawn for each damage, and each form uses some of them. */
 export interface Damage {
   readonly how: number
   readonly at: number
@@ -76,14 +76,14 @@ export const damages: fc.Arbitrary<Damage> = fc.record({
 
 type Harm = (redis: Redis, key: string, damage: Damage, value: Buffer) => unknown
 
-/** Strings: most are headers of numbers of two, six or seven bytes, and records of such. */
+/** Strings. Most have a header of numbers with two, six or seven bytes, and similar records. */
 const OF_STRINGS: readonly Harm[] = [
   (redis, key, { at, more }, value) => {
     const changed = Buffer.from(value)
     changed[at % changed.length]! ^= 1 << (more % 8)
     return redis.set(key, changed)
   },
-  // Near the beginning, where each byte says more.
+  // Near the start, where bytes matter more.
   (redis, key, { at, bytes }, value) => {
     const changed = Buffer.from(value)
     changed[at % Math.min(changed.length, 52)] = bytes[0]!
@@ -134,7 +134,7 @@ const OF_STREAMS: readonly Harm[] = [
 ]
 
 const OF_HASHES: readonly Harm[] = [
-  // The head: format, version, floor, how many last, until when, changes.
+  // The head: format, version, floor, count of the last changes, end and changes.
   async (redis, key, { at, number }) => {
     const words = ((await redis.hget(key, '')) ?? '').split(' ')
     words[at % words.length] = number
@@ -180,7 +180,7 @@ const OF_TYPES: Readonly<Record<string, readonly Harm[]>> = {
   hash: OF_HASHES,
 }
 
-/** Damages a value, or puts another in its place: something foreign, or one of the others. */
+/** Damages a value, or replaces it with a foreign one or with another key's. */
 export async function harm(
   redis: Redis,
   { key }: Stored,
@@ -201,7 +201,7 @@ export async function harm(
   if (more % 7 === 0) await redis.persist(key)
 }
 
-/** What Redis refuses, such as ids that are none, is no damage. */
+/** Ignores changes that Redis rejects, such as invalid ids. */
 async function tried(change: () => unknown): Promise<void> {
   try {
     await change()

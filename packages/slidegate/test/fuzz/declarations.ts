@@ -12,7 +12,7 @@ import {
 } from '../../src/index.ts'
 import { type Given, mutated, nearly, numbers } from './hostile.ts'
 
-/** A function that makes limits, and what it is told. */
+/** A function that creates limits, and its options. */
 export interface Declared {
   readonly by: keyof typeof FACTORIES
   readonly options: Given
@@ -24,7 +24,7 @@ const FACTORIES: Readonly<Record<Declaration['kind'], (options: never) => Limit>
 
 const MAX_MS = 366 * 86_400_000
 
-/** Units within what is allowed, at its ends more often than not. */
+/** Units within the valid range, mostly at its ends. */
 const units = fc.oneof(
   fc.constantFrom(1, 2, 10, 9999, 10_000, 65_536, 2 ** 31, 2 ** 40 - 1, 2 ** 40),
   fc.integer({ min: 1, max: 20_000 }),
@@ -123,7 +123,7 @@ const OPTIONS: Readonly<Record<Declared['by'], readonly [fc.Arbitrary<object>, r
   ],
 }
 
-/** A limit that may be declared like that, or not. */
+/** A declaration that may be valid or not. */
 export const declarations: fc.Arbitrary<Declared> = fc
   .constantFrom(...(Object.keys(OPTIONS) as Declared['by'][]))
   .chain((by) => fc.record({ by: fc.constant(by), options: nearly(...OPTIONS[by]) }))
@@ -132,8 +132,8 @@ export function declare({ by, options }: Declared): Limit {
   return FACTORIES[by](options.make() as never)
 }
 
-/** The same as JSON, perhaps of another version, or of somebody else. */
-export const told: fc.Arbitrary<Given> = fc
+/** The same as JSON, perhaps from another version or program. */
+export const jsonDeclarations: fc.Arbitrary<Given> = fc
   .constantFrom(...(Object.keys(OPTIONS) as Declared['by'][]))
   .chain((by) =>
     nearly(

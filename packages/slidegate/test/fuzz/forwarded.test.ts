@@ -19,13 +19,13 @@ const outside = fc
     ipv4s,
     fc.tuple(groups, spelled).map(([address, spell]) => spell(address)),
   )
-  // Whom the proxies are told to trust is no caller.
+  // Addresses that the proxies trust aren't callers.
   .filter((address) => !/^10\.|^fd00:1:/.test(addressKey(address)) && addressKey(address) !== UNKNOWN_ADDRESS)
 
 const PORTS = ['', ':80', ':65535', ':_hidden']
 const port = fc.constantFrom(...PORTS)
 
-/** How a proxy spells whom it has a request from. */
+/** How a proxy writes the address that sent it a request. */
 interface Spelled {
   readonly address: string
   readonly port: string
@@ -37,13 +37,13 @@ const MORE = ['', ';proto=https', ';by=10.0.0.1;host="a,b;c=\\"d\\""', ';by=_x']
 const spelledBy = (address: fc.Arbitrary<string>): fc.Arbitrary<Spelled> =>
   fc.record({ address, port, isQuoted: fc.boolean(), more: fc.constantFrom(...MORE) })
 
-/** As an entry of X-Forwarded-For; brackets only where there is a port, or at times. */
+/** Formats an entry of X-Forwarded-For. Addresses have brackets if there is a port, and sometimes if not. */
 function inList({ address, port, isQuoted }: Spelled): string {
   if (!address.includes(':')) return address + port
   return port !== '' || isQuoted ? `[${address}]${port}` : address
 }
 
-/** As an element of Forwarded. */
+/** Formats an element of Forwarded. */
 function inForwarded({ address, port, isQuoted, more }: Spelled): string {
   const node = address.includes(':') ? `[${address}]${port}` : address + port
   return `for=${isQuoted || /[:[]/.test(node) ? `"${node}"` : node}${more}`
@@ -80,7 +80,7 @@ fuzz(
     other: forged,
   }),
   ({ forged, client, proxies, isCounted, areLines, other }) => {
-    // The last proxy is the peer; each of those tells whom it has the request from.
+    // The last proxy is the peer. Each proxy reports the address that sent it the request.
     const chain = [client, ...proxies.slice(0, -1)]
     const socket = { remoteAddress: proxies.at(-1)!.address }
     const trust = isCounted ? proxies.length : TRUSTED
@@ -91,11 +91,11 @@ fuzz(
     ] as const) {
       const lines = [...(forged ?? []), ...chain.map(spell)]
       const value = areLines ? lines : lines.join(', ')
-      // What is said anywhere else is not read.
+      // Other headers must be ignored.
       const headers = { 'x-forwarded-for': other, forwarded: other, 'x-real-ip': other, [header]: value }
       const key = clientAddress({ trust, header })({ socket, headers })
       const isUnreadable = header === 'forwarded' && forged !== undefined && key === UNKNOWN_ADDRESS
-      if (key !== expected && !isUnreadable) throw new Error(`${header}: ${key} rather than ${expected}`)
+      if (key !== expected && !isUnreadable) throw new Error(`${header}: expected ${expected}, got ${key}`)
     }
   },
 )
@@ -103,7 +103,7 @@ fuzz(
 const HEADERS = ['x-forwarded-for', 'forwarded', 'cf-connecting-ip', 'x-real-ip'] as const
 
 fuzz(
-  'options of addresses',
+  'address options',
   fc.record({
     options: nearly(
       fc.record(
@@ -126,14 +126,14 @@ fuzz(
       ),
       ['trust', 'header', 'ipv6Prefix', '__proto__'],
     ),
-    said: fc.array(forged, { minLength: 4, maxLength: 4 }),
+    values: fc.array(forged, { minLength: 4, maxLength: 4 }),
     peer: fc.option(fc.oneof(outside, fc.constantFrom(...PROXIES), texts), { nil: undefined }),
   }),
-  ({ options, said, peer }) => {
+  ({ options, values, peer }) => {
     const keyOf = made(() => clientAddress(options.make() as ClientAddressOptions))
     if (keyOf === undefined) return
-    const headers = Object.fromEntries(HEADERS.map((header, i) => [header, said[i]]))
-    for (const each of [headers, {}, { 'x-forwarded-for': said, forwarded: said }]) {
+    const headers = Object.fromEntries(HEADERS.map((header, i) => [header, values[i]]))
+    for (const each of [headers, {}, { 'x-forwarded-for': values, forwarded: values }]) {
       const key = made(() => keyOf({ socket: { remoteAddress: peer }, headers: each }))
       if (key !== undefined) expect(key).toMatch(/^(unknown|[0-9]+(\.[0-9]+){3}|[0-9a-f:]+\/[0-9]+)$/)
     }

@@ -2,8 +2,8 @@
 import { parseArgs } from 'node:util'
 import { startVitest } from 'vitest/node'
 
-// Hands in a million inputs of all sorts: `--inputs 100000` fewer, `--target addresses` those of one target only,
-// `--target addresses --seed 7 --path 3:1` the one that has failed.
+// Runs a million random inputs. `--inputs 100000` runs fewer, `--target addresses` only those of one target, and
+// `--target addresses --seed 7 --path 3:1` replays a failure.
 
 const { values } = parseArgs({
   options: {
@@ -16,7 +16,7 @@ const { values } = parseArgs({
 const { inputs, target, seed, path } = values
 for (const [name, value] of Object.entries({ inputs, seed })) {
   if (value === undefined || /^-?[0-9]{1,10}$/.test(value)) continue
-  console.error(`--${name} is ${value}; it must be an integer`)
+  console.error(`Invalid --${name} ${value}. Expected an integer.`)
   process.exit(2)
 }
 process.env.FUZZ_INPUTS = inputs
@@ -26,6 +26,6 @@ if (path !== undefined) process.env.FUZZ_PATH = path
 const vitest = await startVitest('test', ['test/fuzz/'], {
   watch: false,
   disableConsoleIntercept: true,
-  ...(target !== undefined && { testNamePattern: new RegExp(`^ ?${target}$`) }),
+  ...(target !== undefined && { testNamePattern: new RegExp(`^ ?fuzzing ${target} finds no failure$`) }),
 })
 await vitest.close()

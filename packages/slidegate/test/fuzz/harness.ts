@@ -3,13 +3,13 @@ import fc from 'fast-check'
 import { it } from 'vitest'
 import { BUDGETS, type TargetName } from './budgets.ts'
 
-/** What is done before each round of inputs, such as starting a server; what it answers is called behind them. */
+/** Runs before each round of inputs, for example to start a server. Returns a cleanup function. */
 export type Round = () => Promise<() => Promise<void>>
 
-/** So many inputs at a time, each round by a seed of its own: always the same but in the long form. */
+/** Inputs per round. Each round has its own seed, which is always the same except in a long run. */
 const ROUND = 1000
 const PROGRESS_MS = 10_000
-/** No input takes nearly as long, on a machine however busy. */
+/** Longer than any input takes, however busy the machine. */
 const HANGS_MS = 60_000
 
 const TURN = 50
@@ -20,8 +20,9 @@ const isLong = FUZZ_INPUTS !== undefined
 const isReplay = FUZZ_PATH !== undefined
 
 /**
- * A test that something holds for whatever strangers may hand in. A failure tells the seed and the path of the smallest
- * input that was found; `npm run fuzz -- --target <name> --seed <seed> --path <path>` replays it.
+ * Registers a test that something holds for arbitrary input.
+ * A failure reports the seed and path of the smallest failing input. Replay it with `npm run fuzz -- --target <name> --seed
+ * <seed> --path <path>`.
  */
 export function fuzz<Input>(
   name: TargetName,
@@ -31,7 +32,7 @@ export function fuzz<Input>(
 ): void {
   const count = isReplay ? 1 : countOf(name)
   const firstSeed = Number(FUZZ_SEED ?? (isLong ? Math.floor(Math.random() * 2 ** 31) : 1))
-  it(name, { timeout: isLong ? 2 ** 31 - 1 : 300_000 }, async () => {
+  it(`fuzzing ${name} finds no failure`, { timeout: isLong ? 2 ** 31 - 1 : 300_000 }, async () => {
     const progress = new Progress(name, count, firstSeed)
     for (let done = 0; done < count; done += ROUND) {
       const numRuns = Math.min(ROUND, count - done)
@@ -59,7 +60,7 @@ async function play<Input>(
   let played = 0
   const property = fc.asyncProperty(inputs, async (input) => {
     await holds(input)
-    // What is never waited for would keep timers and sockets from their turn.
+    // Without a pause, timers and sockets would never get their turn.
     if (++played % TURN === 0) await nextTurn()
   })
   const { failed, seed, counterexamplePath, counterexample, errorInstance } = await fc.check(
@@ -67,12 +68,12 @@ async function play<Input>(
     parameters,
   )
   if (!failed) return
-  // What has failed may be of any length.
+  // The failing input may be of any length.
   const shown = fc.stringify(counterexample?.[0]).slice(0, MAX_SHOWN)
   throw new Error(`--seed ${seed} --path ${counterexamplePath}: ${shown}`, { cause: errorInstance })
 }
 
-/** Inputs of a target in this run. */
+/** The number of inputs of a target in this run. */
 function countOf(name: TargetName): number {
   if (!isLong) return BUDGETS[name].usual
   const total = Object.values(BUDGETS).reduce((sum, { share }) => sum + share, 0)
@@ -83,18 +84,18 @@ class Progress {
   readonly #name: string
   readonly #count: number
   readonly #startMs = performance.now()
-  #toldMs = this.#startMs
+  #reportedMs = this.#startMs
 
   constructor(name: string, count: number, seed: number) {
     this.#name = name
     this.#count = count
-    this.#say(`${count} inputs, the first round by seed ${seed}`)
+    this.#say(`${count} inputs, first seed ${seed}`)
   }
 
   tell(done: number): void {
     const nowMs = performance.now()
-    if (done < this.#count && nowMs - this.#toldMs < PROGRESS_MS) return
-    this.#toldMs = nowMs
+    if (done < this.#count && nowMs - this.#reportedMs < PROGRESS_MS) return
+    this.#reportedMs = nowMs
     this.#say(`${done} of ${this.#count} after ${((nowMs - this.#startMs) / 1000).toFixed(1)} s`)
   }
 

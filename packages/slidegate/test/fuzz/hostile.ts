@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 
 /**
- * A value that is made only where it is handed in: what strikes whoever looks at it should not strike those who draw it.
+ * A value that is created only when it is passed.
+ * Otherwise, values that throw when they are read would fail while they are generated.
  */
 export class Given {
   readonly make: () => unknown
@@ -13,13 +14,13 @@ export class Given {
     this.#words = words
   }
 
-  /** As it stands in what is told of a failure. */
+  /** The text of this value in reports of a failure. */
   [fc.toStringMethod](): string {
     return this.#words()
   }
 }
 
-/** A value that harms nobody. */
+/** A harmless value. */
 export function plain(value: unknown): Given {
   return new Given(
     () => value,
@@ -27,14 +28,14 @@ export function plain(value: unknown): Given {
   )
 }
 
-/** Thrown by what was handed in: it is not ours, and goes to whoever handed it in. */
+/** Thrown by a hostile argument. The library passes it on to the caller. */
 export class Hostility extends Error {}
 
 function strike(): never {
-  throw new Hostility('by what was handed in')
+  throw new Hostility('thrown by an argument')
 }
 
-/** Names that objects have already, and that languages read otherwise than as names. */
+/** Names that all objects have, and names that look like values. */
 const LOADED_NAMES = [
   ...[
     '__proto__',
@@ -50,7 +51,7 @@ const LOADED_NAMES = [
   ...['limit', 'window', 'name', 'key', 'kind', 'undefined', 'null', 'NaN', 'true', '0', '-1', '1e3', '0x10'],
 ]
 
-/** What ends, splits or escapes where a text goes: keys of Redis, patterns, terminals, headers, JSON, paths. */
+/** Separators and escapes in Redis keys, patterns, terminals, headers, JSON or paths. */
 const SEPARATORS = [
   ...[
     ':',
@@ -92,7 +93,7 @@ const SEPARATORS = [
   ],
 ]
 
-/** Characters that look like others, are folded into others, or are none. */
+/** Characters that look like others, fold into others, or are invalid. */
 const CONFUSABLES = [
   ...[
     'а',
@@ -157,7 +158,7 @@ const NUMBERS = [
   ...[Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN],
 ]
 
-/** Numbers at which something begins or ends, and their neighbours. */
+/** Boundary numbers and their neighbors. */
 export const numbers: fc.Arbitrary<number> = fc.oneof(
   fc.constantFrom(...NUMBERS),
   fc.tuple(fc.constantFrom(...NUMBERS), fc.constantFrom(-1, 1, 0.5)).map(([number, more]) => number + more),
@@ -172,7 +173,7 @@ const piece = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 4 }),
 )
 
-/** Any text: mostly short, some at the lengths at which something changes. */
+/** Any text: mostly short, sometimes with a length at a boundary. */
 export const texts: fc.Arbitrary<string> = fc.oneof(
   { weight: 6, arbitrary: fc.array(piece, { maxLength: 6 }).map((pieces) => pieces.join('')) },
   { weight: 3, arbitrary: fc.string({ maxLength: 20 }) },
@@ -212,7 +213,7 @@ const CHANGES: readonly Change[] = [
 
 const changes = fc.array(fc.tuple(fc.constantFrom(...CHANGES), fc.nat(), piece), { maxLength: 4 })
 
-/** What was valid, changed a little: cut, doubled, spliced, flipped, folded; sometimes as it was. */
+/** Valid text with small changes: cut, doubled, spliced, flipped or folded. Sometimes unchanged. */
 export function mutated(valid: fc.Arbitrary<string>): fc.Arbitrary<string> {
   return fc
     .tuple(valid, changes, fc.array(valid, { maxLength: 1 }))
@@ -224,7 +225,7 @@ export function mutated(valid: fc.Arbitrary<string>): fc.Arbitrary<string> {
     )
 }
 
-/** Values whose properties throw, change, lead back to themselves, or are not what they seem. Made anew each time. */
+/** Values whose properties throw, change, are circular, or lie about their type. Created for each use. */
 const TRAPS: readonly (() => unknown)[] = [
   () => {
     const cyclic: Record<string, unknown> = { limit: 1 }
@@ -287,7 +288,7 @@ export const hostile: fc.Arbitrary<Given> = fc.oneof(
   },
 )
 
-/** What looks like a valid object, and may not be one. */
+/** Objects that look like a valid one, and may not be. */
 const GUISES: readonly ((valid: object) => unknown)[] = [
   (valid) => new Proxy(valid, {}),
   (valid) => Object.create(valid),
@@ -300,20 +301,20 @@ const GUISES: readonly ((valid: object) => unknown)[] = [
   (valid) => withGetters(valid, strike),
 ]
 
-/** The same with properties that are told anew at each look. */
-function withGetters(valid: object, tell: (value: unknown, calls: number) => unknown): object {
+/** Copies an object. Its properties are computed at each access. */
+function withGetters(valid: object, read: (value: unknown, calls: number) => unknown): object {
   const changing = {}
   for (const [name, value] of Object.entries(valid)) {
     let calls = 0
-    Object.defineProperty(changing, name, { enumerable: true, get: () => tell(value, calls++) })
+    Object.defineProperty(changing, name, { enumerable: true, get: () => read(value, calls++) })
   }
   return changing
 }
 
 /**
- * An object that is valid but for a property or two, or that does not say the same each time; sometimes as it was.
+ * An object that is almost valid. One or two properties are wrong, or change between reads. Sometimes it is valid.
  *
- * @param names of properties that it may have
+ * @param names possible names of wrong properties
  */
 export function nearly(valid: fc.Arbitrary<object>, names: readonly string[]): fc.Arbitrary<Given> {
   const changes = fc.array(fc.tuple(fc.constantFrom(...names), hostile), { minLength: 1, maxLength: 2 })
@@ -334,7 +335,7 @@ export function nearly(valid: fc.Arbitrary<object>, names: readonly string[]): f
   )
 }
 
-/** The same with other properties. */
+/** A copy with other properties. */
 function changed(object: object, changes: readonly (readonly [string, Given])[]): Given {
   return new Given(
     () => ({ ...object, ...Object.fromEntries(changes.map(([name, given]) => [name, given.make()])) }),

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 
-/** A server that greets clients as Redis does, and answers scripts with whatever it was told to. */
+/** A server that greets clients like Redis, and answers scripts with given bytes. */
 export interface LyingRedis {
   readonly port: number
-  /** The next answers to a script; the connection is then closed where these are the last words. */
+  /** Sets the answer to scripts. With `areLast`, the connection is closed after it. */
   answer(bytes: Buffer, areLast: boolean): void
   stop(): Promise<void>
 }
@@ -60,8 +60,8 @@ export async function startLyingRedis(): Promise<LyingRedis> {
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,
-    answer(told, last) {
-      bytes = Buffer.from(told)
+    answer(given, last) {
+      bytes = Buffer.from(given)
       areLast = last
     },
     async stop() {
@@ -72,7 +72,7 @@ export async function startLyingRedis(): Promise<LyingRedis> {
   }
 }
 
-/** The first command, as far as it is there: its name, and how long it is. */
+/** Returns the name and length of the first command, if it is complete. */
 function firstOf(text: string): { readonly name: string; readonly length: number } | undefined {
   const head = /^\*(\d+)\r\n/.exec(text)
   if (head === null) return undefined

@@ -38,7 +38,7 @@ function ioredis(Client: typeof Redis): Client {
   return { redis, end: () => redis.disconnect() }
 }
 
-/** Real clients: what becomes of garbage is first of all their affair. */
+/** Real clients, because they parse garbage before the store sees it. */
 const CLIENTS: Readonly<Record<string, () => Client | Promise<Client>>> = {
   ioredis: () => ioredis(Redis),
   ioredis6: () => ioredis(Redis6 as unknown as typeof Redis),
@@ -82,17 +82,17 @@ const ASKS: Readonly<Record<string, (limiter: Limiter) => unknown>> = {
   block: (limiter) => limiter.block('k', '1m'),
   isBlocked: (limiter) => limiter.isBlocked('k'),
   overrides: (limiter) => listed(limiter),
-  'an override': (limiter) => limiter.overrides.set('k', 'exempt'),
-  'what is in force': (limiter) => limiter.overrides.get('k'),
+  'set an override': (limiter) => limiter.overrides.set('k', 'exempt'),
+  'get an override': (limiter) => limiter.overrides.get('k'),
 }
 
-/** Refused as it should be, or believed; never anything else. */
+/** Accepts results, and errors that are documented. */
 async function expectAnswer(limiter: Limiter, name: string): Promise<void> {
   try {
     await ASKS[name]!(limiter)
   } catch (error) {
     if (error instanceof StoreUnavailableError || error instanceof WaitError) return
-    // What is given back in vain, for instance.
+    // For example, a refund without effect.
     if (!(error instanceof SlidegateError)) throw new Error('an error of another type', { cause: error })
   }
 }
@@ -131,7 +131,7 @@ const ERRORS = [
   'TRYAGAIN x',
 ]
 
-/** Replies as their grammar has it. */
+/** Replies that follow the protocol. */
 const { reply } = fc.letrec<{ reply: string; array: string }>((tie) => ({
   reply: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },
@@ -145,7 +145,7 @@ const { reply } = fc.letrec<{ reply: string; array: string }>((tie) => ({
   array: fc.array(tie('reply'), { maxLength: 8 }).map((all) => `*${all.length}\r\n${all.join('')}`),
 }))
 
-/** Nearly what the script answers. */
+/** Replies that are close to what the script returns. */
 const nearlyRight = fc
   .tuple(
     fc.constantFrom(0, 1_700_000_000_000, -1),
@@ -165,7 +165,7 @@ const ask = fc.constantFrom(...Object.keys(ASKS))
 let clients: Readonly<Record<string, Client>> = {}
 
 fuzz(
-  'replies of Redis',
+  'replies from Redis',
   fc.record({ client, ask, reply: fc.oneof(reply, nearlyRight, nearlyRight) }),
   async ({ client, ask, reply }) => {
     server.answer(Buffer.from(reply), false)
@@ -185,8 +185,9 @@ fuzz(
 )
 
 /**
- * An array of more than 2^32 elements: redis-parser, the parser of ioredis and iovalkey, throws this out of the socket's
- * listener, where nobody but the process can catch it.
+ * An array of more than 2^32 elements, which must not be sent.
+ * The parser of ioredis and iovalkey throws it from the socket's listener, where only the process can
+ * catch it.
  */
 const ENDLESS_ARRAY = /\*[^\r]{10,}\r/
 
@@ -208,7 +209,7 @@ const anyGarbage = fc.oneof(
 )
 const garbage = anyGarbage.filter((bytes) => !ENDLESS_ARRAY.test(bytes.toString('latin1')))
 
-fuzz('bytes of Redis', fc.record({ client, ask, garbage }), async ({ client, ask, garbage }) => {
+fuzz('raw bytes from Redis', fc.record({ client, ask, garbage }), async ({ client, ask, garbage }) => {
   server.answer(garbage, true)
   const own = await CLIENTS[client]!()
   const limiter = limiterOn(own)

@@ -13,7 +13,7 @@ import {
 import { decide, decisions } from '../http/decisions.ts'
 import { fuzz } from './harness.ts'
 
-/** Decisions of every source, over shadow limits too, and of keys that are blocked. */
+/** Decisions from every source, with shadow limits and blocked keys. */
 const anyDecisions: fc.Arbitrary<Decision> = fc
   .record({
     decision: decisions(),
@@ -38,7 +38,7 @@ const anyDecisions: fc.Arbitrary<Decision> = fc
   })
 
 fuzz('responses', fc.array(anyDecisions, { minLength: 1, maxLength: 3 }), (all) => {
-  // As many limiters as there are set them on one response; the first denial is the last of them.
+  // Several limiters set headers on one response, up to the first denial.
   const upToDenial = all.slice(0, all.findIndex(({ allowed }) => !allowed) + 1 || all.length)
   const response = new Map<string, string>()
   for (const decision of upToDenial) {

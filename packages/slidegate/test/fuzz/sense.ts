@@ -20,10 +20,10 @@ const CODES: readonly SlidegateErrorCode[] = [
   ...(['reused_request_id', 'invalid_value', 'invalid_option', 'closed', 'sync_unsupported'] as const),
 ]
 
-/** No message is longer, whatever was handed in. */
+/** The maximum message length, whatever the arguments. */
 export const MAX_MESSAGE = 700
 
-/** Errors are ours, and say why in few words; or they are those of whoever handed in what throws. */
+/** Checks an error. It must be a short error of the library, or one that an argument threw. */
 export function expectTyped(error: unknown): void {
   if (error instanceof Hostility || isOfEngine(error)) return
   if (
@@ -36,7 +36,7 @@ export function expectTyped(error: unknown): void {
   expect(error.message.length).toBeLessThan(MAX_MESSAGE)
 }
 
-/** What the engine says of a proxy that was revoked, and of a class that is called. */
+/** Whether the engine threw it for a revoked proxy or a class that was called. */
 function isOfEngine(error: unknown): boolean {
   return (
     error instanceof TypeError &&
@@ -44,7 +44,7 @@ function isOfEngine(error: unknown): boolean {
   )
 }
 
-/** What it makes; `undefined` where it is refused as it should be. */
+/** Returns the result, or `undefined` if it throws a documented error. */
 export function made<T>(make: () => T): T | undefined {
   try {
     return make()
@@ -54,7 +54,7 @@ export function made<T>(make: () => T): T | undefined {
   }
 }
 
-/** What it resolves to; `undefined` where it is refused as it should be, and for nothing. */
+/** Returns the resolved value, or `undefined` if it rejects with a documented error. */
 export async function answered<T>(ask: () => T | PromiseLike<T>): Promise<T | undefined> {
   try {
     return await ask()
@@ -66,7 +66,7 @@ export async function answered<T>(ask: () => T | PromiseLike<T>): Promise<T | un
 
 const NO_LIMIT = Number.POSITIVE_INFINITY
 
-/** A decision on which somebody could act. No expectation of its own for each number: those take longer than decisions. */
+/** Checks that a decision makes sense. One `throw` is faster than an expectation for each number. */
 export function expectSense(decision: Decision): void {
   const { allowed, cost, remaining, retryAfterMs, resetAfterMs, deniedBy, limits, atMs, blockedMs } = decision
   const isSense =
@@ -102,7 +102,7 @@ function isWhole(number: number): boolean {
 const PROTOTYPES = [Object, Array, Function, String, Map, Promise].map(({ prototype }) => prototype as object)
 const NAMES = PROTOTYPES.map((prototype) => Reflect.ownKeys(prototype).length)
 
-/** Nothing that was handed in has changed what all objects have. */
+/** Checks that no built-in prototype was changed. */
 export function expectUnpolluted(): void {
   PROTOTYPES.forEach((prototype, i) => {
     if (Reflect.ownKeys(prototype).length !== NAMES[i]) throw new Error('a prototype was changed')

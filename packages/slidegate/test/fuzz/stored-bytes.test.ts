@@ -32,7 +32,7 @@ import { expectSense } from './sense.ts'
 
 const { server, redis } = await useRedis()
 
-// Whoever damages what is stored may do more than the store may.
+// Damaging state needs more rights than the store has.
 await redis.call('ACL', 'SETUSER', 'anybody', 'on', 'nopass', 'allkeys', 'allcommands')
 const control = new Redis(server.port, { username: 'anybody', password: 'any' })
 afterAll(() => control.quit())
@@ -43,14 +43,14 @@ const START_MS = 1_700_000_000_000
 const sliding = slidingWindow({ limit: LIMIT, window })
 const ban = { after: 5, within: '1h', for: ['1m', '1h'] } as const
 
-/** All kinds of logs, and all that they are there for. */
+/** All kinds of logs, for all uses. */
 const FORMS: Readonly<Record<string, Partial<LimiterOptions>>> = {
   'a sliding window': { limits: [sliding] },
   'windows of one log': { limits: [sliding, slidingWindow({ limit: LIMIT - 1, window: '1m' })] },
   'a coarse window': { limits: [slidingWindow({ limit: LIMIT, window, precision: 50 })] },
   'a fixed window': { limits: [fixedWindow({ limit: LIMIT, window })] },
-  'a window from its first hit on': { limits: [fixedWindow({ limit: LIMIT, window, align: 'first-hit' })] },
-  'a window of a calendar': {
+  'a window from the first hit': { limits: [fixedWindow({ limit: LIMIT, window, align: 'first-hit' })] },
+  'a calendar window': {
     limits: [calendarWindow({ limit: LIMIT, unit: 'day', timeZone: 'Asia/Kathmandu' })],
   },
   'a token bucket': { limits: [tokenBucket({ capacity: LIMIT, refill: 1, interval: '1m' })] },
@@ -59,8 +59,8 @@ const FORMS: Readonly<Record<string, Partial<LimiterOptions>>> = {
   'a stream': { limits: [slidingWindow({ limit: LIMIT, window, log: 'stream' })] },
   holders: { limits: [concurrency({ limit: LIMIT, ttl: window })] },
   values: { limits: [distinct({ limit: LIMIT, window })] },
-  'sketches of values': { limits: [distinct({ limit: LIMIT, window, approximate: true })] },
-  'logs beside each other': {
+  'sketched values': { limits: [distinct({ limit: LIMIT, window, approximate: true })] },
+  'several logs': {
     limits: [
       sliding,
       slidingWindow({ limit: LIMIT, window, log: 'zset', name: 'set', shadow: true }),
@@ -102,7 +102,7 @@ function keyOf(form: string, name: string): string {
   return form === 'dimensions' ? ({ user: name, ip: `ip-${name}` } as unknown as string) : name
 }
 
-/** A key of each form with all that may be stored of it: charges, denials, a ban, a reservation. */
+/** Fills a key with all kinds of state: charges, denials, a ban, a reservation. */
 async function fill(form: string): Promise<Filled> {
   await control.flushall()
   const limiter = limiterOf(form)
@@ -129,7 +129,7 @@ async function fill(form: string): Promise<Filled> {
   return { form, stored, decision, reservation, atMs: clock.now() }
 }
 
-/** All logs and tables that were stored. */
+/** All stored logs and tables. */
 let corpus: readonly Filled[] = []
 let pool: readonly Stored[] = []
 
@@ -143,9 +143,9 @@ const round = async () => {
   return async () => {}
 }
 
-/** Far more than all calls of an input take, of the processor. */
+/** Far more CPU time than any input needs. */
 const SLOW_S = 1.5
-/** By so much may all that is stored grow, in bytes: a sorted set holds 10,000 entries at most. */
+/** The most that stored data may grow, in bytes. A sorted set has at most 10,000 entries. */
 const MAX_GROWTH = 4 * 2 ** 20
 
 type Ask = (limiter: Limiter, key: string, filled: Filled) => Promise<unknown>
@@ -157,7 +157,7 @@ const ASKS: Readonly<Record<string, Ask>> = {
   'consume much': (limiter, key, { form }) => limiter.consume(key, { cost: LIMIT - 1, ...broughtTo(form) }),
   'consume many': (limiter, key, { form }) =>
     limiter.consumeMany(Array.from({ length: 3 }, () => ({ key, cost: 7, ...broughtTo(form) }))),
-  'consume anew': (limiter, key, { form }) =>
+  'consume again': (limiter, key, { form }) =>
     limiter.consume(key, /^a sorted|^holders/.test(form) ? { requestId: 'mine' } : broughtTo(form)),
   peek: (limiter, key, { form }) => limiter.peek(key, { cost: LIMIT / 2, ...broughtTo(form) }),
   charge: (limiter, key, { form }) => limiter.charge(key, 3, broughtTo(form)),
@@ -189,7 +189,7 @@ function blockable(key: string): string {
   return typeof key === 'string' ? key : ({ user: (key as { user: string }).user } as never)
 }
 
-/** What was refused is refused for its own sake, or since what is stored cannot be used; never as if Redis had failed. */
+/** Checks a result. Errors must be about the request or the damaged state, and never look like a failure of Redis. */
 function expectUsable(name: string, result: PromiseSettledResult<unknown>, allowed: number): void {
   if (result.status === 'fulfilled') {
     for (const value of Array.isArray(result.value) ? result.value : [result.value]) {
@@ -199,20 +199,20 @@ function expectUsable(name: string, result: PromiseSettledResult<unknown>, allow
   }
   const error: unknown = result.reason
   if (error instanceof StoreUnavailableError && error.reason === 'invalid_state') return
-  // Not every limiter has each of these, and a damaged one may well say late.
+  // Not every limiter supports every operation, and a damaged one may report it late.
   if (error instanceof SlidegateError || error instanceof WaitError) return
   throw new Error(`${name} (${allowed})`, { cause: error })
 }
 
-/** Of a key that is not damaged, after so many requests. */
-function leftOf(form: string, asked: number): number {
+/** The units left of a healthy key after this many requests. */
+function leftOf(form: string, made: number): number {
   if (form === 'values') return LIMIT - 1
-  // A known value leaves one less than there is.
-  if (form === 'sketches of values') return LIMIT - 2
-  return (form === 'windows of one log' ? LIMIT - 1 : LIMIT) - asked
+  // The estimate of a sketch leaves one unit less.
+  if (form === 'sketched values') return LIMIT - 2
+  return (form === 'windows of one log' ? LIMIT - 1 : LIMIT) - made
 }
 
-/** Seconds that the server has worked: it may have to wait for the processor. */
+/** CPU seconds that the server has used. Time spent waiting for a CPU doesn't count. */
 async function workedFor(): Promise<number> {
   const seconds = (await control.info('cpu')).matchAll(/^used_cpu_(?:sys|user):([\d.]+)/gm)
   return Array.from(seconds, ([, each]) => Number(each)).reduce((sum, each) => sum + each, 0)
@@ -247,7 +247,7 @@ fuzz(
     const isOverride = /:o$|:~overrides$/.test(stored.key)
     const bad = keyOf(filled.form, 'bad')
     const beside = keyOf(filled.form, 'beside')
-    let asked = 0
+    let made = 0
     for (const name of asks) {
       const healthy = () => limiter.consume(beside, broughtTo(filled.form))
       const [one, damaged, other] = await Promise.allSettled([
@@ -255,25 +255,25 @@ fuzz(
         (async () => ASKS[name]!(limiter, bad, filled))(),
         healthy(),
       ])
-      asked += 2
-      const left = leftOf(filled.form, asked)
+      made += 2
+      const left = leftOf(filled.form, made)
       const remaining = [one, other].map((each) =>
         each!.status === 'fulfilled' ? each.value.remaining : each!.reason,
       )
       expect(remaining[1]).toBe(left)
-      expectUsable(name, damaged!, asked)
+      expectUsable(name, damaged!, made)
     }
     const worked = (await workedFor()) - workedBefore
-    if (worked > SLOW_S) throw new Error(`Redis has worked for ${worked} s`)
+    if (worked > SLOW_S) throw new Error(`Redis used ${worked} s of CPU`)
     const grown = (await bytesStored()) - before
-    if (grown > MAX_GROWTH) throw new Error(`what is stored has grown by ${grown} bytes`)
+    if (grown > MAX_GROWTH) throw new Error(`stored data grew by ${grown} bytes`)
 
-    // A reset leaves overrides.
+    // A reset keeps overrides.
     if (!isOverride) {
       await limiter.unblock(blockable(bad)).catch(() => {})
       await limiter.reset(bad)
       const { allowed, remaining } = await limiter.consume(bad, broughtTo(filled.form))
-      if (!allowed || remaining < LIMIT - 2) throw new Error(`after a reset ${remaining} are left`)
+      if (!allowed || remaining < LIMIT - 2) throw new Error(`${remaining} units are left after a reset`)
     }
     limiter.close()
   },

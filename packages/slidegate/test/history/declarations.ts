@@ -23,7 +23,7 @@ interface Numbers {
   readonly shadow: boolean
 }
 
-/** A limit as a user would declare it, by the name of its kind. */
+/** A limit as a user would declare it, with the name of its kind. */
 export type Declaration =
   | ({ readonly kind: 'sliding'; readonly precision: number | undefined } & Numbers)
   | ({
@@ -34,7 +34,6 @@ export type Declaration =
 
 export type KindName = Declaration['kind']
 
-/** All of them. */
 export const KINDS: readonly KindName[] = [
   'sliding',
   'zset',
@@ -48,7 +47,7 @@ export const KINDS: readonly KindName[] = [
   'distinct',
 ]
 
-/** The limits of a limiter, as the library and as the oracle know them. */
+/** Returns a limiter's limits in two forms: for the library and for the oracle. */
 export function ruledBy(declarations: readonly Declaration[]): Ruled[] {
   return declarations.map((declaration, i) => ({
     kind: declaration.kind,
@@ -58,7 +57,7 @@ export function ruledBy(declarations: readonly Declaration[]): Ruled[] {
   }))
 }
 
-/** Whether they would share a log, but that each bucket has its own. */
+/** Whether two limits would share a log if they weren't buckets, which never do. */
 function areAlike(a: Declaration, b: Declaration): boolean {
   return a.kind === 'bucket' && b.kind === 'bucket' && a.window === b.window && !a.shadow && !b.shadow
 }

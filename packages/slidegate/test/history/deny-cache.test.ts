@@ -7,7 +7,7 @@ import { playAtRandom, type StoreOf } from './play.ts'
 import type { Result } from './result.ts'
 import type { Scale } from './scale.ts'
 
-// With a deny cache in front, stores still say what the oracle says, in everything but `remaining` and `source`.
+// With a deny cache in front, stores return what the oracle returns, except for `remaining` and `source`.
 
 const { redis } = await useRedis()
 
@@ -36,9 +36,9 @@ const many: Scale = {
 }
 
 it.each([
-  ['small limits, everything happening', few, 2500],
-  ['several windows on one log', many, 2500],
-] as const)('%s', async (_, scale, wanted) => {
+  ['with small limits and all events', few, 2500],
+  ['with several windows on one log', many, 2500],
+] as const)('stores behind a deny cache decide like the oracle %s', async (_, scale, wanted) => {
   fromCache = 0
   await playAtRandom(scale, stores, wanted, withoutRemaining)
   expect(fromCache).toBeGreaterThan(wanted / 10)

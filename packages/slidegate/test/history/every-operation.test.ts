@@ -7,9 +7,8 @@ import { type KeyedView, playKeyedAtRandom, type Seen } from './keyed-play.ts'
 import type { StoreOf } from './play.ts'
 import { useStores } from './use-stores.ts'
 
-// Requests for keys of several dimensions, bans, limits that change, reservations and explanations: the same random
-// histories through an oracle of true events, through memory and through Redis, equal in every field of all that is
-// answered.
+// Keys with several dimensions, bans, changing limits, reservations and explanations. The same random history runs
+// through an oracle that counts events, through memory and through Redis. Every field of every answer must be equal.
 
 const stores = useStores()
 
@@ -24,10 +23,10 @@ const small: KeyedScale = {
   ...{ kinds: KINDS, dimensions: [1, 2, 3] },
 }
 
-/** Windows so long that a clock which is set back by more than a second is still in one that counts. */
+/** Windows are longer than a clock step. Charges from before a step back still count. */
 const long: KeyedScale = { ...small, windowMs: 3000, clockSteps: true }
 
-/** Kinds that keep sums: nothing else can be reserved. */
+/** Kinds that keep sums. Only these can be reserved. */
 const SUMS: readonly KindName[] = [
   'sliding',
   'sliding',
@@ -39,27 +38,36 @@ const SUMS: readonly KindName[] = [
   'bucket',
 ]
 
-/** How many decisions, and how often at least there has to be what is tried. */
+/** The minimum number of decisions and of other events. */
 interface Wanted {
   readonly decisions: number
   readonly seen?: Partial<Seen>
 }
 
 const SCALES: Record<string, KeyedScale & Wanted> = {
-  'several keys of each request': { ...small, dimensions: [2, 3], decisions: 240 },
-  'the same, the clock set back now and then': { ...long, dimensions: [2, 3], decisions: 120 },
-  bans: { ...small, bans: true, decisions: 240, seen: { blocked: 10, banned: 1 } },
-  'bans, the clock set back': { ...long, bans: true, decisions: 120, seen: { blocked: 5, banned: 1 } },
-  reservations: { ...small, kinds: SUMS, reservations: true, decisions: 200, seen: { settled: 2 } },
-  'reservations and bans, the clock set back': {
+  'with several keys per request': { ...small, dimensions: [2, 3], decisions: 240 },
+  'with several keys per request and a clock that is set back': {
+    ...long,
+    dimensions: [2, 3],
+    decisions: 120,
+  },
+  'with bans': { ...small, bans: true, decisions: 240, seen: { blocked: 10, banned: 1 } },
+  'with bans and a clock that is set back': {
+    ...long,
+    bans: true,
+    decisions: 120,
+    seen: { blocked: 5, banned: 1 },
+  },
+  'with reservations': { ...small, kinds: SUMS, reservations: true, decisions: 200, seen: { settled: 2 } },
+  'with reservations, bans and a clock that is set back': {
     ...{ ...long, kinds: SUMS, reservations: true, bans: true, decisions: 120 },
     seen: { settled: 1, blocked: 4 },
   },
-  'limits that change': { ...small, sets: [2, 3], decisions: 200, seen: { changed: 6 } },
-  'numbers that change, of one to three limits': {
+  'with limits that change': { ...small, sets: [2, 3], decisions: 200, seen: { changed: 6 } },
+  'with one to three limits whose numbers change': {
     ...{ ...small, limits: 3, sets: [2, 3], onlyNumbers: true, decisions: 240, seen: { changed: 6 } },
   },
-  'the same of sums, the clock set back': {
+  'with sums whose numbers change and a clock that is set back': {
     ...{
       ...long,
       kinds: SUMS,
@@ -70,35 +78,35 @@ const SCALES: Record<string, KeyedScale & Wanted> = {
       seen: { changed: 3 },
     },
   },
-  'limits of sums that change, the clock set back': {
+  'with limits of sums that change and a clock that is set back': {
     ...{ ...long, kinds: SUMS, sets: [2, 3], decisions: 160, seen: { changed: 4 } },
   },
-  'windows over one log that change': { ...small, kinds: ['sliding'], sets: [2, 3], decisions: 120 },
-  'reservations under limits that change': {
+  'with changing windows on one log': { ...small, kinds: ['sliding'], sets: [2, 3], decisions: 120 },
+  'with reservations and limits that change': {
     ...{ ...small, kinds: SUMS, laterKinds: KINDS, sets: [2, 3], reservations: true, decisions: 160 },
     seen: { settled: 1, changed: 3 },
   },
-  overrides: {
+  'with overrides': {
     ...small,
     limits: 3,
     overrides: true,
     decisions: 240,
     seen: { overridden: 40, blocked: 10 },
   },
-  'overrides, the clock set back': {
+  'with overrides and a clock that is set back': {
     ...{ ...long, limits: 3, overrides: true, decisions: 120, seen: { overridden: 20, blocked: 5 } },
   },
-  'overrides of windows over one log': {
+  'with overrides of windows on one log': {
     ...{ ...small, kinds: ['sliding'], overrides: true, decisions: 120, seen: { overridden: 20 } },
   },
-  'overrides under limits that change': {
+  'with overrides and limits that change': {
     ...{ ...small, sets: [2, 3], overrides: true, decisions: 160, seen: { overridden: 30, changed: 4 } },
   },
-  'overrides, bans and reservations, the clock set back': {
+  'with overrides, bans, reservations and a clock that is set back': {
     ...{ ...long, kinds: SUMS, overrides: true, bans: true, reservations: true, decisions: 120 },
     seen: { overridden: 20, settled: 1, blocked: 5 },
   },
-  'all of it': {
+  'with everything': {
     ...{ ...small, sets: [1, 2], bans: true, reservations: true, overrides: true, decisions: 200 },
     seen: { blocked: 5, banned: 2, changed: 2, overridden: 20 },
   },
@@ -115,19 +123,19 @@ async function expectAll(
   }
 }
 
-describe('memory, Redis and the oracle agree in every field of every answer', () => {
+describe('memory, Redis and the oracle return equal answers', () => {
   test.for(Object.entries(SCALES))('%s', async ([, scale]) => {
-    await expectAll(scale, storesOf('memory', 'ioredis', 'the rare way alone'))
+    await expectAll(scale, storesOf('memory', 'ioredis', 'the slow path'))
   })
 })
 
-/** A denial reads what others were told a moment ago, rather than to ask each part of a Cluster again. */
-const admissionsInAll: KeyedView = (told, wanted) => {
-  if (!isDenied(wanted)) return [told, wanted]
-  if (!isDenied(told)) return [told, wanted]
-  const isBlamed = told.deniedBy.some((name) => wanted.deniedBy.includes(name))
+/** Compares only admissions in full. On a Cluster, a denial reports counts that are slightly out of date. */
+const admissionsInAll: KeyedView = (actual, wanted) => {
+  if (!isDenied(wanted)) return [actual, wanted]
+  if (!isDenied(actual)) return [actual, wanted]
+  const isBlamed = actual.deniedBy.some((name) => wanted.deniedBy.includes(name))
   return [
-    { allowed: told.allowed, atMs: told.atMs, isBlamed },
+    { allowed: actual.allowed, atMs: actual.atMs, isBlamed },
     { allowed: false, atMs: wanted.atMs, isBlamed: true },
   ]
 }
@@ -142,7 +150,7 @@ function isDenied(result: KeyedResult): result is KeyedResult & Denied {
   return typeof result === 'object' && 'source' in result && !result.allowed
 }
 
-describe('so do those on a Cluster', () => {
+describe('a Cluster and the oracle return equal answers', () => {
   const alone: KeyedScale = {
     ...long,
     dimensions: [1],
@@ -153,20 +161,20 @@ describe('so do those on a Cluster', () => {
     kinds: SUMS,
   }
 
-  test('of one key each', async () => {
+  test('for requests with one key', async () => {
     await expectAll(
       { ...alone, decisions: 100, seen: { banned: 1, settled: 1, overridden: 16 } },
       storesOf(ON_CLUSTER),
     )
   })
 
-  // Of requests that are made at the same time, one may be denied for what is returned to another.
+  // Concurrent requests may be denied for units that are being returned, so they run one at a time.
   test.for([
     ['kinds', { ...small, kinds: KINDS }],
     ['reservations', { ...small, kinds: SUMS, reservations: true, noResets: true }],
     ['overrides', { ...small, kinds: KINDS, overrides: true }],
   ] as const)(
-    'where requests have several keys, in who is admitted, and all that these are told: %s',
+    'for requests with several keys, in admissions and all their fields: %s',
     {
       timeout: 300_000,
     },

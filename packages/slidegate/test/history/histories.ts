@@ -3,7 +3,7 @@ import type { Declaration, KindName } from './declarations.ts'
 import { declarationsOf } from './random-limits.ts'
 import type { Scale } from './scale.ts'
 
-/** One thing that happens to a key; `who` says under which of the two limiters of the same name. */
+/** An event of one key. `who` is the index of one of two limiters with the same name. */
 export type Event =
   | ({
       readonly type: 'consume'
@@ -13,30 +13,30 @@ export type Event =
     } & Names)
   | ({ readonly type: 'peek'; readonly who: number; readonly cost: number } & Names)
   | { readonly type: 'acquire'; readonly who: number; readonly cost: number; readonly value: number }
-  /** Of one of the permits so far. */
+  /** Changes one of the permits so far. */
   | { readonly type: 'extend' | 'release'; readonly which: number }
   | { readonly type: 'charge'; readonly who: number; readonly units: number; readonly value: number }
   | { readonly type: 'refund'; readonly which: number; readonly units: number }
   | { readonly type: 'reset' | 'list'; readonly who: number }
   | { readonly type: 'wait'; readonly ms: number }
-  /** Waits for one of the windows, and so to the very edge of what was charged last. */
+  /** Waits for one window, up to the very edge of the latest charge. */
   | { readonly type: 'waitWindow'; readonly who: number; readonly which: number; readonly offBy: number }
 
-/** What a request is told apart by, where a limit does that. */
+/** The id or value of a request, for limits that use one. */
 interface Names {
-  /** Of a few ids, so that requests are repeated; left out, the limiter names it. */
+  /** One of a few ids, so that requests are repeated. If left out, the limiter creates one. */
   readonly id: number | undefined
   readonly value: number
 }
 
 export interface History {
-  /** The limits of each limiter, as they are declared. */
+  /** The declared limits of each limiter. */
   readonly limiters: readonly (readonly Declaration[])[]
   readonly startMs: number
   readonly events: readonly Event[]
 }
 
-/** Edges of summer time in these zones, give or take some hours. */
+/** Changes of daylight saving time in these zones, plus or minus some hours. */
 const CHANGES = [
   '2024-03-31T01:00Z',
   '2024-10-27T01:00Z',
@@ -106,7 +106,7 @@ function eventOf(scale: Scale): fc.Arbitrary<Event> {
   )
 }
 
-/** Requests in a row: some in the same millisecond, most each in its own. */
+/** A series of requests: some in the same millisecond, most in different ones. */
 function burstOf(burst: number): fc.Arbitrary<Event[]> {
   const shape = {
     who: fc.constantFrom(0, 0, 0, 1),

@@ -6,34 +6,34 @@ import type { Change, NumbersByName, OwnNumbers } from './models/override.ts'
 import { declarationsOf } from './random-limits.ts'
 import type { Scale } from './scale.ts'
 
-/** By dimension, which of its few keys a request has; `null` where it has none. */
+/** The index of a request's key per dimension, or `null` if it has none. */
 export type KeyChoice = readonly (number | null)[]
 
-export interface Asked {
+export interface RequestSpec {
   readonly key: KeyChoice
   readonly cost: number
   readonly value: number
 }
 
-/** One thing that happens; `who` says in which of the two processes. */
+/** An event. `who` is the index of one of the two processes. */
 type KeyedEvent =
-  | ({ readonly type: 'consume'; readonly who: number; readonly times: number } & Asked)
-  | { readonly type: 'many'; readonly who: number; readonly requests: readonly Asked[] }
-  | ({ readonly type: 'peek' | 'explain' | 'charge'; readonly who: number } & Asked)
+  | ({ readonly type: 'consume'; readonly who: number; readonly times: number } & RequestSpec)
+  | { readonly type: 'many'; readonly who: number; readonly requests: readonly RequestSpec[] }
+  | ({ readonly type: 'peek' | 'explain' | 'charge'; readonly who: number } & RequestSpec)
   | { readonly type: 'refund'; readonly which: number; readonly units: number }
-  | ({ readonly type: 'reserve'; readonly who: number } & Asked)
-  /** Of one of the reservations so far, by itself or by its token. */
+  | ({ readonly type: 'reserve'; readonly who: number } & RequestSpec)
+  /** Settles one of the reservations so far, with its object or its token. */
   | {
       readonly type: 'settle'
       readonly which: number
       readonly who: number | 'itself'
-      /** How many units more than estimated. */
+      /** Units above the estimate. */
       readonly more: number
       readonly isCancelled: boolean
     }
   | { readonly type: 'reset' | 'unblock' | 'isBlocked'; readonly who: number; readonly key: KeyChoice }
   | { readonly type: 'block'; readonly who: number; readonly key: KeyChoice; readonly ms: number }
-  /** From now on another of the sets of limits is in force for a key. */
+  /** Gives a key another set of limits. */
   | { readonly type: 'change'; readonly dimension: number; readonly key: number; readonly set: number }
   | {
       readonly type: 'override'
@@ -51,21 +51,21 @@ type KeyedEvent =
     }
   | { readonly type: 'listOverrides'; readonly who: number }
   | { readonly type: 'wait'; readonly ms: number }
-  /** To the very edge of something that began now. */
+  /** Waits for the length of something that starts now, up to its very edge. */
   | { readonly type: 'waitFor'; readonly which: number; readonly offBy: number }
 
 export type KeyedAsking = Exclude<KeyedEvent, { readonly type: 'wait' | 'waitFor' }>
 
 export interface DimensionRules {
-  /** The sets of limits, of which the first is in force until they change. */
+  /** The sets of limits. The first is in force until they change. */
   readonly sets: readonly (readonly Declaration[])[]
   readonly ban: BanRule | undefined
 }
 
 export interface KeyedHistory {
-  /** Where there is one, it is not named, and keys are plain. */
+  /** A single dimension has no name, and its keys are plain strings. */
   readonly dimensions: readonly DimensionRules[]
-  /** Those of its overrides and blocks; without any there are none. */
+  /** TTLs of overrides and blocks. If left out, the history has neither. */
   readonly ttlsMs: readonly number[] | undefined
   readonly reservationTtlMs: number
   readonly startMs: number
@@ -73,22 +73,22 @@ export interface KeyedHistory {
 }
 
 export interface KeyedScale extends Scale {
-  /** How many dimensions there are. */
+  /** Possible numbers of dimensions. */
   readonly dimensions: readonly number[]
-  /** How many sets of limits there are for a dimension. */
+  /** Possible numbers of limit sets per dimension. */
   readonly sets?: readonly number[]
-  /** Times of bans are about as long as windows. */
+  /** Whether there are bans, whose times are about as long as windows. */
   readonly bans?: boolean
   readonly reservations?: boolean
   readonly overrides?: boolean
   readonly processes?: 1 | 2
-  /** Whether no request is made before the last one is answered. */
+  /** Whether each request waits for the answer to the one before. */
   readonly oneByOne?: boolean
   /** Whether keys are never reset. */
   readonly noResets?: boolean
-  /** Whether later sets differ from the first only in numbers, so that they read the same logs. */
+  /** Whether later sets differ only in numbers, so that they read the same logs. */
   readonly onlyNumbers?: boolean
-  /** The kinds of the later sets, where they are others. */
+  /** Kinds of the later sets, if they differ. */
   readonly laterKinds?: readonly KindName[]
 }
 
@@ -106,7 +106,7 @@ function banOf(scale: KeyedScale): fc.Arbitrary<BanRule | undefined> {
   return fc.oneof({ weight: 6, arbitrary: rule }, { weight: 1, arbitrary: fc.constant(undefined) })
 }
 
-/** Values are counted of single keys. */
+/** Distinct values are only supported for single keys. */
 function rulesOf(all: KeyedScale, dimensions: number): fc.Arbitrary<DimensionRules> {
   const counted = (kinds: readonly KindName[]) =>
     kinds.filter((kind) => dimensions === 1 || !VALUED.includes(kind))
@@ -126,7 +126,7 @@ function rulesOf(all: KeyedScale, dimensions: number): fc.Arbitrary<DimensionRul
   return fc.record({ sets, ban: banOf(scale) })
 }
 
-/** The same limits with other limits, windows of sliding ones, and refills. */
+/** The same limits with different numbers: limits, refills, and the lengths of sliding windows. */
 function withOtherNumbers(limits: readonly Declaration[], scale: KeyedScale): fc.Arbitrary<Declaration[]> {
   const limit = fc.integer({ min: 1, max: scale.limit })
   const others = limits.map((declared): fc.Arbitrary<Declaration> => {
@@ -141,7 +141,7 @@ function withOtherNumbers(limits: readonly Declaration[], scale: KeyedScale): fc
   return fc.tuple(...others)
 }
 
-/** For any of the limits, mostly what its kind has; a set of a function may have others, which ignore it. */
+/** Numbers for any of the limits, mostly valid for their kind. Another set may have other kinds, which ignore them. */
 function numbersOf(limits: readonly Declaration[], scale: KeyedScale): fc.Arbitrary<NumbersByName> {
   const limit = fc.integer({ min: 1, max: scale.limit })
   const own = limits.map((declared): fc.Arbitrary<OwnNumbers> => {
@@ -201,11 +201,11 @@ function eventOf(
     { weight: 3, arbitrary: fc.constant(1) },
     { weight: 1, arbitrary: fc.integer({ min: 1, max: scale.limit + 1 }) },
   )
-  const asked = { key, cost, value: fc.nat({ max: scale.limit }) }
+  const spec = { key, cost, value: fc.nat({ max: scale.limit }) }
   const is = <Type extends KeyedEvent['type']>(type: Type) => fc.constant(type)
   const times = scale.oneByOne ? fc.constant(1) : fc.constantFrom(1, 1, 1, 1, 2, 5)
-  const consume = fc.record({ type: is('consume'), who, times, ...asked })
-  const requests = fc.array(fc.record(asked), { minLength: 1, maxLength: scale.oneByOne ? 1 : 5 })
+  const consume = fc.record({ type: is('consume'), who, times, ...spec })
+  const requests = fc.array(fc.record(spec), { minLength: 1, maxLength: scale.oneByOne ? 1 : 5 })
   const edges = edgesOf(dimensions, ttlsMs)
   const waits = fc.oneof(
     fc.record({
@@ -220,9 +220,9 @@ function eventOf(
   )
   const back = fc.record({ type: is('wait'), ms: fc.integer({ min: -2200, max: -1 }) })
   const others = fc.oneof(
-    { weight: 3, arbitrary: fc.record({ type: is('peek'), who, ...asked }) },
-    { weight: 3, arbitrary: fc.record({ type: is('explain'), who, ...asked }) },
-    { weight: 1, arbitrary: fc.record({ type: is('charge'), who, ...asked }) },
+    { weight: 3, arbitrary: fc.record({ type: is('peek'), who, ...spec }) },
+    { weight: 3, arbitrary: fc.record({ type: is('explain'), who, ...spec }) },
+    { weight: 1, arbitrary: fc.record({ type: is('charge'), who, ...spec }) },
     { weight: 2, arbitrary: fc.record({ type: is('refund'), which: fc.nat(), units: cost }) },
     { weight: scale.noResets ? 0 : 1, arbitrary: fc.record({ type: is('reset'), who, key }) },
   )
@@ -232,7 +232,7 @@ function eventOf(
   )
   const settle = fc.record({
     type: is('settle'),
-    // Mostly the last one.
+    // Mostly the last reservation.
     which: fc.oneof(fc.constant(-1), fc.nat()),
     who:
       scale.processes === 1
@@ -241,7 +241,7 @@ function eventOf(
     more: fc.oneof(fc.constant(0), fc.integer({ min: -scale.limit, max: scale.limit })),
     isCancelled: fc.constantFrom(false, false, true),
   })
-  const reserve = fc.record({ type: is('reserve'), who, ...asked, value: fc.constant(0) })
+  const reserve = fc.record({ type: is('reserve'), who, ...spec, value: fc.constant(0) })
   const reservations = fc.oneof(reserve, settle, settle)
   const change = fc.nat({ max: count - 1 }).chain((dimension) =>
     fc.record({
@@ -264,7 +264,7 @@ function eventOf(
   )
 }
 
-/** Times at which something of a history may end that begins now. */
+/** Returns the lengths of everything in a history that could start now. */
 export function edgesOf(dimensions: readonly DimensionRules[], ttlsMs: readonly number[] = []): number[] {
   const edges = dimensions.flatMap(({ sets, ban }) => [
     ...sets.flatMap((set) => ruledBy(set).map(({ limit }) => limit.windowMs)),

@@ -1,7 +1,7 @@
 import type { BanExplanation, Decision, Explanation, Override, Settlement } from '../../src/index.ts'
 import type { ManualClock } from '../../src/testing/index.ts'
 import { ruledBy } from './declarations.ts'
-import type { Asked, KeyChoice, KeyedAsking, KeyedHistory } from './keyed-histories.ts'
+import type { KeyChoice, KeyedAsking, KeyedHistory, RequestSpec } from './keyed-histories.ts'
 import { HELD, isAny, LISTED, unitsOf, VALUED, WHOLE } from './kind-traits.ts'
 import { BanModel } from './models/ban.ts'
 import { RequestsModel } from './models/entries.ts'
@@ -9,7 +9,7 @@ import type { Request } from './models/log-model.ts'
 import { exempt, type InForce, OverrideModel, shown, withNumbers } from './models/override.ts'
 import { type Beside, logOf, Oracle, type Ruled, wasCharged } from './oracle.ts'
 
-/** What an event led to, or the code of the error. */
+/** The result of an event, or an error code. */
 export type KeyedResult =
   | Decision
   | Settlement
@@ -20,13 +20,13 @@ export type KeyedResult =
   | string
   | undefined
 
-/** Its key is `k0` or `k1`. */
+/** An override as listed. Its key is `k0` or `k1`. */
 export type ShownOverride = Override
 
-/** A key of a request, with all that it is held to. */
+/** One key of a request, and everything that applies to it. */
 interface KeyPart {
   readonly dimension: string | undefined
-  /** The same part by what is in force now, of the same set of limits. */
+  /** The same key and set of limits, with the override that is in force now. */
   readonly now: () => KeyPart
   readonly inForce: InForce | undefined
   readonly ruled: readonly Ruled[]
@@ -48,7 +48,7 @@ interface Reserved {
   readonly request: Request
 }
 
-/** The sets of limits that are in force for each key, as events change them. */
+/** The set of limits in force for each key. Events change it. */
 export class SetsInForce {
   readonly #sets = new Map<string, number>()
 
@@ -65,10 +65,10 @@ export function dimensionName(history: KeyedHistory, dimension: number): string 
   return history.dimensions.length === 1 ? undefined : `d${dimension}`
 }
 
-/** Plays events on an oracle of what has truly happened to each key. */
+/** Plays events on an oracle that counts each key's real history. */
 export class KeyedOracle {
   decisions = 0
-  /** How often there was what is to be tried. */
+  /** How often each kind of event happened. */
   readonly seen: Record<'blocked' | 'banned' | 'settled' | 'changed' | 'overridden', number> = {
     blocked: 0,
     banned: 0,
@@ -96,7 +96,7 @@ export class KeyedOracle {
       case 'consume':
         return Array.from({ length: event.times }, () => this.#consume(event))
       case 'many':
-        return event.requests.map((asked) => this.#consume(asked))
+        return event.requests.map((spec) => this.#consume(spec))
       case 'peek':
         return [this.#peek(event)]
       case 'explain':
@@ -129,7 +129,7 @@ export class KeyedOracle {
         const { sets } = this.#history.dimensions[event.dimension]!
         const { change } = event
         const isOnly = typeof change === 'object' && change[''] !== undefined
-        // By a name that it has.
+        // The limit may also be given without its name.
         const isNamed = isOnly && sets.length === 1
         if (isNamed && sets[0]!.length > 1) return ['invalid_limit']
         const named = isNamed ? { limit0: change['']! } : change
@@ -156,7 +156,7 @@ export class KeyedOracle {
     return model
   }
 
-  /** What is in force for a key, if anything is. */
+  /** The override in force for a key, if any. */
   #shown(dimension: number, key: number): ShownOverride[] {
     const inForce = this.#override({ dimension, key }).at(this.#clock.now())
     if (inForce === undefined) return []
@@ -165,10 +165,10 @@ export class KeyedOracle {
     return [{ key: `k${key}`, ...(name !== undefined && { dimension: name }), ...shown(inForce, declared) }]
   }
 
-  #consume(asked: Asked): Decision {
-    const parts = this.#partsOf(asked.key)
+  #consume(spec: RequestSpec): Decision {
+    const parts = this.#partsOf(spec.key)
     if (parts.some(({ inForce }) => inForce !== undefined)) this.seen.overridden++
-    const request = this.#request(asked)
+    const request = this.#request(spec)
     const decision = this.#decide(parts, request, bansIn(parts))
     if (decision.allowed) this.#admissions.push({ parts, decision, request, left: request.units })
     return decision
@@ -198,7 +198,10 @@ export class KeyedOracle {
     }
   }
 
-  /** The decision while a key is blocked: how the limits are, and until both they and the ban let it pass. */
+  /**
+   * The decision while a key is blocked. It has the state of the limits, and the wait until limits and ban allow the
+   * request.
+   */
   #denialByBan(
     oracle: Oracle,
     parts: readonly KeyPart[],
@@ -228,26 +231,26 @@ export class KeyedOracle {
       .map(({ dimension }) => (dimension === undefined ? 'ban' : `${dimension}.ban`))
   }
 
-  #peek(asked: Asked): Decision {
+  #peek(spec: RequestSpec): Decision {
     this.decisions++
-    const parts = this.#partsOf(asked.key)
-    const request = this.#request(asked)
+    const parts = this.#partsOf(spec.key)
+    const request = this.#request(spec)
     const banned = this.#denialByBan(this.#oracle.copy(), parts, request, bansIn(parts))
     return banned ?? this.#oracle.peek(ruledIn(parts), this.#clock.now(), request, bansIn(parts))
   }
 
-  #explain(asked: Asked): KeyedResult {
+  #explain(spec: RequestSpec): KeyedResult {
     this.decisions++
-    const parts = this.#partsOf(asked.key)
+    const parts = this.#partsOf(spec.key)
     const copied = this.#oracle.copy()
     const nowMs = copied.settle(ruledIn(parts), this.#clock.now(), bansIn(parts))
     const { decision, explained } = copied.explain(ruledIn(parts), nowMs, {
-      ...this.#request(asked),
+      ...this.#request(spec),
       value: '',
     })
     const blockedMs = this.#blockedMs(copied, parts, nowMs)
     const { atMs, cost, deniedBy, limits } = decision
-    // Where limits change, a charge may be older than it seems: of one window's length it was kept for another's.
+    // If limits change, an older charge may be stored for longer than its own window.
     const { dimensions, ttlsMs } = this.#history
     const isAlone = ttlsMs === undefined && dimensions.every(({ sets }) => sets.length === 1)
     return {
@@ -259,21 +262,21 @@ export class KeyedOracle {
       blockedMs,
       limits: limits.map((limit, i) => {
         const { used, charges, frees } = explained[i]!
-        const told = { ...limit, used, frees }
-        if (!isAlone || charges === undefined) return told
+        const explanation = { ...limit, used, frees }
+        if (!isAlone || charges === undefined) return explanation
         const oldestAtMs = charges[0]?.atMs
         return {
-          ...told,
+          ...explanation,
           ...(oldestAtMs !== undefined && { oldestAtMs }),
           ...{ charges, olderUnits: 0 },
         }
       }),
       bans: parts.flatMap(({ dimension, ban }): BanExplanation[] => {
         if (ban === undefined) return []
-        const told = copied.beside(ban).look(nowMs)
-        return [dimension === undefined ? told : { dimension, ...told }]
+        const explanation = copied.beside(ban).look(nowMs)
+        return [dimension === undefined ? explanation : { dimension, ...explanation }]
       }),
-      overrides: chosen(asked.key).flatMap(([dimension, key]) => this.#shown(dimension, key)),
+      overrides: chosen(spec.key).flatMap(([dimension, key]) => this.#shown(dimension, key)),
     }
   }
 
@@ -282,9 +285,9 @@ export class KeyedOracle {
     if (admission === undefined) return undefined
     const { decision, request } = admission
     const parts = admission.parts.map(({ now }) => now())
-    const asked = Math.min(units, request.units)
-    if (asked !== request.units && isAny(ruledIn(parts), WHOLE)) return 'invalid_refund'
-    const taken = Math.min(asked, admission.left)
+    const wanted = Math.min(units, request.units)
+    if (wanted !== request.units && isAny(ruledIn(parts), WHOLE)) return 'invalid_refund'
+    const taken = Math.min(wanted, admission.left)
     if (taken === 0) return 0
     const returned = { ...request, units: taken }
     const nowMs = this.#clock.now()
@@ -293,17 +296,17 @@ export class KeyedOracle {
     return least
   }
 
-  #reserve(asked: Asked): KeyedResult {
-    const parts = this.#partsOf(asked.key)
+  #reserve(spec: RequestSpec): KeyedResult {
+    const parts = this.#partsOf(spec.key)
     if (isAny(ruledIn(parts), LISTED)) return 'invalid_option'
-    const request = this.#request(asked)
+    const request = this.#request(spec)
     const decision = this.#decide(parts, request, besidesOf(parts))
     if (decision.allowed) {
       for (const { reservations } of parts) {
         this.#oracle.beside(reservations).charge([], decision.atMs, { ...request, units: 1 })
       }
     }
-    this.#reserved.push({ key: asked.key, parts, decision, request })
+    this.#reserved.push({ key: spec.key, parts, decision, request })
     return decision
   }
 
@@ -322,7 +325,7 @@ export class KeyedOracle {
     this.seen.settled++
     for (const model of noted) model.entries.remove(nowMs, request.id)
     if (actual > request.units) {
-      // What is settled is no holder.
+      // A settlement never charges a concurrency limit.
       const charged = ruledIn(parts).filter((each) => !isAny([each], HELD))
       this.#oracle.charge(charged, nowMs, { ...request, units: actual - request.units })
     }
@@ -338,7 +341,7 @@ export class KeyedOracle {
         .filter((each) => charged.has(logOf(each)))
         .map((each) => {
           const units = { ...request, units: request.units - actual }
-          // What counts from another time than it was charged at, for the clock was set back, is nobody's to return.
+          // After a clock step back, a charge that was moved to another time isn't returned.
           const isMoved = atMs[i] !== decision.atMs
           const taken = isMoved ? 0 : this.#oracle.takeBack(each, nowMs, atMs[i]!, units)
           return { isShadow: each.limit.shadow && !each.isExempt, units: taken }
@@ -386,7 +389,7 @@ export class KeyedOracle {
     return Math.max(0, ...banned, ...parts.map(({ inForce }) => inForce?.blockedMs ?? 0))
   }
 
-  #request({ key, cost, value }: Asked): Request {
+  #request({ key, cost, value }: RequestSpec): Request {
     const units = unitsOf(ruledIn(this.#partsOf(key)), cost)
     return { units, value: `v${value}`, id: `#${this.#named++}` }
   }
@@ -420,7 +423,7 @@ function ofKey(dimension: number, key: number): string {
   return `d${dimension}-k${key}`
 }
 
-/** The dimensions of which the request has a key, and which. */
+/** The dimensions in which the request has a key, and that key. */
 function chosen(key: KeyChoice): (readonly [dimension: number, key: number])[] {
   return key.flatMap((of, dimension) => (of === null ? [] : [[dimension, of] as const]))
 }

@@ -6,20 +6,20 @@ import { KeyedOracle, type KeyedResult, SetsInForce } from './keyed-oracle.ts'
 import { KeyedStorePlayer } from './keyed-store-player.ts'
 import { roundOf, type StoreOf, TIMES } from './play.ts'
 
-/** How often there was what is to be tried. */
+/** How often each kind of event happened. */
 export type Seen = KeyedOracle['seen'] & { decisions: number }
 
 let histories = 0
 
-/** What a result of a store is compared as, and what it is compared with. */
-export type KeyedView = (told: KeyedResult, wanted: KeyedResult) => readonly [told: unknown, wanted: unknown]
+/** Maps a store's result and the oracle's result to the values that must be equal. */
+export type KeyedView = (
+  actual: KeyedResult,
+  wanted: KeyedResult,
+) => readonly [actual: unknown, wanted: unknown]
 
-const IN_ALL: KeyedView = (told, wanted) => [told, wanted]
+const IN_ALL: KeyedView = (actual, wanted) => [actual, wanted]
 
-/**
- * Plays a history of requests for keys of several dimensions through the oracle and the stores; throws at the first
- * difference in any field.
- */
+/** Plays a history of keys with several dimensions. Throws at the first field that differs. */
 export async function playKeyed(
   history: KeyedHistory,
   stores: Readonly<Record<string, StoreOf>>,
@@ -43,14 +43,14 @@ export async function playKeyed(
         clock.advance(edges[event.which % edges.length]! + event.offBy)
         continue
       }
-      // Before the stores: what limits are in force is told by the same.
+      // The oracle goes first: it also sets the limits that are in force.
       const wanted = oracle.results(event)
       const all = await Promise.all(players.map(([, player]) => player.results(event)))
       all.forEach((results, i) => {
         const pairs = wanted.map((each, j) => view(results[j], each))
         assert.deepEqual(
-          pairs.map(([told]) => told),
-          pairs.map(([, told]) => told),
+          pairs.map(([actual]) => actual),
+          pairs.map(([, wanted]) => wanted),
           `${players[i]![0]} differs from the oracle at event ${place}: ${JSON.stringify(event)}`,
         )
         assert.equal(results.length, wanted.length)

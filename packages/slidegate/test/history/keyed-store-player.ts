@@ -11,14 +11,14 @@ import {
 } from '../../src/index.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { ruledBy } from './declarations.ts'
-import type { Asked, KeyChoice, KeyedAsking, KeyedHistory } from './keyed-histories.ts'
+import type { KeyChoice, KeyedAsking, KeyedHistory, RequestSpec } from './keyed-histories.ts'
 import { dimensionName, type KeyedResult, type SetsInForce, type ShownOverride } from './keyed-oracle.ts'
 import { isAny, unitsOf, VALUED } from './kind-traits.ts'
 import { changeOf } from './models/override.ts'
 
 type Options = Parameters<typeof createLimiter>[0]
 
-/** Plays events on the limiters of as many processes on one store. */
+/** Plays events on the limiters of two processes that share a store. */
 export class KeyedStorePlayer {
   readonly #history: KeyedHistory
   readonly #inForce: SetsInForce
@@ -75,15 +75,15 @@ export class KeyedStorePlayer {
       }
       case 'many': {
         const requests = event.requests.map(
-          (asked): BulkRequest<AnyKey> => ({ key: this.#key(asked.key), ...this.#options(asked) }),
+          (spec): BulkRequest<AnyKey> => ({ key: this.#key(spec.key), ...this.#options(spec) }),
         )
         return this.#admitted(limiter, await limiter.consumeMany(requests), (i) => requests[i]!.key)
       }
       case 'peek':
         return [await limiter.peek(this.#key(event.key), this.#options(event))]
       case 'explain': {
-        const asked = { ...this.#options(event), charges: true }
-        const explanation = await limiter.explain(this.#part(event.key), asked)
+        const options = { ...this.#options(event), charges: true }
+        const explanation = await limiter.explain(this.#part(event.key), options)
         const { overrides, ...rest } = explanation
         const limits = explanation.limits.map(({ oldestAtMs, charges, olderUnits, declared, ...limit }) => ({
           ...limit,
@@ -163,7 +163,7 @@ export class KeyedStorePlayer {
     return isCancelled ? limiter.cancel(reservation.token) : limiter.settle(reservation.token, actual)
   }
 
-  /** A key of one dimension. */
+  /** A key with one dimension only. */
   #one({ dimension, key }: { readonly dimension: number; readonly key: number }): Partial<AnyKey> {
     return this.#part(this.#history.dimensions.map((_, i) => (i === dimension ? key : null)))
   }
@@ -172,7 +172,7 @@ export class KeyedStorePlayer {
     return { ...override, key: override.key.slice(this.#name.length + 1) }
   }
 
-  #options({ cost, key, value }: Asked): { cost: number; value?: string } {
+  #options({ cost, key, value }: RequestSpec): { cost: number; value?: string } {
     const ruled = key.flatMap((of, dimension) => {
       if (of === null) return []
       return ruledBy(this.#history.dimensions[dimension]!.sets[this.#inForce.now(dimension, of)]!)
@@ -186,14 +186,14 @@ export class KeyedStorePlayer {
     return Object.fromEntries(named)
   }
 
-  /** What is not asked about is left out. */
+  /** A partial key: dimensions that aren't chosen are left out. */
   #part(choice: KeyChoice): Partial<AnyKey> {
     if (choice.length === 1) return this.#given(choice[0]!)
     const named = choice.flatMap((of, i) => (of === null ? [] : [[`d${i}`, this.#given(of)] as const]))
     return Object.fromEntries(named) as Partial<AnyKey>
   }
 
-  /** The same texts in all dimensions. */
+  /** The same strings in all dimensions. */
   #given(of: number): string {
     return `${this.#name}-k${of}`
   }
@@ -201,11 +201,11 @@ export class KeyedStorePlayer {
   #rules(): object {
     const each = this.#history.dimensions.map(({ sets, ban }, dimension) => {
       const all = this.#limits[dimension]!
-      const isTold = sets.length > 1
-      const told = (key: string) => all[this.#inForce.now(dimension, Number(key.slice(-1)))]!
+      const isFunction = sets.length > 1
+      const limitsOf = (key: string) => all[this.#inForce.now(dimension, Number(key.slice(-1)))]!
       return {
         name: dimensionName(this.#history, dimension),
-        limits: isTold ? told : all[0]!,
+        limits: isFunction ? limitsOf : all[0]!,
         ban,
       }
     })
@@ -213,11 +213,11 @@ export class KeyedStorePlayer {
       const { limits, ban } = each[0]!
       return { limits, ...(ban && { ban }) }
     }
-    const told = <T>(of: (rules: (typeof each)[number]) => T | undefined) =>
+    const byName = <T>(of: (rules: (typeof each)[number]) => T | undefined) =>
       Object.fromEntries(each.flatMap((rules) => (of(rules) === undefined ? [] : [[rules.name!, of(rules)]])))
     return {
-      dimensions: told(({ limits }) => limits),
-      ban: told(({ ban }) => ban),
+      dimensions: byName(({ limits }) => limits),
+      ban: byName(({ ban }) => ban),
     }
   }
 }

@@ -1,7 +1,7 @@
 import type { KindName } from './declarations.ts'
 import type { Ruled } from './oracle.ts'
 
-/** Kinds for which there are permits; that find requests by their ids; that return a request as a whole or not at all. */
+/** Abilities of kinds. HELD issue permits, FOUND find requests by id, WHOLE refund a request only as a whole. */
 export const HELD: readonly KindName[] = ['concurrency']
 export const FOUND: readonly KindName[] = ['zset', 'concurrency']
 export const WHOLE: readonly KindName[] = ['zset', 'stream', 'concurrency']
@@ -12,7 +12,7 @@ export function isAny(ruled: readonly Ruled[], kinds: readonly KindName[]): bool
   return ruled.some(({ kind }) => kinds.includes(kind))
 }
 
-/** What a request of some cost takes: a value is one unit. */
+/** Returns the units of a request with this cost. A value is one unit. */
 export function unitsOf(ruled: readonly Ruled[], cost: number): number {
   return isAny(ruled, VALUED) ? 1 : cost
 }

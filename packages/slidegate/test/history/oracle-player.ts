@@ -55,10 +55,10 @@ export class OraclePlayer {
       case 'release': {
         const permit = this.#permits.at(event.which % this.#permits.length)
         if (permit === undefined) return [undefined]
-        // What is known to be lost is not asked about any more.
+        // A permit that is known to be lost sends no more calls.
         if (!permit.isHeld) return [false]
         const wasHeld = this.#oracle[event.type](this.#ruled[permit.who]!, nowMs, permit.id)
-        // What is lost to one limit is released from the others.
+        // A permit that one limit has lost is released from the others.
         if (!wasHeld) this.#oracle.release(this.#ruled[permit.who]!, nowMs, permit.id)
         permit.isHeld = wasHeld && event.type === 'extend'
         return [wasHeld]
@@ -85,7 +85,7 @@ export class OraclePlayer {
     }
   }
 
-  /** Where it is not given, or not asked for, the limiter makes one. */
+  /** If there is no id, or no limit uses ids, the limiter creates one. */
   #idFor({ who, id }: { readonly who: number; readonly id: number | undefined }): number | undefined {
     return isAny(this.#ruled[who]!, FOUND) ? id : undefined
   }
@@ -117,9 +117,9 @@ export class OraclePlayer {
     if (admission === undefined) return undefined
     const { decision, request } = admission
     const ruled = this.#ruled[admission.who]!
-    const asked = Math.min(units, request.units)
-    if (asked !== request.units && isAny(ruled, WHOLE)) return 'invalid_refund'
-    const taken = Math.min(asked, admission.left)
+    const wanted = Math.min(units, request.units)
+    if (wanted !== request.units && isAny(ruled, WHOLE)) return 'invalid_refund'
+    const taken = Math.min(wanted, admission.left)
     if (taken === 0) return 0
     const { least, most } = this.#oracle.refund(ruled, nowMs, decision, { ...request, units: taken })
     admission.left -= most

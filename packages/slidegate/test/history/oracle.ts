@@ -2,28 +2,28 @@ import type { Decision, Limit, LimitDecision, ListedCharge } from '../../src/ind
 import type { KindName } from './declarations.ts'
 import type { Entry, LogModel, Request, Stamped } from './models/log-model.ts'
 
-// What truly happened to one key, and the promises applied to it by counting: one instant for all logs, all are asked,
-// all are charged or none. How a log counts, its model says. Nothing here is clever: that is its only virtue.
+// The oracle keeps the real history of one key and decides by counting. All logs use the same timestamp, all limits are checked,
+// and either all are charged or none. Models define how each kind of log counts. Nothing here is clever, so it is easy to trust.
 
-/** A limit, and what its log is like while nothing has happened. */
+/** A limit, and a factory for its empty log. */
 export interface Ruled {
   readonly kind: KindName
   readonly limit: Limit
   readonly model: () => LogModel
-  /** Whose log it is, where requests have several keys. */
+  /** The key that owns the log, for requests with several keys. */
   readonly of?: string
-  /** How many limits before it have a log of the same name, though each has its own. */
+  /** The number of earlier limits whose separate logs have the same name. */
   readonly place?: number
-  /** Whether it is a shadow limit only while its key is exempt: its log isn't one of its own. */
+  /** Whether it is a shadow limit only while its key is exempt. Then it still uses its usual log. */
   readonly isExempt?: boolean
 }
 
-/** What no limit reads, but what has a say in the instant of whatever is done with it. */
+/** State that no limit reads, but that affects the timestamp of operations. */
 export interface Timed {
   copy(): Timed
-  /** When it was last written, where it holds anything. */
+  /** When it was last written, or 0 if it is empty. */
   newest(): number
-  /** The clock was set back: what is left of each time is left of it now. */
+  /** Handles a clock that was set back: remaining times start again now. */
   restamp(nowMs: number): void
 }
 
@@ -32,15 +32,15 @@ export interface Beside<Model extends Timed = Timed> {
   readonly model: () => Model
 }
 
-/** What is to be said of a limit: `frees` as in the public face. */
+/** The explanation of a limit. `frees` has the public format. */
 export interface Explained {
   readonly used: number
-  /** By their stamps, oldest first, where the log keeps them. */
+  /** Charges by timestamp, oldest first, if the log keeps them. */
   readonly charges: readonly ListedCharge[] | undefined
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
 }
 
-/** What was charged at the same instant, as one. */
+/** Merges charges with the same timestamp. */
 function byStamp(charges: readonly Stamped[] | undefined): readonly ListedCharge[] | undefined {
   if (charges === undefined) return undefined
   const stamps = [...new Set(charges.map(({ stampMs }) => stampMs))].sort((a, b) => a - b)
@@ -50,7 +50,7 @@ function byStamp(charges: readonly Stamped[] | undefined): readonly ListedCharge
   })
 }
 
-/** Nothing is decided, for the request cannot be; with the code of the error. */
+/** A request that can't be decided, with the error code. */
 export class Refused extends Error {
   readonly code: string
 
@@ -62,10 +62,10 @@ export class Refused extends Error {
 
 const MAX_AHEAD_MS = 1000
 
-/** Of decisions, the places of the limits that were charged nothing. */
+/** Per decision, the indexes of the limits that weren't charged. */
 const uncharged = new WeakMap<Decision, ReadonlySet<number>>()
 
-/** Whether a request that was admitted was charged to limit `place`. */
+/** Whether an admitted request was charged to the limit at `place`. */
 export function wasCharged(decision: Decision, place: number): boolean {
   return uncharged.get(decision)?.has(place) !== true
 }
@@ -108,7 +108,7 @@ export class Oracle {
     return decision
   }
 
-  /** What `consume` would say; what it would write is written to a copy. */
+  /** Returns what `consume` would return. Writes go to a copy. */
   peek(
     ruled: readonly Ruled[],
     clockMs: number,
@@ -119,10 +119,10 @@ export class Oracle {
     const nowMs = copied.settle(ruled, clockMs, besides)
     const first = copied.#repeated(ruled, nowMs, request)
     if (first !== undefined) return copied.#repeat(ruled, nowMs, request, first)
-    return copied.#asked(ruled, nowMs, request)
+    return copied.#unchargedDecision(ruled, nowMs, request)
   }
 
-  /** What is known of each limit; nothing is written. */
+  /** Returns the decision and the state of each limit. Nothing is written. */
   explain(
     ruled: readonly Ruled[],
     clockMs: number,
@@ -131,7 +131,7 @@ export class Oracle {
   ): { decision: Decision; explained: Explained[] } {
     const copied = this.copy()
     const nowMs = copied.settle(ruled, clockMs, besides)
-    const decision = copied.#asked(ruled, nowMs, request)
+    const decision = copied.#unchargedDecision(ruled, nowMs, request)
     return { decision, explained: ruled.map((each) => copied.#explained(each, nowMs)) }
   }
 
@@ -139,12 +139,12 @@ export class Oracle {
     this.#charge(ruled, this.settle(ruled, clockMs, besides), request)
   }
 
-  /** Takes back from one log what was charged to it. */
+  /** Returns units to one log. */
   takeBack(ruled: Ruled, nowMs: number, atMs: number, request: Request): number {
     return this.#log(ruled).refund(nowMs, atMs, request)
   }
 
-  /** The units returned, the least over the enforced logs; and the most over all logs. */
+  /** Refunds a request. `least` is the lowest number of units returned to an enforced log, `most` the highest to any log. */
   refund(
     ruled: readonly Ruled[],
     clockMs: number,
@@ -161,22 +161,22 @@ export class Oracle {
       if (!returned.has(name)) returned.set(name, this.#log(each).refund(nowMs, decision.atMs, request))
     }
     const enforced = charged.filter((each) => !each.limit.shadow || each.isExempt)
-    const told = enforced.length > 0 ? enforced : ruled
-    const least = Math.min(...told.map((each) => returned.get(logOf(each)) ?? 0))
+    const counted = enforced.length > 0 ? enforced : ruled
+    const least = Math.min(...counted.map((each) => returned.get(logOf(each)) ?? 0))
     return { least, most: Math.max(0, ...returned.values()) }
   }
 
-  /** A holder says that it still holds; answers whether it did, in every enforced log that counts holders. */
+  /** Renews a holder. Returns whether every enforced log that counts holders still had it. */
   extend(ruled: readonly Ruled[], clockMs: number, id: string): boolean {
     return this.#hold(ruled, clockMs, (log, nowMs) => log.entries!.renew(nowMs, id))
   }
 
-  /** A holder says that it does not hold any longer. */
+  /** Releases a holder. Returns whether every enforced log that counts holders still had it. */
   release(ruled: readonly Ruled[], clockMs: number, id: string): boolean {
     return this.#hold(ruled, clockMs, (log, nowMs) => log.entries!.remove(nowMs, id))
   }
 
-  /** What is kept one by one, of each limit that does, as of now; nothing is written. */
+  /** Lists entries of each limit that keeps them. Nothing is written. */
   list(
     ruled: readonly Ruled[],
     clockMs: number,
@@ -211,20 +211,23 @@ export class Oracle {
     return [...logs].filter((log) => log.entries?.are === are)
   }
 
-  /** The instant of the op: never before the newest charge, unless the clock was set back by more than a second. */
+  /**
+   * Returns the operation's timestamp. It is never before the newest charge, unless the clock was set back by more
+   * than 1 s.
+   */
   #instant(ruled: readonly Ruled[], clockMs: number, besides: readonly Beside[] = []): number {
     const newest = this.#timed(ruled, besides).map((log) => log.newest())
     return Math.max(clockMs, ...newest.filter((stampMs) => stampMs <= clockMs + MAX_AHEAD_MS))
   }
 
-  /** The same; and after the clock was set back, all that counted is taken to have happened now. */
+  /** Returns the operation's timestamp. After a clock step back, all charges are moved to now. */
   settle(ruled: readonly Ruled[], clockMs: number, besides: readonly Beside[] = []): number {
     const nowMs = this.#instant(ruled, clockMs, besides)
     for (const log of this.#timed(ruled, besides)) if (log.newest() > nowMs) log.restamp(nowMs)
     return nowMs
   }
 
-  /** All that has a say in the instant. */
+  /** Everything that affects the timestamp. */
   #timed(ruled: readonly Ruled[], besides: readonly Beside[]): Timed[] {
     for (const name of new Set(ruled.map(logOf))) {
       const sharing = ruled.filter((each) => logOf(each) === name)
@@ -250,7 +253,7 @@ export class Oracle {
     return known.flatMap((log) => log.entries!.list(nowMs)).find(({ name }) => name === id)
   }
 
-  /** The decision of a repeated request: its charge, and how things are now. */
+  /** The decision of a repeated request: its first charge, with current limits. */
   #repeat(ruled: readonly Ruled[], nowMs: number, request: Request, { units, stampMs }: Entry): Decision {
     if (request.units > units) throw new Refused('reused_request_id')
     const decision = this.#decision(
@@ -264,7 +267,7 @@ export class Oracle {
     return decision
   }
 
-  /** Whether what was charged under an id that the caller has chosen was returned, by another decision of the same id. */
+  /** Whether another decision of the same chosen id has already been refunded. */
   #isReturned(
     ruled: readonly Ruled[],
     nowMs: number,
@@ -281,7 +284,7 @@ export class Oracle {
     })
   }
 
-  /** A shadow limit charges a request that it knows once, as it would do in force. */
+  /** A shadow limit charges a repeated request once, as an enforced limit would. */
   #knows(ruled: Ruled, atMs: number, { id, isChosen }: Request): boolean {
     const { entries } = this.#log(ruled)
     const finds = entries?.are === 'request' || entries?.are === 'holder'
@@ -295,7 +298,7 @@ export class Oracle {
     return need === 0 || this.used(ruled, atMs) + need <= ruled.limit.limit
   }
 
-  /** Whether limit `place` has room; of an exempt key all limits of its log have to. */
+  /** Whether the limit at `place` has room. For an exempt key, all limits of its log must have room. */
   #hasRoom(ruled: readonly Ruled[], fits: readonly boolean[], place: number): boolean {
     const { isExempt } = ruled[place]!
     if (!isExempt) return fits[place]!
@@ -334,8 +337,8 @@ export class Oracle {
     }
   }
 
-  /** The decision of a request that is not charged: the value that it brings has its place already, if it counts. */
-  #asked(ruled: readonly Ruled[], nowMs: number, request: Request): Decision {
+  /** The decision of a request that isn't charged. If it has a value that already counts, that value keeps its unit. */
+  #unchargedDecision(ruled: readonly Ruled[], nowMs: number, request: Request): Decision {
     const fits = ruled.map((each) => this.#fits(each, nowMs, request))
     const decision = this.#decision(ruled, nowMs, request, fits)
     const [one] = ruled
@@ -356,7 +359,7 @@ export class Oracle {
     const verdicts = ruled.map((each, i): LimitDecision => {
       const { name, limit, windowMs, precisionMs, shadow } = each.limit
       const used = (ms: number) => this.used(each, ms)
-      // The first moment at which somebody who asked nothing but this would be let in.
+      // The first moment at which this request alone would be admitted.
       const opens = () =>
         this.#log(each).need(nowMs, request) > limit
           ? Number.POSITIVE_INFINITY
@@ -394,8 +397,8 @@ export class Oracle {
 }
 
 /**
- * The first moment from now on at which this holds. What is used only falls while nothing is charged, so once it holds
- * it goes on to hold.
+ * Returns the first moment from now on at which this holds.
+ * Usage only falls while nothing is charged, so once this holds, it keeps holding.
  */
 export function firstAfter(nowMs: number, holds: (ms: number) => boolean): number {
   if (holds(nowMs)) return nowMs
@@ -414,7 +417,7 @@ export function firstAfter(nowMs: number, holds: (ms: number) => boolean): numbe
   return after
 }
 
-/** Limits whose charges are always the same share a log, but for buckets. */
+/** The name of a limit's log. Limits with equal charges share a log, except for buckets. */
 export function logOf({ limit, of = '', place = 0, isExempt }: Ruled): string {
   return `${of}/${limit.kind.logName(limit)}${limit.shadow && !isExempt ? `s${limit.name}` : ''}/${place}`
 }

@@ -10,14 +10,14 @@ import type { Result } from './result.ts'
 import type { Scale } from './scale.ts'
 import { StorePlayer } from './store-player.ts'
 
-/** A store whose clock is the one given. */
+/** Creates a store that uses this clock. */
 export type StoreOf = (clock: ManualClock) => Store
 
 let histories = 0
 
 /**
- * Plays a history through the oracle and the stores; throws at the first difference in any field, or in what `view`
- * shows of it. Answers the decisions made.
+ * Plays a history on the oracle and the stores. Throws at the first difference.
+ * `view` maps results to what is compared. Returns the number of decisions.
  */
 export async function play(
   history: History,
@@ -30,7 +30,7 @@ export async function play(
   const ruled = history.limiters.map(ruledBy)
   const limiters = names.map((name) => {
     const store = stores[name]!(clock)
-    // Two limiters of one name: two processes in the middle of a rolling deploy.
+    // Two limiters with one name, like two processes during a rolling deploy.
     return ruled.map((each) => {
       return createLimiter({
         name: 'history',
@@ -71,15 +71,15 @@ export async function play(
 
 const { HISTORIES } = process.env
 
-/** How many times as much is played: `HISTORIES=20` for a longer form, by other seeds each time. */
+/** Multiplier for the number of decisions. `HISTORIES=20` plays more, with different seeds each time. */
 export const TIMES = Number(HISTORIES ?? 1)
 
-/** The nth round is the same in every run, but in the longer form. */
+/** Options for the nth round: the same seed in every run, unless `HISTORIES` is set. */
 export function roundOf(n: number): { numRuns: number; seed?: number } {
   return HISTORIES === undefined ? { numRuns: 2, seed: n } : { numRuns: 2 }
 }
 
-/** Plays random histories until so many decisions were made; answers how many. */
+/** Plays random histories until this many decisions are made. Returns the number of decisions. */
 export async function playAtRandom(
   scale: Scale,
   stores: Readonly<Record<string, StoreOf>>,

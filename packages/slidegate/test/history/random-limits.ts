@@ -5,7 +5,7 @@ import type { Scale } from './scale.ts'
 
 const PRECISIONS = [undefined, undefined, undefined, 1, 2, 7, 10, 50]
 
-/** Half an hour off, three quarters off, a summer time of half an hour, one that begins at midnight, a day left out. */
+/** Time zones with unusual rules. Offsets of 30 and 45 minutes, a 30-minute summer time, a change at midnight, and a skipped day. */
 const TIME_ZONES = [
   'UTC',
   'Europe/Berlin',
@@ -24,7 +24,7 @@ function declarationOf(kind: KindName, scale: Scale): fc.Arbitrary<Declaration> 
   }
   const shortest = scale.shortestMs ?? 10
   const window = fc.integer({ min: shortest, max: scale.windowMs })
-  // Two limiters, or two limits, that share a log are what is interesting: a few windows come often.
+  // A few windows come often, because limiters or limits that share a log are the interesting case.
   const few = fc.oneof(fc.constantFrom(shortest, scale.windowMs), window)
   switch (kind) {
     case 'sliding': {
@@ -49,7 +49,7 @@ function declarationOf(kind: KindName, scale: Scale): fc.Arbitrary<Declaration> 
   }
 }
 
-/** What a bucket may hold: its sums stay exact, and it is full again within 366 days. */
+/** The highest capacity for which sums stay exact and the bucket refills within 366 days. */
 function mostTokens({ refill, window }: { readonly refill: number; readonly window: number }): number {
   return Math.floor(Math.min(2 ** 52 / window, (366 * 86_400_000 * refill) / window - 1))
 }

@@ -1,17 +1,17 @@
 import type { Redis } from 'ioredis'
 import type { CommandClient } from '../../src/stores/redis/index.ts'
-// Whichever is in use: some tests exchange it.
+// Some tests exchange the script, so this reads the current one.
 import { SCRIPT } from '../../src/stores/redis/script.generated.ts'
 
 type Changes = readonly (readonly [from: string, to: string])[]
 
-/** Makes the usual the rare. Every op is handled as an unusual one, and the tables of rare operations write every log of windows. */
+/** Disables the shortcuts. Every op takes the general path, and all window logs are written in the rare form. */
 const RARE: Changes = [
   ['local read = ', 'op = op or { lease_ms = 0 }\nlocal read = '],
   ['is_rare = total > ', 'is_rare = true or total > '],
 ]
 
-/** Makes each commit write all of a log but the ring. Usually few do. */
+/** Makes each commit rewrite the whole log except its ring. Usually few commits do. */
 const ANEW: Changes = [[' > stamp or keep ~= kept', ' > stamp or true']]
 
 function changed(script: string, changes: Changes): string {
@@ -20,7 +20,7 @@ function changed(script: string, changes: Changes): string {
 
 function clientWith(redis: Redis, changes: Changes): CommandClient {
   for (const [from] of changes) {
-    if (SCRIPT.split(from).length !== 2) throw new Error(`the script does not have "${from}" just once`)
+    if (SCRIPT.split(from).length !== 2) throw new Error(`Expected "${from}" exactly once in the script`)
   }
   let script = ''
   let sha1: Promise<unknown>
@@ -36,7 +36,7 @@ function clientWith(redis: Redis, changes: Changes): CommandClient {
       try {
         return await redis.call(name!, await load(), ...rest)
       } catch (error) {
-        // It was started again.
+        // The server was restarted and has lost the script.
         if (!/^NOSCRIPT/.test(String((error as Error).message))) throw error
         script = ''
         return await redis.call(name!, await load(), ...rest)
@@ -45,8 +45,8 @@ function clientWith(redis: Redis, changes: Changes): CommandClient {
   }
 }
 
-/** A client that runs the script without its shortcuts for usual ops. */
+/** A client that runs the script without its shortcuts for common ops. */
 export const rareWayClient = (redis: Redis): CommandClient => clientWith(redis, RARE)
 
-/** A client whose script writes the whole log each time. */
+/** A client whose script rewrites the whole log each time. */
 export const anewClient = (redis: Redis): CommandClient => clientWith(redis, ANEW)

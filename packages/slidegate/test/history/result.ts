@@ -1,10 +1,10 @@
 import type { Decision } from '../../src/index.ts'
 import type { Event } from './histories.ts'
 
-/** What an event led to, or the code of the error: compared between the oracle and every store. */
+/** The result of an event, or an error code. Compared between the oracle and every store. */
 export type Result = Decision | readonly ListedEntry[] | number | boolean | string | undefined
 
-/** An entry of a limit; what the limiter has named itself is called `made`. */
+/** An entry of a limit. Names that the limiter created are replaced by `made`. */
 export interface ListedEntry {
   readonly limit: string
   readonly name: string
@@ -12,7 +12,7 @@ export interface ListedEntry {
   readonly atMs: number
 }
 
-/** An event that asks something, not one that lets time pass. */
+/** An event other than time passing. */
 export type Asking = Exclude<Event, { readonly type: 'wait' | 'waitWindow' }>
 
 export function inOrder(entries: readonly ListedEntry[]): ListedEntry[] {

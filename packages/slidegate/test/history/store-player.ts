@@ -66,7 +66,7 @@ export class StorePlayer {
     }
   }
 
-  /** All at once: on Redis they travel, and are decided, together. */
+  /** Sends all requests together, so that Redis decides them in one batch. */
   async #consume(event: Named & { who: number; cost: number; times: number }): Promise<Decision[]> {
     const limiter = this.#limiters[event.who]!
     const options = this.#optionsOf(event)

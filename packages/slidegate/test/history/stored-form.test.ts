@@ -7,8 +7,8 @@ import { ManualClock } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { anewClient, rareWayClient } from './rare-way.ts'
 
-// Answers may be right for long while what is stored goes wrong: so the invariants of packed-window.lua are looked at, too,
-// after each step of random histories.
+// Answers may stay correct for a long time after stored state has become wrong. So these tests check the invariants of
+// packed-window.lua after each step of random histories.
 
 const { redis } = await useRedis()
 
@@ -78,12 +78,12 @@ const step = fc.oneof(
 )
 
 const clients = {
-  'the usual way': redis,
-  'written anew': anewClient(redis),
-  'the rare way alone': rareWayClient(redis),
+  'normal commits': redis,
+  'full rewrites': anewClient(redis),
+  'the slow path': rareWayClient(redis),
 }
 
-test.each(Object.entries(clients))('what is stored stays sound: %s', async (name, client) => {
+test.each(Object.entries(clients))('stored logs keep their invariants with %s', async (name, client) => {
   const prefix = `slidegate:${name.replaceAll(' ', '-')}`
   let histories = 0
   const shape = {
@@ -111,18 +111,18 @@ test.each(Object.entries(clients))('what is stored stays sound: %s', async (name
     for (const each of steps) {
       if (each.type === 'wait') clock.advance(each.ms)
       if (each.type === 'burst') {
-        // Each has the time at which it was asked for; they travel together.
-        const asked: Promise<Decision>[] = []
+        // Each request has its own timestamp, but all share a batch.
+        const pending: Promise<Decision>[] = []
         for (let i = 0; i < each.requests; i++) {
-          asked.push(limiter.consume(key, { cost: 1 + (i % 2) }))
+          pending.push(limiter.consume(key, { cost: 1 + (i % 2) }))
           clock.advance(1)
         }
-        for (const decision of await Promise.all(asked)) {
+        for (const decision of await Promise.all(pending)) {
           if (decision.allowed) left.set(decision, decision.cost)
           if (decision.allowed) admitted.push(decision)
         }
       }
-      // Of the latest, so that most of them still count, some neighbours.
+      // Refund a few neighbors among the latest requests, most of which still count.
       const latest = each.type === 'refund' ? admitted.slice(-limit) : []
       const first = each.type === 'refund' ? each.which % (latest.length + 1) : 0
       for (const decision of latest.slice(first, first + 5)) {
@@ -137,7 +137,7 @@ test.each(Object.entries(clients))('what is stored stays sound: %s', async (name
 })
 
 test.each(Object.entries(clients))(
-  'a large ring is given back when its log has run empty, a small one kept: %s',
+  'an empty log drops a large ring and keeps a small one, with %s',
   async (name, client) => {
     const prefix = `slidegate:rings-${name.replaceAll(' ', '-')}`
     const clock = new ManualClock()
@@ -154,12 +154,12 @@ test.each(Object.entries(clients))(
       [150, true],
       [1000, false],
     ] as const) {
-      const asked: Promise<Decision>[] = []
+      const pending: Promise<Decision>[] = []
       for (let i = 0; i < requests; i++) {
-        asked.push(limiter.consume('k'))
+        pending.push(limiter.consume('k'))
         clock.advance(1)
       }
-      expect((await Promise.all(asked)).at(-1)!.remaining).toBe(2000 - requests)
+      expect((await Promise.all(pending)).at(-1)!.remaining).toBe(2000 - requests)
       const full = await redis.strlen(await key())
       expect(full).toBeGreaterThan(requests * WIDTH)
       clock.advance(60_000)

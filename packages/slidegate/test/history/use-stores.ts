@@ -8,7 +8,7 @@ import { type RedisServer, startRedis } from '../support/redis-server.ts'
 import type { StoreOf } from './play.ts'
 import { anewClient, rareWayClient } from './rare-way.ts'
 
-/** The ways in which a limiter may be backed, for all tests of a file: ended after the last. */
+/** Creates all stores for a test file, and closes them after the last test. */
 export function useStores(): Record<string, StoreOf> {
   const stores: Record<string, StoreOf> = {}
   let server: RedisServer
@@ -29,8 +29,8 @@ export function useStores(): Record<string, StoreOf> {
       ioredis: (clock) => redisStore(ioredis, { clock: clock.now }),
       'node-redis': (clock) => redisStore(nodeRedis, { prefix: 'slidegate:node-redis', clock: clock.now }),
       'ioredis on a Cluster': (clock) => redisStore(cluster, { clock: clock.now }),
-      'the rare way alone': (clock) => redisStore(rare, { prefix: 'slidegate:rare', clock: clock.now }),
-      'written anew': (clock) => redisStore(anew, { prefix: 'slidegate:anew', clock: clock.now }),
+      'the slow path': (clock) => redisStore(rare, { prefix: 'slidegate:rare', clock: clock.now }),
+      'full rewrites': (clock) => redisStore(anew, { prefix: 'slidegate:anew', clock: clock.now }),
     } satisfies Record<string, StoreOf>)
     end = () => Promise.all([ioredis.quit(), nodeRedis.close(), cluster.quit()])
   })

@@ -4,12 +4,12 @@ import { describe, expect, it } from 'vitest'
 import { addressKey, UNKNOWN_ADDRESS } from '../../src/http/caller-keys.ts'
 
 describe('the key of an IPv4 address', () => {
-  it('is the address', () => {
+  it('equals the address', () => {
     expect(addressKey('203.0.113.7')).toBe('203.0.113.7')
   })
 
   it.each(['::ffff:203.0.113.7', '::ffff:cb00:7107', '::FFFF:CB00:7107', '0:0:0:0:0:ffff:203.0.113.7'])(
-    'is the same where it is mapped into IPv6: %s',
+    'stays the same for an IPv4-mapped address: %s',
     (spelling) => {
       expect(addressKey(spelling)).toBe('203.0.113.7')
     },
@@ -20,22 +20,22 @@ describe('the key of an IPv4 address', () => {
     '64:ff9b::cb00:7107',
     '64:FF9B:0:0:0:0:CB00:7107',
     '64:ff9b::cb00:7107%eth0',
-  ])('the key of a NAT64 address is its IPv4 address: %s', (spelling) => {
+  ])('equals the IPv4 address of a NAT64 address: %s', (spelling) => {
     expect(addressKey(spelling)).toBe('203.0.113.7')
   })
 
   it.each([
     ['a private address behind NAT64', '64:ff9b::10.0.0.1', '64:ff9b::a00:1/128'],
     ['a loopback address behind NAT64', '64:ff9b::127.0.0.1', '64:ff9b::7f00:1/128'],
-    ['a shared address of a carrier behind NAT64', '64:ff9b::100.64.0.1', '64:ff9b::6440:1/128'],
-    ['an address of another NAT64 prefix', '64:ff9b:1::203.0.113.7', '64:ff9b:1::cb00:7107/128'],
-    ['an address next to the prefix of NAT64', '64:ff9b::1:0:203.0.113.7', '64:ff9b::1:0:cb00:7107/128'],
-  ])('the key of %s stays one of IPv6', (_, address, key) => {
+    ['a carrier-grade NAT address behind NAT64', '64:ff9b::100.64.0.1', '64:ff9b::6440:1/128'],
+    ['an address with another NAT64 prefix', '64:ff9b:1::203.0.113.7', '64:ff9b:1::cb00:7107/128'],
+    ['an address next to the NAT64 prefix', '64:ff9b::1:0:203.0.113.7', '64:ff9b::1:0:cb00:7107/128'],
+  ])('stays an IPv6 key for %s', (_, address, key) => {
     expect(addressKey(address, { ipv6Prefix: 128 })).toBe(key)
   })
 
   it.each(['203.0.113', '0xcb.0.113.7', '203.0.113.007', '3405803783', '203.0.113.256', '203.0.113.7%eth0'])(
-    'is read strictly: not from %s',
+    'rejects the invalid spelling %s',
     (text) => {
       expect(addressKey(text)).toBe(UNKNOWN_ADDRESS)
     },
@@ -43,25 +43,25 @@ describe('the key of an IPv4 address', () => {
 })
 
 describe('the key of an IPv6 address', () => {
-  it('is its network of 64 bits', () => {
+  it('equals its /64 network', () => {
     expect(addressKey('2001:db8:1:2:3:4:5:6')).toBe('2001:db8:1:2::/64')
   })
 
-  it('is its network of as many bits as told', () => {
+  it('equals its network of `ipv6Prefix` bits', () => {
     expect(addressKey('2001:db8:1:2ff:3:4:5:6', { ipv6Prefix: 56 })).toBe('2001:db8:1:200::/56')
     expect(addressKey('2001:db8::1', { ipv6Prefix: 128 })).toBe('2001:db8::1/128')
   })
 
-  it('knows no zone id', () => {
+  it('ignores the zone id', () => {
     expect(addressKey('fe80::1%eth0.100')).toBe('fe80::/64')
   })
 
-  it('is not that of an IPv4 address at its end, however that is spelled', () => {
+  it('ignores an IPv4 address in its last bits, however it is spelled', () => {
     expect(addressKey('::1.2.3.4', { ipv6Prefix: 128 })).toBe('::102:304/128')
     expect(addressKey('2001:db8::1.2.3.4')).toBe('2001:db8::/64')
   })
 
-  it('depends on nothing but the bits within the prefix', () => {
+  it('depends only on the bits within the prefix', () => {
     const prefixes = fc.integer({ min: 1, max: 128 })
     const spellings = fc.constantFrom(full, upperCase, compressed, dotted, zoned)
     fc.assert(
@@ -73,7 +73,7 @@ describe('the key of an IPv6 address', () => {
   })
 })
 
-describe('what is no address', () => {
+describe('text that is not an address', () => {
   it.each([
     undefined,
     '',
@@ -87,7 +87,7 @@ describe('what is no address', () => {
     expect(addressKey(text)).toBe(UNKNOWN_ADDRESS)
   })
 
-  it('is whatever Node takes for none', () => {
+  it('matches the text that Node rejects', () => {
     const pieces = fc.constantFrom(
       ':',
       '::',
@@ -117,7 +117,7 @@ describe('what is no address', () => {
   })
 })
 
-it.each([0, 129, 63.5, Number.NaN, '64'])('a prefix of %s bits is refused', (ipv6Prefix) => {
+it.each([0, 129, 63.5, Number.NaN, '64'])('a prefix of %s bits is rejected', (ipv6Prefix) => {
   const options = { ipv6Prefix: ipv6Prefix as number }
   expect(() => addressKey('2001:db8::1', options)).toThrow(
     expect.objectContaining({ code: 'invalid_option', value: ipv6Prefix }),
@@ -126,7 +126,7 @@ it.each([0, 129, 63.5, Number.NaN, '64'])('a prefix of %s bits is refused', (ipv
 
 type Bytes = readonly number[]
 
-/** Addresses with runs of zeros, and mapped ones, more often than chance would have them. */
+/** Generates addresses, with runs of zeros and mapped addresses more often than at random. */
 function ipv6Bytes(): fc.Arbitrary<Bytes> {
   const byte = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 255 }))
   const mapped = fc
@@ -138,7 +138,7 @@ function ipv6Bytes(): fc.Arbitrary<Bytes> {
   )
 }
 
-/** Made without the parser under test: bits by BigInt, the canonical spelling by the URL parser. */
+/** Computes the key without the tested parser. Uses BigInt for bits and the URL parser for the canonical spelling. */
 function expectedKey(bytes: Bytes, prefix: number): string {
   const isMapped = bytes.slice(0, 10).every((byte) => byte === 0) && bytes[10] === 255 && bytes[11] === 255
   if (isMapped) return bytes.slice(12).join('.')

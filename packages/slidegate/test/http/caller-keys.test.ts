@@ -11,7 +11,7 @@ import {
   userKey,
 } from '../../src/http/index.ts'
 
-describe('a user', () => {
+describe('userKey', () => {
   it.each([
     [42, 'user:42'],
     ['42', 'user:42'],
@@ -21,7 +21,7 @@ describe('a user', () => {
     ['', 'user'],
     [null, 'user'],
     [undefined, 'user'],
-  ])('%s is %s', (id, key) => {
+  ])('for %s is %s', (id, key) => {
     expect(userKey(id)).toBe(key)
   })
 })
@@ -30,17 +30,20 @@ describe.each([
   ['a session', sessionKey, 'session'],
   ['an API key', apiKeyKey, 'api-key'],
 ])('%s', (_, keyOf, what) => {
-  it('is a secret that no key shows', () => {
+  it('becomes a hash in the key', () => {
     const hash = createHash('sha256').update('s3cret').digest('base64url')
     expect(keyOf('s3cret')).toBe(`${what}:${hash}`)
   })
 
-  it.each([undefined, null, '', 7 as never, {} as never])('that is missing is shared: %j', (missing) => {
-    expect(keyOf(missing)).toBe(what)
-  })
+  it.each([undefined, null, '', 7 as never, {} as never])(
+    'gets a shared key if it is missing: %j',
+    (missing) => {
+      expect(keyOf(missing)).toBe(what)
+    },
+  )
 })
 
-describe('an e-mail address', () => {
+describe('an email address', () => {
   it.each([
     ['ada@example.com'],
     ['ADA@Example.COM'],
@@ -48,26 +51,26 @@ describe('an e-mail address', () => {
     ['\u00a0ada@example.com\u3000'],
     ['ａｄａ＠ｅｘａｍｐｌｅ．ｃｏｍ'],
     ['𝐚𝐝𝐚@example.com'],
-  ])('has one key in all its spellings: %j', (email) => {
+  ])('gets the same key in all spellings: %j', (email) => {
     expect(emailKey(email)).toBe('email:ada@example.com')
   })
 
-  it('composed or not', () => {
+  it('gets the same key whether composed or decomposed', () => {
     expect(emailKey('Ame\u0301lie@example.com')).toBe(emailKey('am\u00e9lie@example.com'))
   })
 
   it.each([undefined, null, 7, {}, ['a@b'], '', ' \t', 'a'.repeat(321)])(
-    'that is none is shared: %j',
+    'gets a shared key if it is invalid: %j',
     (none) => {
       expect(emailKey(none)).toBe('email')
     },
   )
 
-  it('of 320 characters is one', () => {
+  it('counts up to 320 characters', () => {
     expect(emailKey('a'.repeat(320))).toBe(`email:${'a'.repeat(320)}`)
   })
 
-  it('is the same when it was normalized before, and always a key', () => {
+  it('always gets a well-formed key, and the same key if it is already normalized', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (email) => {
         const key = emailKey(email)
@@ -79,24 +82,24 @@ describe('an e-mail address', () => {
   })
 })
 
-describe('a route', () => {
+describe('the key of a route', () => {
   it.each([
     ['of Express', { route: { path: '/users/:id' } }, 'route:/users/:id'],
     ['of Express, several', { route: { path: ['/a', '/b'] } }, 'route:/a,/b'],
     ['of Express, a pattern', { route: { path: /^\/a/ } }, 'route:/^\\/a/'],
     ['of Fastify', { routeOptions: { url: '/users/:id' } }, 'route:/users/:id'],
-    ['of Fastify that was not found', { routeOptions: { url: undefined } }, 'route'],
-    ['that was not matched', {}, 'route'],
+    ['of Fastify, not found', { routeOptions: { url: undefined } }, 'route'],
+    ['without a match', {}, 'route'],
   ])('%s', (_, request, key) => {
     expect(routeKey(request)).toBe(key)
   })
 
-  it('of a router that is mounted somewhere', () => {
+  it('starts with the path of a mounted router', () => {
     expect(routeKey({ route: { path: '/:id' } }, '/users')).toBe('route:/users/:id')
   })
 })
 
-it('nobody is called like somebody of another kind', () => {
+it('keys of different kinds never collide', () => {
   const texts = ['203.0.113.7', 'unknown', 'user', 'user:1', '42', 'route:/a', '/a', 'email']
   const keys = texts.flatMap((text) => [
     addressKey(text),
@@ -107,7 +110,7 @@ it('nobody is called like somebody of another kind', () => {
     routeKey({ route: { path: text } }),
   ])
   keys.push(userKey(''), sessionKey(''), apiKeyKey(''), emailKey(''), routeKey({}))
-  // All texts but one are no address.
+  // Only one of the texts is an address.
   expect(keys.filter((key) => key === UNKNOWN_ADDRESS)).toHaveLength(texts.length - 1)
   expect(new Set(keys).size).toBe(keys.length - (texts.length - 2))
 })

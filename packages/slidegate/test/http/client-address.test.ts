@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ClientAddressOptions, clientAddress, UNKNOWN_ADDRESS } from '../../src/http/index.ts'
 
-/** The key of a request that has come from `peer` with these headers. */
+/** Returns the key of a request from `peer` with these headers. */
 function keyOf(
   options: ClientAddressOptions,
   peer: string | undefined,
@@ -13,7 +13,7 @@ function keyOf(
 
 const listed = (...addresses: string[]) => ({ 'x-forwarded-for': addresses.join(', ') })
 
-describe('settings by which callers could choose their key are refused', () => {
+describe('settings that let callers choose their key are rejected', () => {
   it.each<[unknown, RegExp]>([
     [undefined, /number of your proxies/],
     [true, /trust is true/],
@@ -30,22 +30,22 @@ describe('settings by which callers could choose their key are refused', () => {
     [['2000::/3'], /public range/],
     [['2a00::/12'], /public range/],
     [['fc00::/6'], /public range/],
-    [['::ffff:0:0/96'], /it must be like/],
-    [['::ffff:10.0.0.0/104'], /it must be like/],
-    [['64:ff9b::/96'], /it must be like/],
+    [['::ffff:0:0/96'], /it must be a network/],
+    [['::ffff:10.0.0.0/104'], /it must be a network/],
+    [['64:ff9b::/96'], /it must be a network/],
     [['10.0.0.1/8'], /within 10\.0\.0\.0\/8/],
     [['2001:db8::1/64'], /within 2001:db8::\/64/],
-    [['10.0.0.0/33'], /it must be like/],
-    [['2001:db8::/129'], /it must be like/],
-    [['10.0.0.0/'], /it must be like/],
-    [['10.0.0.0/8/8'], /it must be like/],
-    [['10.0.0.0/-1'], /it must be like/],
-    [['10.0.0.0/8 '], /it must be like/],
-    [['10/8'], /it must be like/],
-    [['fe80::1%eth0'], /it must be like/],
-    [['*'], /it must be like/],
-    [['toString'], /it must be like/],
-    [[''], /it must be like/],
+    [['10.0.0.0/33'], /it must be a network/],
+    [['2001:db8::/129'], /it must be a network/],
+    [['10.0.0.0/'], /it must be a network/],
+    [['10.0.0.0/8/8'], /it must be a network/],
+    [['10.0.0.0/-1'], /it must be a network/],
+    [['10.0.0.0/8 '], /it must be a network/],
+    [['10/8'], /it must be a network/],
+    [['fe80::1%eth0'], /it must be a network/],
+    [['*'], /it must be a network/],
+    [['toString'], /it must be a network/],
+    [[''], /it must be a network/],
     [[7], /it must be a string/],
   ])('trust: %j', (trust, message) => {
     expect(() => clientAddress({ trust } as ClientAddressOptions)).toThrow(
@@ -56,11 +56,11 @@ describe('settings by which callers could choose their key are refused', () => {
   it.each([
     ...['host', 'x-client-ip', 'fastly-client-ip', 'true-client-ip', 'x-azure-clientip'],
     ...['x-envoy-external-address', 'X-Forwarded-For', '__proto__', '', 7, null],
-  ])('a header that may come from anybody: %j', (header) => {
+  ])('a header that any client can set: %j', (header) => {
     expect(() => clientAddress({ trust: 1, header } as ClientAddressOptions)).toThrow(/header is .*one of/)
   })
 
-  it.each([0, []])('a header that nobody is trusted to set: trust %j', (trust) => {
+  it.each([0, []])('a header that no proxy is trusted to set: trust %j', (trust) => {
     expect(() => clientAddress({ trust, header: 'cf-connecting-ip' })).toThrow(/no proxy is trusted/)
   })
 
@@ -68,13 +68,13 @@ describe('settings by which callers could choose their key are refused', () => {
     expect(() => clientAddress({ trust: 0, ipv6Prefix } as ClientAddressOptions)).toThrow(/ipv6Prefix is/)
   })
 
-  it('no options', () => {
+  it('missing options', () => {
     expect(() => clientAddress(undefined as never)).toThrow(/the options of clientAddress/)
   })
 })
 
 describe('with a number of proxies', () => {
-  it('none: the peer, whatever it says', () => {
+  it('for 0 proxies, the client is the peer, whatever its headers', () => {
     expect(keyOf({ trust: 0 }, '203.0.113.7', listed('6.6.6.6'))).toBe('203.0.113.7')
     expect(keyOf({ trust: [] }, '203.0.113.7', listed('6.6.6.6'))).toBe('203.0.113.7')
   })
@@ -83,47 +83,72 @@ describe('with a number of proxies', () => {
     [1, '198.51.100.3'],
     [2, '198.51.100.2'],
     [3, '198.51.100.1'],
-    // No more have told anything.
+    // The header has no further addresses.
     [4, '198.51.100.1'],
     [16, '198.51.100.1'],
-  ])('%i: so many are passed over', (trust, key) => {
+  ])('for %i proxies, that many addresses are skipped', (trust, key) => {
     expect(keyOf({ trust }, '10.0.0.1', listed('198.51.100.1', '198.51.100.2', '198.51.100.3'))).toBe(key)
   })
 
-  it('whatever is within the chain: only its place counts', () => {
+  it("the addresses of proxies don't matter, only their number", () => {
     expect(keyOf({ trust: 2 }, '10.0.0.1', listed('198.51.100.1', 'unknown'))).toBe('198.51.100.1')
   })
 
-  it('behind a Unix socket, which has no peer', () => {
+  it('a Unix socket works, although it has no peer address', () => {
     expect(keyOf({ trust: 1 }, undefined, listed('198.51.100.1'))).toBe('198.51.100.1')
     expect(keyOf({ trust: 1 }, undefined)).toBe(UNKNOWN_ADDRESS)
   })
 })
 
-describe('with the networks of proxies', () => {
+describe("with the proxies' networks, the client is", () => {
   const trust = ['10.0.0.0/8', '2001:db8:ffff::/48', '192.0.2.1']
 
   it.each([
-    ['the peer, where it is no proxy', '203.0.113.7', listed('6.6.6.6'), '203.0.113.7'],
-    ['whom a proxy names', '10.0.0.1', listed('6.6.6.6', '198.51.100.1'), '198.51.100.1'],
-    ['behind two proxies', '10.0.0.1', listed('6.6.6.6', '198.51.100.1', '192.0.2.1'), '198.51.100.1'],
-    ['behind one of IPv6', '2001:db8:ffff::5', listed('2001:db8:1::9'), '2001:db8:1::/64'],
-    ['of a proxy behind NAT64', '64:ff9b::192.0.2.1', listed('198.51.100.1'), '198.51.100.1'],
-    ['who is seen through NAT64', '10.0.0.1', listed('64:ff9b::198.51.100.1'), '198.51.100.1'],
-    ['who claims a private address by NAT64', '64:ff9b::10.0.0.1', listed('198.51.100.1'), '64:ff9b::/64'],
-    ['of a proxy that is IPv4-mapped', '::ffff:10.0.0.1', listed('198.51.100.1'), '198.51.100.1'],
-    ['of a proxy with a port', '10.0.0.1', listed('198.51.100.1', '10.0.0.2:8080'), '198.51.100.1'],
-    ['a proxy itself, where it asks on its own', '10.0.0.1', {}, '10.0.0.1'],
-    ['the farthest, where all are proxies', '10.0.0.1', listed('10.0.0.3', '10.0.0.2'), '10.0.0.3'],
-    ['nobody, where the name cannot be read', '10.0.0.1', listed('198.51.100.1', 'unknown'), UNKNOWN_ADDRESS],
-    ['nobody, where it is empty', '10.0.0.1', listed('198.51.100.1', ''), UNKNOWN_ADDRESS],
-    ['nobody, without a peer', undefined, listed('198.51.100.1'), UNKNOWN_ADDRESS],
+    ['the peer, if it is not a proxy', '203.0.113.7', listed('6.6.6.6'), '203.0.113.7'],
+    ['the address that a proxy added', '10.0.0.1', listed('6.6.6.6', '198.51.100.1'), '198.51.100.1'],
+    [
+      'the address before two proxies',
+      '10.0.0.1',
+      listed('6.6.6.6', '198.51.100.1', '192.0.2.1'),
+      '198.51.100.1',
+    ],
+    ['the address that an IPv6 proxy added', '2001:db8:ffff::5', listed('2001:db8:1::9'), '2001:db8:1::/64'],
+    [
+      'the address that a proxy behind NAT64 added',
+      '64:ff9b::192.0.2.1',
+      listed('198.51.100.1'),
+      '198.51.100.1',
+    ],
+    ['the IPv4 address of a NAT64 client', '10.0.0.1', listed('64:ff9b::198.51.100.1'), '198.51.100.1'],
+    [
+      'the NAT64 address itself, if it embeds a private address',
+      '64:ff9b::10.0.0.1',
+      listed('198.51.100.1'),
+      '64:ff9b::/64',
+    ],
+    [
+      'the address that an IPv4-mapped proxy added',
+      '::ffff:10.0.0.1',
+      listed('198.51.100.1'),
+      '198.51.100.1',
+    ],
+    [
+      'the address before a proxy with a port',
+      '10.0.0.1',
+      listed('198.51.100.1', '10.0.0.2:8080'),
+      '198.51.100.1',
+    ],
+    ['the proxy itself, if the header is missing', '10.0.0.1', {}, '10.0.0.1'],
+    ['the farthest address, if all are proxies', '10.0.0.1', listed('10.0.0.3', '10.0.0.2'), '10.0.0.3'],
+    ['unknown, if the address is invalid', '10.0.0.1', listed('198.51.100.1', 'unknown'), UNKNOWN_ADDRESS],
+    ['unknown, if the address is empty', '10.0.0.1', listed('198.51.100.1', ''), UNKNOWN_ADDRESS],
+    ['unknown, if there is no peer', undefined, listed('198.51.100.1'), UNKNOWN_ADDRESS],
   ])('%s', (_, peer, headers, key) => {
     expect(keyOf({ trust }, peer, headers)).toBe(key)
   })
 
   it.each(['127.0.0.9', '::1', '169.254.1.1', 'fe80::1', '10.1.1.1', '172.31.0.1', '192.168.1.1', 'fd00::1'])(
-    'by their usual names: %s',
+    'found behind proxies in named networks: %s',
     (peer) => {
       const names = ['loopback', 'linklocal', 'uniquelocal']
       expect(keyOf({ trust: names }, peer, listed('198.51.100.1'))).toBe('198.51.100.1')
@@ -131,14 +156,14 @@ describe('with the networks of proxies', () => {
     },
   )
 
-  it('reads no chain that is longer than 16, whoever is in it', () => {
+  it('unknown, if the chain has more than 16 proxies', () => {
     const chain = (proxies: number) => listed('198.51.100.1', ...Array<string>(proxies).fill('10.0.0.2'))
     expect(keyOf({ trust }, '10.0.0.1', chain(15))).toBe('198.51.100.1')
     expect(keyOf({ trust }, '10.0.0.1', chain(16))).toBe(UNKNOWN_ADDRESS)
   })
 })
 
-describe('in a list of addresses', () => {
+describe('in X-Forwarded-For', () => {
   it.each([
     ['203.0.113.7', '203.0.113.7'],
     ['203.0.113.7:4711', '203.0.113.7'],
@@ -158,7 +183,7 @@ describe('in a list of addresses', () => {
     expect(keyOf({ trust: 1 }, '10.0.0.1', { 'x-forwarded-for': entry })).toBe(key)
   })
 
-  it('lines of one name are one list', () => {
+  it('repeated headers are one list', () => {
     const headers = { 'x-forwarded-for': ['6.6.6.6', '198.51.100.1'] }
     expect(keyOf({ trust: 1 }, '10.0.0.1', headers)).toBe('198.51.100.1')
   })
@@ -185,7 +210,7 @@ describe('in Forwarded', () => {
     expect(keyOf(options, '10.0.0.1', { forwarded })).toBe(key)
   })
 
-  it('of 4,096 characters at most', () => {
+  it('at most 4,096 characters are read', () => {
     const long = (length: number) => ({
       forwarded: `for=${'6'.repeat(length - 21)}, for=203.0.113.7`,
     })
@@ -194,22 +219,22 @@ describe('in Forwarded', () => {
     expect(keyOf(options, '10.0.0.1', long(4097))).toBe(UNKNOWN_ADDRESS)
   })
 
-  it('nothing else is read', () => {
+  it('no other header is read', () => {
     expect(keyOf(options, '10.0.0.1', listed('6.6.6.6'))).toBe('10.0.0.1')
     expect(keyOf({ trust: 1 }, '10.0.0.1', { forwarded: 'for=6.6.6.6' })).toBe('10.0.0.1')
   })
 
-  it('behind two proxies', () => {
+  it('the address before two proxies is read', () => {
     const forwarded = 'for=6.6.6.6, for=203.0.113.7, for=10.0.0.2'
     expect(keyOf({ ...options, trust: 2 }, '10.0.0.1', { forwarded })).toBe('203.0.113.7')
     expect(keyOf({ ...options, trust: ['10.0.0.0/8'] }, '10.0.0.1', { forwarded })).toBe('203.0.113.7')
   })
 })
 
-describe('in the header of a platform', () => {
+describe('in a platform header', () => {
   const options: ClientAddressOptions = { trust: ['10.0.0.0/8'], header: 'cf-connecting-ip' }
 
-  it('the one address, told by who is trusted', () => {
+  it('the only address is the client if the peer is trusted', () => {
     const headers = { 'cf-connecting-ip': '203.0.113.7', ...listed('6.6.6.6') }
     expect(keyOf(options, '10.0.0.1', headers)).toBe('203.0.113.7')
     expect(keyOf({ ...options, trust: 3 }, '10.0.0.1', headers)).toBe('203.0.113.7')
@@ -223,34 +248,34 @@ describe('in the header of a platform', () => {
     expect(keyOf({ trust: 1, header }, '10.0.0.1', { [header]: '203.0.113.7' })).toBe('203.0.113.7')
   })
 
-  it('no list, and none that is missing', () => {
+  it('a list or a missing address makes the client unknown', () => {
     expect(keyOf(options, '10.0.0.1', { 'cf-connecting-ip': '6.6.6.6, 203.0.113.7' })).toBe(UNKNOWN_ADDRESS)
     expect(keyOf(options, '10.0.0.1', {})).toBe(UNKNOWN_ADDRESS)
     expect(keyOf(options, '10.0.0.1', { 'cf-connecting-ip': '' })).toBe(UNKNOWN_ADDRESS)
   })
 
-  it('of which there is none unless it is chosen', () => {
+  it('nothing is read unless the option selects the header', () => {
     const headers = { 'cf-connecting-ip': '6.6.6.6', 'x-real-ip': '6.6.6.6', ...listed('203.0.113.7') }
     expect(keyOf({ trust: 1 }, '10.0.0.1', headers)).toBe('203.0.113.7')
   })
 
-  it('an address of a proxy is the client, too', () => {
+  it('the address is the client even if it belongs to a proxy', () => {
     expect(keyOf(options, '10.0.0.1', { 'cf-connecting-ip': '10.0.0.2' })).toBe('10.0.0.2')
   })
 })
 
-it('masks IPv6 as it is told', () => {
+it('clientAddress masks IPv6 addresses with ipv6Prefix', () => {
   expect(keyOf({ trust: 0, ipv6Prefix: 48 }, '2001:db8:1:2::9')).toBe('2001:db8:1::/48')
 })
 
-describe('whatever a caller writes before what a proxy adds', () => {
+describe("anything that a caller writes before a proxy's entry", () => {
   const written = fc.oneof(
     fc.string({ unit: 'binary-ascii' }),
     fc.string({ unit: fc.constantFrom('"', '\\', ',', ';', '=', ' ', '[', ']', ':', 'f', 'for=', '1', '.') }),
     fc.constantFrom('10.0.0.1', '6.6.6.6, 10.0.0.1', 'for=10.0.0.1', 'for="', ',', 'for="\\'),
   )
 
-  it('is not read in a list', () => {
+  it('never changes the client in a list', () => {
     fc.assert(
       fc.property(written, (before) => {
         for (const trust of [1, ['10.0.0.0/8']]) {
@@ -261,7 +286,7 @@ describe('whatever a caller writes before what a proxy adds', () => {
     )
   })
 
-  it('leads to nobody in Forwarded, if to anything', () => {
+  it('makes Forwarded unknown or never changes the client', () => {
     fc.assert(
       fc.property(written, fc.constantFrom('for=203.0.113.7', 'for="203.0.113.7:80"'), (before, added) => {
         const forwarded = `${before}, ${added};proto=https`

@@ -34,7 +34,7 @@ async function serve(options: RateLimitOptions): Promise<URL> {
 }
 
 describe('HTTP/1.1', () => {
-  it('a connection stays open over denials', async () => {
+  it('a connection stays open after denials', async () => {
     const url = await serve({ limiter: limiterOf(2).limiter })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     onTestFinished(() => agent.destroy())
@@ -52,7 +52,7 @@ describe('HTTP/1.1', () => {
     expect(sockets.size).toBe(1)
   })
 
-  it('the body of a denied request is not taken for the next one', async () => {
+  it("the body of a denied request isn't parsed as the next request", async () => {
     const url = await serve({ limiter: limiterOf(1).limiter })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     onTestFinished(() => agent.destroy())
@@ -69,7 +69,7 @@ describe('HTTP/1.1', () => {
     expect(statuses).toEqual([200, 429, 429])
   })
 
-  it('pipelined requests are answered in their order, those that wait holding back those behind them', async () => {
+  it('pipelined requests get responses in order, and waiting ones hold back later ones', async () => {
     const { limiter } = limiterOf(3)
     const url = await serve({ limiter, key: () => 'k' })
     const text = await pipelined(url, ['/1', '/2', '/3', '/4', '/5'])
@@ -78,7 +78,7 @@ describe('HTTP/1.1', () => {
     expect([...text.matchAll(/served (\/\d)/g)].map(([, path]) => path)).toEqual(['/1', '/2', '/3'])
   })
 
-  it('pipelined requests that are queued are served in their order', async () => {
+  it('queued pipelined requests are served in order', async () => {
     const limiter = createLimiter({ limits: [slidingWindow({ limit: 2, window: '100ms' })] })
     const url = await serve({ limiter, key: () => 'k', denied: { queue: 10 } })
     const text = await pipelined(url, ['/1', '/2', '/3', '/4', '/5', '/6'])
@@ -92,7 +92,7 @@ describe('HTTP/1.1', () => {
     ])
   })
 
-  it('a response is complete when all of it was sent, not when its connection breaks', async () => {
+  it('a response is complete when it was fully sent, not when its connection breaks', async () => {
     const told: unknown[] = []
     const { limiter } = limiterOf(10)
     const limit = rateLimit({
@@ -126,7 +126,7 @@ describe('HTTP/1.1', () => {
     expect((await limiter.peek('k')).remaining).toBe(8)
   })
 
-  it('many limiters of one route listen once', async () => {
+  it('many limiters on one route add one listener', async () => {
     const warnings: Error[] = []
     const warned = (warning: Error) => warnings.push(warning)
     process.on('warning', warned)
@@ -143,12 +143,12 @@ describe('HTTP/1.1', () => {
     })
     onTestFinished(() => server.close())
     expect(await (await fetch(server.url)).text()).toBe('served')
-    // Warnings are told later.
+    // Node emits warnings later.
     await new Promise((resolve) => setImmediate(resolve))
     expect(warnings).toEqual([])
   })
 
-  it('who hangs up with several requests queued frees all their places', async () => {
+  it('a client that disconnects frees the places of all its queued requests', async () => {
     const { limiter, time } = limiterOf(1)
     const url = await serve({ limiter, key: () => 'k', denied: { queue: 10, maxWait: '1h' } })
     const socket = connectSocket(Number(url.port), '127.0.0.1')
@@ -162,7 +162,7 @@ describe('HTTP/1.1', () => {
   })
 })
 
-/** What a server answers to requests that are sent at once on one connection; the last asks it to close it. */
+/** Sends requests at once on one connection and returns the responses. The last request closes the connection. */
 async function pipelined(url: URL, paths: readonly string[]): Promise<string> {
   const socket = connectSocket(Number(url.port), '127.0.0.1')
   const lines = paths.map((path, i) => {
@@ -203,7 +203,7 @@ describe('HTTP/2', () => {
     return [headers, body]
   }
 
-  it('is answered as ever, with all headers', async () => {
+  it('requests get the usual response with all headers', async () => {
     const session = await serveHttp2({ limiter: limiterOf(1).limiter })
     const [served, text] = await answer(send(session))
     expect([served[':status'], served.ratelimit, text]).toEqual([200, '"1-per-1m";r=0;t=60', 'served'])
@@ -217,7 +217,7 @@ describe('HTTP/2', () => {
     expect(JSON.parse(body)).toMatchObject({ status: 429 })
   })
 
-  it('drop closes the stream, and no other', async () => {
+  it("drop closes only the request's stream", async () => {
     const session = await serveHttp2({ limiter: limiterOf(1).limiter, denied: 'drop' })
     const kept = send(session)
     const dropped = send(session)
@@ -230,7 +230,7 @@ describe('HTTP/2', () => {
     expect(session.destroyed).toBe(false)
   })
 
-  it('a stream that is cancelled while it waits frees its place and is not charged', async () => {
+  it("a stream that is canceled while it waits frees its place and isn't charged", async () => {
     const { limiter, time } = limiterOf(1)
     const session = await serveHttp2({ limiter, key: () => 'k', denied: { queue: 10, maxWait: '1h' } })
     await answer(send(session))
@@ -245,7 +245,7 @@ describe('HTTP/2', () => {
     expect((await answer(send(session)))[0][':status']).toBe(200)
   })
 
-  it('a stream that was cancelled before it is to wait does not, and is not charged', async () => {
+  it("a stream that is canceled before it has to wait doesn't wait and isn't charged", async () => {
     const { limiter } = limiterOf(1)
     let gone = 0
     const session = await serveHttp2({
@@ -268,9 +268,9 @@ describe('HTTP/2', () => {
   })
 
   it.each<[string, (res: NodeResponse) => unknown]>([
-    ['before it is answered', () => undefined],
-    ['in the midst of its answer', (res) => (res as Http2ServerResponse).write('some of it')],
-  ])('a stream that is cancelled %s is not complete: nothing is refunded', async (_, handle) => {
+    ['before its response', () => undefined],
+    ['during its response', (res) => (res as Http2ServerResponse).write('some of it')],
+  ])("a stream that is canceled %s isn't complete and gets no refund", async (_, handle) => {
     const { limiter } = limiterOf(10)
     const told: boolean[] = []
     let handled = 0
@@ -296,7 +296,7 @@ describe('HTTP/2', () => {
     expect([told, (await limiter.peek('k')).remaining]).toEqual([[false], 9])
   })
 
-  it('responses are settled when their stream is over', async () => {
+  it('responses are settled when their stream ends', async () => {
     const { limiter } = limiterOf(10)
     const told: boolean[] = []
     const session = await serveHttp2({

@@ -4,7 +4,7 @@ import type { Header } from '../../src/http/headers.ts'
 
 const AT_MS = 1_700_000_000_250
 
-/** What one limit says, allowing unless changed. */
+/** Returns the decision of one limit, which allows the request by default. */
 export function limit(name: string, changes: Partial<LimitDecision> = {}): LimitDecision {
   return {
     name,
@@ -20,7 +20,7 @@ export function limit(name: string, changes: Partial<LimitDecision> = {}): Limit
   }
 }
 
-/** The decision over these limits. */
+/** Returns the decision of these limits. */
 export function decide(...limits: readonly LimitDecision[]): Decision {
   const enforced = limits.filter(({ shadow }) => !shadow)
   const denying = enforced.filter(({ allowed }) => !allowed)
@@ -37,7 +37,7 @@ export function decide(...limits: readonly LimitDecision[]): Decision {
   }
 }
 
-/** Any decision over enforced limits. */
+/** Generates decisions of enforced limits. */
 export function decisions(): fc.Arbitrary<Decision> {
   const units = fc.integer({ min: 1, max: 2 ** 40 })
   const waits = fc.integer({ min: 1, max: 366 * 86_400_000 })
@@ -61,7 +61,7 @@ export function decisions(): fc.Arbitrary<Decision> {
   })
 }
 
-/** Headers by name. */
+/** Returns headers by name. */
 export function fields(headers: readonly Header[]): Record<string, string> {
   return Object.fromEntries(headers.map(({ name, value }) => [name, value]))
 }

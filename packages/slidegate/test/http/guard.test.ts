@@ -14,7 +14,7 @@ import {
 import { fieldsOf, type PlainOptions as Options, plainGuard } from './plain.ts'
 
 const limits = [slidingWindow({ limit: 2, window: '1m', name: 'two' })]
-/** In which no time passes. */
+/** A store in which no time passes. */
 const newStore = (): Store => memoryStore({ clock: () => 1_700_000_000_000 })
 const limiter = createLimiter({ name: 'shared', limits })
 
@@ -26,7 +26,7 @@ interface Refusal {
   readonly binding?: Partial<Binding<[string]>>
 }
 
-describe('options are refused at construction', () => {
+describe('rejected options:', () => {
   const store = { failurePolicy, apply: async () => [], close: () => {} }
   it.each<[string, unknown, Refusal]>([
     ['none at all', undefined, { value: undefined }],
@@ -35,109 +35,113 @@ describe('options are refused at construction', () => {
     ['a limiter and limits', { limiter, limits }, { value: limits }],
     ['a limiter and a name', { limiter, name: 'api' }, { value: 'api' }],
     ['a limiter and a store', { limiter, store }, { value: store }],
-    ['what is no limiter', { limiter: 'api' }, { value: 'api' }],
+    ['a limiter that is a string', { limiter: 'api' }, { value: 'api' }],
     ['a null limiter', { limiter: null }, { value: null }],
     ['no store', { limits, store: {} }, { value: {} }],
-    ['an unknown format of headers', { limits, headers: 'draft-8' }, { value: 'draft-8' }],
-    ['headers that every object has', { limits, headers: 'toString' }, { value: 'toString' }],
+    ['an unknown header format', { limits, headers: 'draft-8' }, { value: 'draft-8' }],
+    [
+      'a header format named like a property of every object',
+      { limits, headers: 'toString' },
+      { value: 'toString' },
+    ],
     ['headers: true', { limits, headers: true }, { value: true }],
     ['two drafts at once', { limits, headers: ['draft-11', 'draft-7'] }, { value: ['draft-11', 'draft-7'] }],
     ['a format twice', { limits, headers: ['legacy', 'legacy'] }, { value: ['legacy', 'legacy'] }],
-    ['formats of which one is unknown', { limits, headers: ['legacy', null] }, { value: ['legacy', null] }],
-    ['headers that are no text', { limits, headers: Object.create(null) }, { value: {} }],
-    ['a key that is no function', { limits, key: 'ip' }, { value: 'ip' }],
-    ['a cost that is no function', { limits, cost: 2 }, { value: 2 }],
-    ['a skip that is no function', { limits, skip: true }, { value: true }],
+    ['formats with an unknown one', { limits, headers: ['legacy', null] }, { value: ['legacy', null] }],
+    ['headers that are not a string', { limits, headers: Object.create(null) }, { value: {} }],
+    ['a key that is not a function', { limits, key: 'ip' }, { value: 'ip' }],
+    ['a cost that is not a function', { limits, cost: 2 }, { value: 2 }],
+    ['a skip that is not a function', { limits, skip: true }, { value: true }],
     [
-      'a limit on what is held, which nobody would release',
+      'a concurrency limit, which middleware would never release',
       { limits: [concurrency({ limit: 1, ttl: '1s', name: 'held' })] },
-      { value: 'held', message: /ask its limiter/ },
+      { value: 'held', message: /use its limiter/ },
     ],
     [
-      'a limiter with a limit on values, which nobody would bring',
+      'a limiter with a distinct limit, for which middleware has no values',
       { limiter: createLimiter({ limits: [distinct({ limit: 1, window: '1s', name: 'values' })] }) },
-      { value: 'values', message: /ask its limiter/ },
+      { value: 'values', message: /use its limiter/ },
     ],
     ['a null skip', { limits, skip: null }, { value: null }],
-    ['an onDenied that is no function', { limits, onDenied: {} }, { value: {} }],
-    ['an onAllowed that is no function', { limits, onAllowed: 1 }, { value: 1 }],
-    ['a settle that is no function', { limits, settle: 5 }, { value: 5 }],
-    ['an onSettleError that is no function', { limits, onSettleError: true }, { value: true }],
-    ['a refundIf that is no word of ours', { limits, refundIf: 'success' }, { value: 'success' }],
+    ['an onDenied that is not a function', { limits, onDenied: {} }, { value: {} }],
+    ['an onAllowed that is not a function', { limits, onAllowed: 1 }, { value: 1 }],
+    ['a settle that is not a function', { limits, settle: 5 }, { value: 5 }],
+    ['an onSettleError that is not a function', { limits, onSettleError: true }, { value: true }],
+    ['an unknown refundIf', { limits, refundIf: 'success' }, { value: 'success' }],
     ['a refundIf that is true', { limits, refundIf: true }, { value: true }],
-    ['a disclose that is no boolean', { limits, disclose: 'no' }, { value: 'no' }],
-    ['a list that is none', { limits, allow: '10.0.0.0/8' }, { value: '10.0.0.0/8' }],
+    ['a disclose that is not a boolean', { limits, disclose: 'no' }, { value: 'no' }],
+    ['a list that is not an array', { limits, allow: '10.0.0.0/8' }, { value: '10.0.0.0/8' }],
+    ['an invalid address in a list', { limits, deny: ['10.0.0.0/8', 'localhost'] }, { value: 'localhost' }],
+    ['a network with host bits', { limits, allow: ['10.0.0.1/8'] }, { value: '10.0.0.1/8' }],
+    ['a number in a list', { limits, deny: [7] }, { value: 7 }],
     [
-      'an address on a list that is none',
-      { limits, deny: ['10.0.0.0/8', 'localhost'] },
-      { value: 'localhost' },
-    ],
-    ['a network that is an address within one', { limits, allow: ['10.0.0.1/8'] }, { value: '10.0.0.1/8' }],
-    ['a number on a list', { limits, deny: [7] }, { value: 7 }],
-    [
-      'addresses that anybody may tell',
+      'a public range of trusted proxies',
       { limits, address: { trust: ['0.0.0.0/0'] } },
       { value: '0.0.0.0/0' },
     ],
     ['addresses without trust', { limits, address: {} }, { value: undefined }],
     ['an unknown policy', { limits, denied: 'wait' }, { value: 'wait' }],
-    ['a policy that is null', { limits, denied: null }, { value: null }],
+    ['a null policy', { limits, denied: null }, { value: null }],
     [
       'two policies in one',
       { limits, denied: { delay: '1s', queue: 5 } },
       { value: { delay: '1s', queue: 5 } },
     ],
     [
-      'a delay with what is of a queue',
+      'a delay with an option of a queue',
       { limits, denied: { delay: '1s', maxWait: '2s' } },
-      { value: 'maxWait', message: /no option of denied: \{ delay \}; there are delay$/ },
+      { value: 'maxWait', message: /for denied: \{ delay \}; expected one of: delay$/ },
     ],
     [
-      'a queue with a misspelt wait',
+      'a queue with a misspelled option',
       { limits, denied: { queue: 1, maxwait: '1s' } },
-      { value: 'maxwait', message: /no option of denied: \{ queue \}; there are queue, maxWait$/ },
+      { value: 'maxwait', message: /for denied: \{ queue \}; expected one of: queue, maxWait$/ },
     ],
     [
-      'an address with a misspelt header',
+      'an address with a misspelled option',
       { limits, address: { trust: 1, hedder: 'forwarded' } },
-      { value: 'hedder', message: /no option of address; there are trust, header, ipv6Prefix$/ },
+      { value: 'hedder', message: /for address; expected one of: trust, header, ipv6Prefix$/ },
     ],
-    ['a delay of nothing', { limits, denied: { delay: 0 } }, { value: 0 }],
-    ['a delay that is no duration', { limits, denied: { delay: 'long' } }, { value: 'long' }],
-    ['a delay beyond all timers', { limits, denied: { delay: '30d' } }, { value: '30d' }],
-    ['a queue of nobody', { limits, denied: { queue: 0 } }, { value: 0 }],
-    ['a queue of half a request', { limits, denied: { queue: 1.5 } }, { value: 1.5 }],
-    ['a queue beyond its bound', { limits, denied: { queue: 2 ** 21 } }, { value: 2 ** 21 }],
-    ['a queue that waits for ever', { limits, denied: { queue: 1, maxWait: Infinity } }, { value: Infinity }],
+    ['a delay of 0', { limits, denied: { delay: 0 } }, { value: 0 }],
+    ['a delay that is not a duration', { limits, denied: { delay: 'long' } }, { value: 'long' }],
+    ['a delay that is longer than timers allow', { limits, denied: { delay: '30d' } }, { value: '30d' }],
+    ['a queue of 0', { limits, denied: { queue: 0 } }, { value: 0 }],
+    ['a queue of 1.5', { limits, denied: { queue: 1.5 } }, { value: 1.5 }],
+    ['a queue above the maximum', { limits, denied: { queue: 2 ** 21 } }, { value: 2 ** 21 }],
     [
-      'a delay by a limiter that cannot wait',
+      'a queue with an infinite wait',
+      { limits, denied: { queue: 1, maxWait: Infinity } },
+      { value: Infinity },
+    ],
+    [
+      'a delay with a limiter that has no wait',
       { limiter: promising(), denied: { delay: 5 } },
-      { value: { delay: 5 }, message: /cannot wait/ },
+      { value: { delay: 5 }, message: /has no wait/ },
     ],
     [
-      'a refund by a limiter that cannot',
+      'a refund with a limiter that has no refund',
       { limiter: promising(), refundIf: 'failed' },
-      { message: /need a limiter/ },
+      { message: /can't refund/ },
     ],
     [
-      'drop where connections cannot be closed',
+      'drop on a platform that does not close connections',
       { limits, denied: 'drop' },
-      { value: 'drop', message: /cannot be closed/, binding: { canDrop: false } },
+      { value: 'drop', message: /can't close a connection/, binding: { canDrop: false } },
     ],
-  ])('%s', (_, options, { message = /must be|give|belongs|use/, value, binding }: Refusal) => {
+  ])('%s', (_, options, { message = /must|pass|set|list|write|use/, value, binding }: Refusal) => {
     const error = thrownBy(() => plainGuard(options as Options, binding))
     expect(error).toBeInstanceOf(SlidegateError)
     expect(error).toMatchObject({ code: 'invalid_option', message: expect.stringMatching(message) })
     if (value !== undefined) expect((error as SlidegateError).value).toEqual(value)
   })
 
-  it('a limiter in place of them, which has limits, and a name', () => {
+  it('a limiter in place of the options', () => {
     expect(() => createGuard(limiter as never, {} as never)).toThrow(
       expect.objectContaining({ code: 'invalid_option', message: expect.stringMatching(/\{ limiter \}/) }),
     )
   })
 
-  it('limits as createLimiter does', () => {
+  it('limits that createLimiter rejects', () => {
     const guard = (options: Options) => () => plainGuard(options)
     expect(guard({ limits: [] })).toThrow(expect.objectContaining({ code: 'invalid_limit' }))
     expect(guard({ limits: [undefined as never] })).toThrow(
@@ -160,7 +164,7 @@ describe('a function that returns limits', () => {
   it.each<[string, Options['limits']]>([
     ['at once', planOf],
     ['as a promise', async (key) => planOf(key)],
-  ])('each key has the limits that the function returns: %s', async (_, limits) => {
+  ])('sets the limits of each key: %s', async (_, limits) => {
     for (const more of [{}, { cost: async () => 1 }, { denied: { delay: 1 } }]) {
       const guard = plainGuard({ limits, store: newStore(), ...more })
       const statuses: unknown[] = []
@@ -172,7 +176,7 @@ describe('a function that returns limits', () => {
     }
   })
 
-  it('the function gets the key and the request, once for each request, even if it waits', async () => {
+  it('gets the key and the request once per request, even if it waits', async () => {
     const asked: unknown[] = []
     const guard = plainGuard({
       key: (request) => `key of ${request}`,
@@ -189,7 +193,7 @@ describe('a function that returns limits', () => {
     ])
   })
 
-  it('an invalid key never reaches the function', async () => {
+  it('never gets an invalid key', async () => {
     const limits = vi.fn(async () => plans.free)
     for (const key of ['', undefined, 7]) {
       const guard = plainGuard({ limits, key: () => key as string })
@@ -198,7 +202,7 @@ describe('a function that returns limits', () => {
     expect(limits).not.toHaveBeenCalled()
   })
 
-  it('a function that fails, or returns no limits, fails the request', async () => {
+  it('fails the request if it throws or returns no limits', async () => {
     const failure = new Error('no plan')
     const failing = plainGuard({ limits: () => Promise.reject(failure) })
     await expect(async () => failing('ann')).rejects.toBe(failure)
@@ -212,7 +216,7 @@ describe('a function that returns limits', () => {
   it.each<[string, Options['limits']]>([
     ['at once', (_key, request) => planOf(request)],
     ['as a promise', async (_key, request) => planOf(request)],
-  ])('the limits also hold for the charge of `settle`: %s', async (_, limits) => {
+  ])('sets the limits for the charge of `settle`, too: %s', async (_, limits) => {
     const errors: unknown[] = []
     const store = newStore()
     const onSettleError = (error: unknown) => errors.push(error)
@@ -225,7 +229,7 @@ describe('a function that returns limits', () => {
 })
 
 describe('a verdict', () => {
-  it('allows with headers, then denies with a whole response', async () => {
+  it('allows with headers, then denies with a complete response', async () => {
     const guard = plainGuard({ limits, store: newStore() })
     expect(await guard('ann')).toEqual({
       headers: [
@@ -257,7 +261,7 @@ describe('a verdict', () => {
     expect((await guard('bob')).denial).toBeUndefined()
   })
 
-  it('is what those who ask the limiter themselves can answer, too', async () => {
+  it('equals denialOf for code that calls the limiter directly', async () => {
     const limiter = createLimiter({ limits, store: newStore() })
     const guard = plainGuard({ limiter }, { header: () => 'text/html' })
     for (let i = 0; i < 2; i++) await guard('ann')
@@ -267,7 +271,7 @@ describe('a verdict', () => {
     expect(denialOf(decision, { disclose: false }).headers.map(({ name }) => name)).toEqual(['Content-Type'])
   })
 
-  it('is there at once where nothing is to be waited for', () => {
+  it('returns synchronously if nothing is asynchronous', () => {
     const guard = plainGuard({ limits, skip: () => false, cost: () => 2 })
     expect(fieldsOf(guard('ann') as Verdict)).toMatchObject({ RateLimit: '"two";r=0;t=60' })
     expect(guard('ann')).toMatchObject({ denial: { status: 429 } })
@@ -278,8 +282,8 @@ describe('a verdict', () => {
     ['cost', { limits, cost: async () => 1 }],
     ['skip', { limits, skip: async () => false }],
     ['store', { limits, store: elsewhere() }],
-    ['limiter that only promises', { limiter: promising() }],
-  ])('is the same where something has to be waited for: the %s', async (_, options) => {
+    ['limiter without consumeSync', { limiter: promising() }],
+  ])('resolves to the same if something is asynchronous: the %s', async (_, options) => {
     const guard = plainGuard(options)
     for (const remaining of [1, 0]) {
       const verdict = guard('ann')
@@ -289,14 +293,14 @@ describe('a verdict', () => {
     expect(await guard('ann')).toMatchObject({ denial: { status: 429 } })
   })
 
-  it('of a limiter that was closed is an error, not another way to ask', () => {
+  it('throws for a closed limiter', () => {
     const closed = createLimiter({ limits })
     closed.close()
     const guard = plainGuard({ limiter: closed })
     expect(() => guard('ann')).toThrow(expect.objectContaining({ code: 'closed' }))
   })
 
-  it('of a skipped request asks for nothing', async () => {
+  it('calls no other function for a skipped request', async () => {
     const never = () => {
       throw new Error('asked')
     }
@@ -306,7 +310,7 @@ describe('a verdict', () => {
 })
 
 describe('a verdict without the store', () => {
-  it.each(['deny', 'allow'] as const)('of a memory store that is full, at once: %s', (onFull) => {
+  it.each(['deny', 'allow'] as const)('returns synchronously if the memory store is full: %s', (onFull) => {
     for (const options of [{ onFull }, { onStoreError: onFull }]) {
       const store = memoryStore({ maxKeys: 1, ...('onFull' in options && options) })
       const limiter = createLimiter({ limits, store, ...('onStoreError' in options && options) })
@@ -322,7 +326,7 @@ describe('a verdict without the store', () => {
   })
 })
 
-/** A store that answers later, as one in another process does. */
+/** A store that responds later, like one in another process. */
 function elsewhere(): Store {
   const store = memoryStore()
   return {
@@ -332,7 +336,7 @@ function elsewhere(): Store {
   }
 }
 
-/** What options take for a limiter although it has no other method. */
+/** A limiter with only `consume`, which the options accept. */
 function promising(): Limiter {
   const limiter = createLimiter({ limits })
   return { consume: (key: string) => limiter.consume(key) } as Limiter
@@ -356,44 +360,46 @@ describe('onSettleError', () => {
     [
       'throws',
       () => {
-        throw new Error('told in vain')
+        throw new Error('thrown by onSettleError')
       },
     ],
-    ['rejects', () => Promise.reject(new Error('told in vain'))],
-  ])('that %s does not end the process', async (_, onSettleError) => {
+    ['rejects', () => Promise.reject(new Error('thrown by onSettleError'))],
+  ])('never ends the process if it %s', async (_, onSettleError) => {
     const warn = vi.spyOn(console, 'warn').mockReturnValue()
     onTestFinished(() => warn.mockRestore())
     const guard = plainGuard({ limits, settle: () => -1, onSettleError })
     const { onFinished } = await guard('caller')
     onFinished!({ status: 200, isComplete: true, header: () => undefined })
     await expect.poll(() => warn.mock.calls.length).toBeGreaterThan(0)
-    expect(warn.mock.calls).toEqual([['slidegate: a response could not be settled: told in vain']])
+    expect(warn.mock.calls).toEqual([
+      ["slidegate: can't refund or charge after a response: thrown by onSettleError"],
+    ])
   })
 })
 
-describe('a policy for the denied that has to be waited for', () => {
-  it('is that of the request', async () => {
+describe('an async `denied` function', () => {
+  it('returns the policy of the request', async () => {
     const guard = plainGuard({ limits, denied: async (request) => (request === 'a' ? 'drop' : 'reject') })
     for (const caller of ['a', 'a', 'b', 'b']) expect((await guard(caller)).denial).toBeUndefined()
     expect((await guard('a')).denial).toEqual({ action: 'drop' })
     expect((await guard('b')).denial).toMatchObject({ action: 'answer', status: 429 })
   })
 
-  it('is that of who is on the list of the denied, too', async () => {
+  it('returns the policy of clients in `deny`, too', async () => {
     const guard = plainGuard({ limits, deny: ['192.0.2.1'], denied: async () => 'drop' as const })
     expect((await guard('192.0.2.1')).denial).toEqual({ action: 'drop' })
   })
 
   it.each<[string, PlainDenied]>([
     ['rejects', () => Promise.reject(new Error('no policy'))],
-    ['is none', (async () => 'wait') as unknown as PlainDenied],
-  ])('and %s is an error of the request', async (_, denied) => {
+    ['returns an unknown policy', (async () => 'wait') as unknown as PlainDenied],
+  ])('fails the request if it %s', async (_, denied) => {
     await expect(plainGuard({ limits, denied })('caller')).rejects.toThrow(/no policy|denied is "wait"/)
   })
 })
 
 describe('a queue', () => {
-  it('has all its places for those who have to wait, also where all come at once', async () => {
+  it('uses all its places for waiters, even if all requests arrive at once', async () => {
     const limiter = createLimiter({
       limits: [slidingWindow({ limit: 10, window: '1m' })],
       store: newStore(),

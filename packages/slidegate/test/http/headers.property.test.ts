@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { draft7Headers, draft11Headers, retryAfterHeaders } from '../../src/http/headers.ts'
 import { decisions, fields } from './decisions.ts'
 
-describe('whatever the decision', () => {
-  it('draft-11 parses as lists of strings with integers, no time beyond Retry-After', () => {
+describe('any decision', () => {
+  it('in draft-11 parses as lists of strings with integers, without a time above Retry-After', () => {
     fc.assert(
       fc.property(decisions(), (decision) => {
         const headers = fields(draft11Headers(decision))
@@ -34,7 +34,7 @@ describe('whatever the decision', () => {
     )
   })
 
-  it('draft-7 parses as a dictionary and a list, of one declared limit', () => {
+  it('in draft-7 parses as a dictionary and a list of one declared limit', () => {
     fc.assert(
       fc.property(decisions(), (decision) => {
         const headers = fields(draft7Headers(decision))

@@ -17,7 +17,7 @@ import {
 import { decide, fields, limit } from './decisions.ts'
 
 describe('draft-11', () => {
-  it('lists all limits in declared order, the time until all quota is back in seconds, rounded up', () => {
+  it('lists all limits in declared order, with the rounded-up seconds until the full quota is available', () => {
     const decision = decide(
       limit('burst', { remaining: 50, resetAfterMs: 29_001 }),
       limit('hourly', { windowMs: 3_600_000 }),
@@ -28,7 +28,7 @@ describe('draft-11', () => {
     })
   })
 
-  it('gives a denial its time only on the limits that denied, each its own', () => {
+  it('adds a time only to the limits that denied, which can differ', () => {
     const decision = decide(
       limit('a', { allowed: false, remaining: 0, retryAfterMs: 1001 }),
       limit('b'),
@@ -37,7 +37,7 @@ describe('draft-11', () => {
     expect(fields(draft11Headers(decision)).RateLimit).toBe('"a";r=0;t=2, "b";r=99, "c";r=2;t=7')
   })
 
-  it('gives no time where waiting does not help', () => {
+  it("omits the time if waiting doesn't help", () => {
     const decision = decide(
       limit('a', { allowed: false, remaining: 0, retryAfterMs: 1000 }),
       limit('b', { allowed: false, retryAfterMs: Number.POSITIVE_INFINITY }),
@@ -45,7 +45,7 @@ describe('draft-11', () => {
     expect(fields(draft11Headers(decision)).RateLimit).toBe('"a";r=0, "b";r=99')
   })
 
-  it('lists a ban in force before the limits, which keep their room', () => {
+  it('lists an active ban before the limits, which keep their remaining units', () => {
     const banned = {
       ...decide(
         limit('ip.burst'),
@@ -62,7 +62,7 @@ describe('draft-11', () => {
     expect(fields(draft11Headers(never)).RateLimit).toBe('"ip.ban";r=0, "ip.burst";r=99, "user.tight";r=0')
   })
 
-  it('lists no ban that a denial has only just brought about', () => {
+  it('omits a ban that the denial itself caused', () => {
     const denied = {
       ...decide(limit('x', { allowed: false, remaining: 0, retryAfterMs: 1000 })),
       blockedMs: 60_000,
@@ -79,7 +79,7 @@ describe('draft-11', () => {
     expect(fields(draft11Headers(decide(limit('x', { windowMs }))))['RateLimit-Policy']).toBe(policy)
   })
 
-  it('spells each policy anew that differs from the last in one thing', () => {
+  it('writes a new policy if one property differs from the last one', () => {
     const policyOf = (...limits: readonly LimitDecision[]) =>
       fields(draft11Headers(decide(...limits)))['RateLimit-Policy']
     expect(policyOf(limit('x'))).toBe('"x";q=100;w=60')
@@ -96,7 +96,7 @@ describe('draft-11', () => {
 })
 
 describe('draft-7', () => {
-  it('names the limit with the least remaining', () => {
+  it('uses the limit with the fewest units remaining', () => {
     const decision = decide(
       limit('a'),
       limit('b', { limit: 20, remaining: 5, resetAfterMs: 1500 }),
@@ -108,7 +108,7 @@ describe('draft-7', () => {
     })
   })
 
-  it('names on a denial the limit that denies for longest, and resets as Retry-After says', () => {
+  it('uses the limit with the longest wait on a denial, with a reset equal to Retry-After', () => {
     const decision = decide(
       limit('a', { allowed: false, remaining: 0, retryAfterMs: 1000 }),
       limit('b', { allowed: false, remaining: 3, retryAfterMs: 5000, limit: 20 }),
@@ -118,12 +118,12 @@ describe('draft-7', () => {
     expect(fields(retryAfterHeaders(decision))).toEqual({ 'Retry-After': '5' })
   })
 
-  it('has no policy for a window that its required w cannot express', () => {
+  it('omits the policy for a window shorter than one second', () => {
     const headers = fields(draft7Headers(decide(limit('x', { windowMs: 500 }))))
     expect(headers).toEqual({ RateLimit: 'limit=100, remaining=99, reset=60' })
   })
 
-  it('resets, where no wait helps, when all quota is back', () => {
+  it("resets when the full quota is available if waiting doesn't help", () => {
     const decision = decide(
       limit('x', { allowed: false, retryAfterMs: Number.POSITIVE_INFINITY, resetAfterMs: 4200 }),
     )
@@ -131,7 +131,7 @@ describe('draft-7', () => {
   })
 })
 
-it('draft-7, draft-6 and legacy reset as Retry-After says while a ban is in force, of a limit that keeps its room', () => {
+it("draft-7, draft-6 and legacy reset with Retry-After during a ban, and keep the limit's remaining units", () => {
   const banned = {
     ...decide(limit('ample'), limit('tight', { remaining: 98 })),
     ...{ allowed: false, deniedBy: ['ban'], remaining: 0, retryAfterMs: 90_000, blockedMs: 90_000 },
@@ -146,7 +146,7 @@ it('draft-7, draft-6 and legacy reset as Retry-After says while a ban is in forc
   })
 })
 
-it('draft-6 says the same in fields of their own', () => {
+it('draft-6 reports the same as draft-7 in separate headers', () => {
   const decision = decide(limit('a'), limit('b', { limit: 20, remaining: 5, resetAfterMs: 1500 }))
   expect(fields(draft6Headers(decision))).toEqual({
     'RateLimit-Policy': '20;w=60',
@@ -157,7 +157,7 @@ it('draft-6 says the same in fields of their own', () => {
 })
 
 describe('legacy', () => {
-  it('gives the reset as seconds since the epoch', () => {
+  it('reports the reset in seconds since the epoch', () => {
     expect(fields(legacyHeaders(decide(limit('x', { resetAfterMs: 1000 }))))).toEqual({
       'X-RateLimit-Limit': '100',
       'X-RateLimit-Remaining': '99',
@@ -180,7 +180,7 @@ it.each([
   expect(fields(retryAfterHeaders(decision))).toEqual({ 'Retry-After': value })
 })
 
-it('Retry-After is left out where the request is allowed or never will be', () => {
+it('Retry-After is omitted if the request is allowed or will never be', () => {
   expect(retryAfterHeaders(decide(limit('x')))).toEqual([])
   expect(
     retryAfterHeaders(decide(limit('x', { allowed: false, retryAfterMs: Number.POSITIVE_INFINITY }))),
@@ -188,7 +188,7 @@ it('Retry-After is left out where the request is allowed or never will be', () =
 })
 
 it.each([draft11Headers, draft7Headers, draft6Headers, legacyHeaders])(
-  'shadow limits are in no header: %o',
+  'no header contains shadow limits: %o',
   (headersOf) => {
     const shadow = limit('shadow', {
       shadow: true,
@@ -215,7 +215,7 @@ describe('several limiters on one response', () => {
     const on = { get: (name: string) => all[name], set: (name: string, value: string) => (all[name] = value) }
     return { all, on }
   }
-  /** What stands on a response in the end, limiter by limiter; and where each sees what those behind it have set. */
+  /** Returns the final headers of a response, set limiter by limiter. Checks that the reverse order gives the same. */
   const placed = (...sets: readonly Spelt[]) => {
     const forward = response()
     for (const set of sets) placeHeaders([setOf(set)], forward.on)
@@ -233,21 +233,21 @@ describe('several limiters on one response', () => {
   const scarce = limit('scarce', { limit: 20, remaining: 3 })
   const denying = limit('denying', { allowed: false, remaining: 7, retryAfterMs: 1000, limit: 30 })
 
-  it('draft-11: one list', () => {
+  it('draft-11: all limits form one list', () => {
     expect(placed(['draft-11', ample], ['draft-11', scarce])).toEqual({
       'RateLimit-Policy': '"ample";q=100;w=60, "scarce";q=20;w=60',
       RateLimit: '"ample";r=9;t=60, "scarce";r=3;t=60',
     })
   })
 
-  it('draft-11: a denial takes the time from what others have allowed', () => {
+  it('draft-11: a denial removes the times of limiters that allowed', () => {
     expect(placed(['draft-11', ample], ['draft-11', scarce], ['draft-11', denying])).toEqual({
       'RateLimit-Policy': '"ample";q=100;w=60, "scarce";q=20;w=60, "denying";q=30;w=60',
       RateLimit: '"ample";r=9, "scarce";r=3, "denying";r=7;t=1',
     })
   })
 
-  it('draft-11: takes the time and nothing else, whoever has spelt it', () => {
+  it('draft-11: a denial removes only the time, however it is spelled', () => {
     const { all, on } = response({
       RateLimit: '"a";r=1;t=70;pk=:AA==:, "b;t=5\\";t=6";r=2; t=80, "c";r=3;at=4',
     })
@@ -259,7 +259,7 @@ describe('several limiters on one response', () => {
     ['draft-7', 'RateLimit', (limit, remaining) => `limit=${limit}, remaining=${remaining}, reset=60`],
     ['draft-6', 'RateLimit-Remaining', (_, remaining) => `${remaining}`],
     ['legacy', 'X-RateLimit-Remaining', (_, remaining) => `${remaining}`],
-  ])('%s: of limits that allow it is the tighter, wherever it stands', (format, name, value) => {
+  ])('%s: the tighter of two allowing limits wins, in any order', (format, name, value) => {
     expect(placed([format, ample], [format, scarce])[name]).toBe(value(20, 3))
     expect(placed([format, scarce], [format, ample])).toEqual(placed([format, scarce]))
     expect(placed([format, ample], [format, limit('other', { remaining: 9 })])).toEqual(
@@ -267,12 +267,12 @@ describe('several limiters on one response', () => {
     )
   })
 
-  it.each<HeaderFormat>(['draft-7', 'draft-6', 'legacy'])('%s: the one that denies', (format) => {
+  it.each<HeaderFormat>(['draft-7', 'draft-6', 'legacy'])('%s: the denying limiter wins', (format) => {
     expect(placed([format, scarce], [format, denying])).toEqual(placed([format, denying]))
   })
 })
 
-describe('headers that scripts of other origins may read', () => {
+describe('exposedHeaders', () => {
   it.each<[HeadersOption | undefined, string]>([
     [undefined, 'RateLimit-Policy, RateLimit, Retry-After'],
     ['draft-6', 'RateLimit-Policy, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After'],
@@ -285,8 +285,11 @@ describe('headers that scripts of other origins may read', () => {
     expect(exposedHeaders(formats).join(', ')).toBe(names)
   })
 
-  it.each(Object.keys(HEADER_FORMATS) as HeaderFormat[])('%s: all that it sets', (format) => {
-    const { headers } = { headers: HEADER_FORMATS[format].write(decide(limit('x'))) }
-    expect(exposedHeaders(format)).toEqual([...headers.map(({ name }) => name), 'Retry-After'])
-  })
+  it.each(Object.keys(HEADER_FORMATS) as HeaderFormat[])(
+    '%s: lists all headers that the format sets',
+    (format) => {
+      const { headers } = { headers: HEADER_FORMATS[format].write(decide(limit('x'))) }
+      expect(exposedHeaders(format)).toEqual([...headers.map(({ name }) => name), 'Retry-After'])
+    },
+  )
 })

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { after, asError } from '../../src/http/maybe-async.ts'
 
-// biome-ignore lint/suspicious/noThenProperty: what others hand in as a promise
+// biome-ignore lint/suspicious/noThenProperty: a thenable of another library
 const thenable: PromiseLike<number> = { then: (...then) => Promise.resolve(7).then(...then) }
 
 describe('after', () => {
   it.each([7, undefined, null, '', Object.fromEntries([['then', 'no function']])])(
-    'goes on at once with %o',
+    'continues immediately with %o',
     (value) => {
       expect(after(value, (there) => [there])).toEqual([value])
     },
@@ -14,8 +14,8 @@ describe('after', () => {
 
   it.each([
     ['a promise', Promise.resolve(7)],
-    ['another that has a then', thenable],
-  ])('goes on with what comes of %s', async (_, value) => {
+    ['another thenable', thenable],
+  ])('continues with the result of %s', async (_, value) => {
     const gone = after(value, (there) => there + 1)
     expect(typeof gone).toBe('object')
     expect(await gone).toBe(8)

@@ -8,10 +8,10 @@ import type { NodeRequest, NodeResponse } from '../../src/http/node.ts'
 import { memoryStore, slidingWindow } from '../../src/index.ts'
 import { listen } from '../adapters/listen.ts'
 
-// Clients of others that come back when they are told to, by the real clock. Had they come earlier they would have been
-// denied once more, and later than a second after they might they would have misread what they were told.
+// Other HTTP clients that retry after Retry-After, on the real clock. A client that retries too early gets another denial; one
+// that retries more than a second late has misread the header.
 
-/** Milliseconds that a timer, and a loaded machine, may take beyond what they were asked for. */
+/** How late a timer may be on a busy machine, in milliseconds. */
 const SLACK_MS = 10_000
 
 async function serve(): Promise<{
@@ -19,7 +19,7 @@ async function serve(): Promise<{
   readonly seen: { readonly status: number; readonly atMs: number }[]
 }> {
   const seen: { status: number; atMs: number }[] = []
-  // Time stands still until somebody is denied: so the second request comes within the second.
+  // Time starts at the first denial, so the second request arrives within the window.
   const clock = () => 1_700_000_000_000 + (seen[1] === undefined ? 0 : performance.now() - seen[1].atMs)
   const store = memoryStore({ clock })
   const limit = rateLimit({ limits: [slidingWindow({ limit: 1, window: '1s' })], store })
@@ -31,12 +31,12 @@ async function serve(): Promise<{
   return { url: server.url, seen }
 }
 
-describe('obeys Retry-After', () => {
+describe('Retry-After is obeyed by', () => {
   it.each<[string, (url: string) => Promise<string>]>([
     ['got', (url) => got(url, { retry: { limit: 3 } }).text()],
     ['ky', (url) => ky(url, { retry: { limit: 3 }, timeout: false }).text()],
     [
-      'the RetryAgent of undici',
+      "undici's RetryAgent",
       async (url) => {
         const dispatcher = new RetryAgent(new Agent(), { statusCodes: [429], maxRetries: 3 })
         onTestFinished(() => dispatcher.close())
@@ -44,7 +44,7 @@ describe('obeys Retry-After', () => {
       },
     ],
     [
-      'the retry interceptor of undici',
+      "undici's retry interceptor",
       async (url) => {
         const dispatcher = new Agent().compose(interceptors.retry({ statusCodes: [429], maxRetries: 3 }))
         onTestFinished(() => dispatcher.close())

@@ -7,7 +7,7 @@ import {
   type Verdict,
 } from '../../src/http/index.ts'
 
-// A framework whose requests are the keys of callers, or addresses.
+// A test framework whose requests are the keys or addresses of callers.
 
 export type PlainOptions = GuardOptions<[request: string]>
 
@@ -25,7 +25,7 @@ export function plainGuard(options: PlainOptions, binding: Partial<Binding<[stri
   return createGuard<[string]>(given, { ...PLAIN, ...binding })
 }
 
-/** All fields that a verdict sets, by name. */
+/** Returns all headers that a verdict sets, by name. */
 export function fieldsOf({ headers, denial }: Verdict): Record<string, string> {
   const own = denial === undefined || denial.action === 'drop' ? [] : denial.headers
   const all = [...headers.flatMap((set: HeaderSet) => set.headers), ...own]

@@ -11,8 +11,8 @@ const CLIENTS = 10_000
 const QUEUE = 6000
 const CONNECTIONS = 100
 
-it(`of ${CLIENTS} clients at once ${QUEUE} are queued, the others are rejected, and all who waited are served`, async () => {
-  // Nobody is admitted before all have come: one has taken the whole hour, and gives it back then.
+it(`${QUEUE} of ${CLIENTS} simultaneous clients are queued and served, and the others are rejected`, async () => {
+  // The first request uses the whole window until all clients have arrived, and is then refunded.
   const limits = [slidingWindow({ limit: CLIENTS, window: '1h', name: 'all' })]
   const limiter = createLimiter({ limits, maxWaiting: 20_000 })
   const first = await limiter.consume('k', { cost: CLIENTS })
@@ -59,7 +59,7 @@ it(`of ${CLIENTS} clients at once ${QUEUE} are queued, the others are rejected, 
   })
   expect([limiter.waiting().length, most, served]).toEqual([QUEUE, QUEUE, 0])
 
-  // A tenth hangs up: their places are free at once, and what they would have taken goes to the others.
+  // A tenth of the clients disconnect. Their places are free immediately, and their units go to the others.
   const gone = streams.filter((stream) => !answered.has(stream)).slice(0, QUEUE / 10)
   for (const stream of gone) stream.close(8)
   await until(() => limiter.waiting().length === QUEUE - gone.length)

@@ -7,12 +7,12 @@ import type { HeadersOption } from '../../src/http/index.ts'
 import { memoryStore, slidingWindow } from '../../src/index.ts'
 import { listen } from '../adapters/listen.ts'
 
-// Headers on the wire, as libraries of others read them: `ratelimit-header-parser`, which knows the formats up to
-// draft-7, and `structured-headers`, which is strict about RFC 9651.
+// Other libraries read the headers from the wire: `ratelimit-header-parser`, which supports formats up to draft-7, and
+// `structured-headers`, which is strict about RFC 9651.
 
 const NOW_MS = 1_700_000_000_000
 
-/** Two answers: the first is admitted, the second denied 10 s later. */
+/** Returns two responses: the first request is admitted, the second is denied 10 s later. */
 async function answers(headers: HeadersOption): Promise<[Response, Response]> {
   const clock = { nowMs: NOW_MS }
   const limit = rateLimit({
@@ -31,7 +31,7 @@ async function answers(headers: HeadersOption): Promise<[Response, Response]> {
   return [admitted, await fetch(server.url)]
 }
 
-it('draft-11: lists of strings with integers', async () => {
+it('draft-11 headers are lists of strings with integers', async () => {
   const both = await answers(['draft-11', 'legacy'])
   const read = (name: string) =>
     both.map((response) =>
@@ -60,7 +60,7 @@ it('draft-11: lists of strings with integers', async () => {
   ])
 })
 
-it('draft-7: a dictionary and a list of integers', async () => {
+it('draft-7 headers are a dictionary and a list of integers', async () => {
   const [admitted, denied] = await answers('draft-7')
   for (const [response, reset] of [
     [admitted, 60],
@@ -80,7 +80,7 @@ it('draft-7: a dictionary and a list of integers', async () => {
 })
 
 it.each<HeadersOption>(['draft-7', 'draft-6', 'legacy', ['draft-7', 'legacy'], ['draft-6', 'legacy']])(
-  '%j: as ratelimit-header-parser reads it',
+  'ratelimit-header-parser reads the format %j',
   async (headers) => {
     const [admitted, denied] = await answers(headers)
     const before = Date.now()
@@ -90,21 +90,21 @@ it.each<HeadersOption>(['draft-7', 'draft-6', 'legacy', ['draft-7', 'legacy'], [
     ] as const) {
       const { limit, remaining, used, reset } = parseRateLimit(response)!
       expect({ limit, remaining, used }).toEqual({ limit: 1, remaining: 0, used: 1 })
-      // Those in seconds it adds to its own clock, the one that is a time stands by that of the store.
+      // The parser adds seconds to its own clock. A reset that is a time is by the store's clock.
       if (headers === 'legacy') expect(reset).toEqual(new Date(NOW_MS + 60_000))
       else expect(Math.abs(reset!.getTime() - before - seconds * 1000)).toBeLessThan(10_000)
     }
   },
 )
 
-it('ratelimit-header-parser takes draft-11 for draft-7 and finds no numbers, even beside legacy', async () => {
+it('ratelimit-header-parser parses draft-11 as draft-7 and finds no numbers, even next to legacy', async () => {
   for (const headers of ['draft-11', ['draft-11', 'legacy']] as const) {
     const [admitted] = await answers(headers)
     expect(parseRateLimit(admitted)).toMatchObject({ limit: Number.NaN, remaining: Number.NaN })
   }
 })
 
-it('Retry-After is an integer, and of one limit in all formats', async () => {
+it('Retry-After is an integer, and the same in all formats', async () => {
   for (const headers of ['draft-11', 'draft-7', 'draft-6', 'legacy', false] as const) {
     const [admitted, denied] = await answers(headers)
     expect(admitted.headers.has('Retry-After')).toBe(false)

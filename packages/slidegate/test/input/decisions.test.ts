@@ -46,13 +46,13 @@ it.each(Object.entries(limitersBy))('a decision by %s is plain data', async (_, 
   }
 })
 
-it('a decision of one key by one log is returned once, by the charge on record rather than its own fields', async () => {
+it("a refund uses the recorded charge instead of the decision's fields", async () => {
   const limits = [slidingWindow({ limit: 5, window: '1m' })]
   const limiter = createLimiter({ limits, store: memoryStore({ clock: clock.now }) })
   const decision = limiter.consumeSync('a', { cost: 3 })
   Object.assign(decision, { cost: 1, atMs: 0 })
-  await expect(limiter.refund('a', { ...decision })).rejects.toThrow('not one of this limiter')
-  await expect(limiter.refund('a', decision, 4)).rejects.toThrow('more than the 3')
+  await expect(limiter.refund('a', { ...decision })).rejects.toThrow('from another limiter, or a copy')
+  await expect(limiter.refund('a', decision, 4)).rejects.toThrow('only 3 were charged')
   expect(await limiter.refund('a', decision, 2)).toBe(2)
   expect(await limiter.refund('a', decision, 3)).toBe(1)
   expect(await limiter.refund('a', decision, 3)).toBe(0)

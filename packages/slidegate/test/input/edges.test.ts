@@ -10,7 +10,7 @@ import {
 import { Deadlines, type Due } from '../../src/resilience/deadlines.ts'
 import { bytesInUse } from '../faults/matrix/meter.ts'
 
-// Bounds that no other test reaches: at each the last that is taken, and what comes of one more.
+// Maximums that no other test covers: the maximum is accepted, and one more is rejected.
 
 const limits = [slidingWindow({ limit: 20_000, window: '1h' })]
 
@@ -25,23 +25,23 @@ it('consumeMany takes 10,000 requests', async () => {
   expect((await limiter.peek('k')).remaining).toBe(10_000)
 })
 
-describe('ids and values have 64 KiB', () => {
+describe('up to 64 KiB are accepted', () => {
   const longest = 'x'.repeat(65_536)
 
-  it('of an id', () => {
+  it('for a request id', () => {
     const limiter = createLimiter({ limits: [slidingWindow({ limit: 5, window: '1h', log: 'zset' })] })
     expect(limiter.consumeSync('k', { requestId: longest }).allowed).toBe(true)
     expect(() => limiter.consumeSync('k', { requestId: `${longest}x` })).toThrow(/more than 65536 bytes/)
   })
 
-  it('of a value', () => {
+  it('for a value', () => {
     const limiter = createLimiter({ limits: [distinct({ limit: 5, window: '1h' })] })
     expect(limiter.consumeSync('k', { value: longest }).allowed).toBe(true)
     expect(() => limiter.consumeSync('k', { value: `${longest}x` })).toThrow(/more than 65536 bytes/)
   })
 })
 
-it('of what is wrong an error shows 64 characters', () => {
+it('an error shows 64 characters of an invalid value', () => {
   const limiter = createLimiter({ limits })
   const shown = (key: string) => {
     try {
@@ -55,7 +55,7 @@ it('of what is wrong an error shows 64 characters', () => {
   expect(shown(`${'x'.repeat(70_000)}`)).toContain('x'.repeat(50))
 })
 
-it('10,000 reservations of a key can be settled: one more, and the oldest cannot', async () => {
+it('only the newest 10,000 reservations of a key can be settled', async () => {
   const limiter = createLimiter({ limits })
   const tokens: string[] = []
   for (let i = 0; i < 10_001; i++) tokens.push((await limiter.reserve('k', 1)).token)
@@ -63,8 +63,8 @@ it('10,000 reservations of a key can be settled: one more, and the oldest cannot
   expect(await limiter.cancel(tokens[1]!)).toEqual({ returned: 1, added: 0 })
 })
 
-it('of limits that a function tells anew each time, no more are kept than 1,024', () => {
-  // By name, so that all are on one log, of one key.
+it('at most 1,024 limit sets are cached for a limits function', () => {
+  // The limits have names, so that all share one log of one key.
   const told = (n: number): Limit[] => [fixedWindow({ limit: 20_000 + n, window: '1h', name: `n${n}` })]
   let asked = 0
   const limiter = createLimiter({ limits: () => told(asked++), store: memoryStore() })
@@ -77,7 +77,7 @@ it('of limits that a function tells anew each time, no more are kept than 1,024'
   expect(bytesInUse() - before).toBeLessThan(2e6)
 })
 
-it('no more than 1,024 calls are given up in one turn of the event loop', async () => {
+it('at most 1,024 calls time out in one turn of the event loop', async () => {
   const deadlines = new Deadlines()
   const dueAtMs = performance.now() + 5
   const calls = Array.from({ length: 3000 }, (): Due & { isSettled: boolean } => ({

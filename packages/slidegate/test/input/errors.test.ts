@@ -14,7 +14,7 @@ import { errorOf } from './refusal.ts'
 
 const limits = [slidingWindow({ limit: 1, window: '1m' })]
 
-it('a mistake, an outage and a denial are three different things', async () => {
+it('invalid input, an outage and a denial are reported differently', async () => {
   const limiter = createLimiter({ limits, store: memoryStore({ maxKeys: 1 }) })
   const mistake = await errorOf(() => limiter.consume(''))
   expect(mistake).toBeInstanceOf(Error)
@@ -32,37 +32,37 @@ it('a mistake, an outage and a denial are three different things', async () => {
   expect((await limiter.consume('a')).allowed).toBe(false)
 })
 
-it("two copies of the package in one process know each other's errors", async () => {
+it("two copies of the package in one process recognize each other's errors", async () => {
   expect(built.SlidegateError).not.toBe(SlidegateError)
   const error = await errorOf(() => createLimiter({ limits }).consume(''))
   expect(error).toBeInstanceOf(built.SlidegateError)
   expect(error).not.toBeInstanceOf(built.StoreUnavailableError)
 })
 
-it('a limit of another copy of the package is refused as that, and a copy of a limit is not taken for one', async () => {
+it('limits from another copy of the package and copies of limits are rejected', async () => {
   const foreign = built.slidingWindow({ limit: 1, window: '1m' })
   for (const refused of [() => createLimiter({ limits: [foreign] }), () => declarationOf(foreign)]) {
     expect(await errorOf(refused)).toMatchObject({
       code: 'invalid_limit',
-      message: expect.stringContaining('a limit of another copy of slidegate'),
+      message: expect.stringContaining('a limit from another copy of slidegate'),
       value: foreign,
     })
   }
   const copied = { ...limits[0]!, limit: 5 }
   expect(await errorOf(() => createLimiter({ limits: [copied] }))).toMatchObject({
-    message: expect.stringContaining('limits holds an object; make limits with slidingWindow()'),
+    message: expect.stringContaining('limits contains an object; create limits with slidingWindow()'),
   })
 })
 
 it.each([undefined, null, 'no', {}, [], new Error('other'), () => {}])(
-  'nothing else is one of them: %s',
+  'no other value is an instance of an error class: %s',
   (other) => {
     expect(other).not.toBeInstanceOf(SlidegateError)
     expect(other).not.toBeInstanceOf(StoreUnavailableError)
   },
 )
 
-it('a message shows what was given, but never all of a flood', async () => {
+it('a message shows the invalid value, shortened', async () => {
   for (const flood of ['x'.repeat(10_000_000), Symbol('x'.repeat(10_000_000)), 10n ** 10_000n]) {
     const error = (await errorOf(() => createLimiter({ limits }).consume(flood as string))) as SlidegateError
     expect(error.message.length).toBeLessThan(200)
@@ -70,31 +70,31 @@ it('a message shows what was given, but never all of a flood', async () => {
   }
 })
 
-it('a message says that a promise was given', async () => {
+it('a message names a promise', async () => {
   const limiter = createLimiter({ limits })
   const error = await errorOf(() => limiter.consume(Promise.resolve('k') as never))
   expect(error).toMatchObject({ code: 'invalid_key', message: 'the key is a promise; it must be a string' })
 })
 
-it('a message says what it can of an object of which nothing can be said', async () => {
+it("a message names an object that can't be inspected", async () => {
   const { proxy, revoke } = Proxy.revocable({}, {})
   revoke()
   const error = await errorOf(() => createLimiter({ limits }).consume(proxy as string))
   expect(error).toMatchObject({ code: 'invalid_key', message: 'the key is an object; it must be a string' })
 })
 
-it('what a store has failed with is the cause, and never a flood of what is no error', async () => {
+it("a store's error is the cause, and other values are shortened", async () => {
   const causes = [new Error('ECONNREFUSED'), 'gone', undefined, null, 0, Symbol('s'), { code: 5 }, ['a']]
   for (const cause of causes) {
     const store = { failurePolicy, apply: (_: unknown, call: Call) => call.reject(cause), close() {} }
     const error = await errorOf(() => createLimiter({ limits, store, logger: false }).consume('k'))
     expect(error).toBeInstanceOf(StoreUnavailableError)
-    expect(error).toMatchObject({ reason: 'error', message: expect.stringContaining('did not decide') })
+    expect(error).toMatchObject({ reason: 'error', message: expect.stringContaining('the store failed') })
     expect((error as Error).cause).toBe(cause)
   }
 })
 
-it('a store that is not asked any more says so, and why', async () => {
+it('the error of an open circuit breaker contains the last error of the store', async () => {
   const store = {
     failurePolicy,
     apply: (_: unknown, call: Call) => call.reject(new Error('ECONNREFUSED')),
@@ -105,6 +105,6 @@ it('a store that is not asked any more says so, and why', async () => {
   expect(await errorOf(() => limiter.consume('k'))).toMatchObject({
     ...{ name: 'StoreUnavailableError', code: 'store_unavailable', reason: 'down' },
     message:
-      'limiter "default": the store is not asked, since it has failed lately: the store did not decide: ECONNREFUSED',
+      'limiter "default": the circuit breaker is open; the last error was: the store failed: ECONNREFUSED',
   })
 })

@@ -27,17 +27,17 @@ function limiterWith(options: Partial<LimiterOptions>) {
   return createLimiter({ limits, hashKeys: SECRET, timeoutMs: 30_000, ...options } as LimiterOptions)
 }
 
-/** All that stands in Redis, keys and values, as text. */
+/** Everything in Redis as text, keys and values. */
 async function allOf(): Promise<string> {
   const keys = await redis.keys('*')
-  // A small value is not compressed in a dump.
+  // A small value isn't compressed in a dump.
   await Promise.all(keys.map((key) => redis.persist(key)))
   const dumps = await Promise.all(keys.map((key) => redis.dumpBuffer(key)))
   return [...keys, ...dumps.map((dump) => dump!.toString('latin1'))].join('\n')
 }
 
 describe('with hashKeys', () => {
-  it('nothing of a key, a value, or the id of a request stands in Redis', async () => {
+  it('Redis contains no key, value or request id in plain text', async () => {
     await redis.flushall()
     await redis.config('SET', 'rdbcompression', 'no')
     const store = redisStore(redis)
@@ -69,12 +69,12 @@ describe('with hashKeys', () => {
     const all = await allOf()
     expect(all).not.toMatch(/ada|lovelace/i)
     expect(all.match(/~[\w-]{22}/g)!.length).toBeGreaterThan(15)
-    // The same without it, so that this can be seen at all.
+    // The same without hashKeys, to verify that the check works.
     await createLimiter({ limits, store, timeoutMs: 30_000 }).consume(EMAIL)
     expect(await allOf()).toMatch(/ada/)
   })
 
-  it('a key is 132 bits of an HMAC, the same in every version', async () => {
+  it('a key is stored as 132 bits of an HMAC, in every version', async () => {
     await redis.flushall()
     await limiterWith({ store: redisStore(redis) }).consume(EMAIL)
     const mac = createHmac('sha256', SECRET).update(`key:${EMAIL}`).digest('base64url').slice(0, 22)
@@ -83,7 +83,7 @@ describe('with hashKeys', () => {
     expect(keys[0]).toContain(':~RFHtpymicxkf0bQXO8n91g:')
   })
 
-  it('all that is asked of a limiter is as without it', async () => {
+  it('all operations work as without it', async () => {
     for (const store of [memoryStore(), redisStore(redis, { prefix: 'slidegate:asked' })]) {
       const limiter = limiterWith({ store, overrides: true })
       const same = limiterWith({ store, overrides: true, hashKeys: Buffer.from(SECRET) })
@@ -109,7 +109,7 @@ describe('with hashKeys', () => {
     }
   })
 
-  it('functions that tell limits are given the key as it was', async () => {
+  it("limits functions get the caller's key", async () => {
     const told: string[] = []
     const limiter = limiterWith({
       limits: (key) => {
@@ -121,7 +121,7 @@ describe('with hashKeys', () => {
     expect(told).toEqual([EMAIL])
   })
 
-  it('another secret, or none, counts apart', async () => {
+  it('another secret, or none, has its own counts', async () => {
     const store = memoryStore()
     const remaining = async (options: { hashKeys?: string }) =>
       (await createLimiter({ limits, store, ...options }).consume(EMAIL)).remaining
@@ -132,7 +132,7 @@ describe('with hashKeys', () => {
     )
   })
 
-  it('a value is not known by a key of the same text', async () => {
+  it('a value and a key with the same text are stored differently', async () => {
     const limiter = limiterWith({ limits: [distinct({ limit: 5, window: '1h' })], store: redisStore(redis) })
     await redis.flushall()
     await limiter.consume(EMAIL, { value: EMAIL })
@@ -140,19 +140,19 @@ describe('with hashKeys', () => {
     expect(await allOf()).not.toMatch(new RegExp(`~${key}(?!:d)`))
   })
 
-  it.each(['', 7, null, {}, Array(3)])('a key that is none is refused as ever: %j', async (key) => {
+  it.each(['', 7, null, {}, Array(3)])('an invalid key is rejected as usual: %j', async (key) => {
     await expect(limiterWith({}).consume(key as never)).rejects.toMatchObject({ code: 'invalid_key' })
   })
 
   it.each([
     ['short', 'fifteen bytes.', /14 bytes/],
     ['empty', '', /0 bytes/],
-    ['bytes that are few', new Uint8Array(15), /15 bytes/],
-    ['no text', 7, /of type number/],
+    ['too few bytes', new Uint8Array(15), /15 bytes/],
+    ['a number', 7, /of type number/],
     ['true', true, /of type boolean/],
     ['null', null, /of type object/],
-    ['a variable that is not set', undefined, /of type undefined/],
-  ])('a secret that is %s is refused, and not shown', (_, hashKeys, message) => {
+    ['an unset variable', undefined, /of type undefined/],
+  ])('a secret that is %s is rejected, without showing it', (_, hashKeys, message) => {
     for (const make of [
       () => createLimiter({ limits, hashKeys: hashKeys as string }),
       () => slidingCount({ period: '1h', hashKeys: hashKeys as string }),
@@ -170,7 +170,7 @@ describe('with hashKeys', () => {
     }
   })
 
-  it('a secret that the options have inherited is taken, and refused, as any other', async () => {
+  it('an inherited secret is used and checked like any other', async () => {
     class Settings {
       limits = limits
       get hashKeys() {
@@ -185,7 +185,7 @@ describe('with hashKeys', () => {
     expect(() => createLimiter(unset)).toThrow(/of type undefined/)
   })
 
-  it('a secret of 16 bytes is taken', () => {
+  it('a secret of 16 bytes is accepted', () => {
     expect(() => createLimiter({ limits, hashKeys: 'x'.repeat(16) })).not.toThrow()
     expect(() => createLimiter({ limits, hashKeys: new Uint8Array(16) })).not.toThrow()
   })

@@ -27,7 +27,7 @@ afterAll(async () => {
 })
 beforeEach(() => redis.flushall())
 
-/** The one key that Redis holds, without its bucket. */
+/** The only key in Redis, without its bucket. */
 async function onlyKey(): Promise<string> {
   const keys = await redis.keys('*')
   expect(keys).toHaveLength(1)
@@ -60,7 +60,7 @@ describe('a key is stored', () => {
       ],
       ...['x'.repeat(128), ':w1', ':', '::', '2001:db8::/64', '0'],
     ].map(titled),
-  )('as it is, where it is short and printable: %s', async (_, key) => {
+  )('unchanged if it is short and printable: %s', async (_, key) => {
     await limiter.consume(key)
     expect(await onlyKey()).toBe(key)
   })
@@ -70,14 +70,14 @@ describe('a key is stored', () => {
       ...['x'.repeat(129), 'x'.repeat(65_536), 'é'.repeat(32_768), '~', '~user', hashOf('user')],
       ...['a b', ' ', '\0', 'a\0', '\n', '\x7F', 'é', '\u{1F600}', '\uFEFF', '\u202Ea'],
     ].map(titled),
-  )('as a hash, where it is long, unprintable or looks like one: %s', async (_, key) => {
+  )('as a hash if it is long, unprintable or looks like a hash: %s', async (_, key) => {
     await limiter.consume(key)
     expect(await onlyKey()).toBe(hashOf(key))
     expect((await limiter.consume(key)).allowed).toBe(false)
   })
 })
 
-it('in memory the stored text of a long key is a key of its own', () => {
+it('in memory, the stored form of a long key is a different key', () => {
   const alone = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1m' })] })
   const long = 'x'.repeat(129)
   expect(alone.consumeSync(long).allowed).toBe(true)
@@ -96,7 +96,7 @@ const anyText = fc.oneof(
     .chain((char) => fc.nat(200).map((n) => char.repeat(n))),
 )
 
-it('whatever the text: it is refused, or names one key of the known layout, and no other', async () => {
+it('any text is either rejected, or names exactly one key of the documented layout', async () => {
   await fc.assert(
     fc.asyncProperty(anyText, fc.context(), async (text, context) => {
       await redis.flushall()

@@ -21,7 +21,7 @@ const kinds = { slidingWindow, fixedWindow, slidingCounter, calendarWindow } as 
 const make = (kind: keyof typeof kinds, options: unknown) =>
   kinds[kind](options as LimitOptions & CalendarWindowOptions)
 
-describe.each(['slidingWindow', 'fixedWindow', 'slidingCounter'] as const)('%s refuses', (kind) => {
+describe.each(['slidingWindow', 'fixedWindow', 'slidingCounter'] as const)('%s rejects', (kind) => {
   it.each([
     0,
     -1,
@@ -54,8 +54,8 @@ describe.each(['slidingWindow', 'fixedWindow', 'slidingCounter'] as const)('%s r
     '1e3ms',
     '0x10ms',
     '9999999999999999d',
-  ])('the window %j, which is no duration', async (window) => {
-    const right = /must be whole milliseconds or a text such as '250ms'/
+  ])("the window %j, which isn't a duration", async (window) => {
+    const right = /must be whole milliseconds or a string such as '250ms'/
     await expectRefusal(() => make(kind, { ...good, window }), {
       code: 'invalid_duration',
       value: window,
@@ -73,8 +73,8 @@ describe.each(['slidingWindow', 'fixedWindow', 'slidingCounter'] as const)('%s r
     true,
     ['1m'],
     new String('1m'),
-  ])('the window %s, which is no duration', async (window) => {
-    const right = /must be whole milliseconds or a text such as '250ms'/
+  ])("the window %s, which isn't a duration", async (window) => {
+    const right = /must be whole milliseconds or a string such as '250ms'/
     await expectRefusal(() => make(kind, { ...good, window }), {
       code: 'invalid_duration',
       value: window,
@@ -85,7 +85,7 @@ describe.each(['slidingWindow', 'fixedWindow', 'slidingCounter'] as const)('%s r
   it.each([0, -60_000, 9, '9ms', '0s', '367d', 366 * 86_400_000 + 1])(
     'the window %s, shorter than 10 ms or longer than 366 days',
     async (window) => {
-      const right = /must lie between 10ms and 366d/
+      const right = /must be from 10ms to 366d/
       await expectRefusal(() => make(kind, { ...good, window }), {
         code: 'invalid_duration',
         value: window,
@@ -117,7 +117,7 @@ describe.each(['slidingWindow', 'fixedWindow', 'slidingCounter'] as const)('%s r
   })
 })
 
-describe('fixedWindow refuses', () => {
+describe('fixedWindow rejects', () => {
   const refuse = (options: Options, expected: Parameters<typeof expectRefusal>[1]) =>
     expectRefusal(() => make('fixedWindow', { limit: 10, ...options }), expected)
 
@@ -127,13 +127,13 @@ describe('fixedWindow refuses', () => {
     await refuse({ align, window: '1m' }, { code: 'invalid_limit', value: align, right })
   })
 
-  it('no window, from the first hit on', async () => {
-    const right = /must be whole milliseconds or a text such as/
+  it('none of the valid windows with align: first-hit', async () => {
+    const right = /it must be whole milliseconds or a string such as/
     await refuse({ align: 'first-hit' }, { code: 'invalid_duration', value: undefined, right })
   })
 })
 
-describe('calendarWindow refuses', () => {
+describe('calendarWindow rejects', () => {
   const refuse = (options: Options, expected: Parameters<typeof expectRefusal>[1]) =>
     expectRefusal(() => make('calendarWindow', { limit: 10, ...options }), expected)
 
@@ -159,7 +159,7 @@ describe('calendarWindow refuses', () => {
     false,
     ['UTC'],
   ])('the time zone %j', async (timeZone) => {
-    const right = /must be one of the IANA, such as 'UTC' or 'Europe\/Berlin'/
+    const right = /must be an IANA name such as 'UTC' or 'Europe\/Berlin'/
     await refuse({ unit: 'day', timeZone }, { code: 'invalid_duration', value: timeZone, right })
   })
 })
@@ -175,18 +175,17 @@ describe.each([
     'concurrency',
     ({ window, ...rest }: Options) => concurrency({ ttl: window, ...rest } as unknown as ConcurrencyOptions),
   ],
-] as const)('%s, which keeps one by one what it counts, refuses', (_, declare) => {
+] as const)('%s, which keeps entries, rejects', (_, declare) => {
   it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 10_001, 2 ** 40, '10', null, undefined])(
     'the limit %s',
     async (limit) => {
-      const right =
-        /must be (an integer from 1 to (10000|2\^40)|at most 10000, with 'packed' it may be larger)/
+      const right = /must be (an integer from 1 to (10000|2\^40)|at most 10000; use log)/
       await expectRefusal(() => declare({ ...good, limit }), { code: 'invalid_limit', value: limit, right })
     },
   )
 
   it.each(['', 'soon', 9, '9ms', '367d', 10.5, null, undefined])('the window, or ttl, %s', async (window) => {
-    const right = /must (be whole milliseconds or a text such as '250ms'|lie between 10ms and 366d)/
+    const right = /must be (whole milliseconds or a string such as '250ms'|from 10ms to 366d)/
     await expectRefusal(() => declare({ ...good, window }), {
       code: 'invalid_duration',
       value: window,
@@ -199,35 +198,35 @@ describe.each([
     await expectRefusal(() => declare({ ...good, name }), { code: 'invalid_name', value: name, right })
   })
 
-  it('nothing at its extremes', () => {
+  it('none of the valid extremes', () => {
     expect(declare({ limit: 1, window: 10 })).toMatchObject({ name: '1-per-10ms', limit: 1, windowMs: 10 })
     const largest = declare({ limit: 10_000, window: '366d', name: 'x' })
     expect(largest).toMatchObject({ name: 'x', limit: 10_000, precisionMs: 1 })
   })
 })
 
-describe('approximate', () => {
-  it.each(['', 'true', 0, 1, null])('%j is refused', async (approximate) => {
+describe('the approximate option', () => {
+  it.each(['', 'true', 0, 1, null])('rejects %j', async (approximate) => {
     const right = /must be true or false/
     const options = { ...good, approximate } as unknown as LimitOptions
     await expectRefusal(() => distinct(options), { code: 'invalid_limit', value: approximate, right })
   })
 
-  it.each([0, 1_000_001, 1.5])('allows no limit of %s', async (limit) => {
+  it.each([0, 1_000_001, 1.5])('rejects a limit of %s', async (limit) => {
     const right = /must be an integer from 1 to 1000000/
     const refused = () => distinct({ ...good, limit, approximate: true } as unknown as LimitOptions)
     await expectRefusal(refused, { code: 'invalid_limit', value: limit, right })
   })
 
-  it('allows a hundred times the limit, in windows of any length, in steps of a tenth', () => {
+  it('allows limits a hundred times as large, in windows of any length, in steps of a tenth', () => {
     const largest = distinct({ limit: 1_000_000, window: '366d', approximate: true })
     expect([largest.limit, largest.precisionMs]).toEqual([1_000_000, 3_162_240_000])
     expect(distinct({ limit: 1, window: 11, approximate: true }).precisionMs).toBe(2)
   })
 })
 
-describe('log', () => {
-  it.each(['', 'list', 'Zset', null, 1, true, ['zset']])('%j is refused', async (log) => {
+describe('the log option', () => {
+  it.each(['', 'list', 'Zset', null, 1, true, ['zset']])('rejects %j', async (log) => {
     const right = /must be 'packed', 'zset' or 'stream'/
     await expectRefusal(() => make('slidingWindow', { ...good, log }), {
       code: 'invalid_limit',
@@ -236,9 +235,9 @@ describe('log', () => {
     })
   })
 
-  it.each(['zset', 'stream'])('%s is kept at the precision of 1 ms only', async (log) => {
+  it.each(['zset', 'stream'])('allows only a precision of 1 ms with %s', async (log) => {
     for (const precision of [2, 0, 60_000, '10ms', 'fine', null]) {
-      const right = /it is 1 ms/
+      const right = /it must be 1 ms/
       const options = { ...good, log, precision }
       await expectRefusal(() => make('slidingWindow', options), {
         code: 'invalid_precision',
@@ -251,12 +250,12 @@ describe('log', () => {
     }
   })
 
-  it('packed may be named', () => {
+  it('accepts packed, the default', () => {
     expect(make('slidingWindow', { limit: 20_000, window: '1m', log: 'packed' }).limit).toBe(20_000)
   })
 })
 
-describe('precision', () => {
+describe('the precision option', () => {
   it.each([
     0,
     -1,
@@ -272,7 +271,7 @@ describe('precision', () => {
     null,
     5n,
     {},
-  ])('%s is refused: not whole milliseconds up to the window', async (precision) => {
+  ])("rejects %s, which isn't whole milliseconds up to the window", async (precision) => {
     await expectRefusal(() => make('slidingWindow', { ...good, precision }), {
       code: 'invalid_precision',
       value: precision,
@@ -280,18 +279,18 @@ describe('precision', () => {
     })
   })
 
-  it('beyond the bound of the log is refused, and the message names one that fits', async () => {
+  it('rejects a value that needs too many records, and the message names one that fits', async () => {
     const options = { limit: 100_000, window: '1h' } as const
     await expectRefusal(() => slidingWindow({ ...options, precision: 50 }), {
       code: 'invalid_precision',
       value: 50,
-      right: /65536 records; 100 ms fits/,
+      right: /65536 records; use 100 ms or more/,
     })
     expect(slidingWindow({ ...options, precision: 100 }).precisionMs).toBe(100)
     expect(slidingWindow(options).precisionMs).toBe(100)
   })
 
-  it('is the finest that keeps the log within its bound, where it is left out', () => {
+  it('defaults to the finest that keeps the log within its bound', () => {
     const finest = (limit: number, window: string) => slidingWindow({ limit, window }).precisionMs
     // With room for a limit sixteen times as large.
     expect(finest(4096, '366d')).toBe(1)
@@ -302,13 +301,13 @@ describe('precision', () => {
     expect(finest(2 ** 40, '366d')).toBe(500_000)
   })
 
-  it('may be as long as the window', () => {
+  it('accepts the length of the window', () => {
     expect(slidingWindow({ limit: 1, window: '1m', precision: 60_000 }).precisionMs).toBe(60_000)
     expect(slidingWindow({ limit: 1, window: '1m', precision: '250ms' }).precisionMs).toBe(250)
   })
 })
 
-describe('tokenBucket refuses', () => {
+describe('tokenBucket rejects', () => {
   const good = { capacity: 10, refill: 5, interval: '1m' }
   const make = (options: unknown) => tokenBucket(options as TokenBucketOptions)
 
@@ -332,7 +331,7 @@ describe('tokenBucket refuses', () => {
   })
 
   it.each(['', '1', '1w', 1.5, Number.NaN, null, undefined, 1000n])('the interval %s', async (interval) => {
-    const right = /^the interval is .*; it must be whole milliseconds or a text such as '250ms'/
+    const right = /^the interval is .*; it must be whole milliseconds or a string such as '250ms'/
     await expectRefusal(() => make({ ...good, interval }), {
       code: 'invalid_duration',
       value: interval,
@@ -341,7 +340,7 @@ describe('tokenBucket refuses', () => {
   })
 
   it.each([0, 9, '367d'])('the interval %s, shorter than 10 ms or longer than 366 days', async (interval) => {
-    const right = /^the interval is .*; it must lie between 10ms and 366d/
+    const right = /^the interval is .*; it must be from 10ms to 366d/
     await expectRefusal(() => make({ ...good, interval }), {
       code: 'invalid_duration',
       value: interval,
@@ -351,19 +350,19 @@ describe('tokenBucket refuses', () => {
 
   it('a bucket that takes longer than 366 days to fill', async () => {
     const slow = { capacity: 3, refill: 1, interval: '183d' }
-    const right = /with which a bucket of 3 takes 549d to fill; it must do so within 366d/
+    const right = /so a bucket of 3 takes 549d to fill; it must do so within 366d/
     await expectRefusal(() => make(slow), { code: 'invalid_duration', value: '183d', right })
     expect(make({ ...slow, capacity: 2 }).windowMs).toBe(366 * 86_400_000)
     expect(make({ ...slow, refill: 2 }).windowMs).toBe(274.5 * 86_400_000)
   })
 
-  it('a bucket that cannot be counted exactly, and the message says how large a one can', async () => {
+  it("a bucket that can't be counted exactly, and the message names the maximum", async () => {
     const large = { capacity: 200_000, refill: 200_003, interval: '366d' }
-    const right = /an interval of 366d it must be an integer from 1 to 142418. A shorter interval/
+    const right = /an interval of 366d it must be an integer from 1 to 142418. Use a shorter interval/
     await expectRefusal(() => make(large), { code: 'invalid_limit', value: 200_000, right })
     expect(make({ ...large, capacity: 142_418 }).limit).toBe(142_418)
     expect(make({ ...large, interval: '183d' }).limit).toBe(200_000)
-    // 2^52 parts, the most there are.
+    // 2^52 parts, the maximum.
     expect(make({ capacity: 2 ** 40, refill: 2 ** 20 + 1, interval: 4096 }).limit).toBe(2 ** 40)
   })
 
@@ -383,7 +382,7 @@ describe('tokenBucket refuses', () => {
   })
 })
 
-describe('the extremes are limits like any other', () => {
+describe('the extremes are valid limits', () => {
   it.each([
     [{ limit: 1, window: 10 }, '1-per-10ms'],
     [{ limit: 2 ** 40, window: '366d' }, '1099511627776-per-366d'],
@@ -396,10 +395,10 @@ describe('the extremes are limits like any other', () => {
   })
 })
 
-describe('two limits of one name are refused', () => {
+describe('two limits with the same name are rejected', () => {
   it.each([
     [
-      'by default',
+      'a default name',
       [slidingWindow({ limit: 5, window: '60s' }), slidingWindow({ limit: 5, window: '1m' })],
       '5-per-1m',
     ],
@@ -417,16 +416,16 @@ describe('two limits of one name are refused', () => {
       'x',
     ],
   ])('%s', async (_, limits, value) => {
-    const right = /two limits are named .*; give one of them a name of its own/
+    const right = /two limits are named .*; give one of them another name/
     await expectRefusal(() => createLimiter({ limits }), { code: 'duplicate_limit', value, right })
   })
 })
 
-it('a copy of a limit with other numbers is refused: nobody has checked them', async () => {
+it("a copy of a limit with other numbers, which weren't checked, is rejected", async () => {
   const copy = { ...slidingWindow({ limit: 10, window: '1m' }), limit: Number.NaN }
   await expectRefusal(() => createLimiter({ limits: [copy] }), {
     code: 'invalid_limit',
     value: copy,
-    right: /slidingWindow\(\), fixedWindow\(\) and the like/,
+    right: /slidingWindow\(\), fixedWindow\(\) and so on/,
   })
 })

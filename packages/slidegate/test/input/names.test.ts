@@ -19,7 +19,7 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import { serveStore, serviceStore } from '../../src/stores/remote/index.ts'
 import { expectRefusal } from './refusal.ts'
 
-// A misspelt option would do nothing, and say nothing: `shadw: true` would be a limit that denies.
+// A misspelled option would silently do nothing: a limit with `shadw: true` would deny.
 
 const window = { limit: 10, window: '1m' }
 const LIMITS: Record<string, [make: (options: never) => unknown, right: object]> = {
@@ -31,11 +31,11 @@ const LIMITS: Record<string, [make: (options: never) => unknown, right: object]>
   concurrency: [concurrency, { limit: 10, ttl: '1m' }],
 }
 
-it.each(Object.entries(LIMITS))('%s refuses an option that it does not know', async (_, [make, right]) => {
+it.each(Object.entries(LIMITS))('%s rejects an unknown option', async (_, [make, right]) => {
   await expectRefusal(() => make({ ...right, shadw: true } as never), {
     code: 'invalid_limit',
     value: 'shadw',
-    right: /"shadw" is no option of this limit; there are .*\bshadow\b/,
+    right: /unknown option "shadw" for this limit; expected one of: .*\bshadow\b/,
   })
   expect(() => make({ ...right, shadw: undefined } as never)).not.toThrow()
 })
@@ -45,7 +45,7 @@ const limiter = createLimiter({ limits, overrides: true })
 const client = { command: async () => null }
 const upstream = upstreamLimiter({ limits: [{ limit: 10, window: '1m' }] })
 
-/** Makes it with these options besides those that it needs. Adapters have a case of their own in the suite of all. */
+/** Each function passes the given options along with the required ones. Adapters are covered by their own suite. */
 const TAKERS: Record<string, (options: object) => unknown> = {
   createLimiter: (options) => createLimiter({ limits, ...options }),
   breaker: (breaker) => createLimiter({ limits, breaker }),
@@ -70,15 +70,17 @@ const TAKERS: Record<string, (options: object) => unknown> = {
   traced: (options) => traced(limiter, options),
 }
 
-it.each(Object.entries(TAKERS))('%s refuses an option that it does not know', async (what, make) => {
+it.each(Object.entries(TAKERS))('%s rejects an unknown option', async (what, make) => {
   await expectRefusal(() => make({ tiemoutMs: 5 }), {
     ...{ code: 'invalid_option', value: 'tiemoutMs' },
-    right: new RegExp(`"tiemoutMs" is no option of ${what.replaceAll(/[(){}]/g, '\\$&')}; there are \\w+`),
+    right: new RegExp(
+      `unknown option "tiemoutMs" for ${what.replaceAll(/[(){}]/g, '\\$&')}; expected one of: \\w+`,
+    ),
   })
   await make({ tiemoutMs: undefined })
 })
 
-it('what else an instance of a class has is its own business', () => {
+it('class instances can have other properties', () => {
   class Settings {
     readonly limits = limits
     readonly source = 'a file'

@@ -14,7 +14,7 @@ const limits = [slidingWindow({ limit: 10, window: '1m' })]
 const none: unknown[] = []
 const client: RedisClient = { command: async () => [] }
 
-describe('createLimiter refuses', () => {
+describe('createLimiter rejects', () => {
   const create = (options: unknown) => createLimiter(options as LimiterOptions)
 
   it.each([undefined, null, 10, 'api', true])('%s in place of options', async (options) => {
@@ -24,7 +24,7 @@ describe('createLimiter refuses', () => {
   })
 
   it.each([
-    ['left out', undefined],
+    ['missing', undefined],
     ['null', null],
     ['an object', {}],
     ['a text', '10/1m'],
@@ -36,14 +36,14 @@ describe('createLimiter refuses', () => {
     await expectRefusal(() => create({ limits: value }), { code: 'invalid_limit', value, right })
   })
 
-  it('more limits than anybody reads', async () => {
+  it('too many limits', async () => {
     const many = Array.from({ length: 65 }, (_, i) => slidingWindow({ limit: 1, window: 1000 + i }))
-    const right = /has 65 limits; there must be at most 64/
+    const right = /has 65 limits; at most 64 are allowed/
     await expectRefusal(() => create({ limits: many }), { code: 'invalid_limit', value: many, right })
     create({ limits: many.slice(1) }).close()
   })
 
-  it('no limits', async () => {
+  it('an empty array of limits', async () => {
     const right = /must be an array with at least one limit/
     await expectRefusal(() => create({ limits: none }), { code: 'invalid_limit', value: none, right })
   })
@@ -54,10 +54,10 @@ describe('createLimiter refuses', () => {
     ['a number', 10],
     ['a text', '10/1m'],
     ['the options of one', { limit: 10, window: '1m' }],
-    ['a function that makes them', slidingWindow],
+    ['a function that creates them', slidingWindow],
     ['more limits', limits],
   ])('limits among which is %s', async (_, value) => {
-    const right = /make limits with slidingWindow\(\), fixedWindow\(\) and the like/
+    const right = /create limits with slidingWindow\(\), fixedWindow\(\) and so on/
     await expectRefusal(() => create({ limits: [...limits, value] }), { code: 'invalid_limit', value, right })
   })
 
@@ -74,8 +74,8 @@ describe('createLimiter refuses', () => {
     ['a name', 'memory'],
     ['an empty object', {}],
     ['a Redis client', client],
-    ['the function that makes it', memoryStore],
-    ['the other function that makes it', redisStore],
+    ['the function that creates it', memoryStore],
+    ['the other function that creates it', redisStore],
   ])('a store that is %s', async (_, store) => {
     const right = /use memoryStore\(\) or redisStore\(client\)/
     await expectRefusal(() => create({ limits, store }), { code: 'invalid_option', value: store, right })
@@ -91,7 +91,7 @@ describe('createLimiter refuses', () => {
   )
 })
 
-describe('createLimiter refuses, of what is done when the store fails', () => {
+describe('createLimiter rejects, among the options for store failures,', () => {
   const create = (options: unknown) => createLimiter(options as LimiterOptions)
 
   it.each(['', 'Throw', 'fallback', 'open', true, null, 0, {}, ['deny'], () => 'deny'])(
@@ -103,9 +103,9 @@ describe('createLimiter refuses, of what is done when the store fails', () => {
     },
   )
 
-  it('a store that answers later, without a failure policy', async () => {
+  it('an asynchronous store without a failure policy', async () => {
     const store = { apply() {}, close() {} }
-    const right = /the store has no failurePolicy; give it that of slidegate/
+    const right = /the store has no failurePolicy; use the one that slidegate exports/
     await expectRefusal(() => create({ limits, store }), { code: 'invalid_option', value: store, right })
   })
 
@@ -138,18 +138,18 @@ describe('createLimiter refuses, of what is done when the store fails', () => {
   it.each([null, true, 'console', {}, { warn: 'warn' }, { info() {} }, console.warn])(
     'the logger %s',
     async (logger) => {
-      const right = /the logger .* must have a method warn, or be false/
+      const right = /the logger .* must have a warn method, or be false/
       await expectRefusal(() => create({ limits, logger }), { code: 'invalid_option', value: logger, right })
     },
   )
 
-  it('none of what it should be, at its bounds', () => {
+  it('none of the valid values at the bounds', () => {
     const extremes: LimiterOptions[] = [
       { limits, onStoreError: 'local', instances: 1, breaker: {}, logger: false },
       { limits, instances: 2 ** 20, logger: console },
       { limits, breaker: { failureRate: 1, minRequests: 1, maxBackoffMs: 10 } },
       { limits, breaker: { failureRate: Number.MIN_VALUE, minRequests: 2 ** 20, maxBackoffMs: 60_000 } },
-      // As if they had been left out.
+      // These are treated as omitted.
       {
         limits,
         ...({
@@ -164,7 +164,7 @@ describe('createLimiter refuses, of what is done when the store fails', () => {
   })
 })
 
-describe('memoryStore refuses', () => {
+describe('memoryStore rejects', () => {
   const create = (options: unknown) => memoryStore(options as MemoryStoreOptions)
 
   it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '10', null])(
@@ -190,17 +190,17 @@ describe('memoryStore refuses', () => {
   })
 })
 
-describe('redisStore refuses', () => {
+describe('redisStore rejects', () => {
   const create = (redis: unknown, options?: unknown) =>
     redisStore(redis as RedisClient, options as RedisStoreOptions)
 
   it.each([
-    ['left out', undefined],
+    ['missing', undefined],
     ['null', null],
     ['an address', 'redis://localhost'],
     ['a port', 6379],
     ['an empty object', {}],
-    ['half a client', { eval: async () => [] }],
+    ['an incomplete client', { eval: async () => [] }],
   ])('a client that is %s', async (_, value) => {
     const right = /pass a client of ioredis.* \{ url \}, or \{ command\(words\) \}/
     await expectRefusal(() => create(value), { code: 'invalid_option', value, right })
@@ -228,7 +228,7 @@ describe('redisStore refuses', () => {
   })
 })
 
-describe('a clock that tells no time is refused by the first request', () => {
+describe('the first request rejects a clock that returns no valid time', () => {
   const stores = {
     memory: (clock: () => number) => memoryStore({ clock }),
     Redis: (clock: () => number) => redisStore(client, { clock }),
@@ -245,8 +245,8 @@ describe('a clock that tells no time is refused by the first request', () => {
   })
 })
 
-describe('what is done to the options later changes nothing', () => {
-  it('limits added to, or taken from, the array', () => {
+describe('later changes to the options have no effect', () => {
+  it('such as adding limits to the array, or removing them', () => {
     const mine = [slidingWindow({ limit: 2, window: '1m' })]
     const limiter = createLimiter({ limits: mine })
     const before = structuredClone(limiter.consumeSync('k'))

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { SlidegateError, type SlidegateErrorCode } from '../../src/index.ts'
 
-/** Whether thrown or rejected with: a `SlidegateError` that names the offending value and says what would be right. */
+/** Expects a `SlidegateError` with the invalid value, and a message about what is allowed. */
 export async function expectRefusal(
   ask: () => unknown,
   expected: { code: SlidegateErrorCode; value: unknown; right: RegExp },
@@ -12,10 +12,10 @@ export async function expectRefusal(
   expect(code).toBe(expected.code)
   expect(Object.is(value, expected.value), `its value is ${String(value)}`).toBe(true)
   expect(message).toMatch(expected.right)
-  expect(message.length, 'a message is no flood').toBeLessThan(300)
+  expect(message.length, 'the message is short').toBeLessThan(300)
 }
 
-/** What it throws or rejects with; `undefined` where it does neither. */
+/** Returns the error that `ask` throws or rejects with. `undefined` if it does neither. */
 export async function errorOf(ask: () => unknown): Promise<unknown> {
   try {
     await ask()

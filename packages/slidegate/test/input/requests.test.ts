@@ -54,7 +54,7 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
     decision = await limiter.consume('k', { cost: 2 })
   })
 
-  /** All that is stored, as far as one can see. */
+  /** All visible stored state. */
   async function state(): Promise<unknown> {
     const keys = (await redis.keys('*')).sort()
     const values = await Promise.all(keys.map((key) => redis.getBuffer(key)))
@@ -70,7 +70,7 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
     expect(await state()).toEqual(before)
   }
 
-  it.each(NO_KEYS)('refuses a key that is none: %s', async (_, value) => {
+  it.each(NO_KEYS)('rejects an invalid key: %s', async (_, value) => {
     const key = value as string
     const unused = createLimiter({ limits, store: store() })
     await expectRefusals(
@@ -88,7 +88,7 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
     )
   })
 
-  it.each(NO_UNITS)('refuses a cost of %s', async (value) => {
+  it.each(NO_UNITS)('rejects a cost of %s', async (value) => {
     const cost = value as number
     await expectRefusals(
       [
@@ -101,7 +101,7 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
   })
 
   it.each([null, 2, '2', true, () => 2].map((options) => [options]))(
-    'refuses %s for the options',
+    'rejects %s in place of options',
     async (value) => {
       const options = value as ConsumeOptions
       await expectRefusals([() => limiter.consume('k', options), () => limiter.peek('k', options)], {
@@ -112,12 +112,12 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
     },
   )
 
-  it.each([undefined, null])('refuses to charge %s', async (value) => {
+  it.each([undefined, null])('rejects a charge of %s', async (value) => {
     const right = /must be an integer from 1/
     await expectRefusals([() => limiter.charge('k', value as never)], { code: 'invalid_cost', value, right })
   })
 
-  it.each(NO_UNITS)('refuses to return %s units', async (value) => {
+  it.each(NO_UNITS)('rejects a refund of %s units', async (value) => {
     const right = /must be an integer from 1/
     await expectRefusals([() => limiter.refund('k', decision, value as number)], {
       code: 'invalid_refund',
@@ -126,20 +126,20 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
     })
   })
 
-  it('refuses to return more than was charged', async () => {
-    const right = /3 units are more than the 2 that were charged/
+  it('rejects a refund of more than was charged', async () => {
+    const right = /cannot return 3 units: only 2 were charged/
     await expectRefusals([() => limiter.refund('k', decision, 3)], {
       code: 'invalid_refund',
       value: 3,
       right,
     })
-    // Whatever the caller has made of the decision.
+    // The caller's changes to the decision have no effect.
     Object.assign(decision, { cost: 3 })
     await expectRefusals([() => limiter.refund('k', decision)], { code: 'invalid_refund', value: 3, right })
   })
 
-  it('refuses to return to another key', async () => {
-    const right = /made for another key than "other"/
+  it('rejects a refund for another key', async () => {
+    const right = /belongs to another key than "other"/
     await expectRefusals([() => limiter.refund('other', decision)], {
       code: 'invalid_refund',
       value: 'other',
@@ -147,7 +147,7 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
     })
   })
 
-  it('refuses to return what this limiter did not admit', async () => {
+  it("rejects a refund of a decision that this limiter didn't admit", async () => {
     const other = createLimiter({ limits, store: store(), timeoutMs: 30_000 })
     const right = /must be one that consume\(\) allowed/
     for (const value of [
@@ -167,7 +167,7 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
     }
   })
 
-  it('refuses everything once closed', async () => {
+  it('rejects everything after close', async () => {
     limiter.close()
     limiter.close()
     const right = /limiter "default" is closed/
@@ -183,7 +183,7 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
     }
   })
 
-  it('answers a cost above the limit, and does not refuse it', async () => {
+  it('denies a cost above the limit instead of rejecting it', async () => {
     const before = await state()
     for (const cost of [6, 2 ** 40, Number.MAX_SAFE_INTEGER]) {
       const { allowed, retryAfterMs } = await limiter.consume('k', { cost })
@@ -193,18 +193,18 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
   })
 })
 
-it('consumeSync on Redis is refused before anything is sent', async () => {
+it('consumeSync on Redis throws before anything is sent', async () => {
   const limiter = createLimiter({ limits, store: stores.Redis() })
   await redis.flushall()
   await expectRefusal(() => limiter.consumeSync('k'), {
     code: 'sync_unsupported',
     value: 'k',
-    right: /needs a store in this process; use consume/,
+    right: /needs a store in this process, such as memoryStore; use consume/,
   })
   expect(await redis.dbsize()).toBe(0)
 })
 
-it('consumeSync throws, the others reject', async () => {
+it('consumeSync throws, the other methods reject', async () => {
   const limiter = createLimiter({ limits })
   expect(() => limiter.consumeSync('')).toThrow(SlidegateError)
   for (const ask of [

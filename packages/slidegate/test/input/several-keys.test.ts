@@ -17,17 +17,17 @@ const { redis } = await useRedis()
 const limits = [slidingWindow({ limit: 3, window: '1m' })]
 const create = (options: unknown) => createLimiter(options as DimensionOptions<string>)
 
-describe('createLimiter refuses', () => {
+describe('createLimiter rejects', () => {
   it.each([
     ['null', null],
     ['none', {}],
-    ['a list of limits', limits],
-    ['a list of lists', [limits]],
+    ['an array of limits', limits],
+    ['an array of arrays', [limits]],
     ['a text', 'user'],
     ['a number', 2],
     ['true', true],
     ['a map', new Map([['user', limits]])],
-    ['17 of them', Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`d${i}`, limits]))],
+    ['more than 16', Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`d${i}`, limits]))],
   ])('dimensions that are %s', async (_, dimensions) => {
     const right = /must be an object with the limits of 1 to 16 dimensions/
     await expectRefusal(() => create({ dimensions }), { code: 'invalid_option', value: dimensions, right })
@@ -44,7 +44,7 @@ describe('createLimiter refuses', () => {
   )
 
   it('limits and dimensions at once', async () => {
-    const right = /give one of them/
+    const right = /pass only one of them/
     await expectRefusal(() => create({ limits, dimensions: { user: limits } }), {
       ...{ code: 'invalid_option', value: limits, right },
     })
@@ -57,29 +57,29 @@ describe('createLimiter refuses', () => {
     })
   })
 
-  it('limits of a dimension of which two have one name', async () => {
+  it('two limits of a dimension with the same name', async () => {
     const twice = [slidingWindow({ limit: 3, window: '1m' }), slidingWindow({ limit: 3, window: '60s' })]
     await expectRefusal(() => create({ dimensions: { user: twice } }), {
-      ...{ code: 'duplicate_limit', value: 'user.3-per-1m', right: /give one of them a name of its own/ },
+      ...{ code: 'duplicate_limit', value: 'user.3-per-1m', right: /give one of them another name/ },
     })
   })
 
-  it('a ban of what is no dimension, or is none by dimension', async () => {
+  it('a ban for an unknown dimension, or without a dimension', async () => {
     const dimensions = { user: limits }
     const others = { ip: true }
-    const right = /which is no dimension/
+    const right = /which isn't one of the dimensions/
     await expectRefusal(() => create({ dimensions, ban: others }), {
       ...{ code: 'invalid_option', value: others, right },
     })
     for (const value of [null, true, 5, 'user', [], [limits]]) {
-      const right = /with dimensions it must be an object with some of user/
+      const right = /with dimensions, it must be an object with some of: user/
       await expectRefusal(() => create({ dimensions, ban: value }), {
         ...{ code: 'invalid_option', value, right },
       })
     }
   })
 
-  it('none of what may be', async () => {
+  it('none of the valid dimensions', async () => {
     const most = Object.fromEntries(Array.from({ length: 16 }, (_, i) => [`d${i}`, limits]))
     const all = Object.fromEntries(Object.keys(most).map((name) => [name, 'k']))
     expect((await create({ dimensions: most }).consume(all)).limits).toHaveLength(16)
@@ -87,7 +87,7 @@ describe('createLimiter refuses', () => {
     const dimensions = Object.fromEntries(names.map((name) => [name, limits]))
     const limiter = create({ dimensions, ban: { _: { after: 9, within: '1h', for: '1h' } } })
     for (const name of names) {
-      // Of each alone, though every object has something called like that.
+      // Each dimension has only its own limits, even if every object inherits a property of that name.
       expect((await limiter.explain({ [name]: 'k' })).limits.map((limit) => limit.name)).toEqual([
         `${name}.3-per-1m`,
       ])
@@ -100,7 +100,7 @@ describe('createLimiter refuses', () => {
 
 const stores = { memory: () => memoryStore(), Redis: () => redisStore(redis) }
 
-describe.each(Object.entries(stores))('a key, %s', (where, store) => {
+describe.each(Object.entries(stores))('a key on %s', (where, store) => {
   type Both = Limiter<{ readonly user: string | null; readonly ip: string | null }>
   const setUp = async () => {
     await redis.flushall()
@@ -113,7 +113,7 @@ describe.each(Object.entries(stores))('a key, %s', (where, store) => {
     return { limiter, plain, decision }
   }
 
-  /** All that takes a key of all dimensions, and what takes one of some. */
+  /** All operations that need a key of every dimension, then those that accept fewer. */
   const whole = (limiter: Both, key: never, decision: never): (() => unknown)[] => [
     () => limiter.consume(key),
     () => limiter.consumeMany([{ key: { user: 'a', ip: 'b' } }, { key }]),
@@ -144,7 +144,7 @@ describe.each(Object.entries(stores))('a key, %s', (where, store) => {
     right: RegExp,
   ): Promise<void> {
     const before = (await redis.keys('*')).sort()
-    // Of no key, that is of all.
+    // Without a key, `waiting` covers all.
     const waiting = asks.filter((ask) => !(value === undefined && String(ask).includes('waiting')))
     for (const ask of waiting) await expectRefusal(ask, { code: 'invalid_key', value, right })
     expect((await redis.keys('*')).sort()).toEqual(before)
@@ -154,7 +154,7 @@ describe.each(Object.entries(stores))('a key, %s', (where, store) => {
   }
 
   it.each([undefined, null, 'a', '', 5, true, Symbol('a'), () => 'a'].map((key) => [key]))(
-    '%s where there are dimensions',
+    'such as %s is rejected if there are dimensions',
     async (key) => {
       const { limiter, decision } = await setUp()
       const asks = [...whole(limiter, key as never, decision as never), ...some(limiter, key as never)]
@@ -163,14 +163,14 @@ describe.each(Object.entries(stores))('a key, %s', (where, store) => {
   )
 
   it.each([
-    ['that lacks one', { user: 'a' }, /no "ip"; it must have all of user, ip, or null/],
-    ['that has one as undefined', { user: 'a', ip: undefined }, /no "ip"/],
-    ['that is empty', {}, /no "user"/],
-    ['that is an array', [], /no "user"/],
-    ['that has them by its prototype', Object.create({ user: 'a', ip: 'b' }), /no "user"/],
-    ['that has one too many', { user: 'a', ip: 'b', route: 'c' }, /has "route"; there is only user, ip/],
-    ['that has another', { USER: 'a', ip: 'b' }, /has "USER"/],
-    ['of nulls', { user: null, ip: null }, /must have one at least/],
+    ['without one', { user: 'a' }, /no "ip"; pass all of user, ip; use null/],
+    ['with an undefined one', { user: 'a', ip: undefined }, /no "ip"/],
+    ['without any', {}, /no "user"/],
+    ['with an array', [], /no "user"/],
+    ['with inherited ones', Object.create({ user: 'a', ip: 'b' }), /no "user"/],
+    ['with another one', { user: 'a', ip: 'b', route: 'c' }, /has "route"; expected only user, ip/],
+    ['with a wrong one', { USER: 'a', ip: 'b' }, /has "USER"/],
+    ['with only nulls', { user: null, ip: null }, /pass at least one/],
   ])('%s', async (_, key, right) => {
     const { limiter, decision } = await setUp()
     const asks = [...whole(limiter, key as never, decision as never)]
@@ -178,16 +178,16 @@ describe.each(Object.entries(stores))('a key, %s', (where, store) => {
   })
 
   it.each([
-    ['of nobody', {}, /must have one at least/],
-    ['of nulls', { user: null, ip: null }, /must have one at least/],
-    ['of another dimension', { user: 'a', route: 'c' }, /has "route"/],
-  ])('%s, where some will do', async (_, key, right) => {
+    ['without any', {}, /pass at least one/],
+    ['with only nulls', { user: null, ip: null }, /pass at least one/],
+    ['with another dimension', { user: 'a', route: 'c' }, /has "route"/],
+  ])('%s is rejected even if some dimensions are enough', async (_, key, right) => {
     const { limiter } = await setUp()
     await expectRefusals(limiter, some(limiter, key as never), key, right)
   })
 
   it.each([5, true, {}, ['a'], '', '\uD800', 'x'.repeat(65_537)])(
-    'with %j in one of its dimensions',
+    'with %j in one of its dimensions is rejected',
     async (value) => {
       const { limiter, decision } = await setUp()
       const key = { user: 'a', ip: value } as never
@@ -197,7 +197,7 @@ describe.each(Object.entries(stores))('a key, %s', (where, store) => {
     },
   )
 
-  it('of two dimensions has no override as a whole', async () => {
+  it("with two dimensions can't have an override", async () => {
     const { limiter } = await setUp()
     const key = { user: 'a', ip: 'b' }
     const asks = [
@@ -205,17 +205,17 @@ describe.each(Object.entries(stores))('a key, %s', (where, store) => {
       () => limiter.overrides.get(key),
       () => limiter.overrides.delete(key),
     ]
-    await expectRefusals(limiter, asks, key, /an override is of one/)
+    await expectRefusals(limiter, asks, key, /pass only one to set an override/)
   })
 
-  it('that is an object, or none, where there are no dimensions', async () => {
+  it('rejects anything but a string if there are no dimensions', async () => {
     const { limiter, plain, decision } = await setUp()
     for (const key of [{ user: 'a' }, {}, null, 5, ['a'], '']) {
       const asks = [
         ...whole(plain as never, key as never, decision as never),
         ...some(plain as never, key as never),
       ]
-      // Its other requests are for keys of dimensions.
+      // The other requests of `consumeMany` have keys with dimensions.
       const own = asks.filter((ask) => !String(ask).includes('consumeMany'))
       own.push(() => plain.consumeMany([{ key: 'k' }, { key: key as never }]))
       await expectRefusals(limiter, own, key, /must be/)
@@ -224,20 +224,25 @@ describe.each(Object.entries(stores))('a key, %s', (where, store) => {
   })
 })
 
-describe('functions that tell limits', () => {
+describe('limits functions', () => {
   const told: readonly (readonly [string, unknown, string, RegExp])[] = [
     ['nothing', undefined, 'invalid_limit', /must be an array with at least one limit/],
     ['null', null, 'invalid_limit', /must be an array with at least one limit/],
     ['no limits', [], 'invalid_limit', /must be an array with at least one limit/],
     ['a limit', limits[0], 'invalid_limit', /must be an array with at least one limit/],
-    ['a promise', Promise.resolve(limits), 'invalid_limit', /must return an array of limits at once/],
+    [
+      'a promise',
+      Promise.resolve(limits),
+      'invalid_limit',
+      /must be synchronous and return an array of limits/,
+    ],
     ['a text', '10/1m', 'invalid_limit', /must be an array with at least one limit/],
-    ['something else among them', [...limits, 5], 'invalid_limit', /make limits with slidingWindow/],
-    ['a copy of a limit', [{ ...limits[0]! }], 'invalid_limit', /make limits with slidingWindow/],
-    ['duplicates', [...limits, ...limits], 'duplicate_limit', /give one of them a name of its own/],
+    ['something else among them', [...limits, 5], 'invalid_limit', /create limits with slidingWindow/],
+    ['a copy of a limit', [{ ...limits[0]! }], 'invalid_limit', /create limits with slidingWindow/],
+    ['duplicates', [...limits, ...limits], 'duplicate_limit', /give one of them another name/],
   ]
 
-  it.each(told)('are refused when they tell %s, each time', async (_, value, code, right) => {
+  it.each(told)('get rejected each time they return %s', async (_, value, code, right) => {
     await redis.flushall()
     for (const store of [memoryStore(), redisStore(redis)]) {
       const common = { store, timeoutMs: 30_000 }
@@ -266,7 +271,7 @@ describe('functions that tell limits', () => {
           })
         }
       }
-      // What needs no limits is not held up.
+      // Operations that don't need limits still work.
       await plain.block('k', '1m')
       expect(await plain.isBlocked('k')).toBe(true)
       await plain.unblock('k')
@@ -276,7 +281,7 @@ describe('functions that tell limits', () => {
     expect((await redis.keys('*')).filter((key) => !key.includes(':b'))).toEqual([])
   })
 
-  it('are heard when they throw', async () => {
+  it('reject the request with their error', async () => {
     const failure = new TypeError('by the caller')
     const throwing = () => {
       throw failure
@@ -295,13 +300,13 @@ describe('functions that tell limits', () => {
       let promise: Promise<unknown> | undefined
       expect(() => {
         promise = ask()
-      }, 'it rejects, and does not throw').not.toThrow()
+      }, 'it rejects instead of throwing').not.toThrow()
       await expect(promise).rejects.toBe(failure)
     }
     expect(() => limiter.consumeSync('k')).toThrow(failure)
   })
 
-  it('are not asked for what is no key', async () => {
+  it('never get an invalid key', async () => {
     const asked: string[] = []
     const limiter = createLimiter({
       limits: (key) => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createLimiter, slidingWindow, tupleKey } from '../../src/index.ts'
 
 describe('tupleKey', () => {
-  it('can be read', () => {
+  it('returns readable keys', () => {
     expect(tupleKey('user:42', 'route:/users/:id')).toBe('user:42|route:/users/:id')
     expect(tupleKey('a|b', '100%')).toBe('a%7Cb|100%25')
     expect(tupleKey('a')).toBe('a')
@@ -15,7 +15,7 @@ describe('tupleKey', () => {
   )
   const tuple = fc.array(part, { minLength: 1, maxLength: 4 })
 
-  it('distinct tuples have distinct keys', () => {
+  it('returns distinct keys for distinct tuples', () => {
     fc.assert(
       fc.property(tuple, tuple, (a, b) => {
         expect(tupleKey(...a) === tupleKey(...b)).toBe(JSON.stringify(a) === JSON.stringify(b))
@@ -24,7 +24,7 @@ describe('tupleKey', () => {
     )
   })
 
-  it('and so do those that share their text', () => {
+  it('returns distinct keys for tuples with the same text', () => {
     fc.assert(
       fc.property(tuple, tuple, fc.constantFrom('|', '%7C', '%257C', ''), (a, b, between) => {
         const joined = [...a.slice(0, -1), `${a.at(-1)}${between}${b[0]}`, ...b.slice(1)]
@@ -34,14 +34,14 @@ describe('tupleKey', () => {
     )
   })
 
-  it('no matter how they are counted', async () => {
+  it('returns keys that count separately', async () => {
     const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1h' })] })
     const tuples = [['a', 'b'], ['a|b'], ['a%7Cb'], ['a', 'b', 'c'], ['a', 'b|c'], ['a|b', 'c'], ['a|b|c']]
     for (const parts of tuples) expect((await limiter.consume(tupleKey(...parts))).allowed).toBe(true)
     for (const parts of tuples) expect((await limiter.consume(tupleKey(...parts))).allowed).toBe(false)
   })
 
-  it.each([[], [''], ['a', ''], ['a', 7], [undefined], [null], [['a']]])('refuses %j', (...parts) => {
+  it.each([[], [''], ['a', ''], ['a', 7], [undefined], [null], [['a']]])('rejects %j', (...parts) => {
     expect(() => tupleKey(...(parts as string[]))).toThrow(expect.objectContaining({ code: 'invalid_key' }))
   })
 })

@@ -14,7 +14,7 @@ import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { expectRefusal } from './refusal.ts'
 
-// A limit of distinct values has one limit and one key, and each value is one unit.
+// A limiter of distinct values has one limit and one key, and each value costs one unit.
 
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
@@ -22,15 +22,15 @@ beforeEach(() => redis.flushall())
 const accounts = distinct({ limit: 3, window: '1h', name: 'accounts' })
 const rate = slidingWindow({ limit: 10, window: '1h' })
 const right =
-  /limit "accounts" counts distinct values and needs a limiter of its own.*make two limiters and call both/
+  /limit "accounts" counts distinct values, so it must be its limiter's only limit.*create two limiters and call both/
 const refusal = { code: 'invalid_limit', value: 'accounts', right } as const
 
-describe('a limit of distinct values is refused', () => {
+describe('a limit of distinct values is rejected', () => {
   it.each([
-    ['beside another limit', [rate, accounts]],
-    ['beside another of its kind', [accounts, distinct({ limit: 9, window: '1d' })]],
-    ['beside a shadow limit', [accounts, slidingWindow({ limit: 1, window: '1s', shadow: true })]],
-    ['beside a limit that holds', [concurrency({ limit: 1, ttl: '1m' }), accounts]],
+    ['with another limit', [rate, accounts]],
+    ['with another of its kind', [accounts, distinct({ limit: 9, window: '1d' })]],
+    ['with a shadow limit', [accounts, slidingWindow({ limit: 1, window: '1s', shadow: true })]],
+    ['with a concurrency limit', [concurrency({ limit: 1, ttl: '1m' }), accounts]],
   ])('%s', (_, limits) => expectRefusal(() => createLimiter({ limits }), refusal))
 
   it('in a dimension, even if it is the only one', async () => {
@@ -61,7 +61,7 @@ describe.each(Object.entries(storesOn(redis)))('a limiter of distinct values on 
   const limiterOf = (limits: readonly Limit[]): Limiter =>
     createLimiter({ limits, store: storeOf(new ManualClock()), timeoutMs: 30_000 })
 
-  it('refuses another cost than 1', async () => {
+  it('rejects a cost other than 1', async () => {
     const limiter = limiterOf([accounts])
     const ask: ConsumeOptions = { value: 'a', cost: 2 }
     const asks = [
@@ -70,12 +70,12 @@ describe.each(Object.entries(storesOn(redis)))('a limiter of distinct values on 
       () => limiter.peek('k', ask),
       () => limiter.charge('k', 2, { value: 'a' }),
     ]
-    const alone = /the units are 2; limit "accounts" counts distinct values, one unit each/
+    const alone = /the units are 2; limit "accounts" counts each distinct value as one unit/
     for (const ask of asks) await expectRefusal(ask, { code: 'invalid_cost', value: 2, right: alone })
     expect((await limiter.consume('k', { value: 'a', cost: 1 })).remaining).toBe(2)
   })
 
-  it('refuses a request without a value, or with an id', async () => {
+  it('rejects a request without a value, or with an id', async () => {
     const limiter = limiterOf([accounts])
     const asks = [() => limiter.consume('k'), () => limiter.peek('k'), () => limiter.charge('k', 1)]
     for (const ask of asks)
@@ -85,29 +85,29 @@ describe.each(Object.entries(storesOn(redis)))('a limiter of distinct values on 
     })
   })
 
-  it('refuses waits, reservations and permits', async () => {
+  it('rejects waits, reservations and permits', async () => {
     const limiter = limiterOf([accounts])
     const waits = [() => limiter.wait('k'), () => limiter.schedule('k', () => {})]
-    const noWait = /limit "accounts" counts distinct values, which wait\(\) can't ask for; use consume\(\)/
+    const noWait = /limit "accounts" counts distinct values, which wait\(\) doesn't support; use consume\(\)/
     for (const ask of waits)
       await expectRefusal(ask, { code: 'invalid_option', value: 'accounts', right: noWait })
     await expect(limiter.reserve('k', 1)).rejects.toMatchObject({ code: 'invalid_option' })
     await expect(limiter.acquire('k')).rejects.toMatchObject({ code: 'invalid_option' })
   })
 
-  it('refuses to settle what was reserved before its limits were changed', async () => {
+  it('rejects a settlement of a reservation from before its limits changed', async () => {
     let limits = [rate]
     const store = storeOf(new ManualClock())
     const limiter = createLimiter({ limits: () => limits, store, timeoutMs: 30_000 })
     const { token } = await limiter.reserve('k', 2)
     limits = [accounts]
     await expectRefusal(() => limiter.settle(token, 5), {
-      ...{ code: 'invalid_option', value: 'accounts', right: /which settle\(\) can't ask for/ },
+      ...{ code: 'invalid_option', value: 'accounts', right: /which settle\(\) doesn't support/ },
     })
   })
 })
 
-it('rejects requests that wait when their limit becomes one of distinct values', async () => {
+it('waiting requests are rejected when their limit becomes one of distinct values', async () => {
   let limits: Limit[] = [slidingWindow({ limit: 1, window: '1h' })]
   const limiter = createLimiter({ limits: () => limits })
   await limiter.consume('k')

@@ -11,7 +11,7 @@ afterEach(() => {
   Date.now = wallClock
 })
 
-it('the time is read once per call, however many decisions travel in it', async () => {
+it('a call reads the time once, however many decisions it contains', async () => {
   const limits = [
     slidingWindow({ limit: 5, window: '1m' }),
     fixedWindow({ limit: 5, window: '1m', name: 'fixed' }),
@@ -29,7 +29,7 @@ it('the time is read once per call, however many decisions travel in it', async 
   expect(new Set(decisions.map(({ atMs }) => atMs)).size).toBe(1)
 })
 
-it('without a clock handed in Redis tells the time, not this process', async () => {
+it('times come from the clock of Redis, not of this process, unless a clock is passed', async () => {
   const limits = [slidingWindow({ limit: 5, window: '1m' })]
   const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
   Date.now = () => 1_000_000_000_000
@@ -40,7 +40,7 @@ it('without a clock handed in Redis tells the time, not this process', async () 
   expect(atMs).toBeLessThan(beforeMs + 30_000)
 })
 
-it('setting the clock of the machine neither frees nor locks anybody in a memory store', async () => {
+it("a memory store isn't affected when the machine's clock is set", async () => {
   const limiter = createLimiter({ limits: [slidingWindow({ limit: 2, window: '1h' })] })
   const { atMs } = limiter.consumeSync('k')
   expect(Math.abs(atMs - wallClock())).toBeLessThan(60_000)

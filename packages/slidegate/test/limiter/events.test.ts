@@ -15,7 +15,7 @@ import { FAILURES, type FailingStore, failing } from '../resilience/failing-stor
 
 const limits = [slidingWindow({ limit: 2, window: '1h', name: 'two' })]
 
-/** What a logger was told. */
+/** Collects the lines that a logger gets. */
 function lines(): { readonly lines: string[]; warn(line: string): void } {
   const written: string[] = []
   return { lines: written, warn: (line) => void written.push(line) }
@@ -34,13 +34,13 @@ function create(options: Partial<LimiterOptions> = {}): Limiter {
   return createLimiter({ name: 'api', limits, store, logger: false, breaker: { minRequests: 3 }, ...options })
 }
 
-describe('decision', () => {
+describe('the decision event', () => {
   const asking = {
     consume: (limiter: Limiter) => limiter.consume('user:1'),
     consumeSync: async (limiter: Limiter) => limiter.consumeSync('user:1'),
   }
 
-  it.each(Object.entries(asking))('%s: is told of each, as the caller gets it', async (_, ask) => {
+  it.each(Object.entries(asking))("reports each %s with the caller's decision", async (_, ask) => {
     const limiter = createLimiter({ limits, onStoreError: 'deny' })
     const told: { key: string; decision: Decision }[] = []
     limiter.on('decision', (event) => told.push(event))
@@ -53,7 +53,7 @@ describe('decision', () => {
     await limiter.peek('user:1')
     await limiter.charge('user:1', 1)
     expect(told.length).toBe(3)
-    // It is the caller's still.
+    // The decision can still be refunded after the event.
     expect(await limiter.refund('user:1', told[0]!.decision)).toBe(1)
   })
 
@@ -62,7 +62,7 @@ describe('decision', () => {
     ['deny', ['failClosed']],
     ['allow', ['failOpen']],
     ['local', ['fallback']],
-  ])('of a store that is down, %s', async (onStoreError, sources) => {
+  ])('reports each request while the store is down, with onStoreError: %s', async (onStoreError, sources) => {
     const limiter = create({ onStoreError })
     const told: string[] = []
     limiter.on('decision', ({ decision }) => told.push(decision.source))
@@ -72,8 +72,8 @@ describe('decision', () => {
   })
 })
 
-describe('storeError, storeDown and storeUp', () => {
-  it('each request without an answer; once when it is no longer asked; once when it answers', async () => {
+describe('the storeError, storeDown and storeUp events', () => {
+  it('report each unanswered request, the start of an outage and its end', async () => {
     vi.useFakeTimers()
     vi.spyOn(Math, 'random').mockReturnValue(1)
     const limiter = create({ onStoreError: 'deny' })
@@ -84,7 +84,7 @@ describe('storeError, storeDown and storeUp', () => {
       .on('storeUp', ({ downMs, requests }) => told.push(['up', Math.round(downMs), requests]))
     store.failure = FAILURES.rejects
     for (let i = 0; i < 10; i++) await limiter.consume('k')
-    const message = 'limiter "api": the store did not decide: ECONNREFUSED'
+    const message = 'limiter "api": the store failed: ECONNREFUSED'
     expect(told).toEqual([message, message, ['down', message], message])
     await vi.advanceTimersByTimeAsync(100)
     store.failure = undefined
@@ -94,7 +94,7 @@ describe('storeError, storeDown and storeUp', () => {
 })
 
 describe('a listener', () => {
-  it('is called no more once it is taken off, and only it', async () => {
+  it("isn't called after it was removed, but others are", async () => {
     const limiter = createLimiter({ limits })
     const told: string[] = []
     const one = () => told.push('one')
@@ -114,8 +114,8 @@ describe('a listener', () => {
     ['a text', () => Promise.reject('mine'), /mine/],
     ['nothing', () => Promise.reject(undefined), /undefined/],
     ['a symbol', () => Promise.reject(Symbol('mine')), /mine/],
-    ['what has no text', () => Promise.reject(Object.create(null)), /object/],
-  ])('that fails with %s troubles nobody, and is logged', async (_, reject, what) => {
+    ['an object without a prototype', () => Promise.reject(Object.create(null)), /object/],
+  ])('never affects requests by failing with %s, which is logged', async (_, reject, what) => {
     const unhandled = vi.fn()
     process.on('unhandledRejection', unhandled)
     onTestFinished(() => void process.off('unhandledRejection', unhandled))
@@ -140,7 +140,7 @@ describe('a listener', () => {
       const failures = logger.lines.filter((line) => line.includes('a listener of'))
       expect(failures.length).toBe(1)
       for (const line of failures) {
-        expect(line).toMatch(/^slidegate: limiter "mine-own": a listener of "\w+" has failed: /)
+        expect(line).toMatch(/^slidegate: limiter "mine-own": a listener of "\w+" failed: /)
         expect(line).toMatch(what)
       }
     }
@@ -148,7 +148,7 @@ describe('a listener', () => {
     expect(unhandled).not.toHaveBeenCalled()
   })
 
-  it('may ask the limiter itself for another key, at once, and disturbs no decision', async () => {
+  it('works if it synchronously uses the limiter for another key', async () => {
     const limiter = create({ store: memoryStore() })
     const told: [unknown, number][] = []
     limiter.on('decision', ({ key, decision }) => {
@@ -168,7 +168,7 @@ describe('a listener', () => {
     ])
   })
 
-  it('may ask the limiter itself, take itself off, or close it', async () => {
+  it('works if it uses the limiter, removes itself, or closes the limiter', async () => {
     const limiter = create({ onStoreError: 'deny', breaker: { minRequests: 1 } })
     const once = vi.fn(() => {
       limiter.off('storeError', once)
@@ -186,12 +186,12 @@ describe('the log', () => {
   const MEANWHILE = {
     throw: 'requests fail',
     deny: 'requests are denied',
-    allow: 'requests are allowed, uncounted',
+    allow: 'requests are allowed without being counted',
     local: 'requests are decided in this process',
   }
 
   it.each(Object.entries(MEANWHILE))(
-    '%s: one line as it goes down, one as it comes back',
+    'gets one line when the store goes down and one when it comes back, with onStoreError: %s',
     async (policy, what) => {
       vi.useFakeTimers()
       const logger = lines()
@@ -203,19 +203,19 @@ describe('the log', () => {
         await vi.advanceTimersByTimeAsync(10)
       }
       expect(logger.lines).toEqual([
-        `slidegate: limiter "api": the store is down (the store did not decide: ECONNREFUSED); ${what} until it answers`,
+        `slidegate: limiter "api": the store is down (the store failed: ECONNREFUSED); ${what} until it answers`,
       ])
       await vi.advanceTimersByTimeAsync(500)
       store.failure = undefined
       for (let i = 0; i < 5; i++) await limiter.consume('k')
       expect(logger.lines.length).toBe(2)
       expect(logger.lines[1]).toMatch(
-        /^slidegate: limiter "api": the store is up again after \d+ ms; 49 requests went without it$/,
+        /^slidegate: limiter "api": the store is up again after \d+ ms; 49 requests were decided without it$/,
       )
     },
   )
 
-  it('200 limiters log one line for each change of their store', async () => {
+  it('gets one line per outage and recovery of a store that 200 limiters share', async () => {
     vi.useFakeTimers()
     const logger = lines()
     const limiters = Array.from({ length: 200 }, (_, i) =>
@@ -236,7 +236,7 @@ describe('the log', () => {
     await askAll(5)
     expect(logger.lines.length).toBe(2)
     expect(logger.lines[1]).toContain('the store is up again')
-    // Another log gets a line of its own.
+    // Another logger gets its own line.
     const other = lines()
     const late = create({ name: 'late', logger: other })
     store.failure = FAILURES.rejects
@@ -244,7 +244,7 @@ describe('the log', () => {
     expect(other.lines.length).toBe(1)
   })
 
-  it('a store that comes and goes takes a line a second at most, and the last one is true', async () => {
+  it('gets at most one line per second for a flapping store, and the last line is true', async () => {
     vi.useFakeTimers()
     const logger = lines()
     const limiter = create({ logger, onStoreError: 'allow', breaker: { minRequests: 1, maxBackoffMs: 10 } })
@@ -261,7 +261,7 @@ describe('the log', () => {
     expect(logger.lines.at(-1)).toContain('the store is down')
   })
 
-  it('a failure now and then is not worth a line', async () => {
+  it('gets no line for an occasional failure', async () => {
     const logger = lines()
     const limiter = create({ logger, breaker: {} })
     for (let i = 0; i < 40; i++) {
@@ -271,19 +271,19 @@ describe('the log', () => {
     expect(logger.lines).toEqual([])
   })
 
-  /** Goes down and comes back. */
+  /** The store goes down and comes back. */
   async function goDown(limiter: Limiter): Promise<void> {
     store.failure = FAILURES.rejects
     for (let i = 0; i < 3; i++) await limiter.consume('k').catch(() => undefined)
   }
 
-  it('is the console, unless told otherwise', async () => {
+  it('goes to the console by default', async () => {
     const warn = vi.spyOn(console, 'warn').mockImplementation(() => {})
     await goDown(createLimiter({ limits, store, breaker: { minRequests: 3 } }))
     expect(warn).toHaveBeenCalledTimes(1)
   })
 
-  it('is silent with false', async () => {
+  it('stays silent with logger: false', async () => {
     const methods = (['log', 'warn', 'error', 'info', 'debug'] as const).map((name) =>
       vi.spyOn(console, name).mockImplementation(() => {}),
     )
@@ -291,7 +291,7 @@ describe('the log', () => {
     for (const method of methods) expect(method).not.toHaveBeenCalled()
   })
 
-  it('is written by a logger that needs its this, as most do', async () => {
+  it('calls warn as a method of the logger', async () => {
     class Pino {
       readonly #written: string[] = []
       warn(line: string): void {
@@ -306,7 +306,7 @@ describe('the log', () => {
     expect(logger.written.length).toBe(1)
   })
 
-  it('that fails is no reason to refuse a request', async () => {
+  it('never rejects a request by failing', async () => {
     const logger = {
       warn() {
         throw new Error('the disk is full')
@@ -321,16 +321,16 @@ describe('the log', () => {
   })
 })
 
-describe('an event that there is not, or a listener that is no function, is refused', () => {
+describe('on and off reject', () => {
   const listener = () => {}
   it.each<[string, unknown, unknown]>([
-    ['of another name', 'denied', listener],
-    ['that objects have', 'constructor', listener],
-    ['that is no text', Object.create(null), listener],
-    ['that is a symbol', Symbol('decision'), listener],
-    ['left out', undefined, listener],
-    ['with no listener', 'decision', undefined],
-    ['with an object', 'decision', {}],
+    ['an unknown event', 'denied', listener],
+    ['an event with the name of an inherited property', 'constructor', listener],
+    ['an object as event', Object.create(null), listener],
+    ['a symbol as event', Symbol('decision'), listener],
+    ['no event', undefined, listener],
+    ['no listener', 'decision', undefined],
+    ['an object as listener', 'decision', {}],
   ])('%s', async (_, event, given) => {
     const limiter = create().on('decision', listener)
     for (const name of ['on', 'off'] as const) {

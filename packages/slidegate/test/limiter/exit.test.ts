@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** Runs a program in a process of its own, on the package as it was built. One that does not end by itself has no code. */
+/** Runs a program in its own process, using the built package. There is no exit code if it doesn't exit. */
 async function run(program: string): Promise<{ code: number | null; output: string }> {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
     cwd: import.meta.dirname,
@@ -22,8 +22,8 @@ async function run(program: string): Promise<{ code: number | null; output: stri
   return { code, output }
 }
 
-describe('a process ends by itself, without a word', () => {
-  it('with limits on a memory store, however long their windows', async () => {
+describe('a process exits without any output', () => {
+  it('with limits on a memory store, even with long windows', async () => {
     const { code, output } = await run(`
       import { createLimiter, fixedWindow, slidingWindow } from 'slidegate'
       const limiter = createLimiter({
@@ -34,7 +34,7 @@ describe('a process ends by itself, without a word', () => {
     expect({ code, output }).toEqual({ code: 0, output: '' })
   })
 
-  it('with limits on Redis once its client has ended, though nobody closed the limiter', async () => {
+  it("with limits on Redis, once its client has closed, even if the limiter wasn't closed", async () => {
     const { code, output } = await run(`
       import { Redis } from 'ioredis'
       import { createLimiter, slidingWindow } from 'slidegate'
@@ -52,7 +52,7 @@ describe('a process ends by itself, without a word', () => {
   })
 
   it.each(['throw', 'deny', 'allow', 'local'])(
-    'with a store that is silent, and not asked any more, %s',
+    'with a silent store and an open circuit breaker, onStoreError: %s',
     async (policy) => {
       const { code, output } = await run(`
       import { createLimiter, failurePolicy, slidingWindow } from 'slidegate'

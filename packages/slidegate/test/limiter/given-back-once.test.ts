@@ -5,7 +5,7 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// What was charged is given back once, whichever way it is asked for, and never what others were charged.
+// A charge is refunded only once, whatever triggers the refund, and never at the expense of other charges.
 
 const { redis } = await useRedis()
 let runs = 0
@@ -17,7 +17,7 @@ const stores = {
 
 const each = it.each(Object.entries(stores))
 
-each('%s: a reservation is settled, not refunded', async (_, storeOf) => {
+each('%s: a reservation can be settled, but not refunded', async (_, storeOf) => {
   const clock = new ManualClock(2_000_000_000_000)
   const limiter = createLimiter({
     limits: [fixedWindow({ limit: 20, window: '1h' })],
@@ -32,28 +32,25 @@ each('%s: a reservation is settled, not refunded', async (_, storeOf) => {
   limiter.close()
 })
 
-each(
-  '%s: what counts anew, for the clock was set back, is not returned by a settlement',
-  async (_, storeOf) => {
-    const clock = new ManualClock(2_000_000_000_000)
-    const limiter = createLimiter({
-      limits: [slidingWindow({ limit: 20, window: '1m' })],
-      store: storeOf(clock),
-      timeoutMs: 30_000,
-    })
-    const reservation = await limiter.reserve('k', 10)
-    clock.advance(-30_000)
-    // Denied, it lets what is charged count from now on; the reservation knows nothing of it.
-    await limiter.consume('k', { cost: 20 })
-    clock.advance(5000)
-    await limiter.consume('k', { cost: 10 })
-    expect(await reservation.cancel()).toEqual({ returned: 0, added: 0 })
-    expect((await limiter.peek('k')).remaining).toBe(0)
-    limiter.close()
-  },
-)
+each("%s: settling doesn't return units restamped after the clock was set back", async (_, storeOf) => {
+  const clock = new ManualClock(2_000_000_000_000)
+  const limiter = createLimiter({
+    limits: [slidingWindow({ limit: 20, window: '1m' })],
+    store: storeOf(clock),
+    timeoutMs: 30_000,
+  })
+  const reservation = await limiter.reserve('k', 10)
+  clock.advance(-30_000)
+  // This denial restamps the charge, without the reservation knowing.
+  await limiter.consume('k', { cost: 20 })
+  clock.advance(5000)
+  await limiter.consume('k', { cost: 10 })
+  expect(await reservation.cancel()).toEqual({ returned: 0, added: 0 })
+  expect((await limiter.peek('k')).remaining).toBe(0)
+  limiter.close()
+})
 
-it('many requests, one of which fails, return nothing of a request that was admitted before', async () => {
+it("a failing consumeMany doesn't refund an earlier request with the same id", async () => {
   const store = memoryStore({ maxKeys: 2 })
   const limits = [slidingWindow({ limit: 1, window: '1m', log: 'zset' })]
   const limiter = createLimiter({ limits, store })
@@ -64,7 +61,7 @@ it('many requests, one of which fails, return nothing of a request that was admi
   expect((await limiter.consume('pay', { requestId: 'p2' })).allowed).toBe(false)
 })
 
-it('whoever is denied takes nobody else their room, where denials are not counted', async () => {
+it('a denied key evicts no other key, unless denials cause bans', async () => {
   const store = memoryStore({ maxKeys: 1 })
   const limiter = createLimiter({
     limits: [slidingWindow({ limit: 2, window: '1m' })],
@@ -77,7 +74,7 @@ it('whoever is denied takes nobody else their room, where denials are not counte
   expect((await limiter.peek('a')).remaining).toBe(1)
 })
 
-it('a function that tells a promise is refused, whatever becomes of that', async () => {
+it('a limits function that returns a promise is rejected, even if the promise rejects', async () => {
   const limits = (async () => {
     throw new Error('no such plan')
   }) as unknown as () => never

@@ -3,9 +3,9 @@ import { createLimiter, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { listed } from '../support/overrides.ts'
 
-// A Redis, or what is in its place, that answers each page of overrides with one more to come.
+// A Redis substitute whose every page of overrides points to another page.
 
-it('a page that leads to itself is an error of the store', async () => {
+it('a page of overrides that points to itself is reported as a store error', async () => {
   const store = redisStore({ command: async () => [0, 0, '["k"]'] })
   const limits = [slidingWindow({ limit: 5, window: '1m' })]
   const limiter = createLimiter({ limits, store, overrides: true, timeoutMs: 30_000, logger: false })
@@ -13,7 +13,7 @@ it('a page that leads to itself is an error of the store', async () => {
   limiter.close()
 })
 
-it('a list that has no end is read only as far as its reader goes on', async () => {
+it('an endless list of overrides is read only as far as its consumer iterates', async () => {
   let calls = 0
   const store = redisStore({
     command: async () => {

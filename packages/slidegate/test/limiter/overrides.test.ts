@@ -15,8 +15,8 @@ import { ManualClock } from '../../src/testing/index.ts'
 import { listed } from '../support/overrides.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// What the conformance suite and the histories don't reach: keys that are stored otherwise, limits of functions, and what
-// is refused.
+// Cases that the conformance suite and the histories don't cover: other stored forms of keys, limits of functions, and
+// rejections.
 
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
@@ -33,7 +33,7 @@ const minute = slidingWindow({ limit: 10, window: '1m', name: 'minute' })
 describe.each(Object.entries(stores))('overrides in %s', (_, storeOf) => {
   const common = () => ({ store: storeOf(), overrides: true, timeoutMs: 30_000 })
 
-  it('a key that is stored as a hash is listed as it was set, after each kind of change', async () => {
+  it("list the caller's key after each change, even if it is stored as a hash", async () => {
     const limiter = createLimiter({ limits: [minute], ...common() })
     const key = `user ${'ü'.repeat(200)}`
     await limiter.block(key, '1m')
@@ -44,7 +44,7 @@ describe.each(Object.entries(stores))('overrides in %s', (_, storeOf) => {
     expect(await limiter.overrides.get(key)).toEqual(override)
   })
 
-  it('with hashKeys a key is listed as it is stored, and no other text of it is kept', async () => {
+  it('list only the stored form of a key with hashKeys', async () => {
     const limiter = createLimiter({ limits: [minute], ...common(), hashKeys: 'correct horse battery staple' })
     await limiter.overrides.set('ann', { limit: 5 })
     await limiter.block('ann', '1m')
@@ -54,7 +54,7 @@ describe.each(Object.entries(stores))('overrides in %s', (_, storeOf) => {
     expect(await limiter.overrides.get('ann')).toEqual(override)
   })
 
-  it('a name changes no limit of another dimension', async () => {
+  it("don't change a limit of the same name in another dimension", async () => {
     const hour = slidingWindow({ limit: 20, window: '1h', name: 'hour' })
     const dimensions = { user: () => [minute], ip: () => [hour] }
     const limiter = createLimiter({ dimensions, ...common() })
@@ -67,7 +67,7 @@ describe.each(Object.entries(stores))('overrides in %s', (_, storeOf) => {
     expect((await limiter.consume({ user: 'k', ip: 'k' }, { cost: 2 })).allowed).toBe(true)
   })
 
-  it('dimensions have overrides of their own, and so have limiters of other names', async () => {
+  it('belong to one dimension and one limiter name', async () => {
     const store = common()
     const limiter = createLimiter({ name: 'api', dimensions: { user: [minute], ip: [minute] }, ...store })
     const other = createLimiter({ name: 'other', dimensions: { user: [minute], ip: [minute] }, ...store })
@@ -88,7 +88,7 @@ describe.each(Object.entries(stores))('overrides in %s', (_, storeOf) => {
     expect((await listed(limiter)).map(({ dimension }) => dimension)).toEqual(['ip'])
   })
 
-  it('a function that needs the request is not asked for the limits of a list', async () => {
+  it('get listed without calling a limits function that needs the request', async () => {
     const requests: unknown[] = []
     const limits: LimitsOption = (_, request) => {
       requests.push(request)
@@ -103,7 +103,7 @@ describe.each(Object.entries(stores))('overrides in %s', (_, storeOf) => {
     expect((await limiter.consume('k', { request })).limits[0]!.limit).toBe(10)
   })
 
-  it('numbers alone are for the only limit that a function returns, whatever its name is', async () => {
+  it('without a limit name apply to the only limit that a function returns', async () => {
     const sets = [
       [minute],
       [fixedWindow({ limit: 9, window: '1h' })],
@@ -116,7 +116,7 @@ describe.each(Object.entries(stores))('overrides in %s', (_, storeOf) => {
     expect([await limitsOf(0), await limitsOf(1), await limitsOf(2)]).toEqual([[3], [3], [10, 9]])
   })
 
-  it('numbers too large for the limits of a function have no effect, in any process', async () => {
+  it('with numbers too large for the limits of a function have no effect in any process', async () => {
     const limits = [
       slidingWindow({ limit: 10, window: '1h', precision: 50, name: 'coarse' }),
       tokenBucket({ capacity: 10, refill: 1, interval: '1h', name: 'bucket' }),
@@ -132,7 +132,7 @@ describe.each(Object.entries(stores))('overrides in %s', (_, storeOf) => {
     expect((await limiter.consume('k')).allowed).toBe(false)
   })
 
-  it('a change is refused as a whole, and what was in force stays', async () => {
+  it('stay active if a change is rejected', async () => {
     const limits = [minute, tokenBucket({ capacity: 5, refill: 1, interval: '1s', name: 'bucket' })]
     const limiter = createLimiter({ limits, ...common() })
     await limiter.overrides.set('k', { minute: { limit: 5 } }, { ttl: '1h' })
@@ -151,7 +151,7 @@ describe.each(Object.entries(stores))('overrides in %s', (_, storeOf) => {
     expect(await limiter.overrides.get('k')).toEqual(inForce)
   })
 
-  it('a list of more than a page is whole, and has each once', async () => {
+  it('appear once each in a list of several pages', async () => {
     const limiter = createLimiter({ limits: [minute], ...common() })
     const keys = Array.from({ length: 600 }, (_, i) => `key-${i}`)
     await Promise.all(keys.map((key) => limiter.overrides.set(key, { limit: 3 })))

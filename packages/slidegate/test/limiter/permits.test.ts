@@ -24,7 +24,7 @@ const { server, redis } = await useRedis()
 const limiters: Limiter[] = []
 let runs = 0
 
-/** So long that nothing is renewed, nor given up, by the real clock. */
+/** Long enough that nothing is renewed or times out during a test. */
 const TTL_MS = 3_600_000
 
 afterAll(() => {
@@ -37,7 +37,7 @@ const stores = {
     redisStore(redis, { clock: clock.now, prefix: `slidegate:permits${runs++}` }),
 }
 
-describe.each(Object.entries(stores))('%s', (_, storeOf) => {
+describe.each(Object.entries(stores))('permits on %s', (_, storeOf) => {
   function setUp(limit = 2, more: readonly Limit[] = []) {
     const clock = new ManualClock()
     const limits = [concurrency({ limit, ttl: TTL_MS }), ...more]
@@ -46,7 +46,7 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     return { clock, limiter }
   }
 
-  it('a scheduled task holds what it was given until it has ended, however it ends', async () => {
+  it('belong to a scheduled task until it ends, even with an error', async () => {
     const { limiter } = setUp()
     let running = 0
     const most: number[] = []
@@ -54,7 +54,7 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
       most.push(++running)
       await delay(5)
       running--
-      if (n === 3) throw new Error('the task has failed')
+      if (n === 3) throw new Error('the task failed')
       return n
     }
     const tasks = Array.from({ length: 6 }, (_, n) => limiter.schedule('k', () => task(n)))
@@ -64,7 +64,7 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect((await limiter.peek('k')).remaining).toBe(2)
   })
 
-  it('is held where a shadow limit had no room for it', async () => {
+  it('count even if a shadow limit had no room', async () => {
     const { limiter } = setUp(2, [concurrency({ limit: 1, ttl: TTL_MS, name: 'tried', shadow: true })])
     await limiter.acquire('k')
     const second = await limiter.acquire('k')
@@ -73,7 +73,7 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect(await second.release()).toBe(false)
   })
 
-  it('expired holders stay expired when the newest is released', async () => {
+  it('stay expired when the newest is released', async () => {
     const { clock, limiter } = setUp(300)
     await limiter.acquire('k', { cost: 250 })
     clock.advance(200)
@@ -85,7 +85,7 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect((await limiter.peek('k')).remaining).toBe(299)
   })
 
-  it('after a large step back only those still held are listed', async () => {
+  it('appear in lists only if still held after the clock is set far back', async () => {
     const { clock, limiter } = setUp(300)
     await limiter.acquire('k', { cost: 250 })
     clock.advance(TTL_MS)
@@ -95,20 +95,20 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect(entries.map(({ units, atMs }) => [units, atMs - clock.now()])).toEqual([[1, 0]])
   })
 
-  it('is released at the end of its block, also by an error', async () => {
+  it('end with their block, even with an error', async () => {
     const { limiter } = setUp(1)
     const run = async () => {
       await using permit = await limiter.acquire('k')
       expect(permit.allowed).toBe(true)
-      throw new Error('the work has failed')
+      throw new Error('the work failed')
     }
-    await expect(run()).rejects.toThrow('the work has failed')
+    await expect(run()).rejects.toThrow('the work failed')
     expect((await limiter.peek('k')).remaining).toBe(1)
   })
 })
 
-describe.concurrent('by the real clock', () => {
-  it('is renewed by a timer that keeps no request alive', async () => {
+describe.concurrent('permits with the real clock', () => {
+  it("get renewed by a timer that doesn't retain a request", async () => {
     const context = new AsyncLocalStorage<string>()
     const memory = memoryStore()
     const seen: unknown[] = []
@@ -128,14 +128,14 @@ describe.concurrent('by the real clock', () => {
     let permit = await acquire()
     while (seen.length < 2) {
       await delay(20)
-      // A machine that stood still for its ttl has lost it.
+      // If the machine stalled for the ttl, the permit is lost.
       if (!permit.allowed || permit.signal.aborted) permit = await acquire()
     }
     expect(seen).toEqual(seen.map(() => undefined))
   })
 
-  it('a closed limiter renews nothing', async () => {
-    // The store's clock is set by hand: it is renewed by that of the machine.
+  it("aren't renewed by a closed limiter", async () => {
+    // The store's clock is set manually, while renewals use the real one.
     const clock = new ManualClock()
     const store = () => redisStore(redis, { clock: clock.now, prefix: 'slidegate:closed' })
     const options = { limits: [concurrency({ limit: 1, ttl: 100 })], timeoutMs: 30_000 }
@@ -151,7 +151,7 @@ describe.concurrent('by the real clock', () => {
     expect((await other.acquire('k')).allowed).toBe(true)
   })
 
-  it('is free again when its process was killed', async ({ onTestFinished }) => {
+  it('expire after their process was killed', async ({ onTestFinished }) => {
     const [ttl, prefix] = [9000, 'slidegate:killed']
     const program = `
       import { Redis } from 'ioredis'
@@ -187,11 +187,11 @@ describe.concurrent('by the real clock', () => {
     child.kill('SIGKILL')
     await once(child, 'exit')
     expect((await limiterOn().peek('k')).retryAfterMs).toBeLessThanOrEqual(ttl)
-    // As if its ttl had passed.
+    // Behaves as if the ttl had passed.
     expect((await limiterOn(() => Date.now() + ttl).acquire('k')).allowed).toBe(true)
   })
 
-  it('what a closed limiter has given can still be released', async () => {
+  it('allow a release after their limiter was closed', async () => {
     const store = redisStore(redis, { prefix: 'slidegate:after-close' })
     const options = { limits: [concurrency({ limit: 2, ttl: '1h' })], store, timeoutMs: 30_000 }
     const closing = createLimiter(options)
@@ -205,7 +205,7 @@ describe.concurrent('by the real clock', () => {
     expect((await other.peek('k')).remaining).toBe(2)
   })
 
-  it('is lost when the store has not been heard of for a ttl', async () => {
+  it("expire if the store doesn't answer for a ttl", async () => {
     let isDown = false
     const memory = memoryStore()
     const limiter = createLimiter({
@@ -229,7 +229,7 @@ describe.concurrent('by the real clock', () => {
   })
 })
 
-it('is renewed for as long as the process lives', async () => {
+it('permits are renewed as long as the process runs', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   onTestFinished(() => void vi.useRealTimers())
   const clock = () => performance.now() + 1_700_000_000_000
@@ -249,7 +249,7 @@ it('is renewed for as long as the process lives', async () => {
   expect((await limiter.acquire('k')).allowed).toBe(true)
 })
 
-it('many are renewed little by little, and a store that was gone for a moment loses none', async () => {
+it('many permits are renewed a few at a time, and survive a short outage', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   let isDown = false
@@ -291,7 +291,7 @@ it('many are renewed little by little, and a store that was gone for a moment lo
   expect(most).toBeLessThanOrEqual(64)
 })
 
-it('whoever holds hears that it is lost as soon as somebody else may hold it, not later', async () => {
+it('the signal of a lost permit is aborted as soon as another caller can hold its units', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   let isDown = false
@@ -317,7 +317,7 @@ it('whoever holds hears that it is lost as soon as somebody else may hold it, no
   expect(permit.signal.aborted).toBe(true)
 })
 
-it('what this process holds for lack of the store is released here', async () => {
+it('a permit granted by the fallback is released there', async () => {
   const limiter = createLimiter({
     limits: [concurrency({ limit: 4, ttl: '1h' })],
     store: { failurePolicy, apply: (_, call) => call.reject(new Error('down')), close() {} },
@@ -337,8 +337,8 @@ it('what this process holds for lack of the store is released here', async () =>
   expect((await limiter.acquire('k')).allowed).toBe(true)
 })
 
-it.each([undefined, new Error('the work has failed')])(
-  'where the store is silent at the end of its block, what the block has thrown is told: %s',
+it.each([undefined, new Error('the work failed')])(
+  'if the store is silent at the end of a block, the error of the block is thrown: %s',
   async (thrown) => {
     let isDown = false
     const memory = memoryStore()
@@ -363,7 +363,7 @@ it.each([undefined, new Error('the work has failed')])(
   },
 )
 
-it('who passes uncounted holds nothing', async () => {
+it('a request that was admitted without being counted holds no slot', async () => {
   const limiter = createLimiter({
     limits: [concurrency({ limit: 1, ttl: '10s' })],
     store: { failurePolicy, apply: (_, call) => call.reject(new Error('down')), close() {} },
@@ -378,7 +378,7 @@ it('who passes uncounted holds nothing', async () => {
   expect(permit.signal.aborted).toBe(false)
 })
 
-it('a limiter with nothing to hold says so', async () => {
+it('acquire rejects if the limiter has no concurrency limit', async () => {
   const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1s' })] })
   await expect(limiter.acquire('k')).rejects.toMatchObject({ code: 'invalid_option' })
 })

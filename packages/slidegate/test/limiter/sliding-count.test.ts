@@ -31,9 +31,9 @@ const event = fc.record({
   afterMs: fc.oneof(fc.constantFrom(0, 0, PERIOD_MS), fc.nat(400)),
 })
 
-describe.each(Object.entries(stores))('in %s', (_, storeOf) => {
-  it.each([1, 50])('it counts what was added in the last period, to %i ms', async (precision) => {
-    // Nothing cleverer than a list of what was added, and when.
+describe.each(Object.entries(stores))('slidingCount in %s', (_, storeOf) => {
+  it.each([1, 50])('counts the units of the last period, exact to %i ms', async (precision) => {
+    // The model is a list of units and times.
     await fc.assert(
       fc.asyncProperty(fc.array(event, { minLength: 1, maxLength: 40 }), async (events) => {
         await redis.flushall()
@@ -63,23 +63,23 @@ describe.each(Object.entries(stores))('in %s', (_, storeOf) => {
     )
   })
 
-  it('many who add at once are each told a count of their own', async () => {
+  it('returns a different count to each of many concurrent additions', async () => {
     const count = slidingCount({ period: '1h', store: storeOf(new ManualClock()), timeoutMs: 30_000 })
     const answers = await Promise.all(Array.from({ length: 1500 }, () => count.add('k', 2)))
     expect(answers).toEqual(Array.from({ length: 1500 }, (_, i) => 2 * (i + 1)))
     expect(await count.get('k')).toBe(3000)
   })
 
-  it('concurrent additions of more than 2^48 units count as 2^46', async () => {
+  it('counts concurrent additions of more than 2^48 units as 2^46', async () => {
     const count = slidingCount({ period: '1h', store: storeOf(new ManualClock()), timeoutMs: 30_000 })
-    // 2^49 units, which could travel as one op.
+    // A total of 2^49 units, which could become one op.
     const answers = await Promise.all(Array.from({ length: 512 }, () => count.add('k', 2 ** 40)))
     expect(answers[1]).toBe(2 ** 41)
     expect(answers[511]).toBe(2 ** 46)
     expect(await count.get('k')).toBe(2 ** 46)
   })
 
-  it('by default 1 is added, and a key that is not known counts 0', async () => {
+  it('adds 1 by default, and returns 0 for an unknown key', async () => {
     const count = slidingCount({ period: '1m', store: storeOf(new ManualClock()), timeoutMs: 30_000 })
     expect([await count.get('k'), await count.add('k'), await count.add('k'), await count.get('k')]).toEqual([
       0, 1, 2, 2,
@@ -87,7 +87,7 @@ describe.each(Object.entries(stores))('in %s', (_, storeOf) => {
     expect([count.name, count.periodMs, count.precisionMs]).toEqual(['count', 60_000, 1])
   })
 
-  it('it counts to 2^46', async () => {
+  it('counts up to 2^46', async () => {
     const clock = new ManualClock()
     const count = slidingCount({ period: '1m', store: storeOf(clock), timeoutMs: 30_000 })
     let last = 0
@@ -102,7 +102,7 @@ describe.each(Object.entries(stores))('in %s', (_, storeOf) => {
     expect(await count.add('k', 3)).toBe(3)
   })
 
-  it('when it is closed it answers no more, and leaves the store to others', async () => {
+  it('rejects after close, and leaves the store open', async () => {
     const store = storeOf(new ManualClock())
     const count = slidingCount({ name: 'closing', period: '1m', store, timeoutMs: 30_000 })
     await count.add('k')
@@ -114,7 +114,7 @@ describe.each(Object.entries(stores))('in %s', (_, storeOf) => {
     expect(await other.get('k')).toBe(1)
   })
 
-  it('it denies nothing beside a limiter of another name on the same key', async () => {
+  it("doesn't affect a limiter with another name on the same key", async () => {
     const store = storeOf(new ManualClock())
     const count = slidingCount({ period: '1m', store, timeoutMs: 30_000 })
     const limits = [slidingWindow({ limit: 2, window: '1m' })]
@@ -137,7 +137,7 @@ it('processes that share a Redis share the count', async () => {
       return told
     }),
   )
-  // Nobody is told what another was told: the count rises by what each has added.
+  // Each addition returns a different count, which rises by the units added.
   const all = answers.flat().sort((a, b) => a - b)
   expect(new Set(all).size).toBe(400)
   expect(all.at(-1)).toBe(800)
@@ -145,7 +145,7 @@ it('processes that share a Redis share the count', async () => {
   await Promise.all(clients.map((client) => client.quit()))
 })
 
-it('adds of one key travel together', async () => {
+it('additions for one key share a call', async () => {
   const count = slidingCount({ period: '1h', store: redisStore(redis), timeoutMs: 30_000 })
   await count.add('warm')
   await redis.config('RESETSTAT')
@@ -154,7 +154,7 @@ it('adds of one key travel together', async () => {
   expect(Number(calls)).toBeLessThanOrEqual(3)
 })
 
-it('its keys stand among those of limiters, and live for the period', async () => {
+it('the keys of a count look like those of limiters, and expire after the period', async () => {
   const store = redisStore(redis, { prefix: 'slidegate:my:app' })
   await slidingCount({ name: 'logins', period: '1h', precision: 100, store, timeoutMs: 30_000 }).add('ada')
   await slidingCount({ period: '1m', store, timeoutMs: 30_000 }).add('ada')
@@ -168,11 +168,11 @@ it('its keys stand among those of limiters, and live for the period', async () =
   expect(ttlMs).toBeLessThanOrEqual(4_500_099 + 25)
 })
 
-describe('a store that gives no answer', () => {
+describe('slidingCount on a failing store', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  it.each(Object.entries(FAILURES))('%s: so the count says', async (_, failure) => {
+  it.each(Object.entries(FAILURES))('rejects with its error: %s', async (_, failure) => {
     const store = failing(memoryStore({ clock: new ManualClock().now }))
     const count = slidingCount({ period: '1m', store, logger: false, breaker: { minRequests: 100 } })
     await count.add('k', 2)
@@ -187,7 +187,7 @@ describe('a store that gives no answer', () => {
     count.close()
   })
 
-  it('is not asked for a moment when it fails again and again', async () => {
+  it('stops sending for a moment after repeated failures', async () => {
     const lines: string[] = []
     const store = failing(memoryStore(), FAILURES.rejects)
     const logger = { warn: (line: string) => void lines.push(line) }
@@ -200,7 +200,7 @@ describe('a store that gives no answer', () => {
   })
 })
 
-it('a memory store that is full of limited keys has no room for a count, whatever limiters are told', async () => {
+it('a memory store full of limited keys has no room for a count, whatever its onFull is', async () => {
   for (const onFull of ['throw', 'deny', 'allow'] as const) {
     const store = memoryStore({ maxKeys: 1, onFull })
     await createLimiter({ limits: [slidingWindow({ limit: 1, window: '1h' })], store }).consume('k')
@@ -210,14 +210,14 @@ it('a memory store that is full of limited keys has no room for a count, whateve
   }
 })
 
-it('a count pushes out no limit, and is pushed out by new keys where it was not used for longest', async () => {
+it('a count evicts no limit, and is evicted by new keys if least recently used', async () => {
   const store = memoryStore({ maxKeys: 2 })
   const count = slidingCount({ period: '1h', store })
   for (const key of ['a', 'b', 'c']) await count.add(key, 2 ** 40)
   expect(await Promise.all(['a', 'b', 'c'].map((key) => count.get(key)))).toEqual([0, 2 ** 40, 2 ** 40])
 })
 
-describe('it refuses', () => {
+describe('slidingCount rejects', () => {
   const make = (options: unknown) => slidingCount(options as SlidingCountOptions)
 
   it.each([undefined, null, '1m', 5])('%j in place of options', async (options) => {
@@ -248,7 +248,7 @@ describe('it refuses', () => {
     },
   )
 
-  it('a name, a store, a deadline, a breaker or a logger that is none', async () => {
+  it('an invalid name, store, deadline, breaker or logger', async () => {
     const refused = [
       ['name', 'a b', 'invalid_name', /1 to 64 of/],
       ['store', {}, 'invalid_option', /use memoryStore\(\) or redisStore/],
@@ -261,7 +261,7 @@ describe('it refuses', () => {
     }
   })
 
-  it('a key that is none', async () => {
+  it('an invalid key', async () => {
     const count = make({ period: '1m' })
     for (const ask of [() => count.add(''), () => count.get(''), () => count.reset('')]) {
       await expectRefusal(ask, { code: 'invalid_key', value: '', right: /empty/ })

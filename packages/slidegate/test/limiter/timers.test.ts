@@ -20,10 +20,10 @@ const limiters = {
   Redis: () => createLimiter({ limits, store: redisStore(redis), timeoutMs: TIMEOUT_MS }),
 }
 
-/** What a request carries with it through everything that it causes. */
+/** The async context of a request, which everything that it causes inherits. */
 const context = new AsyncLocalStorage<object>()
 
-/** A request, answered or not, with a context that nothing but what it has left behind can still hold. */
+/** Sends a request, and returns a weak reference to its context. Only leftovers of the request can hold it. */
 async function ask(limiter: Limiter, key: string): Promise<WeakRef<object>> {
   const request = { key }
   await context.run(request, async () => {
@@ -33,7 +33,7 @@ async function ask(limiter: Limiter, key: string): Promise<WeakRef<object>> {
 }
 
 async function heldOf(references: readonly WeakRef<object>[]): Promise<number> {
-  // References are kept to the end of the turn in which they were made.
+  // References are kept until the end of the turn in which they were created.
   for (let turn = 0; turn < 3; turn++) {
     await delay(1)
     collectGarbage()
@@ -41,8 +41,8 @@ async function heldOf(references: readonly WeakRef<object>[]): Promise<number> {
   return references.filter((reference) => reference.deref() !== undefined).length
 }
 
-describe.each(Object.entries(limiters))('on %s', (_, create) => {
-  it('a limiter makes no timer on behalf of a request, which would keep its context', async () => {
+describe.each(Object.entries(limiters))('a limiter on %s', (_, create) => {
+  it('creates no timer in the context of a request', async () => {
     const limiter = create()
     let timers = 0
     const hook = createHook({
@@ -52,7 +52,7 @@ describe.each(Object.entries(limiters))('on %s', (_, create) => {
     })
     hook.enable()
     for (let i = 0; i < 50; i++) await ask(limiter, `k${i}`)
-    // After every timer has run out, too.
+    // Checks again after every timer has fired.
     await delay(3 * TIMEOUT_MS)
     await ask(limiter, 'late')
     hook.disable()
@@ -60,21 +60,21 @@ describe.each(Object.entries(limiters))('on %s', (_, create) => {
     expect(timers).toBe(0)
   })
 
-  it('a limiter keeps no context of an answered request', async () => {
+  it('retains no context of an answered request', async () => {
     const limiter = create()
     const references: WeakRef<object>[] = []
     for (let i = 0; i < 5; i++) {
       for (let j = 0; j < 10; j++) references.push(await ask(limiter, `key${j}`))
-      // Long enough for all timers to run out: the next request finds none.
+      // Long enough for all timers to fire, so that the next request finds none.
       await delay(3 * TIMEOUT_MS)
     }
-    // A reply that is late keeps its request until it comes.
+    // A late reply keeps its request until it arrives.
     await expect.poll(() => heldOf(references)).toBe(0)
     limiter.close()
   })
 })
 
-it('a limiter under load keeps no context of an answered request, though one batch sends the next', async () => {
+it('a limiter under load retains no context of an answered request', async () => {
   const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
   let isDone = false
   const first: WeakRef<object>[] = []
@@ -83,14 +83,14 @@ it('a limiter under load keeps no context of an answered request, though one bat
     while (!isDone) await ask(limiter, `load${i}`)
   })
   await expect.poll(() => first.length).toBe(load.length)
-  // Batches never pause, so a context that one passes on would be kept for ever.
+  // Batches never pause, so a context passed from one to the next would never be released.
   await expect.poll(() => heldOf(first)).toBe(0)
   isDone = true
   await Promise.all(load)
   limiter.close()
 })
 
-it('the memory store makes no timer at all', async () => {
+it('the memory store creates no timer', async () => {
   const types: string[] = []
   const hook = createHook({ init: (_id, type) => void types.push(type) })
   const limiter = createLimiter({ limits })
@@ -101,7 +101,7 @@ it('the memory store makes no timer at all', async () => {
 })
 
 it.each(['throw', 'deny', 'allow', 'local'] as const)(
-  'a request makes no timer and is not kept while the store is down: onStoreError is %s',
+  "a request creates no timer and isn't retained while the store is down, with onStoreError: %s",
   async (onStoreError) => {
     const silent = { failurePolicy, apply() {}, close() {} }
     const limiter = createLimiter({
@@ -117,7 +117,7 @@ it.each(['throw', 'deny', 'allow', 'local'] as const)(
     })
     hook.enable()
     for (let i = 0; i < 60; i++) {
-      // By turns those that are sent to find out, and those that are not sent at all.
+      // Alternates between attempts and requests that aren't sent.
       references.push(await ask(limiter, `key${i}`), await ask(limiter, `key${i}`))
       if (i % 10 === 0) await delay(15)
     }

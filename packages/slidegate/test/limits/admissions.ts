@@ -3,18 +3,18 @@ import { createLimiter, type Decision, type Limit, memoryStore } from '../../src
 import { ManualClock } from '../../src/testing/index.ts'
 import type { Admission } from '../processes/fullest-window.ts'
 
-/** One thing that a caller does, who wants as much as can be had. */
+/** A step of a caller that wants as many units as possible. */
 export type Step =
   | { readonly type: 'ask'; readonly share: number; readonly times: number }
-  /** Returns, of one of the last decisions, this share of its units. */
+  /** Returns this share of the units of a recent decision. */
   | { readonly type: 'return'; readonly which: number; readonly share: number }
   | { readonly type: 'wait'; readonly share: number }
-  /** Waits until what was denied last fits, or a little less or more. */
+  /** Waits until the last denied request fits, or a little less or more. */
   | { readonly type: 'untilOpen'; readonly offByMs: number }
-  /** Waits for the edge of a window, or for a moment around it. */
+  /** Waits for the edge of a window, or until shortly before or after it. */
   | { readonly type: 'untilEdge'; readonly offByMs: number }
 
-/** Shares are of the limit, or of the window. The small ones are of interest, and all of it. */
+/** Shares of the limit or the window: mostly small ones, or all of it. */
 const share = fc.oneof(fc.constantFrom(0, 0, 1), fc.double({ min: 0, max: 1, noNaN: true }))
 const offByMs = fc.constantFrom(-2, -1, -1, 0, 0, 0, 1)
 
@@ -37,7 +37,7 @@ interface Held {
   cost: number
 }
 
-/** What a limit admits of such a course, less what was returned. Time only moves forward. */
+/** The units that a limit admits over a series of steps, minus refunds. Time only moves forward. */
 export async function admissionsOf(
   limit: Limit,
   windowMs: number,
@@ -73,8 +73,9 @@ export async function admissionsOf(
 }
 
 /**
- * Has a limit say when a request fits after each step of a course at which it does not: then it does, and a
- * millisecond before it does not. Answers how often it was asked.
+ * Checks `retryAfterMs` after each denied step: the request fits then, and not a millisecond earlier.
+ *
+ * Returns how many were checked.
  */
 export function waitsChecked(limit: Limit, windowMs: number, course: readonly Step[]): number {
   const clock = new ManualClock(1_700_000_000_000)

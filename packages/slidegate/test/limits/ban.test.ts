@@ -16,20 +16,20 @@ beforeEach(async () => {
   twins = new TwinStores(redis)
 })
 
-/** One request a minute, so that every further one is a denial. */
+/** One request per minute, so that every further one is a denial. */
 const ONE = slidingWindow({ limit: 1, window: '1m' })
 const setOf = (ban: BanOptions, limiter = 'l', limits = [ONE]) =>
   withLog(limitSet(limiter, limits), banLog(ban))
 const BAN = { after: 3, within: '10s', for: ['20s', '40s', '60s'], forgetAfter: '30s' } as const
 
-/** Brings a ban on: the limit is used up already. */
+/** Denies requests until the key is banned. The limit must be used up. */
 async function denyTillBanned(set: LimitSet): Promise<number | undefined> {
   for (let i = 0; i < 2; i++) expect(await twins.consume(set, { cost: 2 })).toMatchObject({ admitted: 0 })
   return (await twins.consume(set, { cost: 2 })).ban?.ms
 }
 
-describe('denials bring a ban on', () => {
-  it('the level is remembered for the longest ban unless told', async () => {
+describe('bans', () => {
+  it('keep their level for the length of the longest ban by default', async () => {
     const { forgetAfter: _, ...ban } = BAN
     const longest = setOf(ban)
     await denyTillBanned(longest)
@@ -39,7 +39,7 @@ describe('denials bring a ban on', () => {
     expect((await twins.explain(longest)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 0 }])
   })
 
-  it('if one denial is enough, the first after a forgotten ban brings on the shortest', async () => {
+  it('start at the shortest length after a reset of the level, even with after: 1', async () => {
     const strict = setOf({ ...BAN, after: 1 })
     for (const [waitMs, ms] of [
       [0, 20_000],
@@ -51,7 +51,7 @@ describe('denials bring a ban on', () => {
     }
   })
 
-  it('each of several requests that are decided together counts, and brings on one ban at most', async () => {
+  it('count several requests that are decided together, and cause at most one ban', async () => {
     const many = setOf({ ...BAN, after: 5 })
     expect(await twins.consume(many, { count: 4 })).toMatchObject({ admitted: 1 })
     expect((await twins.explain(many)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 3 }])
@@ -59,13 +59,13 @@ describe('denials bring a ban on', () => {
     expect((await twins.explain(many)).bans).toEqual([{ blockedMs: 20_000, level: 1, denials: 0 }])
   })
 
-  it('when only some of a new key are admitted, it is one key', async () => {
+  it('create one key if only some of its requests are admitted', async () => {
     const many = setOf({ ...BAN, after: 2 })
     expect(await twins.consume(many, { count: 3 })).toMatchObject({ admitted: 1, ban: { ms: 20_000 } })
     expect(twins.memory.stats()).toEqual({ keys: 1, evicted: 0 })
   })
 
-  it('up to a thousand of them', async () => {
+  it('support after up to 1000', async () => {
     const many = setOf({ ...BAN, after: 1000 })
     expect(await twins.consume(many, { cost: 2, count: 998 })).not.toHaveProperty('ban')
     expect(await twins.consume(many, { cost: 2 })).not.toHaveProperty('ban')
@@ -74,15 +74,15 @@ describe('denials bring a ban on', () => {
   })
 })
 
-describe('what does not count as a denial', () => {
+describe('no denial is counted', () => {
   const set = setOf(BAN)
 
-  it('one of a caller that waits', async () => {
+  it('for a caller that waits', async () => {
     for (let i = 0; i < 5; i++) await twins.consume(set, { isWaiting: true })
     expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 0 }])
   })
 
-  it('a denial by the limits of another part, though a shadow limit of this one has no room', async () => {
+  it('for a denial by another part, even if a shadow limit of this part has no room', async () => {
     const shadow = slidingWindow({ limit: 1, window: '1m', shadow: true, name: 'shadow' })
     const parts = [
       { key: 'u', set: setOf(BAN, 'l/user') },
@@ -95,17 +95,17 @@ describe('what does not count as a denial', () => {
   })
 })
 
-describe('a clock that was set back', () => {
+describe('after the clock was set back', () => {
   const set = setOf(BAN)
 
-  it('by more than a second: as much is left of the ban as when it was written, in an explanation, too', async () => {
+  it('by more than a second, a ban keeps the time that was left at its last write', async () => {
     await denyTillBanned(set)
     twins.clock.advance(5000 - 3_600_000)
     expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 20_000, level: 1, denials: 0 }])
     expect(await twins.consume(set)).toMatchObject({ ban: { ms: 20_000 } })
   })
 
-  it('by less: time stands still until the clock has caught up', async () => {
+  it("by less than a second, time doesn't advance until the clock catches up", async () => {
     await denyTillBanned(set)
     twins.clock.advance(-1000)
     expect(await twins.consume(set)).toMatchObject({ ban: { ms: 20_000 }, atMs: twins.clock.now() + 1000 })
@@ -115,7 +115,7 @@ describe('a clock that was set back', () => {
     expect(await twins.consume(set)).toMatchObject({ ban: { ms: 19_999 } })
   })
 
-  it('what was let go holds no time still', async () => {
+  it('time advances after a ban was removed', async () => {
     await twins.unblock(set)
     twins.clock.advance(-500)
     expect(await twins.consume(set)).toMatchObject({ atMs: twins.clock.now() })
@@ -128,7 +128,7 @@ describe('a clock that was set back', () => {
     await twins.consume(many, { cost: 2 })
     twins.clock.advance(-100_000)
     expect((await twins.explain(many)).bans).toMatchObject([{ denials: 2 }])
-    // This writes it. The first is 9 s old, the second was just made.
+    // This writes the log. The first denial is 9 s old, the second is new.
     await twins.consume(many, { cost: 2 })
     twins.clock.advance(999)
     expect((await twins.explain(many)).bans).toMatchObject([{ denials: 3 }])
@@ -136,7 +136,7 @@ describe('a clock that was set back', () => {
     expect((await twins.explain(many)).bans).toMatchObject([{ denials: 2 }])
   })
 
-  it('at the beginning of time, too', async () => {
+  it('a ban also works with a clock at 0', async () => {
     twins.clock.set(0)
     expect(await denyTillBanned(set)).toBe(20_000)
     expect(await twins.consume(set)).toMatchObject({ ban: { ms: 20_000 } })
@@ -168,7 +168,7 @@ it('a request of a blocked key costs one read of each log, and writes nothing', 
   }
 })
 
-it('a blocked key is not dropped from memory for others', async () => {
+it("a full memory store doesn't evict a blocked key", async () => {
   const store = memoryStore({ clock: twins.clock.now, maxKeys: 3 })
   const set = setOf({ ...BAN, after: 1, for: '10s', forgetAfter: 10 })
   const ask = async (key: string) =>
@@ -191,7 +191,7 @@ it('a blocked key is not dropped from memory for others', async () => {
   expect(await ask('bad')).toMatchObject([{ admitted: 1 }])
 })
 
-describe('the key in Redis', () => {
+describe('the key of a ban in Redis', () => {
   const lifetimeOf = (keepMs: number) => keepMs + Math.max(5000, keepMs / 4)
 
   async function ttl(): Promise<number> {
@@ -199,7 +199,7 @@ describe('the key in Redis', () => {
     return await redis.pttl(key)
   }
 
-  it('lives as long as anything of it matters, and not much longer', async () => {
+  it('expires soon after everything in it has expired', async () => {
     const set = setOf({ ...BAN, within: '100s' })
     const store = redisStore(redis)
     const ask = (op: Op) => outcomesOf(store, [op])
@@ -214,17 +214,17 @@ describe('the key in Redis', () => {
     await expectKept(100_000)
     await ask(deny)
     await ask(deny)
-    // Until the level is forgotten.
+    // Until the level is reset.
     await expectKept(50_000)
     await ask({ type: 'override', parts, blockMs: 0 })
     expect(await redis.dbsize()).toBe(0)
   })
 
-  it('holds nothing of what is over, once it is written again', async () => {
+  it('drops everything expired at the next write', async () => {
     const set = setOf(BAN)
     const storedOf = async (key: string) => await redis.getBuffer((await redis.keys(`*:${key}:b`))[0]!)
     await denyTillBanned(set)
-    // The last denial is over, and the ban forgotten, just now.
+    // The last denial and the level have just expired.
     twins.clock.advance(40_000)
     await twins.consume(set, { cost: 2 })
     twins.clock.advance(10_000)
@@ -233,7 +233,7 @@ describe('the key in Redis', () => {
     expect(await storedOf('k')).toEqual(await storedOf('new'))
   })
 
-  it('by a clock that is handed in, ten minutes at least', async () => {
+  it('expires after ten minutes at the earliest with a given clock', async () => {
     await denyTillBanned(setOf(BAN))
     expect(await ttl()).toBeGreaterThan(590_000)
     expect(await ttl()).toBeLessThanOrEqual(600_000)
@@ -249,35 +249,38 @@ describe('the key in Redis', () => {
     'one byte more': (key, value) => redis.set(key, Buffer.concat([value, Buffer.from([0])])),
     'a header cut off': (key, value) => redis.set(key, value.subarray(0, 19)),
     'too many denials': (key, value) => redis.set(key, Buffer.concat([value, Buffer.alloc(6006)])),
-    'a denial that is to come': (key, value) =>
+    'a denial in the future': (key, value) =>
       redis.set(key, Buffer.concat([value.subarray(0, 25), Buffer.alloc(6, 255)])),
   }
 
-  it.each(Object.entries(foreign))('%s in its place is unavailable, and left alone', async (_, put) => {
-    await twins.consume(set, { cost: 2 })
-    await twins.consume(set, { cost: 2 })
-    const [key = ''] = await redis.keys('*:b')
-    const value = (await redis.getBuffer(key))!
-    expect(value.length).toBe(37)
-    await redis.del(key)
-    await put(key, value)
-    const stored = await redis.dumpBuffer(key)
-    const parts = [{ key: 'k', set }]
-    const ops: Op[] = [
-      { type: 'consume', parts, cost: 1, count: 1, leaseMs: 0 },
-      { type: 'peek', parts, cost: 1, count: 1 },
-      { type: 'explain', parts, cost: 1, count: 1 },
-      { type: 'override', parts, blockMs: 0 },
-      { type: 'charge', parts, units: 1 },
-    ]
-    for (const op of ops) {
-      await expect(outcomesOf(twins.redis, [op])).rejects.toMatchObject({
-        reason: 'invalid_state',
-        name: 'StoreUnavailableError',
-      })
-    }
-    expect(await redis.dumpBuffer(key)).toEqual(stored)
-    await outcomesOf(twins.redis, [{ type: 'reset', parts }])
-    expect(await outcomesOf(twins.redis, [ops[0]!])).toMatchObject([{ admitted: 1 }])
-  })
+  it.each(Object.entries(foreign))(
+    'makes requests fail with invalid_state if it holds %s, which stays unchanged',
+    async (_, put) => {
+      await twins.consume(set, { cost: 2 })
+      await twins.consume(set, { cost: 2 })
+      const [key = ''] = await redis.keys('*:b')
+      const value = (await redis.getBuffer(key))!
+      expect(value.length).toBe(37)
+      await redis.del(key)
+      await put(key, value)
+      const stored = await redis.dumpBuffer(key)
+      const parts = [{ key: 'k', set }]
+      const ops: Op[] = [
+        { type: 'consume', parts, cost: 1, count: 1, leaseMs: 0 },
+        { type: 'peek', parts, cost: 1, count: 1 },
+        { type: 'explain', parts, cost: 1, count: 1 },
+        { type: 'override', parts, blockMs: 0 },
+        { type: 'charge', parts, units: 1 },
+      ]
+      for (const op of ops) {
+        await expect(outcomesOf(twins.redis, [op])).rejects.toMatchObject({
+          reason: 'invalid_state',
+          name: 'StoreUnavailableError',
+        })
+      }
+      expect(await redis.dumpBuffer(key)).toEqual(stored)
+      await outcomesOf(twins.redis, [{ type: 'reset', parts }])
+      expect(await outcomesOf(twins.redis, [ops[0]!])).toMatchObject([{ admitted: 1 }])
+    },
+  )
 })

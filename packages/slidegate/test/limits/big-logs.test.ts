@@ -11,7 +11,7 @@ const { redis } = await useRedis()
 
 const stores = storesOn(redis)
 
-/** Asks once in every millisecond from now on; on Redis the requests travel together. */
+/** Sends a request every millisecond from now on. On Redis they share calls. */
 async function everyMillisecond(
   clock: ManualClock,
   times: number,
@@ -48,19 +48,19 @@ describe.each(Object.entries(stores))('%s', (_, createStore) => {
     expect((await limiter.consume('full')).remaining).toBe(0)
   })
 
-  it('beyond its bound the oldest records are merged: under, never over', async () => {
+  it('a log beyond its bound merges the oldest records, and never admits too much', async () => {
     const clock = new ManualClock()
     const store = createStore(clock)
     const make = (limit: number, window: string) =>
       createLimiter({ limits: [slidingWindow({ limit, window, precision: 1 })], store, timeoutMs: 30_000 })
-    // Neither fills a log on its own, but one needs many records, the other needs them for long.
+    // Neither limit fills a log on its own, but one needs many records, and the other keeps them for a long time.
     const short = make(200_000, '65s')
     const long = make(MAX_RECORDS, '24h')
     const units = MAX_RECORDS + 5000
     await long.consume('both')
     const decisions = await everyMillisecond(clock, units, () => short.consume('both'))
     expect((await short.peek('both')).remaining).toBe(200_000 - 65_000)
-    // With the newest returned, what is left of the records would have room: what was merged is not lost.
+    // After refunds of the newest, the remaining records would fit, but merged ones stay merged.
     const newest = decisions.slice(-100).reverse()
     await Promise.all(newest.map((decision) => short.refund('both', decision)))
     expect((await short.peek('both')).remaining).toBe(200_000 - 64_900)
@@ -69,7 +69,7 @@ describe.each(Object.entries(stores))('%s', (_, createStore) => {
     expect((await long.peek('both')).remaining).toBe(MAX_RECORDS)
   })
 
-  it('a refund far back in a large log is exact, and further back than 4,096 records it is none', async () => {
+  it('a refund in a large log is exact up to 4,096 records back, and returns nothing beyond', async () => {
     const clock = new ManualClock()
     const limits = [slidingWindow({ limit: 20_000, window: '1h', precision: 1 })]
     const limiter = createLimiter({ limits, store: createStore(clock), timeoutMs: 30_000 })
@@ -84,7 +84,7 @@ describe.each(Object.entries(stores))('%s', (_, createStore) => {
     expect(await limiter.refund('far', far, 2)).toBe(2)
     expect(await limiter.refund('far', far)).toBe(1)
     expect((await limiter.peek('far')).remaining).toBe(20_000 - 1000 - 3 - 4096)
-    // Each that came after leaves in its own time.
+    // Later charges each leave at their own time.
     clock.set(far.atMs + 3_600_000)
     expect((await limiter.peek('far')).remaining).toBe(20_000 - 4096)
     clock.advance(1)

@@ -7,7 +7,7 @@ import { localMs, nextSetting, offsetAt, ordinal } from './local-time.ts'
 const HOUR_MS = 3_600_000
 const YEAR_MS = 366 * 24 * HOUR_MS
 
-/** Zones in which something unusual has happened, and all others. */
+/** Time zones with something unusual in their history, and all others. */
 const zone = fc.oneof(
   fc.constantFrom(
     'America/Havana',
@@ -29,7 +29,7 @@ const zone = fc.oneof(
 
 const anyTime = fc.integer({ min: 0, max: Date.UTC(2100, 0) })
 
-/** An instant, mostly near one at which the local clock is set. */
+/** An instant, usually near a change of the local clock. */
 const instant = fc
   .record({
     timeZone: zone,
@@ -45,13 +45,13 @@ const instant = fc
     return { timeZone, ms: setMs === undefined ? fromMs : Math.max(0, setMs + offByMs) }
   })
 
-/** One that has been asked nothing yet. */
+/** A calendar without anything cached. */
 const startOf = (unit: Calendar['unit'], timeZone: string, ms: number) =>
   new Calendar(unit, timeZone).startOf(ms)
 const endOf = (unit: Calendar['unit'], timeZone: string, ms: number) => new Calendar(unit, timeZone).endOf(ms)
 
-describe.each(['hour', 'day', 'week', 'month'] as const)('by the %s', (unit) => {
-  it('each instant is in one window, and windows follow each other', () =>
+describe.each(['hour', 'day', 'week', 'month'] as const)('calendar windows by the %s', (unit) => {
+  it('contain each instant once, without gaps', () =>
     fc.assert(
       fc.property(instant, ({ timeZone, ms }) => {
         const startMs = startOf(unit, timeZone, ms)
@@ -66,7 +66,7 @@ describe.each(['hour', 'day', 'week', 'month'] as const)('by the %s', (unit) => 
       { numRuns: 150 },
     ))
 
-  it('what is remembered is what is true, whatever was asked before', () => {
+  it("don't depend on what is cached", () => {
     const askable = fc.array(fc.record({ hours: fc.nat(400), isEnd: fc.boolean() }), { maxLength: 30 })
     fc.assert(
       fc.property(instant, askable, ({ timeZone, ms }, asked) => {
@@ -83,14 +83,14 @@ describe.each(['hour', 'day', 'week', 'month'] as const)('by the %s', (unit) => 
     )
   })
 
-  it('the edges around an instant are those of five windows, its own in the middle', () =>
+  it('report the edges of five windows around an instant, its own in the middle', () =>
     fc.assert(
       fc.property(instant, ({ timeZone, ms }) => {
         const edges = new Calendar(unit, timeZone).edgesAround(ms)
         expect(edges.length).toBe(6)
         expect(edges[2]).toBe(startOf(unit, timeZone, ms))
         for (let i = 1; i < edges.length; i++) {
-          // Before the epoch there is nothing.
+          // There are no windows before the epoch.
           if (edges[i] !== 0) expect(edges[i - 1]).toBe(startOf(unit, timeZone, edges[i]! - 1))
         }
       }),
@@ -99,7 +99,7 @@ describe.each(['hour', 'day', 'week', 'month'] as const)('by the %s', (unit) => 
 })
 
 describe.each(['day', 'week', 'month'] as const)('a %s', (unit) => {
-  it('begins with the first local time of its date, as Intl sees it, and ends with the next', () =>
+  it('begins with the first local time of its date according to Intl, and ends with the next', () =>
     fc.assert(
       fc.property(instant, fc.double({ min: 0, max: 1, noNaN: true }), ({ timeZone, ms }, part) => {
         const startMs = startOf(unit, timeZone, ms)
@@ -107,7 +107,7 @@ describe.each(['day', 'week', 'month'] as const)('a %s', (unit) => {
         const at = (someMs: number) => ordinal(unit, timeZone, someMs)
         if (startMs > 0) expect(at(startMs)).toBeGreaterThan(at(startMs - 1))
         expect(at(endMs)).toBeGreaterThan(at(endMs - 1))
-        // None begins in between. Where the clock is set back over midnight, the wall shows the day before once more.
+        // No other window begins in between. If the clock is set back over midnight, the previous local date returns.
         for (const insideMs of [ms, endMs - 1, startMs + Math.floor(part * (endMs - startMs - 1))]) {
           expect(at(insideMs)).toBeLessThanOrEqual(at(startMs))
         }
@@ -116,7 +116,7 @@ describe.each(['day', 'week', 'month'] as const)('a %s', (unit) => {
     ))
 })
 
-it('an hour begins when the wall shows a full one, or where it is set, and shows one hour all along', () =>
+it('an hour begins at a full local hour or a clock change, and has one local hour throughout', () =>
   fc.assert(
     fc.property(instant, ({ timeZone, ms }) => {
       const startMs = startOf('hour', timeZone, ms)

@@ -46,7 +46,7 @@ const anyLimit: fc.Arbitrary<Limit> = fc.oneof(
   options({ limit: units, window, approximate: fc.boolean() }).map(distinct),
 )
 
-/** All of a limit that decides anything. */
+/** Everything that affects the decisions of a limit. */
 const factsOf = ({ kind, ...limit }: Limit) => ({
   ...limit,
   kind,
@@ -54,7 +54,7 @@ const factsOf = ({ kind, ...limit }: Limit) => ({
   params: kind.params([{ kind, ...limit }]),
 })
 
-it('a limit, through JSON, is the same limit again', () => {
+it('a limit survives a round trip through JSON', () => {
   fc.assert(
     fc.property(anyLimit, (limit) => {
       const declaration = declarationOf(limit)
@@ -65,7 +65,7 @@ it('a limit, through JSON, is the same limit again', () => {
   )
 })
 
-it('every option is written out', () => {
+it('a declaration contains every option', () => {
   const declared = [
     slidingWindow({ limit: 100, window: '1m' }),
     slidingWindow({ limit: 100, window: '1m', log: 'zset', name: 'x', shadow: true }),
@@ -115,7 +115,7 @@ it('every option is written out', () => {
   ])
 })
 
-describe('what is no declaration is refused as the function that makes the limit does', () => {
+describe('limitOf rejects invalid declarations like the function that creates the limit', () => {
   it.each([
     [undefined, 'invalid_limit'],
     [null, 'invalid_limit'],
@@ -138,7 +138,7 @@ describe('what is no declaration is refused as the function that makes the limit
   })
 })
 
-it('a limit that was not made by any of these has no declaration', () => {
+it('declarationOf rejects a limit that was created in another way', () => {
   const limit = slidingWindow({ limit: 1, window: 1000 })
   for (const other of [undefined, 5, {}, { ...limit, limit: 2 }]) {
     expect(() => declarationOf(other as Limit)).toThrow(expect.objectContaining({ code: 'invalid_limit' }))

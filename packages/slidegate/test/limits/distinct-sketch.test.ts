@@ -9,7 +9,7 @@ import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { TwinStores } from './twin-stores.ts'
 
-// Promises of an approximate limit of distinct values, besides those of all kinds.
+// The guarantees of an approximate limit of distinct values, besides those of all kinds.
 
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
@@ -25,7 +25,7 @@ function limiterOn(clock: ManualClock, limit: number): Limiter {
   return createLimiter({ limits: [about(limit)], store, timeoutMs: 30_000 })
 }
 
-/** Answers how many were admitted. */
+/** Returns how many were admitted. */
 async function admittedOf(limiter: Limiter, values: readonly string[]): Promise<number> {
   let admitted = 0
   for (let from = 0; from < values.length; from += 500) {
@@ -38,24 +38,21 @@ async function admittedOf(limiter: Limiter, values: readonly string[]): Promise<
 const valuesFrom = (first: number, count: number) =>
   Array.from({ length: count }, (_, i) => `user:${first + i}`)
 
-describe.each([100, 10_000])('a limit of %i new values', (limit) => {
-  it.each([1, 10])(
-    'admits as many, two in a hundred more or fewer, in %i parts of a window',
-    async (parts) => {
-      const clock = new ManualClock()
-      const limiter = limiterOn(clock, limit)
-      const each = Math.ceil((limit * 1.1) / parts)
-      let admitted = 0
-      for (let part = 0; part < parts; part++) {
-        admitted += await admittedOf(limiter, valuesFrom(part * each, each))
-        clock.advance(WINDOW_MS / 10)
-      }
-      expect(Math.abs(admitted - limit)).toBeLessThanOrEqual(0.02 * limit)
-    },
-  )
+describe.each([100, 10_000])('a limit of %i distinct values', (limit) => {
+  it.each([1, 10])('admits that many, within 2%, in %i parts of a window', async (parts) => {
+    const clock = new ManualClock()
+    const limiter = limiterOn(clock, limit)
+    const each = Math.ceil((limit * 1.1) / parts)
+    let admitted = 0
+    for (let part = 0; part < parts; part++) {
+      admitted += await admittedOf(limiter, valuesFrom(part * each, each))
+      clock.advance(WINDOW_MS / 10)
+    }
+    expect(Math.abs(admitted - limit)).toBeLessThanOrEqual(0.02 * limit)
+  })
 })
 
-it('known values are nearly free, and keep their place', async () => {
+it('known values cost next to nothing, and keep their place', async () => {
   const clock = new ManualClock()
   const limiter = limiterOn(clock, 5000)
   const values = valuesFrom(0, 4000)
@@ -67,7 +64,7 @@ it('known values are nearly free, and keep their place', async () => {
   expect(Math.abs(remaining - 1000)).toBeLessThanOrEqual(0.02 * 4000)
 })
 
-it('memory is a fixed size, whatever the number of values', async () => {
+it('the memory in Redis is bounded, whatever the number of values', async () => {
   const clock = new ManualClock()
   const limiter = limiterOn(clock, MAX_VALUES)
   const bytes = async () => {
@@ -88,7 +85,7 @@ it('sketches of an earlier log are ignored', async () => {
   const clock = new ManualClock()
   const limiter = limiterOn(clock, 3)
   await admittedOf(limiter, ['a', 'b', 'c'])
-  // As by an eviction.
+  // Has the same effect as an eviction.
   await redis.del((await redis.keys('*')).sort()[0]!)
   expect((await limiter.peek('k', { value: 'd' })).remaining).toBe(3)
   expect((await limiter.consume('k', { value: 'd' })).remaining).toBe(2)
@@ -97,7 +94,7 @@ it('sketches of an earlier log are ignored', async () => {
   expect((await limiter.peek('k', { value: 'd' })).remaining).toBe(2)
 })
 
-it('all keys of a log expire, also one that was lost and comes again', async () => {
+it('all keys of a log expire, even one that was lost and created again', async () => {
   const clock = new ManualClock()
   const limiter = limiterOn(clock, 9)
   await admittedOf(limiter, ['a'])
@@ -107,7 +104,7 @@ it('all keys of a log expire, also one that was lost and comes again', async () 
   for (const key of keys) expect(await redis.pttl(key)).toBeGreaterThan(11 * TENTH_MS)
 })
 
-it('after the clock was set back all keys live on', async () => {
+it('all keys stay after the clock was set back', async () => {
   const clock = new ManualClock()
   const limiter = limiterOn(clock, 1)
   await admittedOf(limiter, ['a'])
@@ -119,9 +116,9 @@ it('after the clock was set back all keys live on', async () => {
 })
 
 it.each([
-  ['what is no sketch', (key: string) => redis.set(key, 'none')],
+  ['an invalid sketch', (key: string) => redis.set(key, 'none')],
   ['another type', (key: string) => redis.rpush(key, 'x')],
-])('%s in place of a sketch is refused, and harms no other op', async (_, damage) => {
+])('%s in place of a sketch is rejected, without affecting other ops', async (_, damage) => {
   const clock = new ManualClock()
   const limiter = limiterOn(clock, 9)
   for (const place of [0, 1, 5]) {
@@ -143,14 +140,14 @@ it.each([
   }
 })
 
-it('a log of another length, or whose numbers lead nowhere, is refused', async () => {
+it('a log with another length or impossible numbers is rejected', async () => {
   const limiter = limiterOn(new ManualClock(), 9)
   await admittedOf(limiter, ['a'])
   const key = (await redis.keys('*')).sort()[0]!
   const good = (await redis.getBuffer(key))!
   const changes: readonly Buffer[] = [
     Buffer.concat([good, Buffer.of(0)]),
-    // A stamp between two tenths; a place behind the last.
+    // A stamp between two sub-windows; a place beyond the last.
     Buffer.from(good.map((byte, i) => (i === 6 ? byte + 1 : byte))),
     Buffer.from(good.map((byte, i) => (i === 7 ? 11 : byte))),
   ]
@@ -160,14 +157,14 @@ it('a log of another length, or whose numbers lead nowhere, is refused', async (
   }
 })
 
-it('by a clock that begins at 0 it counts as by any other', async () => {
+it('an approximate limit works with a clock that starts at 0', async () => {
   const limiter = limiterOn(new ManualClock(0), 1)
   expect((await limiter.peek('k', { value: 'a' })).resetAfterMs).toBe(0)
   expect(await admittedOf(limiter, ['a'])).toBe(1)
   expect(await admittedOf(limiter, ['b'])).toBe(0)
 })
 
-it('a count that a damaged sketch claims stays below the greatest number of units', async () => {
+it('the count of a damaged sketch stays below the maximum', async () => {
   const limiter = limiterOn(new ManualClock(), 9)
   await admittedOf(limiter, ['a'])
   // Bytes 8 to 15 are the cached count.
@@ -178,7 +175,7 @@ it('a count that a damaged sketch claims stays below the greatest number of unit
 })
 
 it.each(Object.entries(storesOn(redis)))(
-  'at its limit a key is denied for all values, and told how, on %s',
+  'a key at its limit is denied for all values on %s',
   async (_, storeOf) => {
     const clock = new ManualClock()
     const limiter = createLimiter({ limits: [about(2)], store: storeOf(clock), timeoutMs: 30_000 })
@@ -200,7 +197,7 @@ it.each(Object.entries(storesOn(redis)))(
   },
 )
 
-it('memory holds no more values than the greatest limit, and lets the oldest go', () => {
+it('the memory store keeps at most as many values as the maximum limit, and drops the oldest', () => {
   const limit = about(MAX_VALUES)
   const { kind } = limit
   const params = kind.params([limit])
@@ -213,11 +210,11 @@ it('memory holds no more values than the greatest limit, and lets the oldest go'
   for (let n = 0; n < MAX_VALUES; n++) add(`v${n}`, 52_000)
   kind.check(logs.at(log), params, 52_000, used)
   expect(used).toEqual([MAX_VALUES])
-  // Values of the first sub-window are gone.
+  // Values of the first sub-window have left.
   expect(kind.retryAfter(logs.at(log), params, 0, 52_000, 1)).toBe(11 * TENTH_MS)
 })
 
-/** Numbers that look random, the same in each run. */
+/** Random numbers that are the same in each run. */
 function numbersOf(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -226,8 +223,8 @@ function numbersOf(seed: number): (below: number) => number {
   }
 }
 
-describe('memory, Redis and a model that keeps the tenth of each value agree', () => {
-  it.each(Array.from({ length: 8 }, (_, seed) => seed))('history %i', async (seed) => {
+describe('memory, Redis and a model agree on', () => {
+  it.each(Array.from({ length: 8 }, (_, seed) => seed))('the random history %i', async (seed) => {
     const next = numbersOf(seed)
     const windowMs = [100, 1005, WINDOW_MS][next(3)]!
     const tenthMs = Math.ceil(windowMs / 10)
@@ -235,7 +232,7 @@ describe('memory, Redis and a model that keeps the tenth of each value agree', (
     const set = limitSet('l', [about(limit, { window: windowMs, shadow: next(4) === 0 })])
     const stores = new TwinStores(redis)
     const tenthOf = (ms: number) => Math.floor(ms / tenthMs)
-    /** The tenth in which each was last added. */
+    /** The sub-window in which each value was last added. */
     let added = new Map<string, number>()
     let stampMs = 0
     for (let event = 0; event < 80; event++) {
@@ -246,7 +243,7 @@ describe('memory, Redis and a model that keeps the tenth of each value agree', (
       const clockMs = stores.clock.now()
       const nowMs = stampMs > clockMs && stampMs <= clockMs + 1000 ? stampMs : clockMs
       const asked = next(8)
-      // Neither a look nor a reset restamps.
+      // Peeks and resets don't restamp.
       if (stampMs > nowMs && asked > 1) {
         const ahead = tenthOf(stampMs) - tenthOf(nowMs)
         added = new Map(Array.from(added, ([name, tenth]) => [name, tenth - ahead]))

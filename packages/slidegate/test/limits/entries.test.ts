@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { slidingWindow } from '../../src/index.ts'
 import { MAX_ENTRIES } from '../../src/limits/entry-window.ts'
 
-// Logs that keep what they count one by one: which entries they keep, and which of them is returned.
+// Logs of entries: which entries they keep, and which of them they refund.
 
 const NOW_MS = 1_700_000_000_000
 
@@ -29,7 +29,7 @@ function logOf(log: 'zset' | 'stream') {
 }
 
 describe('a stream', () => {
-  it('keeps each of one name, and returns the one that is meant', () => {
+  it('keeps all entries with the same name, and refunds the right one', () => {
     const { commit, refund, list, used } = logOf('stream')
     commit('a', 2)
     commit('a', 3)
@@ -45,7 +45,7 @@ describe('a stream', () => {
     expect([list(5), used(5)]).toEqual([[], 0])
   })
 
-  it('keeps so many', () => {
+  it('keeps up to its maximum', () => {
     const { commit, list, used } = logOf('stream')
     for (let i = 0; i < MAX_ENTRIES; i++) commit(`${i}`, 2)
     expect([list().length, used()]).toEqual([MAX_ENTRIES, 2 * MAX_ENTRIES])
@@ -55,7 +55,7 @@ describe('a stream', () => {
     ])
   })
 
-  it('of too many to be written anew returns the newest alone', () => {
+  it('refunds only the newest if there are too many to rewrite', () => {
     const { commit, refund } = logOf('stream')
     for (let i = 0; i < 1024; i++) commit(`${i}`, 1)
     expect(refund('0', 1)).toBe(1)
@@ -68,7 +68,7 @@ describe('a stream', () => {
 })
 
 describe('a sorted set', () => {
-  it('keeps one of each name, and forgets the oldest where the others are enough', () => {
+  it('keeps one entry per name, and drops the oldest beyond its maximum', () => {
     const { commit, list, used } = logOf('zset')
     commit('a', 5000)
     commit('b', 5000, 1)
@@ -82,7 +82,7 @@ describe('a sorted set', () => {
     expect(list(4)).toEqual(['c 4999', 'd 1', 'b 5000'])
   })
 
-  it('what has left the window is not among them', () => {
+  it('contains no entries that have left the window', () => {
     const { commit, list } = logOf('zset')
     commit('a', 6000)
     commit('b', 3000, 500)

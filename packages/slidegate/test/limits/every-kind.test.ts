@@ -10,7 +10,7 @@ import { changeTo, SAMPLES, type Sample } from '../support/kinds.ts'
 import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// What every kind promises, whatever it counts. A new kind is put into SAMPLES, and is held to all of this.
+// The guarantees of every kind, whatever it counts. Add a new kind to SAMPLES to run these tests for it.
 
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
@@ -19,7 +19,7 @@ const LIMIT = 4
 
 const stores = storesOn(redis)
 
-/** A limiter with one limit of the kind; each request brings something new, where the kind wants that. */
+/** A limiter with one limit of the kind. Each request has a new value if the kind needs one. */
 class Scene {
   readonly clock = new ManualClock()
   readonly limiter: Limiter
@@ -32,7 +32,7 @@ class Scene {
       limits: [sample.make({ limit: LIMIT, shadow })],
       store: storeOf(this.clock),
       timeoutMs: 30_000,
-      // Whatever fails, the next one is asked all the same.
+      // Failures must not affect the next request.
       breaker: { minRequests: 2 ** 20 },
       logger: false,
     })
@@ -83,7 +83,7 @@ describe.each(everywhere)('$name, $where', ({ sample, scene, storeOf }) => {
     expect((await one.peek()).retryAfterMs).toBe(first.retryAfterMs)
   })
 
-  it('says when the same request is admitted, to the millisecond', async () => {
+  it('reports when the same request is admitted, to the millisecond', async () => {
     const one = scene()
     for (let i = 0; i < LIMIT; i++) {
       one.clock.advance(700)
@@ -97,12 +97,12 @@ describe.each(everywhere)('$name, $where', ({ sample, scene, storeOf }) => {
       expect((await one.ask()).retryAfterMs).toBe(1)
       one.clock.advance(1)
       expect((await one.ask()).allowed).toBe(true)
-      // Where room came for several, it is used up before the next wait.
+      // If there was room for several, uses it up before the next wait.
       while ((await one.peek()).allowed) await one.ask()
     }
   })
 
-  it('says when all of it is free, to the millisecond', async () => {
+  it('reports when it is unused again, to the millisecond', async () => {
     const one = scene()
     await one.ask()
     one.clock.advance(300)
@@ -116,7 +116,7 @@ describe.each(everywhere)('$name, $where', ({ sample, scene, storeOf }) => {
   })
 
   if (sample.isByCost)
-    it('takes what a request costs, and never one above the limit', async () => {
+    it('charges the cost of a request, and never admits a cost above the limit', async () => {
       const one = scene()
       expect(await one.ask(LIMIT + 1)).toMatchObject({
         allowed: false,
@@ -128,7 +128,7 @@ describe.each(everywhere)('$name, $where', ({ sample, scene, storeOf }) => {
     })
 
   if (sample.isRefundable)
-    it('takes back what was charged, once, and mints nothing', async () => {
+    it('refunds a charge once, without creating extra units', async () => {
       const one = scene()
       const decision = await one.ask(2)
       const other = await one.ask(2)
@@ -145,14 +145,14 @@ describe.each(everywhere)('$name, $where', ({ sample, scene, storeOf }) => {
     })
 
   if (sample.isRefundable)
-    it('holds no time where all of it was returned', async () => {
+    it('stores no time after all of its units were refunded', async () => {
       const one = scene()
       await one.limiter.refund('k', await one.ask())
       one.clock.advance(-500)
       expect((await one.ask()).atMs).toBe(one.clock.now())
     })
 
-  it('can be charged past its limit, and be reset', async () => {
+  it('allows charges beyond its limit, and a reset', async () => {
     const one = scene()
     const units = sample.isByCost ? LIMIT : 1
     for (let i = 0; i < 2 * LIMIT; i++) await one.limiter.charge('k', units, one.options)
@@ -164,7 +164,7 @@ describe.each(everywhere)('$name, $where', ({ sample, scene, storeOf }) => {
     await one.fill()
   })
 
-  it('in shadow denies nobody, and counts for itself', async () => {
+  it('denies nothing as a shadow limit, and has its own count', async () => {
     const one = new Scene(sample, storeOf, true)
     for (let i = 0; i <= LIMIT + 2; i++) {
       const { allowed, remaining, limits } = await one.ask()
@@ -174,7 +174,7 @@ describe.each(everywhere)('$name, $where', ({ sample, scene, storeOf }) => {
   })
 
   it.each([500, 3_600_000])(
-    'a clock set back by %i ms frees nobody, and locks nobody out',
+    'neither frees nor blocks a key when the clock is set back by %i ms',
     async (backMs) => {
       const one = scene()
       await one.fill()
@@ -182,7 +182,7 @@ describe.each(everywhere)('$name, $where', ({ sample, scene, storeOf }) => {
       one.clock.advance(-backMs)
       const { allowed, retryAfterMs } = await one.ask()
       expect(allowed).toBe(false)
-      // A counter weighs what it held as if all of it were new; windows of the calendar may be near their edge or far.
+      // A sliding counter may weight its old units as new ones, and the edge of a calendar window may be near or far.
       const longest = Math.max(before, 2 * one.limiter.limits[0]!.windowMs)
       expect(retryAfterMs).toBeLessThanOrEqual(longest)
       one.clock.advance(retryAfterMs + backMs)
@@ -191,8 +191,8 @@ describe.each(everywhere)('$name, $where', ({ sample, scene, storeOf }) => {
   )
 })
 
-/** Operations beyond a single request, for each kind on each store. */
-describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf }) => {
+/** Operations besides a single request, for each kind on each store. */
+describe.each(everywhere)('$name, $where, with other operations', ({ sample, storeOf }) => {
   const clock = new ManualClock()
   let asked = 0
   const options = () => sample.options?.(asked++) ?? {}
@@ -205,11 +205,11 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
   const fill = async (limiter: Limiter) => {
     for (let i = 0; i < LIMIT; i++) expect((await limiter.consume('k', options())).allowed).toBe(true)
   }
-  /** Limits that keep requests one by one cannot be reserved of. */
+  /** Limits that store each request separately don't support reservations. */
   const isKept = sample.make({ limit: LIMIT }).kind.entries !== undefined
   const needsValue = sample.options !== undefined
 
-  it.skipIf(needsValue)('in a dimension beside another kind is charged with it, or not at all', async () => {
+  it.skipIf(needsValue)('charges all dimensions or none, together with another kind', async () => {
     const others = [
       api.slidingWindow({ limit: 2, window: '5s' }),
       api.tokenBucket({ capacity: 2, refill: 1, interval: '1h' }),
@@ -246,7 +246,7 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
     }
   })
 
-  it('keys in one batch each get their own result', async () => {
+  it('decides each key of a batch on its own', async () => {
     const limiter = create()
     const ask = async (...asked: (readonly [key: string, cost?: number])[]) =>
       (await Promise.all(asked.map(([key, cost = 1]) => limiter.consume(key, { cost, ...options() })))).map(
@@ -269,7 +269,7 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
     expect(third.remaining).toBe(3)
   })
 
-  it('is explained: what is used, and when it is free', async () => {
+  it('supports explain, with its usage and when it frees up', async () => {
     const limiter = create()
     await limiter.consume('k', options())
     clock.advance(100)
@@ -279,7 +279,7 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
     const { used, frees, oldestAtMs, charges, olderUnits, declared, ...verdict } = explained.limits[0]!
     expect([used, verdict]).toEqual([2, before.limits[0]])
     expect(declared).toEqual(api.declarationOf(limiter.limits[0]!))
-    // A kind that keeps the times of charges tells them.
+    // A kind that stores the times of charges reports them.
     expect(charges?.[0]?.atMs).toBe(oldestAtMs)
     if (charges !== undefined) {
       expect(charges.reduce((sum, { units }) => sum + units, olderUnits!)).toBe(2)
@@ -296,7 +296,7 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
     }
   })
 
-  it(isKept ? 'is refused where it would be reserved' : 'is reserved and settled', async () => {
+  it(isKept ? 'rejects a reservation' : 'supports reservations', async () => {
     const limiter = create()
     if (isKept) {
       await expect(limiter.reserve('k', 1)).rejects.toMatchObject({ code: 'invalid_option' })
@@ -317,7 +317,7 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
     expect((await limiter.consume('k')).allowed).toBe(false)
   })
 
-  it.skipIf(needsValue)('is waited for', async () => {
+  it.skipIf(needsValue)('supports waiting', async () => {
     const limiter = create()
     for (let i = 0; i < LIMIT; i++) await limiter.wait('k')
     await expect(limiter.wait('k', { maxWaitMs: 0 })).rejects.toMatchObject({ reason: 'timeout' })
@@ -329,7 +329,7 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
     limiter.close()
   })
 
-  it('brings on a ban, during which a decision and an explanation agree', async () => {
+  it('causes a ban, on which a decision and an explanation agree', async () => {
     const limiter = create({ ban: { after: 2, within: '10s', for: '3s' }, overrides: true })
     await fill(limiter)
     expect((await limiter.consume('k', options())).blockedMs).toBeUndefined()
@@ -349,7 +349,7 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
     await fill(limiter)
   })
 
-  it('keeps what was used when its number changes', async () => {
+  it('keeps its usage when its numbers change', async () => {
     let limits = [sample.make({ limit: LIMIT })]
     const limiter = create({ limits: () => limits })
     await fill(limiter)
@@ -361,7 +361,7 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
     expect((await limiter.peek('k', options())).remaining).toBe(1)
   })
 
-  it('is what it was when an override of its key ends', async () => {
+  it('returns to its own numbers when an override ends', async () => {
     const limiter = create({ overrides: true })
     await limiter.consume('k', options())
     await limiter.overrides.set('k', changeTo(sample, LIMIT + 2))
@@ -381,7 +381,7 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
     expect(await limiter.consume('k', options())).toMatchObject({ allowed: false, remaining: 0 })
   })
 
-  it('many at once are decided in their order', async () => {
+  it('decides concurrent requests in order', async () => {
     const limiter = create()
     const requests = Array.from({ length: LIMIT + 2 }, () => ({ key: 'k', ...options() }))
     const decisions = await limiter.consumeMany(requests)
@@ -392,7 +392,7 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
   })
 })
 
-it.each(samples)('%s in memory is not forgotten for another key while it is full', async (_, sample) => {
+it.each(samples)("a full limit isn't evicted from memory for another key: %s", async (_, sample) => {
   const one = new Scene(sample, (clock) => memoryStore({ clock: clock.now, maxKeys: 1 }))
   await one.fill()
   one.clock.advance((await one.ask()).retryAfterMs - 1)
@@ -403,7 +403,7 @@ it.each(samples)('%s in memory is not forgotten for another key while it is full
 describe.each(samples)('%s in Redis', (_, sample) => {
   const key = async () => (await redis.keys('*:k:*')).sort()[0]!
 
-  it('has one key, which expires a while after it is empty', async () => {
+  it('uses one key, which expires some time after it is empty', async () => {
     const one = new Scene(sample, (clock) => redisStore(redis, { clock: clock.now }))
     const real = createLimiter({
       limits: [sample.make({ limit: LIMIT })],
@@ -420,8 +420,8 @@ describe.each(samples)('%s in Redis', (_, sample) => {
     expect(await redis.keys('*:k:*')).toEqual([])
   })
 
-  it.each(['what is no log', ''.padEnd(200, '\0'), ''.padEnd(14, '\u0001')])(
-    'refuses %j in its place, and leaves it as it is',
+  it.each(['not a log', ''.padEnd(200, '\0'), ''.padEnd(14, '\u0001')])(
+    'rejects %j in its place, and leaves it unchanged',
     async (foreign) => {
       const one = new Scene(sample, (clock) => redisStore(redis, { clock: clock.now }))
       await one.ask()
@@ -444,7 +444,7 @@ describe.each(samples)('%s in Redis', (_, sample) => {
     },
   )
 
-  it('charges nothing where memory is full, and goes on to deny', async () => {
+  it('charges nothing if Redis is out of memory, and keeps denying', async () => {
     const one = new Scene(sample, (clock) => redisStore(redis, { clock: clock.now }))
     await one.ask()
     const before = await redis.dumpBuffer(await key())
@@ -467,17 +467,17 @@ describe.each(samples)('%s in Redis', (_, sample) => {
     }
   })
 
-  it('lives on for all of its time when the clock is set back', async () => {
+  it('keeps its full TTL when the clock is set back', async () => {
     const one = new Scene(sample, (clock) => redisStore(redis, { clock: clock.now }))
     await one.ask()
     await redis.pexpire(await key(), 5000)
-    // Into an earlier window, of whatever kind.
+    // Into an earlier window, for any kind.
     one.clock.advance(-2 * 86_400_000)
     const { resetAfterMs } = await one.ask()
     expect(await redis.pttl(await key())).toBeGreaterThan(resetAfterMs)
   })
 
-  it('leaves no key behind where nothing is left in it', async () => {
+  it('leaves no key behind when it is empty', async () => {
     if (!sample.isRefundable) return
     const one = new Scene(sample, (clock) => redisStore(redis, { clock: clock.now }))
     const decision = await one.ask()
@@ -486,7 +486,7 @@ describe.each(samples)('%s in Redis', (_, sample) => {
   })
 })
 
-describe('the recipe', () => {
+describe('the steps for adding a kind', () => {
   const read = (path: string) => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8')
 
   const FOLDER = 'docs/limits'
@@ -497,14 +497,14 @@ describe('the recipe', () => {
     .map((name) => read(`${FOLDER}/${name}`))
     .join('\n')
 
-  /** The changelog, and what will be in it. */
+  /** The changelog, and its next entries. */
   const CHANGES = readdirSync(new URL('../../../../.changeset', import.meta.url))
     .map((name) => `.changeset/${name}`)
     .concat('packages/slidegate/CHANGELOG.md')
     .map(read)
     .join('\n')
 
-  /** What is exported and makes no limit. */
+  /** Exports that don't create a limit. */
   const OTHERS = [
     ...[
       'createLimiter',
@@ -520,12 +520,12 @@ describe('the recipe', () => {
     ...['SlidegateError', 'StoreUnavailableError', 'WaitError'],
   ]
 
-  it('every function that makes a limit has its samples', () => {
+  it('every function that creates a limit has samples', () => {
     const made = Object.keys({ ...api, ...calendar }).filter((name) => !OTHERS.includes(name))
     expect([...new Set(samples.map(([, { by }]) => by))].sort()).toEqual(made.sort())
   })
 
-  it('all logs have names of their own, and these are documented', () => {
+  it('all logs have different names, which are documented', () => {
     const names = samples.map(([, { make }]) => {
       const limit = make({ limit: LIMIT })
       return limit.kind.logName(limit)
@@ -535,16 +535,19 @@ describe('the recipe', () => {
     for (const name of names) expect(documented).toContain(`\`${name.match(/^[a-z]+/)![0]}`)
   })
 
-  it.each(samples)('a declaration makes the same limit: %s', (_, { make }) => {
+  it.each(samples)('a declaration creates the same limit: %s', (_, { make }) => {
     const limit = make({ limit: LIMIT })
     const declaration = api.declarationOf(limit)
     expect(api.declarationOf(api.limitOf(declaration))).toEqual(declaration)
   })
 
-  it.each([...new Set(samples.map(([, { by }]) => by))])('%s is explained, drawn and measured', (by) => {
-    expect(PAGES).toContain(`${by}(`)
-    expect(CHANGES).toContain(by)
-    expect(read('bench/src/kinds/kinds.ts')).toContain(by)
-    expect(read('packages/slidegate/test/history/declarations.ts')).toContain(by)
-  })
+  it.each([...new Set(samples.map(([, { by }]) => by))])(
+    '%s has documentation, a drawing and a measurement',
+    (by) => {
+      expect(PAGES).toContain(`${by}(`)
+      expect(CHANGES).toContain(by)
+      expect(read('bench/src/kinds/kinds.ts')).toContain(by)
+      expect(read('packages/slidegate/test/history/declarations.ts')).toContain(by)
+    },
+  )
 })

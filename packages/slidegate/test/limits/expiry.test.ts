@@ -3,11 +3,11 @@ import { createLimiter, memoryStore } from '../../src/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { SAMPLES } from '../support/kinds.ts'
 
-// A full memory store drops who has expired before anybody else, without counting it as evicted: a key has expired when
-// all of its limit is free again, and not before.
+// A full memory store drops expired keys first, without counting them as evicted. A key expires when its limit is unused again,
+// and not before.
 
 describe.each(Object.entries(SAMPLES))('%s', (_, { make, options }) => {
-  /** Two keys fill the table, the second one later; and a third one comes so long after all of the first is free. */
+  /** Fills the table with two keys. A third one arrives this long after the first becomes unused. */
   function evictedFor(lateMs: number): number {
     const clock = new ManualClock()
     const store = memoryStore({ clock: clock.now, maxKeys: 2 })
@@ -24,11 +24,11 @@ describe.each(Object.entries(SAMPLES))('%s', (_, { make, options }) => {
     return store.stats().evicted
   }
 
-  it('makes room when all of it is free', () => {
+  it('expires in memory when it is unused again', () => {
     expect(evictedFor(0)).toBe(0)
   })
 
-  it('and not a millisecond before', () => {
+  it("doesn't expire in memory a millisecond earlier", () => {
     expect(evictedFor(-1)).toBe(1)
   })
 })

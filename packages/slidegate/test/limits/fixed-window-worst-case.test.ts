@@ -10,8 +10,8 @@ const numbers = fc.record({
   window: fc.oneof(fc.integer({ min: 10, max: 60 }), fc.integer({ min: 10, max: 366 * 86_400_000 })),
 })
 
-describe('a fixed window admits at worst twice its limit in the length of one window', () => {
-  it('all of that is reached: a full limit on each side of an edge, a millisecond apart', () => {
+describe('a fixed window admits up to twice its limit within one window length', () => {
+  it('as a full limit on each side of an edge, a millisecond apart', () => {
     fc.assert(
       fc.property(numbers, ({ limit, window }) => {
         const clock = new ManualClock(Math.ceil(1_700_000_000_000 / window) * window - 1)
@@ -26,7 +26,7 @@ describe('a fixed window admits at worst twice its limit in the length of one wi
     )
   })
 
-  it('no more, however the requests come and whatever is returned', async () => {
+  it('and never more, for any requests and refunds', async () => {
     let fullest = 0
     await fc.assert(
       fc.asyncProperty(numbers, steps, async ({ limit, window }, course) => {

@@ -24,7 +24,7 @@ beforeEach(() => redis.flushall())
 const limiterOf = (limits: readonly Limit[], clock?: ManualClock): Limiter =>
   createLimiter({ limits, store: redisStore(redis, clock && { clock: clock.now }), timeoutMs: 30_000 })
 
-describe('the clock of this process may differ from that of Redis,', () => {
+describe('if the clocks of this process and of Redis differ', () => {
   afterEach(() => vi.restoreAllMocks())
 
   const hourly = [calendarWindow({ limit: 5, unit: 'hour', timeZone: 'Asia/Kathmandu', name: 'hourly' })]
@@ -34,7 +34,7 @@ describe('the clock of this process may differ from that of Redis,', () => {
     vi.spyOn(Date, 'now').mockImplementation(() => now() + byMs)
   }
 
-  it.each([-1.9, -1, 0, 1, 1.9])('by %s windows: the hour is that of Redis', async (windows) => {
+  it.each([-1.9, -1, 0, 1, 1.9])('by %s windows, the clock of Redis decides the hour', async (windows) => {
     setOwnClock(windows * HOUR_MS)
     const { atMs, resetAfterMs, remaining } = await limiterOf(hourly).consume('k', { cost: 2 })
     // Full hours are a quarter past those of UTC.
@@ -46,56 +46,53 @@ describe('the clock of this process may differ from that of Redis,', () => {
     expect(peeked.remaining).toBe(peeked.atMs < edgeMs ? 3 : 5)
   })
 
-  it.each([-4, 4, -50_000, 50_000])(
-    'but not by %s: nobody is told anything then, and nothing is charged',
-    async (windows) => {
-      const limits = [...hourly, slidingWindow({ limit: 5, window: '1h', name: 'sliding' })]
-      const other = limiterOf([fixedWindow({ limit: 5, window: '1h' })])
-      const limiter = limiterOf(limits)
-      const decision = await limiter.consume('k')
-      setOwnClock(windows * HOUR_MS)
-      const asks = [
-        () => limiter.consume('k'),
-        () => limiter.peek('k'),
-        () => limiter.charge('k', 2),
-        () => limiter.refund('k', decision),
-      ]
-      for (const ask of asks) {
-        const [beside, asked] = await Promise.allSettled([other.consume('k'), ask()])
-        expect(beside.status).toBe('fulfilled')
-        const error: unknown = asked.status === 'rejected' && asked.reason
-        expect(error).toBeInstanceOf(StoreUnavailableError)
-        expect(error).toMatchObject({
-          reason: 'invalid_state',
-          message: expect.stringMatching(/clocks of Redis and of this process .* more than two windows/),
-        })
-      }
-      vi.restoreAllMocks()
-      const { limits: both, atMs } = await limiter.peek('k')
-      const edgeMs = decision.atMs + decision.limits[0]!.resetAfterMs
-      expect(both.map(({ remaining }) => remaining)).toEqual([atMs < edgeMs ? 4 : 5, 4])
-      // And such a key can be forgotten.
-      setOwnClock(windows * HOUR_MS)
-      await limiter.reset('k')
-      expect((await redis.keys('*:k:fhour*')).length).toBe(0)
-    },
-  )
+  it.each([-4, 4, -50_000, 50_000])('by %s windows, requests fail and charge nothing', async (windows) => {
+    const limits = [...hourly, slidingWindow({ limit: 5, window: '1h', name: 'sliding' })]
+    const other = limiterOf([fixedWindow({ limit: 5, window: '1h' })])
+    const limiter = limiterOf(limits)
+    const decision = await limiter.consume('k')
+    setOwnClock(windows * HOUR_MS)
+    const asks = [
+      () => limiter.consume('k'),
+      () => limiter.peek('k'),
+      () => limiter.charge('k', 2),
+      () => limiter.refund('k', decision),
+    ]
+    for (const ask of asks) {
+      const [beside, asked] = await Promise.allSettled([other.consume('k'), ask()])
+      expect(beside.status).toBe('fulfilled')
+      const error: unknown = asked.status === 'rejected' && asked.reason
+      expect(error).toBeInstanceOf(StoreUnavailableError)
+      expect(error).toMatchObject({
+        reason: 'invalid_state',
+        message: expect.stringMatching(/clocks of Redis and of this process .* more than two windows/),
+      })
+    }
+    vi.restoreAllMocks()
+    const { limits: both, atMs } = await limiter.peek('k')
+    const edgeMs = decision.atMs + decision.limits[0]!.resetAfterMs
+    expect(both.map(({ remaining }) => remaining)).toEqual([atMs < edgeMs ? 4 : 5, 4])
+    // Such a key can still be reset.
+    setOwnClock(windows * HOUR_MS)
+    await limiter.reset('k')
+    expect((await redis.keys('*:k:fhour*')).length).toBe(0)
+  })
 })
 
-describe('a key lives for the rest of its window and a quarter more, at least 4 s', () => {
+describe('the TTL of a key is the rest of its window and a quarter, at least 4 s', () => {
   const lifetimeOf = (leftMs: number) => leftMs + Math.max(5000, leftMs / 4)
 
   it.each([
     ['a month', calendarWindow({ limit: 5, unit: 'month' }), '2026-02-27T00:00Z', 2 * DAY_MS],
     ['a longer one', calendarWindow({ limit: 5, unit: 'month' }), '2026-03-01T00:00Z', 31 * DAY_MS],
     [
-      'a week in which the clock is set',
+      'a week with a clock change',
       calendarWindow({ limit: 5, unit: 'week', timeZone: 'Europe/Berlin' }),
       '2026-10-20T00:00Z',
       143 * HOUR_MS,
     ],
     [
-      'a window from its first hit on',
+      'a window from its first hit',
       fixedWindow({ limit: 5, window: '1h', align: 'first-hit' }),
       '2026-10-20T00:20Z',
       HOUR_MS,
@@ -108,13 +105,13 @@ describe('a key lives for the rest of its window and a quarter more, at least 4 
     expect(ttlMs).toBeLessThanOrEqual(lifetimeOf(leftMs))
   })
 
-  it('by the clock of Redis a short one, too', async () => {
+  it('also for a short window by the clock of Redis', async () => {
     await limiterOf([fixedWindow({ limit: 5, window: '50ms', align: 'first-hit' })]).consume('k')
     const [key = 'slidegate:none'] = await redis.keys('*:k:f*')
     expect(await redis.pttl(key)).toBeLessThanOrEqual(lifetimeOf(50))
   })
 
-  it('also when the clock is set back in its month: the key is there until the month is over', async () => {
+  it('even if the clock is set back within its month', async () => {
     const clock = new ManualClock(Date.parse('2026-02-25T00:00Z'))
     const limiter = limiterOf([calendarWindow({ limit: 5, unit: 'month' })], clock)
     await limiter.consume('k')
@@ -125,12 +122,12 @@ describe('a key lives for the rest of its window and a quarter more, at least 4 
   })
 })
 
-it('a log that was charged by other rules of the same zone is of the window that it began in', async () => {
+it('a log charged with other rules for its time zone stays in the window that it began in', async () => {
   const clock = new ManualClock(Date.parse('2026-06-10T12:00Z'))
   const limiter = limiterOf([calendarWindow({ limit: 5, unit: 'day' })], clock)
   await limiter.consume('k', { cost: 4 })
   const [key = ''] = await redis.keys('*:k:f*')
-  // By another process's rules the day began an hour later.
+  // By the rules of another process, the day began an hour later.
   const value = (await redis.getBuffer(key))!
   value.writeUIntBE(Date.parse('2026-06-10T01:00Z'), 1, 6)
   await redis.set(key, value, 'KEEPTTL')
@@ -138,7 +135,7 @@ it('a log that was charged by other rules of the same zone is of the window that
   expect([remaining, resetAfterMs]).toEqual([0, 12 * HOUR_MS])
 })
 
-it('a zone spelt in two ways is one, and one that is not given is UTC', async () => {
+it('a time zone can be spelled in two ways, and the default is UTC', async () => {
   const store = memoryStore({ clock: new ManualClock().now })
   const used = async (first: string | undefined, second: string | undefined) => {
     const limits = [first, second].map((timeZone) => [calendarWindow({ limit: 5, unit: 'day', timeZone })])
@@ -153,7 +150,7 @@ it('a zone spelt in two ways is one, and one that is not given is UTC', async ()
   expect(await used('Europe/Vienna', 'Europe/Berlin')).toBe(0)
 })
 
-it('in memory what expires makes room, by the calendar', async () => {
+it('expired calendar windows make room in memory', async () => {
   const clock = new ManualClock(Date.parse('2026-02-10T00:00Z'))
   const store = memoryStore({ clock: clock.now, maxKeys: 2 })
   const limiter = createLimiter({ limits: [calendarWindow({ limit: 1, unit: 'month' })], store })
@@ -166,8 +163,8 @@ it('in memory what expires makes room, by the calendar', async () => {
   expect(store.stats().evicted).toBe(0)
 })
 
-describe('what does not go together does not compile', () => {
-  it('a window of a calendar, a time zone of another', () => {
+describe("invalid combinations of options don't compile", () => {
+  it('such as a length for a calendar window, or a time zone for another', () => {
     // @ts-expect-error
     expect(() => calendarWindow({ limit: 1, window: '1h', unit: 'hour' })).toThrow()
     // @ts-expect-error

@@ -16,31 +16,39 @@ const fixed = (window: number) => fixedWindow({ name: `fixed${window}`, limit: 1
 
 const namesOf = (...limits: readonly Limit[]) => limitSet('limiter', limits).logs.map(({ name }) => name)
 
-describe('a log is named by structure, not by numbers', () => {
+describe('the name of a log depends on its structure, not on its numbers', () => {
   it.each<[string, (limit: number) => Limit, string]>([
-    ['a packed window by its precision', (limit) => slidingWindow({ limit, window: 60_000 + limit }), 'w1'],
-    ['one that is declared', (limit) => slidingWindow({ limit, window: '1m', precision: 50 }), 'w50'],
-    ['a sorted set by its window', (limit) => slidingWindow({ limit, window: 20, log: 'zset' }), 'z20'],
-    ['a stream by its window', (limit) => slidingWindow({ limit, window: 20, log: 'stream' }), 'x20'],
-    ['a fixed window by its length', (limit) => fixedWindow({ limit, window: 20 }), 'f20'],
+    ['a packed window: its precision', (limit) => slidingWindow({ limit, window: 60_000 + limit }), 'w1'],
     [
-      'a counter by its window',
+      'a packed window: its declared precision',
+      (limit) => slidingWindow({ limit, window: '1m', precision: 50 }),
+      'w50',
+    ],
+    ['a sorted set: its window', (limit) => slidingWindow({ limit, window: 20, log: 'zset' }), 'z20'],
+    ['a stream: its window', (limit) => slidingWindow({ limit, window: 20, log: 'stream' }), 'x20'],
+    ['a fixed window: its length', (limit) => fixedWindow({ limit, window: 20 }), 'f20'],
+    [
+      'a sliding counter: its window',
       (limit) => slidingCounter({ limit: limit ** 4, window: '30d' }),
       'c2592000000',
     ],
     [
-      'a bucket by its interval',
+      'a bucket: its interval',
       (limit) => tokenBucket({ capacity: limit, refill: limit, interval: '1s' }),
       't1000',
     ],
-    ['values by their window', (limit) => distinct({ limit, window: 20 }), 'd20'],
-    ['about so many values, too', (limit) => distinct({ limit, window: 20, approximate: true }), 'e20'],
-    ['holders by their time', (limit) => concurrency({ limit, ttl: 20 }), 'k20'],
+    ['distinct values: their window', (limit) => distinct({ limit, window: 20 }), 'd20'],
+    [
+      'approximate distinct values: their window',
+      (limit) => distinct({ limit, window: 20, approximate: true }),
+      'e20',
+    ],
+    ['holders: their ttl', (limit) => concurrency({ limit, ttl: 20 }), 'k20'],
   ])('%s', (_, make, name) => {
     for (const limit of [1, 50, 999]) expect(namesOf(make(limit))).toEqual([name])
   })
 
-  it('the default precision has room for a limit sixteen times as large', () => {
+  it('the default precision fits a limit sixteen times as large', () => {
     const daily = (limit: number) => slidingWindow({ limit, window: '1d' })
     expect([1, 4096, 4097, 50_000, 100_000, 1_600_000].map((limit) => daily(limit).precisionMs)).toEqual([
       1, 1, 2000, 2000, 2000, 2000,
@@ -48,7 +56,7 @@ describe('a log is named by structure, not by numbers', () => {
     expect(slidingWindow({ limit: 2 ** 40, window: '1m' }).precisionMs).toBe(1)
   })
 
-  it('windows of one precision share a log, each bucket has one, and each shadow limit', () => {
+  it('windows with one precision share a log, while each bucket and each shadow limit has its own', () => {
     const bucket = (name: string, shadow = false) =>
       tokenBucket({ capacity: 5, refill: 1, interval: '1s', name, shadow })
     const sliding = (name: string, shadow = false) => slidingWindow({ limit: 5, window: '1s', name, shadow })
@@ -62,7 +70,7 @@ describe('a log is named by structure, not by numbers', () => {
   })
 })
 
-it('a set with a log that no limit reads is the same set for the same log', () => {
+it('adding the same log to a set returns the same set', () => {
   const set = limitSet('limiter', [fixed(50)])
   const [one, another] = ['one', 'another'].map(
     (name): Log => ({ ...set.logs[0]!, name, role: 'ban', serves: [] }),

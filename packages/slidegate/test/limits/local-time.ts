@@ -1,8 +1,8 @@
-/** What the clock on the wall says, as `Intl` knows it: an opinion of its own beside that of the calendar. */
+/** Local time according to `Intl`, as an independent check of the calendar. */
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 
-/** Local time as milliseconds: those that UTC would have were it this time there. */
+/** Local time as the milliseconds that UTC would have at that time. */
 export function localMs(timeZone: string, ms: number): number {
   let format = formats.get(timeZone)
   if (format === undefined) {
@@ -34,12 +34,12 @@ export function localMs(timeZone: string, ms: number): number {
   return seconds + (((ms % 1000) + 1000) % 1000)
 }
 
-/** By how much local time is ahead of UTC. */
+/** How far local time is ahead of UTC. */
 export function offsetAt(timeZone: string, ms: number): number {
   return localMs(timeZone, ms) - ms
 }
 
-/** Counts days, weeks (from Monday to Sunday) or months on the wall: rises by 1 from each to the next. */
+/** Numbers local days, weeks (from Monday) or months consecutively. */
 export function ordinal(unit: 'day' | 'week' | 'month', timeZone: string, ms: number): number {
   const local = new Date(localMs(timeZone, ms))
   const day = Math.floor(local.getTime() / 86_400_000)
@@ -48,7 +48,7 @@ export function ordinal(unit: 'day' | 'week' | 'month', timeZone: string, ms: nu
   return unit === 'week' ? Math.floor((day + 3) / 7) : 12 * local.getUTCFullYear() + local.getUTCMonth()
 }
 
-/** The first instant after this one at which the local clock is set, if it is within so long. */
+/** The next change of the local clock, if it comes within this time. */
 export function nextSetting(timeZone: string, ms: number, withinMs: number): number | undefined {
   const stepMs = 5 * 86_400_000
   for (let fromMs = ms; fromMs < ms + withinMs; fromMs += stepMs) {

@@ -4,7 +4,7 @@ import type { Kind } from '../../src/limits/limit.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { SAMPLES } from '../support/kinds.ts'
 
-// Where a store in this process keeps its logs: each has a number, and what is written to one is in no other.
+// Logs of a store in this process: each has a number, and writing to one never changes another.
 
 const NOW_MS = 1_700_000_000_000
 
@@ -21,7 +21,7 @@ function logsOf(kind: Kind, limits: readonly (typeof SAMPLES)[string][]) {
     logs,
     usedAt,
     used: (log: number) => usedAt(log, NOW_MS + 5000),
-    /** Ten requests, so long after each other that most logs keep them apart. */
+    /** Ten requests, far enough apart that most logs store them separately. */
     fill(log: number, leaseMs = 0) {
       for (let i = 0; i < 10; i++) {
         kind.commit(logs.at(log), params, NOW_MS + 100 * i, { units: 1, leaseMs, entry: `entry${log}-${i}` })
@@ -33,7 +33,7 @@ function logsOf(kind: Kind, limits: readonly (typeof SAMPLES)[string][]) {
 describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
   const { kind } = sample.make({ limit: 100 })
 
-  it('has logs of its own, empty at first', () => {
+  it('creates separate logs, which are empty at first', () => {
     const { logs, used, fill } = logsOf(kind, [sample])
     const [one, other] = [logs.create(), logs.create()]
     expect([one, other]).toEqual([1, 2])
@@ -42,7 +42,7 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
     expect([0, other].map(used)).toEqual([0, 0])
   })
 
-  it('a copy holds the same, and what is written to it stays there', () => {
+  it("a copy has the same content, and writes to it don't affect the original", () => {
     const { logs, used, usedAt, fill } = logsOf(kind, [sample])
     const one = logs.create()
     fill(one)
@@ -58,7 +58,7 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
     expect(used(one)).toBe(before)
   })
 
-  it('the number of one that is deleted is given to another, which is empty', () => {
+  it('the number of a deleted log is reused for an empty one', () => {
     const { logs, used, usedAt, fill } = logsOf(kind, [sample])
     const [one, other] = [logs.create(), logs.create()]
     fill(one, 1000)
@@ -74,7 +74,7 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
   })
 })
 
-it('a window from the first hit may begin with time itself', () => {
+it('a window from its first hit may begin at time 0', () => {
   const limit = fixedWindow({ limit: 9, window: '10s', align: 'first-hit' })
   const { kind } = limit
   const params = kind.params([limit])
@@ -84,7 +84,7 @@ it('a window from the first hit may begin with time itself', () => {
   expect(kind.resetAfter(logs.at(log), params, 0, 5)).toBe(10_000)
 })
 
-it.each(Object.entries(SAMPLES))('%s: an empty log is free at all times', (_, { make }) => {
+it.each(Object.entries(SAMPLES))('%s: an empty log always has room', (_, { make }) => {
   const limit = make({ limit: 9 })
   const { kind } = limit
   const params = kind.params([limit])
@@ -95,7 +95,7 @@ it.each(Object.entries(SAMPLES))('%s: an empty log is free at all times', (_, { 
   expect(kind.resetAfter(logs.at(log), params, 0, 5)).toBeGreaterThan(0)
 })
 
-it('the names of logs are those of all versions', () => {
+it('the names of logs are the same in all versions', () => {
   const names = Object.values(SAMPLES).map(({ make }) => {
     const limit = make({ limit: 9 })
     return limit.kind.logName(limit)
@@ -106,7 +106,7 @@ it('the names of logs are those of all versions', () => {
   ])
 })
 
-it('whoever only looks, by a clock that was set back, sees what there is', async () => {
+it('a peek with a clock that was set back sees the stored usage', async () => {
   const clock = new ManualClock(NOW_MS)
   const limits = [slidingWindow({ limit: 9, window: 1000 })]
   const limiter = createLimiter({ limits, store: memoryStore({ clock: clock.now }) })
@@ -114,7 +114,7 @@ it('whoever only looks, by a clock that was set back, sees what there is', async
     await limiter.consume('k')
     clock.advance(300)
   }
-  // At 1500 those at 600 and later count.
+  // At 1500, the requests at 600 and later count.
   clock.set(NOW_MS + 1499)
   expect((await limiter.peek('k')).remaining).toBe(5)
   clock.set(NOW_MS + 1500)

@@ -5,7 +5,7 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// What other programs see of the logs that are kept for them.
+// The logs as other programs read them.
 
 const { redis } = await useRedis()
 beforeEach(async () => {
@@ -23,10 +23,10 @@ const limiterOf = (log: 'zset' | 'stream', limit: number, window: number, isByRe
 
 const keyOf = async (key: string) => (await redis.keys(`*:${key}:*`))[0]!
 
-/** The fields of an entry of a stream. */
+/** The fields of a stream entry. */
 type Fields = readonly [string, string, string, string, string, string]
 
-/** What a program reads that has read up to this id. */
+/** Entries for a follower that has read up to this id. */
 async function readAfter(key: string, id: string): Promise<[id: string, fields: Fields][]> {
   const read = (await redis.xread('STREAMS', key, id)) as [string, [string, Fields][]][] | null
   return read?.[0]?.[1] ?? []
@@ -35,8 +35,8 @@ async function readAfter(key: string, id: string): Promise<[id: string, fields: 
 const unitsAndTotals = (entries: readonly [string, Fields][]) =>
   entries.map(([id, fields]) => [Number(id.split('-')[0]), Number(fields[3]), Number(fields[5])])
 
-describe('zset', () => {
-  it('a sorted set of the ids of requests, by their times', async () => {
+describe("log: 'zset'", () => {
+  it('stores request ids by time in a sorted set', async () => {
     const limiter = limiterOf('zset', 9, 10_000)
     const startMs = clock.now()
     await limiter.consume('k', { requestId: 'payment:1', cost: 3 })
@@ -60,7 +60,7 @@ describe('zset', () => {
     expect(entries.map(({ name }) => name)).toContain('payment:2')
   })
 
-  it('the id of a request that is long or unprintable is stored as its hash', async () => {
+  it('stores a long or unprintable request id as its hash', async () => {
     const limiter = limiterOf('zset', 9, 10_000)
     const requestId = `Zahlung über ${'x'.repeat(200)}`
     const first = await limiter.consume('k', { requestId })
@@ -71,7 +71,7 @@ describe('zset', () => {
   })
 })
 
-it('of a sorted set a charge removes little more than it adds', async () => {
+it('a charge removes only a few more entries from a sorted set than it adds', async () => {
   const limiter = limiterOf('zset', 1000, 1000)
   await limiter.consume('k', { cost: 1000 })
   clock.advance(1000)
@@ -79,8 +79,8 @@ it('of a sorted set a charge removes little more than it adds', async () => {
   expect(await redis.zcard(await keyOf('k'))).toBe(1005 - 5 - 100)
 })
 
-describe('stream', () => {
-  it('is followed with XREAD: each admission once, in order, with its units', async () => {
+describe("log: 'stream'", () => {
+  it('returns each admission to XREAD once, in order, with its units', async () => {
     const limiter = limiterOf('stream', 9, 10_000)
     const startMs = clock.now()
     await limiter.consume('k', { cost: 2 })
@@ -88,7 +88,7 @@ describe('stream', () => {
     const first = await readAfter(key, '0')
     expect(unitsAndTotals(first)).toEqual([[startMs, 2, 2]])
     expect(first[0]![1].filter((_, i) => i % 2 === 0)).toEqual(['id', 'cost', 'total'])
-    // Some are denied, and the last is not asked about.
+    // Some are denied.
     await Promise.all([3, 9, 1].map((cost) => limiter.consume('k', { cost })))
     clock.advance(7)
     await limiter.charge('k', 12)
@@ -104,7 +104,7 @@ describe('stream', () => {
     for (const [, fields] of [...first, ...then]) expect(names.get(fields[1])).toBe(Number(fields[3]))
   })
 
-  it('whoever follows sees nothing twice when requests are returned', async () => {
+  it('returns no entry twice to a follower when requests are refunded', async () => {
     const limiter = limiterOf('stream', 100, 10_000)
     const decisions = []
     for (let i = 0; i < 6; i++) {
@@ -130,7 +130,7 @@ describe('stream', () => {
     expect(unitsAndTotals([next!])).toEqual([[clock.now(), 7, 20]])
   })
 
-  it('totals begin anew where nothing counts any more, and before they are more than text can tell', async () => {
+  it('restarts totals when nothing counts, and before they exceed their maximum', async () => {
     const limiter = limiterOf('stream', 10_000, 1000)
     await limiter.consume('k', { cost: 5000 })
     clock.advance(1000)
@@ -155,7 +155,7 @@ describe('stream', () => {
     expect((await limiter.peek('k')).remaining).toBe(10_000 - 109)
   })
 
-  it('begins anew with what counts when the clock was set back', async () => {
+  it('restarts with the entries that count after the clock was set back', async () => {
     const limiter = limiterOf('stream', 9, 1000)
     await limiter.consume('k', { cost: 4 })
     clock.advance(600)
@@ -172,7 +172,7 @@ describe('stream', () => {
     ])
   })
 
-  it('goes on by a clock that has not caught up with a request that was returned', async () => {
+  it("continues with a clock that hasn't caught up with a refunded request", async () => {
     const limiter = limiterOf('stream', 9, 1000)
     await limiter.consume('k')
     clock.advance(500)
@@ -184,7 +184,7 @@ describe('stream', () => {
     expect(await limiter.peek('k')).toMatchObject({ remaining: 1, retryAfterMs: 0, resetAfterMs: 200 })
   })
 
-  it('takes back the newest at any time, another while no more than 1,024 count', async () => {
+  it('refunds the newest request at any time, and others only if at most 1,024 count', async () => {
     const limiter = limiterOf('stream', 10_000, 60_000)
     const pending = []
     for (let i = 0; i < 1026; i++) {
@@ -197,12 +197,12 @@ describe('stream', () => {
     expect(await limiter.refund('k', decisions[701]!)).toBe(0)
     expect(await limiter.refund('k', decisions[1024]!)).toBe(1)
     expect(await limiter.refund('k', decisions[702]!)).toBe(1)
-    // What was refused may be asked for again.
+    // A rejected refund can be retried.
     expect(await limiter.refund('k', decisions[700]!)).toBe(1)
     expect((await limiter.peek('k')).remaining).toBe(10_000 - 1022)
   })
 
-  it('an entry of another program among them is passed over, or said to be damage', async () => {
+  it('skips entries written by another program, or reports damage', async () => {
     const limiter = limiterOf('stream', 9, 1000)
     const first = await limiter.consume('k')
     const key = await keyOf('k')
@@ -216,7 +216,7 @@ describe('stream', () => {
     expect(await redis.xlen(key)).toBe(2)
   })
 
-  it('one that another program has emptied goes on', async () => {
+  it('continues after another program emptied it', async () => {
     const limiter = limiterOf('stream', 9, 10_000)
     await limiter.consume('k')
     const key = await keyOf('k')
@@ -226,7 +226,7 @@ describe('stream', () => {
     expect((await limiter.peek('k')).remaining).toBe(8)
   })
 
-  it('out of memory nothing is half written, nor is more written in the shade of what is removed', async () => {
+  it('writes nothing if Redis is out of memory, not even after a removal', async () => {
     const limiter = limiterOf('stream', 9, 1000)
     await limiter.consume('k', { cost: 2 })
     await limiter.consume('k')
@@ -240,10 +240,10 @@ describe('stream', () => {
   })
 })
 
-describe.each(['zset', 'stream'] as const)('%s', (log) => {
+describe.each(['zset', 'stream'] as const)('log: %s', (log) => {
   const sizeOf = (key: string) => (log === 'zset' ? redis.zcard(key) : redis.xlen(key))
 
-  it('what has left the window is removed as requests come', async () => {
+  it('removes entries that left the window as requests arrive', async () => {
     const limiter = limiterOf(log, 300, 1000)
     let largest = 0
     for (let i = 0; i < 10; i++) {
@@ -254,11 +254,11 @@ describe.each(['zset', 'stream'] as const)('%s', (log) => {
       }
     }
     expect(largest).toBeGreaterThanOrEqual(300)
-    // A stream is shortened by whole nodes, of 100 entries at most.
+    // A stream is trimmed by whole nodes of up to 100 entries.
     expect(largest).toBeLessThanOrEqual(420)
   })
 
-  it('no more than 10,000 are kept, whatever is charged', async () => {
+  it('keeps at most 10,000 entries, whatever is charged', async () => {
     const limiter = limiterOf(log, 50, 60_000)
     for (let i = 0; i < 105; i++) {
       await Promise.all(Array.from({ length: 100 }, () => limiter.charge('k', log === 'zset' ? 2 : 1)))
@@ -270,7 +270,7 @@ describe.each(['zset', 'stream'] as const)('%s', (log) => {
     expect((await limiter.peek('k')).retryAfterMs).toBe(60_000 - 4)
   })
 
-  it('has a lifetime of the window and a quarter more, renewed within that quarter', async () => {
+  it('sets a TTL of the window and a quarter, renewed within that quarter', async () => {
     const limiter = limiterOf(log, 9, 3_600_000, true)
     const decision = await limiter.consume('k')
     await limiter.consume('k', { cost: 2 })
@@ -290,7 +290,7 @@ describe.each(['zset', 'stream'] as const)('%s', (log) => {
     await limiter.peek('k')
     await limiter.list('k')
     expect(await redis.pttl(key)).toBeLessThanOrEqual(3_000_000)
-    // As if the newest charge had been made a quarter of an hour ago.
+    // Makes it look as if the newest charge had been made 15 minutes ago.
     const before = Date.now() - 900_000
     await redis.del(key)
     if (log === 'zset') await redis.zadd(key, before, 'id')
@@ -300,8 +300,8 @@ describe.each(['zset', 'stream'] as const)('%s', (log) => {
     expect(await redis.pttl(key)).toBeGreaterThan(most - 60_000)
   })
 
-  // More than a charge removes.
-  it('what had left the window by a clock that was set back stays away', async () => {
+  // Uses more entries than one charge removes.
+  it("doesn't count entries again that had left the window before the clock was set back", async () => {
     const limiter = limiterOf(log, 300, 1000)
     await limiter.consume('k', { cost: 250 })
     clock.advance(600)
@@ -317,7 +317,7 @@ describe.each(['zset', 'stream'] as const)('%s', (log) => {
     expect((await limiter.peek('k')).remaining).toBe(300)
   })
 
-  it('what had left the window does not come back with it', async () => {
+  it("doesn't count entries again that had left the window when the newest is refunded", async () => {
     const limiter = limiterOf(log, 300, 1000)
     await limiter.consume('k', { cost: 250 })
     clock.advance(200)
@@ -329,7 +329,7 @@ describe.each(['zset', 'stream'] as const)('%s', (log) => {
     expect((await limiter.peek('k')).remaining).toBe(299)
   })
 
-  it('lives as long again where it counts anew, though nothing is charged', async () => {
+  it('gets its full TTL again when it is restamped without a charge', async () => {
     const limiter = limiterOf(log, 1, 3_600_000)
     await limiter.consume('k')
     clock.advance(-600_000)
@@ -338,7 +338,7 @@ describe.each(['zset', 'stream'] as const)('%s', (log) => {
     expect(await redis.pttl(await keyOf('k'))).toBeGreaterThan(3_600_000)
   })
 
-  it('what is returned to nothing is no key', async () => {
+  it('leaves no key behind after everything was refunded', async () => {
     const limiter = limiterOf(log, 9, 10_000)
     const decisions = [await limiter.consume('k', { cost: 2 }), await limiter.consume('k')]
     for (const decision of decisions) expect(await limiter.refund('k', decision)).toBe(decision.cost)

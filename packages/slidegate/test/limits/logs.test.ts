@@ -18,7 +18,7 @@ import { ManualClock } from '../../src/testing/index.ts'
 import { anewClient, rareWayClient } from '../history/rare-way.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// One window, kept in three ways, means the same.
+// The same window, stored in three ways.
 
 const { redis } = await useRedis()
 
@@ -30,8 +30,8 @@ const redisBy =
 const STORES: Readonly<Record<string, (clock: ManualClock) => Store>> = {
   memory: (clock) => memoryStore({ clock: clock.now }),
   Redis: redisBy(redis),
-  'Redis, written anew': redisBy(anewClient(redis)),
-  'Redis, the rare way alone': redisBy(rareWayClient(redis)),
+  'Redis, rewriting each log': redisBy(anewClient(redis)),
+  'Redis, using only the rare operations': redisBy(rareWayClient(redis)),
 }
 const LOGS = ['packed', 'zset', 'stream'] as const
 type Log = (typeof LOGS)[number]
@@ -58,7 +58,7 @@ const costs = async (limiter: Limiter, asked: readonly number[]) =>
 
 describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
   describe.each(LOGS)('%s', (log) => {
-    it('a request counts at its last millisecond, and not at the one after', async () => {
+    it('counts a request until its last millisecond', async () => {
       const { clock, limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 2, window: 10 })
       for (const [waitMs, allowed, retryAfterMs] of [
@@ -76,7 +76,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       }
     })
 
-    it('each cost waits for the request that is in its way', async () => {
+    it('reports for each cost when the request that blocks it leaves', async () => {
       const { clock, limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 100, window: '1m' })
       // 1 + 2 + ... + 13 units, a second apart.
@@ -96,7 +96,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       expect(await costs(limiter, [101])).toEqual([Number.POSITIVE_INFINITY])
     })
 
-    it('the request that is in the way is found among thousands, however they lie', async () => {
+    it('finds the blocking request among thousands, however they are spaced', async () => {
       const { clock, limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 3000, window: '1h' })
       const times: number[] = []
@@ -122,7 +122,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       )
     })
 
-    it('a whole request is returned once, and makes room at once', async () => {
+    it('refunds a whole request once, which makes room immediately', async () => {
       const { clock, limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 100, window: '10s' })
       const decisions: Decision[] = []
@@ -142,7 +142,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       expect(await limiter.peek('k')).toMatchObject({ remaining: 100, resetAfterMs: 0 })
     })
 
-    it(`part of a request is ${log === 'packed' ? 'returned' : 'not returned'}`, async () => {
+    it(`${log === 'packed' ? 'refunds' : 'rejects'} a part of a request`, async () => {
       const { limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 5, window: '1s' })
       const decision = await limiter.consume('k', { cost: 3 })
@@ -153,7 +153,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
     })
 
     if (log === 'packed')
-      it('a request is returned while no more than 256 were charged since, however few it may hold', async () => {
+      it('refunds a request if at most 256 were charged since, even with a small limit', async () => {
         const { clock, limiterOf } = worldOf(storeOf, log)
         const limiter = limiterOf({ limit: 3, window: '10s' })
         const decisions = [await limiter.consume('k'), await limiter.consume('k')]
@@ -171,7 +171,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       })
 
     if (log === 'packed')
-      it('set back by an hour, what counted counts from the grain of now on', async () => {
+      it('restamps units that counted when the clock is set back by an hour', async () => {
         const { clock, limiterOf } = worldOf(storeOf, log)
         const limiter = limiterOf({ limit: 2, window: '10s', precision: '1s' })
         clock.set(3_600_000_000)
@@ -194,7 +194,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       })
 
     if (log === 'packed')
-      it('after more than 2^46 units the newest count, also when the clock was set back', async () => {
+      it('counts the newest 2^46 units, even after the clock was set back', async () => {
         const { clock, limiterOf } = worldOf(storeOf, log)
         const limiter = limiterOf({ limit: 2 ** 40, window: '10s', precision: 10 })
         const startMs = clock.now() - (clock.now() % 10)
@@ -220,7 +220,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       })
 
     if (log === 'packed')
-      it('units forgotten beyond 2^46 are neither returned nor explained', async () => {
+      it('neither refunds nor explains units dropped beyond 2^46', async () => {
         const { clock, limiterOf } = worldOf(storeOf, log)
         const limiter = limiterOf({ limit: 2 ** 40, window: '10s', precision: 10 })
         clock.set(clock.now() - (clock.now() % 10))
@@ -241,7 +241,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
         expect((await limiter.peek('k')).remaining).toBe(2 ** 40)
       })
 
-    it('a log in long use refunds any request, and takes its units from no other', async () => {
+    it('refunds any request of an old log without affecting others', async () => {
       const { clock, limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 60, window: 100 })
       const decisions: Decision[] = []
@@ -256,7 +256,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
     })
 
     if (log === 'packed')
-      it('after more than 2^46 units those that count leave one by one', async () => {
+      it('after more than 2^46 units, those that count leave one by one', async () => {
         const { clock, limiterOf } = worldOf(storeOf, log)
         const cost = 2 ** 37
         const limiter = limiterOf({ limit: 8 * cost, window: 1000 })
@@ -272,7 +272,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
         expect(await costs(limiter, [2 * cost, 5 * cost, 7 * cost, 8 * cost])).toEqual([0, 375, 750, 875])
       })
 
-    it('charges beyond the limit, and beyond what a log keeps, are waited for', async () => {
+    it('reports the wait after charges beyond the limit, and beyond what a log keeps', async () => {
       const { clock, limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 10_000, window: '10s' })
       await limiter.consume('k', { cost: 9999 })
@@ -293,14 +293,14 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
     })
 
     if (log !== 'packed')
-      it('of what is charged beyond what a log keeps, that is listed', async () => {
+      it('lists only what a log keeps of larger charges', async () => {
         const { limiterOf } = worldOf(storeOf, log)
         const limiter = limiterOf({ limit: 50, window: '10s' })
         await limiter.charge('k', 12_345)
         expect((await limiter.list('k'))[0]!.entries.map(({ units }) => units)).toEqual([10_000])
       })
 
-    it('set back by half a second, time stands still until it has caught up', async () => {
+    it("doesn't advance until a clock set back by half a second catches up", async () => {
       const { clock, limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 4, window: '1s' })
       const first = await limiter.consume('k')
@@ -317,7 +317,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       expect((await limiter.peek('k')).remaining).toBe(3)
     })
 
-    it('set back by an hour, what had left the window before is not returned', async () => {
+    it('refunds nothing that left the window before the clock was set back by an hour', async () => {
       const { clock, limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 6, window: '10s' })
       const gone = await limiter.consume('k', { cost: 2 })
@@ -328,7 +328,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       expect((await limiter.consume('k')).remaining).toBe(4)
     })
 
-    it('set back by an hour, a log of many requests refunds those that come then', async () => {
+    it('refunds later requests of a large log after the clock was set back by an hour', async () => {
       const { clock, limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 60, window: '10s' })
       for (let i = 0; i < 40; i++) {
@@ -379,7 +379,7 @@ const leasing: fc.Arbitrary<LeasingStep> = fc.oneof(
   },
 )
 
-it('leases of limiters with windows of their own count alike in all stores', () =>
+it('leases of limiters with different windows count equally in all stores', () =>
   fc.assert(
     fc.asyncProperty(fc.array(leasing, { minLength: 5, maxLength: 40, size: 'max' }), async (steps) => {
       const clock = new ManualClock()

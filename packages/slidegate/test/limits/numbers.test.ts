@@ -13,15 +13,15 @@ import { ManualClock } from '../../src/testing/index.ts'
 import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// Lua's numbers are doubles: written out carelessly they become 1.0e+14, and are cut off as replies.
+// Numbers in Lua are doubles: naive conversion turns them into 1.0e+14, and replies truncate them.
 
 const { redis } = await useRedis()
 
 const stores = storesOn(redis)
 
 describe.each(Object.entries(stores))('%s', (name, store) => {
-  it('times beyond 1e14 are kept to the millisecond', async () => {
-    // The year 6429: the last that six bytes can tell, less the longest window.
+  it('keeps times beyond 1e14 to the millisecond', async () => {
+    // The year 6429: the last that fits in six bytes, minus the longest window.
     const clock = new ManualClock(2 ** 47 - 40_000_000_000)
     const limits = [slidingWindow({ limit: 100, window: '1m' }), fixedWindow({ limit: 200, window: '1h' })]
     const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
@@ -37,13 +37,13 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     expect((await limiter.consume('late')).atMs).toBe(clock.now())
   })
 
-  it('totals that grow for long, since the log is never empty, stay exact', async () => {
+  it('keeps totals exact in a log that is never empty', async () => {
     const clock = new ManualClock()
     const cost = 2 ** 38
     const limits = [slidingWindow({ limit: 4 * cost, window: 1000 })]
     const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
     await limiter.consume('endless', { cost })
-    // All in all more than 2^48 units: more than six bytes can tell.
+    // More than 2^48 units in total, which don't fit in six bytes.
     for (let i = 0; i < 1200; i++) {
       clock.advance(500)
       const { allowed, remaining } = await limiter.consume('endless', { cost })
@@ -53,7 +53,7 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     expect((await limiter.consume('endless', { cost: 4 * cost })).retryAfterMs).toBe(1000)
   })
 
-  it('units up to 2^40 and costs up to 2^53 are counted to the last', async () => {
+  it('counts units up to 2^40 and costs up to 2^53 exactly', async () => {
     const clock = new ManualClock()
     const limit = 2 ** 40
     const limiter = createLimiter({
@@ -71,7 +71,7 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     expect((await limiter.peek('many')).remaining).toBe(limit - 3)
   })
 
-  it('windows up to 366 days open to the millisecond', async () => {
+  it('opens windows of up to 366 days to the millisecond', async () => {
     const clock = new ManualClock()
     const limits = [slidingWindow({ limit: 3, window: '366d' })]
     const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
@@ -85,12 +85,13 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     expect((await limiter.consume(`${name} year`)).retryAfterMs).toBe(1)
   })
 
-  it('running totals go on being right after more units than they can hold', async () => {
+  it('keeps running totals correct beyond their maximum', async () => {
     const clock = new ManualClock()
     const limit = 2 ** 40
     const limits = [slidingWindow({ limit, window: 100 })]
     const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
-    // 600 windows at 2^39 units each half, and half a window later: the log is never empty, 2^47 is passed.
+    // 600 windows of 2^39 units, each charged in two halves that are half a window apart. The log is never empty, and exceeds
+    // 2^47.
     for (let i = 0; i < 600; i++) {
       expect((await limiter.consume('busy', { cost: limit / 2 })).allowed).toBe(true)
       clock.advance(50)
@@ -99,7 +100,7 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     expect((await limiter.consume('busy', { cost: limit / 2 })).remaining).toBe(0)
   })
 
-  it('what is kept one by one is told apart to the millisecond beyond 1e14, and for 366 days', async () => {
+  it('keeps entries to the millisecond beyond 1e14, and for 366 days', async () => {
     const clock = new ManualClock(2 ** 47 - 40_000_000_000)
     const limits = [
       slidingWindow({ limit: 10_000, window: '366d', log: 'zset', name: 'zset' }),
@@ -140,7 +141,7 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     expect((await limiter.peek('kept')).remaining).toBe(9998)
   })
 
-  it('ten thousand values are told apart', async () => {
+  it('distinguishes ten thousand values', async () => {
     const clock = new ManualClock(2 ** 47 - 40_000_000_000)
     const limits = [distinct({ limit: 10_000, window: '366d' })]
     const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
@@ -154,7 +155,7 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     expect((await limiter.list('values'))[0]!.entries).toHaveLength(10_000)
   })
 
-  it('token buckets of 2^40 tokens, of which as many come back in a second, are counted to the last', async () => {
+  it('counts token buckets of 2^40 tokens, with the same refill per second, exactly', async () => {
     const clock = new ManualClock()
     const capacity = 2 ** 40
     const limits = [tokenBucket({ capacity, refill: capacity, interval: '1s' })]
@@ -165,13 +166,13 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     expect((await limiter.consume('bucket', { cost: 3 })).retryAfterMs).toBe(1)
     expect((await limiter.consume('bucket', { cost: Number.MAX_SAFE_INTEGER })).allowed).toBe(false)
     clock.advance(1)
-    // 2^40 / 1000 tokens and 2, of which 0.624 is of no use yet.
+    // 2^40 / 1000 tokens plus 2, of which 0.624 can't be used yet.
     expect((await limiter.peek('bucket')).remaining).toBe(1_099_511_629)
     expect(await limiter.refund('bucket', decision)).toBe(capacity - 3 - 1_099_511_627)
     expect((await limiter.peek('bucket')).remaining).toBe(capacity - 1)
   })
 
-  it('token buckets that take 366 days to fill do so to the millisecond', async () => {
+  it('fills token buckets that take 366 days to the millisecond', async () => {
     const clock = new ManualClock()
     const limits = [tokenBucket({ capacity: 7, refill: 7, interval: '366d' })]
     const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
@@ -187,7 +188,7 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     }
   })
 
-  it('sliding counters of 2^40 units in 366 days are counted to the last', async () => {
+  it('counts sliding counters of 2^40 units in 366 days exactly', async () => {
     const yearMs = 366 * 86_400_000
     const clock = new ManualClock(50 * yearMs)
     const limit = 2 ** 40
@@ -196,7 +197,7 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     expect((await limiter.consume('counter')).remaining).toBe(limit - 1)
     const decision = await limiter.consume('counter', { cost: limit - 3 })
     expect([decision.remaining, decision.resetAfterMs]).toEqual([2, 2 * yearMs])
-    // In steps of 10^7 ms: 3163 of them, the last one of which is shorter.
+    // 3163 steps of 10^7 ms, the last of which is shorter.
     clock.set(51 * yearMs + 10_000_000)
     const { remaining, retryAfterMs } = await limiter.consume('counter', { cost: limit })
     expect(remaining).toBe(limit - Math.ceil(((limit - 2) * 3162) / 3163))

@@ -3,33 +3,33 @@ import { slidingWindow } from '../../src/index.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
 import { MAX_RECORDS, WindowLogs } from '../../src/limits/window-log.ts'
 
-// One log for all windows of a precision: what one of them no longer needs, another may.
+// One log for all windows of a precision: it keeps what any of them needs.
 
 const short = slidingWindow({ name: 'short', limit: 100, window: 10 })
 const long = slidingWindow({ name: 'long', limit: 4, window: 100 })
 
 describe.each([
-  ['the short one first', [short, long]],
-  ['the long one first', [long, short]],
+  ['the short window first', [short, long]],
+  ['the long window first', [long, short]],
 ])('two windows on one log, %s', (_, limits) => {
-  it('it has room for the records of the long one', () => {
+  it('leave room for the records of the long window', () => {
     const { params } = limitSet('windows', limits).logs[0]!
     expect(params.records).toBe(4)
   })
 })
 
-it('it keeps no more records than its bound', () => {
+it('a log keeps no more records than its maximum', () => {
   const logs = new WindowLogs()
   const number = logs.create()
   for (let i = 0; i <= MAX_RECORDS; i++) logs.at(number).append(1000 + i, 1000 + i, 1)
   const log = logs.at(number)
-  // The newest is apart.
+  // The newest is stored separately.
   expect([log.count, log.slots, log.total]).toEqual([MAX_RECORDS - 1, MAX_RECORDS, MAX_RECORDS + 1])
   log.append(1000 + MAX_RECORDS + 1, 1000 + MAX_RECORDS + 1, 1)
   expect([log.count, log.totalUpTo(1001), log.totalUpTo(1003)]).toEqual([MAX_RECORDS - 1, 0, 4])
 })
 
-it('its header has the oldest stamp of its ring, so most requests need not read the ring', () => {
+it("the header has the oldest stamp of the ring, so most requests don't read the ring", () => {
   const logs = new WindowLogs()
   const log = logs.at(logs.create())
   for (const ms of [1000, 1010, 1020, 1030]) log.append(ms, ms, 1)
@@ -37,7 +37,7 @@ it('its header has the oldest stamp of its ring, so most requests need not read 
   log.keepMs = 100
   log.trim(1110)
   expect([log.count, log.oldest]).toEqual([1, 1020])
-  // As after a step of the clock.
+  // Same effect as a clock change.
   log.merge(500)
   for (const ms of [510, 520]) log.append(ms, ms, 1)
   expect([log.count, log.oldest]).toEqual([2, 500])

@@ -7,7 +7,7 @@ import { ManualClock } from '../../src/testing/index.ts'
 import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// Several decisions on one request: whatever is returned of them, it was charged once.
+// Several decisions on one request, which was charged only once.
 
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
@@ -26,7 +26,7 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     return { clock, limiter, left }
   }
 
-  it('a decision on a request that was returned takes nothing back of another of its id', async () => {
+  it("doesn't refund a later request with the same id for the decision on an earlier one", async () => {
     const { limiter, left } = setUp(once, monthly)
     const first = await limiter.consume('k', { requestId: 'a', cost: 2 })
     const again = await limiter.consume('k', { requestId: 'a', cost: 2 })
@@ -36,7 +36,7 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect(await left()).toEqual([97, 7])
   })
 
-  it('a holder that comes again for more than it holds is refused, and still holds', async () => {
+  it('rejects a repeated holder with a higher cost, which stays held', async () => {
     const { limiter, left } = setUp(held, monthly)
     await limiter.consume('k', { requestId: 'a', cost: 2 })
     await expect(limiter.consume('k', { requestId: 'a', cost: 3 })).rejects.toMatchObject({
@@ -52,7 +52,7 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
   it.each([
     ['requests', once],
     ['holders', held],
-  ])('of %s, one is returned', async (_, limit) => {
+  ])('refunds only one decision of %s', async (_, limit) => {
     const { limiter, left } = setUp(limit, monthly)
     const first = await limiter.consume('k', { requestId: 'a', cost: 2 })
     const again = await limiter.consume('k', { requestId: 'a', cost: 2 })
@@ -62,7 +62,7 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect(await left()).toEqual([97, 7])
   })
 
-  it('nor is the other when the first has left its window', async () => {
+  it("doesn't refund the other when the first has left its window", async () => {
     const { clock, limiter, left } = setUp(once, monthly)
     const first = await limiter.consume('k', { requestId: 'a' })
     const again = await limiter.consume('k', { requestId: 'a' })
@@ -73,7 +73,7 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect(await left()).toEqual([100, 9])
   })
 
-  it('nor both when the clock was set back in between', async () => {
+  it("doesn't refund both if the clock was set back in between", async () => {
     const { clock, limiter, left } = setUp(once, monthly)
     clock.advance(20_000)
     const first = await limiter.consume('k', { requestId: 'a' })
@@ -85,7 +85,7 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect((await left())[1]).toBeLessThanOrEqual(9)
   })
 
-  it('one that comes after the clock was set back counts from then on, however often it comes', async () => {
+  it('counts a repeat after the clock was set back from then on', async () => {
     const { clock, limiter } = setUp(slidingWindow({ limit: 1, window: '1m', log: 'zset' }))
     await limiter.consume('k', { requestId: 'a' })
     clock.advance(-20_000)
@@ -96,7 +96,7 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect(await limiter.consume('k')).toMatchObject({ allowed: false, retryAfterMs: 40_000 })
   })
 
-  it('what a shadow limit had no room for is not returned to it, and it lets nobody pass', async () => {
+  it("doesn't refund units to a shadow limit that had no room", async () => {
     const shadow = fixedWindow({ limit: 1, window: '1h', name: 'shadow', shadow: true })
     const { limiter, left } = setUp(once, shadow)
     await limiter.consume('k')
@@ -113,7 +113,7 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect((await strict.limiter.consume('other', { requestId: 'a' })).allowed).toBe(false)
   })
 
-  it('a holder whose id comes again is not freed by the decision of the one before', async () => {
+  it("doesn't release a holder by the decision of an earlier one with the same id", async () => {
     const shadow = concurrency({ limit: 9, ttl: '1m', name: 'tried', shadow: true })
     const { clock, limiter, left } = setUp(shadow, monthly)
     const before = await limiter.consume('k', { requestId: 'a' })
@@ -123,7 +123,7 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect((await left())[0]).toBe(7)
   })
 
-  it('an id that comes again after its window is another request, with units of its own', async () => {
+  it('treats an id that is repeated after its window as another request', async () => {
     const { clock, limiter, left } = setUp(once)
     await limiter.consume('k', { requestId: 'a', cost: 50 })
     clock.advance(60_000)

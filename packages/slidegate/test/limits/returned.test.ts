@@ -3,9 +3,9 @@ import { createLimiter, fixedWindow, type Limit, memoryStore, slidingCounter } f
 import { ManualClock } from '../../src/testing/index.ts'
 import { SAMPLES } from '../support/kinds.ts'
 
-// Whatever is returned is as if it had never been charged.
+// Returned units leave no trace.
 
-/** Where a window of ten seconds begins, and a day of the one of the calendar. */
+/** The start of a ten-second window, and of a calendar day. */
 const START_MS = Date.parse('2026-11-22T03:00Z')
 
 function worldOf(limit: Limit) {
@@ -16,16 +16,16 @@ function worldOf(limit: Limit) {
 
 const refundable = Object.entries(SAMPLES).filter(([, { isRefundable }]) => isRefundable)
 
-it.each(refundable)('%s: the time of what was returned is forgotten', async (_, { make }) => {
+it.each(refundable)('%s: refunds remove the time of a charge', async (_, { make }) => {
   const { clock, limiter } = worldOf(make({ limit: 3 }))
   const decision = await limiter.consume('k')
   expect(await limiter.refund('k', decision)).toBe(1)
-  // Set back by so little, a clock waits for the newest stamp that there is.
+  // Set back by this little, a clock waits for the newest stamp.
   clock.set(START_MS - 500)
   expect((await limiter.consume('k')).atMs).toBe(START_MS - 500)
 })
 
-it.each(refundable)('%s: what was not returned is remembered', async (_, { make }) => {
+it.each(refundable)('%s: refunds keep the time of other charges', async (_, { make }) => {
   const { clock, limiter } = worldOf(make({ limit: 3 }))
   await limiter.consume('k')
   await limiter.refund('k', await limiter.consume('k'))
@@ -34,14 +34,14 @@ it.each(refundable)('%s: what was not returned is remembered', async (_, { make 
 })
 
 describe('a fixed window', () => {
-  it('gives nothing back once it is over', async () => {
+  it('refunds nothing after it has ended', async () => {
     const { clock, limiter } = worldOf(fixedWindow({ limit: 3, window: '10s' }))
     const decision = await limiter.consume('k')
     clock.advance(10_000)
     expect(await limiter.refund('k', decision)).toBe(0)
   })
 
-  it('gives nothing back of the one after it', async () => {
+  it('returns no charge from the next window', async () => {
     const { clock, limiter } = worldOf(fixedWindow({ limit: 3, window: '10s' }))
     const decision = await limiter.consume('k')
     clock.advance(10_000)
@@ -51,7 +51,7 @@ describe('a fixed window', () => {
     expect(await limiter.refund('k', later)).toBe(1)
   })
 
-  it('gives back what was charged at its last instant, and nothing of a clock that was set back', async () => {
+  it('refunds a charge of its last instant, and nothing after the clock was set back', async () => {
     const { clock, limiter } = worldOf(fixedWindow({ limit: 3, window: '10s' }))
     clock.advance(9999)
     expect(await limiter.refund('k', await limiter.consume('k'))).toBe(1)
@@ -67,7 +67,7 @@ describe('a fixed window', () => {
 describe('a sliding counter', () => {
   const counter = slidingCounter({ limit: 10, window: '10s' })
 
-  it('gives back of the present window and of the one before, and of none before that', async () => {
+  it('refunds charges of the current and the previous window only', async () => {
     const { clock, limiter } = worldOf(counter)
     const before = await limiter.consume('k')
     clock.advance(10_000)
@@ -82,7 +82,7 @@ describe('a sliding counter', () => {
     expect((await limiter.peek('k')).remaining).toBe(10)
   })
 
-  it('of which the present window was returned expires with the one before', async () => {
+  it('expires with the previous window after the current one was refunded', async () => {
     const { clock, store, limiter } = worldOf(counter)
     await limiter.consume('k')
     clock.advance(10_000)

@@ -24,7 +24,7 @@ function limiterOf(numbers: Numbers, clock: ManualClock): Limiter {
   return createLimiter({ limits: [slidingCounter(numbers)], store: memoryStore({ clock: clock.now }) })
 }
 
-/** A full limit in the last millisecond of a window, and as much as there is a window's length later. */
+/** A full limit at the end of a window, and another one window length later. */
 function acrossAnEdge({ limit, window }: Numbers): Admission[] {
   const startMs = Math.ceil(1_700_000_000_000 / window) * window
   const clock = new ManualClock(startMs + window - 1)
@@ -40,8 +40,8 @@ function acrossAnEdge({ limit, window }: Numbers): Admission[] {
   return admissions
 }
 
-describe('a sliding counter admits at worst one unit less than twice its limit in the length of one window', () => {
-  it('as its documentation tells: 100 a minute', () => {
+describe('a sliding counter admits up to twice its limit minus one within one window length', () => {
+  it('as in its documentation, with 100 per minute', () => {
     const clock = new ManualClock(Date.UTC(2026, 0, 1, 12))
     const at = (time: string) => clock.set(Date.parse(`2026-01-01T12:${time}Z`))
     const limiter = limiterOf({ limit: 100, window: 60_000 }, clock)
@@ -49,25 +49,25 @@ describe('a sliding counter admits at worst one unit less than twice its limit i
 
     at('00:59.999')
     expect(limiter.consumeSync('k', { cost: 100 }).remaining).toBe(0)
-    // The 100 count less and less,
+    // The first 100 count less and less,
     at('01:00.600')
     expect(remaining()).toBe(1)
     at('01:15.000')
     expect(remaining()).toBe(25)
     at('01:30.000')
     expect(remaining()).toBe(50)
-    // but at least 1 to the end of the window:
+    // but at least 1 until the window ends:
     at('01:59.998')
     expect(limiter.consumeSync('k', { cost: 100 }).allowed).toBe(false)
     expect(limiter.consumeSync('k', { cost: 99 }).remaining).toBe(0)
-    // 199 in the minute from 0:59.999 to 1:59.999.
+    // A total of 199 in the minute from 0:59.999 to 1:59.999.
     at('01:59.999')
     expect(remaining()).toBe(0)
     at('02:00.000')
     expect(remaining()).toBe(1)
   })
 
-  it('it denies what an exact count would admit: the other side of an estimate', () => {
+  it('and also denies requests that an exact count would admit', () => {
     const clock = new ManualClock(Date.UTC(2026, 0, 1, 12))
     const limiter = limiterOf({ limit: 100, window: 60_000 }, clock)
     limiter.consumeSync('k', { cost: 100 })
@@ -75,8 +75,8 @@ describe('a sliding counter admits at worst one unit less than twice its limit i
     expect(limiter.consumeSync('k', { cost: 101 }).remaining).toBe(50)
   })
 
-  it('all of that is reached, where the last of the window before count no more than 1', () => {
-    // Two milliseconds before its end they have two grains left: as many as windows of 1 ms per half a unit.
+  it('if the rest of the previous window counts no more than 1', () => {
+    // Two milliseconds before the end, two grains are left.
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 5000 }), fc.integer({ min: 0, max: 100_000 }), (limit, more) => {
         const window = Math.max(10, 2 * limit) + more
@@ -88,7 +88,7 @@ describe('a sliding counter admits at worst one unit less than twice its limit i
   it.each([
     ['small', small],
     ['of any size', any],
-  ])('no more, however the requests come and whatever is returned: %s', async (_, numbers) => {
+  ])('and never more, for any requests and refunds: %s', async (_, numbers) => {
     await fc.assert(
       fc.asyncProperty(numbers, steps, async ({ limit, window }, course) => {
         const admissions = await admissionsOf(slidingCounter({ limit, window }), window, course)
@@ -105,7 +105,7 @@ describe('a sliding counter admits at worst one unit less than twice its limit i
   })
 })
 
-it('a sliding counter says to the millisecond when a request fits', () => {
+it('a sliding counter reports to the millisecond when a request fits', () => {
   let checked = 0
   fc.assert(
     fc.property(fc.oneof(small, any), steps, (numbers, course) => {
@@ -117,7 +117,7 @@ it('a sliding counter says to the millisecond when a request fits', () => {
   expect(checked).toBeGreaterThan(1000)
 })
 
-it('the precision of a sliding counter is the finest with which its arithmetic is exact', () => {
+it('a sliding counter has the finest precision for which its arithmetic is exact', () => {
   const finest = (limit: number, window: number) => slidingCounter({ limit, window }).precisionMs
   expect(finest(2 ** 40, 4096)).toBe(1)
   expect(finest(2 ** 40, 4097)).toBe(2)

@@ -14,12 +14,12 @@ interface Rate {
   readonly interval: number
 }
 
-/** What a bucket may admit in so many milliseconds. */
+/** The maximum that a bucket may admit in this many milliseconds. */
 function mostIn(ms: number, { capacity, refill, interval }: Rate): bigint {
   return BigInt(capacity) + (BigInt(ms) * BigInt(refill)) / BigInt(interval)
 }
 
-/** The first stretch of time, from one admission to another, in which there were more. */
+/** The first time span between admissions that exceeds it. */
 function excess(admissions: readonly Admission[], rate: Rate): string | undefined {
   for (const [first, { atMs: fromMs }] of admissions.entries()) {
     let units = 0n
@@ -52,15 +52,15 @@ const any: fc.Arbitrary<Rate> = fc
     }
   })
 
-describe('in any stretch of time a token bucket admits its capacity and what comes back meanwhile', () => {
-  // A bucket that is full between two milliseconds loses what comes until the second; these are never full.
+describe('in any time span, a token bucket admits its capacity and the refill', () => {
+  // A bucket that becomes full between two milliseconds loses the rest of the refill. These buckets never do.
   it.each<Rate>([
     { capacity: 100, refill: 100, interval: 6000 },
     { capacity: 2, refill: 3, interval: 1000 },
     { capacity: 5, refill: 7, interval: 10 },
     { capacity: 40, refill: 1, interval: 250 },
     { capacity: 3, refill: 999, interval: 1000 },
-  ])('all of that is reached, in stretches of every length: %j', (rate) => {
+  ])('exactly, in time spans of every length: %j', (rate) => {
     const clock = new ManualClock()
     const store = memoryStore({ clock: clock.now })
     const limiter = createLimiter({ limits: [tokenBucket(rate)], store })
@@ -75,7 +75,7 @@ describe('in any stretch of time a token bucket admits its capacity and what com
   it.each([
     ['small', small],
     ['of any size', any],
-  ])('no more, however the requests come and whatever is returned: %s', async (_, rates) => {
+  ])('and never more, for any requests and refunds: %s', async (_, rates) => {
     await fc.assert(
       fc.asyncProperty(rates, steps, async (rate, course) => {
         const limit = tokenBucket(rate)
@@ -86,7 +86,7 @@ describe('in any stretch of time a token bucket admits its capacity and what com
   })
 })
 
-it('a token bucket says to the millisecond when a request fits', () => {
+it('a token bucket reports to the millisecond when a request fits', () => {
   let checked = 0
   fc.assert(
     fc.property(fc.oneof(small, any), steps, (rate, course) => {
@@ -98,7 +98,7 @@ it('a token bucket says to the millisecond when a request fits', () => {
   expect(checked).toBeGreaterThan(1000)
 })
 
-it('what a token bucket says of itself: its capacity, and how long it takes to fill', () => {
+it('a token bucket reports its capacity as limit, and its fill time as window', () => {
   const { name, limit, windowMs, precisionMs } = tokenBucket({ capacity: 50, refill: 30, interval: '1m' })
   expect([name, limit, windowMs, precisionMs]).toEqual(['30-per-1m', 50, 100_000, 1])
   expect(tokenBucket({ capacity: 1, refill: 3, interval: '1s' }).windowMs).toBe(334)
@@ -106,7 +106,7 @@ it('what a token bucket says of itself: its capacity, and how long it takes to f
   expect(tokenBucket({ capacity: 1, refill: 1, interval: '366d' }).windowMs).toBe(year)
 })
 
-describe('charged without end', () => {
+describe('after endless charges', () => {
   async function debtOf(limit: Limit): Promise<number> {
     const parts = [{ key: 'k', set: limitSet('debts', [limit]) }]
     const store = memoryStore({ clock: new ManualClock().now })
@@ -121,7 +121,7 @@ describe('charged without end', () => {
     expect(await debtOf(tokenBucket({ capacity: 1, refill: 1, interval: odd }))).toBe(year - (year % odd))
   })
 
-  it('a share of one may be for longer, for its one token', async () => {
+  it('a share of a token bucket may be in debt for longer, because it has one token', async () => {
     const limit = tokenBucket({ capacity: 1000, refill: 1, interval: '7h' })
     expect(await debtOf(limit.kind.share!(limit, 2000))).toBe(2000 * 7 * 3_600_000)
   })

@@ -8,10 +8,10 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import type { ConsumeOp, ConsumeOutcome, ExplainOutcome, Op, Outcome, Store } from '../../src/stores/store.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 
-/** A memory store and one in Redis that are asked the same, and have to answer the same. */
+/** A memory store and a Redis store, which must answer the same ops equally. */
 export class TwinStores {
   readonly clock: ManualClock = new ManualClock()
-  /** What its keys in Redis begin with. */
+  /** Prefix of its keys in Redis. */
   readonly prefix: string = `slidegate:${randomUUID()}`
   readonly redis: Store
   readonly memory: MemoryStore

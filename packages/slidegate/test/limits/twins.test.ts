@@ -6,20 +6,20 @@ import { distinctSketchKind } from '../../src/limits/distinct-sketch.ts'
 import type { Kind } from '../../src/limits/limit.ts'
 import { OPS } from '../../src/ops/table.ts'
 
-// The two files of a pair have the same names in the same order. Other tests compare what they do.
+// Paired files have the same names in the same order. Other tests compare their behavior.
 
 const minute = { limit: 1, window: '1m' } as const
 
-/** The kinds by their Lua file. Names that only one file needs follow, with the reason. */
+/** The kinds by their Lua file. Names that exist in only one file follow, with the reason. */
 const KINDS: Readonly<Record<string, readonly [kind: Kind, alone?: Readonly<Record<string, string>>]>> = {
   'packed-window': [
     slidingWindow(minute).kind,
     {
-      readPiece: 'of a large log, only what is needed is read',
-      textsOf: 'and written',
-      textOf: 'or all of it as one text',
-      replace: 'memory changes records where they are',
-      lowered: 'and their totals, too',
+      readPiece: 'reads only the needed part of a large log',
+      textsOf: 'the same for writing',
+      textOf: 'the whole log as one string',
+      replace: 'memory changes records in place',
+      lowered: 'memory changes totals in place',
     },
   ],
   'token-bucket': [tokenBucket({ capacity: 1, refill: 1, interval: '1m' }).kind],
@@ -28,36 +28,36 @@ const KINDS: Readonly<Record<string, readonly [kind: Kind, alone?: Readonly<Reco
   'entry-window': [
     slidingWindow({ ...minute, log: 'zset' }).kind,
     {
-      membersOf: 'in a sorted set each unit is a member',
-      renew: 'a decision renews what it finds',
-      writeAll: 'a command takes only so many members',
+      membersOf: 'each unit is a member of a sorted set',
+      renew: 'a decision renews existing entries',
+      writeAll: 'a command has a maximum number of members',
     },
   ],
   'stream-window': [
     slidingWindow({ ...minute, log: 'stream' }).kind,
     {
-      rewrite: 'a stream cannot be changed in its midst',
-      find: 'nobody looks for a record',
-      renew: 'nobody holds a record',
+      rewrite: "a stream can't be changed in the middle",
+      find: 'records are never searched',
+      renew: 'records are never held',
     },
   ],
   'distinct-sketch': [
     distinctSketchKind,
     {
-      reset: 'sketches are keys',
-      refund: 'no value is returned',
-      find: 'or found',
-      renew: 'or held',
-      list: 'or listed',
+      reset: 'sketches are separate keys',
+      refund: 'values are never returned',
+      find: 'values are never found',
+      renew: 'values are never held',
+      list: 'values are never listed',
     },
   ],
   ban: [
     banLog({ after: 1, within: '1m', for: '1m' }).kind,
-    { denialAt: 'in memory denials are numbers', refund: 'nothing is charged' },
+    { denialAt: 'in memory denials are numbers', refund: 'denials are never charged' },
   ],
 }
 
-/** Names in one file only, for all kinds. Lua gets parameters as words, and has sections for the steps of a decision. */
+/** Names in only one file, for all kinds. Lua gets parameters as words, and has sections for the steps of a decision. */
 const USUAL = new Set(
   (
     'load save tag isOneByOne isUnshared logName params most renumber share words read createLogs newest restamp ' +
@@ -65,7 +65,7 @@ const USUAL = new Set(
   ).split(' '),
 )
 
-/** The TypeScript files of a Lua file. The default is the file of its name. */
+/** The TypeScript files of a Lua file, if they have other names. */
 const SOURCES: Readonly<Record<string, string>> = {
   'limits/packed-window': 'limits/packed-window limits/window-log',
   'limits/stream-window': 'limits/entry-window',
@@ -110,7 +110,7 @@ const parts = new Set([
   'limits/override',
 ])
 
-it.each(Array.from(parts))('%s', (part) => {
+it.each(Array.from(parts))('the files of %s have the same names in the same order', (part) => {
   const [kind, alone = {}] = KINDS[part.replace('limits/', '')] ?? []
   const lua = read(`${part}.lua`)
   const sources = (SOURCES[part] ?? part).split(' ').map((source) => read(`${source}.ts`))
@@ -135,8 +135,8 @@ it.each(Array.from(parts))('%s', (part) => {
   expect(only.sort()).toEqual(Object.keys(alone).sort())
 })
 
-it('operations', () => {
-  // Decisions are made by driver.lua and consume.lua, which have no functions for what they are asked.
+it('each operation has a function in a Lua file of its name', () => {
+  // Decisions are made by driver.lua and consume.lua, without such functions.
   const own = Object.entries(OPS).filter(([, { encode }]) => encode === undefined)
   const names = operations.filter((name) => /\bfunction ops\./.test(read(`ops/${name}.lua`)))
   expect(names).toEqual(['explain', ...own.map(([name]) => name)].sort())

@@ -4,7 +4,7 @@ import { limitSet } from '../../src/limits/limit-set.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 
-// What is not charged leaves no stamp: what was charged before goes when it would have gone.
+// Without a charge, the stamp doesn't change, so earlier charges leave the window on time.
 
 function worldOf(...limits: Parameters<typeof slidingWindow>[0][]) {
   const clock = new ManualClock(1_700_000_000_000)
@@ -12,8 +12,8 @@ function worldOf(...limits: Parameters<typeof slidingWindow>[0][]) {
   return { clock, limiter: createLimiter({ limits: limits.map(slidingWindow), store }) }
 }
 
-describe.each(['packed', 'zset', 'stream'] as const)('%s', (log) => {
-  it('a shadow limit without room', async () => {
+describe.each(['packed', 'zset', 'stream'] as const)('the log %s keeps its stamp after', (log) => {
+  it('a request that a shadow limit had no room for', async () => {
     const { clock, limiter } = worldOf(
       { name: 'enforced', limit: 10, window: 1000, log },
       { name: 'shadow', limit: 1, window: 1000, shadow: true, log },
@@ -27,7 +27,7 @@ describe.each(['packed', 'zset', 'stream'] as const)('%s', (log) => {
   })
 })
 
-it('a reservation that was settled for just what it is', async () => {
+it('a reservation that was settled for exactly its estimate', async () => {
   const { clock, limiter } = worldOf({ limit: 10, window: 1000 })
   const reservation = await limiter.reserve('k', 3)
   clock.advance(500)
@@ -38,7 +38,7 @@ it('a reservation that was settled for just what it is', async () => {
   expect((await limiter.peek('k')).remaining).toBe(10)
 })
 
-it('a shadow limit to which a reservation was not charged, when that is settled', async () => {
+it("settling a reservation that wasn't charged to its shadow limit", async () => {
   const { limiter } = worldOf(
     { name: 'enforced', limit: 10, window: 1000 },
     { name: 'shadow', limit: 2, window: 1000, shadow: true },
@@ -49,7 +49,7 @@ it('a shadow limit to which a reservation was not charged, when that is settled'
   expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([7, 0])
 })
 
-it('a shadow limit that has not kept a request does not keep it from being returned', async () => {
+it("refunding a request that a shadow limit didn't keep", async () => {
   const { limiter } = worldOf(
     { name: 'enforced', limit: 10, window: 1000, log: 'zset' },
     { name: 'shadow', limit: 1, window: 1000, log: 'zset', shadow: true },
@@ -62,7 +62,7 @@ it('a shadow limit that has not kept a request does not keep it from being retur
 })
 
 describe('a clock that is set back', () => {
-  it('by a second waits for the newest stamp, in whatever it is asked', async () => {
+  it('by a second waits for the newest stamp, for every operation', async () => {
     for (const ask of ['consume', 'peek'] as const) {
       const { clock, limiter } = worldOf({ limit: 10, window: 5000 })
       const { atMs } = await limiter.consume('k')
@@ -71,7 +71,7 @@ describe('a clock that is set back', () => {
     }
   })
 
-  it('by more goes on from there', async () => {
+  it('by more than a second continues from there', async () => {
     for (const ask of ['consume', 'peek'] as const) {
       const { clock, limiter } = worldOf({ limit: 10, window: 5000 })
       const { atMs } = await limiter.consume('k')
@@ -81,7 +81,7 @@ describe('a clock that is set back', () => {
   })
 })
 
-it('the keys of a request, when a full store makes room for others of it', async () => {
+it("a full store doesn't evict a request's own keys to make room for its other keys", async () => {
   const store = memoryStore({ clock: new ManualClock().now, maxKeys: 2 })
   const set = limitSet('full', [slidingWindow({ limit: 10, window: 1000 })])
   const consume = (...keys: string[]) =>

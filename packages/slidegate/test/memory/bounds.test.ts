@@ -9,7 +9,7 @@ setFlagsFromString('--expose-gc')
 const gc: () => void = runInNewContext('gc')
 
 function collectGarbage(): void {
-  // Array buffers are given back in the background; the next collection waits for the last one's.
+  // Array buffers are freed in the background, and each collection waits for those of the previous one.
   for (let i = 0; i < 3; i++) gc()
 }
 
@@ -18,7 +18,7 @@ function heldBytes(): number {
   return heapUsed + arrayBuffers
 }
 
-/** Megabytes, on the heap and in slabs, that are held after this more than before it. */
+/** Returns the megabytes by which `work` grows the heap and the slabs. */
 function growthOf(work: () => void): number {
   collectGarbage()
   const before = heldBytes()
@@ -27,7 +27,7 @@ function growthOf(work: () => void): number {
   return (heldBytes() - before) / 2 ** 20
 }
 
-it('keys that have expired are let go of while others come', () => {
+it('expired keys are deleted while other keys are used', () => {
   const clock = new ManualClock()
   const store = memoryStore({ clock: clock.now })
   const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1m' })], store })
@@ -37,7 +37,7 @@ it('keys that have expired are let go of while others come', () => {
   expect(store.stats().keys).toBe(5000)
 })
 
-it('expired keys go while only one other key is used', () => {
+it('expired keys are deleted while only one other key is used', () => {
   const clock = new ManualClock()
   const store = memoryStore({ clock: clock.now })
   const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1m' })], store })
@@ -47,14 +47,14 @@ it('expired keys go while only one other key is used', () => {
   expect(store.stats().keys).toBe(1)
 })
 
-it('and their memory is given back', () => {
+it('the memory of expired keys is freed', () => {
   const clock = new ManualClock()
   const limiter = createLimiter({
     limits: [slidingWindow({ limit: 10, window: '1m' })],
     store: memoryStore({ clock: clock.now }),
   })
   const growth = growthOf(() => {
-    // Three records each: two of them in a ring.
+    // Three records per key, two of them in a ring.
     for (let round = 0; round < 3; round++) {
       for (let i = 0; i < 100_000; i++) limiter.consumeSync(`first${i}`)
       clock.advance(1)
@@ -62,12 +62,12 @@ it('and their memory is given back', () => {
     clock.advance(86_400_000)
     for (let i = 0; i < 2000; i++) limiter.consumeSync(`second${i}`)
   })
-  // Together they took more than 20.
+  // Together they took more than 20 MB.
   expect(growth).toBeLessThan(8)
   expect(limiter.consumeSync('first0').remaining).toBe(9)
 })
 
-it('hammering keys at their limits while foreign keys come takes no more and more memory', () => {
+it("requests for keys at their limits and for new keys don't grow the memory", () => {
   const clock = new ManualClock()
   const store = memoryStore({ maxKeys: 2, onFull: 'deny', clock: clock.now })
   const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1h' })], store })
@@ -84,7 +84,7 @@ it('hammering keys at their limits while foreign keys come takes no more and mor
   expect(store.stats().keys).toBe(2)
 })
 
-it('the number of keys that open at once does not stop the process', () => {
+it("many keys that open at once don't stall the process", () => {
   const clock = new ManualClock()
   const keys = 40_000
   const store = memoryStore({ maxKeys: keys, onFull: 'deny', clock: clock.now })
@@ -97,16 +97,16 @@ it('the number of keys that open at once does not stop the process', () => {
     clock.advance(1_800_000 - keys)
   }
   expect(limiter.consumeSync('foreign').allowed).toBe(false)
-  // Every key has room for one again.
+  // Every key has room for one request again.
   clock.advance(keys)
-  // Of the processor: this process may have to wait for it.
+  // CPU time, since the process may have to wait for the CPU.
   const before = process.cpuUsage()
   expect(limiter.consumeSync('foreign').allowed).toBe(true)
   const { user, system } = process.cpuUsage(before)
   expect((user + system) / 1000).toBeLessThan(1000)
 })
 
-it('a limiter takes no more and more memory for keys that it has seen', () => {
+it("a limiter's memory doesn't grow with the keys that it has seen", () => {
   const limiter = createLimiter({
     limits: [slidingWindow({ limit: 10, window: '1h' })],
     store: memoryStore({ maxKeys: 1000 }),

@@ -15,7 +15,7 @@ import { MemoryOps } from '../../src/stores/memory/memory-ops.ts'
 import type { Op } from '../../src/stores/store.ts'
 import { bytesInUse } from '../faults/matrix/meter.ts'
 
-// maxKeys bounds keys. These hold much each.
+// maxKeys bounds the number of keys. In these floods, each key holds a lot of data.
 
 const MAX_BYTES = 2 ** 21
 const HOUR_MS = 3_600_000
@@ -26,12 +26,12 @@ interface Flood {
   readonly key?: (i: number) => string
   readonly op?: (i: number) => object
   readonly ops: number
-  /** Bytes that it takes at least, as it would without the bound. */
+  /** Minimum bytes that the flood takes, which proves that it would exceed the bound. */
   readonly least?: number
 }
 
 const floods: Readonly<Record<string, Flood>> = {
-  'limit sets of their own': {
+  'a limit set per key': {
     limits: (i) =>
       Array.from({ length: 8 }, (_, l) =>
         fixedWindow({ limit: 9, window: HOUR_MS + 100 * i + l, name: `${l}` }),
@@ -42,7 +42,7 @@ const floods: Readonly<Record<string, Flood>> = {
     limits: () => MANY,
     ops: 5000,
   },
-  'one key with limits that change': {
+  'one key with changing limits': {
     limits: (i) => [fixedWindow({ limit: 9, window: HOUR_MS + i })],
     key: () => 'ann',
     ops: 5000,
@@ -73,7 +73,7 @@ const floods: Readonly<Record<string, Flood>> = {
       i % 2 ? {} : { type: 'override', rule: RULE, ruleMs: FOREVER, given: [`${i}`.padEnd(1000, 'x')] },
     ops: 4000,
   },
-  'overrides that become larger': {
+  'growing overrides': {
     limits: () => ONE,
     key: (i) => `k${i % 800}`,
     op: (i) => ({
@@ -94,7 +94,7 @@ const HELD = [concurrency({ limit: 10_000, ttl: HOUR_MS })]
 const VALUES = [distinct({ limit: 10_000, window: HOUR_MS })]
 const ONE = [slidingWindow({ limit: 1, window: HOUR_MS })]
 
-describe('a memory store that is flooded takes no more bytes than it may', () => {
+describe('a flooded memory store stays within its byte limit', () => {
   it.each(Object.entries(floods))('by %s', (_, { limits, addition, key, op, ops, least = MAX_BYTES / 2 }) => {
     const table = new KeyTable(1_000_000, 0, MAX_BYTES)
     const store = new MemoryOps(table, 'deny')

@@ -3,9 +3,9 @@ import { fixedWindow, slidingWindow } from '../../src/index.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
 import { KeyTable } from '../../src/stores/memory/key-table.ts'
 
-it('logs of limits that a key is not held to any more are forgotten with what they hold', () => {
+it("a key's logs are deleted when it no longer has their limits", () => {
   const table = new KeyTable(10, 0)
-  // By this one the key lives on.
+  // This limit keeps the key alive.
   const yearly = slidingWindow({ limit: 100, window: '366d' })
   const setOf = (i: number) => limitSet('api', [yearly, fixedWindow({ limit: 10, window: 1000 + i })])
   let nowMs = 2_000_000_000_000
@@ -28,7 +28,7 @@ it('logs of limits that a key is not held to any more are forgotten with what th
       const state = group.logs[log]!.at(table.logOf(slot, log))
       kind.commit(state, params, nowMs, { units: 1, leaseMs: 0, entry: '' })
     })
-    // Numbers of logs that were forgotten are given again.
+    // The numbers of deleted logs are reused.
     highest = Math.max(highest, table.logOf(slot, 1))
   }
   expect(table.size).toBe(1)

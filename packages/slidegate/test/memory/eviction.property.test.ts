@@ -6,7 +6,7 @@ import { ManualClock } from '../../src/testing/index.ts'
 const LIMIT = 2
 const WINDOW_MS = 60_000
 
-/** What a full table promises, by brute force: who is held, when each was used, when each was charged. */
+/** A brute-force model of a full table: its keys, their last uses and their charges. */
 class Model {
   readonly #maxKeys: number
   readonly #held = new Map<string, { usedAt: number; charges: number[] }>()
@@ -17,7 +17,7 @@ class Model {
     this.#maxKeys = maxKeys
   }
 
-  /** Units left afterwards, -1 for a denial, undefined where there is no room for a new key. */
+  /** Returns the remaining units or -1 for a denial. Returns `undefined` if there is no room for a new key. */
   consume(key: string, cost: number, nowMs: number): number | undefined {
     const used = this.#used(key, nowMs)
     const isAdmitted = used + cost <= LIMIT
@@ -75,7 +75,7 @@ const event = fc.oneof(
   },
 )
 
-it('a full table drops exactly whom it says: the expired, then the least recently used that is not at its limit', async () => {
+it("a full table evicts exactly the expired keys, then the least recently used key that isn't at its limit", async () => {
   const events = fc.array(event, { minLength: 20, maxLength: 150, size: 'max' })
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: 8 }), events, async (maxKeys, history) => {

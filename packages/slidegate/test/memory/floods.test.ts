@@ -5,8 +5,8 @@ import { Slab } from '../../src/runtime/slab.ts'
 import { UseOrder } from '../../src/stores/memory/use-order.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 
-// Whoever floods a store chooses when all of its keys are at their limit, open, expire, or collide: no single request
-// is to pay for all of them. The work is what is looked at here; how long it takes, by `npm run flood`.
+// An attacker can choose when all keys are at their limit, open, expire or collide. No single request may pay for all of them.
+// These tests check the amount of work; `npm run flood` measures the time.
 
 const KEYS = 6400
 
@@ -24,7 +24,7 @@ describe('the search for room in a store full of keys at their limit', () => {
     return { clock, store, limiter }
   }
 
-  it('is given up before all of them were looked at, and goes on with the next request', () => {
+  it('stops before all keys are checked and continues with the next request', () => {
     const { store, limiter } = full()
     limiter.consumeSync('not at its limit')
     const { allowed, source, retryAfterMs } = limiter.consumeSync('foreign')
@@ -40,16 +40,16 @@ describe('the search for room in a store full of keys at their limit', () => {
     for (let i = 0; i < KEYS - 1; i++) expect(limiter.consumeSync(`limited${i}`).allowed).toBe(false)
   })
 
-  it('says when the first of them opens, once all were looked at', () => {
+  it('reports when the first key opens, once all keys are checked', () => {
     const { limiter } = full()
     limiter.consumeSync('the last', { cost: 2 })
     for (let i = 0; i < KEYS / 1024; i++) limiter.consumeSync(`foreign${i}`)
     expect(limiter.consumeSync('foreign')).toMatchObject({ source: 'failClosed', retryAfterMs: 3_600_000 })
   })
 
-  it('looks at fewer keys where each has more limits', () => {
+  it('checks fewer keys if each has more limits', () => {
     const { store } = storeOf(KEYS)
-    // On one log.
+    // All limits share one log.
     const limits = Array.from({ length: 16 }, (_, i) =>
       slidingWindow({ limit: 2 + i, window: `${i + 1}h`, precision: '1s' }),
     )
@@ -62,7 +62,7 @@ describe('the search for room in a store full of keys at their limit', () => {
   })
 })
 
-/** Slots from 1 to `count`, used in turn and parked. */
+/** Returns the slots from 1 to `count`, used in order and parked. */
 function parked(count: number, opensAtMs: (slot: number) => number) {
   const slab = new Slab(2)
   slab.create()
@@ -75,8 +75,8 @@ function parked(count: number, opensAtMs: (slot: number) => number) {
   return order
 }
 
-it('keys that all open at once are noted some at a time', () => {
-  // The one used longest ago is the last to open.
+it('keys that all open at once are processed in batches', () => {
+  // The least recently used slot is the last to open.
   const order = parked(1000, (slot) => 2000 - slot)
   expect(order.oldest(999)).toBe(0)
   expect(order.oldest(2000)).toBe(1000 - 255)
@@ -85,7 +85,7 @@ it('keys that all open at once are noted some at a time', () => {
   expect(order.oldest(2000)).toBe(1)
 })
 
-it('parked keys may be used or deleted in any order', () => {
+it('parked keys can be used or deleted in any order', () => {
   const opensAtMs = (slot: number) => 1 + ((slot * 7919) % 1009)
   const order = parked(500, opensAtMs)
   for (let slot = 1; slot <= 500; slot += 3) order.use(slot)
@@ -97,22 +97,22 @@ it('parked keys may be used or deleted in any order', () => {
   expect([order.opensAtMs, order.oldest(0)]).toEqual([0, 1])
 })
 
-it('keys that might all have expired are looked through some at a time', () => {
+it('keys that may all have expired are checked in batches', () => {
   const { clock, store } = storeOf(KEYS)
   const limiter = createLimiter({ limits: [slidingWindow({ limit: 10, window: '1m' })], store })
   for (let i = 0; i < KEYS; i++) limiter.consumeSync(`key${i}`)
   clock.advance(50_000)
-  // All but the last live on; that one is used as well, and not charged.
+  // All keys except the last are charged and stay. The last is used but not charged.
   for (let i = 0; i < KEYS; i++) limiter.consumeSync(`key${i}`, { cost: i < KEYS - 1 ? 1 : 11 })
   clock.advance(11_000)
-  // Each block of 64 might hold one that has expired, and only the last of a hundred does.
+  // Each of 100 blocks of 64 keys could have an expired key, and only the last one does.
   limiter.consumeSync('foreign')
   expect(store.stats()).toEqual({ keys: KEYS, evicted: 1 })
   limiter.consumeSync('another')
   expect(store.stats()).toEqual({ keys: KEYS, evicted: 1 })
 })
 
-describe('numbers as keys, whose hash an unpatched V8 does not keep secret', () => {
+describe('numeric keys, whose hash is predictable in an unpatched V8,', () => {
   const INDEX = /^(0|[1-9][0-9]{0,9})$/
   const texts = [
     '0',
@@ -130,9 +130,9 @@ describe('numbers as keys, whose hash an unpatched V8 does not keep secret', () 
     'a1',
   ]
 
-  it('are no numbers in a map', () => {
+  it("don't become integer keys in a map", () => {
     expect(texts.map(mapKey).filter((text) => INDEX.test(text))).toEqual([])
-    // Nothing but numbers pays for it.
+    // Only numbers are changed.
     expect(['a1', '1.2', '203.0.113.7', 'user:42'].map(mapKey)).toEqual([
       'a1',
       '1.2',
@@ -141,7 +141,7 @@ describe('numbers as keys, whose hash an unpatched V8 does not keep secret', () 
     ])
   })
 
-  it('are each a key of its own', () => {
+  it('stay separate keys', () => {
     expect(new Set(texts.map(mapKey)).size).toBe(texts.length)
     const limiter = createLimiter({
       limits: [slidingWindow({ limit: 1, window: '1m' })],
@@ -151,7 +151,7 @@ describe('numbers as keys, whose hash an unpatched V8 does not keep secret', () 
     expect(texts.map((text) => limiter.consumeSync(text).allowed)).toEqual(texts.map(() => false))
   })
 
-  it('and so are values and ids, which are told as they were given', async () => {
+  it('also stay separate as values and ids, which are listed unchanged', async () => {
     const store = memoryStore()
     const values = createLimiter({ name: 'v', limits: [distinct({ limit: 100, window: '1m' })], store })
     const ids = createLimiter({

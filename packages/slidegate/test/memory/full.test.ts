@@ -31,7 +31,7 @@ function use(limiter: Limiter, ...keys: string[]): boolean[] {
 }
 
 describe('a full table makes room', () => {
-  it('by dropping what has expired', () => {
+  it('by deleting expired keys', () => {
     const { clock, store, limiter } = table({ maxKeys: 3 })
     use(limiter, 'a', 'b', 'c')
     clock.advance(60_000)
@@ -39,18 +39,18 @@ describe('a full table makes room', () => {
     expect(store.stats()).toEqual({ keys: 1, evicted: 0 })
   })
 
-  it('then by dropping the least recently used key that is not at its limit, and counts that', () => {
+  it("then by evicting the least recently used key that isn't at its limit, and counts this", () => {
     const { store, limiter } = table({ maxKeys: 4 }, [slidingWindow({ limit: 2, window: '1m' })])
     use(limiter, 'limited', 'limited', 'old', 'older', 'new')
     use(limiter, 'old')
-    // Least recently used of all is the one at its limit; after it comes `older`, used but once.
+    // The least recently used key is at its limit. The next one is `older`.
     expect(use(limiter, 'foreign')).toEqual([true])
     expect(store.stats()).toEqual({ keys: 4, evicted: 1 })
     expect(use(limiter, 'limited', 'old')).toEqual([false, false])
     expect(limiter.consumeSync('new').remaining).toBe(0)
   })
 
-  it('and never by dropping a key that is at one of its limits', () => {
+  it('but never by evicting a key that is at one of its limits', () => {
     const { store, limiter } = table({ maxKeys: 10, onFull: 'deny' }, [
       slidingWindow({ limit: 3, window: '1h', name: 'sliding' }),
       fixedWindow({ limit: 2, window: '1d', name: 'fixed' }),
@@ -61,7 +61,7 @@ describe('a full table makes room', () => {
     expect(store.stats().keys).toBe(10)
   })
 
-  it('a shadow limit does not keep a key', () => {
+  it('even if a key is at a shadow limit', () => {
     const { limiter } = table({ maxKeys: 1 }, [
       slidingWindow({ limit: 5, window: '1h', name: 'enforced' }),
       slidingWindow({ limit: 1, window: '1h', name: 'shadow', shadow: true }),
@@ -70,7 +70,7 @@ describe('a full table makes room', () => {
   })
 })
 
-describe('where every key is at its limit', () => {
+describe('a table whose keys are all at their limit', () => {
   const full = (options: MemoryStoreOptions) => {
     const made = table({ maxKeys: 2, ...options })
     use(made.limiter, 'a')
@@ -79,7 +79,7 @@ describe('where every key is at its limit', () => {
     return made
   }
 
-  it('a new key is an error, unless told otherwise', async () => {
+  it('throws for a new key by default', async () => {
     const { limiter, store } = full({})
     expect(() => limiter.consumeSync('new')).toThrow(StoreUnavailableError)
     await expect(limiter.consume('new')).rejects.toMatchObject({ reason: 'full' })
@@ -88,7 +88,7 @@ describe('where every key is at its limit', () => {
     expect(store.stats()).toEqual({ keys: 2, evicted: 0 })
   })
 
-  it('`deny` denies it until the first of them opens, and says that this was not the store', () => {
+  it('denies a new key with `deny` until the first key opens, with source failClosed', () => {
     const { clock, limiter } = full({ onFull: 'deny' })
     const { allowed, source, retryAfterMs } = limiter.consumeSync('new')
     expect({ allowed, source, retryAfterMs }).toEqual({
@@ -103,7 +103,7 @@ describe('where every key is at its limit', () => {
     expect(use(limiter, 'b')).toEqual([false])
   })
 
-  it('`allow` admits it uncounted, and says that this was not the store', async () => {
+  it('admits a new key with `allow`, without counting it, with source failOpen', async () => {
     const { limiter, store } = full({ onFull: 'allow' })
     for (let i = 0; i < 3; i++) {
       expect(limiter.consumeSync('new')).toMatchObject({ allowed: true, source: 'failOpen', remaining: 1 })
@@ -115,7 +115,7 @@ describe('where every key is at its limit', () => {
     expect(store.stats()).toEqual({ keys: 2, evicted: 0 })
   })
 
-  it('a refund or a reset opens it again', async () => {
+  it('accepts a new key after a refund or a reset', async () => {
     const { limiter } = table({ maxKeys: 1 })
     const decision = limiter.consumeSync('a')
     expect(() => limiter.consumeSync('b')).toThrow(StoreUnavailableError)
@@ -126,7 +126,7 @@ describe('where every key is at its limit', () => {
   })
 })
 
-it('only what is charged takes room', async () => {
+it('only charged keys take room', async () => {
   const { limiter, store } = table({})
   const decision = limiter.consumeSync('a')
   await limiter.reset('a')
@@ -149,7 +149,7 @@ describe('a full table of a limiter with bans', () => {
     const flood = () => {
       for (let i = 0; i < 500; i++) limiter.consumeSync(`foreign${i}`)
     }
-    /** One denial, then a flood once the window is empty. Returns `blockedMs` of the denial. */
+    /** Causes a denial, and a flood once the window is empty. Returns `blockedMs` of the denial. */
     const round = () => {
       use(limiter, 'attacker')
       const { blockedMs } = limiter.consumeSync('attacker')
@@ -166,7 +166,7 @@ describe('a full table of a limiter with bans', () => {
     expect([round(), round(), round()]).toEqual([undefined, undefined, 60_000])
   })
 
-  it('keeps a key that is blocked, and after that the length of its next ban', async () => {
+  it('keeps a blocked key, and afterwards the length of its next ban', async () => {
     const { clock, limiter, flood } = banning()
     for (let i = 0; i < 4; i++) use(limiter, 'attacker')
     flood()
@@ -177,7 +177,7 @@ describe('a full table of a limiter with bans', () => {
     expect(limiter.consumeSync('attacker').blockedMs).toBe(600_000)
   })
 
-  it('denies new keys while it is full of keys with a denial that counts', () => {
+  it('denies new keys while it is full of keys with recent denials', () => {
     const { clock, limiter } = banning()
     for (let i = 0; i < 50; i++) use(limiter, `denied${i}`, `denied${i}`)
     clock.advance(1000)

@@ -3,14 +3,14 @@ import { expect, it } from 'vitest'
 import { createLimiter, fixedWindow, memoryStore, slidingWindow } from '../../src/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 
-// More keys than fit one chunk of rows, or one map.
+// More keys than fit in one chunk of rows or one map.
 const KEYS = 40_000
 
 function table(limits = [slidingWindow({ limit: 3, window: '1m' })]) {
   const clock = new ManualClock()
   const store = memoryStore({ clock: clock.now })
   const limiter = createLimiter({ limits, store })
-  /** What each of the keys has left after one request, each answer once. */
+  /** Returns the distinct remaining units of the keys after one request each. */
   const left = (from: number, to: number, step = 1) => {
     const answers = new Set<number>()
     for (let i = from; i < to; i += step) answers.add(limiter.consumeSync(`key${i}`).remaining)
@@ -19,7 +19,7 @@ function table(limits = [slidingWindow({ limit: 3, window: '1m' })]) {
   return { clock, store, limiter, left }
 }
 
-it('each of many keys has a count of its own', () => {
+it('each of many keys has its own count', () => {
   const { store, left } = table()
   expect(left(0, KEYS)).toEqual([2])
   expect(left(0, KEYS)).toEqual([1])
@@ -27,7 +27,7 @@ it('each of many keys has a count of its own', () => {
   expect(store.stats().keys).toBe(KEYS)
 })
 
-it('each of many keys has several logs of its own', () => {
+it('each of many keys has its own logs', () => {
   const { clock, left } = table([
     slidingWindow({ limit: 3, window: '1m' }),
     slidingWindow({ limit: 5, window: '1h', precision: '1s' }),
@@ -40,7 +40,7 @@ it('each of many keys has several logs of its own', () => {
   expect(left(0, KEYS)).toEqual([0])
 })
 
-it('rows that were given back are given to others, empty', async () => {
+it('freed rows are reused and empty', async () => {
   const { clock, store, limiter, left } = table()
   left(0, KEYS)
   for (let i = 0; i < KEYS; i += 2) await limiter.reset(`key${i}`)

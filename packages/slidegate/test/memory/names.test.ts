@@ -9,7 +9,7 @@ import type { Op } from '../../src/stores/store.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { bytesInUse } from '../faults/matrix/meter.ts'
 
-// Others may choose the names of limiters: see serveStore.
+// Clients may choose the names of limiters, see serveStore.
 
 const limits = [slidingWindow({ limit: 2, window: '1m' })]
 const partsOf = (limiter: string, key = 'ann') => [{ key, set: limitSet(limiter, limits) }]
@@ -18,7 +18,7 @@ const consume = (limiter: string): Op => ({
   ...{ type: 'consume', parts: partsOf(limiter), cost: 1, count: 1, leaseMs: 0 },
 })
 
-it('a memory store remembers the names of limiters that have keys, and no others', () => {
+it('a memory store keeps only the names of limiters that have keys', () => {
   const table = new KeyTable(1000, 0)
   const ops = new MemoryOps(table, 'throw')
   for (let i = 0; i < 5000; i++) ops.apply(peek(`peeked${i}`), 1)
@@ -34,7 +34,7 @@ it('a memory store remembers the names of limiters that have keys, and no others
   expect([table.names, table.size]).toEqual([1000, 1000])
 })
 
-it('a key is found by all limit sets of its limiter, after the limiter had no keys for a while too', async () => {
+it('all limit sets of a limiter find its key, also after the limiter had no keys', async () => {
   const clock = new ManualClock()
   const store = memoryStore({ clock: clock.now })
   const strict = createLimiter({ name: 'api', limits, store })
@@ -52,7 +52,7 @@ it('a key is found by all limit sets of its limiter, after the limiter had no ke
   }
 })
 
-it('the keys of Redis take no memory for each name', () => {
+it('Redis keys take no memory per limiter name', () => {
   const space = keyspace('slidegate', 64)
   const ask = (from: number) => {
     for (let i = from; i < from + 5000; i++) space.append(peek(`limiter${i}`), [])
@@ -61,12 +61,12 @@ it('the keys of Redis take no memory for each name', () => {
   const before = bytesInUse()
   ask(5000)
   ask(10_000)
-  // With 64 texts each they would take 60 MB.
+  // With 64 strings per name, this would take 60 MB.
   expect(bytesInUse() - before).toBeLessThan(2e6)
 })
 
 it.each<Op['type']>(['consume', 'peek', 'explain', 'charge', 'list', 'reset'])(
-  'a %s on a set without logs is refused before anything is written',
+  'a %s on a set without logs is rejected before anything is written',
   (type) => {
     const store = memoryStore()
     const parts = [...partsOf('api'), { key: 'bob', set: limitSet('api', []) }]

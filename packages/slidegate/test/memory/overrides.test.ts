@@ -31,8 +31,8 @@ async function all(listed: AsyncIterable<Override>): Promise<string[]> {
   return keys
 }
 
-describe('overrides and keys share the places of a memory store', () => {
-  it('an override pushes out a key that has room, and is pushed out by none', async () => {
+describe('a memory store, in which overrides and keys share the places,', () => {
+  it('evicts a key that has room for an override, but never an override for a key', async () => {
     const { store, limiter } = table({ maxKeys: 3 }, 2)
     for (const key of ['a', 'b', 'c']) limiter.consumeSync(key)
     await limiter.overrides.set('vip', { limit: 9 })
@@ -42,7 +42,7 @@ describe('overrides and keys share the places of a memory store', () => {
     expect((await limiter.overrides.get('vip'))?.limits).toEqual({ minute: { limit: 9 } })
   })
 
-  it('an override is refused if every other place is taken by overrides and keys at their limits', async () => {
+  it('rejects an override if all places are taken by overrides and keys at their limits', async () => {
     const { limiter } = table({ maxKeys: 2, onFull: 'allow' })
     limiter.consumeSync('limited')
     await limiter.overrides.set('a', 'exempt')
@@ -52,7 +52,7 @@ describe('overrides and keys share the places of a memory store', () => {
     expect(limiter.consumeSync('limited').allowed).toBe(false)
   })
 
-  it('an override that is there already can be changed and deleted in a full store', async () => {
+  it('changes and deletes an existing override even if it is full', async () => {
     const { limiter } = table({ maxKeys: 2 })
     limiter.consumeSync('limited')
     await limiter.overrides.set('a', 'exempt')
@@ -64,7 +64,7 @@ describe('overrides and keys share the places of a memory store', () => {
     expect(await limiter.isBlocked('b')).toBe(true)
   })
 
-  it('deleting and unblocking what is not there takes no place', async () => {
+  it('uses no place to delete a missing override or unblock a key', async () => {
     const { store, limiter } = table({ maxKeys: 1 })
     limiter.consumeSync('limited')
     expect(await limiter.overrides.delete('a')).toBe(false)
@@ -72,7 +72,7 @@ describe('overrides and keys share the places of a memory store', () => {
     expect(store.stats().keys).toBe(1)
   })
 
-  it('new keys find a full store denied or refused, and overrides leave them the rest', async () => {
+  it('applies onFull to new keys if overrides take all places', async () => {
     const { limiter } = table({ maxKeys: 2, onFull: 'deny' })
     await limiter.overrides.set('a', 'block')
     await limiter.overrides.set('b', 'block')
@@ -82,8 +82,8 @@ describe('overrides and keys share the places of a memory store', () => {
   })
 })
 
-describe('overrides that have ended', () => {
-  it('give their place to a new key, and to another override', async () => {
+describe('expired overrides', () => {
+  it('free their place for a new key or another override', async () => {
     const { clock, limiter } = table({ maxKeys: 2 })
     await limiter.overrides.set('a', { limit: 9 }, { ttl: '1m' })
     await limiter.block('b', '1m')
@@ -95,7 +95,7 @@ describe('overrides that have ended', () => {
     expect(await all(limiter.overrides.list())).toEqual(['d'])
   })
 
-  it('give their place to a new one of the same key', async () => {
+  it('free their place for a new one of the same key', async () => {
     const { clock, limiter } = table({ maxKeys: 1 })
     await limiter.block('a', '1m')
     clock.advance(60_000)
@@ -103,7 +103,7 @@ describe('overrides that have ended', () => {
     expect(await limiter.overrides.get('a')).toEqual({ key: 'a', limits: { minute: { limit: 9 } } })
   })
 
-  it('an ended override is in force again if the clock is set back, unless its place was needed', async () => {
+  it('apply again if the clock is set back, unless their place was needed', async () => {
     const { clock, limiter } = table({ maxKeys: 10 })
     await limiter.block('a', '1m')
     clock.advance(60_000)
@@ -114,8 +114,8 @@ describe('overrides that have ended', () => {
   })
 })
 
-describe('a store that may hold fewer overrides than keys', () => {
-  it('refuses one more, and has room for keys', async () => {
+describe('maxOverrides', () => {
+  it('bounds overrides and leaves room for keys', async () => {
     const { clock, limiter } = table({ maxOverrides: 3 })
     for (const key of ['a', 'b', 'c']) await limiter.overrides.set(key, 'exempt', { ttl: '1h' })
     await expect(limiter.overrides.set('d', 'exempt')).rejects.toMatchObject({
@@ -130,12 +130,12 @@ describe('a store that may hold fewer overrides than keys', () => {
     await limiter.overrides.set('e', 'exempt')
   })
 
-  it.each([0, -1, 1.5, '3', Number.NaN])('maxOverrides cannot be %j', (maxOverrides) => {
+  it.each([0, -1, 1.5, '3', Number.NaN])('rejects %j', (maxOverrides) => {
     expect(() => memoryStore({ maxOverrides } as object)).toThrow(SlidegateError)
   })
 })
 
-describe('what a list reads', () => {
+describe('a page of overrides', () => {
   const set = withOverrides(limitSet('api', [slidingWindow({ limit: 1, window: '1m' })]))
   const fill = (count: number, more: (i: number) => Partial<OverrideOp>) => {
     const keys = new KeyTable(1_000_000, 0)
@@ -149,7 +149,7 @@ describe('what a list reads', () => {
     return { keys, ops, page }
   }
 
-  it('at once is at most 250 overrides, ended ones too', () => {
+  it('reads at most 250 overrides, including expired ones', () => {
     const { keys, page } = fill(1000, (i) => ({ blockMs: i < 600 ? 10 : FOREVER }))
     const sizes: number[] = []
     for (let after: string | undefined = ''; after !== undefined; ) {
@@ -161,14 +161,14 @@ describe('what a list reads', () => {
     expect(keys.overrides.size).toBe(1000)
   })
 
-  it('at once is at most 64 KiB, and one override', () => {
+  it('reads at most 64 KiB plus one override', () => {
     const { page } = fill(5, () => ({ given: ['x'.repeat(40_000)] }))
     const first = page('', 2)
     expect(first.overrides.map(({ key }) => key)).toEqual(['k0', 'k1'])
     expect(page(first.next!, 2).overrides.map(({ key }) => key)).toEqual(['k2', 'k3'])
   })
 
-  it('goes on from where it was, whoever reads between', () => {
+  it('continues after the last one, whatever is read in between', () => {
     const { page } = fill(600, () => ({}))
     const first = page('', 2)
     page('', 2)
@@ -180,7 +180,7 @@ describe('what a list reads', () => {
   })
 })
 
-it('ended overrides are dropped as requests come, and what they took is counted no more', () => {
+it('expired overrides are deleted during requests, and their bytes are no longer counted', () => {
   const set = withOverrides(limitSet('api', [slidingWindow({ limit: 1, window: '1m' })]))
   const keys = new KeyTable(1_000_000, 0)
   const ops = new MemoryOps(keys, 'throw')
@@ -195,7 +195,7 @@ it('ended overrides are dropped as requests come, and what they took is counted 
   expect([keys.overrides.size, keys.overrides.bytes]).toEqual([0, 0])
 })
 
-it('an override needs a place however it is written', () => {
+it('an override needs a place, however it is written', () => {
   const set = withOverrides(limitSet('api', []))
   const ops = new MemoryOps(new KeyTable(2, 0), 'throw')
   const write = (key: string, more: Partial<OverrideOp>) =>

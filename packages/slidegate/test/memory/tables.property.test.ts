@@ -5,12 +5,12 @@ import { BLOCK_SLOTS, Expiry } from '../../src/stores/memory/expiry.ts'
 import { KeyMap } from '../../src/stores/memory/key-map.ts'
 import { UseOrder } from '../../src/stores/memory/use-order.ts'
 
-// What a memory store knows its keys by, against what is too simple to be wrong.
+// The tables of a memory store, compared with simple models.
 
 const slots = fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 1000 }))
 const times = fc.integer({ min: 1, max: 100 })
 
-it('a block of slots is due as soon as the first of them, and none that is not is found', () => {
+it('a block is due when its first slot is, and only due blocks are found', () => {
   const op = fc.record({ isLower: fc.boolean(), slot: slots, dueAtMs: times, byMs: times })
   fc.assert(
     fc.property(fc.array(op, { minLength: 1, maxLength: 200, size: 'max' }), (ops) => {
@@ -18,7 +18,7 @@ it('a block of slots is due as soon as the first of them, and none that is not i
       const dues = new Map<number, number>()
       for (const { isLower, slot, dueAtMs, byMs } of ops) {
         const block = Math.floor(slot / BLOCK_SLOTS) * BLOCK_SLOTS
-        // Only what there is can be set.
+        // Only an existing block can be set.
         if (isLower || !dues.has(block)) {
           expiry.lower(slot, dueAtMs)
           dues.set(block, Math.min(dueAtMs, dues.get(block) ?? Number.POSITIVE_INFINITY))
@@ -35,7 +35,7 @@ it('a block of slots is due as soon as the first of them, and none that is not i
   )
 })
 
-/** The same by brute force. */
+/** A brute-force model of the use order. */
 class OrderModel {
   readonly #usedAt = new Map<number, number>()
   readonly #opensAtMs = new Map<number, number>()
@@ -77,7 +77,7 @@ it('the least recently used slot that may not be at its limit is found', () => {
     ms: times,
   })
   fc.assert(
-    // Few keys, or so many that a search looks at a sample, and finds some of them.
+    // Few keys, or enough that a search checks only a sample.
     fc.property(
       fc.constantFrom(0, 20, 300, 3000),
       fc.array(op, { maxLength: 300, size: 'max' }),
@@ -123,7 +123,7 @@ it('the least recently used slot that may not be at its limit is found', () => {
   )
 })
 
-it('keys are found, however many there are, until they are deleted', () => {
+it('many keys are found until they are deleted', () => {
   const map = new KeyMap()
   const keys = Array.from({ length: 40_000 }, (_, i) => `key${i}`)
   keys.forEach((key, i) => {

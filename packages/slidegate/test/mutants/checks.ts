@@ -1,9 +1,9 @@
 import { setMaxListeners } from 'node:events'
 import { type RunnerTask, type RunnerTestCase, type RunnerTestSuite, TestRunner } from 'vitest'
 
-/** A test that was collected in the usual way, and is run whenever it is asked for, by whatever script is in use. */
+/** A collected test that can run many times, with different scripts. */
 export interface Check {
-  /** As a reporter would tell it. */
+  /** The name in a report. */
   readonly name: string
   run(): Promise<void>
 }
@@ -11,9 +11,9 @@ export interface Check {
 type Hook = (context: object, suite: RunnerTestSuite) => unknown
 
 const found = new Set<RunnerTestSuite>()
-const begun = new Set<RunnerTestSuite>()
+const started = new Set<RunnerTestSuite>()
 
-/** Those of a suite, which is not told by their names. */
+/** Returns the checks of a suite. Their names don't include it. */
 export function checksIn(suite: RunnerTestSuite, outer: readonly RunnerTestSuite[] = []): Check[] {
   found.add(suite)
   const suites = [...outer, suite]
@@ -23,7 +23,7 @@ export function checksIn(suite: RunnerTestSuite, outer: readonly RunnerTestSuite
 }
 
 function checkOf(task: RunnerTestCase, suites: readonly RunnerTestSuite[]): Check {
-  // Each run leaves a listener there.
+  // Each run leaves a listener.
   setMaxListeners(0, task.context.signal)
   const runHooks = async (which: 'beforeEach' | 'afterEach') => {
     for (const suite of suites) await runAll(TestRunner.getSuiteHooks(suite)[which], task.context, suite)
@@ -31,7 +31,7 @@ function checkOf(task: RunnerTestCase, suites: readonly RunnerTestSuite[]): Chec
   return {
     name: [...suites.slice(1), task].map(({ name }) => name).join(' > '),
     async run() {
-      for (const suite of suites) await begin(suite)
+      for (const suite of suites) await startOnce(suite)
       try {
         await runHooks('beforeEach')
         await TestRunner.getTestFn(task)()
@@ -42,18 +42,18 @@ function checkOf(task: RunnerTestCase, suites: readonly RunnerTestSuite[]): Chec
   }
 }
 
-async function begin(suite: RunnerTestSuite): Promise<void> {
-  if (begun.has(suite)) return
-  begun.add(suite)
+async function startOnce(suite: RunnerTestSuite): Promise<void> {
+  if (started.has(suite)) return
+  started.add(suite)
   await runAll(TestRunner.getSuiteHooks(suite).beforeAll, {}, suite)
 }
 
-/** Ends what the suites have begun, or their files, when they were loaded. */
+/** Runs the `afterAll` hooks of all suites. */
 export async function endSuites(): Promise<void> {
   for (const suite of found) {
     const ended = runAll(TestRunner.getSuiteHooks(suite).afterAll, {}, suite)
-    // What was never begun may have nothing to end.
-    await (begun.has(suite) ? ended : ended.catch(() => {}))
+    // The hooks of a suite that never started may fail.
+    await (started.has(suite) ? ended : ended.catch(() => {}))
   }
 }
 

@@ -12,7 +12,7 @@ import { KEYED, SCALES } from './scales.ts'
 
 const SEEDS = [1, 2, 3]
 
-/** Histories of fixed seeds, and the cases of the conformance suite, as checks of the script alone. */
+/** Registers histories with fixed seeds, and the conformance suite, as checks of the script. */
 export function describeHistories(redis: Redis): void {
   const [anew, rare] = [anewClient(redis), rareWayClient(redis)]
   const stores: Record<string, StoreOf> = {

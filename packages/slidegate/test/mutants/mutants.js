@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startVitest } from 'vitest/node'
 
-// Lets each mutant of the Redis script be found by some check, and names those that are not: `--part ban` those of one part.
+// Checks that some test detects each mutant of the Redis script. `--part ban` runs the mutants of one part.
 
 const { values } = parseArgs({ options: { part: { type: 'string', default: '' } } })
 process.env.MUTANTS_STEP = '1'

@@ -10,16 +10,15 @@ import { describeHistories } from './histories.ts'
 import { MUTANTS } from './list/index.ts'
 import { type Mutant, type Mutants, scriptWith } from './mutant.ts'
 
-// The script with one fault, many times over: each time some check has to fail that passes by the script as it is. Checks
-// are tests of other files, the conformance suite, and histories of fixed seeds, on a real server. The list says which
-// check sees a mutant, so that mostly no other is run; where that one does not, all others are. `npm run mutants` looks at
-// all mutants, and this by itself at every twentieth.
+// Runs checks on the script with one fault at a time. Some check must fail that passes on the real script.
+// Checks are other tests, the conformance suite, and histories with fixed seeds, on a real server. The list names a check for each
+// mutant, which runs first. The others run only if it passes. `npm run mutants` tests all mutants, this file every twentieth.
 
 const script = vi.hoisted(() => ({ SCRIPT: '', SCRIPT_SHA1: '' }))
 vi.mock('../../src/stores/redis/script.generated.ts', async (original) =>
   Object.assign(script, await original()),
 )
-// One server for all checks, since one that runs a loop without an end has to be started again.
+// All checks share one server, because it must restart after an endless loop.
 vi.mock('../support/use-redis.ts', async (original) => {
   const { useRedis } = await original<{ useRedis: () => Promise<unknown> }>()
   let shared: Promise<unknown> | undefined
@@ -31,13 +30,13 @@ vi.mock('../support/use-redis.ts', async (original) => {
   }
 })
 
-/** Of as many mutants of a part one is looked at; and what the paths of the parts have in common. */
+/** Tests every nth mutant of the parts whose path contains `MUTANTS_OF`. */
 const { MUTANTS_STEP = '20', MUTANTS_OF = '' } = process.env
 const PARTS = MUTANTS.filter(({ part }) => part.includes(MUTANTS_OF))
 
-/** Of a check, by a mutant: some run a loop without an end. */
+/** Timeout of a check on a mutant. Some loop endlessly. */
 const LONGEST_MS = 10_000
-/** By the script as it is, on a machine that may stand still. */
+/** Timeout on the real script, for a busy machine. */
 const PATIENT_MS = 120_000
 
 const built = SCRIPT
@@ -45,17 +44,17 @@ const { redis, server } = await useRedis()
 redis.on('error', () => {})
 fc.configureGlobal({ seed: 1, endOnFailure: true })
 
-// A check that fails leaves promises behind that nobody waits for any more.
+// A failed check leaves promises that reject later.
 process.removeAllListeners('unhandledRejection')
 process.on('unhandledRejection', () => {})
 
 const CHECKS = 'checks'
-const noted = PARTS.flatMap(({ mutants }) => Object.keys(mutants))
+const named = PARTS.flatMap(({ mutants }) => Object.keys(mutants))
 let checks: Check[] = []
 
 describe(CHECKS, () => {
   describeHistories(redis)
-  const files = new Set(noted.map((name) => name.split(' > ')[0]!).filter((file) => file.includes('/')))
+  const files = new Set(named.map((name) => name.split(' > ')[0]!).filter((file) => file.includes('/')))
   for (const file of files) {
     describe(file, async () => {
       const [folder, name] = file.split('/')
@@ -67,7 +66,7 @@ describe(CHECKS, () => {
 // biome-ignore lint/correctness/noEmptyPattern: Vitest takes no other first argument
 beforeAll(({}, suite) => {
   const found = suite.tasks.findIndex(({ name }) => name === CHECKS)
-  // The mutants run them: by themselves they do not run.
+  // Removes the checks from this run. The mutants run them.
   const [collected] = suite.tasks.splice(found, 1)
   if (collected?.type === 'suite') checks = checksIn(collected)
 })
@@ -77,7 +76,7 @@ function use(text: string): void {
   Object.assign(script, { SCRIPT: text, SCRIPT_SHA1: sha1Of(text) })
 }
 
-/** Why the check fails by this script, if it does. What limiters log of it is not of interest. */
+/** Runs a check on a script, without log output. Returns the failure, if any. */
 async function failureOf(check: Check, text: string, longestMs = PATIENT_MS): Promise<unknown> {
   use(text)
   const warn = vi.spyOn(console, 'warn').mockImplementation(() => {})
@@ -94,43 +93,46 @@ async function failureOf(check: Check, text: string, longestMs = PATIENT_MS): Pr
   return failure
 }
 
-/** The check that fails by the mutant, and not by the script as it is. */
+/** Returns the check that fails on the mutant and passes on the real script. */
 async function killerOf(mutants: Mutants, mutant: Mutant, killedBy: string): Promise<string | undefined> {
   const [whole, mutated] = [scriptWith(mutants), scriptWith(mutants, mutant)]
   await redis.script('LOAD', mutated)
-  const isNoted = ({ name }: Check) => name === killedBy
-  for (const check of [...checks.filter(isNoted), ...checks.filter((check) => !isNoted(check))]) {
+  const isNamed = ({ name }: Check) => name === killedBy
+  for (const check of [...checks.filter(isNamed), ...checks.filter((check) => !isNamed(check))]) {
     if ((await failureOf(check, mutated, LONGEST_MS)) === undefined) continue
     if ((await failureOf(check, whole)) === undefined) return check.name
   }
   return undefined
 }
 
-test('the script without a mutant is the one that is built', () => {
+test('the script without a mutant equals the built one', () => {
   expect(scriptWith({ part: '' })).toBe(built)
 })
 
-test('each text stands once in its part, and the checks that are noted are there', () => {
+test('each mutant text occurs once in its part, and each named check exists', () => {
   for (const mutants of PARTS) {
     for (const mutant of Object.values(mutants.mutants).flat()) scriptWith(mutants, mutant)
   }
   const names = new Set(checks.map(({ name }) => name))
-  expect(noted.filter((name) => !names.has(name))).toEqual([])
+  expect(named.filter((name) => !names.has(name))).toEqual([])
 })
 
 describe.each(PARTS)('$part', (mutants) => {
   const all = Object.entries(mutants.mutants).flatMap(([killedBy, some]) =>
     some.map((mutant) => [killedBy, mutant] as const),
   )
-  const looked = all.filter((_, i) => i % Number(MUTANTS_STEP) === 0)
+  const tested = all.filter((_, i) => i % Number(MUTANTS_STEP) === 0)
 
-  for (const [killedBy, mutant] of looked) {
+  for (const [killedBy, mutant] of tested) {
     const [text, replacement] = mutant
     test(`${text} -> ${replacement || 'nothing'}`, { timeout: 600_000 }, async () => {
       const killer = await killerOf(mutants, mutant, killedBy)
-      expect(killer, 'no check sees it: a test is missing, or it is no fault').toBeDefined()
+      expect(
+        killer,
+        'No check detects this mutant. Add a test, or remove the mutant if it has no effect.',
+      ).toBeDefined()
       if (killer !== killedBy) {
-        console.warn(`${text} -> ${replacement}\nis seen by "${killer}" now, and no longer by "${killedBy}"`)
+        console.warn(`${text} -> ${replacement}\nis now detected by "${killer}", no longer by "${killedBy}"`)
       }
     })
   }

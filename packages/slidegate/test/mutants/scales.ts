@@ -2,7 +2,7 @@ import { KINDS, type KindName } from '../history/declarations.ts'
 import type { KeyedScale } from '../history/keyed-histories.ts'
 import type { Scale } from '../history/scale.ts'
 
-// The histories that have to notice mutants, of the Lua and of the TypeScript.
+// Scales of the histories that detect mutants in Lua and TypeScript.
 
 const small = { limit: 6, windowMs: 200, events: 60, longWaits: 5 }
 const back = { ...small, windowMs: 3000, clockSteps: true }

@@ -1,5 +1,5 @@
 // @ts-check
-// How many bytes are allocated for each of 100,000 of these, on the package as it was built.
+// Prints the bytes allocated per call over 100,000 calls, with the built package.
 import { createLimiter, memoryStore, slidingWindow } from 'slidegate'
 import { DecisionCounts } from 'slidegate/metrics'
 import { measure } from 'slidegate/opentelemetry'
@@ -37,7 +37,7 @@ const decisions = Array.from({ length: 100 }, () => limiter.consumeSync('user:1'
 const counts = new DecisionCounts()
 const calls = new CallCounts()
 
-// The first leave feedback for the compiler that the others have, too: of one that nobody measures, and of one that somebody does.
+// The first runs show the compiler both a measured and an unmeasured limiter.
 await consumed()
 const first = create()
 measure(first)

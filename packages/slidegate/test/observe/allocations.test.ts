@@ -9,10 +9,10 @@ import { FLAGS } from '../support/allocated.js'
 
 const SCRIPT = fileURLToPath(new URL('allocations.js', import.meta.url))
 
-it('nothing is allocated for a decision that nobody measures, and no more than an event for one that somebody does', async () => {
+it('an unmeasured decision allocates nothing for events, and a measured one at most an event', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [...FLAGS, SCRIPT])
   const { never, stopped, measured, counting, calls } = JSON.parse(stdout)
-  // A decision itself: that the heap was read at all.
+  // A decision allocates this much, which proves that the heap was read.
   expect(never).toBeGreaterThan(100)
   expect(Math.abs(stopped - never)).toBeLessThan(4)
   // { key, decision }.
@@ -21,8 +21,8 @@ it('nothing is allocated for a decision that nobody measures, and no more than a
   expect(calls).toBeLessThan(1)
 })
 
-// Compilers may leave out what nobody looks at, so bytes alone do not tell.
-it('no event is made of a decision that nobody hears of', async () => {
+// A compiler may omit an unused event, so bytes alone prove nothing.
+it('a decision without listeners creates no event', async () => {
   const told = vi.spyOn(Announcer.prototype, 'emit')
   const limiter = createLimiter({ limits: [slidingWindow({ limit: 100, window: '1h' })] })
   const decide = async () => {

@@ -31,7 +31,7 @@ function counted(options: LimiterOptions): { limiter: Limiter; counts: DecisionC
   return { limiter, counts, told }
 }
 
-/** The same, all decisions at hand. */
+/** The expected counts, computed from all decisions at once. */
 function recount(
   decisions: readonly Decision[],
 ): Omit<DecisionCountsSnapshot, 'limits'> & { limits: object[] } {
@@ -78,14 +78,14 @@ function summed({ limits, ...rest }: DecisionCountsSnapshot): ReturnType<typeof 
   return { ...rest, limits: rows }
 }
 
-describe('all decisions of a limiter', () => {
+describe('DecisionCounts', () => {
   const limits = [
     slidingWindow({ limit: 10, window: '10s', name: 'ten' }),
     fixedWindow({ limit: 7, window: '1m', name: 'shadowed', shadow: true }),
     tokenBucket({ capacity: 4, refill: 1, interval: '1s', name: 'bucket' }),
   ]
 
-  it('are counted as they are read one by one', async () => {
+  it('gives the same counts one by one as all at once', async () => {
     const request = fc.record({
       key: fc.constantFrom('a', 'b'),
       cost: fc.integer({ min: 1, max: 5 }),
@@ -105,7 +105,7 @@ describe('all decisions of a limiter', () => {
     )
   })
 
-  it('a limit is near its end from 80% on, and full at 100%', () => {
+  it('counts a limit as near from 80% and as full at 100%', () => {
     const { limiter, counts } = counted({ limits: [slidingWindow({ limit: 10, window: '1h', name: 'ten' })] })
     const nears = Array.from({ length: 12 }, () => {
       limiter.consumeSync('k')
@@ -118,7 +118,7 @@ describe('all decisions of a limiter', () => {
     expect(denials).toBe(2)
   })
 
-  it('where nobody can know, only that it was decided', async () => {
+  it('counts only the decision if the usage is unknown', async () => {
     const store = failing(memoryStore(), FAILURES.rejects)
     for (const [onStoreError, source] of [
       ['allow', 'failOpen'],
@@ -133,7 +133,7 @@ describe('all decisions of a limiter', () => {
     }
   })
 
-  it('by who has decided', async () => {
+  it('counts decisions by source', async () => {
     const store = withDenyCache(withLeases(failing(memoryStore({ clock: clock.now }))))
     const { limiter, counts, told } = counted({
       limits: [slidingWindow({ limit: 400, window: '1m' })],
@@ -148,7 +148,7 @@ describe('all decisions of a limiter', () => {
     expect(summed(counts.read())).toEqual(recount(told))
   })
 
-  it('waits and permits as well', async () => {
+  it('counts waits and permits', async () => {
     const { limiter, counts, told } = counted({
       limits: [concurrency({ limit: 2, ttl: '1m', name: 'slots' })],
     })
@@ -162,13 +162,13 @@ describe('all decisions of a limiter', () => {
 })
 
 describe('bans', () => {
-  it('the denial that began one, and those that it denied', async () => {
+  it('count the denial that caused one, and the requests that it denied', async () => {
     const { limiter, counts } = counted({
       limits: [slidingWindow({ limit: 1, window: '1h', name: 'one' })],
       ban: { after: 2, within: '1h', for: '1h' },
     })
     for (let i = 0; i < 6; i++) await limiter.consume('k')
-    // Admitted, denied, denied and banned, and three that no limit was asked about.
+    // Admitted, denied, denied with a ban, and three denied by the ban.
     expect(counts.read()).toMatchObject({
       decisions: { store: { allowed: 1, denied: 5 } },
       ...{ bans: 1, blocked: 3 },
@@ -178,7 +178,7 @@ describe('bans', () => {
 })
 
 describe('a share of the limits, while the store is down', () => {
-  it('denies, and says nothing of how full they are', async () => {
+  it('counts denials but no utilization', async () => {
     const { limiter, counts } = counted({
       limits: [slidingWindow({ limit: 100, window: '1h', name: 'hundred' })],
       store: failing(memoryStore(), FAILURES.rejects),
@@ -192,8 +192,8 @@ describe('a share of the limits, while the store is down', () => {
   })
 })
 
-describe('names of limits', () => {
-  it('in whatever order they come', () => {
+describe('limit names', () => {
+  it('count in any order', () => {
     const one = slidingWindow({ limit: 10, window: '1h', name: 'one' })
     const two = slidingWindow({ limit: 10, window: '1h', name: 'two' })
     const { limiter, counts, told } = counted({ limits: (key) => (key === 'a' ? [one, two] : [two, one]) })
@@ -201,7 +201,7 @@ describe('names of limits', () => {
     expect(summed(counts.read())).toEqual(recount(told))
   })
 
-  it('of more than 64, the others are counted together', () => {
+  it('count together after the first 64', () => {
     const { limiter, counts } = counted({
       limits: (key) => [slidingWindow({ limit: 1, window: '1h', name: `limit-${key}` })],
     })
@@ -216,7 +216,7 @@ describe('names of limits', () => {
     expect(limits.at(-1)).toMatchObject({ nearLimit: 1000 - 64 })
   })
 
-  it('one that is called other', () => {
+  it('include a limit named other', () => {
     const { limiter, counts } = counted({
       limits: (key) => [
         slidingWindow({ limit: 10, window: '1h', name: key === '0' ? 'other' : `limit-${key}` }),
@@ -229,7 +229,7 @@ describe('names of limits', () => {
     expect(limits[0]!.utilization.counts[0]).toBe(1 + 36)
   })
 
-  it('of what all objects have', () => {
+  it('include names of properties that all objects have', () => {
     const { limiter, counts } = counted({
       limits: ['constructor', '__proto__', 'toString'].map((name) =>
         slidingWindow({ limit: 10, window: '1h', name }),

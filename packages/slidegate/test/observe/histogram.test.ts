@@ -3,13 +3,13 @@ import { expect, it } from 'vitest'
 import { Histogram } from '../../src/observe/metrics.ts'
 import { errorOf } from '../input/refusal.ts'
 
-it('a value that is equal to a bound lies below it', () => {
+it('a value equal to a bound counts in the bucket below it', () => {
   const histogram = new Histogram([1, 2.5, 10])
   for (const value of [0, 1, 1.001, 2.5, 10, 10.5, 1000]) histogram.observe(value)
   expect(histogram.read()).toEqual({ bounds: [1, 2.5, 10], counts: [2, 2, 1, 2], sum: 1025.001 })
 })
 
-it('counts every value once, in the first bucket that it fits', () => {
+it('every value counts once, in the first bucket that it fits', () => {
   const numbers = fc.double({ noNaN: true, min: -1e6, max: 1e6 })
   const ascending = fc
     .uniqueArray(numbers, { maxLength: 20, comparator: 'SameValueZero' })
@@ -26,7 +26,7 @@ it('counts every value once, in the first bucket that it fits', () => {
   )
 })
 
-it('what was read is a copy, and so are the bounds', () => {
+it('read returns a copy, and so are the bounds', () => {
   const bounds = [1]
   const histogram = new Histogram(bounds)
   const before = histogram.read()
@@ -37,7 +37,7 @@ it('what was read is a copy, and so are the bounds', () => {
 })
 
 it.each([[[2, 1]], [[1, 1]], [[Number.NaN]], [[1, Number.POSITIVE_INFINITY]], [undefined], ['12']])(
-  'bounds %j are refused',
+  'bounds %j are rejected',
   async (bounds) => {
     expect(await errorOf(() => new Histogram(bounds as number[]))).toMatchObject({ code: 'invalid_option' })
   },

@@ -38,7 +38,7 @@ function measured(options: Partial<LimiterOptions> = {}, more: MeasureOptions = 
 const api: Attributes = { [POLICY]: 'api' }
 
 describe('measure', () => {
-  it('tells of decisions by result and source, and of each limit', async () => {
+  it('reports decisions by result and source, and per limit', async () => {
     const { limiter, collect } = measured()
     for (let i = 0; i < 12; i++) limiter.consumeSync('user:1')
     const told = await collect()
@@ -57,7 +57,7 @@ describe('measure', () => {
     expect([count, sum]).toEqual([12, expect.closeTo(5.5 + 2)])
   })
 
-  it('never of a key', async () => {
+  it('never reports a key', async () => {
     const { limiter, collect } = measured({
       limits: (key) => [slidingWindow({ limit: 3, window: '1h', name: `of-${key.length}` })],
       store: redisStore(redis, { prefix: 'slidegate:never' }),
@@ -70,7 +70,7 @@ describe('measure', () => {
     expect([told.value('bans'), told.value('blocked_requests')]).toEqual([1, 3])
   })
 
-  it('by the names and units of the conventions', async () => {
+  it('uses the names and units of the conventions', async () => {
     const store = redisStore(redis, { prefix: 'slidegate:names' })
     const { limiter, collect } = measured({ store }, { store })
     await limiter.consume('k')
@@ -102,7 +102,7 @@ describe('measure', () => {
     })
   })
 
-  it('tells of those who wait, and of permits', async () => {
+  it('reports waiters and permits', async () => {
     const { limiter, collect } = measured({ limits: [concurrency({ limit: 1, ttl: '1m', name: 'slot' })] })
     const permit = await limiter.acquire('k')
     const abort = new AbortController()
@@ -121,7 +121,7 @@ describe('measure', () => {
     expect(sum).toBeLessThan(30)
   })
 
-  it('tells of what Redis is asked', async () => {
+  it('reports calls to Redis', async () => {
     const store = redisStore(redis, { prefix: 'slidegate:calls' })
     const { limiter, collect } = measured({ store }, { store })
     await redis.script('FLUSH')
@@ -138,7 +138,7 @@ describe('measure', () => {
     expect(told.histogram('store.call.operations', api)).toMatchObject({ count: 3, sum: expect.closeTo(3) })
   })
 
-  it('tells of a store that fails, and while it is down', async () => {
+  it('reports store errors and whether the store is down', async () => {
     let answer: ((words: readonly string[]) => Promise<unknown>) | undefined
     const store = redisStore({
       command: async (words) => {
@@ -168,7 +168,7 @@ describe('measure', () => {
     expect((await collect()).value('store.down', api)).toBe(0)
   })
 
-  it("tells of each time that the store's clock was set", async () => {
+  it("reports steps of the store's clock", async () => {
     const clock = new ManualClock(Date.now())
     const store = redisStore(redis, { clock: clock.now, prefix: 'slidegate:steps' })
     const { limiter, collect } = measured({ store })
@@ -178,7 +178,7 @@ describe('measure', () => {
     expect((await collect()).value('store.clock_steps', api)).toBe(1)
   })
 
-  it('limiters of one meter do not get in each other’s way', async () => {
+  it('keeps limiters of one meter separate', async () => {
     const { limiter, collect, meter, stop } = measured()
     const other = createLimiter({ name: 'other', limits })
     onTestFinished(measure(other, { meter }))
@@ -198,7 +198,7 @@ describe('measure', () => {
     expect((await collect()).value('requests', { [POLICY]: 'other' })).toBe(2)
   })
 
-  it('limiters tell in turns of the event loop of their own', async () => {
+  it('reports each limiter in its own turn of the event loop', async () => {
     const { meter, collect } = meterOf()
     const asked: number[] = []
     let turn = 0
@@ -221,7 +221,7 @@ describe('measure', () => {
     expect(new Set(asked).size).toBe(3)
   })
 
-  it('ends when it is told to', async () => {
+  it('stops when the returned function is called', async () => {
     const { limiter, collect, stop } = measured()
     limiter.consumeSync('k')
     expect((await collect()).value('requests', api)).toBe(1)
@@ -235,7 +235,7 @@ describe('measure', () => {
     expect(counted).not.toHaveBeenCalled()
   })
 
-  it('begun once more, it does not tell again what it has told', async () => {
+  it("doesn't report values again after a restart", async () => {
     const store = redisStore(redis, { prefix: 'slidegate:again' })
     const { limiter, collect, meter, stop } = measured({ store }, { store })
     await limiter.wait('k')
@@ -249,7 +249,7 @@ describe('measure', () => {
     }
   })
 
-  it('a limiter that is closed is told of still', async () => {
+  it('still reports a closed limiter', async () => {
     const { limiter, collect } = measured()
     limiter.consumeSync('k')
     limiter.close()
@@ -257,7 +257,7 @@ describe('measure', () => {
     expect([told.value('requests', api), told.value('queued_requests', api)]).toEqual([1, 0])
   })
 
-  it('one that is traced is measured alike', async () => {
+  it('reports a traced limiter in the same way', async () => {
     const { meter, collect } = meterOf()
     const limiter = traced(createLimiter({ name: 'api', limits }))
     onTestFinished(measure(limiter, { meter }))
@@ -266,7 +266,7 @@ describe('measure', () => {
     expect((await collect()).value('requests', api)).toBe(2)
   })
 
-  it('by the meter of the API, unless told', async () => {
+  it("uses the API's meter by default", async () => {
     const { meter, collect } = meterOf()
     const provider = new MeterProvider()
     provider.getMeter = (name) => {
@@ -281,14 +281,14 @@ describe('measure', () => {
     expect((await collect()).value('requests', api)).toBe(1)
   })
 
-  it.each([memoryStore(), {}, null, 'redis'])('refuses a store that is none in Redis', async (store) => {
+  it.each([memoryStore(), {}, null, 'redis'])("rejects a store that isn't in Redis", async (store) => {
     const options = { store } as unknown as MeasureOptions
     expect(await errorOf(() => measure(createLimiter({ limits }), options))).toMatchObject({
       code: 'invalid_option',
     })
   })
 
-  it('a store that throws everything away is no reason to fail', async () => {
+  it('works with a store that discards everything', async () => {
     const store = failing(memoryStore(), FAILURES.throws)
     const { limiter, collect } = measured({ store })
     await limiter.consume('k').catch(() => {})

@@ -8,7 +8,7 @@ const BOUNDS = [1, 5, 10, 100]
 
 function replayed(unit = 1): {
   readonly counted: Histogram
-  /** What the SDK has of it. */
+  /** The histogram as the SDK collected it. */
   told(): Promise<{ counts: number[]; sum: number }>
 } {
   const { meter, collect } = meterOf()
@@ -29,8 +29,8 @@ function replayed(unit = 1): {
   }
 }
 
-describe('what is recorded when it is collected', () => {
-  it('is what was counted, in each bucket and in sum, be it collected once or often', async () => {
+describe('a collection', () => {
+  it('records the counts and the sum, whether there are one or many collections', async () => {
     const values = fc.array(fc.double({ min: 0.001, max: 100, noNaN: true }), { minLength: 1, maxLength: 50 })
     await fc.assert(
       fc.asyncProperty(fc.array(values, { minLength: 1, maxLength: 5 }), async (rounds) => {
@@ -40,26 +40,26 @@ describe('what is recorded when it is collected', () => {
           const { counts, sum } = counted.read()
           const collected = await told()
           expect(collected.counts).toEqual(counts)
-          // A value at the very beginning of its bucket is moved a thousandth into it.
+          // A value at the lower bound of its bucket is moved up by a thousandth.
           expect(Math.abs(collected.sum - sum)).toBeLessThanOrEqual(0.001 * 90 * rounds.flat().length)
         }
       }),
     )
   })
 
-  it.each([1, 1000])('values at the bounds stay in their buckets, in a unit of %i', async (unit) => {
+  it.each([1, 1000])('keeps values at the bounds in their buckets, in a unit of %i', async (unit) => {
     const { counted, told } = replayed(unit)
     for (const value of [1, 1, 5, 10, 10, 10, 100]) counted.observe(value)
     expect(await told()).toEqual({ counts: [2, 1, 3, 1, 0], sum: expect.closeTo(137 / unit) })
   })
 
-  it('so do those above all of them, and they keep their sum', async () => {
+  it('keeps values above all bounds and their sum', async () => {
     const { counted, told } = replayed()
     for (const value of [3, 200, 400]) counted.observe(value)
     expect(await told()).toEqual({ counts: [0, 1, 0, 0, 2], sum: expect.closeTo(603) })
   })
 
-  it('buckets are right where the sum has grown too large to show what was added', async () => {
+  it('records the right buckets if the sum is too large to show the added values', async () => {
     const { counted, told } = replayed()
     counted.observe(2 ** 60)
     await told()
@@ -67,19 +67,19 @@ describe('what is recorded when it is collected', () => {
     expect((await told()).counts).toEqual([0, 1, 0, 0, 1])
   })
 
-  it('is nothing where nothing is new', async () => {
+  it('records nothing if there is nothing new', async () => {
     const { counted, told } = replayed()
     counted.observe(3)
     const first = await told()
     expect(await told()).toEqual(first)
   })
 
-  it('of more than 1,000 values, a thousand in the same shares; and nothing is left out for good', async () => {
+  it('records 1,000 values in the same proportions if there are more, and carries the rest over', async () => {
     const { counted, told } = replayed()
     let last: number[] = [0, 0, 0, 0, 0]
     for (let round = 1; round <= 10; round++) {
       for (let i = 0; i < 9_975; i++) counted.observe(i < 7_500 ? 3 : 7)
-      // One in four hundred: a quarter of a value each round would never be seen if it were rounded off.
+      // One value in four hundred gives a quarter of a value per round, which rounding would lose.
       for (let i = 0; i < 25; i++) counted.observe(50)
       const { counts } = await told()
       const added = counts.map((count, i) => count - last[i]!)

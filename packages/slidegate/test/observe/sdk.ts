@@ -7,7 +7,7 @@ import {
   MetricReader,
 } from '@opentelemetry/sdk-metrics'
 
-/** A reader that is asked by hand. */
+/** A reader that collects on demand. */
 class Reader extends MetricReader {
   protected override async onShutdown(): Promise<void> {}
   protected override async onForceFlush(): Promise<void> {}
@@ -29,20 +29,20 @@ export class Collected {
 
   metric(name: string): MetricData {
     const found = this.metrics.filter(({ descriptor }) => descriptor.name === PREFIX + name)
-    if (found.length !== 1) throw new Error(`there are ${found.length} of ${name}, not 1`)
+    if (found.length !== 1) throw new Error(`found ${found.length} metrics named ${name}, expected 1`)
     return found[0]!
   }
 
-  /** The value of the only series with these attributes, among others; 0 where there is none. */
+  /** Returns the value of the only series with at least these attributes, or 0. */
   value(name: string, attributes: Attributes = {}): number {
     const points = this.points(name, attributes)
-    if (points.length > 1) throw new Error(`there are ${points.length} series of ${name}`)
+    if (points.length > 1) throw new Error(`found ${points.length} series of ${name}, expected 1`)
     return (points[0]?.value as number | undefined) ?? 0
   }
 
   histogram(name: string, attributes: Attributes = {}): Histogram {
     const points = this.points(name, attributes)
-    if (points.length !== 1) throw new Error(`there are ${points.length} series of ${name}`)
+    if (points.length !== 1) throw new Error(`found ${points.length} series of ${name}, expected 1`)
     return points[0]!.value as Histogram
   }
 
@@ -54,7 +54,7 @@ export class Collected {
   }
 }
 
-/** A meter of the real SDK, and what it has collected. */
+/** A meter of the real SDK, and its collected metrics. */
 export function meterOf(): { readonly meter: Meter; collect(): Promise<Collected> } {
   const reader = new Reader()
   const provider = new MeterProvider({ readers: [reader] })

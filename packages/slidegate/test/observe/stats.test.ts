@@ -15,22 +15,22 @@ const total = ({ counts }: HistogramCounts) => counts.reduce((sum, count) => sum
 const limits = [slidingWindow({ limit: 1000, window: '1h' })]
 const settings = { limits, timeoutMs: 30_000, logger: false } as const
 
-describe('the store in Redis', () => {
-  /** One that has sent its first call. */
+describe('the Redis store', () => {
+  /** A store that has sent its first call. */
   async function ready(store: RedisStore): Promise<ReturnType<typeof createLimiter>> {
     const limiter = createLimiter({ ...settings, store })
     await limiter.consume('first')
     return limiter
   }
 
-  it('counts calls, what travels in them, and how long they take', async () => {
+  it('counts calls, their requests and ops, and their durations', async () => {
     const store = redisStore(redis)
     expect(store.stats()).toMatchObject({ calls: 0, failedCalls: 0, callMs: { sum: 0 } })
     const limiter = await ready(store)
     const before = store.stats()
     expect(before).toMatchObject({ calls: 1, failedCalls: 0, requestsPerCall: { sum: 1 } })
     const sinceMs = performance.now()
-    // Equal requests for one key are one op.
+    // Equal requests of one key are one op.
     await Promise.all(Array.from({ length: 60 }, (_, i) => limiter.consume(`${i % 20}`)))
     const { calls, callMs, requestsPerCall, opsPerCall } = store.stats()
     expect(calls).toBe(2)
@@ -41,7 +41,7 @@ describe('the store in Redis', () => {
     expect(callMs.sum - before.callMs.sum).toBeLessThanOrEqual(performance.now() - sinceMs)
   })
 
-  it('notices each time that Redis did not know the script', async () => {
+  it("counts each time that Redis didn't have the script", async () => {
     const store = redisStore(redis)
     await redis.script('FLUSH')
     const limiter = await ready(store)
@@ -53,7 +53,7 @@ describe('the store in Redis', () => {
     expect(store.stats()).toMatchObject({ scriptLoads: 2, calls: 3, failedCalls: 0 })
   })
 
-  it('counts what has failed', async () => {
+  it('counts failed calls', async () => {
     let isFailing = false
     const store = redisStore({
       command: async ([name, ...words]) => {
@@ -68,7 +68,7 @@ describe('the store in Redis', () => {
     expect([calls, failedCalls, total(callMs)]).toEqual([2, 1, 1])
   })
 
-  it('of a Cluster, all its parts together', async () => {
+  it('sums up all buckets of a Cluster', async () => {
     const store = redisStore({
       command: async ([name, ...words]) => redis.call(name!, ...words),
       isCluster: true,
@@ -80,7 +80,7 @@ describe('the store in Redis', () => {
     expect([requestsPerCall.sum, total(requestsPerCall), total(callMs)]).toEqual([201, calls, calls])
   })
 
-  it('what was given up is measured when it is answered', async () => {
+  it('measures a timed-out call when its reply arrives', async () => {
     let answer = () => {}
     const answered = new Promise<void>((resolve) => {
       answer = resolve
@@ -101,7 +101,7 @@ describe('the store in Redis', () => {
 })
 
 describe('a limiter', () => {
-  it('says whether its store is down, while it is', async () => {
+  it('reports while its store is down', async () => {
     const store = failing(memoryStore())
     const options = { onStoreError: 'deny', breaker: { minRequests: 3 } } as const
     const limiter = createLimiter({ ...settings, ...options, store })
@@ -118,7 +118,7 @@ describe('a limiter', () => {
     expect(limiter.stats().breakerOpened).toBe(1)
   })
 
-  it('of a Cluster, until all of it is up again', async () => {
+  it('reports a Cluster as down until all of it is up', async () => {
     const store = failing(memoryStore())
     store.shardOf = ({ parts }) => Number(parts[0]!.key.at(-1))
     const options = { onStoreError: 'deny', breaker: { minRequests: 1, maxBackoffMs: 10 } } as const
@@ -135,8 +135,8 @@ describe('a limiter', () => {
     expect(limiter.stats().isStoreDown).toBe(false)
   })
 
-  it("counts how often the store's clock was set", async () => {
-    // What this process stands still for would be a step of a clock that is set by hand.
+  it("counts steps of the store's clock", async () => {
+    // With a manual clock, a pause of this process would count as a step.
     vi.useFakeTimers({ toFake: ['performance'] })
     onTestFinished(() => void vi.useRealTimers())
     const clock = new ManualClock(Date.now())
@@ -152,7 +152,7 @@ describe('a limiter', () => {
     expect(limiter.stats().clockSteps).toBe(2)
   })
 
-  it('counts waits: how long those were that were served, and why others were not', async () => {
+  it('counts waits: the durations of admitted ones and the reasons of failed ones', async () => {
     vi.useFakeTimers()
     onTestFinished(() => void vi.useRealTimers())
     const one = [slidingWindow({ limit: 1, window: '10s' })]
@@ -172,7 +172,7 @@ describe('a limiter', () => {
     await isRejected(limiter.wait('k', { signal: abort.signal }), 'aborted')
     await isRejected(limiter.wait('k', { maxWaitMs: 0 }), 'timeout')
     await isRejected(limiter.wait('other', { cost: 2 }), 'impossible')
-    // And a grain.
+    // // The window plus a grain.
     await vi.advanceTimersByTimeAsync(10_100)
     await served
     const { waits, waitErrors } = limiter.stats()
@@ -182,7 +182,7 @@ describe('a limiter', () => {
     expect(waits.sum - before).toBeLessThanOrEqual(10_100)
   })
 
-  it('counts the permits that it has given and not got back', async () => {
+  it('counts the permits that are held', async () => {
     const limiter = createLimiter({ limits: [concurrency({ limit: 3, ttl: '1m' })] })
     const permit = await limiter.acquire('k')
     let during = 0

@@ -55,8 +55,8 @@ const COMMON = { 'slidegate.rate_limiting.policy': 'api', tenant: 'acme' }
 const ACQUIRED = { ...COMMON, 'slidegate.rate_limiting.result': 'acquired' }
 const DENIED = { ...COMMON, 'slidegate.rate_limiting.result': 'denied' }
 
-describe('a decision has a span', () => {
-  it('that says how it was decided', async () => {
+describe('the span of a decision', () => {
+  it('contains the decision', async () => {
     const { limiter } = tracedOn({ store: redisStore(redis, { prefix: 'slidegate:traced' }) })
     for (const cost of [2, 1]) await limiter.consume('user:42', { cost })
     const [first, second] = spans()
@@ -71,7 +71,7 @@ describe('a decision has a span', () => {
     expect(second!.status.code).toBe(SpanStatusCode.UNSET)
   })
 
-  it('never for ever', async () => {
+  it('omits an infinite wait', async () => {
     const { limiter } = tracedOn()
     await limiter.consume('k', { cost: 3 })
     expect(only().attributes).not.toHaveProperty('slidegate.retry_after_ms')
@@ -85,7 +85,7 @@ describe('a decision has a span', () => {
     schedule: (limiter) => limiter.schedule('k', () => {}),
   }
 
-  it.each(Object.entries(asking))('%s', async (name, ask) => {
+  it.each(Object.entries(asking))('exists for %s', async (name, ask) => {
     const { limiter } = tracedOn({ limits: [concurrency({ limit: 2, ttl: '1m' })] })
     await ask(limiter)
     expect(only().name).toBe(`slidegate.${name}`)
@@ -94,7 +94,7 @@ describe('a decision has a span', () => {
     expect('slidegate.time_in_queue_ms' in only().attributes).toBe(isQueued)
   })
 
-  it('reserve', async () => {
+  it('exists for reserve', async () => {
     const { limiter } = tracedOn()
     const reservation = await limiter.reserve('k', 2)
     expect(only().name).toBe('slidegate.reserve')
@@ -102,7 +102,7 @@ describe('a decision has a span', () => {
     expect(await reservation.settle(1)).toEqual({ returned: 1, added: 0 })
   })
 
-  it('consumeMany has one for all', async () => {
+  it('covers all requests of consumeMany', async () => {
     const { limiter } = tracedOn()
     await limiter.consumeMany([{ key: 'k' }, { key: 'k' }, { key: 'k' }, { key: 'other', cost: 2 }])
     expect(only().name).toBe('slidegate.consumeMany')
@@ -112,7 +112,7 @@ describe('a decision has a span', () => {
     })
   })
 
-  it('nothing else does', async () => {
+  it("doesn't exist for other methods", async () => {
     const { limiter } = tracedOn({ overrides: true })
     await limiter.peek('k')
     await limiter.charge('k', 1)
@@ -127,14 +127,14 @@ describe('a decision has a span', () => {
   })
 })
 
-describe('its parent', () => {
-  it.each(['consume', 'wait'] as const)('is the active span: %s', async (method) => {
+describe('the parent of a span', () => {
+  it.each(['consume', 'wait'] as const)('equals the active span: %s', async (method) => {
     const { limiter } = tracedOn({ store: redisStore(redis, { prefix: `slidegate:${method}` }) })
     const [one, other] = await Promise.all(
       ['one', 'other'].map((name) =>
         tracer.startActiveSpan(name, async (span) => {
           await limiter[method]('k')
-          // Whoever goes on is in his own span still.
+          // The caller continues in its own span.
           expect(trace.getActiveSpan()).toBe(span)
           span.end()
           return span.spanContext().spanId
@@ -147,7 +147,7 @@ describe('its parent', () => {
     expect(parents).toEqual([one, other])
   })
 
-  it('tasks run where they were scheduled, once its span has ended', async () => {
+  it('stays active for tasks, which run after the span has ended', async () => {
     const { limiter } = tracedOn()
     await tracer.startActiveSpan('mine', async (mine) => {
       await limiter.schedule('k', async () => {
@@ -158,8 +158,8 @@ describe('its parent', () => {
   })
 })
 
-describe('what fails', () => {
-  it('is told by a word, and never by its message: there may be a key in it', async () => {
+describe('the span of a failure', () => {
+  it('contains a fixed word and never the message, which may contain a key', async () => {
     const store = redisStore({
       command: () => Promise.reject(new Error("unknown command, with args: 'user:42'")),
     })
@@ -181,14 +181,14 @@ describe('what fails', () => {
     ['invalid_option', (limiter) => limiter.consumeMany('k' as never)],
     ['invalid_key', (limiter) => limiter.wait('')],
     ['invalid_key', (limiter) => limiter.schedule('', () => {})],
-  ])('%s', async (code, ask) => {
+  ])('contains the code %s', async (code, ask) => {
     const { limiter } = tracedOn()
     expect(await errorOf(() => ask(limiter) as Promise<unknown>)).toMatchObject({ code })
     expect(only().attributes).toEqual({ ...COMMON, 'error.type': code })
     expect(only().status.code).toBe(SpanStatusCode.ERROR)
   })
 
-  it('a wait: why, and by which limits', async () => {
+  it('contains the reason and the limits of a failed wait', async () => {
     const { limiter } = tracedOn()
     await limiter.consume('k', { cost: 2 })
     exporter.reset()
@@ -199,14 +199,14 @@ describe('what fails', () => {
     })
   })
 
-  it('a task: that is no matter of the limiter', async () => {
+  it('succeeds if only the task fails', async () => {
     const complaints: unknown[] = []
     const complain = (...words: unknown[]) => void complaints.push(words)
     diag.setLogger({ error: complain, warn: complain, info() {}, debug() {}, verbose() {} })
     onTestFinished(() => diag.disable())
     const { limiter } = tracedOn()
     await expect(limiter.schedule('k', () => Promise.reject(new Error('mine')))).rejects.toThrow('mine')
-    // Such as that a span was ended twice.
+    // Would contain, for example, that a span ended twice.
     expect(complaints).toEqual([])
     expect(only().attributes).toMatchObject(ACQUIRED)
     expect(only().status.code).toBe(SpanStatusCode.UNSET)
@@ -215,13 +215,13 @@ describe('what fails', () => {
     })
   })
 
-  it('how to ask is not found out by a span', async () => {
+  it("doesn't exist if consumeSync isn't supported", async () => {
     const { limiter } = tracedOn({ store: redisStore(redis, { prefix: 'slidegate:sync' }) })
     expect(() => limiter.consumeSync('k')).toThrow('consume')
     expect(spans()).toEqual([])
   })
 
-  it('a store, without a decision or with one', async () => {
+  it('reports a failed store, with or without a decision', async () => {
     const store = failing(memoryStore(), FAILURES.rejects)
     const { limiter } = tracedOn({ store, onStoreError: 'allow' })
     await limiter.consume('k')
@@ -232,8 +232,8 @@ describe('what fails', () => {
   })
 })
 
-describe('it is the limiter itself', () => {
-  it('that takes back what either has decided', async () => {
+describe('a traced limiter', () => {
+  it('refunds decisions of the wrapped limiter, and vice versa', async () => {
     const { limiter, inner } = tracedOn()
     const one = await limiter.consume('k')
     const other = limiter.consumeSync('k')
@@ -243,7 +243,7 @@ describe('it is the limiter itself', () => {
     expect(await permit.release()).toBe(true)
   })
 
-  it('whose listeners hear of each decision, and are told off', async () => {
+  it('calls listeners, which can be removed', async () => {
     const { limiter, inner } = tracedOn()
     const heard: unknown[] = []
     const listener = (event: { decision: unknown }) => heard.push(event.decision)
@@ -255,7 +255,7 @@ describe('it is the limiter itself', () => {
     expect(heard.length).toBe(1)
   })
 
-  it('with several keys, too', async () => {
+  it('works with several keys', async () => {
     exporter.reset()
     const inner = createLimiter({ name: 'api', dimensions: { user: limits, ip: limits } })
     const limiter = traced(inner, { tracer })
@@ -264,7 +264,7 @@ describe('it is the limiter itself', () => {
     expect(await limiter.isBlocked({ user: 'a' }).catch(({ code }) => code)).toBe('invalid_option')
   })
 
-  it('that adapters ask: one span for each request, and what they return is returned', async () => {
+  it('works in adapters, with one span per request', async () => {
     const { limiter } = tracedOn()
     const handler = withRateLimit(() => new Response('here'), { limiter, key: () => 'k' })
     const statuses = [1, 2, 3].map(async () => (await handler(new Request('http://localhost/'))).status)
@@ -288,11 +288,11 @@ describe('it is the limiter itself', () => {
   })
 })
 
-describe('where nobody records', () => {
+describe('without recording', () => {
   it.each([
-    ['there is no SDK', undefined],
-    ['none is sampled', new BasicTracerProvider({ sampler: new AlwaysOffSampler() }).getTracer('off')],
-  ])('and %s, decisions are as ever', async (_, off) => {
+    ['no SDK', undefined],
+    ['no sampled spans', new BasicTracerProvider({ sampler: new AlwaysOffSampler() }).getTracer('off')],
+  ])('and with %s, decisions are unchanged', async (_, off) => {
     exporter.reset()
     const inner = createLimiter({ limits: [concurrency({ limit: 9, ttl: '1m' })] })
     const limiter = traced(inner, off && { tracer: off })

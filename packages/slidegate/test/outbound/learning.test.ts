@@ -8,7 +8,7 @@ import { ManualClock } from '../../src/testing/index.ts'
 import { errorOf } from '../input/refusal.ts'
 import { answer, ok, SENDERS, upstreamOf } from './senders.ts'
 
-/** Two processes with a budget of 10 per 10 s, on a clock that stands still. */
+/** Two processes that share a budget of 10 per 10 s, on a manual clock. */
 function budget(options: Partial<UpstreamLimiterOptions> = {}) {
   const clock = new ManualClock()
   const store: MemoryStore = memoryStore({ clock: clock.now })
@@ -19,11 +19,11 @@ function budget(options: Partial<UpstreamLimiterOptions> = {}) {
 const options = { key: 'k', retry: false } as const
 
 describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
-  // In this process no time passes: an answer that is late would be charged anew.
+  // No time passes in this process, since a late response would be charged again.
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
   afterEach(() => void vi.useRealTimers())
 
-  /** Sends so many requests, of which the answers carry these fields; resolves when all is learnt. */
+  /** Sends a request whose response has these headers. Resolves when all learned limits are written. */
   async function sent(
     here: ReturnType<typeof budget>['here'],
     status: number,
@@ -42,60 +42,63 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     ['Retry-After of a 429', 429, { 'Retry-After': '20' }, 20_000],
     ['Retry-After of a 503', 503, { 'Retry-After': '20' }, 20_000],
     [
-      'a reset of what a 429 calls empty',
+      'the reset of an empty quota in a 429',
       429,
       { 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': '7' },
       7000,
     ],
-    ['a 429 that says nothing', 429, {}, 1000],
+    ['a 429 without headers', 429, {}, 1000],
     [
-      'a quota that is none of ours and empty',
+      'an empty quota that we do not limit',
       200,
       { RateLimit: '"daily";r=0;t=60', 'RateLimit-Policy': '"daily";q=9;w=86400' },
       60_000,
     ],
     [
-      'one of ours that is empty for longer than its window',
+      'a quota that stays empty for longer than our window',
       200,
       { RateLimit: '"a";r=0;t=60', 'RateLimit-Policy': '"a";q=10;w=10' },
       60_000,
     ],
     [
-      'a larger one that is empty',
+      'an empty quota above our limit',
       200,
       { 'X-RateLimit-Limit': '5000', 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': '60' },
       60_000,
     ],
-  ])('holds everybody back, in all processes, and a little longer: %s', async (_, status, fields, ms) => {
-    const budgets = budget({ marginMs: 100 })
-    await sent(budgets.here, status, fields)
-    const holdMs = await holdOf(budgets)
-    expect(holdMs).toBeGreaterThanOrEqual(ms + 100)
-    expect(holdMs).toBeLessThanOrEqual(ms + 200)
-  })
+  ])(
+    'holds back requests in all processes, slightly longer than requested: %s',
+    async (_, status, fields, ms) => {
+      const budgets = budget({ marginMs: 100 })
+      await sent(budgets.here, status, fields)
+      const holdMs = await holdOf(budgets)
+      expect(holdMs).toBeGreaterThanOrEqual(ms + 100)
+      expect(holdMs).toBeLessThanOrEqual(ms + 200)
+    },
+  )
 
   it.each([
-    ['a 503 that says nothing', 503, {}],
-    ['Retry-After of anything else', 200, { 'Retry-After': '20' }],
+    ['a 503 without headers', 503, {}],
+    ['Retry-After of another status', 200, { 'Retry-After': '20' }],
     [
-      'what remains of a quota that is none of ours',
+      'the remaining units of a quota that we do not limit',
       200,
       { RateLimit: '"daily";r=1;t=60', 'RateLimit-Policy': '"daily";q=9;w=86400' },
     ],
     [
-      'our own quota that is empty as we know',
+      'our own quota, which we know is empty',
       200,
       { RateLimit: '"a";r=9;t=10', 'RateLimit-Policy': '"a";q=10;w=10' },
     ],
-  ])('holds nobody back for %s', async (_, status, fields) => {
+  ])('holds back no requests for %s', async (_, status, fields) => {
     const budgets = budget()
     await sent(budgets.here, status, fields)
     expect(await budgets.elsewhere.peek('k')).toMatchObject({ allowed: true, remaining: 9 })
   })
 
-  it('longer each time that no time is given, whoever else was refused together with it', async () => {
+  it('holds back longer each time if the upstream gives no time, counting simultaneous rejections once', async () => {
     const budgets = budget({ marginMs: 100 })
-    // Answers come after all have asked.
+    // Responses arrive after all requests were sent.
     const { url } = await upstreamOf((request, response) => {
       vi.advanceTimersByTime(1)
       return answer(429)(request, response)
@@ -114,13 +117,13 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(holds).toEqual([1, 2])
   })
 
-  it('no longer than maxHoldMs', async () => {
+  it('holds back requests for at most maxHoldMs', async () => {
     const budgets = budget()
     await sent(budgets.here, 429, { 'Retry-After': '999999999' }, { maxHoldMs: 5000 })
     expect(await holdOf(budgets)).toBe(5000)
   })
 
-  it('a short hold does not end a long one', async () => {
+  it('keeps a long hold if a shorter one follows', async () => {
     const budgets = budget()
     const { url } = await upstreamOf(async (request, response) => {
       await budgets.elsewhere.block('k', '1m')
@@ -131,13 +134,13 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(await holdOf(budgets)).toBe(60_000)
   })
 
-  it('what others have used there is charged, in all processes', async () => {
+  it('charges units that others used at the upstream, in all processes', async () => {
     const { here, elsewhere } = budget()
     await sent(here, 200, { RateLimit: '"a";r=4;t=10', 'RateLimit-Policy': '"a";q=10;w=10' })
     expect((await elsewhere.peek('k')).remaining).toBe(4)
   })
 
-  it('what was used here meanwhile is not charged again', async () => {
+  it("doesn't charge units again that were used by this limiter in the meantime", async () => {
     const { here, elsewhere } = budget()
     const { url } = await upstreamOf(async (request, response) => {
       await elsewhere.consume('k', { cost: 4 })
@@ -148,7 +151,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect((await elsewhere.peek('k')).remaining).toBe(5)
   })
 
-  it('answers that tell what is known ask the store nothing, in whatever order they come', async () => {
+  it('makes no store call for responses without news, in any order', async () => {
     const { here } = budget()
     const answers: (() => void)[] = []
     const { url } = await upstreamOf((request, response) => {
@@ -167,7 +170,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     ['draft 7', { 'RateLimit-Policy': '4;w=10', RateLimit: 'limit=4, remaining=3, reset=10' }],
     ['draft 6', { 'RateLimit-Limit': '4, 4;w=10', 'RateLimit-Remaining': '3' }],
     ['X-RateLimit-*', { 'X-RateLimit-Limit': '4', 'X-RateLimit-Remaining': '3' }],
-  ])('a lower limit is in force from then on, in all processes: %s', async (_, fields) => {
+  ])('applies a lower limit in all processes: %s', async (_, fields) => {
     const { here, elsewhere } = budget()
     await sent(here, 200, fields)
     expect(await elsewhere.peek('k')).toMatchObject({
@@ -177,7 +180,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect((await elsewhere.peek('another')).remaining).toBe(10)
   })
 
-  it('a limit that is raised again is, up to the one that was declared', async () => {
+  it('raises a limit again, up to the declared one', async () => {
     const { clock, here, elsewhere } = budget()
     const limits: number[] = []
     for (const limit of [4, 6, 5000]) {
@@ -189,7 +192,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect((await elsewhere.overrides.get('k'))!.limits).toEqual({ '10-per-10s': { limit: 10 } })
   })
 
-  it('what costs more than a limit that was lowered is held to what was declared: somebody has to hear of a higher one', async () => {
+  it('sends a request that costs more than a lowered limit, since a higher limit could never be learned otherwise', async () => {
     const { clock, here, elsewhere } = budget()
     const { url, asked } = await upstreamOf(answer(200, { 'RateLimit-Policy': '"a";q=2;w=10' }), ok)
     const send = sender(here, { ...options, cost: 5 })
@@ -206,7 +209,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     })
   })
 
-  it('what costs more than a limit that was set by hand is never sent', async () => {
+  it('never sends a request that costs more than a limit set by an operator', async () => {
     const { here } = budget()
     const { url, asked } = await upstreamOf(ok)
     await here.overrides.set('k', { limit: 2 })
@@ -216,7 +219,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(asked).toEqual([])
   })
 
-  it('a limit of 0 holds back, and is not believed in for ever', async () => {
+  it('holds back requests for a limit of 0, but not forever', async () => {
     const budgets = budget()
     await sent(budgets.here, 200, { 'RateLimit-Policy': '"a";q=0;w=10', RateLimit: '"a";r=0;t=30' })
     expect(await holdOf(budgets)).toBeGreaterThanOrEqual(30_000)
@@ -224,7 +227,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect((await budgets.elsewhere.peek('k')).remaining).toBe(10)
   })
 
-  it('of several limits the one with that window', async () => {
+  it('changes the limit with the reported window', async () => {
     const limits = [
       { limit: 10, window: '10s' },
       { limit: 100, window: '1h', name: 'hourly' },
@@ -240,7 +243,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(hourly).toMatchObject({ name: 'hourly', limit: 50, windowMs: 3_600_100, remaining: 20 })
   })
 
-  it('learns nothing where it is told not to', async () => {
+  it('learns nothing with learn: false', async () => {
     const { here, elsewhere } = budget()
     await sent(
       here,
@@ -252,7 +255,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
   })
 })
 
-describe('what an answer teaches', () => {
+describe('learnedFrom', () => {
   const { here } = budget({ marginMs: 100 })
   const terms = upstreamTerms(here)!
   const learned = (
@@ -267,36 +270,36 @@ describe('what an answer teaches', () => {
       random: () => chance,
     })
 
-  it('holds for longer each time that an upstream gives no time', () => {
+  it('doubles the hold each time the upstream gives no time', () => {
     const holds = [1, 2, 3, 4, 30].map((refusals) => learned(429, {}, refusals).holdMs)
     expect(holds).toEqual([1100, 2100, 4100, 8100, 300_000])
   })
 
-  it('keeps its own request back for as long as the upstream asks, whatever others are held for', () => {
-    const holds = ({ askedMs, holdMs }: ReturnType<typeof learned>) => [askedMs, holdMs]
+  it('delays the request itself for the whole requested time, even if the hold is shorter', () => {
+    const holds = ({ requestedMs, holdMs }: ReturnType<typeof learned>) => [requestedMs, holdMs]
     expect(holds(learned(429, { retryAfterMs: 900_000 }))).toEqual([900_100, 300_000])
     expect(holds(learned(429, {}, 2000))).toEqual([300_100, 300_000])
   })
 
-  it('holds by chance up to a margin longer', () => {
+  it('adds a random part of up to one margin to the hold', () => {
     expect(learned(429, { retryAfterMs: 5000 }, 0, 0.5).holdMs).toBe(5150)
     expect(learned(429, { retryAfterMs: 0 }, 0, 0.5).holdMs).toBe(0)
   })
 
-  it('holds no longer for the margin of a long window', () => {
+  it('caps the margin of a long window', () => {
     const hourly = upstreamTerms(upstreamLimiter({ limits: [{ limit: 10, window: '1h' }] }))!
     const how = { refusals: 1, maxHoldMs: 300_000, random: () => 0.5 }
     expect(learnedFrom({ quotas: [], retryAfterMs: 1000 }, 429, hourly, how).holdMs).toBe(2500)
   })
 
   it.each<[string, Quota, object]>([
-    ['by its window', { limit: 7, windowMs: 10_000, remaining: 3 }, { units: 7, remaining: 3 }],
-    ['by a window of rounded seconds', { limit: 7, windowMs: 10_900 }, { units: 7 }],
-    ['of another window', { limit: 7, windowMs: 11_000, remaining: 3 }, {}],
+    ['matched by window', { limit: 7, windowMs: 10_000, remaining: 3 }, { units: 7, remaining: 3 }],
+    ['matched by a window in rounded seconds', { limit: 7, windowMs: 10_900 }, { units: 7 }],
+    ['with another window', { limit: 7, windowMs: 11_000, remaining: 3 }, {}],
     ['without a window', { limit: 7, remaining: 3 }, { units: 7, remaining: 3 }],
     ['without a window, and larger', { limit: 11, remaining: 3 }, {}],
-    ['only what remains', { remaining: 3 }, { remaining: 3 }],
-  ])('is of our limit or not: %s', (_, quota, told) => {
+    ['with only the remaining units', { remaining: 3 }, { remaining: 3 }],
+  ])('matches a quota to a limit of ours, or to none: %s', (_, quota, told) => {
     expect(learned(200, { quotas: [quota] }).limits).toEqual(
       [{ units: undefined, remaining: undefined, ...told }].map((each) =>
         Object.keys(told).length === 0 ? {} : each,

@@ -4,7 +4,7 @@ import { memoryStore } from '../../src/index.ts'
 import { limitedFetch, upstreamLimiter } from '../../src/outbound/index.ts'
 import { fullestWindow } from '../processes/fullest-window.ts'
 
-/** When a request is made, how long it takes to get there and back, and whether its answer gets lost. */
+/** A request: its start, its transit times, and whether its response is lost. */
 interface Course {
   readonly startMs: number
   readonly thereMs: number
@@ -12,10 +12,10 @@ interface Course {
   readonly isLost: boolean
 }
 
-/** Mostly within the margin, now and then for several windows. */
+/** Mostly within the margin, sometimes several windows. */
 const thereMs = fc.oneof({ weight: 5, arbitrary: fc.nat(15) }, fc.nat(300))
 const backMs = fc.oneof({ weight: 5, arbitrary: fc.nat(3) }, fc.nat(300))
-/** Mostly more at a time than there are slots. */
+/** Mostly more simultaneous requests than slots. */
 const startMs = fc.oneof({ weight: 5, arbitrary: fc.nat(5) }, fc.nat(300))
 const isLost = fc.oneof({ weight: 5, arbitrary: fc.constant(false) }, fc.boolean())
 const courses = fc.array(fc.record<Course>({ startMs, thereMs, backMs, isLost }), {
@@ -30,7 +30,7 @@ const budgets = fc.record({
 
 const delay = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-it('whatever requests take to get there and back, no window of the upstream holds too many', async () => {
+it('no window of the upstream exceeds its limit, whatever the transit times', async () => {
   const property = fc.asyncProperty(budgets, courses, async ({ limit, windowMs, marginMs }, courses) => {
     vi.useFakeTimers({
       toFake: [

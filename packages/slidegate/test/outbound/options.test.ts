@@ -14,7 +14,7 @@ const limits = [{ limit: 50, window: '10s' }]
 const limiter = upstreamLimiter({ limits })
 
 describe('a limiter for an upstream', () => {
-  it('has windows that are longer by the margin, a twentieth of the shortest unless told', () => {
+  it('adds the margin to its windows, by default a twentieth of the shortest', () => {
     const windowsOf = (marginMs?: number) =>
       upstreamLimiter({
         limits: [...limits, { limit: 1000, window: '1h' }],
@@ -34,20 +34,20 @@ describe('a limiter for an upstream', () => {
     ['marginMs', 0, 'invalid_option', /from 1 to the shortest window, 10000/],
     ['marginMs', 10_001, 'invalid_option', /from 1 to/],
     ['marginMs', 1.5, 'invalid_option', /an integer/],
-  ] as const)('refuses %s: %s', async (name, given, code, right) => {
+  ] as const)('rejects %s: %s', async (name, given, code, right) => {
     const value = Array.isArray(given) && given.length > 0 ? given[0] : given
     await expectRefusal(() => upstreamLimiter({ limits, [name]: given }), { code, value, right })
   })
 
-  it.each(['overrides', 'ban', 'dimensions'])('rejects the option %s of other limiters', async (name) => {
+  it.each(['overrides', 'ban', 'dimensions'])('rejects %s, an option of other limiters', async (name) => {
     await expectRefusal(() => upstreamLimiter({ limits, [name]: true }), {
       code: 'invalid_option',
       value: name,
-      right: /no option of upstreamLimiter/,
+      right: /unknown option .* for upstreamLimiter/,
     })
   })
 
-  it('refuses two limits of the same window', async () => {
+  it('rejects two limits with the same window', async () => {
     const twice = [...limits, { limit: 5, window: 10_000 }]
     await expectRefusal(() => upstreamLimiter({ limits: twice }), {
       code: 'duplicate_limit',
@@ -60,7 +60,7 @@ describe('a limiter for an upstream', () => {
 describe.each([
   ['limitedFetch', (...given: [never, never?]) => limitedFetch(fetch, ...given)],
   ['limitedInterceptor', (...given: [never, never?]) => limitedInterceptor(...given)],
-])('%s refuses', (_, make) => {
+])('%s', (_, make) => {
   it.each<[string, unknown, RegExp]>([
     ['key', 5, /a string or a function/],
     ['cost', '5', /a number or a function/],
@@ -69,7 +69,7 @@ describe.each([
     ['maxHoldMs', 9, /from 10 to/],
     ['learn', 1, /true or false/],
     ['retry', true, /false or \{/],
-  ])('%s: %s', async (name, value, right) => {
+  ])('rejects the option %s: %s', async (name, value, right) => {
     await expectRefusal(() => make(limiter as never, { [name]: value } as never), {
       code: 'invalid_option',
       value,
@@ -82,7 +82,7 @@ describe.each([
     ['maxAttempts', 101, /from 1 to 100/],
     ['maxDelayMs', -1, /from 0/],
     ['anyMethodOn429', 'yes', /true or false/],
-  ])('retry.%s: %s', async (name, value, right) => {
+  ])('rejects the option retry.%s: %s', async (name, value, right) => {
     await expectRefusal(() => make(limiter as never, { retry: { [name]: value } } as never), {
       code: 'invalid_option',
       value,
@@ -90,15 +90,15 @@ describe.each([
     })
   })
 
-  it('marginMs, which is an option of the limiter', async () => {
+  it('rejects marginMs, an option of the limiter', async () => {
     await expectRefusal(() => make(limiter as never, { marginMs: 500 } as never), {
       code: 'invalid_option',
       value: 'marginMs',
-      right: /no option of a limited fetch/,
+      right: /unknown option .* for a limited fetch/,
     })
   })
 
-  it('what is no limiter, and limits that somebody has to release or to tell values', async () => {
+  it('rejects anything but a limiter, and limits on slots or values', async () => {
     await expectRefusal(() => make({} as never), {
       code: 'invalid_option',
       value: {},
@@ -122,7 +122,7 @@ describe.each([
     }
   })
 
-  it('to learn by a limiter that was not made for it', async () => {
+  it("rejects learn for a limiter that can't learn", async () => {
     const plain = createLimiter({ limits: [slidingWindow({ limit: 5, window: '1m' })] })
     await expectRefusal(() => make(plain as never, { learn: true } as never), {
       code: 'invalid_option',
@@ -132,7 +132,7 @@ describe.each([
   })
 })
 
-it('what is no fetch', async () => {
+it('limitedFetch rejects a fetch that is not a function', async () => {
   await expectRefusal(() => limitedFetch('fetch' as never, limiter), {
     code: 'invalid_option',
     value: 'fetch',
@@ -140,7 +140,7 @@ it('what is no fetch', async () => {
   })
 })
 
-it('has the types of what it is given', () => {
+it('types the result like the given fetch', () => {
   const global: typeof fetch = limitedFetch(fetch, limiter)
   const other: typeof undiciFetch = limitedFetch(undiciFetch, limiter)
   const interceptor: Dispatcher.DispatcherComposeInterceptor = limitedInterceptor(limiter)
@@ -150,11 +150,11 @@ it('has the types of what it is given', () => {
     cost: 2,
     retry: { maxAttempts: 2 },
   }
-  // @ts-expect-error: it is no option here
+  // @ts-expect-error: marginMs isn't an option here
   const misplaced: OutboundOptions = { marginMs: 5 }
-  // @ts-expect-error: a key is a text
+  // @ts-expect-error: a key is a string
   const numbered: OutboundOptions = { key: 5 }
-  // @ts-expect-error: it keeps its own
+  // @ts-expect-error: a ban isn't an option of upstreamLimiter
   const banned: Parameters<typeof upstreamLimiter>[0] = { limits, ban: true }
   expect([global, other, interceptor, dispatcher, options, misplaced, numbered, banned]).toHaveLength(8)
 })

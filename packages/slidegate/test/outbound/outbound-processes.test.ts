@@ -7,40 +7,40 @@ import { type Arrival, SPELLINGS, type Spelling, Upstream } from './upstream.ts'
 
 const WORKER = new URL('worker.js', import.meta.url)
 
-/** What a process is to do: so many callers send one request after the other, as fast as they may, until the upstream is gone. */
+/** The task of a process: `callers` send requests one after the other, as fast as allowed, until the upstream stops. */
 export interface Order {
   readonly port: number
   readonly url: string
   readonly limit: number
   readonly windowMs: number
   readonly marginMs: number
-  /** How long requests are on their way at most: usually, and a few of them. */
+  /** Maximum transit times: of most requests, and of a few slow ones. */
   readonly transitMs: readonly [number, number]
   readonly callers: number
   readonly isInterceptor: boolean
-  /** So many begin together. */
+  /** The number of processes that start together. */
   readonly processes: number
-  /** The limit that the upstream may come to tell of. */
+  /** The lower limit that the upstream may report later. */
   readonly lowered: number
 }
 
-/** Times are by the clock that processes of a machine share. */
+/** The result of a process. Times are by a clock that all processes of the machine share. */
 export interface Report {
-  /** When each request was sent. */
+  /** When each request was sent, by id. */
   readonly sent: Record<string, number>
-  /** When the first answer came that told of the lowered limit. */
+  /** When the first response with the lowered limit arrived. */
   taughtAtMs: number | undefined
-  /** The longest that it stood still, or the store as it saw it. */
+  /** The longest pause of the process, or of the store as the process saw it. */
   pausedMs: number
   readonly failures: string[]
 }
 
 const PROCESSES = 3
 
-/** What one process has learnt others hear of by the store: a few calls to it, unless one of them stands still. */
+/** The time until a limit learned by one process reaches the others. It takes a few store calls, if no process pauses. */
 const TOLD_IN_MS = 250
 
-/** For so many windows they go on. The long form is as long as a minute: `OUTBOUND_MS=60000`. */
+/** The length of a run. For a long run, set `OUTBOUND_MS=60000`. */
 const DURATION_MS = Number(process.env.OUTBOUND_MS ?? 12_000)
 
 async function run(
@@ -72,14 +72,14 @@ async function run(
 }
 
 /**
- * A process that stands still for as long as a window lets its charges expire while its requests are on their way: there is
- * nothing to be held to.
+ * Whether all processes ran well enough to keep the limit. If a process pauses for a window, its charges expire while its
+ * requests are in transit.
  */
 function couldKeepTo(windowMs: number, reports: readonly Report[]): boolean {
   return reports.every(({ pausedMs }) => pausedMs < windowMs / 2)
 }
 
-/** Waits until so many have come. */
+/** Waits until this many requests were admitted. */
 const arrived = (upstream: Upstream, count: number, from = 0) =>
   until(
     `${count} requests`,
@@ -88,16 +88,16 @@ const arrived = (upstream: Upstream, count: number, from = 0) =>
   )
 
 /**
- * The part of the permitted rate that was used: so many more should have come within a window of each arrival. The median: a
- * machine may stand still now and then.
+ * The share of the permitted rate that was used. `limit` more requests should arrive within a window of each arrival. Uses the
+ * median, since a machine may pause.
  */
 function usedRate(arrivals: readonly Arrival[], limit: number, windowMs: number): number {
   const tookMs = arrivals.slice(limit).map(({ atMs }, i) => atMs - arrivals[i]!.atMs)
   return windowMs / tookMs.sort((a, b) => a - b)[tookMs.length >> 1]!
 }
 
-// Each waits for windows to pass: all do so at the same time.
-describe.concurrent('three processes, one budget, and an upstream that counts what truly arrives', () => {
+// The tests wait for windows to pass, so they run concurrently.
+describe.concurrent('three processes with one budget, against an upstream that counts arrivals,', () => {
   const budgets = [
     { limit: 50, windowMs: 4000, marginMs: 100, transitMs: [60, 400] as const },
     ...(DURATION_MS >= 60_000
@@ -105,7 +105,7 @@ describe.concurrent('three processes, one budget, and an upstream that counts wh
       : []),
   ]
   it.each(budgets)(
-    'never too many, and not too few: $limit per $windowMs ms',
+    'never exceed the limit and use most of it: $limit per $windowMs ms',
     { timeout: 5 * DURATION_MS },
     async (budget) => {
       const { limit, windowMs } = budget
@@ -124,13 +124,13 @@ describe.concurrent('three processes, one budget, and an upstream that counts wh
         `${limit} per ${windowMs} ms: ${arrivals.length} requests, ${violations} violations, ${(100 * rate).toFixed(1)} % of the rate, the longest pause ${pausedMs.toFixed()} ms`,
       )
       if (couldKeepTo(windowMs, reports)) expect(violations).toBe(0)
-      // On a machine that has more to do, who is next in line is late, by more than short windows can bear.
+      // On a busy machine, the next waiter is late, which matters more for short windows.
       expect(rate).toBeGreaterThanOrEqual(windowMs >= 10_000 ? 0.9 : 0.5)
     },
   )
 
   it.each(Object.entries(SPELLINGS))(
-    'a limit that is lowered midway is obeyed from the next answer on: %s',
+    'obey a lowered limit from the next response on: %s',
     { timeout: 5 * DURATION_MS },
     async (_, spelling) => {
       const [limit, lowered, windowMs] = [50, 20, 3000]
@@ -154,7 +154,7 @@ describe.concurrent('three processes, one budget, and an upstream that counts wh
       const after = upstream.arrivals.filter(({ atMs, allowed }) => allowed && atMs > taughtAtMs + windowMs)
       const rate = usedRate(after, lowered, windowMs)
       console.log(
-        `lowered: ${refused.length} refused, ${disobedient.length} of them sent ${toldInMs.toFixed()} ms after the first answer to anybody, ${ofItsOwn.length} after the first to their own process; then ${(100 * rate).toFixed(1)} % of the lower rate`,
+        `lowered: ${refused.length} refused, ${disobedient.length} of them sent ${toldInMs.toFixed()} ms after the first response to any process, ${ofItsOwn.length} after the first to their own process; then ${(100 * rate).toFixed(1)} % of the lower rate`,
       )
       expect(reports.map((report) => report.taughtAtMs === undefined)).toEqual([false, false, false])
       if (couldKeepTo(windowMs, reports)) {

@@ -13,13 +13,13 @@ function read(fields: Readonly<Record<string, string>>): ResponseHeaders {
   return readResponseHeaders((name) => lower.get(name), NOW_MS)
 }
 
-/** What is said, without what is not. */
+/** The defined fields only. */
 function quotas(fields: Readonly<Record<string, string>>): unknown {
   return JSON.parse(JSON.stringify(read(fields).quotas))
 }
 
 describe('quotas', () => {
-  it('of draft 8 and later: a list of policies, and what is left of each', () => {
+  it('come from draft 8 and later: a list of policies and a list of states', () => {
     const fields = {
       'RateLimit-Policy': '"burst";q=50;w=10, "daily";q=10000;w=86400;pk=:YQ==:',
       RateLimit: '"burst";r=7;t=3, "daily";r=9000',
@@ -30,7 +30,7 @@ describe('quotas', () => {
     ])
   })
 
-  it('of draft 8 and later, names as tokens, in any order', () => {
+  it('come from draft 8 and later with names as tokens, in any order', () => {
     const fields = { 'RateLimit-Policy': 'a;q=5;w=1, b;q=9;w=2', RateLimit: 'b;r=1, a;r=2' }
     expect(quotas(fields)).toEqual([
       { name: 'a', limit: 5, windowMs: 1000, remaining: 2 },
@@ -38,12 +38,12 @@ describe('quotas', () => {
     ])
   })
 
-  it('of anything but requests are nothing to us', () => {
+  it('exclude quotas of anything other than requests', () => {
     const policy = '"bytes";q=50;w=10;qu="content-bytes", "a";q=5;w=10;qu="requests"'
     expect(quotas({ 'RateLimit-Policy': policy })).toEqual([{ name: 'a', limit: 5, windowMs: 10_000 }])
   })
 
-  it('of draft 7: a dictionary, and a list of numbers', () => {
+  it('come from draft 7: a dictionary and a list of numbers', () => {
     const fields = {
       'RateLimit-Policy': '100;w=60, 1000;w=3600',
       RateLimit: 'limit=100, remaining=50, reset=5',
@@ -54,7 +54,7 @@ describe('quotas', () => {
     ])
   })
 
-  it('of draft 6: a field each', () => {
+  it('come from draft 6: a header for each value', () => {
     const fields = {
       'RateLimit-Limit': '100, 100;w=60',
       'RateLimit-Remaining': '4',
@@ -63,12 +63,12 @@ describe('quotas', () => {
     expect(quotas(fields)).toEqual([{ limit: 100, windowMs: 60_000, remaining: 4, resetMs: 9000 }])
   })
 
-  it.each(['X-RateLimit-', 'X-Rate-Limit-'])('of %s*: a field each', (prefix) => {
+  it.each(['X-RateLimit-', 'X-Rate-Limit-'])('come from %s*: a header for each value', (prefix) => {
     const fields = { [`${prefix}Limit`]: '100', [`${prefix}Remaining`]: '4', [`${prefix}Reset`]: '1.5' }
     expect(quotas(fields)).toEqual([{ limit: 100, remaining: 4, resetMs: 1500 }])
   })
 
-  it('of the newest format where there are several', () => {
+  it('come from the newest format if there are several', () => {
     const fields = {
       'X-RateLimit-Limit': '100',
       'X-RateLimit-Remaining': '4',
@@ -81,10 +81,10 @@ describe('quotas', () => {
     ['seconds from now', '90', 90_000],
     ['seconds since the epoch', `${NOW_MS / 1000 + 90}`, 90_000],
     ['milliseconds since the epoch', `${NOW_MS + 90_500}`, 90_500],
-    ['a date of ISO 8601', new Date(NOW_MS + 90_000).toISOString(), 90_000],
-    ['a date of HTTP', new Date(NOW_MS + 90_000).toUTCString(), 90_000],
+    ['an ISO 8601 date', new Date(NOW_MS + 90_000).toISOString(), 90_000],
+    ['an HTTP date', new Date(NOW_MS + 90_000).toUTCString(), 90_000],
     ['a time that has passed', `${NOW_MS / 1000 - 90}`, 0],
-  ])('are reset at %s', (_, reset, resetMs) => {
+  ])('reset at %s', (_, reset, resetMs) => {
     expect(quotas({ 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': reset })).toEqual([
       { remaining: 0, resetMs },
     ])
@@ -94,13 +94,13 @@ describe('quotas', () => {
     ['no number', { 'X-RateLimit-Remaining': 'plenty' }],
     ['below 0', { 'X-RateLimit-Remaining': '-1', 'X-RateLimit-Limit': '-1' }],
     ['no list', { RateLimit: '"a;r=', 'RateLimit-Policy': '((((' }],
-    ['numbers that are none', { 'RateLimit-Policy': '"a";q=-5;w=10, "b";q="9";w=1' }],
+    ['invalid numbers', { 'RateLimit-Policy': '"a";q=-5;w=10, "b";q="9";w=1' }],
     ['a flood', { 'RateLimit-Policy': '"a";q=5;w=1, '.repeat(1000) }],
-  ])('that cannot be read are as if they were not there: %s', (_, fields) => {
+  ])('ignore headers that are invalid: %s', (_, fields) => {
     expect(quotas(fields)).toEqual([])
   })
 
-  it('are 16 at most', () => {
+  it('include at most 16', () => {
     const policy = Array.from({ length: 100 }, (_, i) => `"${i}";q=5;w=${i}`).join(', ')
     expect(read({ 'RateLimit-Policy': policy }).quotas).toHaveLength(16)
   })
@@ -121,7 +121,7 @@ describe('Retry-After', () => {
     expect(read({ 'Retry-After': value }).retryAfterMs).toBe(ms)
   })
 
-  it('is by the clock of whoever has sent it', () => {
+  it('uses the clock of its sender', () => {
     const upstreamMs = NOW_MS - 3_600_000
     const fields = {
       Date: new Date(upstreamMs).toUTCString(),
@@ -133,7 +133,7 @@ describe('Retry-After', () => {
 
 describe('our own headers', () => {
   it.each(['draft-11', 'draft-7', 'draft-6', 'legacy'] as const)(
-    'of %s are read as they are meant',
+    'in the format %s keep their meaning',
     async (format) => {
       const clock = new ManualClock(NOW_MS)
       const limits = [slidingWindow({ limit: 5, window: '10s' })]
@@ -147,7 +147,7 @@ describe('our own headers', () => {
   )
 })
 
-describe('whatever an upstream writes', () => {
+describe('any headers of an upstream', () => {
   const NAMES = [
     ...['ratelimit', 'ratelimit-policy', 'retry-after', 'date'],
     ...['ratelimit-', 'x-ratelimit-', 'x-rate-limit-'].flatMap((prefix) =>
@@ -165,7 +165,7 @@ describe('whatever an upstream writes', () => {
     fc.constantFrom(null, undefined),
   )
 
-  it('it is read without an error, as numbers that are neither negative nor endless', () => {
+  it('parse without an error into finite numbers from 0', () => {
     fc.assert(
       fc.property(fc.record(Object.fromEntries(NAMES.map((name) => [name, values]))), (fields) => {
         const { quotas, retryAfterMs } = readResponseHeaders((name) => fields[name], NOW_MS)

@@ -2,13 +2,13 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { memoryStore } from '../../src/index.ts'
 import { limitedFetch, upstreamLimiter } from '../../src/outbound/index.ts'
-import { delayMs, isNetworkError, isRepeatable, isUnseen } from '../../src/outbound/retry.ts'
+import { delayMs, isNetworkError, isRepeatable, neverArrived } from '../../src/outbound/retry.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { errorOf } from '../input/refusal.ts'
 import { until } from '../support/until.ts'
 import { answer, hangUp, ok, SENDERS, upstreamOf } from './senders.ts'
 
-/** A budget of 10 per 10 s on a clock that stands still. No answer is so late that it is moved. */
+/** A budget of 10 per 10 s on a manual clock. The margin is so long that no charge is moved. */
 function budget() {
   const clock = new ManualClock()
   const limiter = upstreamLimiter({
@@ -33,7 +33,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     ['PUT', 'a 429', refused],
     ['PUT', 'a 503', busy],
     ['DELETE', 'a connection that breaks', hangUp],
-  ])('%s is sent again after %s, with its body, and charged again', async (method, _, first) => {
+  ])('sends %s again after %s, with its body and a new charge', async (method, _, first) => {
     const { limiter, used } = budget()
     const { url, asked } = await upstreamOf(first, ok)
     const body = method === 'PUT' ? 'a body' : undefined
@@ -46,7 +46,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     ['POST', 'a 429', refused, 429],
     ['PATCH', 'a 503', busy, 503],
     ['GET', 'a 500', answer(500), 500],
-  ])('%s is not sent again after %s', async (method, _, first, status) => {
+  ])("doesn't send %s again after %s", async (method, _, first, status) => {
     const { limiter } = budget()
     const { url, asked } = await upstreamOf(first, ok)
     const body = method === 'GET' ? undefined : 'a body'
@@ -54,7 +54,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(asked).toHaveLength(1)
   })
 
-  it('POST is not sent again after a connection that breaks', async () => {
+  it("doesn't send POST again after a connection that breaks", async () => {
     const { limiter } = budget()
     const { url, asked } = await upstreamOf(hangUp, ok)
     expect(
@@ -63,7 +63,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(asked).toHaveLength(1)
   })
 
-  it('any method is after a 429, where the upstream promises that nothing was done; not after a 503', async () => {
+  it('sends any method again with anyMethodOn429, but only after a 429', async () => {
     const { limiter } = budget()
     const { url, asked } = await upstreamOf(refused, busy)
     expect((await send(limiter, { anyMethodOn429: true })(url, { method: 'POST', body: 'x' })).status).toBe(
@@ -72,7 +72,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(asked.map(({ body }) => body)).toEqual(['x', 'x'])
   })
 
-  it('a stream is not sent again', async () => {
+  it('sends a stream only once', async () => {
     const { limiter } = budget()
     const { url, asked } = await upstreamOf(refused, ok)
     const sent = { method: 'PUT', body: 'a body', isStreamed: true }
@@ -80,7 +80,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(asked.map(({ body }) => body)).toEqual(['a body'])
   })
 
-  it('as often as it may be, and the last answer is handed on', async () => {
+  it('stops after maxAttempts and returns the last response', async () => {
     const { limiter, used } = budget()
     const { url, asked } = await upstreamOf(refused)
     expect(await send(limiter, { maxAttempts: 4 })(url)).toEqual({ status: 429, text: 'too many' })
@@ -88,7 +88,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(await used()).toBe(4)
   })
 
-  it('never where retries are off', async () => {
+  it('sends nothing again with retry: false', async () => {
     const { limiter } = budget()
     const { url, asked } = await upstreamOf(refused)
     expect((await sender(limiter, { key: 'k', retry: false })(url)).status).toBe(429)
@@ -98,20 +98,20 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
   it.each([
     ['maxDelayMs', { retry: { maxDelayMs: 4000 } }],
     ['maxWaitMs', { maxWaitMs: 4000 }],
-    ['maxDelayMs, and others are let go before', { retry: { maxDelayMs: 4000 }, maxHoldMs: 10 }],
-  ])('not where the upstream asks for more time than %s', async (_, options) => {
+    ['maxDelayMs, and maxHoldMs is shorter', { retry: { maxDelayMs: 4000 }, maxHoldMs: 10 }],
+  ])('returns the response if the upstream requests a longer delay than %s', async (_, options) => {
     const { limiter } = budget()
     const { url, asked } = await upstreamOf(answer(503, { 'Retry-After': '5' }), ok)
     expect((await sender(limiter, { key: 'k', ...options })(url)).status).toBe(503)
     expect(asked).toHaveLength(1)
   })
 
-  it('aborted before another attempt it ends with the reason', async () => {
+  it("rejects with the signal's reason if aborted before the next attempt", async () => {
     const { limiter, used } = budget()
     const { url, asked } = await upstreamOf(answer(503, { 'Retry-After': '25' }))
     const abort = new AbortController()
     const waiting = sender(limiter, { key: 'k', learn: false })(url, { signal: abort.signal })
-    await until('it was asked', async () => asked.length === 1)
+    await until('a request', async () => asked.length === 1)
     const reason = new Error('hung up')
     setTimeout(() => abort.abort(reason), 20)
     const startMs = performance.now()
@@ -121,7 +121,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(await used()).toBe(1)
   })
 
-  it('of an answer that never ends no more is read than a little', async () => {
+  it('reads only a little of a response that never ends', async () => {
     const { limiter } = budget()
     let isEnded = false
     const { url, asked } = await upstreamOf((request, response) => {
@@ -134,14 +134,14 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     }, ok)
     expect((await send(limiter)(url)).status).toBe(200)
     expect(asked).toHaveLength(2)
-    await until('it is ended', async () => isEnded)
+    await until('the end of the response', async () => isEnded)
   })
 })
 
 describe('limitedFetch, given a Request', () => {
   const limited = () => limitedFetch(fetch, budget().limiter, { key: 'k', retry: { maxDelayMs: 20 } })
 
-  it('sends one without a body again, and none with a body', async () => {
+  it('sends it again only if it has no body', async () => {
     const { url, asked } = await upstreamOf(refused)
     await limited()(new Request(url))
     expect(asked.map((each) => each.url)).toEqual(Array(3).fill('GET /path'))
@@ -149,13 +149,13 @@ describe('limitedFetch, given a Request', () => {
     expect(asked.slice(3)).toEqual([{ url: 'PUT /path', body: 'x' }])
   })
 
-  it('ends with its signal', async () => {
+  it('rejects when its signal is aborted', async () => {
     const { url } = await upstreamOf(ok)
     const { limiter } = budget()
     await limiter.consume('k', { cost: 10 })
     const abort = new AbortController()
     const waiting = limitedFetch(fetch, limiter, { key: 'k' })(new Request(url, { signal: abort.signal }))
-    await until('it waits', async () => limiter.waiting('k').length === 1)
+    await until('a waiter', async () => limiter.waiting('k').length === 1)
     abort.abort(new Error('hung up'))
     expect(await errorOf(() => waiting)).toMatchObject({ message: 'hung up' })
   })
@@ -164,7 +164,7 @@ describe('limitedFetch, given a Request', () => {
 describe('the delay', () => {
   const retry = { maxAttempts: 3, maxDelayMs: 10_000 }
 
-  it('is what was asked for, and a chance part that doubles', () => {
+  it('adds a random part that doubles to the requested time', () => {
     expect(delayMs(retry, 1, 0, () => 0)).toBe(0)
     expect(delayMs(retry, 1, 3000, () => 0)).toBe(3000)
     expect(delayMs(retry, 1, 3000, () => 0.5)).toBe(3250)
@@ -173,7 +173,7 @@ describe('the delay', () => {
     expect(delayMs(retry, 1, 10_001, () => 0)).toBeUndefined()
   })
 
-  it('never passes maxDelayMs, nor falls below what was asked for', () => {
+  it('stays between the requested time and maxDelayMs', () => {
     const numbers = fc.tuple(
       fc.nat(1e5),
       fc.nat(1e5),
@@ -181,33 +181,33 @@ describe('the delay', () => {
       fc.double({ min: 0, max: 0.999, noNaN: true }),
     )
     fc.assert(
-      fc.property(numbers, ([maxDelayMs, askedMs, attempt, chance]) => {
-        const delay = delayMs({ maxAttempts: 100, maxDelayMs }, attempt, askedMs, () => chance)
-        if (attempt >= 100 || askedMs > maxDelayMs) expect(delay).toBeUndefined()
-        else expect(delay! >= askedMs && delay! <= maxDelayMs).toBe(true)
+      fc.property(numbers, ([maxDelayMs, requestedMs, attempt, chance]) => {
+        const delay = delayMs({ maxAttempts: 100, maxDelayMs }, attempt, requestedMs, () => chance)
+        if (attempt >= 100 || requestedMs > maxDelayMs) expect(delay).toBeUndefined()
+        else expect(delay! >= requestedMs && delay! <= maxDelayMs).toBe(true)
       }),
     )
   })
 })
 
-describe('what has failed', () => {
+describe('a failed request', () => {
   const url = new URL('http://api.example:8080/path')
   const failure = (cause: object) => Object.assign(new TypeError('fetch failed'), { cause })
 
   it.each([
     ['refused, and no redirect was followed', { code: 'ECONNREFUSED' }, false, true],
     ['not found, and no redirect was followed', { code: 'ENOTFOUND' }, false, true],
-    ['not found itself', { code: 'ENOTFOUND', hostname: 'api.example' }, true, true],
+    ['not found at its own host', { code: 'ENOTFOUND', hostname: 'api.example' }, true, true],
     [
-      'elsewhere, where it may have been sent to',
+      'not found at another host, where it may have been redirected',
       { code: 'ENOTFOUND', hostname: 'other.example' },
       true,
       false,
     ],
-    ['refused, by whoever that was', { code: 'ECONNREFUSED', address: '192.0.2.1', port: 8080 }, true, false],
+    ['refused by an unknown server', { code: 'ECONNREFUSED', address: '192.0.2.1', port: 8080 }, true, false],
     ['broken', { code: 'ECONNRESET' }, false, false],
-  ])('was certainly not seen, or perhaps was: %s', (_, cause, isFollowed, expected) => {
-    expect(isUnseen(failure(cause), url, isFollowed)).toBe(expected)
+  ])('reached the upstream or not: %s', (_, cause, isFollowed, expected) => {
+    expect(neverArrived(failure(cause), url, isFollowed)).toBe(expected)
     expect(isNetworkError(failure(cause))).toBe(true)
   })
 
@@ -216,19 +216,19 @@ describe('what has failed', () => {
     ['192.0.2.1', 'http://192.0.2.1/', 80, true],
     ['::1', 'https://[::1]/', 443, true],
     ['::1', 'https://[::1]/', 444, false],
-  ])('at an address: %s for %s', (address, to, port, expected) => {
-    expect(isUnseen(failure({ code: 'ECONNREFUSED', address, port }), new URL(to), true)).toBe(expected)
+  ])('reached the upstream or not, by address: %s for %s', (address, to, port, expected) => {
+    expect(neverArrived(failure({ code: 'ECONNREFUSED', address, port }), new URL(to), true)).toBe(expected)
   })
 
   it.each([new TypeError('Invalid URL'), new DOMException('aborted', 'AbortError'), undefined, 'gone', null])(
-    'is not of the network: %s',
+    "didn't fail in the network with %s",
     (error) => {
       expect(isNetworkError(error)).toBe(false)
     },
   )
 })
 
-it('bodies that can be read twice are known', () => {
+it('isRepeatable recognizes bodies that can be sent twice', () => {
   const twice = [
     undefined,
     null,

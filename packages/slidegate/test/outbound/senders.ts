@@ -9,14 +9,14 @@ import { limitedFetch, limitedInterceptor, type OutboundOptions } from '../../sr
 interface Sent {
   readonly method?: string
   readonly body?: string
-  /** Sends the body as a stream, which can be read only once. */
+  /** Whether to send the body as a stream, which can be read only once. */
   readonly isStreamed?: boolean
   readonly signal?: AbortSignal
 }
 
 export type Send = (url: string, sent?: Sent) => Promise<{ readonly status: number; readonly text: string }>
 
-/** The ways to send a request within a budget: they behave alike. */
+/** The ways to send a request within a budget, which must behave alike. */
 export const SENDERS: Readonly<Record<string, (limiter: Limiter, options?: OutboundOptions) => Send>> = {
   limitedFetch(limiter, options) {
     const limited = limitedFetch(fetch, limiter, options)
@@ -48,7 +48,7 @@ export const SENDERS: Readonly<Record<string, (limiter: Limiter, options?: Outbo
   },
 }
 
-/** What the upstream of a test has been asked. */
+/** A request that the upstream received. */
 export interface Asked {
   readonly url: string
   readonly body: string
@@ -56,7 +56,7 @@ export interface Asked {
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>
 
-/** An upstream of this test: answers one request after the other by this list, and what is beyond it by its last. */
+/** Starts an upstream that responds with this list in order. It then repeats the last response. */
 export async function upstreamOf(...answers: readonly Answer[]): Promise<{ url: string; asked: Asked[] }> {
   const asked: Asked[] = []
   const listener: RequestListener = async (request, response) => {
@@ -79,7 +79,7 @@ export async function upstreamOf(...answers: readonly Answer[]): Promise<{ url: 
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/path`, asked }
 }
 
-/** An answer of this status, with these fields. */
+/** Responds with this status and these headers. */
 export function answer(status: number, fields: Readonly<Record<string, string>> = {}, body = 'done'): Answer {
   return (_, response) => {
     response.writeHead(status, fields)
@@ -89,7 +89,7 @@ export function answer(status: number, fields: Readonly<Record<string, string>> 
 
 export const ok: Answer = answer(200)
 
-/** Closes the connection in place of an answer. */
+/** Closes the connection without a response. */
 export const hangUp: Answer = (request) => {
   request.socket.destroy()
 }

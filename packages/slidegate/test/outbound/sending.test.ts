@@ -28,7 +28,7 @@ import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { answer, hangUp, ok, SENDERS, upstreamOf } from './senders.ts'
 
-/** A budget of 10 per 10 s on a clock that stands still. Unless told, no answer is so late that it is moved. */
+/** A budget of 10 per 10 s on a manual clock. By default, the margin is so long that no charge is moved. */
 function budget(options: Partial<UpstreamLimiterOptions> = {}) {
   const clock = new ManualClock()
   const limiter = upstreamLimiter({
@@ -46,7 +46,7 @@ function budget(options: Partial<UpstreamLimiterOptions> = {}) {
   }
 }
 
-/** What is asked of a limiter for answers that are late. */
+/** Records the limiter calls that late responses cause. */
 function moves(limiter: Limiter): readonly string[] {
   const calls: string[] = []
   for (const name of ['charge', 'refund'] as const) {
@@ -63,14 +63,14 @@ function moves(limiter: Limiter): readonly string[] {
 const key = { key: 'k' }
 
 describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
-  it('charges a request to the origin that it goes to', async () => {
+  it('charges a request to its origin', async () => {
     const { limiter, used } = budget()
     const { url } = await upstreamOf(ok)
     expect(await sender(limiter)(url)).toEqual({ status: 200, text: 'done' })
     expect(await used(new URL(url).origin)).toBe(1)
   })
 
-  it('charges what the functions tell', async () => {
+  it('charges the key and cost that functions return', async () => {
     const { limiter, used } = budget()
     const { url } = await upstreamOf(ok)
     const send = sender(limiter, {
@@ -81,7 +81,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(await used('PUT /path')).toBe(3)
   })
 
-  it('rejects with what a function throws, and sends nothing', async () => {
+  it('rejects with the error of a function and sends nothing', async () => {
     const { limiter } = budget()
     const { url, asked } = await upstreamOf(ok)
     const error = new Error('no key')
@@ -95,7 +95,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(asked).toEqual([])
   })
 
-  it('waits for a slot, and sends those of a higher priority first', async () => {
+  it('waits for the limiter, and sends requests with a higher priority first', async () => {
     const { limiter } = budget({ limits: [{ limit: 1, window: '10s' }] })
     const { url, asked } = await upstreamOf(ok)
     const priority = ({ url }: { readonly url: URL }) => Number(url.searchParams.get('p') ?? 0)
@@ -111,13 +111,13 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(asked.map((each) => each.url.slice(-1)).join('')).toBe('021')
   })
 
-  it('aborted while it waits it frees its place, and charges nothing', async () => {
+  it('frees its place and charges nothing if aborted while it waits', async () => {
     const { limiter, used } = budget()
     const { url, asked } = await upstreamOf(ok)
     await limiter.consume('k', { cost: 10 })
     const abort = new AbortController()
     const waiting = sender(limiter, key)(url, { signal: abort.signal })
-    await until('it waits', async () => limiter.waiting('k').length === 1)
+    await until('a waiter', async () => limiter.waiting('k').length === 1)
     const reason = new Error('hung up')
     abort.abort(reason)
     expect(await errorOf(() => waiting)).toBe(reason)
@@ -126,7 +126,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(asked).toEqual([])
   })
 
-  it('aborted between its admission and its sending it returns what it was charged', async () => {
+  it('refunds the charge if aborted between admission and sending', async () => {
     const { limiter, usedIs } = budget()
     const { url, asked } = await upstreamOf(ok)
     const abort = new AbortController()
@@ -141,7 +141,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     ['full', { maxWaiting: 1 }, {}],
     ['timeout', {}, { maxWaitMs: 0 }],
     ['impossible', {}, { cost: 11 }],
-  ] as const)('says why there is no slot: %s', async (reason, limits, options) => {
+  ] as const)('rejects with the reason of the wait error: %s', async (reason, limits, options) => {
     const { limiter } = budget(limits)
     const { url } = await upstreamOf(ok)
     await limiter.consume('k', { cost: 10 })
@@ -156,7 +156,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     await errorOf(() => first)
   })
 
-  it('returns what was charged where nobody has answered the call', async () => {
+  it('refunds the charge if there was no connection', async () => {
     const { limiter, usedIs } = budget()
     const url = `http://127.0.0.1:${await freePort()}/`
     const charged: number[] = []
@@ -167,7 +167,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(charged).toEqual([1])
   })
 
-  it('keeps the charge where the upstream may have seen the request', async () => {
+  it('keeps the charge if the upstream may have received the request', async () => {
     const { limiter, used } = budget()
     const { url, asked } = await upstreamOf(hangUp)
     await errorOf(() => sender(limiter, { ...key, retry: false })(url))
@@ -175,7 +175,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(await used()).toBe(1)
   })
 
-  it('an answer within the margin: it counts for the window and the margin from its admission on', async () => {
+  it('counts a response within the margin from the admission, for the window plus the margin', async () => {
     const { clock, limiter, used } = budget({ marginMs: 10_000 })
     const { url } = await upstreamOf((request, response) => {
       clock.advance(5000)
@@ -188,7 +188,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(await used()).toBe(0)
   })
 
-  it('the time in line is no part of it', async () => {
+  it("doesn't count the time in the queue as transit", async () => {
     const { limiter } = budget({ limits: [{ limit: 1, window: '10s' }], marginMs: 9000 })
     const calls = moves(limiter)
     const { url } = await upstreamOf(ok)
@@ -199,14 +199,14 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     const send = sender(limiter, { ...key, maxWaitMs: 600_000 })
     await send(url)
     const sent = send(url)
-    await until('it waits', async () => limiter.waiting('k').length === 1)
+    await until('a waiter', async () => limiter.waiting('k').length === 1)
     passedMs = 60_000
     await limiter.reset('k')
     await sent
     expect(calls).toEqual([])
   })
 
-  it('an answer that is later: it counts from then on, and never did not', async () => {
+  it('counts a later response from its arrival, without a gap', async () => {
     const { clock, limiter, used, usedIs } = budget({ marginMs: 1 })
     const { url } = await upstreamOf(async (request, response) => {
       clock.advance(5000)
@@ -214,7 +214,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
       return ok(request, response)
     })
     await sender(limiter, key)(url)
-    await until('it is moved', async () => (await limiter.peek('k')).resetAfterMs === 10_001)
+    await until('the moved charge', async () => (await limiter.peek('k')).resetAfterMs === 10_001)
     await usedIs(1)
     clock.advance(10_000)
     expect(await used()).toBe(1)
@@ -224,18 +224,18 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
 
   it.each([
     [
-      'on limits without a margin',
+      'limits without a margin',
       () => createLimiter({ limits: [slidingWindow({ limit: 10, window: '10s' })] }),
     ],
     [
-      'on limits that were set by hand',
+      'limits that an operator set',
       async () => {
         const { limiter } = budget()
         await limiter.overrides.set('k', { limit: 10, window: '10s' })
         return limiter
       },
     ],
-  ])('%s every request counts from its answer on, charged before it is returned', async (_, make) => {
+  ])('counts every request from its response, charged again before the refund, with %s', async (_, make) => {
     const limiter = await make()
     const calls = moves(limiter)
     const { url } = await upstreamOf(async (request, response) => {
@@ -243,22 +243,22 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
       return ok(request, response)
     })
     await sender(limiter, key)(url)
-    await until('it is moved', async () => calls.length === 2)
+    await until('the moved charge', async () => calls.length === 2)
     expect(calls).toEqual(['charge', 'refund'])
-    await until('it is counted once', async () => (await limiter.peek('k')).remaining === 9)
+    await until('a single charge', async () => (await limiter.peek('k')).remaining === 9)
   })
 
-  it('a request that fails may still be on its way: it counts from then on', async () => {
+  it('counts a failed request from its failure, since it may still be in transit', async () => {
     const { clock, limiter } = budget({ marginMs: 10_000 })
     const { url } = await upstreamOf((request, response) => {
       clock.advance(5000)
       return hangUp(request, response)
     })
     await errorOf(() => sender(limiter, { ...key, retry: false })(url))
-    await until('it is moved', async () => (await limiter.peek('k')).resetAfterMs === 20_000)
+    await until('the moved charge', async () => (await limiter.peek('k')).resetAfterMs === 20_000)
   })
 
-  it('an answer that takes longer than the window: it counts until then all the same', async () => {
+  it('keeps a request charged if its response takes longer than the window', async () => {
     const clock = new ManualClock()
     const store = memoryStore({ clock: clock.now })
     const limiter = upstreamLimiter({ limits: [{ limit: 10, window: 99 }], marginMs: 1, store })
@@ -267,23 +267,23 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
       finish = () => ok(request, response)
     })
     const sent = sender(limiter, key)(url)
-    await until('it is charged', async () => (await limiter.peek('k')).remaining === 9)
+    await until('the charge', async () => (await limiter.peek('k')).remaining === 9)
     for (let renewals = 0; renewals < 3; renewals++) {
       clock.advance(90)
       expect((await limiter.peek('k')).remaining).toBeLessThan(10)
-      await until('it is renewed', async () => (await limiter.peek('k')).resetAfterMs === 100)
+      await until('the renewed charge', async () => (await limiter.peek('k')).resetAfterMs === 100)
     }
     finish()
     await sent
   })
 
-  it('nobody is sent while an answer is being heeded, nor by an admission from before', async () => {
+  it('sends nothing while a learned limit is being written, not even requests admitted before', async () => {
     const { limiter, usedIs } = budget()
     const { url, asked } = await upstreamOf(ok)
     const gate = keyGateOf(limiter, 'k')
     let finish = () => {}
     const heeding = () => new Promise<void>((resolve) => (finish = resolve))
-    // The admission is asked for in this tick, and decided before the answer.
+    // Admission is requested in this tick, and decided before the response arrives.
     const first = sender(limiter, key)(url)
     queueMicrotask(() => gate.learn(heeding))
     const second = sender(limiter, key)(url)
@@ -296,7 +296,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     await usedIs(2)
   })
 
-  it('aborted while an answer is being heeded it ends at once', async () => {
+  it('rejects immediately if aborted while a learned limit is being written', async () => {
     const { limiter, used } = budget()
     const { url, asked } = await upstreamOf(ok)
     const gate = keyGateOf(limiter, 'k')
@@ -314,7 +314,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(keyGateOf(limiter, 'k')).not.toBe(gate)
   })
 
-  it('an admission that was decided before an answer, and told after it was heeded, is asked for again', async () => {
+  it('requests admission again if it was decided before a learned limit was written', async () => {
     const store = held(memoryStore())
     const limits = [slidingWindow({ limit: 10, window: '10s' })]
     const limiter = createLimiter({ limits, store, timeoutMs: 60_000 })
@@ -322,7 +322,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     const { url } = await upstreamOf(ok)
     store.isHolding = true
     const sent = sender(limiter, key)(url)
-    await until('it is asked for', async () => store.waiting.length === 1)
+    await until('the request for admission', async () => store.waiting.length === 1)
     const gate = keyGateOf(limiter, 'k')
     gate.learn(async () => {})
     await gate.learning
@@ -332,14 +332,14 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(calls[0]).toBe('refund')
   })
 
-  it('what could not be heeded holds nobody up', async () => {
+  it("continues if a learned limit can't be written", async () => {
     const { limiter } = budget()
     const { url } = await upstreamOf(ok)
     keyGateOf(limiter, 'k').learn(() => Promise.reject(new Error('no store')))
     expect((await sender(limiter, key)(url)).status).toBe(200)
   })
 
-  it('keeps nothing of a key when none of its requests is under way', async () => {
+  it('keeps no state of a key without requests in flight', async () => {
     const { limiter } = budget()
     const { url } = await upstreamOf(answer(429, { 'Retry-After': '0' }), hangUp, ok)
     const send = sender(limiter, { ...key, retry: { maxDelayMs: 5 } })
@@ -353,7 +353,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     }
   })
 
-  it('passes on answers that are no success, and their bodies', async () => {
+  it('returns unsuccessful responses with their bodies', async () => {
     const { limiter } = budget()
     const { url } = await upstreamOf(answer(404, {}, 'nothing here'))
     expect(await sender(limiter)(url)).toEqual({ status: 404, text: 'nothing here' })
@@ -370,26 +370,29 @@ it.each([
         request(url, { method: 'PUT', body: body as Readable, dispatcher })
     },
   ],
-])('%s: a body that fails while its request waits ends it, and not the process', async (_, make) => {
-  const { limiter, used } = budget()
-  const { url, asked } = await upstreamOf(ok)
-  await limiter.consume('k', { cost: 10 })
-  const body = new Readable({ read() {} })
-  const sent = errorOf(() =>
-    make(limiter)(url, { method: 'PUT', body: body as never, duplex: 'half' } as object),
-  )
-  await until('it waits', async () => limiter.waiting('k').length === 1)
-  const error = new Error('no such file')
-  body.destroy(error)
-  expect(await sent).toBe(error)
-  expect(asked).toEqual([])
-  expect(await used()).toBe(10)
-})
+])(
+  "%s: a body that fails while its request waits rejects the request and doesn't end the process",
+  async (_, make) => {
+    const { limiter, used } = budget()
+    const { url, asked } = await upstreamOf(ok)
+    await limiter.consume('k', { cost: 10 })
+    const body = new Readable({ read() {} })
+    const sent = errorOf(() =>
+      make(limiter)(url, { method: 'PUT', body: body as never, duplex: 'half' } as object),
+    )
+    await until('a waiter', async () => limiter.waiting('k').length === 1)
+    const error = new Error('no such file')
+    body.destroy(error)
+    expect(await sent).toBe(error)
+    expect(asked).toEqual([])
+    expect(await used()).toBe(10)
+  },
+)
 
 it.each([
   ['Client', (origin: string) => new Client(origin)],
   ['Pool', (origin: string) => new Pool(origin)],
-])('a %s does not tell its origin: the key has to be given', async (_, make) => {
+])("a %s doesn't pass its origin, so the key option is required", async (_, make) => {
   const { limiter, used } = budget()
   const { url } = await upstreamOf(ok)
   const own = make(new URL(url).origin)
@@ -402,11 +405,11 @@ it.each([
   const error = await errorOf(() => own.compose(limitedInterceptor(limiter)).request(call))
   expect(error).toMatchObject({
     code: 'invalid_option',
-    message: expect.stringContaining('give the option key'),
+    message: expect.stringContaining('set key'),
   })
 })
 
-it('a tunnel that is refused is not asked for again', async () => {
+it("a rejected CONNECT isn't sent again", async () => {
   const { limiter } = budget()
   const server = createServer().on('connect', (_, socket) => {
     socket.end('HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\n\r\n')
@@ -426,7 +429,7 @@ it('a tunnel that is refused is not asked for again', async () => {
   expect(keyGateOf(limiter, 'k')).not.toBe(gate)
 })
 
-it('in a page URLs are relative to it', async () => {
+it("relative URLs use the page's address in a browser", async () => {
   vi.stubGlobal('location', { href: 'https://page.example/shop/cart' })
   onTestFinished(() => void vi.unstubAllGlobals())
   const { limiter, used } = budget()
@@ -442,7 +445,7 @@ it('in a page URLs are relative to it', async () => {
   expect([await used('https://page.example'), await used('https://api.example')]).toEqual([1, 1])
 })
 
-it('a call of undici for which no connection was made is returned, whatever the reason', async () => {
+it('an undici call without a connection is refunded, whatever the reason', async () => {
   const { limiter, usedIs } = budget()
   const agent = new Agent({ connect: (_, connected) => void connected(new Error('no way there'), null) })
   const dispatcher = agent.compose(limitedInterceptor(limiter, key))
@@ -454,7 +457,7 @@ it('a call of undici for which no connection was made is returned, whatever the 
   await usedIs(0)
 })
 
-it('redirects that undici follows behind it are charged one by one', async () => {
+it('redirects that undici follows after the interceptor are charged one by one', async () => {
   const { limiter, used } = budget()
   const { url, asked } = await upstreamOf(answer(302, { Location: '/elsewhere' }), ok)
   const agent = new Agent()
@@ -468,7 +471,7 @@ it('redirects that undici follows behind it are charged one by one', async () =>
   expect(await used()).toBe(2)
 })
 
-it('a budget within another: both are charged', async () => {
+it('nested budgets are both charged', async () => {
   const [inner, outer] = [budget(), budget()]
   const { url } = await upstreamOf(ok)
   const within = limitedFetch(limitedFetch(fetch, inner.limiter, key), outer.limiter, key)
@@ -476,7 +479,7 @@ it('a budget within another: both are charged', async () => {
   expect([await inner.used(), await outer.used()]).toEqual([1, 1])
 })
 
-it('a response that is late is handed over when it counts from then on: the process may end with it', async () => {
+it('a late response is returned after its charge was moved, since the process may then exit', async () => {
   const memory = memoryStore()
   const kinds: string[] = []
   const later: Store = {

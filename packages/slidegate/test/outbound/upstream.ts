@@ -4,12 +4,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 export interface Arrival {
   readonly atMs: number
-  /** Which process has sent it, and as which of its requests. */
+  /** The process that sent the request, and the request's number there. */
   readonly id: string
   readonly allowed: boolean
 }
 
-/** Header fields of an answer: units per window, seconds, what is left, seconds until there is more. */
+/** Returns the headers that report a limit. Times are in seconds. */
 export type Spelling = (
   limit: number,
   windowS: number,
@@ -33,20 +33,23 @@ export interface UpstreamOptions {
   readonly limit: number
   readonly windowMs: number
   readonly spelling: Spelling
-  /** How long it takes to answer. */
+  /** The time until it responds. */
   readonly latencyMs: () => number
 }
 
-/** A clock that all processes of this machine share, and nobody sets. */
+/** A clock that all processes of this machine share and that is never set. */
 function machineMs(): number {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1000 + nanoseconds / 1e6
 }
 
-/** Somebody else's service: admits so many requests in any window of true arrivals, and counts those beyond. */
+/**
+ * Another service, which admits up to `limit` requests per sliding window. Requests count when they arrive, and further ones are
+ * violations.
+ */
 export class Upstream {
   readonly arrivals: Arrival[] = []
-  /** Whether it is gone: whoever comes from then on is told so, and counts for nothing. */
+  /** Whether the service has stopped. Later requests get a 410 and don't count. */
   isOver = false
   url = ''
   #limit: number
@@ -55,7 +58,7 @@ export class Upstream {
     request.resume()
     void this.#answer(`${request.headers['x-id']}`, response)
   })
-  /** When those came that count. */
+  /** The arrival times of requests that count. */
   #admitted: number[] = []
 
   constructor(options: UpstreamOptions) {
@@ -74,7 +77,7 @@ export class Upstream {
     await new Promise((resolve) => this.#server.close(resolve))
   }
 
-  /** From now on it admits so many. */
+  /** Changes the limit. */
   set limit(limit: number) {
     this.#limit = limit
   }
@@ -93,7 +96,7 @@ export class Upstream {
     if (allowed) this.#admitted.push(atMs)
     this.arrivals.push({ atMs, id, allowed })
     const remaining = Math.max(0, limit - this.#admitted.length)
-    // Of those that are in the way of the next one the last.
+    // The last arrival that has to expire before the next one is admitted.
     const inTheWay = this.#admitted[this.#admitted.length - limit] ?? this.#admitted[0] ?? atMs
     const resetS = Math.ceil((inTheWay + windowMs - atMs) / 1000)
     await delay(latencyMs())

@@ -1,5 +1,5 @@
 // @ts-check
-// One process of those that share a budget, on the package as it was built: callers that ask again and again.
+// One of the processes that share a budget. Its callers send requests in a loop, with the built package.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { limitedFetch, limitedInterceptor, upstreamLimiter } from 'slidegate/outbound'
@@ -9,7 +9,7 @@ import { allReady } from '../support/all-ready.js'
 
 /** @typedef {import('./outbound-processes.test.ts').Order} Order */
 
-/** A clock that all processes of this machine share. */
+/** A clock that all processes of the machine share. */
 function machineMs() {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1000 + nanoseconds / 1e6
@@ -23,14 +23,14 @@ process.once('message', async (/** @type {Order} */ order) => {
     limits: [{ limit: order.limit, window: order.windowMs }],
     marginMs: order.marginMs,
     store,
-    // Nothing is to be given up, however slow the machine: what is given up may have been charged.
+    // No call may time out, however slow the machine, since a timed-out call may have been charged.
     timeoutMs: 60_000,
   })
 
   /** @type {import('./outbound-processes.test.ts').Report} */
   const report = { sent: {}, taughtAtMs: undefined, pausedMs: 0, failures: [] }
 
-  /** A network that takes its time, now and then for longer than the margin. */
+  /** The transit time, which is sometimes longer than the margin. */
   function transit() {
     const [usualMs, rareMs] = order.transitMs
     return Math.random() * (Math.random() < 0.03 ? rareMs : usualMs)
@@ -93,7 +93,7 @@ process.once('message', async (/** @type {Order} */ order) => {
       end()
     }
   })
-  // How long this process, or the store, stood still.
+  // Measures pauses of this process or the store.
   const watching = async () => {
     while (!isOver) {
       const sinceMs = machineMs()

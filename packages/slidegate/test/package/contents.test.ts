@@ -5,18 +5,18 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { linkTargets, ROOT } from '../docs/markdown.ts'
 import { emptyFolder, type Packed, pack } from './npm.ts'
 
-// What is in the tarballs that npm would publish of what is built here.
+// The contents of the tarballs that npm would publish.
 
 const ALWAYS = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
 
 interface Published {
-  /** Where modules of other packages are, by the folder of their source. */
+  /** The folder of other packages' bundled modules, by source folder. */
   readonly bundled: Readonly<Record<string, string>>
-  /** What of its source each module becomes. */
+  /** The file endings that each source module compiles to. */
   readonly compiled: readonly string[]
-  /** What else may be in it. */
+  /** Other allowed files. */
   readonly besides: RegExp
-  /** Of the tarball, a bit above what it is. */
+  /** Maximum size of the tarball, slightly above its actual size. */
   readonly maxBytes: number
 }
 
@@ -46,33 +46,33 @@ describe.each(Object.entries(PUBLISHED))('packages/%s', (name, { bundled, compil
     packed = await pack(name, await emptyFolder())
   })
 
-  it('has each module of its source, compiled, and nothing compiled of what is gone', () => {
+  it('contains every compiled module and no leftovers', () => {
     const modules = Object.entries({ src: 'dist', ...bundled }).flatMap(([source, built]) =>
       readdirSync(join(folder, source), { recursive: true, encoding: 'utf8' })
         .filter((path) => /(?<!\.d)\.ts$/.test(path))
         .flatMap((path) => compiled.map((ending) => `${built}/${path.replace(/\.ts$/, ending)}`)),
     )
     const inDist = [...packed.files.keys()].filter((path) => path.startsWith('dist/'))
-    // A build takes nothing away.
-    expect(inDist.sort(), 'remove dist, and build').toEqual(modules.sort())
+    // A build doesn't delete old files.
+    expect(inDist.sort(), 'delete dist and build again').toEqual(modules.sort())
   })
 
-  it('has what comes with every package, and what it reads when it runs; no more', () => {
+  it('contains the standard files and those that it reads at run time, and no others', () => {
     const others = [...packed.files.keys()].filter((path) => !path.startsWith('dist/'))
     expect(others).toEqual(expect.arrayContaining(ALWAYS))
     expect(others.filter((path) => !ALWAYS.includes(path) && !besides.test(path))).toEqual([])
   })
 
-  it('names no map of a source that is not in it', () => {
+  it("refers to no source map that it doesn't contain", () => {
     const modules = [...packed.files.keys()].filter((path) => /^(dist|bin|page)\/.*\.js$/.test(path))
     expect(modules.filter((path) => textOf(path).includes('sourceMappingURL='))).toEqual([])
   })
 
-  it('has the licence of the repository', () => {
+  it('contains the license of the repository', () => {
     expect(textOf('LICENSE')).toBe(readFileSync(join(ROOT, 'LICENSE'), 'utf8'))
   })
 
-  it('links to nothing that is not in it', () => {
+  it('links only to files that it contains', () => {
     const pages = [...packed.files.keys()].filter((path) => path.endsWith('.md'))
     const dead = pages.flatMap((page) =>
       linkTargets(textOf(page))
@@ -83,16 +83,16 @@ describe.each(Object.entries(PUBLISHED))('packages/%s', (name, { bundled, compil
     expect(dead).toEqual([])
   })
 
-  it('is no larger than it has to be', () => {
+  it('stays within its size limit', () => {
     expect(packed.packedBytes).toBeLessThan(maxBytes)
     expect(packed.packedBytes).toBeGreaterThan(0.85 * maxBytes)
   })
 })
 
-describe('what of others is in slidegate-server', () => {
+describe('third-party code in slidegate-server', () => {
   const folder = join(ROOT, 'packages/server')
 
-  it('the page has the licences of all that it is made of, beside it', () => {
+  it('comes with the licenses of all packages in the dashboard', () => {
     const notices = readFileSync(join(folder, 'page/licenses.txt'), 'utf8')
     const told = Array.from(notices.matchAll(/^(\S+) \d\S* \(([^)]+)\)$/gm), ([, name, licence]) => [
       name,
@@ -103,7 +103,7 @@ describe('what of others is in slidegate-server', () => {
     expect(told).toEqual(Array.from(rows, ([, name, licence]) => [name, licence!.trim()]))
   })
 
-  it('and what its source imports is among them', () => {
+  it("includes the packages that the dashboard's source imports", () => {
     const notices = readFileSync(join(folder, 'page/licenses.txt'), 'utf8')
     const source = join(ROOT, 'packages/dashboard/src')
     const imported = readdirSync(source, { recursive: true, encoding: 'utf8' })
@@ -117,7 +117,7 @@ describe('what of others is in slidegate-server', () => {
     expect([...new Set(imported)].filter((name) => !notices.includes(`\n${name} `))).toEqual([])
   })
 
-  it('so have the definitions that are taken from elsewhere', () => {
+  it('comes with the licenses of the protobuf definitions', () => {
     const proto = readdirSync(join(folder, 'proto'), { withFileTypes: true })
       .filter((entry) => entry.isDirectory() && entry.name !== 'licenses')
       .map(({ name }) => name)

@@ -24,9 +24,9 @@ import { useRedis } from '../support/use-redis.ts'
 import { installNodes, NODES, type NodeVersion } from './nodes.ts'
 import { emptyFolder, importsOf, manifestOf, npm, pack, type Ran } from './npm.ts'
 
-// Both packages, installed from their tarballs into empty projects outside of this repository, as a stranger has them.
+// Installs both packages from their tarballs into empty projects outside this repository, like a user.
 
-/** What is installed beside the library where all of it is used, in the versions that the tests here use. */
+/** The packages that a project with all entry points installs. These tests use the same versions. */
 const PEERS = [
   ...['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs'],
   ...['@opentelemetry/api', '@types/express', '@types/koa', '@types/node', '@types/ws'],
@@ -45,7 +45,7 @@ const PEERS = [
   ],
 ]
 
-/** The compiler that this repository has, and the oldest one that is promised. */
+/** This repository's compiler and the oldest supported one. */
 const COMPILERS = { typescript: readVersion('typescript'), 'typescript-oldest': 'npm:typescript@5.9.3' }
 
 const RESOLUTIONS = {
@@ -53,10 +53,10 @@ const RESOLUTIONS = {
   bundler: { module: 'esnext', files: ['every.mts'] },
 } as const
 
-/** What docs/edge.md promises to import nothing of Node. */
+/** The entry points that import nothing from Node according to docs/edge.md. */
 const EDGE = ['slidegate', 'http', 'fetch', 'hono', 'outbound', 'client']
 
-/** A wrapper as a stranger writes it, all of whose types have names. */
+/** A store wrapper as a user would write it. All of its types are exported. */
 const WRAPPER = `import { type Call, failurePolicy, type Op, type Outcome, type Store } from 'slidegate'
 export function told(store: Store, tell: (op: Op, outcome: Outcome) => void): Store {
   return {
@@ -88,10 +88,10 @@ const run = promisify(execFile)
 const { server, redis } = await useRedis()
 
 let nodeOf: (version: NodeVersion) => string
-/** Where only the library is installed, and what npm said. */
+/** A project with only the library, and npm's output. */
 let bare: string
 let said: Ran
-/** Where its peers and the service are, too. */
+/** A project with the library, its peers and the service. */
 let whole: string
 
 beforeAll(async () => {
@@ -148,7 +148,7 @@ function readVersion(name: string): string {
   throw new Error(`${name} is not installed`)
 }
 
-/** A program that loads each import and prints what is in it, or why it does not load. */
+/** Returns a program that loads each entry point and prints its exports or the error. */
 function tellOf(load: string): string {
   return `const told = {}
 for (const name of process.argv.slice(2)) {
@@ -167,14 +167,14 @@ async function load(
   return JSON.parse(stdout)
 }
 
-it('the quick start is among what is run', () => {
+it('the quick start is among the tested programs', () => {
   const quick = programs.filter(({ page }) => page === 'README.md')
   expect(quick.filter((program) => !needsRedis(program) && !isServer(program)).length).toBeGreaterThan(0)
   expect(quick.filter(needsRedis).length).toBeGreaterThan(0)
 })
 
 describe('npm install slidegate', () => {
-  it('brings what docs/dependencies.md tells, and nothing else', async () => {
+  it('installs exactly the packages in docs/dependencies.md', async () => {
     const { stdout } = await npm(bare, ['ls', '--all', '--parseable'])
     const installed = stdout
       .trim()
@@ -187,8 +187,8 @@ describe('npm install slidegate', () => {
     expect(installed.sort()).toEqual([...told, 'slidegate'].sort())
   })
 
-  it('warns of nothing', () => {
-    // Settings of this machine are no matter of the package.
+  it('prints no warnings', () => {
+    // Warnings about this machine's settings don't matter.
     const warnings = said.stderr
       .split('\n')
       .filter((line) => /warn/i.test(line) && !/Unknown \w+ config/.test(line))
@@ -196,7 +196,7 @@ describe('npm install slidegate', () => {
   })
 })
 
-it('is bundled where no client of Redis is installed', async () => {
+it('slidegate/redis can be bundled if no Redis client is installed', async () => {
   const contents = "import { redisStore } from 'slidegate/redis'; console.log(typeof redisStore)"
   const { outputFiles } = await build({
     stdin: { contents, resolveDir: bare },
@@ -208,12 +208,12 @@ it('is bundled where no client of Redis is installed', async () => {
 })
 
 describe.each([NODES[0], NODES.at(-1)!])('on Node %s', (version) => {
-  it('is what it says', async () => {
+  it('the installed version is correct', async () => {
     const { stdout } = await run(nodeOf(version), ['--version'])
     expect(stdout.trim()).toBe(`v${version}`)
   })
 
-  it('each import is loaded by import and by require, with the same in it', async () => {
+  it('each entry point loads with import and require, with the same exports', async () => {
     const told = await load(version, whole, 'esm.mjs')
     expect(Object.keys(told)).toEqual(imports)
     for (const [name, exported] of Object.entries(told)) expect(exported, name).toEqual([...exported].sort())
@@ -223,7 +223,7 @@ describe.each([NODES[0], NODES.at(-1)!])('on Node %s', (version) => {
     expect(await load(version, whole, 'cjs.cjs')).toEqual(told)
   })
 
-  it('none asks for a peer but the one that it is for', async () => {
+  it('entry points need no peer dependency except their own', async () => {
     const [esm, cjs] = await Promise.all([load(version, bare, 'esm.mjs'), load(version, bare, 'cjs.cjs')])
     for (const told of [esm, cjs]) {
       const failed = Object.entries(told).filter(([, exported]) => typeof exported === 'string')
@@ -236,19 +236,22 @@ describe.each([NODES[0], NODES.at(-1)!])('on Node %s', (version) => {
   })
 
   it.each(programs.filter((each) => !needsRedis(each) && !isServer(each)))(
-    '$name prints what it says',
+    '$name prints the documented output',
     async (program) => {
       expect(await printed(program, version)).toBe(expectedOutput(program))
     },
   )
 
-  it.each(programs.filter(needsRedis))('$name prints what it says, on a real server', async (program) => {
-    await redis.flushall()
-    expect(await printed(program, version)).toBe(expectedOutput(program))
-  })
+  it.each(programs.filter(needsRedis))(
+    '$name prints the documented output with a real server',
+    async (program) => {
+      await redis.flushall()
+      expect(await printed(program, version)).toBe(expectedOutput(program))
+    },
+  )
 
   it.each(programs.filter(isServer))(
-    '$name serves until its limit, then answers with 429',
+    '$name serves up to its limit, then responds with 429',
     async (program) => {
       const port = await freePort()
       const env = { ...process.env, PORT: `${port}` }
@@ -261,7 +264,7 @@ describe.each([NODES[0], NODES.at(-1)!])('on Node %s', (version) => {
     },
   )
 
-  it('the service is started by its command, answers, and has its page', async () => {
+  it('the service starts by its command, responds, and serves the dashboard', async () => {
     const config = join(whole, 'slidegate.yaml')
     await copyFile(join(whole, 'node_modules/slidegate-server/examples/slidegate.yaml'), config)
     const command = join(whole, 'node_modules/.bin/slidegate')
@@ -285,14 +288,14 @@ describe.each([NODES[0], NODES.at(-1)!])('on Node %s', (version) => {
     expect(await once(child, 'exit')).toEqual([0, null])
   })
 
-  it('npx slidegate-server starts the service without a configuration, and prints where it is', async () => {
+  it('npx slidegate-server starts the service without a configuration and prints its address', async () => {
     const port = await freePort()
     const PATH = `${dirname(nodeOf(version))}${delimiter}${process.env.PATH}`
     const npx = spawn('npx', ['slidegate-server', '--http', `127.0.0.1:${port}`], {
       cwd: whole,
       env: { ...ownEnvironment(), PATH, REDIS_URL: '' },
       stdio: ['ignore', 'pipe', 'pipe'],
-      // A group of its own: npx starts the service as another process, and leaves it behind if it is killed itself.
+      // Its own process group, since npx starts the service as a child and leaves it running if npx is killed.
       detached: true,
     })
     onTestFinished(() => endGroup(npx.pid!))
@@ -318,7 +321,7 @@ function endGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // It has ended.
+    // // It has already ended.
   }
 }
 
@@ -328,10 +331,10 @@ async function listening(log: NodeJS.ReadableStream): Promise<{ http: string; pi
     const logged = JSON.parse(line)
     if (logged.msg === 'slidegate is listening') return logged
   }
-  throw new Error('it has ended')
+  throw new Error('the service ended before it listened')
 }
 
-/** A snippet, compiled where the packages are installed. */
+/** Compiles a snippet in the project with all packages. */
 async function built(program: Program): Promise<string> {
   await compile('typescript', 'nodenext')
   return join(whole, 'out/typescript.nodenext', `${fileOf(program)}.mjs`)
@@ -344,7 +347,7 @@ async function printed(program: Program, version: NodeVersion): Promise<string> 
 
 const compiled = new Map<string, Promise<string[]>>()
 
-/** What a compiler has to say of all imports and snippets, as strictly as it can, but of what is others' alone. */
+/** Compiles all entry points and snippets with strict options. Returns errors, except those in third-party code. */
 function compile(
   compiler: keyof typeof COMPILERS,
   moduleResolution: keyof typeof RESOLUTIONS,
@@ -377,7 +380,7 @@ async function compileAnew(
   const { stdout } = await run(process.execPath, [tsc, '-p', config, '--pretty', 'false'], {
     cwd: whole,
   }).catch((error) => {
-    // What has nothing to say of any file has not compiled them.
+    // Without output, the compiler itself failed.
     if (error.stdout === '') throw error
     return error
   })
@@ -386,7 +389,7 @@ async function compileAnew(
     .filter((line: string) => line !== '' && !/^node_modules\/(?!slidegate)/.test(line))
 }
 
-/** The oldest compiler has one way of resolving to show that it reads the same types. */
+/** One module resolution is enough to show that the oldest compiler reads the same types. */
 const COMPILED = [
   ['typescript', 'nodenext'],
   ['typescript', 'bundler'],
@@ -397,7 +400,7 @@ it.each(COMPILED)('%s resolves all types by moduleResolution %s', async (compile
   expect(await compile(compiler, moduleResolution)).toEqual([])
 })
 
-it('what needs nothing of Node needs no types of it', async () => {
+it("entry points that don't need Node compile without Node's types", async () => {
   const web = { types: [], lib: ['esnext', 'dom'] }
   expect(await compileAnew('typescript', 'bundler', 'typescript.edge', ['edge.mts'], web)).toEqual([])
 })

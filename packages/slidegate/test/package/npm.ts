@@ -12,7 +12,7 @@ export interface Ran {
   readonly stderr: string
 }
 
-/** Runs npm, by the node in `node` if told. It takes from its cache what it finds there. */
+/** Runs npm, optionally with the given Node program. Prefers its cache. */
 export async function npm(cwd: string, words: readonly string[], node?: string): Promise<Ran> {
   const env = {
     ...ownEnvironment(),
@@ -22,7 +22,7 @@ export async function npm(cwd: string, words: readonly string[], node?: string):
   return promisify(execFile)('npm', [...words, ...settings], { cwd, env, maxBuffer: 2 ** 26 })
 }
 
-/** Programs that are packages, installed where they are not yet, and left there for the next run; tells their node_modules. */
+/** Installs packages that are programs, if they are missing. They stay for the next run. Returns their node_modules. */
 export async function installPrograms(
   name: string,
   dependencies: Readonly<Record<string, string>>,
@@ -35,10 +35,10 @@ export async function installPrograms(
 }
 
 const folders: string[] = []
-// Here, for Vitest passes over what a hook adds.
+// At the top level, since Vitest ignores hooks that are added by a hook.
 afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true }))))
 
-/** A folder outside the repository, removed after the last test of the file. */
+/** Creates a folder outside the repository. It is deleted after the last test of the file. */
 export async function emptyFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'slidegate-installed-'))
   folders.push(folder)
@@ -47,12 +47,12 @@ export async function emptyFolder(): Promise<string> {
 
 export interface Packed {
   readonly tarball: string
-  /** What is in it, and how large each is. */
+  /** The size of each file. */
   readonly files: ReadonlyMap<string, number>
   readonly packedBytes: number
 }
 
-/** A package of this workspace, as it stands there built, as npm would publish it. */
+/** Packs a built package of this workspace as npm would publish it. */
 export async function pack(name: string, folder: string): Promise<Packed> {
   const { stdout } = await npm(join(ROOT, 'packages', name), ['pack', '--json', '--pack-destination', folder])
   const [packed] = JSON.parse(stdout) as [
@@ -77,7 +77,7 @@ export async function manifestOf(name: string): Promise<Manifest> {
   return JSON.parse(await readFile(join(ROOT, 'packages', name, 'package.json'), 'utf8'))
 }
 
-/** All that is imported of the library: `slidegate`, `slidegate/redis` and so on. */
+/** Returns all entry points of the library: `slidegate`, `slidegate/redis` and so on. */
 export function importsOf({ name, exports }: Manifest): string[] {
   return Object.entries(exports).flatMap(([path, to]) =>
     typeof to === 'string' ? [] : [path.replace('.', name)],

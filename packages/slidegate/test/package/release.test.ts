@@ -10,7 +10,7 @@ import { ROOT } from '../docs/markdown.ts'
 import { NODES } from './nodes.ts'
 import { emptyFolder } from './npm.ts'
 
-// How a version is made, and what the workflows of CI do for it: their own words are run here, as far as that needs no host.
+// Tests how a version is released. Runs the scripts of the CI workflows, as far as they need no host.
 
 const PACKAGES = ['slidegate', 'server']
 const PRIVATE = ['packages/replay', 'packages/dashboard']
@@ -42,7 +42,7 @@ const ci = await workflow('ci')
 const release = await workflow('release')
 const run = promisify(execFile)
 
-/** What of the repository says which versions there are. */
+/** Copies the files that contain versions to a new folder. */
 async function manifests(): Promise<string> {
   const folder = await emptyFolder()
   const files = [
@@ -74,7 +74,7 @@ describe('a changeset', () => {
     is = (await manifestIn(folder, 'packages/slidegate')).version
   })
 
-  it('raises the version of both packages, and what asks for them', async () => {
+  it('raises the version of both packages and of their dependents', async () => {
     const [major, minor] = was.split('.').map(Number)
     expect(is).toBe(`${major}.${minor! + 1}.0`)
     expect(await manifestIn(folder, 'packages/server')).toMatchObject({
@@ -87,7 +87,7 @@ describe('a changeset', () => {
     }
   })
 
-  it('is what the changelogs begin with', async () => {
+  it('appears at the top of the changelogs', async () => {
     const [library, service] = await Promise.all(
       PACKAGES.map((name) => readFile(join(folder, 'packages', name, 'CHANGELOG.md'), 'utf8')),
     )
@@ -99,7 +99,7 @@ describe('a changeset', () => {
 })
 
 describe('the workflows', () => {
-  it('are of the form that their host reads', () => {
+  it('match the schema of their host', () => {
     expect([ci, release].flatMap(({ text }) => validateWorkflow(text).errors)).toEqual([])
     expect(validateWorkflow(ci.text.replace('runs-on', 'runs-at')).errors).not.toEqual([])
   })
@@ -110,14 +110,14 @@ describe('the workflows', () => {
     expect(uses.filter((each) => !/^actions\/[\w-]+@v\d+$/.test(each))).toEqual([])
   })
 
-  it('check on each Node that is supported', () => {
+  it('run the checks on every supported Node version', () => {
     const { all, node } = ci.jobs
     const setup = all!.steps.find(({ uses }) => uses?.startsWith('actions/setup-node@'))
     const versions = [setup?.with?.['node-version'], ...node!.strategy!.matrix.node!]
     expect(versions).toEqual(NODES.map((version) => Number.parseInt(version, 10)))
   })
 
-  it('publish only what all of CI has passed, in a job that runs nothing else', () => {
+  it('publish only after all of CI has passed, in a separate job', () => {
     const { pack, publish } = release.jobs
     expect(pack!.steps.map((step) => step.run)).toContain('.ci/run')
     expect(publish).toMatchObject({ needs: 'pack', permissions: { 'id-token': 'write' } })
@@ -129,7 +129,7 @@ describe('the workflows', () => {
   })
 })
 
-/** Runs a step of the release as its host does. */
+/** Runs a step of the release workflow like its host. */
 async function step(name: string, cwd: string, env: NodeJS.ProcessEnv): Promise<string> {
   const steps = Object.values(release.jobs).flatMap((job) => job.steps)
   const script = steps.find((each) => each.name === name)!.run!
@@ -146,14 +146,14 @@ describe('a release', () => {
     version = (await manifestIn(folder, 'packages/slidegate')).version
   })
 
-  it('is refused under a tag that is not its version', async () => {
-    const is = 'Is the tag the version of both packages?'
+  it("fails if the tag doesn't match its version", async () => {
+    const is = 'Check that the tag matches both versions'
     await step(is, folder, { GITHUB_REF_NAME: `v${version}` })
     await expect(step(is, folder, { GITHUB_REF_NAME: 'v99.0.0' })).rejects.toThrow()
   })
 
-  it('says in each package where it comes from', async () => {
-    await step('Say where the packages come from', folder, from)
+  it('records the source repository in each package', async () => {
+    await step('Set the repository of the packages', folder, from)
     await step('Pack', folder, {})
     for (const [name, published] of [
       ['slidegate', 'slidegate'],
@@ -169,8 +169,8 @@ describe('a release', () => {
     }
   })
 
-  it('publishes with provenance, and only what is not published yet: a library before what asks for it', async () => {
-    // An npm that writes down what it is told, and knows of one package that is published.
+  it('publishes unpublished packages with provenance, the library before its dependents', async () => {
+    // A fake npm that prints its arguments and reports one package as published.
     const bin = join(folder, 'bin')
     await mkdir(bin)
     const words =
@@ -178,7 +178,7 @@ describe('a release', () => {
     await writeFile(join(bin, 'npm'), `#!/bin/sh\n${words}`)
     await chmod(join(bin, 'npm'), 0o755)
     const told = (published: string) =>
-      step('Publish what is not published yet', folder, {
+      step('Publish unpublished packages', folder, {
         ...{ PATH: `${bin}${delimiter}${process.env.PATH}`, PUBLISHED: published },
         ...{ GITHUB_REF_NAME: `v${version}`, NPM_TOKEN: '' },
       })

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { ROOT } from '../docs/markdown.ts'
 import { importsOf, manifestOf } from './npm.ts'
 
-// The sizes that docs/dependencies.md tells are the budget: nothing is larger, nor much smaller, than stands there.
+// The sizes in docs/dependencies.md are the budget: actual sizes are at most that, and not much smaller.
 
 const manifest = await manifestOf('slidegate')
 const page = readFileSync(join(ROOT, 'docs/dependencies.md'), 'utf8')
@@ -20,7 +20,7 @@ const told = new Map(
   ]),
 )
 
-/** All that the imports bring along but their peers, in kB: minified, and compressed by gzip. */
+/** Returns the size of the entry points without peer dependencies, in kB: minified and gzipped. */
 async function sizesOf(imports: readonly string[]): Promise<[minified: number, gzipped: number]> {
   const { outputFiles } = await build({
     stdin: { contents: imports.map((name) => `export * from '${name}'`).join('\n'), resolveDir: ROOT },
@@ -38,7 +38,7 @@ function bytesIn(path: string): number {
 }
 
 describe('the sizes in docs/dependencies.md', () => {
-  it('are those of all imports', () => {
+  it('cover all entry points', () => {
     expect([...told.keys()].flatMap((imports) => imports.split(','))).toEqual(
       expect.arrayContaining(importsOf(manifest)),
     )
@@ -53,7 +53,7 @@ describe('the sizes in docs/dependencies.md', () => {
   })
 })
 
-it('an installation takes 1.5 MB at most, dependencies included', () => {
+it('an installation takes at most 1.5 MB, including dependencies', () => {
   const folders = Object.keys(manifest.dependencies).map((name) =>
     ['packages/slidegate/node_modules', 'node_modules'].map((at) => join(ROOT, at, name)).find(existsSync),
   )
@@ -64,7 +64,7 @@ it('an installation takes 1.5 MB at most, dependencies included', () => {
   expect(bytes / 1e6).toBeLessThanOrEqual(1.5)
 })
 
-it('compiled code has no comments: they are in its types', () => {
+it('compiled code has no comments, and its types have', () => {
   const modules = readdirSync(join(ROOT, 'packages/slidegate/dist'), { recursive: true, encoding: 'utf8' })
   const starts = (path: string) =>
     /^ *\/[/*]/m.test(readFileSync(join(ROOT, 'packages/slidegate/dist', path), 'utf8'))

@@ -11,14 +11,14 @@ const PROCESSES = 4
 const { server, redis } = await useRedis()
 beforeEach(() => redis.flushall())
 
-/** Never over, and close to the limit: demand is far above it. */
+/** Checks that the fullest window is at most at its limit, and close to it. */
 function expectHeld(admissions: readonly Admission[], limit: number, windowMs: number): void {
   const fullest = fullestWindow(admissions, windowMs)
   expect(fullest).toBeLessThanOrEqual(limit)
   expect(fullest).toBeGreaterThanOrEqual(0.97 * limit)
 }
 
-/** Looks at what the workers' limits have stored, with a limit of its own. */
+/** Reads the logs that the workers' limits stored, with a limit of its own. */
 function auditor(windowMs: number): Limiter {
   return createLimiter({
     name: 'audit',
@@ -30,20 +30,20 @@ function auditor(windowMs: number): Limiter {
 
 const unitsOf = (admissions: readonly Admission[]) => admissions.reduce((sum, { cost }) => sum + cost, 0)
 
-it('four processes on one key: no window holds more than its limit, nor much less', async () => {
+it('four processes on one key fill every window almost to its limit, and never more', async () => {
   const limit = 400
   const window = 1000
   const order = { port: server.port, limits: [{ limit, window }], keys: 1, costs: 1, durationMs: 2500 }
   const { admissions, denied } = await audit(Array<Order>(PROCESSES).fill(order))
   expectHeld(admissions, limit, window)
-  // Not only the fullest: as long as all ask, every window is used up.
+  // Checks more than the fullest window: all windows are used up while there is demand.
   expect(medianMsFor(admissions, limit)).toBeLessThanOrEqual(window / 0.9)
   expect(denied).toBeGreaterThan(admissions.length / 10)
   const { remaining, atMs } = await auditor(window).peek('key0')
   expect(65_536 - remaining).toBe(admissions.filter((admission) => admission.atMs > atMs - window).length)
 })
 
-it('four processes on eight keys with three limits each: all are held, and denials charge nothing', async () => {
+it('four processes on eight keys with three limits each exceed none, and denials charge nothing', async () => {
   const limits = [
     { limit: 20, window: 200 },
     { limit: 60, window: 1000 },
@@ -60,22 +60,22 @@ it('four processes on eight keys with three limits each: all are held, and denia
   }
 })
 
-it('some leasing, some not: no window holds more than its limit by the times at which units were spent', async () => {
+it('processes with and without leases never exceed the limit, by the times when units were spent', async () => {
   const limit = 2000
   const window = 1000
   const leaseMs = 100
   const order = { port: server.port, limits: [{ limit, window }], keys: 1, costs: 1, durationMs: 2500 }
   const leasing = { ...order, leaseMs }
-  // Some rest now and then: what they hold then is spent just in time, or too late for that.
+  // Some workers pause now and then, so that their leases are spent at the last moment, or have expired.
   const [resting, longer] = [95, 150].map((pauseMs) => ({ ...leasing, pauseMs }))
   const { admissions } = await audit([order, leasing, resting!, longer!])
   expectHeld(admissions, limit, window)
-  // While anybody leases, what is spent comes back a lease's time later.
+  // With leases, spent units become free one lease later.
   expect(medianMsFor(admissions, limit)).toBeLessThanOrEqual((window + leaseMs) / 0.85)
   const leased = admissions.filter(({ isLeased }) => isLeased).length
   expect(leased).toBeGreaterThan(limit / 20)
   expect(admissions.length - leased).toBeGreaterThan(limit / 20)
-  // What was held at the end was returned.
+  // Unspent leases were returned at the end.
   const { remaining, atMs } = await auditor(window).peek('key0')
   const used = 65_536 - remaining
   expect(used).toBeGreaterThanOrEqual(admissions.filter((each) => each.atMs > atMs - window).length)

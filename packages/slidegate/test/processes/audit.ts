@@ -4,25 +4,25 @@ import type { Admission } from './fullest-window.ts'
 
 const WORKER = new URL('worker.js', import.meta.url)
 
-/** What a worker is to do. */
+/** A worker's task. */
 export interface Order {
   readonly port: number
-  /** The sliding windows that every key is held to. */
+  /** The sliding windows of every key. */
   readonly limits: readonly SlidingWindowOptions[]
-  /** Requests are for so many keys in turn, and for costs from 1 to so many. */
+  /** Requests use this number of keys in turn, and costs from 1 to `costs`. */
   readonly keys: number
   readonly costs: number
   readonly durationMs: number
-  /** How many processes begin together. */
+  /** Number of processes that start together. */
   readonly processes?: number
-  /** Whether it takes leases, and of which length. */
+  /** The length of leases. No leases if left out. */
   readonly leaseMs?: number
-  /** How long each caller rests after every ten requests, if at all. */
+  /** How long each caller pauses after every ten requests. No pause if left out. */
   readonly pauseMs?: number
 }
 
 export interface Report {
-  /** When units were spent: by the store's clock, or where they were leased, by the machine's. */
+  /** When units were spent. Leased units use the machine's clock, others the store's. */
   admissions: (Admission & {
     readonly key: string
     readonly isLeased: boolean
@@ -30,7 +30,7 @@ export interface Report {
   denied: number
 }
 
-/** Sets processes to work at once, all on one Redis, and gathers what they were told. */
+/** Starts worker processes on one Redis, and collects their decisions. */
 export async function audit(orders: readonly Order[]): Promise<Report> {
   const processes = orders.length
   const reports = await Promise.all(

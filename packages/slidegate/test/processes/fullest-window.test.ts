@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { fullestWindow, medianMsFor } from './fullest-window.ts'
 
-it('finds what trying every window finds', () => {
+it('fullestWindow finds the same maximum as trying every window', () => {
   const admission = fc.record({ atMs: fc.nat(60), cost: fc.integer({ min: 1, max: 3 }) })
   fc.assert(
     fc.property(fc.array(admission), fc.integer({ min: 1, max: 30 }), (admissions, windowMs) => {
@@ -19,7 +19,7 @@ it('finds what trying every window finds', () => {
   )
 })
 
-it('half of the time says nothing of a moment without admissions', () => {
+it('medianMsFor ignores a pause without admissions', () => {
   const steady = Array.from({ length: 40 }, (_, i) => ({ atMs: 10 * i, cost: 2 }))
   expect(medianMsFor(steady, 10)).toBe(50)
   const paused = steady.map(({ atMs, cost }, i) => ({ atMs: i < 20 ? atMs : atMs + 5000, cost }))

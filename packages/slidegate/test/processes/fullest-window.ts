@@ -1,12 +1,12 @@
-/** Units admitted at an instant. */
+/** Units admitted at one time. */
 export interface Admission {
   readonly atMs: number
   readonly cost: number
 }
 
 /**
- * The time in which so many units more were admitted, for half of all admissions. Unlike the emptiest window it says little of
- * moments in which the machine stood still.
+ * Returns the median time until this many more units were admitted. Unlike the emptiest window, the median is hardly affected if
+ * the machine hangs.
  */
 export function medianMsFor(admissions: readonly Admission[], units: number): number {
   const inOrder = [...admissions].sort((a, b) => a.atMs - b.atMs)
@@ -21,7 +21,7 @@ export function medianMsFor(admissions: readonly Admission[], units: number): nu
   return tookMs.sort((a, b) => a - b)[tookMs.length >> 1] ?? Number.POSITIVE_INFINITY
 }
 
-/** The most units that any half-open stretch of this length holds, wherever it begins. */
+/** Returns the most units in any half-open interval of this length, wherever it starts. */
 export function fullestWindow(admissions: readonly Admission[], windowMs: number): number {
   const inOrder = [...admissions].sort((a, b) => a.atMs - b.atMs)
   let fullest = 0

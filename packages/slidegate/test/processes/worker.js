@@ -1,5 +1,5 @@
 // @ts-check
-// One process of an audit: asks as fast as it can, on the package as it was built, and tells what was admitted.
+// A worker of an audit. Makes requests as fast as it can with the built package, and reports the admissions.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { createLimiter, slidingWindow, withLeases } from 'slidegate'
@@ -13,14 +13,14 @@ const CALLERS = 24
 process.once('message', async (/** @type {Order} */ order) => {
   const redis = new Redis(order.port)
   const { leaseMs } = order
-  // The machine's clock, which is the server's too, whenever a lease is looked at.
+  // The time when a lease was last used, by the machine's clock, which the server shares.
   let spentAtMs = 0
   const clock = () => {
     spentAtMs = Date.now()
     return performance.now()
   }
   const store = leaseMs === undefined ? redisStore(redis) : withLeases(redisStore(redis), { leaseMs, clock })
-  // Nothing is to be given up, however slow the machine: what is given up may have been charged.
+  // No request may time out, however slow the machine, because it may have been charged.
   const limits = order.limits.map((limit) => slidingWindow(limit))
   const limiter = createLimiter({ name: 'audit', limits, store, timeoutMs: 60_000 })
   await limiter.peek('ready')

@@ -23,28 +23,28 @@ import { startSentinel } from '../support/redis-sentinel.ts'
 import { startRedis } from '../support/redis-server.ts'
 import { limiterOn } from './store-on.ts'
 
-// Clients that have the rights which the table in docs/production.md says, and no more.
+// Clients with exactly the rights in the table of docs/production.md.
 
 const page = readFileSync(join(ROOT, 'docs/production.md'), 'utf8')
 
 interface Needs {
-  /** Without any of these it does not work. */
+  /** Commands that the client can't work without. */
   readonly needed: readonly string[]
-  /** These it asks for, and does without. */
+  /** Commands that the client tries, but can do without. */
   readonly wished: readonly string[]
 }
 
-/** By it clients tell their name from Redis 7.2 on; the page says that they do without. */
+/** From Redis 7.2 on, clients send it to report their name. The page documents that they work without it. */
 const NAMING = 'client|setinfo'
 
-/** The commands of an ACL log that were refused, each once. */
+/** Returns the distinct commands that an ACL log shows as denied. */
 function refusedIn(entries: readonly (readonly string[])[]): string[] {
   const refused = new Set(entries.map((entry) => entry[entry.indexOf('object') + 1]!))
   refused.delete(NAMING)
   return Array.from(refused).sort()
 }
 
-/** What the table says of a kind of client. */
+/** Reads a row of the table. */
 function needsOf(kind: string): Needs {
   const row = page.split('\n').find((line) => line.startsWith(`| ${kind} |`))!
   const [, , needed, wished] = row.split(/(?<!\\)\|/).map((cell) => cell.replaceAll('\\', ''))
@@ -52,7 +52,7 @@ function needsOf(kind: string): Needs {
   return { needed: rulesIn(needed), wished: rulesIn(wished) }
 }
 
-/** A connection that is ended after the test, whatever has become of it. */
+/** Connects a client that is closed after the test, whatever happens. */
 type Connect = (port: number) => Promise<Connection>
 
 const host = '127.0.0.1'
@@ -65,7 +65,7 @@ function ended(client: unknown): Connection {
   return connectionOf(client as RedisClient)
 }
 
-/** As in the conformance suite. */
+/** Connects as the conformance suite does. */
 const usual =
   (connect: (typeof CLIENTS)[string]): Connect =>
   async (port) =>
@@ -127,7 +127,7 @@ const CLUSTER: Readonly<Record<string, Readonly<Record<string, Connect>>>> = {
   'Cluster of GLIDE': { 'Valkey GLIDE': usual(CLUSTER_CLIENTS['Valkey GLIDE']!) },
 }
 
-/** Servers whose default user can be given any rights, seen by somebody who has all. */
+/** Servers whose default user can be restricted, with an owner who has all rights. */
 class Guarded {
   readonly ports: readonly number[]
   readonly #owners: readonly Redis[]
@@ -154,13 +154,13 @@ class Guarded {
     }
   }
 
-  /** The commands that were refused since then. */
+  /** Commands that were denied since the last `allow`. */
   async refused(): Promise<string[]> {
     const logs = await Promise.all(this.#owners.map((owner) => owner.call('ACL', 'LOG')))
     return refusedIn(logs.flat() as string[][])
   }
 
-  /** Those that were executed. */
+  /** Commands that were executed since the last `allow`, as text. */
   async executed(): Promise<string> {
     return (await Promise.all(this.#owners.map((owner) => owner.info('commandstats')))).join()
   }
@@ -170,7 +170,7 @@ class Guarded {
   }
 }
 
-/** Connects, and is decided upon, as soon as it can be. */
+/** Connects, and makes requests until one is allowed. */
 async function work(connect: Connect, port: number): Promise<Connection> {
   const connection = await connect(port)
   const limiter = limiterOn(connection)
@@ -198,8 +198,8 @@ describe.each([
     const { needed, wished } = needsOf(kind)
     const names = wished.map((rule) => rule.slice(1)).sort()
 
-    it.each(Object.entries(connects))('%s asks for what it does without', async (_, connect) => {
-      // ioredis says so.
+    it.each(Object.entries(connects))('%s tries exactly the optional commands', async (_, connect) => {
+      // ioredis warns about them.
       const warn = vi.spyOn(console, 'warn').mockReturnValue()
       onTestFinished(() => warn.mockRestore())
       await guarded.allow(...rulesFor(), ...needed)
@@ -207,7 +207,7 @@ describe.each([
       await vi.waitFor(async () => expect(await guarded.refused()).toEqual(names), { timeout: 30_000 })
     })
 
-    it.each(Object.entries(connects))('%s asks for nothing else', async (_, connect) => {
+    it.each(Object.entries(connects))('%s tries no other commands', async (_, connect) => {
       await guarded.allow(...rulesFor(), ...needed, ...wished)
       await work(connect, guarded.ports[0]!)
       await vi.waitFor(
@@ -221,7 +221,7 @@ describe.each([
 
     if (needed.length === 0) return
     const without = needed.flatMap((rule) => Object.entries(connects).map((each) => [rule, ...each] as const))
-    it.each(without)('without %s %s does not work', async (rule, _, connect) => {
+    it.each(without)("without %s, %s doesn't work", async (rule, _, connect) => {
       const log = [vi.spyOn(console, 'warn'), vi.spyOn(console, 'error')].map((spy) => spy.mockReturnValue())
       onTestFinished(() => {
         for (const spy of log) spy.mockRestore()
@@ -229,13 +229,13 @@ describe.each([
       await guarded.allow(...rulesFor(), ...needed.filter((each) => each !== rule), ...wished)
       const working = async () => limiterOn(await connect(guarded.ports[0]!), { timeoutMs: 500 }).consume('k')
       await expect(working()).rejects.toThrow()
-      // A client may have been given up before it has asked.
+      // The request may have timed out before the client sent its command.
       await expect.poll(() => guarded.refused()).toContain(rule.slice(1))
     })
   })
 })
 
-/** Collects them until the end of the test. */
+/** Collects unhandled rejections until the end of the test. */
 function unhandledRejections(): unknown[] {
   const rejections: unknown[] = []
   const before = process.listeners('unhandledRejection')
@@ -248,16 +248,16 @@ function unhandledRejections(): unknown[] {
   return rejections
 }
 
-describe('on a Cluster, of which a slot is resharded', () => {
+describe('while a slot of a Cluster is migrated', () => {
   const [line = ''] = codeBlocks(page)
     .map(({ code }) => code)
     .filter((code) => code.includes('+asking'))
   const additions = line.replaceAll("'", '').split(' ').slice(4)
 
   it.each(['ioredis 5', 'node-redis 6'].map((name) => [name, CLUSTER_CLIENTS[name]!] as const))(
-    '%s has to say ASKING',
+    '%s needs the right to `ASKING`',
     async (name, connect) => {
-      // First, so that they are still collected when the client and the servers end.
+      // Created first, so that it still collects when the client and the servers close.
       const rejections = unhandledRejections()
       const cluster = await startCluster({ masters: 3, replicas: 0 })
       onTestFinished(() => cluster.stop())
@@ -276,9 +276,9 @@ describe('on a Cluster, of which a slot is resharded', () => {
       await guarded.allow(...rulesFor(), ...additions.filter((rule) => rule !== '+asking'))
       rejections.length = 0
       await expect(limiter.consume('k')).rejects.toThrow()
-      // It may have been given up before the client has asked.
+      // The request may have timed out before the client sent its command.
       await expect.poll(() => guarded.refused()).toContain('asking')
-      // What would end the process.
+      // These would end the process.
       await expect.poll(() => rejections.length > 0).toBe(/^io/.test(name))
       await guarded.allow(...rulesFor(), ...additions)
       await vi.waitFor(async () => expect((await limiter.consume('k')).allowed).toBe(true), {
@@ -289,7 +289,7 @@ describe('on a Cluster, of which a slot is resharded', () => {
   )
 })
 
-describe('behind a Sentinel no more is needed on the servers', () => {
+describe('behind a Sentinel, servers need no more rights', () => {
   const user = { username: 'limiter', password: 'secret' }
 
   it.each<[string, (port: number, name: string) => Promise<Connection>]>([
@@ -307,7 +307,7 @@ describe('behind a Sentinel no more is needed on the servers', () => {
         return ended(client)
       },
     ],
-  ])('%s', async (_, connect) => {
+  ])('for %s', async (_, connect) => {
     const sentinel = await startSentinel()
     onTestFinished(() => sentinel.stop())
     for (const { port } of sentinel.servers) {

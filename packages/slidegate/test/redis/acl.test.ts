@@ -22,26 +22,26 @@ async function allow(username: string, commands: readonly string[]): Promise<voi
 }
 
 function connect(username: string, port = server.port): Redis {
-  // Its ready check would ask for INFO.
+  // The client's ready check would need INFO.
   return new Redis(port, { username, password: 'secret', enableReadyCheck: false })
 }
 
 async function conform(client: RedisClient): Promise<void> {
   const limits = [slidingWindow({ limit: 2, window: '1h' })]
-  // First: requests go on without what cannot be read of them.
+  // Runs first, because requests work without overrides that can't be read.
   await override(client)
   for (const { run } of storeConformance) {
     await run(({ clock }) => redisStore(client, { clock, prefix: `slidegate:${randomUUID()}` }))
   }
-  // Without a clock passed in, it reads the time of Redis.
+  // Without a clock option, the script reads the time of Redis.
   await createLimiter({ limits, store: redisStore(client), timeoutMs: 30_000 }).consume('k')
-  // Small logs in one batch are read at once.
+  // Small logs in one batch are read in one command.
   const buckets = [tokenBucket({ capacity: 2, refill: 2, interval: '1h' })]
   const limiter = createLimiter({ limits: buckets, store: redisStore(client), timeoutMs: 30_000 })
   await Promise.all(['k', 'l', 'm'].map((key) => limiter.consume(key)))
 }
 
-/** Those that last, that end, and that are removed. */
+/** Sets overrides that last, expire and are deleted. */
 async function override(client: RedisClient): Promise<void> {
   const limits = [slidingWindow({ limit: 2, window: '1h' })]
   const store = redisStore(client, { prefix: `slidegate:${randomUUID()}` })
@@ -56,7 +56,7 @@ async function override(client: RedisClient): Promise<void> {
   expect(await listed(here!)).toHaveLength(1)
 }
 
-describe('a Redis user who may do nothing else', () => {
+describe('a Redis user with only the documented rights', () => {
   beforeAll(() => allow('limiter', COMMANDS))
 
   it('passes the conformance suite', async () => {
@@ -65,7 +65,7 @@ describe('a Redis user who may do nothing else', () => {
     await client.quit()
   })
 
-  it('is refused beyond the prefix', async () => {
+  it('fails on keys with another prefix', async () => {
     const client = connect('limiter')
     const limits = [slidingWindow({ limit: 2, window: '1h' })]
     const limiter = createLimiter({
@@ -78,7 +78,7 @@ describe('a Redis user who may do nothing else', () => {
   })
 })
 
-it.each(COMMANDS)('without %s it would not do', async (missing) => {
+it.each(COMMANDS)('the store needs %s', async (missing) => {
   await admin.script('FLUSH')
   await allow(
     `without-${missing}`,
@@ -89,19 +89,15 @@ it.each(COMMANDS)('without %s it would not do', async (missing) => {
   await client.quit()
 })
 
-describe('what only some limits need can be left out', () => {
-  const SORTED_SETS = [
-    'a sliding window as a sorted set',
-    'so many at the same time',
-    'so many different values',
-  ]
+describe('commands of optional features can be left out', () => {
+  const SORTED_SETS = ['a sliding window as a sorted set', 'a concurrency limit', 'a distinct-value limit']
   const groupOf = (name: string) => {
     if (SORTED_SETS.includes(name)) return COMMANDS_FOR['a sorted set']
-    if (name === 'about so many different values') return COMMANDS_FOR['approximate values']
+    if (name === 'an approximate distinct-value limit') return COMMANDS_FOR['approximate values']
     return name === 'a sliding window as a stream' ? COMMANDS_FOR['a stream'] : []
   }
 
-  it.each(Object.entries(SAMPLES))('%s', async (name, { make, options, isRefundable }) => {
+  it.each(Object.entries(SAMPLES))('%s works without them', async (name, { make, options, isRefundable }) => {
     await allow('some', [...COMMANDS_FOR['any limit'], ...groupOf(name)])
     const client = connect('some')
     const store = redisStore(client, { prefix: `slidegate:${randomUUID()}` })
@@ -119,8 +115,8 @@ describe('what only some limits need can be left out', () => {
   })
 })
 
-describe('these are all commands there are', () => {
-  /** Names of commands, as this server spells them. */
+describe('the documented commands', () => {
+  /** Names of commands, as this server writes them. */
   let known: Set<string>
   beforeAll(async () => {
     known = new Set((await admin.call('COMMAND', 'LIST')) as string[])
@@ -128,31 +124,31 @@ describe('these are all commands there are', () => {
   const commandsAmong = (names: Iterable<string>) =>
     Array.from(new Set(names), (name) => name.toLowerCase()).filter((name) => known.has(name))
 
-  // The second is inside a function: names from outside make it dearer.
+  // The second is inside a function, because upvalues are slower.
   const ALIASES = [
     'local call_redis, pcall_redis = redis.call, redis.pcall\n',
     'local call_redis, pcall_redis, struct_pack, struct_unpack = redis.call, redis.pcall, struct.pack, struct.unpack\n',
   ]
   const script = ALIASES.reduce((rest, aliases) => rest.replace(aliases, ''), SCRIPT)
 
-  it('the script reaches Redis by two functions, which are only ever called', () => {
+  it('go through two functions of the script only', () => {
     for (const aliases of ALIASES) expect(SCRIPT.split(aliases)).toHaveLength(2)
     const otherWays = /\b(redis|server|_G|getfenv|setfenv|loadstring|rawget)\b|\bp?call_redis\b(?!\()/g
     expect(script.match(otherWays) ?? []).toEqual([])
   })
 
-  it('every call is of one that is documented', () => {
+  it('cover every call of the script', () => {
     const calls = Array.from(script.matchAll(/\bp?call_redis\(\s*(?:'([^']*)')?/g), ([, name]) => name)
     const named = calls.filter((name) => name !== undefined)
     expect(named.filter((name) => !COMMANDS.includes(name.toLowerCase()))).toEqual([])
-    // In three places the name comes from elsewhere in the script.
+    // In three places, the name comes from elsewhere in the script.
     expect(calls.length - named.length).toBe(3)
     const literals = Array.from(script.matchAll(/(['"])([A-Z]+)\1/g), ([, , text]) => text!)
     const sent = ['evalsha', 'eval']
     expect([...commandsAmong(literals), ...sent].sort()).toEqual([...COMMANDS].sort())
   })
 
-  it('the store sends two', () => {
+  it('include the two that the store sends', () => {
     const folder = join(import.meta.dirname, '../../src/stores/redis')
     const sources = readdirSync(folder).filter((file) => file.endsWith('.ts') && !file.includes('generated'))
     const literals = sources.flatMap((file) =>
@@ -161,7 +157,7 @@ describe('these are all commands there are', () => {
     expect(commandsAmong(literals).sort()).toEqual(['eval', 'evalsha'])
   })
 
-  it('tests allow themselves none of them', () => {
+  it("aren't among those that only tests use", () => {
     expect(COMMANDS_OF_TESTS.filter((name) => COMMANDS.includes(name.split('|')[0]!))).toEqual([])
   })
 })
@@ -170,13 +166,13 @@ describe('docs/production.md', () => {
   const blocks = codeBlocks(readFileSync(join(ROOT, 'docs/production.md'), 'utf8')).map(({ code }) => code)
   const words = (code: string) => code.replaceAll("'", '').split(/\s+/)
 
-  /** As the server understands it, without the password. */
+  /** A user's rights as the server stores them, without the password. */
   async function rightsOf(redis: Redis, username: string): Promise<unknown> {
     const words = (await redis.call('ACL', 'GETUSER', username)) as unknown[]
     return words.filter((_, i) => words[i - 1] !== 'passwords')
   }
 
-  it('shows how to make this user', async () => {
+  it('shows how to create this user', async () => {
     await allow('right', COMMANDS)
     const [block = ''] = blocks.filter((code) => code.includes(' reset on '))
     const [cli, ...command] = words(block.replaceAll('\\\n', ''))
@@ -188,7 +184,7 @@ describe('docs/production.md', () => {
     await client.quit()
   })
 
-  it('shows the line of a users.acl', async () => {
+  it('shows the line for a users.acl file', async () => {
     const [line = ''] = blocks.filter((code) => code.startsWith('user limiter '))
     expect(line).not.toContain('\n')
     await admin.call('ACL', 'SETUSER', ...words(line).slice(1))

@@ -16,7 +16,7 @@ const OF_BUCKET: BatchOptions = { maxCalls: 4, readsFirst: true }
 
 const set = limitSet('api', [slidingWindow({ limit: 1_000_000, window: '1h' })])
 
-/** Keeps calls until they are answered by hand. */
+/** Keeps calls until `answer` is called. */
 class HeldTransport implements Transport {
   readonly server = 'the server'
   isOrdered = true
@@ -33,7 +33,7 @@ class HeldTransport implements Transport {
     this.#answers.push(() => receiver.answered(batch, results))
   }
 
-  /** The requests in each call. */
+  /** The number of requests in each call. */
   get sizes(): number[] {
     return this.calls.map((batch) => batch.length)
   }
@@ -45,12 +45,12 @@ class HeldTransport implements Transport {
   }
 }
 
-/** Lets all microtasks run; the event loop takes no turn. */
+/** Runs all microtasks without a turn of the event loop. */
 async function settled(): Promise<void> {
   for (let i = 0; i < 20; i++) await undefined
 }
 
-/** Lets the event loop take a turn. */
+/** Waits for one turn of the event loop. */
 async function nextTurn(): Promise<void> {
   await settled()
   await setImmediate()
@@ -81,32 +81,32 @@ function batcherOf(options: BatchOptions): {
   const ask = (count: number, again = false): void => {
     for (let i = 0; i < count; i++) one(again)
   }
-  /** All requests so far time out. */
+  /** Makes all requests so far time out. */
   const giveUp = (): void => {
     for (const call of calls.splice(0)) call.isSettled = true
   }
   return { transport, ask, giveUp }
 }
 
-it('a lone request leaves in the same turn', async () => {
+it('a single request is sent in the same turn', async () => {
   const { transport, ask } = batcherOf(OF_SERVER)
   ask(1)
   await settled()
   expect(transport.sizes).toEqual([1])
 })
 
-it('if nothing is in flight, half of the waiting requests leave at once and the rest on the next turn', async () => {
+it('if nothing is in flight, half of the waiting requests are sent immediately and the rest on the next turn', async () => {
   const { transport, ask } = batcherOf(OF_SERVER)
   ask(63)
   await settled()
   expect(transport.sizes).toEqual([32])
-  // Requests that come meanwhile leave with them.
+  // Requests that arrive meanwhile are sent with them.
   ask(2)
   await nextTurn()
   expect(transport.sizes).toEqual([32, 33])
 })
 
-it('the halves keep apart: each leaves again as soon as it is answered', async () => {
+it('the halves stay separate: each is sent again as soon as it is answered', async () => {
   const { transport, ask } = batcherOf(OF_SERVER)
   ask(64, true)
   await nextTurn()
@@ -114,7 +114,7 @@ it('the halves keep apart: each leaves again as soon as it is answered', async (
   expect(transport.sizes).toEqual([32, 32, 32, 32, 32, 32, 32])
 })
 
-it('halves that are answered together part again', async () => {
+it('halves that are answered together separate again', async () => {
   const { transport, ask } = batcherOf(OF_SERVER)
   ask(64, true)
   await nextTurn()
@@ -127,7 +127,7 @@ it('halves that are answered together part again', async () => {
 it.each([
   [7, [7]],
   [8, [4, 4]],
-])('%i requests leave in calls of %j', async (count, sizes) => {
+])('%i requests are sent in calls of %j', async (count, sizes) => {
   const { transport, ask } = batcherOf(OF_SERVER)
   ask(count)
   await nextTurn()
@@ -145,7 +145,7 @@ it('a call takes half of all requests that wait or are in flight', async () => {
   expect(transport.sizes).toEqual([1, 11, 9])
 })
 
-it('full calls do not wait for the next turn', async () => {
+it("full calls don't wait for the next turn", async () => {
   const { transport, ask } = batcherOf(OF_SERVER)
   ask(1024)
   await settled()
@@ -155,7 +155,7 @@ it('full calls do not wait for the next turn', async () => {
 it.each([
   [64, [64]],
   [200, [128, 72]],
-])('on a Cluster, %i requests leave in calls of %j', async (count, sizes) => {
+])('on a Cluster, %i requests are sent in calls of %j', async (count, sizes) => {
   const { transport, ask } = batcherOf(OF_BUCKET)
   ask(count)
   await nextTurn()
@@ -164,7 +164,7 @@ it.each([
   expect(transport.sizes).toEqual(sizes)
 })
 
-it('until the script is loaded, all that wait leave in one call', async () => {
+it('until the script is loaded, all waiting requests are sent in one call', async () => {
   const { transport, ask } = batcherOf(OF_SERVER)
   transport.isOrdered = false
   ask(64)
@@ -172,7 +172,7 @@ it('until the script is loaded, all that wait leave in one call', async () => {
   expect(transport.sizes).toEqual([64])
 })
 
-it('a half that is due while the client is not ready stays until it is', async () => {
+it('a half that is due before the client is ready waits for it', async () => {
   const { transport, ask } = batcherOf(OF_SERVER)
   ask(64)
   await settled()
@@ -191,12 +191,12 @@ it('a server that answers after a silence gets full calls again', async () => {
     await nextTurn()
     giveUp()
   }
-  // One op at a time, while it is silent.
+  // One op at a time while the server is silent.
   ask(64)
   await nextTurn()
   const sent = OF_SERVER.maxCalls + 1
   expect(transport.sizes).toEqual(Array.from({ length: sent }, () => 1))
-  // A late answer is one, too.
+  // A late answer counts too.
   await transport.answer()
   await nextTurn()
   expect(transport.sizes.slice(sent)).toEqual([32])

@@ -17,7 +17,7 @@ const nodes = [{ host: '127.0.0.1', port: 1 }]
 const rootNodes = [{ socket: { host: '127.0.0.1', port: 1 } }]
 const sentinelRootNodes = [{ host: '127.0.0.1', port: 1 }]
 
-/** What is said of a client. */
+/** Returns the warnings about a client. */
 function warningsOf(client: RedisClient): string[] {
   const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
   onTestFinished(() => emit.mockRestore())
@@ -26,7 +26,7 @@ function warningsOf(client: RedisClient): string[] {
   return emit.mock.calls.map((call) => JSON.stringify(call))
 }
 
-describe('a setting that does harm is told once', () => {
+describe('a harmful client setting causes one warning', () => {
   const HARMFUL: readonly (readonly [string, () => RedisClient])[] = [
     ['maxRetriesPerRequest is null', () => new Redis({ lazyConnect, maxRetriesPerRequest: null })],
     ['maxRetriesPerRequest is null', () => new Redis6({ lazyConnect, maxRetriesPerRequest: null })],
@@ -57,7 +57,7 @@ describe('a setting that does harm is told once', () => {
     expect(warnings[0]).toContain('SLIDEGATE_CLIENT_SETTINGS')
   })
 
-  it('several of one client at once', () => {
+  it('several settings of one client share a warning', () => {
     const socket = { reconnectStrategy: false } as const
     const warnings = warningsOf(createClient({ readonly: true, socket }))
     expect(warnings).toHaveLength(1)
@@ -65,7 +65,7 @@ describe('a setting that does harm is told once', () => {
   })
 })
 
-describe('nothing is said of', () => {
+describe('no warning is emitted for', () => {
   const HARMLESS: readonly (readonly [string, () => RedisClient])[] = [
     ['ioredis 5', () => new Redis({ lazyConnect })],
     ['ioredis 6', () => new Redis6({ lazyConnect })],

@@ -21,11 +21,11 @@ function openStore() {
   return { store, limiter, lines }
 }
 
-it('a store that is closed finishes the requests under way, without a warning', async () => {
+it('a closed store finishes requests in flight without a warning', async () => {
   const { store, limiter, lines } = openStore()
   await store.ready()
-  // Some are sent before the store is closed, and others wait in line.
-  const requests = Array.from({ length: 50 }, (_, i) => limiter.consume(`under-way-${i}`))
+  // Some are sent before the store is closed, others are still queued.
+  const requests = Array.from({ length: 50 }, (_, i) => limiter.consume(`in-flight-${i}`))
   const closed = store.close()
   const decisions = await Promise.all(requests)
   await closed
@@ -43,7 +43,7 @@ it('a store that is closed while it connects finishes its first requests', async
   expect(lines).toEqual([])
 })
 
-it('a store whose Redis is silent is closed once its requests have failed', async () => {
+it('a store with a silent Redis closes once its requests have failed', async () => {
   const { store, limiter } = openStore()
   await store.ready()
   server.freeze()

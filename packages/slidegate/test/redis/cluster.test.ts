@@ -28,7 +28,7 @@ function limiterOf(client: RedisClient, buckets: number): Limiter {
   return createLimiter({ name: randomUUID(), limits, store, timeoutMs: 30_000 })
 }
 
-/** On each master. */
+/** Flushes the scripts of each server. */
 const flushScripts = () => Promise.all(cluster.nodes.map(({ port }) => ask(port, 'SCRIPT', 'FLUSH')))
 const knowsScript = async (port: number) => ask(port, 'SCRIPT', 'EXISTS', SCRIPT_SHA1)
 
@@ -39,7 +39,7 @@ describe.each(Object.entries(CLUSTER_CLIENTS))('%s', (_, connect) => {
   })
   afterAll(() => connection.close())
 
-  it('each server is given the script as it is first asked, and each request is charged once', async () => {
+  it('loads the script on each server with the first request, and charges each request once', async () => {
     const limiter = limiterOf(connection.client, 64)
     const remaining = async () =>
       new Set((await Promise.all(keys.map((key) => limiter.consume(key)))).map((d) => d.remaining))
@@ -53,8 +53,8 @@ describe.each(Object.entries(CLUSTER_CLIENTS))('%s', (_, connect) => {
     expect(new Set((await Promise.all(racing)).map((d) => d.remaining))).toEqual(new Set([7]))
   })
 
-  it('a server that a slot is on its way to is given it as well', async () => {
-    // One key per call: two that are not yet, or not any more, at the same server are refused with TRYAGAIN, not with ASK.
+  it('loads the script on the target server of a slot migration', async () => {
+    // One key per call, because several keys that aren't on the same server get TRYAGAIN instead of ASK.
     const limiter = limiterOn({ ...connectionOf(connection.client), resends: false })
     await limiter.consume('moved')
     const slot = crc16(tagsOf(1)[0]!) % 16_384
@@ -63,26 +63,26 @@ describe.each(Object.entries(CLUSTER_CLIENTS))('%s', (_, connect) => {
     const open = await cluster.openSlot(slot, to)
     await open.move(1000)
     await ask(to.port, 'SCRIPT', 'FLUSH')
-    // The server of the slot does not have the key any more, and says ASK.
+    // The source server doesn't have the key any more, and answers ASK.
     expect((await limiter.consume('moved')).remaining).toBe(998)
     expect(await knowsScript(to.port)).toEqual([1])
     expect((await limiter.consume('new')).remaining).toBe(999)
     while ((await open.move(1000)) > 0);
     await open.finish()
-    // Now it says MOVED.
+    // Now the source server answers MOVED.
     expect((await limiter.consume('moved')).remaining).toBe(997)
   })
 })
 
-describe('a slot of which some keys have moved', () => {
+describe('if half of a slot has been migrated', () => {
   const names = Array.from({ length: 20 }, (_, i) => `half${i}`)
 
-  /** Charges all keys once, moves half of them, and asks for all at once until each is answered. */
+  /** Charges all keys, moves half of them, and charges all again. Retries until each is answered. */
   async function remainingOf(client: RedisClient, timeoutMs: number): Promise<number[]> {
     const limiter = limiterOn(connectionOf(client), { timeoutMs })
     const askAll = async () =>
       (await Promise.all(names.map((name) => limiter.consume(name)))).map(({ remaining }) => remaining)
-    // Within a short timeout it may not have connected yet.
+    // With a short timeout, the client may not have connected yet.
     await vi.waitFor(askAll, { timeout: 20_000, interval: 50 })
     const slot = crc16(tagsOf(1)[0]!) % 16_384
     const from = await cluster.masterOf(slot)
@@ -97,13 +97,13 @@ describe('a slot of which some keys have moved', () => {
     }
   }
 
-  it('node-redis, which is told TRYAGAIN: they travel key by key', async () => {
+  it('node-redis gets TRYAGAIN, and the store sends keys one at a time', async () => {
     const connection = await CLUSTER_CLIENTS['node-redis 6']!(cluster.nodes[0]!.port)
     expect(await remainingOf(connection.client, 10_000)).toEqual(names.map(() => 998))
     await connection.close()
   })
 
-  it('ioredis, which waits instead: the next travel key by key', async () => {
+  it('ioredis waits first, and the store sends the next keys one at a time', async () => {
     const client = new Ioredis([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }])
     const remaining = await remainingOf(client, 200)
     expect(remaining.every((left) => left < 999)).toBe(true)
@@ -111,7 +111,7 @@ describe('a slot of which some keys have moved', () => {
   })
 })
 
-it('an approximate limit is unavailable while only some of its keys have moved, and loses nothing', async () => {
+it('an approximate limit is unavailable while some of its keys have moved, and loses nothing', async () => {
   const connection = await CLUSTER_CLIENTS['node-redis 6']!(cluster.nodes[0]!.port)
   const store = redisStore(connection.client, { buckets: 1 })
   const limiter = createLimiter({
@@ -138,8 +138,8 @@ it('an approximate limit is unavailable while only some of its keys have moved, 
 
 it.each([
   ['ioredis', Ioredis, []],
-  ['iovalkey, without those of scripts', Iovalkey, ['evalsha', 'eval']],
-] as const)('%s with automatic pipelines', async (_, Cluster, ignored) => {
+  ['iovalkey, excluding script commands', Iovalkey, ['evalsha', 'eval']],
+] as const)('%s charges each key once with automatic pipelines', async (_, Cluster, ignored) => {
   const { port } = cluster.nodes[0]!
   const client = new Cluster([{ host: '127.0.0.1', port }], {
     enableAutoPipelining: true,

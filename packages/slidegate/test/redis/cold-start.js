@@ -1,4 +1,5 @@
-// Its first request, and nothing before: `node cold-start.js <url or port> <url | ioredis>`. Prints the decision or the error.
+// Makes a first request right after the start: `node cold-start.js <port> <url | ioredis>`. Prints the decision or
+// error.
 import { createLimiter, slidingWindow } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
 

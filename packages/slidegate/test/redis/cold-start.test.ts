@@ -32,12 +32,12 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-describe('the first request after a start', () => {
+describe('after a start', () => {
   const STARTS = 8
   const AT_A_TIME = 4
 
   it.each(['url', 'ioredis'])(
-    'all first requests are decided in time on a machine under load: %s',
+    'the first request is decided in time on a machine under load: %s',
     async (kind) => {
       const burners = Array.from({ length: availableParallelism() }, () =>
         spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }),
@@ -56,7 +56,7 @@ describe('the first request after a start', () => {
     300_000,
   )
 
-  it('the first requests are decided in time on each server of a Cluster', async () => {
+  it('the first request is decided in time on each server of a Cluster', async () => {
     const cluster = await startCluster({ masters: 3, replicas: 0 })
     onTestFinished(() => cluster.stop())
     const store = redisStore({ url: cluster.nodes.map(({ port }) => `redis://127.0.0.1:${port}`) })
@@ -68,23 +68,23 @@ describe('the first request after a start', () => {
   })
 })
 
-describe.each(['node-redis', 'ioredis'])('a store that is never used, by %s', (kind) => {
-  it.each([0, 500])('an unused store does not keep the process alive: %i ms', async (ms) => {
+describe.each(['node-redis', 'ioredis'])('a store by %s that is never used', (kind) => {
+  it.each([0, 500])("doesn't keep the process alive for %i ms", async (ms) => {
     const { code, output } = await run('idle-store.js', `${server.port}`, kind, `${ms}`)
     expect({ code, output }).toEqual({ code: 0, output: `Redis at 127.0.0.1:${server.port}\n` })
   })
 
-  it('an unused store prints nothing and lets the process end if there is no Redis', async () => {
+  it('prints nothing and lets the process exit if there is no Redis', async () => {
     const port = await freePort()
     const { code, output } = await run('idle-store.js', `${port}`, kind, '200')
     expect({ code, output }).toEqual({ code: 0, output: `Redis at 127.0.0.1:${port}\n` })
   })
 })
 
-describe('without a connection the error names limiter, address and reason', () => {
+describe('without a connection, the error contains the limiter, address and reason', () => {
   const declared = { name: 'api', limits: [slidingWindow({ limit: 1, window: '1h' })] }
 
-  it('a store with a URL names them, also while the breaker is open', async () => {
+  it('for a store with a URL, also while the breaker is open', async () => {
     const port = await freePort()
     const lines: string[] = []
     const store = redisStore({ url: `redis://user:secret@127.0.0.1:${port}` })
@@ -98,7 +98,7 @@ describe('without a connection the error names limiter, address and reason', () 
     expect(errors[0]).toMatchObject({ reason: 'error', message: `limiter "api": ${why}`, cause })
     expect(errors[5]).toMatchObject({
       reason: 'down',
-      message: `limiter "api": the store is not asked, since it has failed lately: ${why}`,
+      message: `limiter "api": the circuit breaker is open; the last error was: ${why}`,
       cause,
     })
     expect(lines).toEqual([
@@ -107,7 +107,7 @@ describe('without a connection the error names limiter, address and reason', () 
     expect(inspect([errors, lines], { depth: 10, showHidden: true })).not.toContain('secret')
   })
 
-  it('a client of ioredis shows its address and error', async () => {
+  it('for an ioredis client', async () => {
     const port = await freePort()
     const client = new Redis(`redis://user:secret@127.0.0.1:${port}`)
     client.on('error', () => {})
@@ -122,12 +122,12 @@ describe('without a connection the error names limiter, address and reason', () 
     expect(inspect(error, { depth: 10, showHidden: true })).not.toContain('secret')
   })
 
-  it('a store in a service names its URL', async () => {
+  it('for a store that uses a service', async () => {
     const port = await freePort()
     const store = serviceStore(`http://127.0.0.1:${port}`)
     const limiter = createLimiter({ ...declared, store, logger: false })
     await expect(limiter.consume('k')).rejects.toThrow(
-      `limiter "api": asking the service at http://127.0.0.1:${port} failed: fetch failed: connect ECONNREFUSED`,
+      `limiter "api": the request to the service at http://127.0.0.1:${port} failed: fetch failed: connect ECONNREFUSED`,
     )
   })
 })
@@ -141,7 +141,7 @@ describe('ready()', () => {
     await store.close()
   })
 
-  it('waits for a Redis that comes within 2 s', async () => {
+  it('waits for a Redis that starts within 2 s', async () => {
     const late = await startRedis()
     await late.kill()
     const store = redisStore({ url: late.url })

@@ -17,10 +17,10 @@ import { limiterOn } from './store-on.ts'
 
 const LOADS = { 'node-redis': loadNodeRedis, ioredis: loadIoredis }
 
-/** What a machine that stands still may take. */
+/** Longer than a busy machine may hang. */
 const patient = { timeout: 30_000, interval: 50 }
 
-/** That it rejects without waiting for anything but its turn, however long that takes. */
+/** Checks that a promise rejects without waiting for a timer. */
 async function expectRejectedAtOnce(promise: Promise<unknown>, message: string | RegExp): Promise<void> {
   let error: unknown
   promise.catch((reason: unknown) => {
@@ -41,7 +41,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-describe.each(Object.entries(LOADS))('by %s', (_, load) => {
+describe.each(Object.entries(LOADS))('with %s', (_, load) => {
   function connect(options: UrlOptions): OwnConnection {
     const connection = new OwnConnection(options, load)
     onTestFinished(() => connection.close())
@@ -53,7 +53,7 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     expect(await limiter.consume('k')).toMatchObject({ allowed: true, remaining: 999, source: 'store' })
   })
 
-  it('TLS, with an authority of its own', async () => {
+  it('TLS works with a custom certificate authority', async () => {
     const certificates = await makeCertificates()
     const safe = await startTlsRedis(certificates)
     onTestFinished(async () => {
@@ -69,9 +69,9 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     })
   })
 
-  it('a user who may do no more than the store needs', async () => {
+  it('a user with only the documented rights is enough', async () => {
     const admin = new Redis(server.port)
-    // By INFO ioredis finds out whether the server is ready.
+    // ioredis uses INFO to check whether the server is ready.
     await admin.call('ACL', 'SETUSER', 'us@er', 'on', '>p@ss/word', ...rulesFor(), '+info')
     await admin.quit()
     const url = `redis://us%40er:p%40ss%2Fword@127.0.0.1:${server.port}`
@@ -84,20 +84,20 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     )
   })
 
-  it('a password that is wrong is told, and not shown', async () => {
+  it('a wrong password is reported without showing it', async () => {
     const limiter = limiterOn(connect({ url: `redis://nobody:topsecret@127.0.0.1:${server.port}` }))
     const error = await limiter.consume('k').catch((error: unknown) => error)
     expect(error).toMatchObject({ reason: 'error', message: expect.stringContaining('WRONGPASS') })
     expect(inspect(error, { depth: 10, showHidden: true })).not.toContain('topsecret')
   })
 
-  it('a server that comes late is found', async () => {
+  it('a store connects to a server that starts late', async () => {
     const late = await startRedis()
     onTestFinished(() => late.stop())
     await late.kill()
     const connection = connect({ url: late.url })
     const limiter = limiterOn(connection)
-    // Requests wait until the first attempt has failed. After that they fail at once.
+    // Requests wait until the first attempt has failed. After that, they fail immediately.
     expect(connection.isReady).toBe(false)
     await expect(limiter.consume('k')).rejects.toThrow('ECONNREFUSED')
     expect(connection.isReady).toBe(true)
@@ -105,7 +105,7 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     await vi.waitFor(() => limiter.consume('k'), patient)
   })
 
-  it('a first request waits for a server that is slow, rather than be told that there is none', async () => {
+  it('the first request waits for a slow server', async () => {
     const slow = await startRedis()
     onTestFinished(() => slow.stop())
     slow.freeze()
@@ -116,7 +116,7 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     expect(await first).toMatchObject({ allowed: true, source: 'store' })
   })
 
-  it('a first request does not outlive the connection that it waits for', async () => {
+  it('the first request is rejected if its connection is closed', async () => {
     const slow = await startRedis()
     onTestFinished(() => slow.stop())
     slow.freeze()
@@ -125,10 +125,10 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     first.catch(() => {})
     await delay(100)
     connection.close()
-    await expectRejectedAtOnce(first, 'has been closed')
+    await expectRejectedAtOnce(first, 'is closed')
   })
 
-  it('what cannot be sent is refused at once, and a restart is survived', async () => {
+  it('requests without a connection fail immediately, and work again after a restart', async () => {
     const mortal = await startRedis()
     onTestFinished(() => mortal.stop())
     const connection = connect({ url: mortal.url })
@@ -146,7 +146,7 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     await vi.waitFor(() => limiter.consume('k'), patient)
   })
 
-  it('a command that was lost is not sent again', async () => {
+  it("a lost command isn't resent", async () => {
     const mortal = await startRedis()
     onTestFinished(() => mortal.stop())
     const connection = connect({ url: mortal.url })
@@ -164,7 +164,7 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     expect(await ask(mortal.port, 'DBSIZE')).toBe(0)
   })
 
-  it('a connection that has died without a word is replaced', async () => {
+  it('a dead connection is replaced', async () => {
     const proxy = await startProxy(server.port)
     onTestFinished(() => proxy.stop())
     const connection = connect({ url: `redis://127.0.0.1:${proxy.port}` })
@@ -172,18 +172,18 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     await vi.waitFor(() => limiter.consume('k'), patient)
     proxy.blackHole()
     await expect(limiter.consume('k')).rejects.toMatchObject({ reason: 'timeout' })
-    // The connection stays open and silent; only a new one is answered.
+    // The connection stays open and silent. Only a new one is answered.
     proxy.heal({ leaveSilent: true })
     await vi.waitFor(() => limiter.consume('k'), patient)
   })
 
-  it('a Cluster', async () => {
+  it('a Cluster works, and survives a restart of a server', async () => {
     const cluster = await startCluster({ masters: 3, replicas: 0 })
     onTestFinished(() => cluster.stop())
     const connection = connect({ url: cluster.nodes.map(({ port }) => `redis://127.0.0.1:${port}`) })
     expect(connection).toMatchObject({ isCluster: true, resends: false })
     const limiter = limiterOn(connection)
-    // Of all servers at once, before any of them is connected.
+    // On all servers at once, before any of them is connected.
     const keys = Array.from({ length: 60 }, (_, i) => `k${i}`)
     const decisions = await Promise.all(keys.map((key) => limiter.consume(key)))
     expect(decisions.map(({ remaining }) => remaining)).toEqual(keys.map(() => 999))
@@ -194,8 +194,8 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
   })
 })
 
-it('without any client the reason is told', async () => {
-  // Others may warn as well.
+it('if no client is installed, the error and a warning contain the reason', async () => {
+  // Other code may emit warnings too.
   const warned = new Promise<Error>((resolve) => {
     const hear = (warning: Error) => void (warning.name === 'SlidegateWarning' && resolve(warning))
     process.on('warning', hear)

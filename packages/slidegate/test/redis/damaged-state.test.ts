@@ -25,12 +25,12 @@ beforeEach(() => redis.flushall())
 
 const clock = new ManualClock()
 
-/** Limits for which the script takes its usual way, and such for which it takes the general one. */
+/** Limits for the script's fast path and for its general path. */
 const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   'a sliding window': [slidingWindow({ limit: 500, window: '1h' })],
   'a fixed window': [fixedWindow({ limit: 500, window: '1h' })],
-  'a window from its first hit on': [fixedWindow({ limit: 500, window: '1h', align: 'first-hit' })],
-  'a window of a calendar': [calendarWindow({ limit: 500, unit: 'hour', timeZone: 'Asia/Kathmandu' })],
+  'a window from its first hit': [fixedWindow({ limit: 500, window: '1h', align: 'first-hit' })],
+  'a calendar window': [calendarWindow({ limit: 500, unit: 'hour', timeZone: 'Asia/Kathmandu' })],
   'a token bucket': [tokenBucket({ capacity: 500, refill: 500, interval: '1h' })],
   'a sliding counter': [slidingCounter({ limit: 500, window: '1h' })],
   'a sliding window among others': [
@@ -39,7 +39,7 @@ const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   ],
 }
 
-/** The log under which a key's state is stored, filled by some requests of different times. */
+/** Makes requests at different times. Returns the key's log. */
 async function filledLog(limiter: Limiter, requests = 60): Promise<string> {
   for (let i = 0; i < requests; i++) {
     await limiter.consume('bad')
@@ -48,7 +48,7 @@ async function filledLog(limiter: Limiter, requests = 60): Promise<string> {
   return (await redis.keys('*:bad:*')).sort()[0]!
 }
 
-/** Asks for the key whose state is damaged, between two others in the same call. */
+/** Requests the damaged key between two others in the same call. */
 async function askBetween(limiter: Limiter): Promise<unknown> {
   const results = await Promise.allSettled(['before', 'bad', 'after'].map((key) => limiter.consume(key)))
   const [before, bad, after] = results.map((each) => (each.status === 'fulfilled' ? each.value : each.reason))
@@ -59,7 +59,7 @@ async function askBetween(limiter: Limiter): Promise<unknown> {
   return bad
 }
 
-/** What cannot be seen to be damaged is believed; the answer makes sense all the same. */
+/** Damage that can't be detected must still give a plausible answer. */
 function expectSense(answer: unknown): void {
   if (answer instanceof StoreUnavailableError) expect(answer.reason).toBe('invalid_state')
   else expect((answer as Decision).remaining).toBeGreaterThanOrEqual(0)
@@ -76,26 +76,29 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
     'a hash': (key) => redis.hset(key, 'x', 'y'),
     'a sorted set': (key) => redis.zadd(key, 1, 'x'),
     'a counter': (key) => redis.set(key, '5'),
-    'a text': (key) => redis.set(key, 'x'.repeat(100)),
-    'a format of a later version': (key) => redis.set(key, Buffer.alloc(64, 2)),
+    'a string': (key) => redis.set(key, 'x'.repeat(100)),
+    'a later format': (key) => redis.set(key, Buffer.alloc(64, 2)),
   }
 
-  it.each(Object.entries(foreign))('%s in its place is unavailable, and left alone', async (_, put) => {
-    const key = await filledLog(limiter)
-    const decision = await limiter.consume('bad')
-    await redis.del(key)
-    await put(key)
-    const value = await redis.dumpBuffer(key)
-    const error = await askBetween(limiter)
-    expect(error).toBeInstanceOf(StoreUnavailableError)
-    expect(error).toMatchObject({ reason: 'invalid_state', message: expect.stringMatching(/\bbad\b/) })
-    await expect(limiter.peek('bad')).rejects.toMatchObject({ reason: 'invalid_state' })
-    await expect(limiter.charge('bad', 1)).rejects.toMatchObject({ reason: 'invalid_state' })
-    await expect(limiter.refund('bad', decision)).rejects.toMatchObject({ reason: 'invalid_state' })
-    expect(await redis.dumpBuffer(key)).toEqual(value)
-  })
+  it.each(Object.entries(foreign))(
+    'rejects requests with %s in place of its log, and leaves it unchanged',
+    async (_, put) => {
+      const key = await filledLog(limiter)
+      const decision = await limiter.consume('bad')
+      await redis.del(key)
+      await put(key)
+      const value = await redis.dumpBuffer(key)
+      const error = await askBetween(limiter)
+      expect(error).toBeInstanceOf(StoreUnavailableError)
+      expect(error).toMatchObject({ reason: 'invalid_state', message: expect.stringMatching(/\bbad\b/) })
+      await expect(limiter.peek('bad')).rejects.toMatchObject({ reason: 'invalid_state' })
+      await expect(limiter.charge('bad', 1)).rejects.toMatchObject({ reason: 'invalid_state' })
+      await expect(limiter.refund('bad', decision)).rejects.toMatchObject({ reason: 'invalid_state' })
+      expect(await redis.dumpBuffer(key)).toEqual(value)
+    },
+  )
 
-  it('a reset puts it right', async () => {
+  it('works again after a reset', async () => {
     const key = await filledLog(limiter)
     await redis.del(key)
     await redis.rpush(key, 'x')
@@ -103,22 +106,22 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
     expect((await limiter.consume('bad')).remaining).toBe(499)
   })
 
-  // The first of them is just about to outgrow its ring.
+  // With 41 requests, its ring is about to be resized.
   it.each([41, 60])(
-    'cut off at any place it does not trouble the requests beside it: %i requests',
+    "doesn't disturb other requests if its log is truncated anywhere: %i requests",
     async (requests) => {
       await redis.flushall()
       const key = await filledLog(limiter, requests)
       const value = (await redis.getBuffer(key))!
       for (let length = 1; length < value.length; length += length < 100 ? 1 : 13) {
-        // While all of it counts, and when the older half is gone.
+        // While everything counts, and after the older half has expired.
         for (const laterMs of [0, 3_599_970]) {
           await redis.flushall()
           await redis.set(key, value.subarray(0, length))
           clock.advance(laterMs)
           const answer = await askBetween(limiter)
           clock.advance(-laterMs)
-          // A request may be decided without a look at what is missing; not without the header.
+          // Some requests can be decided without the missing part, but never without the header.
           if (length < 56) expect([length, answer]).toMatchObject([length, { reason: 'invalid_state' }])
           else expectSense(answer)
         }
@@ -126,7 +129,7 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
     },
   )
 
-  it('cut off while it is short it does not trouble the requests beside it either', async () => {
+  it("doesn't disturb other requests if its short log is truncated", async () => {
     await redis.flushall()
     const key = await filledLog(limiter, 4)
     const value = (await redis.getBuffer(key))!
@@ -137,8 +140,8 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
     }
   })
 
-  it('with any number of its header at its extremes it does not trouble the requests beside it', async () => {
-    // Numbers in the header of a window log, and of others.
+  it("doesn't disturb other requests if a number in its header is extreme", async () => {
+    // Offsets of numbers in the header of a window log, and of other logs.
     const numbers = [1, 7, 9, 13, 15, 19, 21, 25, 27, 33, 39, 45].map((at) => [at, 6] as const)
     const counts = [7, 31, 35, 37, 51, 53].map((at) => [at, 2] as const)
     for (const requests of [1, 4, 60]) {
@@ -164,11 +167,11 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
 })
 
 it.each([
-  ['a debt beyond all that may be', tokenBucket({ capacity: 5, refill: 5, interval: '1h' }), 7, 2 ** 53, 7],
-  ['a window that begins anywhere', slidingCounter({ limit: 5, window: '1h' }), 1, 1_700_000_000_001, 6],
-  ['units beyond all that may be', slidingCounter({ limit: 5, window: '1h' }), 7, 2 ** 53, 7],
-  ['more units before', slidingCounter({ limit: 5, window: '1h' }), 14, 2 ** 53, 7],
-])('%s is no log of ours', async (_, limit, at, number, bytes) => {
+  ['too high a debt', tokenBucket({ capacity: 5, refill: 5, interval: '1h' }), 7, 2 ** 53, 7],
+  ['a misaligned window', slidingCounter({ limit: 5, window: '1h' }), 1, 1_700_000_000_001, 6],
+  ['too many units', slidingCounter({ limit: 5, window: '1h' }), 7, 2 ** 53, 7],
+  ['too many units in the previous window', slidingCounter({ limit: 5, window: '1h' }), 14, 2 ** 53, 7],
+])('a log with %s is rejected', async (_, limit, at, number, bytes) => {
   const store = redisStore(redis, { clock: clock.now })
   const limiter = createLimiter({ limits: [limit], store, timeoutMs: 30_000 })
   const key = await filledLog(limiter, 1)
@@ -180,7 +183,7 @@ it.each([
   await expect(limiter.consume('bad')).rejects.toMatchObject({ reason: 'invalid_state' })
 })
 
-/** Limits whose log keeps what it counts one by one. */
+/** Limits whose logs keep individual entries. */
 const KEPT: Readonly<Record<string, readonly Limit[]>> = {
   'a sorted set': [slidingWindow({ limit: 500, window: '1h', log: 'zset' })],
   'a stream': [slidingWindow({ limit: 500, window: '1h', log: 'stream' })],
@@ -202,45 +205,48 @@ describe.each(Object.entries(KEPT))('%s', (what, limits) => {
   const foreign: Readonly<Record<string, (key: string) => Promise<unknown>>> = {
     'a list': (key) => redis.rpush(key, 'x'),
     'a hash': (key) => redis.hset(key, 'x', 'y'),
-    'a text': (key) => redis.set(key, 'x'.repeat(100)),
-    'a log of the other kind': (key) =>
+    'a string': (key) => redis.set(key, 'x'.repeat(100)),
+    'a log of another kind': (key) =>
       isStream
         ? redis.zadd(key, clock.now(), 'x')
         : redis.xadd(key, `${clock.now()}-0`, 'id', 'x', 'cost', '1', 'total', '1'),
-    'a log of another scale': (key) =>
+    'timestamps out of range': (key) =>
       isStream
         ? redis.xadd(key, `${2 ** 60}-0`, 'id', 'x', 'cost', '1', 'total', '1')
         : redis.zadd(key, 1e300, 'x'),
-    'a log of other numbers': (key) =>
+    fractions: (key) =>
       isStream
         ? redis.xadd(key, `${clock.now()}-0`, 'id', 'x', 'cost', '1', 'total', '0.5')
         : redis.zadd(key, 0.5, 'x'),
-    'a log of no numbers': (key) =>
+    "values that aren't numbers": (key) =>
       isStream
         ? redis.xadd(key, `${clock.now()}-0`, 'id', 'x', 'cost', '', 'total', 'y')
         : redis.zadd(key, 'inf', 'x'),
   }
 
-  it.each(Object.entries(foreign))('%s in its place is unavailable, and left alone', async (_, put) => {
-    await filledLog(limiter)
-    const key = await logOf()
-    await redis.del(key)
-    await put(key)
-    const value = await redis.dumpBuffer(key)
-    expect(await askBetween(limiter)).toMatchObject({
-      reason: 'invalid_state',
-      message: expect.stringMatching(/\bbad\b/),
-    })
-    await expect(limiter.peek('bad')).rejects.toMatchObject({ reason: 'invalid_state' })
-    await expect(limiter.charge('bad', 1)).rejects.toMatchObject({ reason: 'invalid_state' })
-    await expect(limiter.list('bad')).rejects.toMatchObject({ reason: 'invalid_state' })
-    expect(await redis.dumpBuffer(key)).toEqual(value)
-    await limiter.reset('bad')
-    expect((await limiter.consume('bad')).remaining).toBe(499)
-  })
+  it.each(Object.entries(foreign))(
+    'rejects requests with %s in place of its log, and leaves it unchanged',
+    async (_, put) => {
+      await filledLog(limiter)
+      const key = await logOf()
+      await redis.del(key)
+      await put(key)
+      const value = await redis.dumpBuffer(key)
+      expect(await askBetween(limiter)).toMatchObject({
+        reason: 'invalid_state',
+        message: expect.stringMatching(/\bbad\b/),
+      })
+      await expect(limiter.peek('bad')).rejects.toMatchObject({ reason: 'invalid_state' })
+      await expect(limiter.charge('bad', 1)).rejects.toMatchObject({ reason: 'invalid_state' })
+      await expect(limiter.list('bad')).rejects.toMatchObject({ reason: 'invalid_state' })
+      expect(await redis.dumpBuffer(key)).toEqual(value)
+      await limiter.reset('bad')
+      expect((await limiter.consume('bad')).remaining).toBe(499)
+    },
+  )
 })
 
-it('a window log whose oldest total is above its newest is no log of ours', async () => {
+it('a window log whose oldest total is above its newest is rejected', async () => {
   const limiter = createLimiter({
     limits: [slidingWindow({ limit: 5, window: '1h' })],
     store: redisStore(redis, { clock: clock.now }),
@@ -248,7 +254,7 @@ it('a window log whose oldest total is above its newest is no log of ours', asyn
   })
   const key = await filledLog(limiter, 3)
   const value = (await redis.getBuffer(key))!
-  // All of it would be free, and far more.
+  // If it were accepted, more than all units would be free.
   const base = Buffer.from(value)
   base.writeUIntBE(2 ** 40, 15, 6)
   const record = Buffer.from(value)
@@ -279,7 +285,7 @@ describe('an override', () => {
     ...['null', 'true', '5', '"exempt"', '{', '{"hour":5}', '{"hour":{"limit":0}}', '{"hour":{"limit":1.5}}'],
     ...['{"hour":{"limit":"5"}}', '{"hour":{"limit":1e999}}', '{"hour":{"limit":1099511627777}}', 'EXEMPT'],
     ...['{"hour":{"limit":null}}', '{"hour":{"limit":[5]}}', '['.repeat(2000), '[]', '{"hour":[5]}'],
-    // cjson reads these.
+    // cjson accepts these.
     ...[
       '{"hour":{"limit":0x10}}',
       '{"hour":{"limit":inf}}',
@@ -292,7 +298,7 @@ describe('an override', () => {
       '{"hour":{"limit":5}} ',
       '{"ho\tur":{"limit":5}}',
     ],
-    // All is right but what stands between, before or behind.
+    // Valid except for their separators and brackets.
     ...[
       '{"hour":{"limit":5}]',
       '["hour":{"limit":5}}',
@@ -317,7 +323,7 @@ describe('an override', () => {
   ]
 
   it.each(records.map((record) => [record.slice(0, 60), record]))(
-    '%j is unavailable, and is left alone',
+    'with the record %j is rejected and unchanged',
     async (_, record) => {
       const limiter = create()
       await limiter.overrides.set('vip', { limit: 500 })
@@ -325,7 +331,7 @@ describe('an override', () => {
       const [key = ''] = await redis.keys('*:vip:o')
       await redis.set(key, record)
       const before = await keysOf('vip')
-      const asked = await Promise.allSettled([
+      const results = await Promise.allSettled([
         limiter.consume('vip'),
         limiter.peek('vip'),
         limiter.overrides.get('vip'),
@@ -336,17 +342,17 @@ describe('an override', () => {
         create('bare').consume('vip'),
       ])
       const state = { reason: { name: 'StoreUnavailableError', reason: 'invalid_state' } }
-      for (const each of asked.slice(0, 6)) expect(each).toMatchObject(state)
-      expect(asked.slice(6)).toMatchObject([{ value: { remaining: 299 } }, { value: { remaining: 4 } }])
+      for (const each of results.slice(0, 6)) expect(each).toMatchObject(state)
+      expect(results.slice(6)).toMatchObject([{ value: { remaining: 299 } }, { value: { remaining: 4 } }])
       expect(await redis.get(key)).toBe(record)
       expect(await keysOf('vip')).toEqual(before)
-      // A list has the others.
+      // The list contains the others.
       expect((await listed(limiter)).map((each) => each.key)).toEqual(['other'])
     },
   )
 
   it.each(['user', 'ip'])(
-    'a list or half a line as that of the %s is the affair of its requests',
+    'with a damaged record of the %s fails only the requests of that key',
     async (damaged) => {
       const dimensions = { user: [minute], ip: [minute] }
       const store = redisStore(redis, { clock: clock.now, buckets: 1 })
@@ -361,17 +367,17 @@ describe('an override', () => {
       ]) {
         await redis.del(key)
         await write()
-        const asked = await Promise.allSettled([
+        const results = await Promise.allSettled([
           limiter.consume({ user: 'k', ip: 'k' }),
           limiter.consume({ user: 'other', ip: 'other' }),
         ])
-        expect(asked).toMatchObject([state, { value: { allowed: true } }])
+        expect(results).toMatchObject([state, { value: { allowed: true } }])
       }
     },
   )
 
-  it.each(['a text', 'a list'])(
-    '%s in place of an index: nothing is set, and decisions go on',
+  it.each(['a string', 'a list'])(
+    "with %s in place of its index can't be set, but decisions continue",
     async (what) => {
       const limiter = create()
       await limiter.overrides.set('vip', { limit: 500 })
@@ -379,21 +385,21 @@ describe('an override', () => {
       await redis.del(index)
       await (what === 'a list' ? redis.rpush(index, 'x') : redis.set(index, 'x'))
       const before = (await redis.keys('*')).sort()
-      const asked = await Promise.allSettled([
+      const results = await Promise.allSettled([
         limiter.overrides.set('vip', 'exempt'),
         limiter.overrides.delete('vip'),
         limiter.block('vip', '1m'),
         listed(limiter),
       ])
-      for (const each of asked) expect(each).toMatchObject({ reason: { reason: 'invalid_state' } })
+      for (const each of results) expect(each).toMatchObject({ reason: { reason: 'invalid_state' } })
       expect((await redis.keys('*')).sort()).toEqual(before)
       expect((await limiter.consume('vip')).remaining).toBe(499)
     },
   )
 })
 
-describe.each(['zzzzzzzzzzzzzzzz', '~'.repeat(100), '7', ''])('what is no receipt: %s', (text) => {
-  it('in the place of one is written over', async () => {
+describe.each(['zzzzzzzzzzzzzzzz', '~'.repeat(100), '7', ''])('a damaged receipt %j', (text) => {
+  it('gets overwritten', async () => {
     const resending = new Redis(redis.options.port!, { autoResendUnfulfilledCommands: true })
     const limiter = createLimiter({
       limits: [slidingWindow({ limit: 500, window: '1h' })],
@@ -423,22 +429,22 @@ function withByte(value: Buffer, at: number, byte: number): Buffer {
 
 /** Ways to damage a log with this many requests. With 41, its back and its ring are full. */
 const DAMAGES: Readonly<Record<string, readonly [requests: number, damage: (value: Buffer) => Buffer]>> = {
-  'cut off in its header': [3, (value) => value.subarray(0, 38)],
-  'cut off in its back': [3, (value) => value.subarray(0, 62)],
-  'cut off in its front': [7, (value) => value.subarray(0, 146)],
-  'cut off in its leases': [3, (value) => withByte(Buffer.concat([value, Buffer.alloc(30)]), 33, 16)],
-  'with a front that is longer than a page': [41, (value) => withByte(value, 33, 5)],
-  'with a back that is longer than a page': [41, (value) => withByte(value, 34, 5)],
-  'with pages, but no front': [41, (value) => withByte(value, 33, 0)],
-  'with more pages than there is room for': [41, (value) => withByte(value, 38, 100)],
-  'cut off in its ring': [41, (value) => value.subarray(0, value.length - 1)],
-  'with a byte too many': [41, (value) => Buffer.concat([value, Buffer.alloc(1)])],
-  'with a total that is below its base': [3, (value) => withByte(value, 15, 1)],
+  'truncated in its header': [3, (value) => value.subarray(0, 38)],
+  'truncated in its back': [3, (value) => value.subarray(0, 62)],
+  'truncated in its front': [7, (value) => value.subarray(0, 146)],
+  'truncated in its leases': [3, (value) => withByte(Buffer.concat([value, Buffer.alloc(30)]), 33, 16)],
+  'with a front longer than a page': [41, (value) => withByte(value, 33, 5)],
+  'with a back longer than a page': [41, (value) => withByte(value, 34, 5)],
+  'with pages but no front': [41, (value) => withByte(value, 33, 0)],
+  'with more pages than fit': [41, (value) => withByte(value, 38, 100)],
+  'truncated in its ring': [41, (value) => value.subarray(0, value.length - 1)],
+  'with an extra byte': [41, (value) => Buffer.concat([value, Buffer.alloc(1)])],
+  'with a total below its base': [3, (value) => withByte(value, 15, 1)],
   'of another format': [3, (value) => withByte(value, 0, 2)],
 }
 
 describe.each(Object.entries(DAMAGES))('a window log %s', (_, [requests, damage]) => {
-  const isTold = {
+  const isReported = {
     reason: 'invalid_state',
     message: expect.stringMatching(/not a window log of format 1|a damaged window log/),
   }
@@ -449,16 +455,16 @@ describe.each(Object.entries(DAMAGES))('a window log %s', (_, [requests, damage]
       timeoutMs: 30_000,
     })
 
-  it('each operation is rejected and leaves the log alone', async () => {
+  it("rejects each operation and isn't changed", async () => {
     const limiter = create()
     const key = await filledLog(limiter, requests - 1)
     const decision = await limiter.consume('bad')
     await redis.set(key, damage((await redis.getBuffer(key))!))
     const value = await redis.dumpBuffer(key)
-    expect(await askBetween(limiter)).toMatchObject(isTold)
-    await expect(limiter.charge('bad', 1000)).rejects.toMatchObject(isTold)
-    await expect(limiter.refund('bad', decision)).rejects.toMatchObject(isTold)
-    await expect(limiter.explain('bad', { charges: true })).rejects.toMatchObject(isTold)
+    expect(await askBetween(limiter)).toMatchObject(isReported)
+    await expect(limiter.charge('bad', 1000)).rejects.toMatchObject(isReported)
+    await expect(limiter.refund('bad', decision)).rejects.toMatchObject(isReported)
+    await expect(limiter.explain('bad', { charges: true })).rejects.toMatchObject(isReported)
     expect(await redis.dumpBuffer(key)).toEqual(value)
   })
 })
@@ -473,7 +479,7 @@ it('a refund returns nothing if the newest total of a window log is below the on
   expect(await limiter.refund('bad', decision)).toBe(0)
 })
 
-it('a window log that is cut off where a shorter window begins does not trouble the requests beside it', async () => {
+it("a window log that is truncated where a shorter window starts doesn't disturb other requests", async () => {
   const store = redisStore(redis, { clock: clock.now })
   const limits = [
     slidingWindow({ limit: 500, window: '1h' }),
@@ -485,7 +491,7 @@ it('a window log that is cut off where a shorter window begins does not trouble 
   expect(await askBetween(limiter)).toMatchObject({ reason: 'invalid_state' })
 })
 
-it('a window log of more than 2^46 units, cut off, is left alone', async () => {
+it("a truncated window log of more than 2^46 units isn't changed", async () => {
   const store = redisStore(redis, { clock: clock.now })
   const limits = [slidingWindow({ limit: 500, window: '1h' })]
   const limiter = createLimiter({ limits, store, timeoutMs: 30_000 })

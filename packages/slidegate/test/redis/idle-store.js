@@ -1,4 +1,4 @@
-// Makes a connection, and never uses it: `node idle-store.js <port> <node-redis | ioredis> <ms>`.
+// Creates a connection and never uses it: `node idle-store.js <port> <node-redis | ioredis> <ms>`.
 import { OwnConnection } from '../../dist/stores/redis/connect.js'
 import { loadIoredis, loadNodeRedis } from '../../dist/stores/redis/create-client.js'
 
@@ -7,6 +7,6 @@ const connection = new OwnConnection(
   { url: `redis://127.0.0.1:${port}` },
   kind === 'ioredis' ? loadIoredis : loadNodeRedis,
 )
-// Something else keeps the process alive, for a while.
+// Something else keeps the process alive for a while.
 await new Promise((resolve) => setTimeout(resolve, Number(ms)))
 process.stdout.write(`${connection.server}\n`)

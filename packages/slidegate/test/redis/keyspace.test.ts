@@ -40,23 +40,23 @@ async function keysWritten(
   return (await redis.keys('*')).filter((name) => !name.includes('}:~')).sort()
 }
 
-/** Changing any of these would lose every count in every Redis at the next deploy. */
-describe('keys in Redis are spelt alike by every version', () => {
+/** Changing any of these would lose all counts in Redis at the next deploy. */
+describe('the keys in Redis never change', () => {
   it.each([
     ['a name', 'user:42', '{69}:api:user:42'],
     ['a network', '2001:db8::/64', '{73}:api:2001:db8::/64'],
-    ['what looks like a tag', '{tag}:x', '{60}:api:{tag}:x'],
+    ['a key that looks like a tag', '{tag}:x', '{60}:api:{tag}:x'],
     ['128 bytes', 'x'.repeat(128), `{123}:api:${'x'.repeat(128)}`],
     ['129 bytes', 'x'.repeat(129), '{43}:api:~DsnrM-dFELzdHy6lUgboLyFknFwr7L8rQz60dbNMAb0'],
-    ['what looks like a hash', '~', '{69}:api:~es5DHLYVhMubjcfsCM84rAotZJZgvobTSftDEItUL6Q'],
-    ['beyond ASCII', 'Grüße', '{0}:api:~-D4Dl5bGRToQ9VGeOf0ROQFXIxahqOoHy1JdKAHf0HQ'],
-  ])('%s', async (_, key, spelt) => {
+    ['a key that looks like a hash', '~', '{69}:api:~es5DHLYVhMubjcfsCM84rAotZJZgvobTSftDEItUL6Q'],
+    ['a key with non-ASCII characters', 'Grüße', '{0}:api:~-D4Dl5bGRToQ9VGeOf0ROQFXIxahqOoHy1JdKAHf0HQ'],
+  ])('for %s', async (_, key, spelt) => {
     expect(await keysWritten(key, [slidingWindow({ limit: 3, window: '1m' })])).toEqual([
       `slidegate:my:app:${spelt}:w1`,
     ])
   })
 
-  it('one log for all windows of a precision, one for each fixed and each shadow limit', async () => {
+  it('for windows with one precision, fixed windows and shadow limits', async () => {
     const limits = [
       slidingWindow({ limit: 3, window: '1m' }),
       slidingWindow({ limit: 9, window: '1h' }),
@@ -69,7 +69,7 @@ describe('keys in Redis are spelt alike by every version', () => {
     expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `slidegate:my:app:{122}:api:a:${log}`))
   })
 
-  it('one log for each window whose requests, holders or values are kept one by one', async () => {
+  it('for logs with individual entries', async () => {
     const limits = [
       slidingWindow({ limit: 3, window: '1m', log: 'zset' }),
       slidingWindow({ limit: 9, window: '1m', log: 'zset', name: 'more' }),
@@ -83,7 +83,7 @@ describe('keys in Redis are spelt alike by every version', () => {
     expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `slidegate:my:app:{122}:api:a:${log}`))
   })
 
-  it('a log of values', async () => {
+  it('for distinct values', async () => {
     const limits = [distinct({ limit: 3, window: '1h' })]
     expect(await keysWritten('a', limits, { value: '10.0.0.1' })).toEqual([
       'slidegate:my:app:{122}:api:a:d3600000',
@@ -95,7 +95,7 @@ describe('keys in Redis are spelt alike by every version', () => {
     )
   })
 
-  it('one log for all fixed windows of an alignment', async () => {
+  it('for fixed windows of each alignment', async () => {
     const limits = [
       fixedWindow({ limit: 3, window: '1h' }),
       fixedWindow({ limit: 3, window: '1h', align: 'first-hit', name: 'first' }),
@@ -115,7 +115,7 @@ describe('keys in Redis are spelt alike by every version', () => {
     expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `slidegate:my:app:{122}:api:a:${log}`))
   })
 
-  it('sliding counters of one window share a log, and each token bucket has its own', async () => {
+  it("for sliding counters, which share a log, and token buckets, which don't", async () => {
     const limits = [
       tokenBucket({ capacity: 3, refill: 10, interval: '1s' }),
       tokenBucket({ capacity: 9, refill: 600, interval: '1m' }),
@@ -130,7 +130,7 @@ describe('keys in Redis are spelt alike by every version', () => {
     expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `slidegate:my:app:{122}:api:a:${log}`))
   })
 
-  it('the tags of the 64 buckets', () => {
+  it('for the tags of the 64 buckets', () => {
     expect(TAGS.join(' ')).toBe(
       '10 18 113 342 29 21 3 122 69 61 72 162 50 58 153 43 11 19 112 343 28 20 2 123 68 60 73 163 51 59 152 42 ' +
         '12 102 111 119 133 23 1 9 173 63 70 78 52 142 49 41 13 103 110 118 132 22 0 8 172 62 71 79 53 143 48 40',
@@ -138,7 +138,7 @@ describe('keys in Redis are spelt alike by every version', () => {
   })
 })
 
-it('the buckets lie evenly over the slots of a cluster, as Redis itself counts them', async () => {
+it("the buckets are spread evenly over the slots of a cluster, by Redis's own hash", async () => {
   const node = await startRedis(['--cluster-enabled', 'yes', '--cluster-port', String(await freePort())])
   const client = new Redis(node.port)
   const keys = TAGS.map((tag) => `slidegate:{${tag}}:api:{x}:w1`)
@@ -148,7 +148,7 @@ it('the buckets lie evenly over the slots of a cluster, as Redis itself counts t
   expect(slots.map((slot) => Math.floor(slot / 256))).toEqual(TAGS.map((_, bucket) => bucket))
 })
 
-it('callers spread evenly over the buckets', async () => {
+it('callers are spread evenly over the buckets', async () => {
   const limiter = createLimiter({
     limits: [slidingWindow({ limit: 1, window: '1m' })],
     store: redisStore(redis),
@@ -165,14 +165,14 @@ it('callers spread evenly over the buckets', async () => {
   expect(Math.max(...perTag.values())).toBeLessThan(200)
 })
 
-/** The index of the overrides of a part's bucket. */
+/** The override index of a part's bucket. */
 function indexOf(space: Keyspace, part: Part): string {
   const keys: string[] = []
   space.append({ type: 'override', parts: [part] }, keys)
   return keys.at(-1)!
 }
 
-describe('no key is ever that of something else', () => {
+describe('keys never collide', () => {
   const word = fc.oneof(
     fc.constantFrom('a', 'b', 'a-b', 'a_b', 'user', 'w1', 'b1', '0'),
     fc.stringMatching(/^[A-Za-z0-9_-]{1,6}$/),
@@ -205,7 +205,7 @@ describe('no key is ever that of something else', () => {
   ]
   const who = fc.record({ limiter: name, dimension: fc.option(word, { nil: undefined }), key: text })
 
-  it('of another limiter, dimension, key or log, of a table, or a receipt', () =>
+  it('between limiters, dimensions, keys, logs, override indexes and receipts', () =>
     fc.assert(
       fc.property(
         fc.uniqueArray(who, {
@@ -228,7 +228,7 @@ describe('no key is ever that of something else', () => {
           keys.push(...indexes)
           expect(keys.length).toBeGreaterThan(7 * all.length)
           expect(new Set(keys).size).toBe(keys.length)
-          // Each is of one bucket, whatever is in its parts; and no limiter is called like a store. Logs of requests have no unit.
+          // Each key is in one bucket, whatever its parts contain, and no limiter can have a store's name.
           for (const key of keys) expect(key).toMatch(/^p:\{\d+\}:[^:~][^:]*:(.+:[^:=]+|~overrides)$/s)
           expect(space.receiptKey(undefined, 0)).toMatch(/^p:\{\d+\}:~[^:]+:0$/)
         },
@@ -236,7 +236,7 @@ describe('no key is ever that of something else', () => {
       { numRuns: 300 },
     ))
 
-  it('the logs of a dimension, and those that no limit reads', async () => {
+  it('in a dimension with bans, reservations and overrides', async () => {
     await redis.flushall()
     const store = redisStore(redis, { prefix: 'slidegate:my:app' })
     const limiter = createLimiter({

@@ -28,7 +28,7 @@ describe.each(Object.entries(CLIENTS))('%s', (_, connect) => {
   })
   afterAll(() => connection.close())
 
-  it('a request that finds no script loads it, and is charged once', async () => {
+  it('loads a missing script with a request, and charges the request once', async () => {
     await admin.script('FLUSH')
     expect((await limiter.consume('lone')).remaining).toBe(1)
     expect(await admin.script('EXISTS', SCRIPT_SHA1)).toEqual([1])
@@ -37,7 +37,7 @@ describe.each(Object.entries(CLIENTS))('%s', (_, connect) => {
     expect([await calls('evalsha'), await calls('eval')]).toEqual([1, 0])
   })
 
-  it('so do thousands at once, each of them charged once', async () => {
+  it('loads a missing script with thousands of concurrent requests, and charges each once', async () => {
     await admin.script('FLUSH')
     const keys = Array.from({ length: 3000 }, (_, i) => `many${i}`)
     const all = keys.map((key) => limiter.consume(key))
@@ -47,7 +47,7 @@ describe.each(Object.entries(CLIENTS))('%s', (_, connect) => {
     expect(peeked.map(({ remaining }) => remaining)).toEqual(keys.map(() => 1))
   })
 
-  it('flushed again and again under load, none is lost and none counted twice', async () => {
+  it('charges each request once while the script is flushed repeatedly', async () => {
     let isDone = false
     const flushing = (async () => {
       while (!isDone) await admin.script('FLUSH')
@@ -64,7 +64,7 @@ describe.each(Object.entries(CLIENTS))('%s', (_, connect) => {
   })
 })
 
-it('a Redis that would not take the script is asked again by the next request', async () => {
+it('a Redis that rejected the script gets it again with the next request', async () => {
   await admin.script('FLUSH')
   await admin.call('ACL', 'SETUSER', 'half', 'on', '>secret', ...rulesFor(), '-eval')
   const client = new Redis(server.port, { username: 'half', password: 'secret', enableReadyCheck: false })

@@ -15,7 +15,7 @@ import { type RedisServer, startRedis } from '../support/redis-server.ts'
 let server: RedisServer
 let redis: Redis
 let limiter: Limiter
-/** Whatever fails, the next one is asked all the same. */
+/** A breaker that never opens. */
 const breaker = { minRequests: 2 ** 20 }
 beforeAll(async () => {
   server = await startRedis(['--maxmemory-policy', 'noeviction'])
@@ -36,7 +36,7 @@ beforeEach(async () => {
   })
 })
 
-/** All that is stored. */
+/** Everything that is stored. */
 async function contents(): Promise<Record<string, string>> {
   const keys = (await redis.keys('*')).sort()
   const values = await Promise.all(keys.map((key) => redis.getBuffer(key)))
@@ -45,7 +45,7 @@ async function contents(): Promise<Record<string, string>> {
 
 const fill = () => redis.config('SET', 'maxmemory', '1')
 
-it('a Redis whose memory is full is unavailable, and nothing is half written', async () => {
+it('a Redis without free memory is unavailable, and no write is partial', async () => {
   await limiter.consume('known')
   const before = await contents()
   await fill()
@@ -58,7 +58,7 @@ it('a Redis whose memory is full is unavailable, and nothing is half written', a
   expect(await contents()).toEqual(before)
 })
 
-it('it goes on answering what needs no memory', async () => {
+it('a Redis without free memory still answers requests that need none', async () => {
   await limiter.charge('full', 9)
   await fill()
   expect((await limiter.consume('full')).allowed).toBe(false)
@@ -67,7 +67,7 @@ it('it goes on answering what needs no memory', async () => {
   expect(await redis.dbsize()).toBe(0)
 })
 
-it('once there is memory again all is as it was before', async () => {
+it('once memory is free again, requests are decided with the stored usage', async () => {
   await limiter.consume('known')
   await fill()
   await expect(limiter.consume('known')).rejects.toBeInstanceOf(StoreUnavailableError)
@@ -75,9 +75,9 @@ it('once there is memory again all is as it was before', async () => {
   expect((await limiter.consume('known')).remaining).toBe(7)
 })
 
-// Redis asks for room at a script's first write only: one that begins by removing something would be let
-// through, and go on growing for as long as somebody resets keys.
-it('requests that travel with one that removes are refused, too', async () => {
+// Redis checks memory only at a script's first write. A script that starts with a deletion would pass the check, and
+// could allocate memory as long as keys are reset.
+it('requests in a batch that starts with a deletion are rejected too', async () => {
   await limiter.consume('known')
   await fill()
   const [, ...consumed] = await Promise.allSettled([
@@ -89,8 +89,8 @@ it('requests that travel with one that removes are refused, too', async () => {
   expect(await redis.keys('*:a:*')).toEqual([])
 })
 
-// A ring that grows is removed and written anew: what is refused must be refused before.
-it('neither does a log that has to grow', async () => {
+// A ring that grows is removed and rewritten, so it must be rejected first.
+it("a log that must grow is rejected and isn't changed", async () => {
   const clock = new ManualClock()
   const limits = [slidingWindow({ limit: 5000, window: '1h' })]
   const store = redisStore(redis, { clock: clock.now })

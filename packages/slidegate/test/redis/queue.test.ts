@@ -6,19 +6,19 @@ import type { Call, ConsumeOp } from '../../src/stores/store.ts'
 
 const MAX_WAITING = 65_536
 
-/** With this many, a queue has its minimum of 256 places for keys. */
+/** With this many batchers, a queue has its minimum of 256 slots for keys. */
 const BATCHERS = 1_000_000
 
 const set = limitSet('api', [slidingWindow({ limit: 1_000_000, window: '1h' })])
 
 const call: Call = { isSettled: false, resolve() {}, reject() {} }
 
-/** Requests of different costs are ops of their own. */
+/** Creates a request. Requests with different costs are separate ops. */
 function requestOf(key: string, cost = 1): ConsumeOp {
   return { type: 'consume', parts: [{ key, set }], cost, count: 1, leaseMs: 0 }
 }
 
-/** A queue with one waiting request for each of 2,000 keys: about eight keys at each place. */
+/** A queue with one waiting request for each of 2,000 keys, about eight per slot. */
 function crowdedQueue(): { backlog: Backlog; queue: Queue } {
   const backlog = new Backlog(BATCHERS, 1)
   const queue = new Queue(backlog)
@@ -33,7 +33,7 @@ function flood(queue: Queue, key: string): number {
   return cost - 1
 }
 
-/** Takes everything out of the queue, call by call. */
+/** Empties the queue, call by call. */
 function drain(queue: Queue): ConsumeOp[][] {
   const calls: ConsumeOp[][] = []
   while (!queue.isEmpty) {
@@ -42,7 +42,7 @@ function drain(queue: Queue): ConsumeOp[][] {
   return calls
 }
 
-it('a key takes at most a quarter of the remaining room, even if it shares a place with others', () => {
+it('a key takes at most a quarter of the remaining room, even if it shares a slot', () => {
   const { backlog, queue } = crowdedQueue()
   for (let attacker = 0; attacker < 12; attacker++) {
     const room = MAX_WAITING - backlog.size
@@ -53,7 +53,7 @@ it('a key takes at most a quarter of the remaining room, even if it shares a pla
   expect(queue.add(requestOf('newcomer'), undefined, call)).toBe(true)
 })
 
-it('a key that floods the queue fills at most half of each call, even if it shares a place with others', () => {
+it('a key that floods the queue fills at most half of each call, even if it shares a slot', () => {
   const { queue } = crowdedQueue()
   drain(queue)
   for (let i = 0; i < 300; i++) queue.add(requestOf(`caller ${i}`), undefined, call)

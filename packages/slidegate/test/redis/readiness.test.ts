@@ -35,7 +35,7 @@ const CLIENTS: Readonly<Record<string, (port: number) => Lazy>> = {
   },
 }
 
-it.each(Object.entries(CLIENTS))('%s is ready unless it would queue', async (_, make) => {
+it.each(Object.entries(CLIENTS))('%s is ready unless it would queue commands', async (_, make) => {
   const server = await startRedis()
   onTestFinished(() => server.stop())
   const { client, connect, end } = make(server.port)
@@ -44,7 +44,7 @@ it.each(Object.entries(CLIENTS))('%s is ready unless it would queue', async (_, 
   const becomes = (isReady: boolean) =>
     vi.waitFor(() => expect(connection.isReady).toBe(isReady), { timeout: 30_000, interval: 1 })
 
-  // Nothing has been asked yet: a client that is never asked might never connect.
+  // Nothing has been sent yet. A client without commands might never connect.
   expect(connection.isReady).toBe(true)
   const connected = connect()
   expect(connection.isReady).toBe(false)
@@ -55,12 +55,12 @@ it.each(Object.entries(CLIENTS))('%s is ready unless it would queue', async (_, 
   await server.start()
   await becomes(true)
   await end()
-  // Whoever asks it now is told so.
+  // The next command reports the error.
   await becomes(true)
   await expect(runScript(connection, connection.sender(), 1, ['k'])).rejects.toThrow(/closed/i)
 })
 
-it('a pool and a Sentinel, which do not tell, are asked', () => {
+it("a pool and a Sentinel, which don't expose their state, count as ready", () => {
   const sentinelRootNodes = [{ host: '127.0.0.1', port: 1 }]
   expect(connectionOf(createClientPool()).isReady).toBe(true)
   expect(connectionOf(createSentinel({ name: 'm', sentinelRootNodes })).isReady).toBe(true)

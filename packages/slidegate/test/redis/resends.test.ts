@@ -27,8 +27,10 @@ type Connect = (port: number) => Promise<Connected>
 
 const host = '127.0.0.1'
 
-/** Node would end the process otherwise. */
-function heard<Client extends { on(event: 'error', listener: () => void): unknown }>(client: Client): Client {
+/** Adds an error listener. Without one, Node would end the process. */
+function withErrorListener<Client extends { on(event: 'error', listener: () => void): unknown }>(
+  client: Client,
+): Client {
   client.on('error', () => {})
   return client
 }
@@ -40,37 +42,37 @@ const PATIENT_GLIDE = {
 
 const SINGLE: Readonly<Record<string, Connect>> = {
   'ioredis 5': async (port) => {
-    const client = heard(new Ioredis5(port))
+    const client = withErrorListener(new Ioredis5(port))
     return { client, resends: true, end: () => client.disconnect() }
   },
   'ioredis 6': async (port) => {
-    const client = heard(new Ioredis6(port))
+    const client = withErrorListener(new Ioredis6(port))
     return { client, resends: true, end: () => client.disconnect() }
   },
   'ioredis 6 without autoResendUnfulfilledCommands': async (port) => {
-    const client = heard(new Ioredis6(port, { autoResendUnfulfilledCommands: false }))
+    const client = withErrorListener(new Ioredis6(port, { autoResendUnfulfilledCommands: false }))
     return { client, resends: false, end: () => client.disconnect() }
   },
   iovalkey: async (port) => {
-    const client = heard(new Iovalkey(port))
+    const client = withErrorListener(new Iovalkey(port))
     return { client, resends: true, end: () => client.disconnect() }
   },
   'iovalkey without autoResendUnfulfilledCommands': async (port) => {
-    const client = heard(new Iovalkey(port, { autoResendUnfulfilledCommands: false }))
+    const client = withErrorListener(new Iovalkey(port, { autoResendUnfulfilledCommands: false }))
     return { client, resends: false, end: () => client.disconnect() }
   },
   'node-redis 5': async (port) => {
-    const client = heard(createClient5({ socket: { port } }))
+    const client = withErrorListener(createClient5({ socket: { port } }))
     await client.connect()
     return { client, resends: false, end: () => client.destroy() }
   },
   'node-redis 6': async (port) => {
-    const client = heard(createClient({ socket: { port } }))
+    const client = withErrorListener(createClient({ socket: { port } }))
     await client.connect()
     return { client, resends: false, end: () => client.destroy() }
   },
   'a pool of node-redis 6': async (port) => {
-    const client = heard(createClientPool({ socket: { port } }))
+    const client = withErrorListener(createClientPool({ socket: { port } }))
     await client.connect()
     return { client, resends: false, end: () => client.destroy() }
   },
@@ -80,16 +82,16 @@ const SINGLE: Readonly<Record<string, Connect>> = {
   },
 }
 
-/** A server of a Cluster that has been started again refuses to write for 2 s, longer than by default they try. */
+/** A restarted server of a Cluster rejects writes for 2 s. The default retries don't last that long. */
 const PATIENT = { maxRedirections: 64 }
 
 const CLUSTER: Readonly<Record<string, Connect>> = {
   'ioredis 5': async (port) => {
-    const client = heard(new Cluster5([{ host, port }], PATIENT))
+    const client = withErrorListener(new Cluster5([{ host, port }], PATIENT))
     return { client, resends: true, end: () => client.disconnect() }
   },
   'node-redis 6': async (port) => {
-    const client = heard(createCluster({ rootNodes: [{ socket: { host, port } }] }))
+    const client = withErrorListener(createCluster({ rootNodes: [{ socket: { host, port } }] }))
     await client.connect()
     return { client, resends: false, end: () => client.destroy() }
   },
@@ -97,10 +99,10 @@ const CLUSTER: Readonly<Record<string, Connect>> = {
 
 const SCRIPT = "return redis.call('INCR', KEYS[1])"
 
-/** For how long what is sent again is waited for, and for how long what is not. */
+/** How long to wait for a resend, or to be sure that there is none. */
 const withinMs = ({ resends }: Connected, notMs: number): number => (resends ? 30_000 : notMs)
 
-/** A server takes the command and dies. If the command is executed by the one that comes after, it was sent twice. */
+/** Kills a server that has received a command. If the restarted server executes the command, it was sent twice. */
 async function isSentTwice(
   { client }: Connected,
   server: Pick<RedisProcess, 'port' | 'freeze' | 'kill' | 'start'>,
@@ -110,7 +112,7 @@ async function isSentTwice(
   await send('EVAL', SCRIPT, 1, ['slidegate:before{counter}'])
   server.freeze()
   void send('EVAL', SCRIPT, 1, ['slidegate:{counter}']).catch(() => {})
-  // Until it has been sent.
+  // Until the command is sent.
   await delay(300)
   await server.kill()
   await server.start()
@@ -124,15 +126,18 @@ async function isSentTwice(
 }
 
 describe('a command whose reply is lost', () => {
-  // Most of it is waiting for what does not happen: at the same time, each at a server of its own.
-  it.concurrent.for(Object.entries(SINGLE))('%s', async ([, connect], test) => {
-    const server = await startRedis()
-    test.onTestFinished(() => server.stop())
-    const connected = await connect(server.port)
-    expect(connectionOf(connected.client)).toMatchObject({ isCluster: false, resends: connected.resends })
-    expect(await isSentTwice(connected, server, withinMs(connected, 1500))).toBe(connected.resends)
-    await connected.end()
-  })
+  // These tests mostly wait, so they run concurrently, each with its own server.
+  it.concurrent.for(Object.entries(SINGLE))(
+    'connectionOf knows whether %s resends it',
+    async ([, connect], test) => {
+      const server = await startRedis()
+      test.onTestFinished(() => server.stop())
+      const connected = await connect(server.port)
+      expect(connectionOf(connected.client)).toMatchObject({ isCluster: false, resends: connected.resends })
+      expect(await isSentTwice(connected, server, withinMs(connected, 1500))).toBe(connected.resends)
+      await connected.end()
+    },
+  )
 })
 
 describe('a command to a Cluster whose reply is lost', () => {
@@ -142,9 +147,9 @@ describe('a command to a Cluster whose reply is lost', () => {
   })
   afterAll(() => cluster.stop())
 
-  it.each(Object.entries(CLUSTER))('%s', async (_, connect) => {
+  it.each(Object.entries(CLUSTER))('connectionOf knows whether %s resends it', async (_, connect) => {
     await cluster.settled()
-    // The others tell clients where to go while it is away.
+    // The other servers redirect clients while it is down.
     const node = await cluster.masterOf(crc16('counter') % 16_384)
     const connected = await connect(node.port)
     expect(connectionOf(connected.client)).toMatchObject({ isCluster: true, resends: connected.resends })
@@ -153,15 +158,15 @@ describe('a command to a Cluster whose reply is lost', () => {
   })
 })
 
-describe('a command to the master of a Sentinel whose reply is lost', () => {
+describe('a command to the master behind a Sentinel whose reply is lost', () => {
   let sentinel: RedisSentinel
   beforeAll(async () => {
     sentinel = await startSentinel({ replicas: 0 })
   })
   afterAll(() => sentinel.stop())
 
-  it('node-redis 6', async () => {
-    const client = heard(
+  it('node-redis 6 resends it', async () => {
+    const client = withErrorListener(
       createSentinel({
         name: sentinel.masterName,
         sentinelRootNodes: [{ host, port: sentinel.sentinels[0]! }],

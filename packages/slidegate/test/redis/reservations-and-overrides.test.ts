@@ -14,7 +14,7 @@ import { ManualClock } from '../../src/testing/index.ts'
 import { listed } from '../support/overrides.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// Logs that no limit reads: of bans, of those who wait, of reservations, of overrides.
+// Logs that no limit reads: bans, reservations and overrides.
 
 const { redis } = await useRedis()
 beforeEach(async () => {
@@ -37,7 +37,7 @@ function limiterWith(options: Partial<LimiterOptions> = {}, clock?: ManualClock)
 
 const keyOf = async (log: string, key = 'k') => (await redis.keys(`*:${key}:${log}`))[0] ?? 'slidegate:none'
 
-/** What a log is given to live for: what it must keep, a quarter more, and at least four seconds more. */
+/** The TTL of a log that must be kept for `keepMs`. It is a quarter longer, and at least 5 s. */
 const lifetimeOf = (keepMs: number) => keepMs + Math.max(5000, keepMs / 4)
 
 async function expectLifetime(log: string, keepMs: number): Promise<void> {
@@ -46,8 +46,8 @@ async function expectLifetime(log: string, keepMs: number): Promise<void> {
   expect(ttlMs, log).toBeLessThanOrEqual(lifetimeOf(keepMs))
 }
 
-describe('lives for as long as it matters:', () => {
-  it('a block', async () => {
+describe('the TTL', () => {
+  it("matches a block's duration", async () => {
     const limiter = limiterWith({ overrides: true })
     for (const [duration, ms] of [['366d', 366 * 24 * HOUR] as const, ['1m', 60_000] as const]) {
       await limiter.block('k', duration)
@@ -55,11 +55,11 @@ describe('lives for as long as it matters:', () => {
       expect(await redis.dbsize()).toBe(2)
     }
     await limiter.block('k', 10)
-    // It may be gone already.
+    // It may have expired already.
     expect(await redis.pttl(await keyOf('o'))).toBeLessThanOrEqual(lifetimeOf(10))
   })
 
-  it('reservations', async () => {
+  it('matches that of reservations, which a reset removes', async () => {
     const limiter = limiterWith({ reservationTtl: '2h' })
     const reservations = [await limiter.reserve('k', 5), await limiter.reserve('k', 5)]
     const log = `r${2 * HOUR}`
@@ -72,13 +72,13 @@ describe('lives for as long as it matters:', () => {
     const last = await limiter.reserve('k', 2)
     await limiter.reset('k')
     expect(await redis.keys('*:k:*')).toEqual([])
-    // What is told that it is over writes nothing.
+    // A settlement of an expired reservation writes nothing.
     await expect(last.settle(9)).rejects.toMatchObject({ code: 'invalid_reservation' })
     expect(await redis.keys('*:k:*')).toEqual([])
   })
 
-  // Overrides are configuration: whoever sets one without a ttl wants it to stay.
-  it('an override: for ever, or until its later half has ended; and so the index of its bucket', async () => {
+  // Overrides are configuration, so those without a TTL must last.
+  it("matches an override's later part, and its index has the same TTL or none", async () => {
     const limiter = limiterWith({ overrides: true })
     const expectIndex = async (key: string, isLasting: boolean) => {
       const index = (await keyOf('o', key)).replace(`${key}:o`, '~overrides')
@@ -100,7 +100,7 @@ describe('lives for as long as it matters:', () => {
     expect(await redis.dbsize()).toBe(0)
   })
 
-  it('each is one key, by a clock that is handed in for ten minutes at least', () =>
+  it('lasts at least ten minutes with a clock option', () =>
     fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.nat(6), fc.integer({ min: -3000, max: 5000 })), { minLength: 1, maxLength: 40 }),
@@ -137,7 +137,7 @@ describe('lives for as long as it matters:', () => {
     ))
 })
 
-describe('out of memory,', () => {
+describe('without free memory', () => {
   const NUMBERS = { fixed: { limit: 5 } }
   const fill = () => redis.config('SET', 'maxmemory', '1')
   const contents = async () => {
@@ -145,7 +145,7 @@ describe('out of memory,', () => {
     return Object.fromEntries(await Promise.all(keys.map(async (key) => [key, await redis.dumpBuffer(key)])))
   }
 
-  it('what would be written is refused, and nothing is half written', async () => {
+  it('writes are rejected, and none is partial', async () => {
     const limiter = limiterWith({
       limits: [
         slidingWindow({ limit: 20, window: '1h' }),
@@ -157,7 +157,7 @@ describe('out of memory,', () => {
     const [high, low] = [await limiter.reserve('k', 6), await limiter.reserve('k', 6)]
     await limiter.overrides.set('other', NUMBERS)
     await limiter.consume('known')
-    // By hand, so that there is one already.
+    // Set by hand, so that a block exists already.
     await limiter.block('blocked', '1h')
     const before = await contents()
     await fill()
@@ -167,7 +167,7 @@ describe('out of memory,', () => {
       reserve: () => limiter.reserve('k', 1),
       'settle above': () => limiter.settle(low.token, 7),
       'set an override': () => limiter.overrides.set('k', NUMBERS),
-      'set it anew': () => limiter.overrides.set('other', 'exempt'),
+      'set it again': () => limiter.overrides.set('other', 'exempt'),
     })) {
       const error = await ask().then(
         () => undefined,
@@ -177,11 +177,11 @@ describe('out of memory,', () => {
       expect(error, name).toMatchObject({ reason: 'error', message: expect.stringContaining('OOM') })
       expect(await contents(), name).toEqual(before)
     }
-    // A denial stays a denial, though it is not counted; and who waits does so in no line.
+    // A denial is still a denial, although it isn't counted. A waiter waits without a queue entry.
     expect((await limiter.consume('k', { cost: 19 })).deniedBy).toEqual(['20-per-1h', 'fixed'])
     await expect(limiter.wait('k', { cost: 19, maxWaitMs: 50 })).rejects.toMatchObject({ reason: 'timeout' })
     expect(await contents()).toEqual(before)
-    // What needs no memory goes on.
+    // Operations that need no memory still work.
     expect((await limiter.consume('blocked')).blockedMs).toBeGreaterThan(0)
     expect((await limiter.explain('k')).allowed).toBe(true)
     expect((await limiter.peek('other')).limits[1]!.limit).toBe(5)
@@ -195,7 +195,7 @@ describe('out of memory,', () => {
     limiter.close()
   })
 
-  it('it lets go whom it would block, and settles what gives room, or says that it does not', async () => {
+  it('a key can be unblocked, and a settlement succeeds or is rejected without a partial write', async () => {
     const limiter = limiterWith({ overrides: true })
     const reservation = await limiter.reserve('k', 6)
     await limiter.block('k', '1h')

@@ -13,7 +13,8 @@ import {
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// What one call may bring Redis to do: it serves nobody else meanwhile. Requests of all kinds come in thousands here, at once.
+// Limits on the work of one call, since Redis serves no other client meanwhile. Thousands of requests of all kinds arrive at
+// once.
 
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
@@ -23,7 +24,7 @@ interface Sent {
   readonly bytes: number
 }
 
-/** A store, and the calls that it has sent. */
+/** A store, and a record of its calls. */
 function watched() {
   const sent: Sent[] = []
   const command = (words: readonly string[]) => {
@@ -38,10 +39,10 @@ const most = (numbers: readonly number[]) => numbers.reduce((a, b) => Math.max(a
 
 const FEW = { limit: 1000, window: '1h' } as const
 
-/** As many bytes as a name may have. */
+/** A name of the maximum length. */
 const long = (n: number) => `${n}`.padEnd(128, '.')
 
-/** Of one kind, each in a log of its own. */
+/** Limits with a log each. */
 function limitsOf(logs: number): Limit[] {
   const hours = Array.from({ length: logs }, (_, i): Duration => `${i + 1}h`)
   return hours.map((window, i) => {
@@ -57,21 +58,21 @@ describe('a call has at most', () => {
     return { sent, limiter: createLimiter({ name: 'n'.repeat(64), limits, store, timeoutMs: 2 ** 31 - 1 }) }
   }
 
-  it('128 keys of the usual requests, in 40 KB', async () => {
+  it('128 keys of common requests, in 40 KB', async () => {
     const { sent, limiter } = limiting([slidingWindow(FEW)])
     await Promise.all(Array.from({ length: 3000 }, (_, i) => limiter.consume(long(i))))
     expect(most(sent.map(({ keys }) => keys))).toBe(128)
     expect(most(sent.map(({ bytes }) => bytes))).toBeLessThan(40_000)
   })
 
-  it('512 requests, however few the keys', async () => {
+  it('512 requests, however few their keys', async () => {
     const { sent, limiter } = limiting([slidingWindow({ limit: 10_000, window: '1h' })])
     const decisions = await Promise.all(Array.from({ length: 3000 }, () => limiter.consume('k')))
     expect(sent.length).toBeGreaterThanOrEqual(Math.ceil(3000 / 512))
     expect(new Set(decisions.map(({ remaining }) => remaining)).size).toBe(3000)
   })
 
-  it('128 keys of requests that bring ids, in 60 KB', async () => {
+  it('128 keys of requests with ids, in 60 KB', async () => {
     const { sent, limiter } = limiting([slidingWindow({ ...FEW, log: 'zset' })])
     await Promise.all(
       Array.from({ length: 2000 }, (_, i) => limiter.consume(long(i), { requestId: long(i) })),
@@ -80,7 +81,7 @@ describe('a call has at most', () => {
     expect(most(sent.map(({ bytes }) => bytes))).toBeLessThan(60_000)
   })
 
-  it('512 logs, where requests have many, or those of a single request', async () => {
+  it('512 logs, or those of a single request', async () => {
     for (const logs of [2, 8, 32]) {
       const { sent, limiter } = limiting(limitsOf(logs))
       await Promise.all(Array.from({ length: 600 }, (_, i) => limiter.consume(`key${i}`)))
@@ -94,14 +95,14 @@ describe('a call has at most', () => {
     expect(sent.map(({ keys }) => keys)).toEqual([1024, 1024, 1024])
   })
 
-  it('12,800 units of logs that keep each of them', async () => {
+  it('12,800 units of logs with individual entries', async () => {
     const { sent, limiter } = limiting([slidingWindow({ limit: 10_000, window: '1h', log: 'zset' })])
     await Promise.all(Array.from({ length: 60 }, (_, i) => limiter.consume(`key${i}`, { cost: 1000 })))
     expect(most(sent.map(({ keys }) => keys)) * 1000).toBeLessThanOrEqual(12_800)
   })
 })
 
-it('16 calls are in flight at most, however many requests come', async () => {
+it('at most 16 calls are in flight, however many requests come', async () => {
   let inFlight = 0
   let highest = 0
   const command = async (words: readonly string[]) => {
@@ -117,13 +118,13 @@ it('16 calls are in flight at most, however many requests come', async () => {
   })
   await limiter.consume('first')
   await Promise.all(Array.from({ length: 10_000 }, (_, i) => limiter.consume(`key${i}`)))
-  // Fewer where Redis is slow.
+  // Fewer if Redis is slow.
   expect(highest).toBeGreaterThan(1)
   expect(highest).toBeLessThanOrEqual(16)
 })
 
-describe('what one request may bring Redis to do', () => {
-  /** The commands that the scripts have called meanwhile, by their number. */
+describe('the work of one request', () => {
+  /** Counts the commands that scripts call during `work`. */
   async function commandsOf(work: () => Promise<unknown>): Promise<number> {
     await redis.config('RESETSTAT')
     await work()
@@ -132,7 +133,7 @@ describe('what one request may bring Redis to do', () => {
     return ours.reduce((sum, [, , calls]) => sum + Number(calls), 0)
   }
 
-  it('of a log of thousands of records, is a few short reads and writes', async () => {
+  it('takes a few short reads and writes, even for a log of thousands of records', async () => {
     let nowMs = 1_700_000_000_000
     const limiter = createLimiter({
       limits: [slidingWindow({ limit: 2 ** 40, window: '10m', precision: 10 })],
@@ -147,7 +148,7 @@ describe('what one request may bring Redis to do', () => {
     expect(await commandsOf(() => limiter.consume('k'))).toBeLessThan(10)
     expect(await commandsOf(() => limiter.explain('k'))).toBeLessThan(400)
     expect(await commandsOf(() => limiter.explain('k', { charges: true }))).toBeLessThan(550)
-    // Farther back than 4,096 records there is nothing to return.
+    // Records further back than the last 4,096 aren't refunded.
     expect(await limiter.refund('k', decisions[800]!)).toBe(0)
     expect(await commandsOf(() => limiter.refund('k', decisions[1000]!))).toBeLessThan(3000)
   })

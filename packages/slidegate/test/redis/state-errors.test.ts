@@ -10,7 +10,7 @@ import type { Op } from '../../src/stores/store.ts'
 import { SAMPLES } from '../support/kinds.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// What stands in place of a log is told apart: another type of value by the words of Redis, other bytes by ours.
+// Errors distinguish values in place of a log: Redis reports another type, the script reports other bytes.
 
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
@@ -40,7 +40,7 @@ const LOGS: Readonly<Record<string, readonly [key: string, op: Op]>> = {
   'an override': ['*:o', overridden],
 }
 
-it.each(Object.entries(LOGS))('%s', async (_, [pattern, op]) => {
+it.each(Object.entries(LOGS))('%s rejects values of another type or format', async (_, [pattern, op]) => {
   const store = redisStore(redis)
   await outcomesOf(store, [op])
   const [key = ''] = (await redis.keys(pattern)).sort()
@@ -54,7 +54,7 @@ it.each(Object.entries(LOGS))('%s', async (_, [pattern, op]) => {
 })
 
 it.each(['a fixed window', 'a sliding counter', 'a token bucket', 'a ban'])(
-  '%s with a byte too many',
+  '%s with an extra byte is rejected',
   async (name) => {
     const store = redisStore(redis)
     const [pattern, op] = LOGS[name]!
@@ -66,7 +66,7 @@ it.each(['a fixed window', 'a sliding counter', 'a token bucket', 'a ban'])(
   },
 )
 
-it('a sliding counter whose window begins between two of its windows', async () => {
+it('a sliding counter with a misaligned window is rejected', async () => {
   const store = redisStore(redis)
   const op = LOGS['a sliding counter']![1]
   await outcomesOf(store, [op])

@@ -6,12 +6,12 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// State as format 1, byte for byte. Every version after the first release reads it: in a rolling deploy old and new
-// versions share a Redis. After that release, a change that makes one of these fail needs a new format.
+// State in format 1, byte for byte. Every released version must read it, because old and new versions share a Redis
+// during a rolling deploy. After the first release, a change that breaks one of these tests needs a new format.
 
 const START_MS = 1_700_000_000_000
 
-/** A unit in each of 16 seconds: records in the back, the front and the ring. */
+/** One unit in each of 16 seconds. Records are in the back, the front and the ring. */
 const LONG_LOG =
   '01018bcfe56800000200000036ee80000000000000000000000010018bcfe5a29804030000000200000000000d018bcfe596' +
   'e000000000000e018bcfe59ac800000000000f018bcfe59eb000000000000000000000000000000000000000000000000000' +
@@ -24,7 +24,7 @@ const LEASED_LOG =
   '01018bcfe56800000000000037d8e0000000000000000000000004018bcfe568001000000000000000000000000000000000' +
   '0000000000000000000000000000000000000000000000000000000000000000000000000000000000ea60018bcfe65260'
 
-/** Four units in the hour in which the start is, five in the one before. */
+/** Four units in the current hour, five in the hour before. */
 const SLIDING_COUNTER = '01018bcfd933000000000000000400000000000005018bcfae7980'
 
 const { redis } = await useRedis()
@@ -40,7 +40,7 @@ const limiterOf = (...limits: Limit[]) =>
 
 const put = (key: string, hex: string) => redis.set(key, Buffer.from(hex, 'hex'), 'PX', 60_000)
 
-it('a window log of all parts', async () => {
+it('a window log with all its parts can be read', async () => {
   await put('slidegate:{0}:api:busy:w1', LONG_LOG)
   clock.set(START_MS + 15_000)
   const limiter = limiterOf(slidingWindow({ limit: 20, window: '1h' }))
@@ -53,7 +53,7 @@ it('a window log of all parts', async () => {
   expect((await limiter.consume('busy')).retryAfterMs).toBe(1000)
 })
 
-it('a window log with a lease', async () => {
+it('a window log with a lease can be read', async () => {
   await put('slidegate:{118}:api:leased:w1', LEASED_LOG)
   clock.set(START_MS)
   const limiter = limiterOf(slidingWindow({ limit: 9, window: '1h' }))
@@ -61,17 +61,17 @@ it('a window log with a lease', async () => {
   expect([remaining, resetAfterMs]).toEqual([5, 3_660_000])
 })
 
-it('a sliding counter', async () => {
+it('a sliding counter can be read', async () => {
   await put('slidegate:{110}:api:u:c3600000', SLIDING_COUNTER)
   clock.set(START_MS)
   const limiter = limiterOf(slidingCounter({ limit: 9, window: '1h' }))
-  // 800 s of the hour are over: 7/9 of the 5, rounded up.
+  // 800 s of the hour have passed: 7/9 of the 5 units, rounded up.
   const { remaining, retryAfterMs, resetAfterMs } = await limiter.consume('u', { cost: 2 })
   expect([remaining, retryAfterMs, resetAfterMs]).toEqual([1, 640_000, 6_400_000])
   expect((await limiter.consume('u')).remaining).toBe(0)
 })
 
-it('a log that is followed', async () => {
+it('a stream can be read and appended to', async () => {
   const key = 'slidegate:{110}:api:u:x60000'
   await redis.xadd(key, `${START_MS - 60_000}-0`, 'id', 'gone', 'cost', '5', 'total', '5')
   await redis.xadd(key, `${START_MS}-0`, 'id', 'a', 'cost', '3', 'total', '8')

@@ -12,8 +12,7 @@ import { ManualClock } from '../../src/testing/index.ts'
 import { SAMPLES } from '../support/kinds.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// On Redis what is asked at the same time travels together: each op is answered as it would be alone, and whatever comes
-// behind it, too.
+// Concurrent requests share a call to Redis. Each op, and each later one, must be answered as if it were sent alone.
 
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
@@ -25,7 +24,7 @@ const limits = [
 ]
 const logs = [banLog({ after: 3, within: '1m', for: ['10s'] }), reservationLog(60_000)]
 const set = withOverrides(logs.reduce(withLog, limitSet('l', limits)))
-/** Windows over one log: what most requests are asked for. */
+/** Windows on one log, as most requests have. */
 const usual = limitSet(
   'u',
   [5, 8].map((limit) => slidingWindow({ limit, window: `${limit}s` })),
@@ -34,37 +33,37 @@ const usual = limitSet(
 const KEYS = ['a', 'b', 'c'] as const
 const partsOf = (key: string): Part[] => [{ key, set }]
 const charged = set.logs.map(({ role }) => role === 'count')
-const asked = { cost: 2, count: 1, leaseMs: 0 } as const
+const single = { cost: 2, count: 1, leaseMs: 0 } as const
 
-const consumed = (key: string): Op => ({ type: 'consume', parts: partsOf(key), ...asked, requestId: 'r' })
+const consumed = (key: string): Op => ({ type: 'consume', parts: partsOf(key), ...single, requestId: 'r' })
 const refunded = { charged, units: 2, requestId: 'r' }
 const settled = { reservation: 'e', units: 2, actual: 1, charged }
 
 const OPS: Readonly<Record<string, (key: string, atMs: number) => Op>> = {
   consume: consumed,
-  'consume, by one that waits': (key) => ({ ...consumed(key), requestId: 's', isWaiting: true }) as Op,
+  'consume, by a waiter': (key) => ({ ...consumed(key), requestId: 's', isWaiting: true }) as Op,
   peek: (key) => ({ type: 'peek', parts: partsOf(key), cost: 4, count: 1 }),
   charge: (key) => ({ type: 'charge', parts: partsOf(key), units: 3, requestId: 's' }),
   refund: (key, atMs) => ({ type: 'refund', parts: partsOf(key), atMs, ...refunded }),
   extend: (key) => ({ type: 'extend', parts: partsOf(key), requestId: 'r', units: 2 }),
   release: (key) => ({ type: 'release', parts: partsOf(key), requestId: 'r', units: 2 }),
-  'release, what nobody holds': (key) =>
+  'release without a holder': (key) =>
     ({ type: 'release', parts: partsOf(key), requestId: 's', units: 2 }) as const,
   list: (key) => ({ type: 'list', parts: partsOf(key) }),
   settle: (key, atMs) => ({ type: 'settle', parts: partsOf(key), ...settled, instants: [atMs] }),
-  'settle, what nobody has reserved': (key, atMs) =>
+  'settle without a reservation': (key, atMs) =>
     ({ type: 'settle', parts: partsOf(key), ...settled, reservation: 'f', instants: [atMs] }) as const,
   block: (key) => ({ type: 'override', parts: partsOf(key), blockMs: 500 }),
   unblock: (key) => ({ type: 'override', parts: partsOf(key), blockMs: 0 }),
-  'other numbers': (key) =>
+  'override numbers': (key) =>
     ({ type: 'override', parts: partsOf(key), rule: '{"held":{"limit":3}}', ruleMs: 1000 }) as const,
   exempt: (key) => ({ type: 'override', parts: partsOf(key), rule: 'exempt', ruleMs: 1000 }),
   explain: (key) => ({ type: 'explain', parts: partsOf(key), cost: 4, count: 1 }),
   reset: (key) => ({ type: 'reset', parts: partsOf(key) }),
 }
 
-it.each(Object.entries(OPS))('%s', async (_, opOf) => {
-  // As the clock shows, a little set back, and so much that all begins anew.
+it.each(Object.entries(OPS))('%s in a batch gets the same answer as alone', async (_, opOf) => {
+  // With the clock unchanged, set back a little, and set back far enough that state is restamped.
   for (const backMs of [0, 400, 5000]) {
     await redis.flushall()
     const clocks = [new ManualClock(), new ManualClock()] as const
@@ -93,19 +92,19 @@ it.each(Object.entries(OPS))('%s', async (_, opOf) => {
   }
 })
 
-it('consume, of windows alone: what of one is told to the next', async () => {
+it('consume on windows alone takes earlier ops of its batch into account', async () => {
   const clock = new ManualClock()
   const answers: unknown[] = []
   for (const store of [memoryStore({ clock: clock.now }), redisStore(redis, { clock: clock.now })]) {
     const ops = [2, 1, 3, 2, 1].map(
-      (cost): Op => ({ ...asked, type: 'consume', parts: [{ key: 'k', set: usual }], cost }),
+      (cost): Op => ({ ...single, type: 'consume', parts: [{ key: 'k', set: usual }], cost }),
     )
     answers.push(await outcomesOf(store, ops))
   }
   expect(answers[1]).toEqual(answers[0])
 })
 
-it.each(Object.entries(SAMPLES))('%s: what one key has is not what the next one has', async (_, { make }) => {
+it.each(Object.entries(SAMPLES))('%s keeps the state of keys in one batch separate', async (_, { make }) => {
   const counted = limitSet('s', [make({ limit: 2 })])
   const answers: unknown[] = []
   for (const storeOf of [memoryStore, (options: { clock: () => number }) => redisStore(redis, options)]) {
@@ -114,22 +113,22 @@ it.each(Object.entries(SAMPLES))('%s: what one key has is not what the next one 
     const ask = async (...keys: string[]) => {
       const names = { requestId: 'r', value: 'v' }
       const ops = keys.map(
-        (key): Op => ({ ...asked, type: 'consume', parts: [{ key, set: counted }], cost: 1, ...names }),
+        (key): Op => ({ ...single, type: 'consume', parts: [{ key, set: counted }], cost: 1, ...names }),
       )
       return outcomesOf(store, ops)
     }
-    const told = [await ask('ahead', 'ahead too')]
-    // By more than a second: what was charged counts from now on.
+    const outcomes = [await ask('ahead', 'ahead too')]
+    // A step of more than a second: charges count as if made now.
     clock.advance(-2000)
-    told.push(await ask('new', 'ahead', 'newer', 'ahead too', 'newest'))
+    outcomes.push(await ask('new', 'ahead', 'newer', 'ahead too', 'newest'))
     clock.advance(9000)
-    told.push(await ask('new', 'ahead', 'newer', 'unknown', 'ahead too'))
-    answers.push(told)
+    outcomes.push(await ask('new', 'ahead', 'newer', 'unknown', 'ahead too'))
+    answers.push(outcomes)
   }
   expect(answers[1]).toEqual(answers[0])
 })
 
-it('a request joins none from before another that shares a key with it', async () => {
+it("a request isn't joined with one before another that shares a key", async () => {
   const own = [slidingWindow({ limit: 9, window: '1m' })]
   const store = redisStore(redis)
   const limiter = createLimiter({ dimensions: { user: own, ip: own }, store, timeoutMs: 30_000 })
@@ -139,7 +138,7 @@ it('a request joins none from before another that shares a key with it', async (
   expect(decisions.map(({ limits }) => limits.at(-1)!.remaining)).toEqual([8, 7, 6, 5, 4, 3, 2])
 })
 
-it('a page of overrides travels with decisions, and is of no key of theirs', async () => {
+it("a page of overrides shares a batch with decisions, and doesn't affect their keys", async () => {
   const clock = new ManualClock()
   const store = redisStore(redis, { clock: clock.now, buckets: 1 })
   const rule = { rule: 'exempt', ruleMs: FOREVER } as const

@@ -24,7 +24,7 @@ import { useRedis } from '../support/use-redis.ts'
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
 
-/** Configurations on the same keys, and what each log has to keep at most: its longest window. */
+/** Configurations that share keys, with the longest time that each log must be kept. */
 const CONFIGURATIONS = [
   [
     slidingWindow({ limit: 6, window: '2s' }),
@@ -53,7 +53,7 @@ const KEEP_MS: Readonly<Record<string, number>> = {
   w1sshadow: 60_000,
   w500: 3499,
   c5000: 10_000,
-  // As long as it takes to pay for the most that is asked for below: 60 times 5 units.
+  // The time to refill the most that is requested below: 60 times 5 units.
   t1000: 15_000,
   z2000: 2000,
   x3000: 3000,
@@ -96,10 +96,10 @@ function limitersOf(clock?: ManualClock): Limiter[] {
   return CONFIGURATIONS.map((limits) => createLimiter({ limits, store, timeoutMs: 30_000 }))
 }
 
-/** What a log is given to live for: what it must keep, a quarter more, and at least four seconds more. */
+/** The TTL of a log that must be kept for `keepMs`. It is a quarter longer, and at least 5 s. */
 const lifetimeOf = (keepMs: number) => keepMs + Math.max(5000, keepMs / 4)
 
-/** Of those keys that have not expired since they were listed. */
+/** TTLs of keys that haven't expired since they were listed. */
 async function lifetimes(): Promise<{ log: string; ttlMs: number }[]> {
   const keys = await redis.keys('*')
   const all = await Promise.all(
@@ -108,8 +108,8 @@ async function lifetimes(): Promise<{ log: string; ttlMs: number }[]> {
   return all.filter(({ ttlMs }) => ttlMs !== -2)
 }
 
-describe('every key has a time to live, and not a longer one than it needs', () => {
-  it('by the clock of Redis', () =>
+describe('every key has a TTL that is no longer than needed', () => {
+  it('with the clock of Redis', () =>
     fc.assert(
       fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 60 }), async (requests) => {
         await redis.flushall()
@@ -123,7 +123,7 @@ describe('every key has a time to live, and not a longer one than it needs', () 
       { numRuns: 100 },
     ))
 
-  it('by a clock that is handed in: ten minutes at least', () =>
+  it('with a clock option, at least ten minutes', () =>
     fc.assert(
       fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 60 }), async (requests) => {
         await redis.flushall()
@@ -142,7 +142,7 @@ describe('every key has a time to live, and not a longer one than it needs', () 
     ))
 })
 
-it('the lifetime is not renewed by denials, peeks and refunds, and not by every admission', async () => {
+it("the TTL isn't renewed by denials, peeks, refunds or most admissions", async () => {
   const limits = [slidingWindow({ limit: 50, window: '1h' })]
   const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
   await limiter.consume('k')
@@ -158,7 +158,7 @@ it('the lifetime is not renewed by denials, peeks and refunds, and not by every 
   expect(await redis.pttl(key)).toBeGreaterThan(3_600_000)
 })
 
-it('what is refunded or reset to nothing leaves no key behind', async () => {
+it('a log that is refunded or reset to zero is removed', async () => {
   const [limiter] = limitersOf()
   const decision = await limiter!.consume('k', { cost: 2 })
   await limiter!.refund('k', decision)
@@ -168,7 +168,7 @@ it('what is refunded or reset to nothing leaves no key behind', async () => {
   expect(await redis.dbsize()).toBe(0)
 })
 
-it('the lifetime is renewed by a request that it would not outlast', async () => {
+it('the TTL is renewed by a request that counts for longer', async () => {
   const clock = new ManualClock()
   const limits = [slidingWindow({ limit: 50, window: '1h' })]
   const limiter = createLimiter({ limits, store: redisStore(redis, { clock: clock.now }), timeoutMs: 30_000 })
@@ -179,19 +179,19 @@ it('the lifetime is renewed by a request that it would not outlast', async () =>
   const [key = ''] = await redis.keys('*')
   for (let i = 0; i < 8; i++) {
     clock.advance(1_200_000)
-    // As much as would be left by now, were Redis to go by this clock.
+    // The TTL as if Redis used this clock.
     await redis.pexpire(key, 3_300_000)
     await limiter.consume('k')
     expect(await redis.pttl(key)).toBeGreaterThan(3_600_000)
   }
-  // What was charged before a clock was set back counts from then on for a whole window.
+  // Charges from before a clock step back count for a whole window from then on.
   clock.advance(-1_200_000)
   await redis.pexpire(key, 2_000_000)
   await limiter.consume('k')
   expect(await redis.pttl(key)).toBeGreaterThan(3_600_000)
 })
 
-it('what is held, and the values that count, live as long as their window and a quarter more', async () => {
+it('held slots and counted values live for their window plus a quarter', async () => {
   const common = { store: redisStore(redis), timeoutMs: 30_000 }
   const limiter = createLimiter({ ...common, limits: [concurrency({ limit: 3, ttl: '1h' })] })
   const values = createLimiter({ ...common, limits: [distinct({ limit: 3, window: '2h' })] })
@@ -210,7 +210,7 @@ it('what is held, and the values that count, live as long as their window and a 
       expect(ttlMs, log).toBeLessThanOrEqual(lifetimeOf(keepMs))
     }
   }
-  // What is renewed lives on, by itself: here as if it had been renewed a quarter of an hour ago.
+  // A renewal extends the TTL as well. Here, the slot seems to have been renewed 15 minutes ago.
   const [held = ''] = await redis.keys('*:k3600000')
   for (const holder of await redis.zrange(held, 0, -1)) await redis.zadd(held, Date.now() - 900_000, holder)
   await redis.pexpire(held, 3_600_000)
@@ -221,8 +221,8 @@ it('what is held, and the values that count, live as long as their window and a 
 
 it.each([
   ['set rarely', redis],
-  ['set anew by each', anewClient(redis)],
-])('a log that outgrows its ring keeps its lifetime, %s', async (_, client) => {
+  ['set by each request', anewClient(redis)],
+])('a log that outgrows its ring keeps its TTL, %s', async (_, client) => {
   const clock = new ManualClock()
   const limits = [slidingWindow({ limit: 5000, window: '1h' })]
   const limiter = createLimiter({
@@ -239,12 +239,12 @@ it.each([
   }
 })
 
-describe('the TTL of a window log, by the clock of Redis', () => {
+describe('the TTL of a window log, by the clock of Redis,', () => {
   const hour = 3_600_000
-  /** Milliseconds that a key has left before a request. If renewed, it has more than the window. */
+  /** The remaining TTL before a request, in milliseconds. A renewed TTL is longer than the window. */
   const leftMs = 9000
 
-  /** The TTL of a log whose last charge was at this time, after one more request. */
+  /** Returns the TTL of a log after a charge at this time and another request. */
   async function afterOneMore(window: number, stampOf: (nowMs: number) => number, longerMs = window) {
     await redis.flushall()
     const limiterOf = (ms: number) =>
@@ -262,7 +262,7 @@ describe('the TTL of a window log, by the clock of Redis', () => {
     return redis.pttl(key)
   }
 
-  /** Waits for a time that isn't near an edge between parts of the slack. */
+  /** Waits until the time isn't near an edge between parts of the slack. */
   async function betweenEdges(partMs: number) {
     const sinceMs = Date.now() % partMs
     if (sinceMs > partMs - 1000) await delay(partMs - sinceMs + 400)
@@ -272,24 +272,21 @@ describe('the TTL of a window log, by the clock of Redis', () => {
   it.each([
     [hour, 899_000],
     [10_000, 4000],
-  ])(
-    'only the first request in a part of its slack sets the TTL: a window of %i ms',
-    async (window, partMs) => {
-      await betweenEdges(partMs)
-      expect(await afterOneMore(window, (nowMs) => nowMs - (nowMs % partMs) - 1)).toBeGreaterThan(window)
-      expect(await afterOneMore(window, (nowMs) => nowMs - (nowMs % partMs))).toBeLessThanOrEqual(leftMs)
-    },
-  )
+  ])('changes with the first request in a part of its slack: a window of %i ms', async (window, partMs) => {
+    await betweenEdges(partMs)
+    expect(await afterOneMore(window, (nowMs) => nowMs - (nowMs % partMs) - 1)).toBeGreaterThan(window)
+    expect(await afterOneMore(window, (nowMs) => nowMs - (nowMs % partMs))).toBeLessThanOrEqual(leftMs)
+  })
 
-  it('a request that has to keep charges for longer sets the TTL', async () => {
+  it('changes with a request that must keep charges longer', async () => {
     expect(await afterOneMore(hour, (nowMs) => nowMs, 2 * hour)).toBeGreaterThan(2 * hour)
   })
 
-  it('a request after the clock was set back sets the TTL', async () => {
+  it('changes with a request after the clock was set back', async () => {
     expect(await afterOneMore(hour, (nowMs) => nowMs + hour)).toBeGreaterThan(hour)
   })
 
-  it('counts leases', async () => {
+  it('includes leases', async () => {
     const store = redisStore(redis)
     const parts = [{ key: 'k', set: limitSet('l', [slidingWindow({ limit: 99, window: '1m' })]) }]
     for (const leaseMs of [500_000, 700_000]) {
@@ -299,7 +296,7 @@ describe('the TTL of a window log, by the clock of Redis', () => {
     }
   })
 
-  it('a charge to more than 2^46 units sets the TTL, and a refund does not', async () => {
+  it('changes with a charge to more than 2^46 units, but not with a refund', async () => {
     const limits = [slidingWindow({ limit: 2 ** 40, window: hour })]
     const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
     for (let i = 0; i < 4; i++) await limiter.charge('k', 2 ** 46)
@@ -317,7 +314,7 @@ describe('the TTL of a window log, by the clock of Redis', () => {
   })
 })
 
-it('a token bucket lives until its debt is paid, and not much longer', async () => {
+it('a token bucket lives slightly longer than its debt', async () => {
   const limits = [tokenBucket({ capacity: 100, refill: 10, interval: '1s' })]
   const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
   const startMs = performance.now()
@@ -325,7 +322,7 @@ it('a token bucket lives until its debt is paid, and not much longer', async () 
     const [key = 'slidegate:none'] = await redis.keys('*')
     const ttlMs = await redis.pttl(key)
     expect(ttlMs).toBeLessThanOrEqual(lifetimeOf(mostMs))
-    // Meanwhile it is being paid, and the key grows older.
+    // Meanwhile, the debt shrinks and the key ages.
     const passedMs = performance.now() - startMs
     expect(ttlMs).toBeGreaterThan(lifetimeOf(debtMs) - 5000 - 2 * passedMs)
   }
@@ -334,14 +331,14 @@ it('a token bucket lives until its debt is paid, and not much longer', async () 
   await limiter.charge('k', 10_000)
   await expectDebt(1_005_000)
   await limiter.refund('k', decision)
-  // What is returned leaves the TTL alone.
+  // Refunds don't change the TTL.
   await expectDebt(1_000_000, 1_005_000)
   await limiter.reset('k')
   await limiter.consume('k')
   await expectDebt(100)
 })
 
-it('the TTL of a token bucket is renewed where it would end before its debt is paid, and only there', async () => {
+it('the TTL of a token bucket is renewed only if it would end before the debt is paid', async () => {
   const clock = new ManualClock()
   const limits = [tokenBucket({ capacity: 1000, refill: 1, interval: '1m' })]
   const limiter = createLimiter({ limits, store: redisStore(redis, { clock: clock.now }), timeoutMs: 30_000 })
@@ -353,14 +350,14 @@ it('the TTL of a token bucket is renewed where it would end before its debt is p
     await limiter.consume('k', { cost })
     return redis.pttl(key)
   }
-  // It ends after 75 minutes. What is owed is paid after 74, after 75, and after 76.
+  // The TTL ends after 75 minutes. The debt is paid after 74, 75 and 76 minutes.
   expect(await charged(14)).toBeLessThanOrEqual(1_000_000)
   clock.advance(hour / 2)
   expect(await charged(1)).toBeLessThanOrEqual(1_000_000)
   expect(await charged(1)).toBeGreaterThan(46 * 60_000)
 })
 
-it('a token bucket that owes more than its refill of now allows lives for 366 days', async () => {
+it('a token bucket with more debt than its current refill allows lives for 366 days', async () => {
   const clock = new ManualClock()
   const bucket = (refill: number) => tokenBucket({ capacity: 10, refill, interval: '10s' })
   let limits = [bucket(10)]
@@ -368,14 +365,14 @@ it('a token bucket that owes more than its refill of now allows lives for 366 da
   const limiter = createLimiter({ limits: () => limits, store, timeoutMs: 30_000 })
   await limiter.charge('k', Number.MAX_SAFE_INTEGER)
   limits = [bucket(1)]
-  // A denial writes a log that is ahead of the clock.
+  // A denial rewrites a log that is ahead of the clock.
   clock.advance(-3_600_000)
   await limiter.consume('k')
   const [key = ''] = await redis.keys('*')
   expect(await redis.pttl(key)).toBeLessThanOrEqual(lifetimeOf(366 * 86_400_000))
 })
 
-it('a sliding counter lives until its window and the next are over', async () => {
+it('a sliding counter lives until its window and the next one are over', async () => {
   const clock = new ManualClock()
   const hour = 3_600_000
   clock.set(Math.ceil(clock.now() / hour) * hour)
@@ -384,7 +381,7 @@ it('a sliding counter lives until its window and the next are over', async () =>
   let decision = await limiter.consume('k')
   const [key = ''] = await redis.keys('*')
   for (let i = 0; i < 40; i++) {
-    // As much as would be left by now, were Redis to go by this clock.
+    // The TTL as if Redis used this clock.
     const ttlMs = await redis.pttl(key)
     clock.advance(hour / 4)
     await redis.pexpire(key, ttlMs - hour / 4)
@@ -393,7 +390,7 @@ it('a sliding counter lives until its window and the next are over', async () =>
     expect(await redis.pttl(key)).toBeGreaterThan(decision.resetAfterMs)
     expect(await redis.pttl(key)).toBeLessThanOrEqual(lifetimeOf(2 * hour))
   }
-  // What was charged before a clock was set back counts from then on for two windows.
+  // Charges from before a clock step back count for two windows from then on.
   clock.advance(-5 * hour)
   await redis.pexpire(key, hour)
   await limiter.consume('k')
@@ -404,7 +401,7 @@ it.each([
   fixedWindow({ limit: 9, window: '1h' }),
   fixedWindow({ limit: 9, window: '1h', align: 'first-hit', name: 'first-hit' }),
   slidingCounter({ limit: 9, window: '1h', name: 'counter' }),
-])('the first charge in a window gives a key its time, and no other does: $name', async (limit) => {
+])('only the first charge in a window sets the TTL: $name', async (limit) => {
   const clock = new ManualClock()
   const limiter = createLimiter({
     limits: [limit],
@@ -420,7 +417,7 @@ it.each([
   expect(await redis.pttl(key)).toBeLessThanOrEqual(1_000_000)
 })
 
-it('a key that is charged when the clock says 0 has a time to live, too', async () => {
+it('a key that is charged at time 0 has a TTL', async () => {
   const clock = new ManualClock(0)
   const limits = [
     slidingWindow({ limit: 5, window: '1m' }),
@@ -437,7 +434,7 @@ it('a key that is charged when the clock says 0 has a time to live, too', async 
   }
 })
 
-it('a receipt whose TTL is due is renewed, even if its call charges nothing', async () => {
+it('a receipt is renewed when its TTL is due, even if its call charges nothing', async () => {
   const key = 'slidegate:{0}:~store:0'
   const numberOf = (call: number) => String(call).padStart(17, '0')
   await redis.set(key, `${numberOf(1)}reply`, 'PX', 1000)

@@ -13,7 +13,7 @@ describe('a url', () => {
       { host: 'host', port: 6379, isTls: true, username: 'us er', password: 'p@ss', database: 0 },
     ],
     ['redis://:secret@host/', { host: 'host', port: 6379, isTls: false, password: 'secret', database: 0 }],
-  ])('%s', (url, address) => expect(addressOf(url)).toEqual(address))
+  ])('a URL is parsed: %s', (url, address) => expect(addressOf(url)).toEqual(address))
 })
 
 const refused: readonly UrlOptions[] = [
@@ -33,7 +33,7 @@ const refused: readonly UrlOptions[] = [
   { url: 'redis://user:secret@a', tls: {} },
 ]
 
-it.each(refused)('refused, without a word of the password: %#', (options) => {
+it.each(refused)('an invalid URL is rejected without showing its password: %#', (options) => {
   let error: unknown
   try {
     serversOf(options)

@@ -12,10 +12,10 @@ import {
 } from '../../src/index.ts'
 import { served } from './served.ts'
 
-/** A name that nobody who sends these bodies may say the limits of. */
+/** A limiter name that the senders of these bodies aren't authorized for. */
 export const VICTIM = 'victim'
 
-/** Bodies as the library sends them: every op, on every kind. */
+/** Returns bodies as the library sends them, with every op and every kind. */
 export async function sentBodies(): Promise<unknown[]> {
   await using service = await served(memoryStore())
   const common = { store: service.connect(), timeoutMs: 30_000, logger: false } as const
@@ -119,11 +119,11 @@ type Path = readonly (string | number)[]
 
 function pathsIn(value: unknown, path: Path = []): Path[] {
   if (typeof value !== 'object' || value === null) return [path]
-  // Of an array they are numbers as text, which is as good.
+  // The indexes of an array are strings, which works as well.
   return [path, ...Object.entries(value).flatMap(([key, inner]) => pathsIn(inner, [...path, key]))]
 }
 
-/** One of them, in which something has been changed, added, left out or moved. */
+/** Generates a body in which something was changed, added, deleted or moved. */
 export function damagedBody(bodies: readonly unknown[]): fc.Arbitrary<unknown> {
   const change = fc.record({
     where: fc.nat(),

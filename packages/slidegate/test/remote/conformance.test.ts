@@ -7,7 +7,7 @@ import { storeConformance } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { type Served, served } from './served.ts'
 
-// What every store promises, through a service on Redis. What is sent is the same for one on memory: see serve-store.test.ts.
+// Runs the conformance suite through a service on Redis. A service on memory receives the same bodies, see serve-store.test.ts.
 
 const { redis } = await useRedis()
 

@@ -9,20 +9,20 @@ import { serveStore, serviceStore } from '../../src/stores/remote/index.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 
-// Whatever a service does, or somebody in its place: a defined answer in time, and nothing is charged twice.
+// Whatever a service or an impostor does, each request is decided in time and nothing is charged twice.
 
 type Answer = (request: IncomingMessage, response: ServerResponse, body: string) => unknown
 
-interface Liar {
+interface FakeServer {
   readonly url: string
   readonly bodies: string[]
-  /** Of all that have asked. */
+  /** The headers of each request. */
   readonly headers: IncomingMessage['headers'][]
 }
 
-async function startServer(answer: Answer): Promise<Liar> {
+async function startServer(answer: Answer): Promise<FakeServer> {
   const bodies: string[] = []
-  const headers: Liar['headers'] = []
+  const headers: FakeServer['headers'] = []
   const server = createServer(async (request, response) => {
     const body = await text(request)
     bodies.push(body)
@@ -59,29 +59,29 @@ const says =
 const outcome = { source: 'store', atMs: 1, admitted: 1, limits: [0, 0, 1000], waitMs: 0 }
 const told = (...outcomes: unknown[]) => says(200, { version: WIRE_VERSION, outcomes })
 
-describe('who does not decide is no store that has denied:', () => {
+describe('these responses are errors and not denials:', () => {
   const cases: readonly (readonly [string, Answer, string, RegExp])[] = [
     ['no token', says(401, { detail: 'a token is needed' }), 'error', /answered 401: a token is needed/],
     ['no role', says(403, { detail: 'not yours' }), 'error', /answered 403: not yours/],
     ['no such route', says(404, 'Not Found'), 'error', /answered 404$/],
-    ['a bad body', says(400, { code: 'invalid_option', detail: 'ops is 1' }), 'error', /400: ops is 1/],
+    ['an invalid body', says(400, { code: 'invalid_option', detail: 'ops is 1' }), 'error', /400: ops is 1/],
     ['a crash', says(500, '<html>'), 'error', /answered 500$/],
     ['a store that is down', says(503, { code: 'store_down', detail: 'down' }), 'down', /503: down/],
     ['a store that is full', says(503, { code: 'store_full' }), 'full', /503/],
-    ['what looks like a reason', says(503, { code: 'store_constructor' }), 'error', /503/],
+    ['an unknown reason', says(503, { code: 'store_constructor' }), 'error', /503/],
     ['a service that is overloaded', says(503, { code: 'overloaded' }), 'overload', /503/],
     ['too many requests', says(429, {}), 'overload', /429/],
     [
       'an error of the store',
       told({ error: { reason: 'invalid_state' } }),
       'invalid_state',
-      /no answer: invalid_state$/,
+      /unavailable: invalid_state$/,
     ],
-    ['a refusal', told({ error: { message: 'not yours' } }), 'error', /refused: not yours$/],
+    ['a rejection', told({ error: { message: 'not yours' } }), 'error', /rejected the request: not yours$/],
     ['garbage', says(200, 'ok'), 'error', /JSON/],
     ['nothing', says(200, ''), 'error', /JSON/],
-    ['what is cut off', says(200, '{"version":2,"outcomes":['), 'error', /JSON/],
-    ['a later version', says(200, { version: 3, other: [] }), 'error', /version 3 .* speaks version 2;/],
+    ['a truncated body', says(200, '{"version":2,"outcomes":['), 'error', /JSON/],
+    ['a later version', says(200, { version: 3, other: [] }), 'error', /version 3 .* supports version 2;/],
     [
       'an earlier version',
       says(200, { version: 1, outcomes: [outcome] }),
@@ -93,12 +93,17 @@ describe('who does not decide is no store that has denied:', () => {
     ['too many outcomes', told(outcome, outcome), 'error', /an array of 2/],
     ['no outcome', told(null), 'error', /outcome is null/],
     ['an outcome of another op', told({ held: true }), 'error', /source is undefined/],
-    ['more than was asked', told({ ...outcome, admitted: 2 }), 'error', /admitted is 2/],
-    ['numbers that are none', told({ ...outcome, limits: [0, 0, '1000'] }), 'error', /limits is "1000"/],
-    ['fewer numbers', told({ ...outcome, limits: [0, 0] }), 'error', /limits is an array of 2/],
+    ['more admitted than requested', told({ ...outcome, admitted: 2 }), 'error', /admitted is 2/],
+    ['a number as text', told({ ...outcome, limits: [0, 0, '1000'] }), 'error', /limits is "1000"/],
+    ['too few numbers', told({ ...outcome, limits: [0, 0] }), 'error', /limits is an array of 2/],
     ['negative numbers', told({ ...outcome, limits: [-1, 0, 0] }), 'error', /limits is -1/],
-    ['no override', told({ ...outcome, overrides: [{ rule: 'none' }] }), 'error', /rule is "none"/],
-    ['more overrides', told({ ...outcome, overrides: [null, null] }), 'error', /overrides is an array of 2/],
+    ['an invalid override', told({ ...outcome, overrides: [{ rule: 'none' }] }), 'error', /rule is "none"/],
+    [
+      'too many overrides',
+      told({ ...outcome, overrides: [null, null] }),
+      'error',
+      /overrides is an array of 2/,
+    ],
     ['no ban', told({ ...outcome, admitted: 0, ban: { ms: -1, parts: [0] } }), 'error', /is -1/],
     ['another source', told({ ...outcome, source: 'failOpen' }), 'error', /source is "failOpen"/],
   ]
@@ -112,7 +117,7 @@ describe('who does not decide is no store that has denied:', () => {
     expect(local).toMatchObject({ allowed: true, source: 'fallback' })
   })
 
-  it('nobody who listens', async () => {
+  it('no server', async () => {
     const url = `http://127.0.0.1:${await freePort()}`
     await expect(limiterAt(url).consume('k')).rejects.toMatchObject({
       reason: 'error',
@@ -120,7 +125,7 @@ describe('who does not decide is no store that has denied:', () => {
     })
   })
 
-  it('who leads on to somebody else, who hears nothing of it', async () => {
+  it('a redirect, which is not followed', async () => {
     const other = await startServer(told(outcome))
     for (const status of [301, 302, 307, 308]) {
       const { url } = await startServer((_request, response) => {
@@ -133,7 +138,7 @@ describe('who does not decide is no store that has denied:', () => {
     expect(other.bodies).toEqual([])
   })
 
-  it('who never comes to an end: he is not listened to for ever', async () => {
+  it('an endless body, which is aborted', async () => {
     let written = 0
     let isGone = false
     const { url } = await startServer(async (_request, response) => {
@@ -147,9 +152,9 @@ describe('who does not decide is no store that has denied:', () => {
       }
     })
     await expect(limiterAt(url).consume('k')).rejects.toMatchObject({
-      message: expect.stringContaining('longer'),
+      message: expect.stringContaining('more than'),
     })
-    await until('he is cut off', async () => isGone)
+    await until('the end of the connection', async () => isGone)
     expect(written).toBeLessThan(2 ** 27)
   })
 })
@@ -160,8 +165,8 @@ function once(response: ServerResponse, event: string): Promise<void> {
   })
 }
 
-describe('what may have arrived', () => {
-  it('is never sent again', async () => {
+describe('a request that may have arrived', () => {
+  it('never gets sent again', async () => {
     const { url, bodies } = await startServer((request) => request.socket.destroy())
     const limiter = limiterAt(url)
     for (let i = 1; i <= 5; i++) {
@@ -170,7 +175,7 @@ describe('what may have arrived', () => {
     }
   })
 
-  it('and was not answered in time is returned when it is', async () => {
+  it('gets a refund if its response arrives after the timeout', async () => {
     const behind = memoryStore()
     const serve = serveStore(behind)
     const held: (() => void)[] = []
@@ -184,14 +189,14 @@ describe('what may have arrived', () => {
     const remaining = async () => (await direct.peek('k')).remaining
     const limiter = limiterAt(url, { timeoutMs: 50 })
     await expect(limiter.consume('k', { cost: 2 })).rejects.toMatchObject({ reason: 'timeout' })
-    await until('it has come', async () => held.length === 1)
+    await until('the request', async () => held.length === 1)
     expect(await remaining()).toBe(0)
     isHolding = false
     held[0]!()
-    await until('it is returned', async () => (await remaining()) === 2)
+    await until('the refund', async () => (await remaining()) === 2)
   })
 
-  it('does not hold up those who come after those that have given up', async () => {
+  it('never delays later requests after it timed out', async () => {
     const serve = serveStore(memoryStore())
     let isSilent = true
     const { url } = await startServer(async (_request, response, body) => {
@@ -201,23 +206,23 @@ describe('what may have arrived', () => {
     const hasty = limiterAt(url, { store, timeoutMs: 50 })
     await Promise.allSettled(Array.from({ length: 10 }, () => hasty.consume('k')))
     isSilent = false
-    // Another key: on a busy machine some of those ten are sent only now, and charged.
+    // Another key, since on a busy machine some of the ten requests are sent and charged only now.
     expect((await limiterAt(url, { store }).consume('later')).allowed).toBe(true)
     await store.close()
   })
 
-  it('is ended when the store is closed, which decides nothing from then on', async () => {
+  it('fails when the store is closed, as do later requests', async () => {
     const { url, bodies } = await startServer(() => {})
     const store = serviceStore(url)
     const asked = expect(limiterAt(url, { store }).consume('k')).rejects.toMatchObject({ reason: 'error' })
-    await until('it has come', async () => bodies.length === 1)
+    await until('the request', async () => bodies.length === 1)
     await store.close()
     await asked
     await expect(limiterAt(url, { store }).consume('k')).rejects.toMatchObject({ code: 'closed' })
   })
 })
 
-it('a service that is silent opens the breaker, which closes when it answers', async () => {
+it("a service that doesn't respond opens the breaker, which closes when it responds", async () => {
   const serve = serveStore(memoryStore())
   let isSilent = true
   const { url, bodies } = await startServer(async (_request, response, body) => {
@@ -228,10 +233,10 @@ it('a service that is silent opens the breaker, which closes when it answers', a
   const asked = bodies.length
   expect(asked).toBeLessThan(20)
   isSilent = false
-  await until('it is asked again', async () => (await limiter.consume('other')).source === 'store')
+  await until('a decision of the store', async () => (await limiter.consume('other')).source === 'store')
 })
 
-it('a token is sent with each call, as it is by then', async () => {
+it('each call sends the current token', async () => {
   const { url, headers } = await startServer(told(outcome))
   let token = 'one'
   const later = limiterAt(url, { store: serviceStore(url, { token: async () => token }) })
@@ -246,7 +251,7 @@ it('a token is sent with each call, as it is by then', async () => {
   ])
 })
 
-it('a token that is not to be had is an outage', async () => {
+it('a failing token function makes the store unavailable', async () => {
   const { url, bodies } = await startServer(told(outcome))
   const store = serviceStore(url, { token: () => Promise.reject(new Error('no vault')) })
   await expect(limiterAt(url, { store }).consume('k')).rejects.toMatchObject({
@@ -256,7 +261,7 @@ it('a token that is not to be had is an outage', async () => {
 })
 
 it.each(['secret\nand more', 'secret\u20ac', 'secret\n', '', undefined])(
-  'a token that can be none is sent to nobody, and stands in no message: %j',
+  'an invalid token is neither sent nor part of an error message: %j',
   async (token) => {
     const { url, bodies } = await startServer(told(outcome))
     const store = serviceStore(url, { token: () => token as string })

@@ -22,7 +22,7 @@ import { useRedis } from '../support/use-redis.ts'
 import { damagedBody, sentBodies, VICTIM } from './bodies.ts'
 import { served } from './served.ts'
 
-// What comes over the wire may be anybody's.
+// Bodies from the network may be malicious.
 
 const { redis } = await useRedis()
 const bodies = await sentBodies()
@@ -49,7 +49,7 @@ const STORES: Record<string, (clock?: () => number) => Store> = {
 }
 
 describe.each(Object.entries(STORES))('a service on %s', (_, open) => {
-  it('answers what the library sends', async () => {
+  it('accepts all bodies that the library sends', async () => {
     const serve = serveStore(open(), { timeoutMs: 30_000 })
     for (const body of bodies) {
       const { outcomes } = await serve(body, authorize)
@@ -58,7 +58,7 @@ describe.each(Object.entries(STORES))('a service on %s', (_, open) => {
     expect(new Set(JSON.stringify(bodies).match(/"type":"\w+"/g)).size).toBe(12)
   })
 
-  it('refuses whatever else it is sent, and nobody else is touched', async () => {
+  it('rejects damaged bodies and leaves other limiters unaffected', async () => {
     const store = open()
     const serve = serveStore(store, { timeoutMs: 30_000 })
     const keys = ['ann', 'bob', 'k0', '~overrides', 'x']
@@ -76,7 +76,7 @@ describe.each(Object.entries(STORES))('a service on %s', (_, open) => {
           }
           if (error === undefined) seen.answered++
           else if (error.reason !== undefined) {
-            // The store had to say that it was wrong.
+            // Only the store could detect the mistake.
             expect(error.reason, JSON.stringify(body)).toMatch(/^(full|state)$/)
             seen.failed++
           } else {
@@ -101,13 +101,13 @@ describe.each(Object.entries(STORES))('a service on %s', (_, open) => {
   })
 })
 
-/** By name of both versions. */
+/** The error names both versions. */
 const REFUSED = (version: unknown) =>
   new RegExp(
-    `the body is in version ${version} of the store format, but this side speaks version ${WIRE_VERSION};`,
+    `the body has version ${version} of the store format, but this side supports version ${WIRE_VERSION};`,
   )
 
-describe('says what is wrong', () => {
+describe('an error describes the mistake', () => {
   const serve = serveStore(memoryStore())
   const part = (more: object) => ({ ...consume, ...more })
   const zset = { ...set, limits: [{ ...set.limits[0], log: 'zset' }] }
@@ -117,7 +117,7 @@ describe('says what is wrong', () => {
     ['an earlier version', bodyOf([consume], [set], 1), REFUSED(1)],
     ['a version as text', bodyOf([consume], [set], `${WIRE_VERSION}`), REFUSED(`"${WIRE_VERSION}"`)],
     ['no version', { sets: [set], ops: [consume] }, REFUSED('undefined')],
-    ['more than it knows', { ...bodyOf([consume]), more: 1 }, /the body has "more"/],
+    ['an unknown field', { ...bodyOf([consume]), more: 1 }, /the body has "more"/],
     ['no ops', bodyOf([]), /ops is an array of 0/],
     ['too many ops', bodyOf(Array.from({ length: 1025 }, () => consume)), /ops is an array of 1025/],
     ['no limits', bodyOf([consume], [{ limiter: 'mine' }]), /sets\[0\]: limits is undefined/],
@@ -129,7 +129,7 @@ describe('says what is wrong', () => {
     [
       'an option of a later version',
       bodyOf([consume], [{ ...set, limits: [{ ...set.limits[0], smooth: true }] }]),
-      /limits\[0\]: "smooth" is no option of this limit; there are limit, window/,
+      /limits\[0\]: unknown option "smooth" for this limit; expected one of: limit, window/,
     ],
     ['an addition of a later version', bodyOf([consume], [{ ...set, additions: [{ new: 1 }] }]), /has "new"/],
     [
@@ -142,55 +142,59 @@ describe('says what is wrong', () => {
     ['a bad name', bodyOf([consume], [{ ...set, limiter: 'mine/a/b' }]), /limiter is "mine\/a\/b"/],
     ['65 limits', bodyOf([consume], [{ ...set, limits: Array(65).fill(set.limits[0]) }]), /has 65 limits/],
     [
-      'limits of one name',
+      'limits with the same name',
       bodyOf([consume], [{ ...set, limits: Array(2).fill(set.limits[0]) }]),
       /two limits/,
     ],
     [
-      'values beside requests',
+      'values next to requests',
       bodyOf(
         [consume],
         [{ ...set, limits: [...set.limits, { kind: 'distinct', limit: 5, window: 60_000 }] }],
       ),
-      /limit "5-per-1m" counts distinct values and needs a limiter of its own/,
+      /limit "5-per-1m" counts distinct values, so it must be its limiter's only limit/,
     ],
   ]
-  it.each(wholes)('of a body: %s', async (_, body, message) => {
+  it.each(wholes)('in a body: %s', async (_, body, message) => {
     await expect(serve(body, authorize)).rejects.toThrow(message)
   })
 
   const ops: readonly (readonly [string, unknown, RegExp])[] = [
     ['no type', { parts: [[0, 'ann']] }, /the type is undefined/],
-    ['a type that all objects have', part({ type: 'constructor' }), /the type is "constructor"/],
+    [
+      'a type named like a property of all objects',
+      part({ type: 'constructor' }),
+      /the type is "constructor"/,
+    ],
     ['no key', part({ parts: [[0]] }), /a part is an array of 1/],
     ['no such set', part({ parts: [[1, 'ann']] }), /the set of a part is 1/],
-    ['a key that is not as it is stored', part({ parts: [[0, 'a b']] }), /the key of a part is "a b"/],
-    ['a key twice', part({ parts: Array(2).fill([0, 'ann']) }), /two parts are of the same key/],
+    ['a key that is not encoded', part({ parts: [[0, 'a b']] }), /the key of a part is "a b"/],
+    ['a key twice', part({ parts: Array(2).fill([0, 'ann']) }), /two parts have the same key/],
     [
       '17 keys',
       part({ parts: Array.from({ length: 17 }, (_, i) => [0, `${i}`]) }),
       /parts is an array of 17/,
     ],
-    ['no cost', part({ cost: 0 }), /cost is 0/],
-    ['a cost beyond all numbers', part({ cost: 2 ** 53 }), /cost is 9007199254740992/],
-    ['a count beyond all', part({ count: 2 ** 31 }), /count is 2147483648/],
-    ['a lease for ever', part({ leaseMs: 2 ** 40 }), /leaseMs is/],
-    ['an id that nobody keeps', part({ requestId: 'r' }), /requestId is "r"/],
+    ['a cost of 0', part({ cost: 0 }), /cost is 0/],
+    ['a cost that is too large', part({ cost: 2 ** 53 }), /cost is 9007199254740992/],
+    ['a count that is too large', part({ count: 2 ** 31 }), /count is 2147483648/],
+    ['a lease that is too long', part({ leaseMs: 2 ** 40 }), /leaseMs is/],
+    ['an id that no limit keeps', part({ requestId: 'r' }), /requestId is "r"/],
     ['a reservation without its log', part({ reservation: 'r.1' }), /needs the addition "reservations"/],
     ['a block', { type: 'block', parts: [[0, 'ann']], ms: 1 }, /the type is "block"/],
-    ['an override where keys have none', override({ blockMs: 1 }), /needs isOverridable/],
+    ['an override of keys without overrides', override({ blockMs: 1 }), /needs isOverridable/],
     [
-      'a page where keys have none',
+      'a page of keys without overrides',
       { type: 'overrides', parts: [[0, '']], bucket: 0, after: '' },
-      /has isOverridable/,
+      /with isOverridable/,
     ],
     [
-      'what it does not say',
+      'fields of another op',
       part({ type: 'peek', leaseMs: undefined, count: 2 }),
       /count is 2|has "leaseMs"/,
     ],
     [
-      'logs that are not there',
+      'missing logs',
       {
         ...consume,
         type: 'refund',
@@ -204,15 +208,15 @@ describe('says what is wrong', () => {
       /charged is an array of 2|has/,
     ],
   ]
-  it.each(ops)('of an op: %s', async (_, op, message) => {
+  it.each(ops)('in an op: %s', async (_, op, message) => {
     const { outcomes } = await serve(JSON.parse(JSON.stringify(bodyOf([op, consume]))), authorize)
     expect(outcomes[0]).toMatchObject({ error: { message: expect.stringMatching(/^ops\[0\]: /) } })
     expect((outcomes[0] as { error: { message: string } }).error.message).toMatch(message)
-    // Whoever travels with it has no part in it.
+    // Other ops in the same body aren't affected.
     expect(outcomes[1]).toMatchObject({ source: 'store' })
   })
 
-  it.each(['refund', 'settle'])('of a %s: what no request is charged to', async (type) => {
+  it.each(['refund', 'settle'])('in a %s: a log to which no request is charged', async (type) => {
     const serve = serveStore(redisStore(redis, { prefix: 'slidegate:uncharged' }), { timeoutMs: 30_000 })
     const additions = [{ ban: BAN }, { reservations: 60_000 }]
     const ask = async (charged: readonly boolean[]) => {
@@ -237,7 +241,7 @@ describe('says what is wrong', () => {
   it.each([
     ['sliding windows of 1,000 records', { kind: 'slidingWindow', limit: 1000, window: 60_000 }],
     ['streams', { kind: 'slidingWindow', limit: 100, window: 60_000, log: 'stream' }],
-  ])('not of a refund of 15 keys: %s', async (_, limit) => {
+  ])('but a refund of 15 keys is accepted: %s', async (_, limit) => {
     const parts = Array.from({ length: 15 }, (_, i) => [0, `key${i}`])
     const named = 'log' in limit ? { requestId: 'r' } : {}
     const refund = { type: 'refund', parts, units: 1, atMs: 1, charged: parts.map(() => true), ...named }
@@ -245,12 +249,12 @@ describe('says what is wrong', () => {
     expect(outcomes[0]).not.toHaveProperty('error')
   })
 
-  it('of an op: no id where limits keep requests', async () => {
+  it('in an op: a missing id for limits that keep requests', async () => {
     const { outcomes } = await serve(bodyOf([consume], [zset]), authorize)
     expect(outcomes[0]).toMatchObject({ error: { message: expect.stringContaining('requestId') } })
   })
 
-  it('of an op: more charges than are told', async () => {
+  it('in an op: more charges than are allowed', async () => {
     const explain = { type: 'explain', parts: consume.parts, cost: 1, count: 1 }
     const { outcomes } = await serve(
       bodyOf([512, 513].map((charges) => ({ ...explain, charges }))),
@@ -262,7 +266,7 @@ describe('says what is wrong', () => {
     ])
   })
 
-  it('of an op: what is not done with values', async () => {
+  it("in an op: an operation that values don't support", async () => {
     const values = { ...set, limits: [{ kind: 'distinct', limit: 5, window: 60_000 }] }
     const named = { ...consume, requestId: 'v' }
     const settle = {
@@ -283,7 +287,7 @@ describe('says what is wrong', () => {
         [values, { ...set, limiter: 'mine/b' }],
         'parts is 2',
       ],
-      [{ ...settle, parts: named.parts }, [reserved], 'takes no reservations'],
+      [{ ...settle, parts: named.parts }, [reserved], "doesn't support reservations"],
     ]
     for (const [op, sets, message] of wrong) {
       const { outcomes } = await serve(bodyOf([op], sets), authorize)
@@ -294,37 +298,33 @@ describe('says what is wrong', () => {
   const rules: readonly (readonly [string, object, RegExp])[] = [
     ['a rule without its time', { rule: 'exempt' }, /ruleMs is undefined/],
     ['a time without its rule', { ruleMs: 5 }, /ruleMs is 5/],
-    ['a time beyond all windows', { rule: 'exempt', ruleMs: 2 ** 40 }, /ruleMs is 1099511627776/],
+    ['a time that is too long', { rule: 'exempt', ruleMs: 2 ** 40 }, /ruleMs is 1099511627776/],
     ['no time', { blockMs: null }, /blockMs is null/],
     ['a word', { rule: 'none', ruleMs: 5 }, /rule is "none"/],
-    ['JSON in another spelling', { rule: '{"a": {"limit":5}}', ruleMs: 5 }, /rule is/],
-    ['a line feed behind it', { rule: '{"a":{"limit":5}}\n', ruleMs: 5 }, /rule is/],
-    ['a name that no limit has', { rule: '{"a b":{"limit":5}}', ruleMs: 5 }, /rule is/],
-    ['a field that no limit has', { rule: '{"a":{"units":5}}', ruleMs: 5 }, /rule is/],
-    ['no number', { rule: '{"a":{"limit":"5"}}', ruleMs: 5 }, /rule is/],
-    ['no whole number', { rule: '{"a":{"limit":0.5}}', ruleMs: 5 }, /rule is/],
-    ['a number beyond all limits', { rule: '{"a":{"limit":1099511627777}}', ruleMs: 5 }, /rule is/],
+    ['JSON with a space', { rule: '{"a": {"limit":5}}', ruleMs: 5 }, /rule is/],
+    ['JSON with a line feed', { rule: '{"a":{"limit":5}}\n', ruleMs: 5 }, /rule is/],
+    ['an invalid limit name', { rule: '{"a b":{"limit":5}}', ruleMs: 5 }, /rule is/],
+    ['an unknown limit field', { rule: '{"a":{"units":5}}', ruleMs: 5 }, /rule is/],
+    ['a string as a number', { rule: '{"a":{"limit":"5"}}', ruleMs: 5 }, /rule is/],
+    ['a fraction', { rule: '{"a":{"limit":0.5}}', ruleMs: 5 }, /rule is/],
+    ['a number that is too large', { rule: '{"a":{"limit":1099511627777}}', ruleMs: 5 }, /rule is/],
     ['a list', { rule: '[{"limit":5}]', ruleMs: 5 }, /rule is/],
-    [
-      'more than 64 limits take',
-      { rule: `{"a":{"limit":5},"${'b'.repeat(8192)}":{}}`, ruleMs: 5 },
-      /rule is/,
-    ],
+    ['a rule that is too long', { rule: `{"a":{"limit":5},"${'b'.repeat(8192)}":{}}`, ruleMs: 5 }, /rule is/],
     [
       'fewer given keys than parts',
       { given: [], blockMs: 1 },
       /given is an array of 0; it must be an array of 1/,
     ],
-    ['no texts', { given: [5], blockMs: 1 }, /given is 5/],
+    ['given keys that are not strings', { given: [5], blockMs: 1 }, /given is 5/],
   ]
-  it.each(rules)('of an override: %s', async (_, fields, message) => {
+  it.each(rules)('in an override: %s', async (_, fields, message) => {
     const overridable = { ...set, isOverridable: true }
     const { outcomes } = await serve(bodyOf([override(fields), consume], [overridable]), authorize)
     expect(outcomes[0]).toMatchObject({ error: { message: expect.stringMatching(message) } })
     expect(outcomes[1]).not.toHaveProperty('overrides')
   })
 
-  it('of an op: what is one request, many times over', async () => {
+  it('in an op: a count of a request with an id', async () => {
     const kept = { ...set, limits: [{ kind: 'distinct', limit: 5, window: 60_000 }] }
     const reserved = { ...set, additions: [{ reservations: 60_000 }] }
     const own: readonly (readonly [unknown, object])[] = [
@@ -340,7 +340,7 @@ describe('says what is wrong', () => {
       const { outcomes } = await serve(body, authorize)
       expect(outcomes).toMatchObject([
         { source: 'store' },
-        { error: { message: expect.stringContaining('count is 2; it must be 1 where') } },
+        { error: { message: expect.stringContaining('count is 2; it must be 1 if') } },
       ])
     }
   })
@@ -363,7 +363,7 @@ describe.each(Object.entries(STORES))('on %s', (_, open) => {
   }
 
   it.each(Object.keys(own))(
-    'a %s on a set without logs is refused, and other keys stay as they are',
+    'a %s on a set without logs is rejected, and other keys stay unchanged',
     async (type) => {
       const serve = serveStore(open(), { timeoutMs: 30_000 })
       const empty = { limiter: 'mine', limits: [] }
@@ -389,9 +389,9 @@ describe.each(Object.entries(STORES))('on %s', (_, open) => {
   )
 })
 
-// Else the work of a body would depend on what its keys hold.
+// Otherwise the work of a body would depend on the data of its keys.
 describe.each(Object.entries(STORES))(
-  'on %s a refund writes no more than its own limit lets in',
+  'on %s, a refund writes at most as much as its own limit allows',
   (_, open) => {
     it.each([
       ['packed', {}, 256],
@@ -421,14 +421,14 @@ describe.each(Object.entries(STORES))(
   },
 )
 
-describe('a function from a limiter to its store', () => {
+describe('a function that returns the store of a limiter', () => {
   const asks = (limiters: readonly string[]) =>
     bodyOf(
       limiters.map((_, i) => ({ ...consume, parts: [[i, 'ann']] })),
       limiters.map((limiter) => ({ ...set, limiter })),
     )
 
-  it('keeps what limiters charge apart', async () => {
+  it('keeps the charges of limiters separate', async () => {
     const stores = { mine: memoryStore(), 'mine.too': memoryStore() }
     const serve = serveStore((limiter) => stores[limiter as keyof typeof stores])
     const { outcomes } = await serve(asks(['mine', 'mine/user', 'mine.too']), authorize)
@@ -436,7 +436,7 @@ describe('a function from a limiter to its store', () => {
     expect([stores.mine.stats().keys, stores['mine.too'].stats().keys]).toEqual([2, 1])
   })
 
-  it('fails a request for limiters of several stores', async () => {
+  it('fails a request with limiters of several stores', async () => {
     const stores = { mine: memoryStore(), 'mine.too': memoryStore() }
     const serve = serveStore((limiter) => stores[limiter as keyof typeof stores])
     const parts = [
@@ -446,12 +446,12 @@ describe('a function from a limiter to its store', () => {
     const sets = ['mine', 'mine.too'].map((limiter) => ({ ...set, limiter }))
     const { outcomes } = await serve(bodyOf([{ ...consume, parts }], sets), authorize)
     expect(outcomes).toMatchObject([
-      { error: { code: 'invalid_option', message: 'a consume needs limiters of one store' } },
+      { error: { code: 'invalid_option', message: 'the op consume needs limiters of one store' } },
     ])
     expect([stores.mine.stats().keys, stores['mine.too'].stats().keys]).toEqual([0, 0])
   })
 
-  it('fails the requests of a limiter without a store, and no others', async () => {
+  it('fails only the requests of a limiter without a store', async () => {
     const serve = serveStore((limiter) => (limiter === 'mine' ? memoryStore() : (undefined as never)))
     const { outcomes } = await serve(asks(['mine.too', 'mine']), authorize)
     expect(outcomes).toMatchObject([
@@ -460,18 +460,18 @@ describe('a function from a limiter to its store', () => {
     ])
   })
 
-  it.each([undefined, null, 'memory', {}])('no store is %j', (store) => {
+  it.each([undefined, null, 'memory', {}])('rejects any value other than a store: %j', (store) => {
     expect(() => serveStore(store as never)).toThrow(expect.objectContaining({ code: 'invalid_option' }))
   })
 
-  it('the time for it is checked at once', () => {
+  it('needs a valid timeoutMs, which is checked immediately', () => {
     expect(() => serveStore(() => memoryStore(), { timeoutMs: 0 })).toThrow(
       expect.objectContaining({ code: 'invalid_option' }),
     )
   })
 })
 
-it('a limiter of others is refused, and refuses none of ours', async () => {
+it('an unauthorized limiter is rejected without failing authorized ones', async () => {
   const serve: ServedStore = serveStore(memoryStore())
   const foreign = { ...set, limiter: `${VICTIM}/user` }
   await expect(serve(bodyOf([consume], [foreign]), authorize)).rejects.toBeInstanceOf(Forbidden)
@@ -490,7 +490,7 @@ it('a limiter of others is refused, and refuses none of ours', async () => {
   ])
 })
 
-it('who may say the limits of a name today may not tomorrow', async () => {
+it('authorization is checked for each body', async () => {
   const serve = serveStore(memoryStore())
   let isAllowed = true
   const asked: string[] = []
@@ -515,28 +515,28 @@ describe('one body', () => {
   const tooMuch = (what: string) => ({
     error: {
       code: 'invalid_option',
-      message: expect.stringMatching(`^the body has ${what} of \\d+; it must be at most`),
+      message: expect.stringMatching(`^the body's total for ${what} is \\d+; it must be at most`),
     },
   })
   const isAnswered = (outcome: unknown) => !('error' in (outcome as object))
 
-  it('with too much work is refused from there on, whatever follows', async () => {
+  it('with too much work fails from that op on', async () => {
     const serve = serveStore(memoryStore())
     const ops = [...Array(20).fill({ ...consume, parts: partsOf(5) }), consume]
     const { outcomes } = await serve(bodyOf(ops, setsOf(1)), authorize)
-    // 16 parts of 64 logs are three quarters of a body.
+    // 16 parts with 64 logs each are three quarters of a body's work.
     expect(outcomes.filter(isAnswered)).toHaveLength(4)
     expect(outcomes.slice(4)).toEqual(Array(17).fill(tooMuch('work')))
   })
 
-  it('with too many limits is refused from there on, before any of them is made', async () => {
+  it('with too many limits fails from that op on, before the limits are created', async () => {
     const serve = serveStore(memoryStore())
     const ops = [19, 20, 21].map((place) => ({ ...consume, parts: [[place, 'ann']] }))
     const { outcomes } = await serve(bodyOf(ops, [...setsOf(21), set]), authorize)
     expect(outcomes).toEqual([expect.objectContaining({ admitted: 1 }), tooMuch('limits'), tooMuch('limits')])
   })
 
-  it('counts its first op, too', async () => {
+  it('fails even if only its first op has too much work', async () => {
     const serve = serveStore(memoryStore())
     const sliding = Array.from({ length: 64 }, (_, i) => ({
       ...set.limits[0],
@@ -551,7 +551,7 @@ describe('one body', () => {
     expect(outcomes).toEqual([tooMuch('work')])
   })
 
-  it('names no more than some hundred mistakes', async () => {
+  it('gets at most a few hundred error messages', async () => {
     const serve = serveStore(memoryStore())
     const { outcomes } = await serve(bodyOf(Array(1024).fill({ ...consume, cost: 0 })), authorize)
     expect(outcomes[200]).toMatchObject({
@@ -560,7 +560,7 @@ describe('one body', () => {
     expect(outcomes[300]).toEqual(tooMuch('work'))
   })
 
-  it('lists up to 10,000 entries and those of one more part', async () => {
+  it('lists up to 10,000 entries plus those of one part', async () => {
     const serve = serveStore(memoryStore())
     const kept = { ...set, limits: [{ kind: 'concurrency', limit: 5000, ttl: 60_000 }] }
     for (let key = 0; key < 4; key++) {
@@ -581,14 +581,14 @@ describe('one body', () => {
       {
         error: {
           code: 'invalid_option',
-          message: expect.stringContaining('the list has 12000 entries already'),
+          message: expect.stringContaining('the list already has 12000 entries'),
         },
       },
     ])
   })
 })
 
-it('the largest limiter is served, and overrides of all its limits', async () => {
+it('the largest possible limiter works, including overrides of all its limits', async () => {
   await using service = await served(memoryStore())
   const names = Array.from({ length: 16 }, (_, i) => `d${i}`)
   const limits = Array.from({ length: 64 }, (_, i) =>
@@ -614,7 +614,7 @@ it('the largest limiter is served, and overrides of all its limits', async () =>
 })
 
 describe.each(Object.entries(STORES))('overrides on %s', (_, open) => {
-  it('answers carry overrides, and lists have pages', async () => {
+  it('outcomes contain overrides, and lists have pages', async () => {
     const serve = serveStore(open(), { timeoutMs: 30_000 })
     const sets = [{ ...set, limiter: 'mine.told', isOverridable: true }]
     const rule = '{"":{"limit":5}}'
@@ -634,13 +634,13 @@ describe.each(Object.entries(STORES))('overrides on %s', (_, open) => {
     expect(found).toEqual([{ key: 'ann', given: 'Ann', rule, ruleMs: FOREVER, blockedMs: 0 }])
     const [, blocked] = await ask(override({ blockMs: FOREVER }), consume)
     expect(blocked).toMatchObject({ admitted: 0, ban: { ms: null, parts: [0] } })
-    // There are no more buckets than 1,024, and perhaps fewer: then one of those that there are is read.
+    // There are up to 1,024 buckets. A higher number reads one of the existing buckets.
     expect(await ask({ ...page, bucket: 1023 })).toEqual([expect.objectContaining({ buckets })])
     expect(await ask({ ...page, bucket: 1024 })).toMatchObject([{ error: { code: 'invalid_option' } }])
   })
 })
 
-it('many limiters that wait at the same time are sent in bodies that the service accepts', async () => {
+it('requests of many limiters are sent in bodies that the service accepts', async () => {
   await using service = await served(memoryStore())
   const store = service.connect()
   const limiters = Array.from({ length: 300 }, (_, i) =>
@@ -660,7 +660,7 @@ it('many limiters that wait at the same time are sent in bodies that the service
 })
 
 it.each([1, 2, 3])(
-  'a store that is silent is given up, and what it charges all the same is returned: %i together',
+  'a silent store times out, and its late charges are refunded: %i together',
   async (count) => {
     const store = held(memoryStore())
     const serve = serveStore(store, { timeoutMs: 50 })
@@ -677,17 +677,17 @@ it.each([1, 2, 3])(
     }
     expect(await used()).toBe(Math.min(count, 2))
     store.release()
-    await until('it is returned', async () => (await used()) === 0)
+    await until('the refund', async () => (await used()) === 0)
   },
 )
 
-it('limits that are told again and again are made once, and of many the last', async () => {
+it('repeated limits are created once, and only recent ones are remembered', async () => {
   const limits = new Set<unknown>()
   const store: Store = {
     failurePolicy,
     apply(ops, call) {
       for (const { parts } of ops) limits.add(parts[0]!.set)
-      call.reject(new Error('nothing is decided here'))
+      call.reject(new Error('this store decides nothing'))
     },
     close() {},
   }
@@ -695,7 +695,7 @@ it('limits that are told again and again are made once, and of many the last', a
   const told = (limit: number) => [{ ...set, limits: [{ ...set.limits[0], limit, name: 'x'.repeat(64) }] }]
   for (let i = 0; i < 3; i++) await serve(bodyOf([consume], told(1)), authorize)
   expect(limits.size).toBe(1)
-  // A name of 64 characters, and some thirty thousand sets, are more than are remembered.
+  // Thirty thousand sets with names of 64 characters exceed the cache.
   for (let first = 2; first < 40_000; first += 1000) {
     const sets = Array.from({ length: 1000 }, (_, i) => told(first + i)[0])
     await serve(bodyOf([{ type: 'list', parts: [] }], sets), authorize)
@@ -704,6 +704,6 @@ it('limits that are told again and again are made once, and of many the last', a
   expect(limits.size).toBe(2)
 })
 
-it.each([0, 1.5, '40', 2 ** 31])('timeoutMs is no %s', (timeoutMs) => {
+it.each([0, 1.5, '40', 2 ** 31])('a timeoutMs of %s is rejected', (timeoutMs) => {
   expect(() => serveStore(memoryStore(), { timeoutMs } as object)).toThrow(/timeoutMs is/)
 })

@@ -10,15 +10,15 @@ import {
 } from '../../src/stores/remote/index.ts'
 import type { Store } from '../../src/stores/store.ts'
 
-/** A store behind HTTP, as a service has it: on a free port of loopback. */
+/** A store behind HTTP, like that of a service, on a free loopback port. */
 export interface Served extends AsyncDisposable {
   readonly url: string
   readonly server: Server
-  /** Bodies that have come. */
+  /** The bodies received so far. */
   readonly bodies: readonly string[]
-  /** A store that asks it. */
+  /** Creates a store that sends its requests here. */
   connect(options?: ServiceStoreOptions): Store
-  /** Whom it answers for from now on. */
+  /** Replaces the store. */
   serve(store: Store): void
 }
 

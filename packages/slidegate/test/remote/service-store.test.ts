@@ -35,8 +35,8 @@ function limiterOn(store: Store, options: Partial<LimiterOptions> = {}) {
 
 const opsIn = (body: string) => JSON.parse(body).ops as { count: number; parts: [number, string][] }[]
 
-describe('what waits at the same time travels together', () => {
-  it('one body at a time, and a set of limits once in each', async () => {
+describe('simultaneous requests are sent together', () => {
+  it('one body at a time, with each limit set once', async () => {
     const service = await behindOne()
     const limiter = limiterOn(service.connect())
     let underWay = 0
@@ -54,7 +54,7 @@ describe('what waits at the same time travels together', () => {
     for (const body of service.bodies) expect(JSON.parse(body).sets.length).toBe(1)
   })
 
-  it('equal requests of a key as one op, decided in their order', async () => {
+  it('equal requests of a key as one op, decided in order', async () => {
     const service = await behindOne()
     const limiter = limiterOn(service.connect())
     const decisions = await Promise.all(Array.from({ length: 150 }, () => limiter.consume('k')))
@@ -64,7 +64,7 @@ describe('what waits at the same time travels together', () => {
     expect(service.bodies.flatMap(opsIn)).toMatchObject([{ count: 150 }])
   })
 
-  it('those of a key that differ in their order, whatever comes between', async () => {
+  it('different requests of a key in order, whatever is sent in between', async () => {
     const service = await behindOne()
     const limiter = limiterOn(service.connect())
     const requests = Array.from({ length: 5000 }, (_, i) => ({ key: `k${i % 7}`, cost: 1 + (i % 3) }))
@@ -74,7 +74,7 @@ describe('what waits at the same time travels together', () => {
     expect(view(await limiter.consumeMany(requests))).toEqual(view(await here.consumeMany(requests)))
   })
 
-  it('in more than one body where it would take long to decide', async () => {
+  it('in several bodies if a decision would take too long', async () => {
     const service = await behindOne()
     const limits = Array.from({ length: 64 }, (_, i) =>
       slidingWindow({ limit: 1000, window: 1000 + i, name: `n${i}` }),
@@ -93,7 +93,7 @@ describe('what waits at the same time travels together', () => {
     expect(Math.max(...service.bodies.map((body) => opsIn(body).length))).toBeLessThan(300)
   })
 
-  it('in more than one body where it would be long', async () => {
+  it('in several bodies if one would be too long', async () => {
     const service = await behindOne()
     const limiter = limiterOn(service.connect(), { overrides: true })
     const limits = (i: number) =>
@@ -110,7 +110,7 @@ describe('what waits at the same time travels together', () => {
   })
 })
 
-it('what one caller has forged fails him alone, and opens no breaker', async () => {
+it("forged input fails only its own request and doesn't open the breaker", async () => {
   const service = await behindOne()
   const limiter = limiterOn(service.connect(), { breaker: { minRequests: 2 } })
   const { token } = await limiter.reserve('k', 1)
@@ -136,8 +136,8 @@ it('what one caller has forged fails him alone, and opens no breaker', async () 
   }
 })
 
-describe('as any store', () => {
-  it('it counts without a limit', async () => {
+describe('like any store, a service', () => {
+  it('counts without a limit', async () => {
     const service = await behindOne()
     const count = slidingCount({ period: '1h', store: service.connect(), timeoutMs: 30_000, logger: false })
     onTestFinished(() => count.close())
@@ -146,7 +146,7 @@ describe('as any store', () => {
     expect(await count.get('k')).toBe(2 ** 41)
   })
 
-  it('it is leased from: exactly the limit, by few ops', async () => {
+  it('supports leases, which admit exactly the limit with few ops', async () => {
     const behind = recorded(memoryStore())
     const service = await behindOne(behind)
     const store = withLeases(service.connect(), { leaseMs: 1000, clock: new ManualClock().now })
@@ -157,7 +157,7 @@ describe('as any store', () => {
     expect(behind.ops.length).toBeLessThan(700)
   })
 
-  it('its denials are repeated without asking', async () => {
+  it('supports the deny cache', async () => {
     const service = await behindOne()
     const limiter = limiterOn(withDenyCache(service.connect(), { clock: new ManualClock().now }), {
       limits: [slidingWindow({ limit: 1, window: '1h' })],
@@ -168,7 +168,7 @@ describe('as any store', () => {
   })
 })
 
-it('behind the service there may be a Cluster: keys of one request in any part of it', async () => {
+it('a service on a Cluster supports requests whose keys are on different servers', async () => {
   const cluster = await startCluster({ masters: 3, replicas: 0 })
   const client = new Cluster(cluster.nodes.map(({ port }) => ({ host: '127.0.0.1', port })))
   onTestFinished(async () => {
@@ -190,25 +190,25 @@ it('behind the service there may be a Cluster: keys of one request in any part o
   }
 })
 
-describe('options', () => {
+describe('options:', () => {
   const wrong: readonly (readonly [string, unknown, unknown, RegExp])[] = [
     ['no URL', undefined, {}, /the URL is "undefined"/],
-    ['no URL of HTTP', 'redis://127.0.0.1:6379', {}, /the URL is "redis:/],
-    ['a path that is none', '/v1/store', {}, /the URL is/],
+    ['a URL that is not HTTP', 'redis://127.0.0.1:6379', {}, /the URL is "redis:/],
+    ['a path', '/v1/store', {}, /the URL is/],
     ['a query', 'http://127.0.0.1/?a=1', {}, /the URL is/],
-    ['options that are none', 'http://127.0.0.1', null, /the options of serviceStore are null/],
-    ['a token that is not set', 'http://127.0.0.1', { token: undefined }, /the token is of type undefined/],
-    ['a token of several lines', 'http://127.0.0.1', { token: 'a\nb' }, /the token is of type string/],
+    ['null options', 'http://127.0.0.1', null, /the options of serviceStore are null/],
+    ['an undefined token', 'http://127.0.0.1', { token: undefined }, /the token is of type undefined/],
+    ['a token with a line feed', 'http://127.0.0.1', { token: 'a\nb' }, /the token is of type string/],
     ['an empty token', 'http://127.0.0.1', { token: '' }, /the token is of type string/],
-    ['a fetch that is none', 'http://127.0.0.1', { fetch: 1 }, /fetch is 1/],
+    ['a fetch that is not a function', 'http://127.0.0.1', { fetch: 1 }, /fetch is 1/],
   ]
-  it.each(wrong)('%s', (_, url, options, message) => {
+  it.each(wrong)('reject %s', (_, url, options, message) => {
     const make = () => serviceStore(url as string, options as ServiceStoreOptions)
     expect(make).toThrow(message)
     expect(make).toThrow(expect.objectContaining({ code: 'invalid_option' }))
   })
 
-  it('a password is not repeated', () => {
+  it('keep a password out of error messages', () => {
     try {
       serviceStore('http://ann:s3cret@127.0.0.1')
       expect.unreachable()
@@ -218,7 +218,7 @@ describe('options', () => {
     }
   })
 
-  it('a service may live below a path, and be asked by any fetch', async () => {
+  it('accept a URL with a path and any fetch', async () => {
     const asked: string[] = []
     const store = serviceStore('https://example.com/limits/', {
       fetch: async (url) => {

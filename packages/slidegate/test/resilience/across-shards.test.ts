@@ -35,12 +35,12 @@ import { until } from '../support/until.ts'
 
 import { held, recorded } from './stores.ts'
 
-/** Each key in a domain of its own, as good as. */
+/** Almost every key is on its own shard. */
 const shardOf = ({ parts: [part] }: Op) => bucketOf(part!.key, 1024)
 
 let names = 0
 
-/** A key of a limiter of its own. */
+/** A part whose key has its own limiter. */
 function partOf(key: string, ...limits: readonly Limit[]): Part {
   return { key, set: limitSet(`s${names++}/${key}`, limits) }
 }
@@ -63,19 +63,20 @@ const usedOfEach = (store: Store, parts: readonly Part[]) =>
 
 const hourly = (limit: number, name?: string) => slidingWindow({ limit, window: '1h', ...(name && { name }) })
 
-/** Several domains in this process, and what reaches them. */
+/** Several shards in this process, and a recorder of the ops that reach them. */
 function scene() {
   const clock = new ManualClock()
   const memory = memoryStore({ clock: clock.now })
   const behind = recorded(memory)
   const store = acrossShards(behind, shardOf)
-  /** The types of ops since last time, and their keys. */
-  const asked = () => behind.ops.splice(0).map(({ type, parts }) => `${type} ${parts.map(({ key }) => key)}`)
-  return { clock, memory, behind, store, asked }
+  /** Returns the types and keys of the ops since the last call. */
+  const sentOps = () =>
+    behind.ops.splice(0).map(({ type, parts }) => `${type} ${parts.map(({ key }) => key)}`)
+  return { clock, memory, behind, store, sentOps }
 }
 
 describe('an op for several keys', () => {
-  it('passes as it is where they live in one domain', () => {
+  it('passes unchanged if all keys are on one shard', () => {
     const { store, behind } = scene()
     const op = consumption([partOf('a', hourly(1)), partOf('a', hourly(2))])
     const call = { isSettled: false, resolve() {}, reject() {} }
@@ -90,11 +91,11 @@ describe('an op for several keys', () => {
     expect(behind.ops[0]).toBe(op)
   })
 
-  it('keeps together what lives together', async () => {
-    const { store, asked } = scene()
+  it('groups keys by shard', async () => {
+    const { store, sentOps } = scene()
     const parts = [partOf('a', hourly(9)), partOf('b', hourly(8)), partOf('a', hourly(7))]
     const { limits, admitted } = await ask(store, consumption(parts, { cost: 2 }))
-    expect(asked()).toEqual(['consume a,a', 'consume b'])
+    expect(sentOps()).toEqual(['consume a,a', 'consume b'])
     expect([admitted, limits.length]).toEqual([1, 9])
     await ask(store, { type: 'charge', parts, units: 1 })
     const looked = await ask<ExplainOutcome>(store, {
@@ -111,7 +112,7 @@ describe('an op for several keys', () => {
     expect(looked.charges).toEqual(parts.map(() => [{ atMs: looked.atMs, units: 3 }]))
   })
 
-  it('charges all or none', async () => {
+  it('charges all keys or none', async () => {
     const { store } = scene()
     const parts = [partOf('user', hourly(5)), partOf('ip', hourly(2)), partOf('endpoint', hourly(9))]
     for (const admitted of [1, 1, 0, 0]) {
@@ -123,7 +124,7 @@ describe('an op for several keys', () => {
     expect(await usedOfEach(store, parts)).toEqual([5, 2, 5])
   })
 
-  it('answers before what it returns has arrived', async () => {
+  it('answers without waiting for its refunds to arrive', async () => {
     const memory = memoryStore()
     const far = held(memory)
     const store = acrossShards(far, shardOf)
@@ -132,11 +133,11 @@ describe('an op for several keys', () => {
     const deciding = ask(store, consumption(parts))
     far.isHolding = true
     expect((await deciding).admitted).toBe(0)
-    await until('it is on its way', async () => far.waiting.length === 1)
+    await until('the refund is in flight', async () => far.waiting.length === 1)
     expect(await usedOf(memory, parts[1]!)).toBe(0)
   })
 
-  it('returns all where nobody waits any more', async () => {
+  it('refunds all charges if the caller has timed out', async () => {
     const memory = memoryStore()
     const far = held(memory)
     const store = acrossShards(far, shardOf)
@@ -148,10 +149,12 @@ describe('an op for several keys', () => {
     expect(await usedOfEach(memory, parts)).toEqual([1, 1])
     far.isHolding = false
     far.release()
-    await until('all is back', async () => (await usedOfEach(memory, parts)).every((used) => used === 0))
+    await until('all units are returned', async () =>
+      (await usedOfEach(memory, parts)).every((used) => used === 0),
+    )
   })
 
-  it('returns to a shadow limit what it was charged, and nothing else', async () => {
+  it('refunds only its own charge to a shadow limit', async () => {
     const { store, memory } = scene()
     const shadow = slidingWindow({ limit: 2, window: '30m', name: 'tried', shadow: true })
     const parts = [partOf('user', hourly(9), shadow), partOf('ip', hourly(4)), partOf('full', hourly(4))]
@@ -164,7 +167,7 @@ describe('an op for several keys', () => {
     expect([limits[0], limits[3]]).toEqual([4, 2])
   })
 
-  it('is returned to the instant at which each domain has charged it', async () => {
+  it('refunds each shard at the time of its charge', async () => {
     const clocks = { user: new ManualClock(1_000_000), ip: new ManualClock(9_000_000) }
     const stores = {
       user: memoryStore({ clock: clocks.user.now }),
@@ -185,11 +188,11 @@ describe('an op for several keys', () => {
     const [refund, ...more] = refundsOf(op, outcome, 0, 1)
     expect(more).toEqual([])
     expect(await ask(store, refund!)).toEqual({ returned: [3, 3] })
-    // A token bucket keeps no instants, but a window does, so that nothing is returned twice.
+    // Nothing is refunded twice to a window, which keeps timestamps, unlike a token bucket.
     expect((await ask<RefundOutcome>(store, refund!)).returned[0]).toBe(0)
   })
 
-  it('a decision has the latest instant, and a refund returns each key at its own', async () => {
+  it("decides with the latest shard's time, and refunds each key at its own time", async () => {
     const clocks = { user: new ManualClock(1_000_000), ip: new ManualClock(9_000_000) }
     const stores = {
       user: memoryStore({ clock: clocks.user.now }),
@@ -217,14 +220,14 @@ describe('an op for several keys', () => {
     for (const { charges } of (await limiter.explain(key, { charges: true })).limits) {
       expect(charges).toEqual([{ atMs: expect.any(Number), units: 1 }])
     }
-    // All that is left is of the second request, an hour from its own instant.
+    // Only the second request is left, for an hour from its own timestamp.
     for (const clock of Object.values(clocks)) clock.advance(3_600_000 - 1)
     expect((await limiter.peek(key)).limits.map(({ remaining }) => remaining)).toEqual([8, 8])
     for (const clock of Object.values(clocks)) clock.advance(1)
     expect((await limiter.peek(key)).limits.map(({ remaining }) => remaining)).toEqual([9, 9])
   })
 
-  it('cannot be repeated by its id', async () => {
+  it("rejects a request id, which couldn't be repeated", async () => {
     const { store } = scene()
     const parts = [
       partOf('a', slidingWindow({ limit: 1, window: '1h', log: 'zset' })),
@@ -238,7 +241,7 @@ describe('an op for several keys', () => {
     expect(await usedOf(store, parts[1]!)).toBe(0)
   })
 
-  it('may travel with others in one call', async () => {
+  it('shares a call with other ops', async () => {
     const { store } = scene()
     const parts = [partOf('a', hourly(3)), partOf('b', hourly(9))]
     const ops = [consumption(parts), consumption([parts[1]!]), consumption(parts, { cost: 9 })]
@@ -247,7 +250,7 @@ describe('an op for several keys', () => {
     expect(await usedOfEach(store, parts)).toEqual([1, 2])
   })
 
-  it('is denied while any key is blocked, and reports which one and how the limits of all keys are', async () => {
+  it('gets denied while any key is blocked, and reports which one and the limits of all keys', async () => {
     const { store, clock, memory } = scene()
     const plain = partOf('ip', hourly(9))
     const banned = partOf('user', hourly(1))
@@ -255,17 +258,17 @@ describe('an op for several keys', () => {
     const parts = [{ key: 'user', set: withLog(banned.set, log) }, plain]
     for (let i = 0; i < 3; i++) await ask(store, consumption(parts))
     clock.advance(1)
-    const told = await ask(store, consumption(parts))
+    const denied = await ask(store, consumption(parts))
     const hourMs = 3_600_000
-    expect(told).toMatchObject({ admitted: 0, ban: { ms: 9_999, parts: [0] } })
-    expect(told.limits).toEqual([1, hourMs - 1, hourMs - 1, 1, 0, hourMs])
+    expect(denied).toMatchObject({ admitted: 0, ban: { ms: 9_999, parts: [0] } })
+    expect(denied.limits).toEqual([1, hourMs - 1, hourMs - 1, 1, 0, hourMs])
     expect(await usedOf(memory, plain)).toBe(1)
     await ask(store, { type: 'override', parts, blockMs: 0 })
     expect((await ask(store, consumption(parts))).ban).toBeUndefined()
   })
 })
 
-it('an override of several keys is written with the key as it was given, each to its own domain', async () => {
+it("an override of several keys is written to each key's shard, with the key as given", async () => {
   const { store } = scene()
   const set = withOverrides(limitSet('api', []))
   const parts = ['~a', '~b'].map((key) => ({ key, set }))
@@ -279,8 +282,8 @@ it('an override of several keys is written with the key as it was given, each to
   ])
 })
 
-describe('what returns a request', () => {
-  it('is one op for all its keys: limits that read a log, and shadow limits without room', () => {
+describe('refunding a request', () => {
+  it('takes one op for all keys, and skips bans and shadow limits that had no room', () => {
     const tried = slidingWindow({ limit: 3, window: '30m', name: 'tried', shadow: true })
     const [user, ip] = [partOf('user', hourly(9), tried), partOf('ip', hourly(9, 'requests'))]
     const banned = { key: 'user', set: withLog(user.set, banLog({ after: 2, within: '1m', for: '10s' })) }
@@ -302,24 +305,24 @@ describe('what returns a request', () => {
   })
 })
 
-describe('domains', () => {
-  it('are asked at once, however often one of them denied, and its numbers are those of now', async () => {
-    const { store, asked, clock } = scene()
+describe('shards', () => {
+  it('receive their calls in parallel, and decisions have current numbers', async () => {
+    const { store, sentOps, clock } = scene()
     const parts = [partOf('user', slidingWindow({ limit: 1, window: '1s' })), partOf('ip', hourly(9))]
     await ask(store, consumption(parts))
-    asked()
+    sentOps()
     for (const waitMs of [1000, 900]) {
       const { admitted, limits } = await ask(store, consumption(parts))
       expect(admitted).toBe(0)
       expect(limits).toEqual([1, waitMs, waitMs, 1, 0, 3_600_000])
-      expect(asked()).toEqual(['consume user', 'consume ip', 'refund ip'])
+      expect(sentOps()).toEqual(['consume user', 'consume ip', 'refund ip'])
       clock.advance(100)
     }
   })
 })
 
-describe('a domain that gives no answer', () => {
-  /** The key `down` cannot be asked. */
+describe('if a shard is down', () => {
+  /** A store whose key `down` can't be reached. */
   function outage(onStoreError: OnStoreError) {
     const memory = memoryStore()
     let isDown = true
@@ -340,7 +343,7 @@ describe('a domain that gives no answer', () => {
     return { memory, parts, store, recover }
   }
 
-  it('fails the request, and what others have charged is returned', async () => {
+  it('the request fails, and charges on other shards are refunded', async () => {
     const { store, memory, parts } = outage('throw')
     for (let i = 0; i < 3; i++) {
       await expect(ask(store, consumption(parts))).rejects.toMatchObject({ code: 'store_unavailable' })
@@ -350,7 +353,7 @@ describe('a domain that gives no answer', () => {
     expect(await usedOfEach(memory, parts)).toEqual([2, 0, 2])
   })
 
-  it('denies it with the policy deny, unless a limit does', async () => {
+  it("the request is denied with onStoreError: 'deny', unless a limit denies it", async () => {
     const { store, memory, parts } = outage('deny')
     const { source, waitMs, admitted } = await ask(store, consumption(parts))
     expect({ source, admitted }).toEqual({ source: 'failClosed', admitted: 0 })
@@ -358,7 +361,7 @@ describe('a domain that gives no answer', () => {
     expect(await usedOfEach(memory, parts)).toEqual([0, 0, 0])
   })
 
-  it('is told apart from those that have counted, with the policy allow', async () => {
+  it("debits show which shards counted, with onStoreError: 'allow'", async () => {
     const { store, memory, parts, recover } = outage('allow')
     const op = consumption(parts)
     const outcome = await ask(store, op)
@@ -379,7 +382,7 @@ describe('a domain that gives no answer', () => {
     expect(await ask(store, refund)).toEqual({ returned: [1, 0, 1] })
   })
 
-  it('is decided in this process with the policy local, and returned there', async () => {
+  it("its keys are decided and refunded in this process, with onStoreError: 'local'", async () => {
     const { store, memory, parts } = outage('local')
     const op = consumption(parts)
     const outcome = await ask(store, op)
@@ -408,7 +411,7 @@ describe('on a Cluster', () => {
   let cluster: RedisCluster
   let client: Cluster
   beforeAll(async () => {
-    // What is down is one part of it, not all.
+    // One shard of it may be down while the others work.
     cluster = await startCluster({
       masters: 3,
       replicas: 0,
@@ -437,7 +440,7 @@ describe('on a Cluster', () => {
     return { raw, store }
   }
 
-  /** A key that lives on the nth master. */
+  /** Returns a key on the nth master. */
   function keyOn(master: number, prefix: string): string {
     for (let i = 0; ; i++) {
       const key = `${prefix}${i}`
@@ -447,7 +450,7 @@ describe('on a Cluster', () => {
     }
   }
 
-  it('what has been admitted at the same time is what is charged, to each key', async () => {
+  it('concurrent requests charge each key for exactly what was admitted', async () => {
     const { raw, store } = storesOn(client)
     const dimensions = [
       Array.from({ length: 12 }, (_, i) => partOf(`user${i}`, hourly(25), hourly(20, 'other'))),
@@ -470,40 +473,40 @@ describe('on a Cluster', () => {
     expect(denied).toBeGreaterThan(500)
     for (const part of dimensions.flat()) {
       const units = admitted.get(part) ?? 0
-      await until('all is returned', async () => (await usedOf(raw, part)) === units)
+      await until('all units are returned', async () => (await usedOf(raw, part)) === units)
       expect(units).toBeLessThanOrEqual(part.set.limits.at(-1)!.limit)
     }
-    // Those that all need are used up, though most who asked were denied by others.
+    // The shared keys are used up, although other keys denied most requests.
     for (const part of dimensions[2]!) expect(admitted.get(part)).toBeGreaterThanOrEqual(79)
   })
 
-  it('each of those that a domain has decided together gets its own back', async () => {
+  it('requests that a shard decided in one batch each get their own refund', async () => {
     const { raw, store } = storesOn(client)
     const shadow = slidingWindow({ limit: 5, window: '30m', name: 'tried', shadow: true })
     const shared = partOf(keyOn(0, 'shared'), hourly(6), shadow)
     const users = Array.from({ length: 8 }, (_, i) => partOf(keyOn(1, `user${i}-`), hourly(1)))
     for (const i of [0, 1, 5]) await ask(store, consumption([users[i]!]))
     const outcomes = await Promise.all(users.map((user) => ask(store, consumption([user, shared]))))
-    // Three users have denied it, and the last two came too late for what all share.
+    // Three users denied the request, and the last two found the shared key used up.
     expect(outcomes.map(({ admitted }) => admitted)).toEqual([0, 0, 1, 1, 1, 0, 0, 0])
     const ofShared = outcomes.map(({ limits }) => limits.slice(3, 5))
-    // As if each had asked alone, behind those before it: there was room.
+    // As if each request had been sent alone, after those before it: there was room.
     expect([ofShared[0], ofShared[1], ofShared[5]]).toEqual([
       [0, 0],
       [1, 0],
       [5, 0],
     ])
     expect(ofShared[7]![1]).toBeGreaterThan(0)
-    await until('three are back', async () => (await usedOf(raw, shared)) === 3)
+    await until('three units are returned', async () => (await usedOf(raw, shared)) === 3)
     expect(await usedOfEach(raw, users)).toEqual([1, 1, 1, 1, 1, 1, 0, 0])
-    // Of the five that the shadow limit had room for two were denied.
+    // The shadow limit had room for five, of which two were denied.
     const { limits } = await ask(raw, { type: 'peek', parts: [shared], cost: 1, count: 1 })
     expect(limits[3]).toBe(3)
   })
 
-  it.each(['frozen', 'dead'])('what others have charged is returned while a server is %s', async (state) => {
+  it.each(['frozen', 'dead'])('charges on other shards are refunded while a server is %s', async (state) => {
     const parts = [0, 1, 2].map((master) => partOf(keyOn(master, 'k'), hourly(9)))
-    // A client of its own: it may be left with calls that are never answered.
+    // A separate client, because some of its calls may never be answered.
     const own = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[1]!.port }])
     own.on('error', () => {})
     const { store } = storesOn(own, { timeoutMs: 300 })
@@ -520,16 +523,18 @@ describe('on a Cluster', () => {
         await expect(ask(store, consumption(parts))).rejects.toMatchObject({ code: 'store_unavailable' })
         expect((await ask(lenient.store, consumption(parts))).source).toBe('failClosed')
       }
-      await until('all is returned', async () => (await usedOfEach(raw, others)).every((used) => used === 1))
+      await until('all units are returned', async () =>
+        (await usedOfEach(raw, others)).every((used) => used === 1),
+      )
       expect((await ask(patient.store, consumption(others))).admitted).toBe(1)
     } finally {
       if (state === 'frozen') node.thaw()
       else await node.start()
     }
     await cluster.settled()
-    // What was charged late is returned as well; who was dead knows of nothing.
+    // Late charges are returned too. A server that was killed has lost its data.
     const left = state === 'frozen' ? 1 : 0
-    await until('all is returned', async () => (await usedOf(raw, parts[0]!)) === left)
+    await until('all units are returned', async () => (await usedOf(raw, parts[0]!)) === left)
     await expect.poll(() => usedOfEach(raw, others)).toEqual([2, 2])
     own.disconnect()
   })

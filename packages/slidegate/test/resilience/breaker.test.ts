@@ -11,15 +11,15 @@ afterEach(() => {
 const USUAL = { failureRate: 0.5, minRequests: 5, maxBackoffMs: 500 }
 const error = new Error('ECONNREFUSED')
 
-/** A breaker, what it has said, and requests that reach the store if it admits them. */
+/** A breaker, its events, and a function that makes requests. */
 function breakerWith(options = USUAL) {
-  const said: string[] = []
-  const listener = { opened: () => said.push('opened'), closed: () => said.push('closed') }
+  const emitted: string[] = []
+  const listener = { opened: () => emitted.push('opened'), closed: () => emitted.push('closed') }
   const breaker = new Breaker(options, listener, 0)
   return {
     breaker,
-    said,
-    /** Answers whether the store was asked. */
+    emitted,
+    /** Returns whether the store was called. */
     ask(nowMs: number, fails: boolean): boolean {
       if (!breaker.admits(nowMs)) return false
       const isAttempt = breaker.outage !== 0
@@ -35,102 +35,102 @@ describe('a breaker opens', () => {
     [5, 0.5],
     [1, 0.5],
     [20, 1],
-  ])('when %i requests were asked for, and all have failed', (minRequests, failureRate) => {
-    const { ask, said } = breakerWith({ ...USUAL, minRequests, failureRate })
+  ])('when all of %i requests have failed', (minRequests, failureRate) => {
+    const { ask, emitted } = breakerWith({ ...USUAL, minRequests, failureRate })
     for (let i = 1; i < minRequests; i++) ask(i, true)
-    expect(said).toEqual([])
+    expect(emitted).toEqual([])
     ask(minRequests, true)
-    expect(said).toEqual(['opened'])
+    expect(emitted).toEqual(['opened'])
     expect(ask(minRequests + 1, false)).toBe(false)
   })
 
   it.each([
-    ['at half of them', 0.5, [true, false, true, false, true, false], true],
+    ['at half of the requests', 0.5, [true, false, true, false, true, false], true],
     ['not at a third', 0.5, [false, false, true], false],
-    ['at a third, if that is the rate', 0.3, [false, false, true], true],
-    ['not at nine in ten, if it is all of them', 1, [...Array(9).fill(true), false, true], false],
+    ['at a third, if that is the failure rate', 0.3, [false, false, true], true],
+    ['not at nine in ten, if the failure rate is 1', 1, [...Array(9).fill(true), false, true], false],
   ])('%s', (_, failureRate, pattern, opens) => {
     const minRequests = failureRate === 1 ? 20 : 5
-    const { ask, said } = breakerWith({ ...USUAL, failureRate, minRequests })
+    const { ask, emitted } = breakerWith({ ...USUAL, failureRate, minRequests })
     for (let i = 0; i < 120; i++) ask(2 * i, pattern[i % pattern.length]!)
-    expect(said[0]).toBe(opens ? 'opened' : undefined)
+    expect(emitted[0]).toBe(opens ? 'opened' : undefined)
   })
 
-  it('where little is asked, too: once a second, and once a minute', () => {
+  it('even under low traffic: one request per second or per minute', () => {
     for (const everyMs of [1000, 60_000]) {
-      const { ask, said } = breakerWith()
+      const { ask, emitted } = breakerWith()
       for (let i = 0; i < 20; i++) ask(everyMs * i, false)
       const failures = [20, 21, 22, 23, 24, 25, 26, 27].findIndex((i) => {
         ask(everyMs * i, true)
-        return said.length > 0
+        return emitted.length > 0
       })
-      // Those that went well before do not count for long.
+      // Earlier successes don't count for long.
       expect(failures + 1).toBeGreaterThanOrEqual(5)
       expect(failures + 1).toBeLessThanOrEqual(7)
     }
   })
 
-  it('not at single failures that are hours apart', () => {
-    const { ask, said } = breakerWith()
+  it('not for single failures that are hours apart', () => {
+    const { ask, emitted } = breakerWith()
     for (let hour = 0; hour < 50; hour++) {
       ask(hour * 3_600_000, true)
       for (let i = 0; i < 3; i++) ask(hour * 3_600_000 + i + 1, false)
     }
-    expect(said).toEqual([])
+    expect(emitted).toEqual([])
   })
 
   it.each([
     ['the first failures ever', 0, 0],
     ['after an idle night', 0, 36_000_000],
     ['after a failure an hour ago', 1, 3_600_000],
-  ])('not for one slow moment among thousands of good answers: %s', (_, before, idleMs) => {
-    const { ask, said } = breakerWith()
+  ])('not for one slow moment among thousands of successes: %s', (_, before, idleMs) => {
+    const { ask, emitted } = breakerWith()
     for (let i = 0; i < before; i++) ask(i, true)
     // 5 answers in each millisecond.
     for (let i = 0; i < 5000; i++) ask(idleMs + 10 + i / 5, false)
     for (let i = 0; i < 500; i++) ask(idleMs + 1011, true)
     for (let i = 0; i < 100; i++) ask(idleMs + 1012, false)
-    expect(said).toEqual([])
-    // But where it lasts.
+    expect(emitted).toEqual([])
+    // It opens if the failures last.
     for (let i = 0; i < 2500; i++) ask(idleMs + 1012 + i / 5, true)
-    expect(said).toEqual(['opened'])
+    expect(emitted).toEqual(['opened'])
   })
 
-  it('soon where it went well long ago: what was answered then says nothing of now', () => {
-    const { ask, said } = breakerWith()
+  it('quickly, even after many successes long ago', () => {
+    const { ask, emitted } = breakerWith()
     for (let i = 0; i < 4000; i++) ask(i / 20, false)
     for (let i = 0; i < 5; i++) ask(36_000_000 + i, true)
-    expect(said).toEqual(['opened'])
+    expect(emitted).toEqual(['opened'])
   })
 
-  it('by all that was answered since it began, and since it closed', () => {
+  it('by counting all results since it was created, and since it closed', () => {
     vi.spyOn(Math, 'random').mockReturnValue(1)
-    const { ask, said } = breakerWith({ failureRate: 0.6, minRequests: 1000, maxBackoffMs: 100 })
+    const { ask, emitted } = breakerWith({ failureRate: 0.6, minRequests: 1000, maxBackoffMs: 100 })
     for (const beginMs of [0, 1_000_000]) {
       for (let i = 0; i < 1000; i++) ask(beginMs + i / 5, false)
       for (let i = 0; i < 1400; i++) ask(beginMs + 201, true)
-      // 1,000 answers, of which one ended the attempt, and 1,400 failures are below the rate.
-      expect(said.at(-1)).toBe(beginMs === 0 ? undefined : 'closed')
+      // 1,000 successes, one of which ended the attempt, and 1,400 failures are below the rate.
+      expect(emitted.at(-1)).toBe(beginMs === 0 ? undefined : 'closed')
       for (let i = 0; i < 200; i++) ask(beginMs + 202, true)
-      expect(said.at(-1)).toBe('opened')
+      expect(emitted.at(-1)).toBe('opened')
     }
   })
 
-  it('right after it has closed, too, not for one slow moment', () => {
+  it('not for one slow moment right after it has closed', () => {
     vi.spyOn(Math, 'random').mockReturnValue(1)
-    const { ask, said } = breakerWith()
+    const { ask, emitted } = breakerWith()
     for (let i = 0; i < 5; i++) ask(i, true)
     expect(ask(1_000_000, false)).toBe(true)
     for (let i = 0; i < 1000; i++) ask(1_000_001 + i / 5, false)
     for (let i = 0; i < 300; i++) ask(1_000_300, true)
-    expect(said).toEqual(['opened', 'closed'])
+    expect(emitted).toEqual(['opened', 'closed'])
   })
 })
 
 describe('an open breaker', () => {
-  it('admits one request after a pause, and doubles the pause while that fails', () => {
+  it('admits one request after a pause, and doubles the pause while attempts fail', () => {
     vi.spyOn(Math, 'random').mockReturnValue(1)
-    const { breaker, ask, said } = breakerWith({ ...USUAL, maxBackoffMs: 1000 })
+    const { breaker, ask, emitted } = breakerWith({ ...USUAL, maxBackoffMs: 1000 })
     for (let i = 0; i < 5; i++) ask(0, true)
     let openedMs = 0
     for (const pauseMs of [100, 200, 400, 800, 1000, 1000, 1000]) {
@@ -139,20 +139,20 @@ describe('an open breaker', () => {
       openedMs += pauseMs
       expect(ask(openedMs, true)).toBe(true)
     }
-    expect(said).toEqual(['opened'])
+    expect(emitted).toEqual(['opened'])
   })
 
   it.each([
     [10, 10],
     [500, 100],
-  ])('with pauses of at most %i ms begins with %i', (maxBackoffMs, firstMs) => {
+  ])('with pauses of at most %i ms starts with %i ms', (maxBackoffMs, firstMs) => {
     vi.spyOn(Math, 'random').mockReturnValue(1)
     const { breaker, ask } = breakerWith({ ...USUAL, maxBackoffMs })
     for (let i = 0; i < 5; i++) ask(0, true)
     expect(breaker.pauseAt(0)).toBe(firstMs)
   })
 
-  it('spreads pauses between half of their length and all of it', () => {
+  it('picks pauses at random between half and all of their length', () => {
     const pauses = Array.from({ length: 2000 }, () => {
       const { breaker, ask } = breakerWith()
       for (let i = 0; i < 5; i++) ask(0, true)
@@ -163,7 +163,7 @@ describe('an open breaker', () => {
     expect(Math.max(...pauses) - Math.min(...pauses)).toBeGreaterThan(40)
   })
 
-  it('admits one at a time, however many come; another where that takes longer than any pause', () => {
+  it('admits one request at a time, and another if that takes longer than the longest pause', () => {
     const { breaker, ask } = breakerWith()
     for (let i = 0; i < 5; i++) ask(0, true)
     const admitted = Array.from({ length: 100 }, (_, i) => breaker.admits(1000 + 5 * i))
@@ -174,42 +174,42 @@ describe('an open breaker', () => {
     ])
   })
 
-  it('closes when that is answered, and begins anew', () => {
+  it('closes when an attempt succeeds, and starts over', () => {
     vi.spyOn(Math, 'random').mockReturnValue(1)
-    const { breaker, ask, said } = breakerWith()
+    const { breaker, ask, emitted } = breakerWith()
     for (let i = 0; i < 5; i++) ask(0, true)
     ask(100, true)
     ask(300, false)
-    expect(said).toEqual(['opened', 'closed'])
+    expect(emitted).toEqual(['opened', 'closed'])
     expect([1, 2, 3].map(() => breaker.admits(300))).toEqual([true, true, true])
-    // What failed before it closed is forgotten, and so is how long it was open.
+    // Failures before it closed are forgotten, as is the length of the outage.
     for (const fails of [true, false, false, false, false]) ask(301, fails)
-    expect(said).toEqual(['opened', 'closed'])
+    expect(emitted).toEqual(['opened', 'closed'])
     for (let i = 0; i < 2; i++) ask(301, true)
-    expect(said).toEqual(['opened', 'closed'])
+    expect(emitted).toEqual(['opened', 'closed'])
     ask(302, true)
-    expect(said).toEqual(['opened', 'closed', 'opened'])
+    expect(emitted).toEqual(['opened', 'closed', 'opened'])
     expect(breaker.pauseAt(302)).toBe(100)
   })
 
-  it('is not moved by what was asked before it opened', () => {
+  it('ignores results of requests that were sent before it opened', () => {
     vi.spyOn(Math, 'random').mockReturnValue(1)
-    const { breaker, ask, said } = breakerWith()
+    const { breaker, ask, emitted } = breakerWith()
     for (let i = 0; i < 5; i++) ask(0, true)
     breaker.failed(50, error, false)
     breaker.succeeded(50, false)
     expect(breaker.pauseAt(50)).toBe(50)
     expect(breaker.admits(100)).toBe(true)
-    // The attempt is on its way: neither may end it, or let a second one go.
+    // The attempt is in flight: neither result may end it or let a second one through.
     breaker.failed(110, error, false)
     breaker.succeeded(110, false)
     expect([breaker.admits(111), breaker.admits(599)]).toEqual([false, false])
     breaker.succeeded(120, true)
-    expect(said).toEqual(['opened', 'closed'])
+    expect(emitted).toEqual(['opened', 'closed'])
   })
 })
 
-describe('a limiter', () => {
+describe("a limiter's breaker", () => {
   beforeEach(() => {
     vi.useFakeTimers()
     vi.spyOn(Math, 'random').mockReturnValue(1)
@@ -236,14 +236,14 @@ describe('a limiter', () => {
       ({ reason }) => reason,
     )
 
-  it('stops asking a store that fails, asks now and then, and says once that it is down, and up', async () => {
+  it('stops calling a failing store, retries now and then, and emits storeDown and storeUp once', async () => {
     store.failure = FAILURES.rejects
     const reasons: string[] = []
     for (let i = 0; i < 100; i++) {
       reasons.push(await reasonOf(`k${i}`))
       await vi.advanceTimersByTimeAsync(10)
     }
-    // 5 until it opens; then after 100, 300 and 700 ms.
+    // 5 calls until it opens; then after 100, 300 and 700 ms.
     expect(store.asked.length).toBe(8)
     expect(reasons.filter((reason) => reason === 'down').length).toBe(92)
     expect(events).toEqual([['down', 'error']])
@@ -256,7 +256,7 @@ describe('a limiter', () => {
     ])
   })
 
-  it('a request that is not asked for says why', async () => {
+  it('rejects with the last error while it is open', async () => {
     store.failure = FAILURES.rejects
     for (let i = 0; i < 5; i++) await reasonOf('k')
     await expect(limiter.consume('k')).rejects.toMatchObject({
@@ -265,8 +265,8 @@ describe('a limiter', () => {
     })
   })
 
-  it('of many who come after the pause one is sent to find out; the others are not made to wait', async () => {
-    store.failure = FAILURES['says nothing']
+  it('sends one of many requests after the pause, and rejects the others immediately', async () => {
+    store.failure = FAILURES["doesn't answer"]
     const first = Array.from({ length: 50 }, () => reasonOf('k'))
     await vi.advanceTimersByTimeAsync(60)
     await Promise.all(first)
@@ -279,7 +279,7 @@ describe('a limiter', () => {
     expect(events.length).toBe(1)
   })
 
-  it('an old failure while an attempt is on its way says nothing of it', async () => {
+  it('ignores an older failure while an attempt is in flight', async () => {
     const over = held(memoryStore())
     store = failing(over)
     limiter = createLimiter({ limits, store, logger: false, timeoutMs: 60_000 })
@@ -305,7 +305,7 @@ describe('a limiter', () => {
     expect(events).toEqual(['up'])
   })
 
-  it('an attempt that is answered too late has failed', async () => {
+  it('counts an attempt that is answered too late as failed', async () => {
     const over = held(memoryStore())
     create(failing(over))
     store.failure = FAILURES.rejects
@@ -320,13 +320,13 @@ describe('a limiter', () => {
     await vi.advanceTimersByTimeAsync(100)
     over.release()
     expect(await reasonOf('k')).toBe('down')
-    // 200 ms after it was given up.
+    // 200 ms after the attempt timed out.
     await vi.advanceTimersByTimeAsync(100)
     expect(await reasonOf('k')).toBe('store')
     expect(events.length).toBe(2)
   })
 
-  it('an attempt whose late answer comes while another is on its way does not end that', async () => {
+  it('ignores a late answer to an attempt while another is in flight', async () => {
     const over = held(memoryStore())
     create(failing(over))
     store.failure = FAILURES.rejects
@@ -349,17 +349,17 @@ describe('a limiter', () => {
   it.each([
     ['holds damaged state', 'invalid_state'],
     ['is overloaded', 'overload'],
-  ] as const)('an attempt that finds a store that %s', async (how, reason) => {
+  ] as const)('handles an attempt on a store that %s', async (how, reason) => {
     store.failure = FAILURES.rejects
     for (let i = 0; i < 5; i++) await reasonOf('k')
     await vi.advanceTimersByTimeAsync(100)
     store.failure = FAILURES[how]
     expect(await reasonOf('k')).toBe(reason)
-    // Who tells of damage has answered.
+    // A store that reports damaged state has responded.
     expect(events.length).toBe(reason === 'invalid_state' ? 2 : 1)
   })
 
-  it('damaged state, however often it is asked for, shuts nobody else out', async () => {
+  it('stays closed, however often damaged state is read', async () => {
     store.failure = FAILURES['holds damaged state']
     for (let i = 0; i < 200; i++) expect(await reasonOf('damaged')).toBe('invalid_state')
     store.failure = undefined
@@ -367,7 +367,7 @@ describe('a limiter', () => {
     expect(events).toEqual([])
   })
 
-  it('what a caller does wrong, however often, shuts nobody else out', async () => {
+  it('stays closed, however often callers pass invalid input', async () => {
     for (let i = 0; i < 200; i++) {
       await limiter.consume('').catch(() => undefined)
       await limiter.consume('k', { cost: -1 }).catch(() => undefined)
@@ -377,7 +377,7 @@ describe('a limiter', () => {
     expect(events).toEqual([])
   })
 
-  it('parts of a store are down on their own, and the store while any is', async () => {
+  it('opens per shard, and the store is down while any shard is', async () => {
     const parts = [failing(memoryStore()), failing(memoryStore()), failing(memoryStore())]
     const partOf = (key: string) => Number(key.at(-1))
     create(failing(memoryStore()))

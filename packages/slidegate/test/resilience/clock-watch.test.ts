@@ -10,39 +10,39 @@ import { failing } from './failing-store.ts'
 const EPOCH_MS = 1_700_000_000_000
 const HOUR_MS = 3_600_000
 
-/** Answers that took so long, and came while the store's clock was ahead of that of this process by so much. */
+/** Feeds a clock watch with answers. `aheadMs` is the offset of the store's clock, `tookMs` the latency. */
 function watched() {
   const watch = new ClockWatch()
   return (nowMs: number, aheadMs: number, tookMs = 2) =>
     watch.stepAt(EPOCH_MS + Math.floor(nowMs + aheadMs), nowMs - tookMs / 2, nowMs + tookMs / 2)
 }
 
-describe('a step of the clock', () => {
-  it.each([HOUR_MS, 60_000, 1100, -1100, -60_000, -HOUR_MS])('by %i ms is told, once', (stepMs) => {
+describe('a clock watch', () => {
+  it.each([HOUR_MS, 60_000, 1100, -1100, -60_000, -HOUR_MS])('reports a step of %i ms once', (stepMs) => {
     const answer = watched()
     for (let i = 0; i < 10; i++) expect(answer(1000.3 + 10 * i, 0)).toBe(0)
     const byMs = answer(2000, stepMs)
-    // As well as two answers of 2 ms can tell: never more than it was.
+    // As exact as two answers with a latency of 2 ms allow, and never more than the real step.
     expect(Math.abs(byMs - stepMs)).toBeLessThanOrEqual(4)
     expect(Math.abs(byMs)).toBeLessThanOrEqual(Math.abs(stepMs))
     for (let i = 0; i < 10; i++) expect(answer(2010 + 10 * i, stepMs)).toBe(0)
   })
 
-  it('there and back are two', () => {
+  it('reports a step there and back as two steps', () => {
     const answer = watched()
     const steps = [0, 5000, 0].map((aheadMs, i) => Math.round(answer(1000 * i, aheadMs, 0.2) / 100) * 100)
     expect(steps).toEqual([0, 5000, -5000])
   })
 
   it.each([
-    ['of less than a second', [0, 900, 0, -900, 0], 2],
-    ['that may as well be a slow answer', [0, 3000, 0, -3000, 0], 9000],
-  ])('%s is not told', (_, ahead, tookMs) => {
+    ['a step of less than a second', [0, 900, 0, -900, 0], 2],
+    ['a step that may also be a slow answer', [0, 3000, 0, -3000, 0], 9000],
+  ])("doesn't report %s", (_, ahead, tookMs) => {
     const answer = watched()
     expect(ahead.map((aheadMs, i) => answer(60_000 * i, aheadMs, tookMs))).toEqual([0, 0, 0, 0, 0])
   })
 
-  it('none, however long nobody asked, and however late answers were', () => {
+  it('reports no step after idle times or slow answers', () => {
     const answer = watched()
     for (const [i, tookMs] of [1, 5000, 1, 60_000, 0, 1].entries()) {
       expect(answer(i * 24 * HOUR_MS, 0, tookMs)).toBe(0)
@@ -50,19 +50,19 @@ describe('a step of the clock', () => {
   })
 })
 
-describe('clockStep', async () => {
+describe('the clockStep event', async () => {
   const { redis } = await useRedis()
-  // In this process no time passes: what it stands still for would be a step of the store's clock, which is set by hand.
+  // Fake time: a real pause of this process would look like a step of the store's manual clock.
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
   afterEach(() => void vi.useRealTimers())
   const limits = [slidingWindow({ limit: 1000, window: '1m' })]
   const clock = new ManualClock()
   const stores = {
     Redis: redisStore(redis, { clock: clock.now }),
-    'a store that answers at once': failing(memoryStore({ clock: clock.now })),
+    'a store that answers immediately': failing(memoryStore({ clock: clock.now })),
   }
 
-  it.each(Object.entries(stores))('%s', async (_, store) => {
+  it.each(Object.entries(stores))('reports each step once on %s', async (_, store) => {
     const limiter = createLimiter({ limits, store, timeoutMs: 10_000 })
     const steps: number[] = []
     limiter.on('clockStep', ({ byMs }) => steps.push(Math.round(byMs / 10_000) * 10_000))
@@ -71,7 +71,7 @@ describe('clockStep', async () => {
       () => limiter.peek('k'),
       () => limiter.consume('k', { cost: 2000 }),
     ]
-    // Admitted, peeked, denied: each tells the time.
+    // Admitted, peeked, denied: every answer contains the store's time.
     for (const ask of asks) {
       await ask()
       clock.advance(600_000)
@@ -86,7 +86,7 @@ describe('clockStep', async () => {
     expect(steps.length).toBe(6)
   })
 
-  it('is that of one part of a store: the clocks of two servers may differ', async () => {
+  it('compares clocks per shard, since the clocks of two servers may differ', async () => {
     const clocks = [new ManualClock(), new ManualClock(EPOCH_MS + HOUR_MS)]
     const parts = clocks.map(({ now }) => memoryStore({ clock: now }))
     const store = failing(memoryStore())

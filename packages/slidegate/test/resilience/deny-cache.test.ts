@@ -24,7 +24,7 @@ const { redis } = await useRedis()
 
 let scenes = 0
 
-/** A limiter on a cached store, and the count of what reaches the store behind. */
+/** A limiter on a cached store. `behind` records the ops that reach the store. */
 function scene(
   limits: readonly Limit[] = [slidingWindow({ limit: 5, window: 1000 })],
   options: { maxStaleMs?: number; maxKeys?: number } = {},
@@ -47,14 +47,14 @@ const stores: Record<string, (clock: ManualClock) => Store> = {
   Redis: (clock) => redisStore(redis, { clock: clock.now, prefix: `slidegate:deny${scenes++}` }),
 }
 
-describe.each(Object.entries(stores))('in front of %s', (_, storeOf) => {
-  it('a denial is repeated without asking, its waits less by the time that has passed', async () => {
+describe.each(Object.entries(stores))('a deny cache in front of %s', (_, storeOf) => {
+  it('repeats a denial without calling the store, and subtracts the time that has passed from its waits', async () => {
     const { clock, behind, limiter } = scene(undefined, {}, storeOf)
     await useUp(limiter, 'k', 5)
     clock.advance(100)
     const first = await limiter.consume('k')
     expect(first).toMatchObject({ allowed: false, source: 'store', retryAfterMs: 900 })
-    const asked = behind.ops.length
+    const calls = behind.ops.length
     for (const passedMs of [0, 1, 449, 899]) {
       clock.set(first.atMs + passedMs)
       expect(await limiter.consume('k')).toEqual({
@@ -66,12 +66,12 @@ describe.each(Object.entries(stores))('in front of %s', (_, storeOf) => {
         limits: [{ ...first.limits[0], retryAfterMs: 900 - passedMs, resetAfterMs: 900 - passedMs }],
       })
     }
-    expect(behind.ops.length).toBe(asked)
+    expect(behind.ops.length).toBe(calls)
     clock.set(first.atMs + 900)
     expect(await limiter.consume('k')).toMatchObject({ allowed: true, source: 'store' })
   })
 
-  it('what others do shows after maxStaleMs at the latest', async () => {
+  it('reflects changes made elsewhere within maxStaleMs', async () => {
     const { clock, behind, limiter } = scene(undefined, { maxStaleMs: 50 }, storeOf)
     await useUp(limiter, 'k', 5)
     await limiter.consume('k')
@@ -88,7 +88,7 @@ describe.each(Object.entries(stores))('in front of %s', (_, storeOf) => {
     expect(await limiter.consume('k')).toMatchObject({ allowed: true, source: 'store' })
   })
 
-  it('requests admitted elsewhere make a wait longer than the one that is held, never shorter', async () => {
+  it('never reports a longer wait than the store, whatever is admitted elsewhere', async () => {
     const limits = [
       slidingWindow({ limit: 6, window: 1000, name: 'sliding' }),
       fixedWindow({ limit: 4, window: 300, name: 'fixed' }),
@@ -127,7 +127,7 @@ describe.each(Object.entries(stores))('in front of %s', (_, storeOf) => {
     for (const times of Object.values(seen)) expect(times).toBeGreaterThan(0)
   })
 
-  it('a cost above the limit is denied for ever, and asked for anew after maxStaleMs', async () => {
+  it('denies a cost above the limit forever, and calls the store again after maxStaleMs', async () => {
     const { clock, behind, limiter } = scene(undefined, {}, storeOf)
     for (let second = 0; second < 3; second++) {
       expect(await limiter.consume('k', { cost: 6 })).toMatchObject({ source: 'store' })
@@ -139,7 +139,7 @@ describe.each(Object.entries(stores))('in front of %s', (_, storeOf) => {
     expect(behind.ops.length).toBe(3)
   })
 
-  it('denied one cost, another may still fit', async () => {
+  it('denies one cost while another still fits', async () => {
     const { limiter } = scene(undefined, {}, storeOf)
     await useUp(limiter, 'k', 1)
     expect((await limiter.consume('k', { cost: 5 })).allowed).toBe(false)
@@ -150,7 +150,7 @@ describe.each(Object.entries(stores))('in front of %s', (_, storeOf) => {
   })
 })
 
-it('a limit that opens before the others has room again, and is not named any more', async () => {
+it('a limit that frees up before the others has room, and is no longer listed in deniedBy', async () => {
   const limits = [
     slidingWindow({ limit: 3, window: 100, name: 'short' }),
     slidingWindow({ limit: 3, window: 500, name: 'long' }),
@@ -178,9 +178,9 @@ it('a limit that opens before the others has room again, and is not named any mo
   expect(await deniedBy()).toMatchObject({ names: [], full: [], allowed: true, source: 'store' })
 })
 
-it('a decision made here can be refunded, charged on, or reset: denials of its key are forgotten at once', async () => {
+it('a refund, charge, admission or reset drops cached denials of its key', async () => {
   const { behind, limiter, limiterOf } = scene()
-  // A deploy has changed the limits: both share the log.
+  // As after a deploy that changes the limits: both share the log.
   const other = limiterOf('api', [slidingWindow({ limit: 10, window: 1000 })])
   const mayChange: Record<string, () => Promise<unknown>> = {
     refund: async () => limiter.refund('k', admitted, 1),
@@ -195,14 +195,14 @@ it('a decision made here can be refunded, charged on, or reset: denials of its k
     expect((await limiter.consume('k')).allowed).toBe(false)
     expect((await limiter.consume('k')).source).toBe('denyCache')
     await change()
-    const asked = behind.ops.length
+    const calls = behind.ops.length
     const { source } = await limiter.consume('k')
-    expect({ what, source, asked: behind.ops.length - asked }).toEqual({ what, source: 'store', asked: 1 })
+    expect({ what, source, calls: behind.ops.length - calls }).toEqual({ what, source: 'store', calls: 1 })
   }
   expect((await limiter.peek('k')).remaining).toBe(4)
 })
 
-it('another limiter with the same key, or another key, is another matter', async () => {
+it('changes to another key or limiter keep a cached denial', async () => {
   const { limiter, limiterOf } = scene()
   await useUp(limiter, 'k', 5)
   await limiter.consume('k')
@@ -213,7 +213,7 @@ it('another limiter with the same key, or another key, is another matter', async
   expect((await limiter.consume('k')).source).toBe('denyCache')
 })
 
-it('what a key may do with other limits is not decided by its denial under these', async () => {
+it("a denial under some limits doesn't apply to other limits of the same key", async () => {
   const { limiter, limiterOf } = scene()
   await useUp(limiter, 'k', 5)
   expect((await limiter.consume('k')).allowed).toBe(false)
@@ -221,17 +221,17 @@ it('what a key may do with other limits is not decided by its denial under these
   expect((await wider.consume('k')).allowed).toBe(true)
 })
 
-it('peek passes through, and changes nothing', async () => {
+it('a peek goes to the store, and changes nothing', async () => {
   const { behind, limiter } = scene()
   await useUp(limiter, 'k', 5)
   await limiter.consume('k')
-  const asked = behind.ops.length
+  const calls = behind.ops.length
   expect(await limiter.peek('k')).toMatchObject({ allowed: false, source: 'store' })
-  expect(behind.ops.length).toBe(asked + 1)
+  expect(behind.ops.length).toBe(calls + 1)
   expect((await limiter.consume('k')).source).toBe('denyCache')
 })
 
-it('a local clock that goes backwards is asked past', async () => {
+it('the deny cache calls the store if the local clock goes backwards', async () => {
   const { clock, behind, limiter } = scene()
   const own = new ManualClock()
   const cached = createLimiter({
@@ -246,7 +246,7 @@ it('a local clock that goes backwards is asked past', async () => {
   expect(await cached.consume('k')).toMatchObject({ allowed: true, source: 'store' })
 })
 
-it('between the milliseconds of the store, a denial ends early rather than late', async () => {
+it("a cached denial ends early rather than late between the store's milliseconds", async () => {
   const clock = new ManualClock(1_700_000_000_000.9)
   const store = withDenyCache(memoryStore({ clock: clock.now }), { clock: clock.now })
   const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: 10 })], store })
@@ -258,8 +258,8 @@ it('between the milliseconds of the store, a denial ends early rather than late'
   expect(await limiter.consume('k')).toMatchObject({ source: 'store', allowed: true })
 })
 
-describe('while an answer is on its way', () => {
-  /** A cached store whose answers wait to be let through. */
+describe('while an answer is in flight', () => {
+  /** A cached store whose answers can be held back. */
   function heldScene() {
     const clock = new ManualClock()
     const behind = held(memoryStore({ clock: clock.now }))
@@ -268,7 +268,7 @@ describe('while an answer is on its way', () => {
     return { clock, behind, limiter: createLimiter({ limits, store, timeoutMs: 30_000 }) }
   }
 
-  it('its time counts against the denial', async () => {
+  it("its latency is subtracted from the denial's waits", async () => {
     const { clock, behind, limiter } = heldScene()
     behind.isHolding = false
     await useUp(limiter, 'k', 5)
@@ -280,30 +280,33 @@ describe('while an answer is on its way', () => {
     expect(await limiter.consume('k')).toMatchObject({ source: 'denyCache', retryAfterMs: 700 })
   })
 
-  it.each(['charge', 'refund', 'reset'] as const)('a %s makes that denial one to forget', async (change) => {
-    const { behind, limiter } = heldScene()
-    behind.isHolding = false
-    const admitted = await limiter.consume('k', { cost: 5 })
-    const changes = {
-      charge: () => limiter.charge('k', 1),
-      refund: () => limiter.refund('k', admitted, 1),
-      reset: () => limiter.reset('k'),
-    }
-    // Sent while the denial is on its way, or answered then.
-    for (const first of ['denial', 'change']) {
-      await changes.charge()
-      behind.isHolding = true
-      const change1 = first === 'change' ? changes[change]() : undefined
-      const denied = limiter.consume('k', { cost: 5 })
-      const change2 = first === 'denial' ? changes[change]() : undefined
-      behind.release()
-      await Promise.all([change1, denied, change2])
+  it.each(['charge', 'refund', 'reset'] as const)(
+    'a %s prevents its denial from being cached',
+    async (change) => {
+      const { behind, limiter } = heldScene()
       behind.isHolding = false
-      expect((await limiter.consume('k', { cost: 5 })).source).toBe('store')
-    }
-  })
+      const admitted = await limiter.consume('k', { cost: 5 })
+      const changes = {
+        charge: () => limiter.charge('k', 1),
+        refund: () => limiter.refund('k', admitted, 1),
+        reset: () => limiter.reset('k'),
+      }
+      // The change is sent while the denial is in flight, or answered at that time.
+      for (const first of ['denial', 'change']) {
+        await changes.charge()
+        behind.isHolding = true
+        const change1 = first === 'change' ? changes[change]() : undefined
+        const denied = limiter.consume('k', { cost: 5 })
+        const change2 = first === 'denial' ? changes[change]() : undefined
+        behind.release()
+        await Promise.all([change1, denied, change2])
+        behind.isHolding = false
+        expect((await limiter.consume('k', { cost: 5 })).source).toBe('store')
+      }
+    },
+  )
 
-  it('what may have changed is asked for, before the change is answered', async () => {
+  it('a request after a reset goes to the store, even before the reset is answered', async () => {
     const { behind, limiter } = heldScene()
     await useUp(limiter, 'k', 5)
     await limiter.consume('k')
@@ -316,7 +319,7 @@ describe('while an answer is on its way', () => {
     await reset
   })
 
-  it('so does an admission', async () => {
+  it('an admission prevents a denial from being cached', async () => {
     const { behind, limiter } = heldScene()
     behind.isHolding = true
     const answers = [4, 5, 1].map((cost) => limiter.consume('k', { cost }))
@@ -333,22 +336,22 @@ it('a denial by a ban is repeated until the ban is over, even if a limit stays f
   const limits = [slidingWindow({ limit: 1, window: '1h' })]
   const ban = { after: 2, within: '10m', for: 500 } as const
   const limiter = createLimiter({ limits, ban, store })
-  const asked = async () => {
+  const denial = async () => {
     const { source, deniedBy, blockedMs, retryAfterMs } = await limiter.consume('k')
     return { source, deniedBy, blockedMs, retryAfterMs }
   }
   for (let i = 0; i < 3; i++) await limiter.consume('k')
   const deniedBy = ['ban', '1-per-1h']
-  expect(await asked()).toEqual({ source: 'store', deniedBy, blockedMs: 500, retryAfterMs: 3_600_000 })
+  expect(await denial()).toEqual({ source: 'store', deniedBy, blockedMs: 500, retryAfterMs: 3_600_000 })
   clock.advance(400)
-  expect(await asked()).toEqual({ source: 'denyCache', deniedBy, blockedMs: 100, retryAfterMs: 3_599_600 })
+  expect(await denial()).toEqual({ source: 'denyCache', deniedBy, blockedMs: 100, retryAfterMs: 3_599_600 })
   clock.advance(100)
-  // From now on denials count towards the next ban.
-  expect(await asked()).toMatchObject({ source: 'store', deniedBy: ['1-per-1h'], blockedMs: undefined })
+  // From now on, denials count towards the next ban.
+  expect(await denial()).toMatchObject({ source: 'store', deniedBy: ['1-per-1h'], blockedMs: undefined })
   expect((await limiter.explain('k')).bans).toMatchObject([{ denials: 1 }])
 })
 
-it('on Redis, requests that are decided together and denied are all held as one', async () => {
+it('on Redis, denials that were decided in one batch are cached as one', async () => {
   const behind = recorded(redisStore(redis, { prefix: 'slidegate:together' }))
   const limits = [slidingWindow({ limit: 3, window: '1h' })]
   const { now } = new ManualClock()
@@ -357,35 +360,35 @@ it('on Redis, requests that are decided together and denied are all held as one'
   expect(together.map(({ allowed }) => allowed)).toEqual(Array.from({ length: 20 }, (_, i) => i < 3))
   const again = await Promise.all(Array.from({ length: 20 }, () => limiter.consume('k')))
   expect(again.every(({ allowed, source }) => !allowed && source === 'store')).toBe(true)
-  const asked = behind.ops.length
+  const calls = behind.ops.length
   const { allowed, source, remaining, deniedBy } = await limiter.consume('k')
-  expect({ allowed, source, remaining, deniedBy, asked: behind.ops.length - asked }).toEqual({
-    ...{ allowed: false, source: 'denyCache', remaining: 0, deniedBy: ['3-per-1h'], asked: 0 },
+  expect({ allowed, source, remaining, deniedBy, calls: behind.ops.length - calls }).toEqual({
+    ...{ allowed: false, source: 'denyCache', remaining: 0, deniedBy: ['3-per-1h'], calls: 0 },
   })
 })
 
-it('neither errors nor refusals of a store that has not decided are held', async () => {
+it("errors and denials without a decision of the store aren't cached", async () => {
   const clock = new ManualClock()
   const limits = [slidingWindow({ limit: 1, window: 1000 })]
   for (const onFull of ['throw', 'deny'] as const) {
     const behind = recorded(memoryStore({ maxKeys: 1, onFull, clock: clock.now }))
     const limiter = createLimiter({ limits, store: withDenyCache(behind, { clock: clock.now }) })
     await limiter.consume('first')
-    for (let asked = 2; asked < 5; asked++) {
+    for (let calls = 2; calls < 5; calls++) {
       const sourceOf = limiter.consume('second').then(
         ({ source }) => source,
         ({ reason }) => reason,
       )
       expect(await sourceOf).toBe(onFull === 'throw' ? 'full' : 'failClosed')
-      expect(behind.ops.length).toBe(asked)
+      expect(behind.ops.length).toBe(calls)
     }
-    // And they drop nothing.
+    // They don't evict anything either.
     await limiter.consume('first')
     expect((await limiter.consume('first')).source).toBe('denyCache')
   }
 })
 
-it('only what the store itself has said is held', async () => {
+it('only outcomes of the store itself are cached', async () => {
   const inner = memoryStore()
   const substitute: Store = {
     failurePolicy,
@@ -398,13 +401,13 @@ it('only what the store itself has said is held', async () => {
   const behind = recorded(substitute)
   const limits = [slidingWindow({ limit: 1, window: 1000 })]
   const limiter = createLimiter({ limits, store: withDenyCache(behind) })
-  for (let asked = 1; asked < 5; asked++) {
+  for (let calls = 1; calls < 5; calls++) {
     expect((await limiter.consume('k', { cost: 2 })).source).toBe('fallback')
-    expect(behind.ops.length).toBe(asked)
+    expect(behind.ops.length).toBe(calls)
   }
 })
 
-it('holds the denials of so many keys, the oldest go first', async () => {
+it('a deny cache evicts the oldest key above maxKeys', async () => {
   const { limiter } = scene(undefined, { maxKeys: 3 })
   for (const key of ['a', 'b', 'c', 'd']) await limiter.consume(key, { cost: 6 })
   const sources = async (keys: string) => {
@@ -417,24 +420,24 @@ it('holds the denials of so many keys, the oldest go first', async () => {
   expect(await sources('dcab')).toEqual(['denyCache', 'denyCache', 'denyCache', 'store'])
 })
 
-it('holds a few different denials of one key', async () => {
+it('a deny cache keeps a few different denials per key', async () => {
   const { limiter } = scene()
   for (const cost of [6, 7, 8, 9, 10]) await limiter.consume('k', { cost })
   const sources = await Promise.all([10, 9, 8, 7, 6].map((cost) => limiter.consume('k', { cost })))
   expect(sources.map(({ source }) => source)).toEqual([...Array(4).fill('denyCache'), 'store'])
 })
 
-it('ops with several keys pass through; where they charge, the denials of each are forgotten', async () => {
+it('ops with several keys go to the store, and drop cached denials of each key they charge', async () => {
   const { behind, store, limiter, clock } = scene()
-  const asked = recorded(store)
-  const spy = createLimiter({ name: 'api', limits: limiter.limits, store: asked })
+  const recording = recorded(store)
+  const spy = createLimiter({ name: 'api', limits: limiter.limits, store: recording })
   await spy.consume('a', { cost: 5 })
   await spy.consume('b', { cost: 5 })
   for (const key of ['a', 'b']) {
     await limiter.consume(key)
     expect((await limiter.consume(key)).source).toBe('denyCache')
   }
-  const parts = asked.ops.flatMap((op) => op.parts)
+  const parts = recording.ops.flatMap((op) => op.parts)
   await new Promise((resolve, reject) => {
     const op = { type: 'consume', parts, cost: 1, count: 1, leaseMs: 0 } as const
     store.apply([op], { isSettled: false, resolve, reject })
@@ -453,19 +456,19 @@ it.each([
   [{ maxKeys: Infinity }],
   [{ clock: 5 }],
   [null],
-])('refuses %j', (options) => {
+])('withDenyCache rejects %j', (options) => {
   expect(() => withDenyCache(memoryStore(), options as never)).toThrow(
     expect.objectContaining({ code: 'invalid_option' }),
   )
 })
 
-it('refuses what is no store', () => {
+it("withDenyCache rejects values that aren't a store", () => {
   for (const store of [undefined, null, {}, 'redis://']) {
     expect(() => withDenyCache(store as never)).toThrow(expect.objectContaining({ code: 'invalid_option' }))
   }
 })
 
-it('a request that was given up is nobody to answer', async () => {
+it("a request that has timed out isn't answered", async () => {
   const behind = held(memoryStore())
   const limiter = createLimiter({
     limits: [slidingWindow({ limit: 5, window: 1000 })],

@@ -21,7 +21,7 @@ import { useRedis } from '../support/use-redis.ts'
 const { server, redis } = await useRedis()
 beforeEach(() => redis.flushall())
 
-/** So long that nobody is given up unless the store is not asked at all. */
+/** A deadline that only passes if the store isn't called at all. */
 const PATIENT_MS = 50_000
 
 const open: Limiter[] = []
@@ -39,14 +39,14 @@ function limiterOn(limits: readonly Limit[], options: Partial<LimiterOptions> = 
   return limiter
 }
 
-/** By whom requests were decided. */
+/** Counts decisions by their source. */
 async function sourcesOf(requests: readonly Promise<Decision>[]): Promise<Partial<Record<Source, number>>> {
   const sources: Partial<Record<Source, number>> = {}
   for (const { source } of await Promise.all(requests)) sources[source] = (sources[source] ?? 0) + 1
   return sources
 }
 
-/** Limits that have 64 logs: an op that takes Redis long. */
+/** Limits with 64 logs, so that each op takes Redis long. */
 const SLOW = Array.from({ length: 64 }, (_, i) =>
   slidingWindow({
     limit: 1_000_000,
@@ -64,21 +64,21 @@ interface Flood {
   ask(limiter: Limiter, i: number): Promise<unknown>
 }
 
-/** What one caller may ask for his own key, so that it cannot be answered together. */
+/** Floods by one caller for one key, whose requests can't be joined into one op. */
 const FLOODS: Readonly<Record<string, Flood>> = {
-  'of requests of differing costs': {
+  'with different costs': {
     ...{ limits: ROOMY, requests: 5000 },
     ask: (limiter, i) => limiter.consume('attacker', { cost: 1 + (i % 1000) }),
   },
-  'of requests with ids of their own': {
+  'with different request ids': {
     ...{ limits: KEPT, requests: 5000 },
     ask: (limiter, i) => limiter.consume('attacker', { requestId: `r${i}` }),
   },
-  'of requests against many limits': {
+  'against many limits': {
     ...{ limits: SLOW, requests: 500 },
     ask: (limiter, i) => limiter.consume('attacker', { cost: 1 + i }),
   },
-  'of requests of the greatest cost': {
+  'with the highest cost': {
     ...{ limits: KEPT, requests: 500 },
     ask: (limiter) => limiter.consume('attacker', { cost: 10_000 }),
   },
@@ -90,11 +90,11 @@ const FLOODS: Readonly<Record<string, Flood>> = {
     ...{ limits: ROOMY, requests: 1000 },
     ask: (limiter) => limiter.explain('attacker'),
   },
-  'of requests between which other things are done': {
+  'with resets in between': {
     ...{ limits: ROOMY, requests: 2000 },
     ask: (limiter, i) => (i % 2 === 0 ? limiter.consume('attacker') : limiter.reset('attacker')),
   },
-  'of a list of requests': {
+  'as one list of requests': {
     ...{ limits: ROOMY, requests: 1 },
     ask: (limiter) => {
       const requests = Array.from({ length: 10_000 }, (_, i) => ({ key: 'attacker', cost: 1 + (i % 1000) }))
@@ -103,8 +103,8 @@ const FLOODS: Readonly<Record<string, Flood>> = {
   },
 }
 
-describe.each(Object.entries(FLOODS))('a flood for one key, %s', (_, { limits, requests, ask }) => {
-  it('delays nobody else: others are decided in the next call', async () => {
+describe.each(Object.entries(FLOODS))('a flood for one key, %s,', (_, { limits, requests, ask }) => {
+  it("doesn't delay other keys: they are decided in the next call", async () => {
     const limiter = limiterOn(limits)
     await limiter.consume('warm')
     let answered = 0
@@ -116,36 +116,37 @@ describe.each(Object.entries(FLOODS))('a flood for one key, %s', (_, { limits, r
   })
 })
 
-describe('of several keys', () => {
-  /** How many of those before it were answered when the victim was. */
-  async function before(limiter: Limiter, asked: () => Promise<unknown>[]): Promise<number> {
+describe('a flood for several keys', () => {
+  /** Returns how many requests of the flood were answered before the victim's request. */
+  async function before(limiter: Limiter, makeAll: () => Promise<unknown>[]): Promise<number> {
     await limiter.consume('warm')
     let answered = 0
-    const all = asked().map((each) => each.then(() => answered++))
+    const all = makeAll().map((each) => each.then(() => answered++))
     expect((await limiter.consume('victim')).source).toBe('store')
     const first = answered
     await Promise.all(all)
     return first
   }
 
-  it('what takes Redis long does not hold up what does not', async () => {
+  it("doesn't let slow requests delay fast ones", async () => {
     const limiter = limiterOn(KEPT)
-    const asked = () => Array.from({ length: 8 }, (_, i) => limiter.consume(`attacker${i}`, { cost: 10_000 }))
-    expect(await before(limiter, asked)).toBeLessThanOrEqual(1)
+    const makeAll = () =>
+      Array.from({ length: 8 }, (_, i) => limiter.consume(`attacker${i}`, { cost: 10_000 }))
+    expect(await before(limiter, makeAll)).toBeLessThanOrEqual(1)
   })
 
-  it('what cannot travel with others does not part them', async () => {
+  it("doesn't split batches if some ops can't share a call", async () => {
     const limiter = limiterOn(ROOMY)
     const ask = (i: number) => (i % 2 === 0 ? limiter.consume(`a${i}`) : limiter.reset(`b${i}`))
-    const asked = () => Array.from({ length: 100 }, (_, i) => ask(i))
-    expect(await before(limiter, asked)).toBeLessThanOrEqual(50)
+    const makeAll = () => Array.from({ length: 100 }, (_, i) => ask(i))
+    expect(await before(limiter, makeAll)).toBeLessThanOrEqual(50)
   })
 })
 
-describe('a flood for one key that Redis cannot answer in time, though it answers', () => {
+describe('a flood for one key that Redis answers too slowly', () => {
   const TIMEOUT_MS = 250
   const REQUESTS = 4000
-  /** Calls to Redis whose answers wait for their turn. */
+  /** Replies of Redis that are held back. */
   let answers: (() => void)[]
   let isSlow: boolean
   const client: CommandClient = {
@@ -164,15 +165,15 @@ describe('a flood for one key that Redis cannot answer in time, though it answer
     vi.useRealTimers()
   })
 
-  /** One answer in 20 ms, until nobody waits any more; what each request was told. */
+  /** Floods the limiter while Redis replies once per 20 ms. Returns all results. */
   async function flooded(limiter: Limiter): Promise<PromiseSettledResult<Decision>[]> {
     await limiter.consume('warm')
     isSlow = true
     let left = REQUESTS
-    const asked = Array.from({ length: REQUESTS }, (_, i) =>
+    const pending = Array.from({ length: REQUESTS }, (_, i) =>
       limiter.consume('attacker', { cost: 1 + (i % 997) }).finally(() => left--),
     )
-    const flood = Promise.allSettled(asked)
+    const flood = Promise.allSettled(pending)
     while (left > 0) {
       while (answers.length === 0) await nextTurn()
       answers.shift()!()
@@ -186,10 +187,10 @@ describe('a flood for one key that Redis cannot answer in time, though it answer
   }
 
   it.each(['throw', 'deny', 'allow', 'local'] as const)(
-    'opens no breaker, and lets none pass, %s',
-    async (told) => {
+    "doesn't open the breaker, and allows no request without a decision, onStoreError: %s",
+    async (onStoreError) => {
       const store = redisStore(client)
-      const limiter = limiterOn(ROOMY, { store, timeoutMs: TIMEOUT_MS, onStoreError: told })
+      const limiter = limiterOn(ROOMY, { store, timeoutMs: TIMEOUT_MS, onStoreError })
       const seen: Record<string, number> = {}
       let units = 0
       for (const each of await flooded(limiter)) {
@@ -200,18 +201,18 @@ describe('a flood for one key that Redis cannot answer in time, though it answer
       const { store: decided = 0, ...others } = seen
       expect(decided).toBeGreaterThanOrEqual(500)
       expect(decided).toBeLessThan(REQUESTS / 2)
-      expect(others).toEqual({ [told === 'throw' ? 'timeout' : 'failClosed']: REQUESTS - decided })
+      expect(others).toEqual({ [onStoreError === 'throw' ? 'timeout' : 'failClosed']: REQUESTS - decided })
       const { storeErrors, breakerOpened } = limiter.stats()
       expect([storeErrors.timeout, storeErrors.down, breakerOpened]).toEqual([REQUESTS - decided, 0, 0])
       expect(await limiter.consume('victim')).toMatchObject({ source: 'store', allowed: true })
-      // What was charged for those who were told that they may not pass comes back.
-      await until('what came too late is returned', async () => {
+      // Late charges of denied requests are returned.
+      await until('late charges are returned', async () => {
         return 1_000_000 - (await limiter.peek('attacker')).remaining === units
       })
     },
   )
 
-  it('delays nobody else: whoever comes later is decided by the calls that are made next', async () => {
+  it("doesn't delay other keys: they are decided in the next calls", async () => {
     const limiter = limiterOn(ROOMY, { store: redisStore(client), timeoutMs: TIMEOUT_MS })
     await limiter.consume('warm')
     isSlow = true
@@ -229,7 +230,7 @@ describe('a flood for one key that Redis cannot answer in time, though it answer
       answers.shift()!()
       for (let turn = 0; turn < 10; turn++) await nextTurn()
     }
-    // Those that were on their way, and one.
+    // Only the calls that were in flight, and one more.
     expect([source, calls]).toEqual(['store', 17])
     isSlow = false
     for (const answer of answers.splice(0)) answer()
@@ -237,8 +238,8 @@ describe('a flood for one key that Redis cannot answer in time, though it answer
   })
 })
 
-describe('what may wait', () => {
-  it('one key does not fill: others are decided, and what is beyond does not pass', async () => {
+describe('the queue of waiting requests', () => {
+  it('leaves room for others when one key floods it: other keys are decided, and excess requests are denied', async () => {
     const limiter = limiterOn(ROOMY)
     await limiter.consume('warm')
     const flood = Array.from({ length: 70_000 }, () => limiter.consume('attacker'))
@@ -248,7 +249,7 @@ describe('what may wait', () => {
     expect(limiter.stats()).toMatchObject({ breakerOpened: 0, storeErrors: { overload: failClosed } })
   })
 
-  it('several keys do not fill either', async () => {
+  it('leaves room for others when several keys flood it', async () => {
     const limiter = limiterOn(ROOMY)
     await limiter.consume('warm')
     const flood = Array.from({ length: 100_000 }, (_, i) => limiter.consume(`attacker${i % 8}`))
@@ -258,7 +259,7 @@ describe('what may wait', () => {
     expect(limiter.stats().breakerOpened).toBe(0)
   })
 
-  it('a list of requests for one key does', async () => {
+  it('holds a list of 10,000 requests for one key', async () => {
     const requests = Array.from({ length: 10_000 }, () => ({ key: 'k' }))
     expect((await limiterOn(ROOMY).consumeMany(requests)).every(({ source }) => source === 'store')).toBe(
       true,
@@ -267,11 +268,11 @@ describe('what may wait', () => {
 })
 
 describe('leases', () => {
-  it('of one key keep no other from one, and what is beyond does not pass', async () => {
+  it("don't run out for other keys when one key floods, and excess requests are denied", async () => {
     const store = withLeases(withDenyCache(redisStore(redis)), { leaseMs: 2000 })
     const limiter = limiterOn(ROOMY, { store })
     for (const key of ['attacker', 'victim']) for (let i = 0; i < 10; i++) await limiter.consume(key)
-    // Of so many there is none left, and all wait for the next.
+    // More requests than a lease covers: all wait for the next one.
     const flood = Array.from({ length: 70_000 }, () => limiter.consume('attacker'))
     const costs = Array.from({ length: 20_000 }, () => limiter.consume('attacker', { cost: 2 }))
     const victims = Array.from({ length: 1000 }, () => limiter.consume('victim'))
@@ -283,14 +284,14 @@ describe('leases', () => {
   })
 })
 
-describe('a corrupted or a foreign value under a key', () => {
+describe('a corrupted or foreign value under a key', () => {
   const VALUES: Readonly<Record<string, (key: string) => Promise<unknown>>> = {
     corrupted: (key) => redis.setrange(key, 3, '\x01\xff\x00\xfe\x7f'.repeat(5)),
     foreign: async (key) => {
       await redis.del(key)
       await redis.rpush(key, 'a list')
     },
-    'of a later version': (key) => redis.set(key, Buffer.alloc(64, 2)),
+    'from a later version': (key) => redis.set(key, Buffer.alloc(64, 2)),
   }
   const OPS: readonly ((limiter: Limiter) => Promise<unknown>)[] = [
     (limiter) => limiter.consume('bad'),
@@ -310,31 +311,37 @@ describe('a corrupted or a foreign value under a key', () => {
     const limiter = limiterOn([slidingWindow({ limit: 100, window: '1h' })], { onStoreError, logger })
     const decision = await limiter.consume('bad')
     await put((await redis.keys('*bad*'))[0]!)
-    const told: StoreUnavailableError[] = []
-    limiter.on('storeError', ({ error }) => told.push(error))
-    return { limiter, decision, told }
+    const reported: StoreUnavailableError[] = []
+    limiter.on('storeError', ({ error }) => reported.push(error))
+    return { limiter, decision, reported }
   }
 
-  it.each(Object.entries(VALUES))('%s: each op says so, it is counted, told, and mended', async (_, put) => {
-    const logged: string[] = []
-    const { limiter, decision, told } = await damaged(put, 'throw', logged)
-    const ops = [...OPS, () => limiter.refund('bad', decision)]
-    for (const [i, ask] of ops.entries()) {
-      await expect(ask(limiter)).rejects.toMatchObject({ code: 'store_unavailable', reason: 'invalid_state' })
-      expect(limiter.stats().storeErrors.invalid_state).toBeGreaterThan(i)
-    }
-    const { invalid_state: state, ...others } = limiter.stats().storeErrors
-    expect(told.map(({ reason }) => reason)).toEqual(Array(state).fill('invalid_state'))
-    expect(others).toEqual({ timeout: 0, error: 0, down: 0, overload: 0, full: 0 })
-    expect(await limiter.consume('good')).toMatchObject({ source: 'store', remaining: 99 })
-    await limiter.reset('bad')
-    expect(await limiter.consume('bad')).toMatchObject({ source: 'store', remaining: 99 })
-    expect(limiter.stats().breakerOpened).toBe(0)
-    expect(logged).toEqual([])
-  })
+  it.each(Object.entries(VALUES))(
+    'fails every op with invalid_state, is counted and reported, and a reset repairs it: %s',
+    async (_, put) => {
+      const logged: string[] = []
+      const { limiter, decision, reported } = await damaged(put, 'throw', logged)
+      const ops = [...OPS, () => limiter.refund('bad', decision)]
+      for (const [i, ask] of ops.entries()) {
+        await expect(ask(limiter)).rejects.toMatchObject({
+          code: 'store_unavailable',
+          reason: 'invalid_state',
+        })
+        expect(limiter.stats().storeErrors.invalid_state).toBeGreaterThan(i)
+      }
+      const { invalid_state: state, ...others } = limiter.stats().storeErrors
+      expect(reported.map(({ reason }) => reason)).toEqual(Array(state).fill('invalid_state'))
+      expect(others).toEqual({ timeout: 0, error: 0, down: 0, overload: 0, full: 0 })
+      expect(await limiter.consume('good')).toMatchObject({ source: 'store', remaining: 99 })
+      await limiter.reset('bad')
+      expect(await limiter.consume('bad')).toMatchObject({ source: 'store', remaining: 99 })
+      expect(limiter.stats().breakerOpened).toBe(0)
+      expect(logged).toEqual([])
+    },
+  )
 })
 
-it('numbers of a limiter that nothing has happened to', () => {
+it('the stats of a new limiter are all zero', () => {
   const none = { timeout: 0, error: 0, down: 0, overload: 0, full: 0, invalid_state: 0 }
   const stats = {
     storeErrors: none,

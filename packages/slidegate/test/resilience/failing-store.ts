@@ -6,21 +6,21 @@ import {
 } from '../../src/index.ts'
 import type { Call, Op } from '../../src/stores/store.ts'
 
-/** A way to fail, and the reason that callers are given for it. */
+/** A way to fail, and the error reason that callers see. */
 export interface Failure {
   readonly reason: StoreUnavailableReason
   fail(call: Call): void
 }
 
 export const FAILURES = {
-  'says nothing': { reason: 'timeout', fail() {} },
+  "doesn't answer": { reason: 'timeout', fail() {} },
   rejects: { reason: 'error', fail: (call) => call.reject(new Error('ECONNREFUSED')) },
   'rejects later': {
     reason: 'error',
     fail: (call) => queueMicrotask(() => call.reject(new Error('READONLY'))),
   },
-  'rejects with a text': { reason: 'error', fail: (call) => call.reject('gone') },
-  'rejects with nothing': { reason: 'error', fail: (call) => call.reject(undefined) },
+  'rejects with a string': { reason: 'error', fail: (call) => call.reject('gone') },
+  'rejects with undefined': { reason: 'error', fail: (call) => call.reject(undefined) },
   throws: {
     reason: 'error',
     fail() {
@@ -29,7 +29,7 @@ export const FAILURES = {
   },
   'is overloaded': {
     reason: 'overload',
-    fail: (call) => call.reject(new StoreUnavailableError('overload', 'too many wait')),
+    fail: (call) => call.reject(new StoreUnavailableError('overload', 'too many waiting')),
   },
   'holds damaged state': {
     reason: 'invalid_state',
@@ -38,15 +38,15 @@ export const FAILURES = {
 } satisfies Record<string, Failure>
 
 export interface FailingStore extends Store {
-  /** How it fails; with nothing it does not. */
+  /** The current failure. The store works if this is `undefined`. */
   failure: Failure | undefined
-  /** What has reached it. */
+  /** Ops that have reached the store. */
   readonly asked: readonly Op[]
   shardOf?(op: Op): number
   isOverloaded?(op: Op, sinceMs: number): boolean
 }
 
-/** Another store, that is not in this process as it seems, until it fails. */
+/** Wraps a store that seems to be in another process, and fails on demand. */
 export function failing(store: Store, failure?: Failure): FailingStore {
   const asked: Op[] = []
   return {

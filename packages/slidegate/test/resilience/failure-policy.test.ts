@@ -19,7 +19,7 @@ import { FAILURES, type FailingStore, type Failure, failing } from './failing-st
 
 const POLICIES: readonly OnStoreError[] = ['throw', 'deny', 'allow', 'local']
 const TIMEOUT_MS = 50
-/** So that the store is asked each time. */
+/** Never opens, so that every request reaches the store. */
 const UNBREAKABLE = { minRequests: 2 ** 20 }
 
 const limits = [
@@ -45,7 +45,7 @@ function storeThat(failure?: Failure): FailingStore {
   return failing(memoryStore({ clock: clock.now }), failure)
 }
 
-/** What a request comes to, time going on meanwhile. */
+/** Settles a request, and lets its deadline pass meanwhile. */
 async function settled<T>(request: Promise<T>): Promise<T> {
   const outcome = request.then(
     (value) => ({ value }),
@@ -61,13 +61,13 @@ const ways = Object.entries(FAILURES).flatMap(([name, failure]) =>
   POLICIES.map((policy) => [name, policy, failure as Failure] as const),
 )
 
-describe.each(ways)('a store that %s, %s', (_, onStoreError, failure) => {
+describe.each(ways)('with a store that %s, onStoreError: %s,', (_, onStoreError, failure) => {
   const source = { throw: undefined, deny: 'failClosed', allow: 'failOpen', local: 'fallback' }[onStoreError]
   const expected = {
     throw: undefined,
     deny: { allowed: false, remaining: 0, retryAfterMs: 100, resetAfterMs: 0, deniedBy: [] },
     allow: { allowed: true, remaining: 10, retryAfterMs: 0, resetAfterMs: 0, deniedBy: [] },
-    // Half of the limits is its share.
+    // This process's share is half of each limit.
     local: { allowed: true, remaining: 4, retryAfterMs: 0, resetAfterMs: 3_600_000, deniedBy: [] },
   }[onStoreError]
   let store: FailingStore
@@ -82,14 +82,14 @@ describe.each(ways)('a store that %s, %s', (_, onStoreError, failure) => {
     expect(error).toMatchObject({ reason: failure.reason, code: 'store_unavailable' })
   }
 
-  it('a request', async () => {
+  it('a request follows the policy', async () => {
     const request = settled(limiter.consume('k'))
     if (expected === undefined) return isUnavailable(await errorOf(() => request))
     expect(await request).toMatchObject({ source, cost: 1, ...expected })
     expect(store.asked).toMatchObject([{ type: 'consume' }])
   })
 
-  it('a peek', async () => {
+  it('a peek follows the policy', async () => {
     const request = settled(limiter.peek('k'))
     if (expected === undefined) return isUnavailable(await errorOf(() => request))
     const { remaining, resetAfterMs } =
@@ -97,7 +97,7 @@ describe.each(ways)('a store that %s, %s', (_, onStoreError, failure) => {
     expect(await request).toMatchObject({ source, ...expected, remaining, resetAfterMs })
   })
 
-  it('what charges, returns or resets fails, whatever requests are told', async () => {
+  it('a charge, refund or reset fails, whatever the policy', async () => {
     store.failure = undefined
     const decision = await limiter.consume('k')
     store.failure = failure
@@ -107,14 +107,14 @@ describe.each(ways)('a store that %s, %s', (_, onStoreError, failure) => {
     expect(store.asked.map(({ type }) => type)).toEqual(['consume', 'charge', 'refund', 'reset'])
   })
 
-  it('is asked again, and believed, once it answers', async () => {
+  it('requests use the store again once it recovers', async () => {
     await settled(limiter.consume('k')).catch(() => undefined)
     store.failure = undefined
     expect(await limiter.consume('k')).toMatchObject({ source: 'store', remaining: 9 })
   })
 })
 
-describe('what a decision says of limits of which nothing is known', () => {
+describe('the limits of a decision without the store', () => {
   const limitsOf = (decision: Decision) =>
     decision.limits.map(({ name, allowed, remaining, retryAfterMs, resetAfterMs }) => ({
       ...{ name, allowed, remaining, retryAfterMs, resetAfterMs },
@@ -125,16 +125,19 @@ describe('what a decision says of limits of which nothing is known', () => {
     { name: 'hourly', allowed: true, remaining: 30, retryAfterMs: 0, resetAfterMs: 0 },
   ]
 
-  it.each(['deny', 'allow'] as const)('%s: that they are as they were declared', async (onStoreError) => {
-    const limiter = limiterOn(storeThat(FAILURES.rejects), { onStoreError })
-    for (let i = 0; i < 20; i++) {
-      const decision = await limiter.consume('k')
-      expect(limitsOf(decision)).toEqual(untouched)
-      expect(decision.atMs).toBe(Date.now())
-    }
-  })
+  it.each(['deny', 'allow'] as const)(
+    "match the limiter's declaration, onStoreError: %s",
+    async (onStoreError) => {
+      const limiter = limiterOn(storeThat(FAILURES.rejects), { onStoreError })
+      for (let i = 0; i < 20; i++) {
+        const decision = await limiter.consume('k')
+        expect(limitsOf(decision)).toEqual(untouched)
+        expect(decision.atMs).toBe(Date.now())
+      }
+    },
+  )
 
-  it('local: what is left of the share', async () => {
+  it("reflect what is left of the local share, onStoreError: 'local'", async () => {
     const limiter = limiterOn(storeThat(FAILURES.rejects), { onStoreError: 'local' })
     expect(limitsOf(await limiter.consume('k', { cost: 2 }))).toEqual([
       { name: 'burst', allowed: true, remaining: 3, retryAfterMs: 0, resetAfterMs: 60_000 },
@@ -143,7 +146,7 @@ describe('what a decision says of limits of which nothing is known', () => {
     ])
   })
 
-  it('a decision that nobody has counted has nothing to return, not even what others were charged then', async () => {
+  it("a decision without the store can't be refunded, not even from the units of others", async () => {
     const store = failing(memoryStore({ clock: () => Date.now() }), FAILURES.rejects)
     const limiter = limiterOn(store, { onStoreError: 'allow' })
     const decision = await limiter.consume('k')
@@ -154,8 +157,8 @@ describe('what a decision says of limits of which nothing is known', () => {
   })
 })
 
-describe.each(['says nothing', 'is overloaded'] as const)('what was asked for a crowded key, %s', (how) => {
-  /** Whose key it is that so much was asked for; and until then the store answers. */
+describe.each(["doesn't answer", 'is overloaded'] as const)('a crowded key on a store that %s', (how) => {
+  /** Marks a key as crowded. */
   const crowdedBy = (store: FailingStore, key: string) => {
     store.isOverloaded = (op) => op.parts[0]!.key === key
     return store
@@ -166,31 +169,34 @@ describe.each(['says nothing', 'is overloaded'] as const)('what was asked for a 
       (error: StoreUnavailableError) => error.reason,
     )
 
-  it.each(POLICIES)('is not let pass, says nothing of the store, and is told: %s', async (onStoreError) => {
-    const failure = FAILURES[how]
-    const store = crowdedBy(storeThat(failure), 'hog')
-    const limiter = limiterOn(store, { onStoreError, breaker: { minRequests: 1 } })
-    let told = 0
-    limiter.on('storeError', () => told++)
-    for (let i = 0; i < 20; i++) {
-      const expected = onStoreError === 'throw' ? failure.reason : 'failClosed'
-      expect(await sourceOf(limiter.consume('hog'))).toBe(expected)
-    }
-    const { storeErrors, withoutStore, breakerOpened } = limiter.stats()
-    expect([storeErrors[failure.reason], told, breakerOpened]).toEqual([20, 20, 0])
-    expect(withoutStore.failClosed).toBe(onStoreError === 'throw' ? 0 : 20)
-    expect(store.asked.length).toBe(20)
-    store.failure = undefined
-    expect(await sourceOf(limiter.consume('other'))).toBe('store')
-  })
+  it.each(POLICIES)(
+    'gets denied without affecting the breaker, and storeError is emitted, onStoreError: %s',
+    async (onStoreError) => {
+      const failure = FAILURES[how]
+      const store = crowdedBy(storeThat(failure), 'hog')
+      const limiter = limiterOn(store, { onStoreError, breaker: { minRequests: 1 } })
+      let emitted = 0
+      limiter.on('storeError', () => emitted++)
+      for (let i = 0; i < 20; i++) {
+        const expected = onStoreError === 'throw' ? failure.reason : 'failClosed'
+        expect(await sourceOf(limiter.consume('hog'))).toBe(expected)
+      }
+      const { storeErrors, withoutStore, breakerOpened } = limiter.stats()
+      expect([storeErrors[failure.reason], emitted, breakerOpened]).toEqual([20, 20, 0])
+      expect(withoutStore.failClosed).toBe(onStoreError === 'throw' ? 0 : 20)
+      expect(store.asked.length).toBe(20)
+      store.failure = undefined
+      expect(await sourceOf(limiter.consume('other'))).toBe('store')
+    },
+  )
 
-  it('others are told what the policy says', async () => {
+  it('leaves other keys to the policy', async () => {
     const store = crowdedBy(storeThat(FAILURES[how]), 'hog')
     const limiter = limiterOn(store, { onStoreError: 'allow' })
     expect(await sourceOf(limiter.consume('other'))).toBe('failOpen')
   })
 
-  it('as an attempt leaves the next one to whoever comes', async () => {
+  it("doesn't use up the breaker's attempt", async () => {
     const store = crowdedBy(storeThat(FAILURES.rejects), 'hog')
     const limiter = limiterOn(store, {
       onStoreError: 'allow',
@@ -207,7 +213,7 @@ describe.each(['says nothing', 'is overloaded'] as const)('what was asked for a 
 })
 
 describe('a denial without the store', () => {
-  it('names a wait that is neither none nor for ever, whenever it is asked', async () => {
+  it('reports a finite wait of at least 100 ms, until the next attempt', async () => {
     const store = storeThat(FAILURES.rejects)
     const limiter = limiterOn(store, { onStoreError: 'deny', breaker: { maxBackoffMs: 3000 } })
     const waits = new Set<number>()
@@ -220,16 +226,16 @@ describe('a denial without the store', () => {
       waits.add(retryAfterMs)
       await vi.advanceTimersByTimeAsync(50)
     }
-    // For as long as the store is not asked.
+    // For as long as the breaker is open.
     expect(Math.max(...waits)).toBeGreaterThan(1000)
     expect(store.asked.length).toBeLessThan(30)
   })
 })
 
-it.each(POLICIES)('the mistake of a caller is not an outage, %s', async (onStoreError) => {
-  let told = Number.NaN
-  const client = { command: async () => [told, 0, 1, 0, 0, 0] }
-  const store = redisStore(client, { clock: () => told })
+it.each(POLICIES)("a caller's mistake isn't an outage, onStoreError: %s", async (onStoreError) => {
+  let timeMs = Number.NaN
+  const client = { command: async () => [timeMs, 0, 1, 0, 0, 0] }
+  const store = redisStore(client, { clock: () => timeMs })
   const limiter = createLimiter({ limits, store, onStoreError, logger: false, breaker: { minRequests: 1 } })
   const events: string[] = []
   limiter.on('storeError', () => events.push('storeError')).on('storeDown', () => events.push('storeDown'))
@@ -240,11 +246,11 @@ it.each(POLICIES)('the mistake of a caller is not an outage, %s', async (onStore
     expect(await errorOf(() => limiter.consume(key, { cost }))).toBeInstanceOf(SlidegateError)
   }
   expect(events).toEqual([])
-  told = 1
+  timeMs = 1
 })
 
-it('one silent request does not hold up the deadline of another', async () => {
-  const limiter = limiterOn(storeThat(FAILURES['says nothing']), { onStoreError: 'deny' })
+it("one unanswered request doesn't delay the deadline of another", async () => {
+  const limiter = limiterOn(storeThat(FAILURES["doesn't answer"]), { onStoreError: 'deny' })
   const sources: string[] = []
   const ask = () => void limiter.consume('k').then(({ source }) => sources.push(source))
   ask()
@@ -260,7 +266,7 @@ it('one silent request does not hold up the deadline of another', async () => {
   expect(sources).toEqual(['failClosed', 'failClosed'])
 })
 
-describe('a memory store that is full', () => {
+describe('a full memory store', () => {
   const one = [slidingWindow({ limit: 1, window: '1m', name: 'one' })]
   const create = (onStoreError: OnStoreError) =>
     createLimiter({ limits: one, store: memoryStore({ maxKeys: 1, clock: clock.now }), onStoreError })
@@ -272,7 +278,7 @@ describe('a memory store that is full', () => {
     POLICIES.map((policy) => [name, policy, ask] as const),
   )
 
-  it.each(cases)('%s, %s', async (_, onStoreError, ask) => {
+  it.each(cases)('follows the policy for new keys: %s, %s', async (_, onStoreError, ask) => {
     const limiter = create(onStoreError)
     expect(await ask(limiter, 'a')).toMatchObject({ allowed: true, source: 'store' })
     const answer = await ask(limiter, 'b').catch((error: unknown) => error)
@@ -285,11 +291,11 @@ describe('a memory store that is full', () => {
       }[onStoreError],
     )
     if (onStoreError === 'local') expect(await ask(limiter, 'b')).toMatchObject({ allowed: false })
-    // Those that it knows it goes on deciding.
+    // Known keys are still decided by the store.
     expect(await ask(limiter, 'a')).toMatchObject({ allowed: false, source: 'store', deniedBy: ['one'] })
   })
 
-  it.each(cases)('%s, %s: each denial is that of its own key and instant', async (_, onStoreError, ask) => {
+  it.each(cases)('computes each denial for its own key and time: %s, %s', async (_, onStoreError, ask) => {
     const limiter = createLimiter({
       ...{ limits: one, store: memoryStore({ clock: clock.now }), onStoreError },
     })
@@ -302,23 +308,26 @@ describe('a memory store that is full', () => {
     expect(await ask(limiter, 'b')).toMatchObject({ retryAfterMs: 59_500, atMs: clock.now() })
   })
 
-  it.each(POLICIES)('what charges, returns or resets, %s', async (onStoreError) => {
-    const limiter = create(onStoreError)
-    const decision = await limiter.consume('a')
-    expect(await errorOf(() => limiter.charge('b', 1))).toMatchObject({ reason: 'full' })
-    expect(await limiter.refund('a', decision)).toBe(1)
-    await limiter.reset('a')
-    expect(await limiter.peek('a')).toMatchObject({ allowed: true, source: 'store' })
-  })
+  it.each(POLICIES)(
+    'rejects a charge to a new key, but refunds and resets known ones, onStoreError: %s',
+    async (onStoreError) => {
+      const limiter = create(onStoreError)
+      const decision = await limiter.consume('a')
+      expect(await errorOf(() => limiter.charge('b', 1))).toMatchObject({ reason: 'full' })
+      expect(await limiter.refund('a', decision)).toBe(1)
+      await limiter.reset('a')
+      expect(await limiter.peek('a')).toMatchObject({ allowed: true, source: 'store' })
+    },
+  )
 })
 
-describe('the first connection of a store', () => {
+describe('the deadline of a new store', () => {
   function startingStore() {
     let begin = () => {}
     const whenOver = new Promise<void>((resolve) => {
       begin = resolve
     })
-    const store = storeThat(FAILURES['says nothing'])
+    const store = storeThat(FAILURES["doesn't answer"])
     let isOver = false
     const connection = {
       whenStarted: () => (isOver ? undefined : whenOver),
@@ -331,7 +340,7 @@ describe('the first connection of a store', () => {
     return { store: Object.assign(store, { connection }), start }
   }
 
-  it('the deadline begins with the first connection', async () => {
+  it('starts with its first connection', async () => {
     const { store, start } = startingStore()
     const limiter = limiterOn(store, { name: 'api' })
     let error: unknown
@@ -351,7 +360,7 @@ describe('the first connection of a store', () => {
     })
   })
 
-  it('the deadline begins with the first connection through wrappers, too', async () => {
+  it('starts with its first connection through wrappers too', async () => {
     const { store, start } = startingStore()
     const requests = [withDenyCache(store), withLeases(store)].map((wrapped) =>
       createLimiter({ limits, store: wrapped, logger: false })

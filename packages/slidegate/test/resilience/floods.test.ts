@@ -5,11 +5,11 @@ import { createLimiter, failurePolicy, slidingWindow, withDenyCache, withLeases 
 import type { ConsumeOutcome, Store } from '../../src/stores/store.ts'
 import { bytesInUse } from '../faults/matrix/meter.ts'
 
-// What this process keeps of keys while the store counts them: however many there are, it is no more than it may be.
+// While the store counts, the memory of this process must stay bounded, however many keys there are.
 
 const limits = [slidingWindow({ limit: 5, window: '1h' })]
 
-/** A store that knows nobody, and so takes no memory itself. */
+/** A store without state, so it needs no memory. */
 function answering(admitted: number): Store {
   const used = 5 - 5 * admitted
   const outcome: ConsumeOutcome = {
@@ -24,7 +24,7 @@ function answering(admitted: number): Store {
 
 const FLOOD = 60_000
 
-/** Bytes by which what is in use grows from one flood to the next. */
+/** Returns the growth of memory in use from one flood to the next, in bytes. */
 async function growthOf(flood: (from: number) => Promise<void>): Promise<number> {
   await flood(0)
   const before = bytesInUse()
@@ -33,7 +33,7 @@ async function growthOf(flood: (from: number) => Promise<void>): Promise<number>
   return bytesInUse() - before
 }
 
-/** Less than what 120,000 keys would take. */
+/** Less than what 120,000 keys would need. */
 const FLAT = 3e6
 
 async function consumeAll(store: Store, from: number): Promise<void> {
@@ -43,18 +43,18 @@ async function consumeAll(store: Store, from: number): Promise<void> {
 }
 
 describe('a flood of keys', () => {
-  it('that are all denied takes no more and more memory in the deny cache', async () => {
+  it("doesn't grow the deny cache if all are denied", async () => {
     const store = withDenyCache(answering(0), { maxKeys: 1000 })
     expect(await growthOf((from) => consumeAll(store, from))).toBeLessThan(FLAT)
   })
 
-  it('that are all admitted takes none for leases', async () => {
+  it("doesn't grow the leases if all are admitted", async () => {
     const store = withLeases(answering(1), { maxKeys: 1000 })
     expect(await growthOf((from) => consumeAll(store, from))).toBeLessThan(FLAT)
     await store.close()
   })
 
-  it('of addresses takes none for how they were read', async () => {
+  it("doesn't grow the address parser", async () => {
     const flood = async (from: number) => {
       for (let i = from; i < from + FLOOD; i++) addressKey(`2001:db8:${i.toString(16)}::1`)
     }

@@ -28,7 +28,7 @@ const limits = [
   slidingWindow({ limit: 2, window: '1h', name: 'tried', shadow: true }),
 ]
 
-describe('a store that answers late', () => {
+describe('a reply after the deadline', () => {
   beforeEach(() => {
     vi.useFakeTimers()
   })
@@ -43,8 +43,8 @@ describe('a store that answers late', () => {
     return { behind, store, limiter }
   }
 
-  /** What requests come to whose answers are held back until they have been given up, and longer. */
-  async function tooLate<T>(
+  /** Settles requests whose replies are held back until after their deadline. */
+  async function settleLate<T>(
     store: HeldStore,
     ask: () => readonly Promise<T>[],
   ): Promise<PromiseSettledResult<T>[]> {
@@ -64,27 +64,31 @@ describe('a store that answers late', () => {
   it.each<[OnStoreError, number[]]>([
     ['throw', [10, 2]],
     ['deny', [10, 2]],
-    // They were told that they may pass.
+    // These callers were allowed, so the charge stays.
     ['allow', [7, 0]],
     ['local', [7, 0]],
-  ])('%s', async (onStoreError, left) => {
+  ])('keeps the charge only if the request was allowed, onStoreError: %s', async (onStoreError, left) => {
     const { store, limiter } = create({ onStoreError })
-    await tooLate(store, () => [1, 2, 3].map(() => limiter.consume('k')))
+    await settleLate(store, () => [1, 2, 3].map(() => limiter.consume('k')))
     expect(await leftOf(limiter)).toEqual(left)
   })
 
-  it('local: returns what it has charged for those whom this process has denied', async () => {
+  it("with onStoreError: 'local' refunds the charge of requests that this process denied", async () => {
     const { store, limiter } = create({ onStoreError: 'local', instances: 5 })
-    const told = await tooLate(store, () => [1, 2, 3].map(() => limiter.consume('k')))
-    expect(told.map((each) => each.status === 'fulfilled' && each.value.allowed)).toEqual([true, true, false])
+    const results = await settleLate(store, () => [1, 2, 3].map(() => limiter.consume('k')))
+    expect(results.map((each) => each.status === 'fulfilled' && each.value.allowed)).toEqual([
+      true,
+      true,
+      false,
+    ])
     expect((await leftOf(limiter))[0]).toBe(8)
   })
 
-  it('returns nothing for those whom it denies, and nothing for a peek, a charge or a reset', async () => {
+  it('refunds nothing for a denial, a peek, a charge or a reset', async () => {
     const { behind, store, limiter } = create()
     await limiter.charge('k', 20)
     behind.ops.length = 0
-    await tooLate<unknown>(store, () => [
+    await settleLate<unknown>(store, () => [
       ...[limiter.consume('k'), limiter.consume('k', { cost: 11 }), limiter.peek('k'), limiter.peek('new')],
       ...[limiter.charge('new', 3), limiter.reset('other')],
     ])
@@ -92,10 +96,10 @@ describe('a store that answers late', () => {
     expect((await leftOf(limiter, 'new'))[0]).toBe(7)
   })
 
-  it('a refund that was given up is made once all the same', async () => {
+  it('to a refund that timed out still refunds exactly once', async () => {
     const { behind, store, limiter } = create()
     const decision = await limiter.consume('k')
-    await tooLate(store, () => [limiter.refund('k', decision)])
+    await settleLate(store, () => [limiter.refund('k', decision)])
     expect(await leftOf(limiter)).toEqual([10, 2])
     expect(behind.ops.filter(({ type }) => type === 'refund').length).toBe(1)
     await limiter.consume('k')
@@ -103,24 +107,24 @@ describe('a store that answers late', () => {
     expect((await leftOf(limiter))[0]).toBe(9)
   })
 
-  it('returns what was charged in the window in which it was, at any cost', async () => {
+  it('refunds the full cost in the window that was charged', async () => {
     const { behind, store, limiter } = create()
-    await tooLate(store, () => [limiter.consume('k', { cost: 7 }), limiter.consume('k', { cost: 3 })])
+    await settleLate(store, () => [limiter.consume('k', { cost: 7 }), limiter.consume('k', { cost: 3 })])
     expect(await leftOf(limiter)).toEqual([10, 2])
     const refunds = behind.ops.filter((op) => op.type === 'refund')
     expect(refunds.map(({ units }) => units)).toEqual([7, 3])
   })
 
-  it('pays back each time that it happens, and that time only', async () => {
+  it('refunds its own charge each time, and no other', async () => {
     const { behind, store, limiter } = create()
     for (let times = 1; times <= 3; times++) {
-      await tooLate(store, () => [limiter.consume('k'), limiter.consume('k')])
+      await settleLate(store, () => [limiter.consume('k'), limiter.consume('k')])
       expect(await leftOf(limiter)).toEqual([10, 2])
       expect(behind.ops.filter(({ type }) => type === 'refund').length).toBe(2 * times)
     }
   })
 
-  it('pays back in one op what was decided together, without those between who had not given up', async () => {
+  it("refunds charges of one batch in one op, without requests that didn't time out", async () => {
     const behind = recorded(memoryStore())
     const late = new LateCharges(behind)
     const set = limitSet('api', limits)
@@ -129,7 +133,7 @@ describe('a store that answers late', () => {
     for (const position of [0, 1, 3, 4, 5]) late.add({ ...op, count: 1 }, outcome, position, position + 1)
     await vi.advanceTimersByTimeAsync(1)
     const refunds = behind.ops.filter((each) => each.type === 'refund')
-    // The shadow limit was charged for the first two.
+    // The shadow limit was charged for the first two only.
     expect(refunds.map(({ units, charged }) => [units, charged])).toEqual([
       [2, [true, true]],
       [3, [true, false]],
@@ -138,17 +142,17 @@ describe('a store that answers late', () => {
     expect((peeked as ConsumeOutcome).limits.filter((_, i) => i % 3 === 0)).toEqual([1, 0])
   })
 
-  it('goes through the wrappers of the store, which may have to know of it', async () => {
+  it("refunds the charge through the store's wrappers", async () => {
     const store = held(recorded(memoryStore()))
     const wrapped = withDenyCache(store)
     const limiter = createLimiter({ limits, store: wrapped, breaker: UNBREAKABLE, logger: false })
     await limiter.consume('k', { cost: 5 })
-    const [late] = await tooLate(store, () => [limiter.consume('k', { cost: 5 })])
+    const [late] = await settleLate(store, () => [limiter.consume('k', { cost: 5 })])
     expect(late?.status).toBe('rejected')
     expect(await limiter.consume('k', { cost: 5 })).toMatchObject({ allowed: true, source: 'store' })
   })
 
-  it('a store that answers twice is not paid back for what it was right to charge', async () => {
+  it('causes no refund if it arrives twice in time', async () => {
     const behind = recorded(memoryStore())
     const store: Store = {
       failurePolicy,
@@ -158,7 +162,7 @@ describe('a store that answers late', () => {
           resolve(outcomes, position) {
             call.resolve(outcomes, position)
             call.resolve(outcomes, position)
-            call.reject(new Error('after all, no'))
+            call.reject(new Error('changed my mind'))
           },
           reject: (error) => call.reject(error),
         })
@@ -171,7 +175,7 @@ describe('a store that answers late', () => {
     expect(behind.ops.some(({ type }) => type === 'refund')).toBe(false)
   })
 
-  it('a late answer that comes twice is paid back once', async () => {
+  it('refunds the charge once, even if it arrives twice', async () => {
     const { behind, store, limiter } = create()
     store.isHolding = true
     const lost = limiter.consume('k').catch(() => 'lost')
@@ -192,9 +196,9 @@ describe('a store that answers late', () => {
     expect(behind.ops.filter(({ type }) => type === 'refund').length).toBe(1)
   })
 
-  it('answers after the limiter was closed are paid back as well', async () => {
+  it('refunds the charge even after the limiter was closed', async () => {
     const { store, limiter } = create()
-    await tooLate(store, () => {
+    await settleLate(store, () => {
       const requests = [limiter.consume('k')]
       limiter.close()
       return requests
@@ -202,21 +206,21 @@ describe('a store that answers late', () => {
     expect(await leftOf(createLimiter({ limits, store, logger: false }))).toEqual([10, 2])
   })
 
-  it('a store that fails to take them back troubles nobody', async () => {
+  it("causes no error if the store can't refund the charge", async () => {
     const { store, limiter } = create()
     const { apply } = store
     store.apply = function (ops, call) {
       if (ops[0]!.type === 'refund') throw new Error('not now')
       apply.call(this, ops, call)
     }
-    await tooLate(store, () => [limiter.consume('k')])
+    await settleLate(store, () => [limiter.consume('k')])
     expect((await leftOf(limiter))[0]).toBe(9)
   })
 })
 
 const { redis } = await useRedis()
 
-/** A client whose replies can be held back, though what is asked is carried out. */
+/** A client whose replies can be held back. Commands are executed immediately in any case. */
 function holding() {
   let gate: Promise<void> | undefined
   let carriedOut = 0
@@ -234,7 +238,7 @@ function holding() {
     get carriedOut() {
       return carriedOut
     },
-    /** From now on. Answers how to let them through. */
+    /** Holds back replies from now on. Returns a function that releases them. */
     hold(): () => void {
       let open = () => {}
       gate = new Promise((resolve) => {
@@ -245,25 +249,25 @@ function holding() {
   }
 }
 
-describe('Redis: requests that were decided together', () => {
-  it('of which some have given up: theirs come back, once, and those of the others stay', async () => {
+describe('requests that Redis decides in one batch', () => {
+  it('refund the charges of those that timed out, once, and keep the others', async () => {
     const gate = holding()
     const store = redisStore(gate.client, { prefix: 'slidegate:together' })
     const limiter = createLimiter({ limits, store, timeoutMs: 2000, breaker: UNBREAKABLE, logger: false })
     const patientLimiter = createLimiter({ limits, store, timeoutMs: 30_000, logger: false })
     const ask = (requests: number) => Array.from({ length: requests }, () => limiter.consume('k'))
-    // The first loads the script; until it is known to be there, calls go one by one.
+    // The first call loads the script. Until then, calls are sent one at a time.
     for (let i = 0; i < 2; i++) await patientLimiter.peek('k')
-    // Who gives up when is not the machine's doing. Redis is asked in real time.
+    // Fake timers decide which requests time out. Redis still runs in real time.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     onTestFinished(() => void vi.useRealTimers())
     const openFirst = gate.hold()
-    // As many as leave without waiting for an answer; those behind them wait for each other.
+    // The number of calls that are sent without waiting for a reply. Requests after them wait for each other.
     const ahead = [limiter.peek('a')]
     await nextTurn()
     ahead.push(limiter.peek('b'))
     await nextTurn()
-    const hasty = Promise.allSettled(ask(5))
+    const impatient = Promise.allSettled(ask(5))
     await vi.advanceTimersByTimeAsync(1000)
     const patient = Promise.all(ask(7))
     const { carriedOut } = gate
@@ -272,9 +276,9 @@ describe('Redis: requests that were decided together', () => {
     await Promise.all(ahead)
     while (gate.carriedOut === carriedOut) await nextTurn()
     await vi.advanceTimersByTimeAsync(1500)
-    expect((await hasty).map(({ status }) => status)).toEqual(Array(5).fill('rejected'))
+    expect((await impatient).map(({ status }) => status)).toEqual(Array(5).fill('rejected'))
     openSecond()
-    // The first to ask were the first to be admitted: of 10 units 5 were left.
+    // The first requests were admitted first, so 5 of 10 units were left.
     expect((await patient).map(({ allowed }) => allowed)).toEqual([
       true,
       true,
@@ -291,13 +295,13 @@ describe('Redis: requests that were decided together', () => {
   })
 })
 
-describe('a Redis that stood still', () => {
+describe('a Redis server that was frozen', () => {
   it.each<[OnStoreError, number]>([
     ['throw', 1000],
     ['deny', 1000],
     ['allow', 970],
     ['local', 970],
-  ])('%s: once it goes on, the key has as many units as it should', async (onStoreError, left) => {
+  ])('charges only allowed requests once it resumes, onStoreError: %s', async (onStoreError, left) => {
     const server = await startRedis()
     const client = new Redis(server.port)
     client.on('error', () => {})
@@ -312,10 +316,10 @@ describe('a Redis that stood still', () => {
     const patient = createLimiter({ ...options, timeoutMs: 20_000 })
     await patient.peek('k')
     server.freeze()
-    const told = []
-    // Few enough to be sent before it has fallen silent.
-    for (let i = 0; i < 3; i++) told.push(...Array.from({ length: 10 }, () => limiter.consume('k')))
-    const settled = await Promise.allSettled(told)
+    const pending = []
+    // Few enough to be sent before the store counts as silent.
+    for (let i = 0; i < 3; i++) pending.push(...Array.from({ length: 10 }, () => limiter.consume('k')))
+    const settled = await Promise.allSettled(pending)
     expect(
       settled.every(({ status }) => status === (onStoreError === 'throw' ? 'rejected' : 'fulfilled')),
     ).toBe(true)

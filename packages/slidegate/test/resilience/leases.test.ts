@@ -26,12 +26,12 @@ const { redis } = await useRedis()
 
 let scenes = 0
 
-/** At the beginning of a second, for fixed windows. */
+/** The start of a second, for fixed windows. */
 const START_MS = 1_700_000_000_000
 
 const MINUTE = slidingWindow({ limit: 1000, window: '1m' })
 
-/** A limiter on a leasing store, another that does not lease, and what reaches the store behind. */
+/** A limiter on a leasing store, and one that doesn't lease. `behind` records the ops that reach the store. */
 function scene(
   limits: readonly Limit[] = [MINUTE],
   options: LeaseOptions = {},
@@ -60,7 +60,7 @@ const usedOf = async (limiter: Limiter, key = 'k') => {
   const { limit, remaining } = (await limiter.peek(key)).limits[0]!
   return limit - remaining
 }
-/** One that asks a store, and may give up. */
+/** A call to a store that can time out. */
 function asking(store: Store, op: Op) {
   const call = {
     isSettled: false,
@@ -72,14 +72,14 @@ function asking(store: Store, op: Op) {
     reject() {
       call.resolve()
     },
-    giveUp() {
+    timeOut() {
       call.isSettled = true
     },
   }
   store.apply([op], call)
   return call
 }
-/** Lets everything run that waits for nothing but its turn. */
+/** Lets all pending microtasks run. */
 const settled = async () => {
   for (let turn = 0; turn < 12; turn++) await undefined
 }
@@ -89,20 +89,20 @@ const stores: Record<string, (clock: ManualClock) => Store> = {
   Redis: (clock) => redisStore(redis, { clock: clock.now, prefix: `slidegate:leases${scenes++}` }),
 }
 
-describe.each(Object.entries(stores))('on %s', (_, storeOf) => {
-  it('a key that is asked for again and again is leased', async () => {
+describe.each(Object.entries(stores))('leases on %s', (_, storeOf) => {
+  it('cover a key that is requested repeatedly', async () => {
     const { clock, behind, limiter } = scene(undefined, {}, storeOf)
     const first = await times(7, limiter)
     expect(sourcesOf(first)).toEqual(Array(7).fill('store'))
     clock.advance(3)
-    const asked = behind.ops.length
+    const callsBefore = behind.ops.length
     const decisions = await times(9, limiter)
-    expect(behind.ops.length).toBe(asked)
+    expect(behind.ops.length).toBe(callsBefore)
     for (const [i, decision] of decisions.entries()) {
       expect(decision).toMatchObject({
         allowed: true,
         source: 'lease',
-        // Charged when the lease was, and for all that the lease holds.
+        // The time and the units of the whole lease.
         atMs: START_MS,
         remaining: 1000 - 8 - i,
         limits: [{ allowed: true, remaining: 1000 - 8 - i, retryAfterMs: 0 }],
@@ -111,7 +111,7 @@ describe.each(Object.entries(stores))('on %s', (_, storeOf) => {
     expect((await limiter.consume('k')).source).toBe('store')
   })
 
-  it('the longest lease returns its unspent units even if something else is charged every millisecond', async () => {
+  it('return unspent units of the longest lease even if something else is charged every millisecond', async () => {
     const limits = [slidingWindow({ limit: 100_000, window: '1m' })]
     const { clock, limiter, plain, store } = scene(limits, { leaseMs: 3000 }, storeOf)
     await times(7, limiter)
@@ -124,7 +124,7 @@ describe.each(Object.entries(stores))('on %s', (_, storeOf) => {
     expect([source, await usedOf(plain)]).toEqual(['lease', 4008])
   })
 
-  it('a leased request can be refunded, once and to the unit', async () => {
+  it('allow refunds per request, once and to the unit', async () => {
     const { limiter, plain, store } = scene(undefined, {}, storeOf)
     await times(7, limiter, 'k', 3)
     const decision = await limiter.consume('k', { cost: 3 })
@@ -137,7 +137,7 @@ describe.each(Object.entries(stores))('on %s', (_, storeOf) => {
     expect(await usedOf(plain)).toBe(21)
   })
 
-  it('what is left when its time has passed is returned, and not spent', async () => {
+  it('return unspent units when they expire', async () => {
     const { clock, limiter, plain } = scene(undefined, {}, storeOf)
     await times(9, limiter)
     expect(await usedOf(plain)).toBe(6 + 10)
@@ -153,7 +153,7 @@ describe.each(Object.entries(stores))('on %s', (_, storeOf) => {
     ['a fixed window', fixedWindow({ limit: 100, window: '1m' })],
     ['a sliding counter', slidingCounter({ limit: 100, window: '1m' })],
     ['a token bucket', tokenBucket({ capacity: 100, refill: 1, interval: '1m' })],
-  ])('units held across a reset elsewhere take nothing from later charges: %s', async (_, limit) => {
+  ])("held across a reset elsewhere don't reduce later charges: %s", async (_, limit) => {
     const { clock, limiter, plain, store } = scene([limit], {}, storeOf)
     await times(8, limiter)
     expect(await usedOf(plain)).toBeGreaterThan(8)
@@ -164,7 +164,7 @@ describe.each(Object.entries(stores))('on %s', (_, storeOf) => {
     expect(await usedOf(plain)).toBe(50)
   })
 
-  it('closing returns what is held; after it nothing is leased', async () => {
+  it('return their units when the store closes, after which no lease is made', async () => {
     const { behind, limiter, plain, store } = scene(undefined, {}, storeOf)
     await times(8, limiter)
     await times(7, limiter, 'other')
@@ -175,7 +175,7 @@ describe.each(Object.entries(stores))('on %s', (_, storeOf) => {
     expect(leased(behind.ops).length).toBe(before)
   })
 
-  it('a limit that has no more to lease is used up to the last unit', async () => {
+  it('use up a limit to the last unit', async () => {
     const { limiter, plain } = scene([slidingWindow({ limit: 50, window: '1m' })], {}, storeOf)
     const allowed = (await times(60, limiter)).filter((decision) => decision.allowed)
     expect(allowed.length).toBe(50)
@@ -183,7 +183,7 @@ describe.each(Object.entries(stores))('on %s', (_, storeOf) => {
     expect(await usedOf(plain)).toBe(50)
   })
 
-  it('a lease that is sized by demand grows until calls are few, and shrinks', async () => {
+  it('grow with demand until calls are few, and shrink again', async () => {
     const roomy = slidingWindow({ limit: 100_000, window: '1m' })
     const { behind, clock, limiter } = scene([roomy], {}, storeOf)
     for (let ms = 0; ms < 600; ms++) {
@@ -205,7 +205,7 @@ describe.each(Object.entries(stores))('on %s', (_, storeOf) => {
   })
 })
 
-it('keys that are asked for a few times are not leased', async () => {
+it("keys that are requested a few times aren't leased", async () => {
   const { clock, behind, limiter } = scene()
   for (let round = 0; round < 5; round++) {
     for (let key = 0; key < 20; key++) await times(5, limiter, `k${key}`)
@@ -215,12 +215,12 @@ it('keys that are asked for a few times are not leased', async () => {
   expect(leased(behind.ops)).toEqual([])
 })
 
-describe('time', () => {
+describe('a lease', () => {
   afterEach(() => {
     vi.useRealTimers()
   })
 
-  it('what is left is returned when its time has passed, though nobody asks any more', async () => {
+  it('ends without another request, and returns unspent units', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     const { limiter, plain } = scene(undefined, { clock: () => performance.now() })
     await times(8, limiter)
@@ -230,11 +230,11 @@ describe('time', () => {
     vi.advanceTimersByTime(1)
     expect(await usedOf(plain)).toBe(8)
     vi.advanceTimersByTime(200)
-    // Nothing is hot any more: no timer.
+    // No key is hot any more, so there is no timer.
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('a key that has cooled down is asked for each time again', async () => {
+  it("isn't extended once a key has cooled down: requests go to the store again", async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     const { behind, limiter } = scene(undefined, { clock: () => performance.now() })
     await times(8, limiter)
@@ -244,7 +244,7 @@ describe('time', () => {
     expect(leased(behind.ops)).toEqual([])
   })
 
-  it('a lease lasts for a tenth of the shortest window at most', async () => {
+  it('lasts for at most a tenth of the shortest window', async () => {
     const limits = [MINUTE, slidingWindow({ limit: 500, window: 300 })]
     const { clock, behind, limiter } = scene(limits)
     await times(8, limiter)
@@ -255,13 +255,13 @@ describe('time', () => {
     expect((await limiter.consume('k')).source).toBe('store')
   })
 
-  it('windows that are too short for that are not leased', async () => {
+  it("isn't made for windows that are too short", async () => {
     const { behind, limiter } = scene([slidingWindow({ limit: 500, window: 19 })])
     await times(30, limiter)
     expect(leased(behind.ops)).toEqual([])
   })
 
-  it('what was charged in one fixed window is not spent in the next', async () => {
+  it('ends with the fixed window that was charged', async () => {
     const { clock, limiter, plain } = scene([fixedWindow({ limit: 100, window: 1000 })])
     clock.advance(970)
     await times(9, limiter)
@@ -272,7 +272,7 @@ describe('time', () => {
     expect(await usedOf(plain)).toBeLessThanOrEqual(11)
   })
 
-  it('a clock that goes backwards ends a lease', async () => {
+  it('ends if the clock goes backwards', async () => {
     const own = new ManualClock()
     const { limiter, plain } = scene(undefined, { clock: own.now })
     await times(8, limiter)
@@ -281,28 +281,28 @@ describe('time', () => {
     expect(await usedOf(plain)).toBe(8 + 10)
   })
 
-  it('the time that the answer takes is time that has passed', async () => {
+  it("counts the latency of the store's answer as part of its lifetime", async () => {
     const { clock, far, limiter, plain } = scene()
     await times(6, limiter)
     far.isHolding = true
-    const asked = [limiter.consume('k'), limiter.consume('k')]
+    const pending = [limiter.consume('k'), limiter.consume('k')]
     clock.advance(100)
     far.isHolding = false
     far.release()
-    expect(sourcesOf(await Promise.all(asked))).toEqual(['store', 'store'])
+    expect(sourcesOf(await Promise.all(pending))).toEqual(['store', 'store'])
     await settled()
-    expect((await asked[1]!).atMs).toBe(START_MS + 100)
+    expect((await pending[1]!).atMs).toBe(START_MS + 100)
     expect(await usedOf(plain)).toBe(6 + 1 + 10)
   })
 })
 
-describe('while a lease is on its way', () => {
-  it('requests wait for it, and are served in their order', async () => {
+describe('while a lease is in flight', () => {
+  it('requests wait for it, and are answered in order', async () => {
     const { far, behind, limiter } = scene([slidingWindow({ limit: 30, window: '1m' })])
     await times(6, limiter)
     far.isHolding = true
     const order: number[] = []
-    const asked = Array.from({ length: 40 }, (_, i) =>
+    const pending = Array.from({ length: 40 }, (_, i) =>
       limiter.consume('k').then((decision) => {
         order.push(i)
         return decision
@@ -311,20 +311,20 @@ describe('while a lease is on its way', () => {
     expect(leased(behind.ops).map(({ count }) => count)).toEqual([1 + 6])
     far.isHolding = false
     far.release()
-    const decisions = await Promise.all(asked)
+    const decisions = await Promise.all(pending)
     expect(order).toEqual(Array.from({ length: 40 }, (_, i) => i))
     expect(decisions.map(({ allowed }) => allowed)).toEqual(decisions.map((_, i) => i < 24))
     expect(sourcesOf(decisions.slice(0, 8))).toEqual(['store', ...Array(6).fill('lease'), 'store'])
   })
 
-  it('those who have given up are passed over, and pay nothing', async () => {
+  it("requests that timed out are skipped, and aren't charged", async () => {
     const { far, behind, store, limiter, plain } = scene()
     await times(6, limiter)
     far.isHolding = true
     const first = limiter.consume('k')
     const given = [asking(store, behind.ops[0]!), asking(store, behind.ops[0]!)]
     const last = limiter.consume('k')
-    for (const call of given) call.giveUp()
+    for (const call of given) call.timeOut()
     far.isHolding = false
     far.release()
     expect([(await first).remaining, (await last).remaining]).toEqual([993, 992])
@@ -333,13 +333,13 @@ describe('while a lease is on its way', () => {
     expect(given.map(({ answers }) => answers)).toEqual([0, 0])
   })
 
-  it('a lease that comes when all have given up is returned', async () => {
+  it('a lease is returned if all its waiters have timed out', async () => {
     const { far, behind, store, limiter, plain } = scene()
     await times(6, limiter)
     far.isHolding = true
     const given = asking(store, behind.ops[0]!)
-    given.giveUp()
-    // Nobody waits for what was asked for others, who have given up.
+    given.timeOut()
+    // New requests don't wait for a lease whose waiters have all timed out.
     const next = limiter.consume('k')
     expect(leased(behind.ops).length).toBe(2)
     far.isHolding = false
@@ -350,14 +350,14 @@ describe('while a lease is on its way', () => {
     expect(given.answers).toBe(0)
   })
 
-  it('an answer that never comes holds nobody up', async () => {
+  it("requests don't wait forever for a lost answer", async () => {
     const { clock, behind, far, store, limiter } = scene()
     await times(6, limiter)
     far.isHolding = true
-    asking(store, behind.ops[0]!).giveUp()
+    asking(store, behind.ops[0]!).timeOut()
     far.isHolding = false
     expect((await limiter.consume('k')).allowed).toBe(true)
-    // After a while it is not expected any more: a store may count what it has on its way.
+    // After a while, the answer is no longer expected, and the call counts as settled.
     const [lost] = far.waiting
     clock.advance(500)
     expect(lost!.isSettled).toBe(false)
@@ -365,7 +365,7 @@ describe('while a lease is on its way', () => {
     expect(lost!.isSettled).toBe(true)
   })
 
-  it('an error is told to those for whom it was asked; those after them ask anew', async () => {
+  it('an error goes to the request that caused the call, and requests behind it retry', async () => {
     const broken = { error: undefined as Error | undefined }
     const inner = memoryStore()
     const far = held({
@@ -390,8 +390,8 @@ describe('while a lease is on its way', () => {
   })
 })
 
-describe('what else is asked', () => {
-  it('a reset voids what is held: it is neither spent nor returned', async () => {
+describe('a leased key', () => {
+  it('drops its lease on a reset: its units are neither spent nor returned', async () => {
     const { behind, limiter, plain, store } = scene()
     await times(8, limiter)
     await limiter.reset('k')
@@ -403,21 +403,21 @@ describe('what else is asked', () => {
     expect(behind.ops.filter(({ type }) => type === 'refund')).toEqual([])
   })
 
-  it('so it does with what is on its way; those that wait for that ask anew', async () => {
+  it('drops a lease in flight on a reset, and requests that wait for it retry', async () => {
     const { far, limiter, plain, store } = scene()
     await times(6, limiter)
     far.isHolding = true
-    const asked = [limiter.consume('k'), limiter.consume('k')]
+    const pending = [limiter.consume('k'), limiter.consume('k')]
     const reset = limiter.reset('k')
     far.isHolding = false
     far.release()
     await reset
-    expect(sourcesOf(await Promise.all(asked))).toEqual(['store', 'store'])
+    expect(sourcesOf(await Promise.all(pending))).toEqual(['store', 'store'])
     await store.close()
     expect(await usedOf(plain)).toBe(1)
   })
 
-  it('a peek says what would be answered, and spends nothing', async () => {
+  it('answers a peek like the next request, and a peek spends nothing', async () => {
     const { limiter } = scene([slidingWindow({ limit: 16, window: '1m' })])
     await times(7, limiter)
     const [peeked, again] = [await limiter.peek('k'), await limiter.peek('k')]
@@ -426,7 +426,7 @@ describe('what else is asked', () => {
     expect(await limiter.consume('k')).toMatchObject({ source: 'lease', remaining: 8 })
   })
 
-  it('a charge or a refund leaves what is held as it is', async () => {
+  it('keeps its lease on a charge or a refund', async () => {
     const { limiter, plain, store } = scene()
     const [first] = await times(8, limiter)
     await limiter.charge('k', 5)
@@ -436,7 +436,7 @@ describe('what else is asked', () => {
     expect(await usedOf(plain)).toBe(9 + 5 - 1)
   })
 
-  it('before a cost is denied, what is held for others is returned', async () => {
+  it('returns its leased units before a higher cost is denied', async () => {
     for (const isHot of [false, true]) {
       const { behind, limiter, plain } = scene([slidingWindow({ limit: 40, window: '1m' })])
       if (isHot) await times(6, limiter, 'k', 2)
@@ -444,7 +444,7 @@ describe('what else is asked', () => {
       const isHeld = await usedOf(plain)
       expect(isHeld).toBeGreaterThan(20)
       await plain.charge('k', 40 - isHeld)
-      // Held are as many as fit once more.
+      // The lease has enough units for this cost.
       const cost = isHot ? 2 : isHeld - 20
       expect((await plain.consume('k', { cost })).allowed).toBe(false)
       expect(await limiter.consume('k', { cost })).toMatchObject({ allowed: true, source: 'store' })
@@ -453,7 +453,7 @@ describe('what else is asked', () => {
     }
   })
 
-  it('if the store throws when a denied request is sent again, the request is rejected', async () => {
+  it('rejects a request if the store throws when the request is retried after a denial', async () => {
     const { now } = new ManualClock(START_MS)
     const inner = memoryStore({ clock: now })
     let throws = false
@@ -473,7 +473,7 @@ describe('what else is asked', () => {
     expect(throws).toBe(true)
   })
 
-  it('ops with several keys, or counts of their own, pass through', async () => {
+  it('sends ops with several keys or a count to the store', async () => {
     const { behind, limiter, store } = scene()
     await times(8, limiter)
     const [{ parts }] = consumed(behind.ops) as [ConsumeOp]
@@ -492,8 +492,8 @@ describe('what else is asked', () => {
   })
 })
 
-describe('limits', () => {
-  it('one process takes no more than a quarter of what remains', async () => {
+describe('leases and limits', () => {
+  it('take at most a quarter of what remains per process', async () => {
     const limits = [slidingWindow({ limit: 100, window: '1m' }), slidingWindow({ limit: 60, window: '1h' })]
     const { behind, limiter } = scene(limits)
     expect((await times(60, limiter)).every(({ allowed }) => allowed)).toBe(true)
@@ -505,7 +505,7 @@ describe('limits', () => {
     expect(leased(behind.ops).length).toBeGreaterThan(3)
   })
 
-  it('a shadow limit says what it would have said at the time of the lease, and gets back what it was charged', async () => {
+  it('evaluate a shadow limit at the time of the lease, and return its unspent units', async () => {
     const limits = [MINUTE, slidingWindow({ limit: 10, window: '1m', name: 'shadow', shadow: true })]
     const { limiter, plain, store } = scene(limits)
     const verdicts = (await times(14, limiter)).map(({ allowed, limits: [, shadow] }) => [
@@ -521,18 +521,18 @@ describe('limits', () => {
     expect([enforced!.remaining, shadow!.remaining]).toEqual([1000 - 8, 2])
   })
 
-  it('leases so many keys at a time', async () => {
+  it('cover at most maxKeys keys', async () => {
     const { behind, limiter } = scene(undefined, { maxKeys: 2 })
     for (const key of ['a', 'b', 'c']) await times(20, limiter, key)
     expect(new Set(leased(behind.ops).map(({ parts }) => parts[0]!.key))).toEqual(new Set(['a', 'b']))
   })
 
-  it('so many requests of a key wait at a time; more are refused', async () => {
+  it('reject requests of a key when too many wait for its lease', async () => {
     const { far, behind, limiter, store } = scene()
     await times(6, limiter)
     far.isHolding = true
     const [op] = behind.ops as [Op]
-    // A quarter of what others leave of 65,536, and the one that was sent.
+    // A quarter of the room that is left of 65,536, plus the request that was sent.
     const waiting = Array.from({ length: 13_108 + 1 }, () => asking(store, op))
     await expect(limiter.consume('k')).rejects.toMatchObject({ reason: 'overload' })
     expect(waiting.every(({ answers }) => answers === 0)).toBe(true)
@@ -549,18 +549,18 @@ describe('limits', () => {
     [{ maxKeys: 0 }],
     [{ clock: 5 }],
     [null],
-  ])('refuses %j', (options) => {
+  ])('reject the options %j', (options) => {
     expect(() => withLeases(memoryStore(), options as never)).toThrow(
       expect.objectContaining({ code: 'invalid_option' }),
     )
   })
 
-  it('refuses what is no store', () => {
+  it("reject values that aren't a store", () => {
     expect(() => withLeases({} as never)).toThrow(expect.objectContaining({ code: 'invalid_option' }))
   })
 })
 
-it('behind a deny cache, both do their work', async () => {
+it('leases work behind a deny cache', async () => {
   const clock = new ManualClock(START_MS)
   const behind = recorded(memoryStore({ clock: clock.now }))
   const store = withDenyCache(withLeases(behind, { clock: clock.now }), { clock: clock.now })
@@ -574,7 +574,7 @@ it('behind a deny cache, both do their work', async () => {
   expect(await usedOf(limiter)).toBe(1)
 })
 
-it('makes no timer on behalf of a request, which would keep its context', async () => {
+it("leases create no timer in a request's async context, which the timer would keep alive", async () => {
   const store = withLeases(redisStore(redis, { prefix: 'slidegate:timers' }))
   const limiter = createLimiter({ limits: [MINUTE], store, timeoutMs: 30_000 })
   const context = new AsyncLocalStorage<object>()

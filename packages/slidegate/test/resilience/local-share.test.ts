@@ -30,7 +30,7 @@ function limiterOf(
   return { limiter, store }
 }
 
-/** How many requests are allowed in a row. */
+/** Counts the requests that are allowed in a row. */
 async function allowedOf(limiter: Limiter, key: string): Promise<number> {
   for (let allowed = 0; ; allowed++) if (!(await limiter.consume(key)).allowed) return allowed
 }
@@ -38,13 +38,13 @@ async function allowedOf(limiter: Limiter, key: string): Promise<number> {
 const hourly = (limit: number, name = 'hourly', shadow = false) =>
   slidingWindow({ limit, window: '1h', name, shadow })
 
-describe('a share', () => {
+describe('the local share', () => {
   it.each([
     [100, 10, 4, 25],
     [3, 1, 10, 1],
     [10, 10, 2 ** 20, 1],
   ])(
-    'of a bucket of %i tokens, %i of which come back in a second, is refilled among %i processes as slowly',
+    'refills a bucket of %i tokens and %i per second at a rate divided by %i processes',
     async (capacity, refill, instances, share) => {
       const limits = [tokenBucket({ capacity, refill, interval: '1s' })]
       const clock = new ManualClock()
@@ -55,7 +55,7 @@ describe('a share', () => {
         return processes.decide(op, 100)
       }
       for (let i = 0; i < share; i++) expect(ask().admitted).toBe(1)
-      // All processes together are refilled with no more than one store would be.
+      // All processes together refill at the rate of one store at most.
       const everyMs = Math.ceil((1000 * instances) / refill)
       for (let i = 0; i < 3; i++) {
         expect([ask().admitted, ask().limits[1]]).toEqual([0, everyMs])
@@ -75,7 +75,7 @@ describe('a share', () => {
     [10, 11, 1],
     [1, 1000, 1],
     [100, 2 ** 20, 1],
-  ])('of a limit of %i, among %i processes, is %i', async (limit, instances, share) => {
+  ])('divides a limit of %i among %i processes, which gives %i', async (limit, instances, share) => {
     const { limiter } = limiterOf([hourly(limit)], { instances })
     const first = await limiter.consume('k')
     expect(first).toMatchObject({ allowed: true, source: 'fallback', remaining: share - 1 })
@@ -88,12 +88,12 @@ describe('a share', () => {
     expect(await allowedOf(limiter, 'another')).toBe(share)
   })
 
-  it('unless told otherwise, is all of it: a process that knows of no other', async () => {
+  it('defaults to the whole limit', async () => {
     const { limiter } = limiterOf([hourly(7)])
     expect(await allowedOf(limiter, 'k')).toBe(7)
   })
 
-  it('is taken of each limit on its own; the least is what counts', async () => {
+  it('divides each limit separately, and the lowest remaining counts', async () => {
     const limits = [
       slidingWindow({ limit: 8, window: '1m', name: 'burst' }),
       slidingWindow({ limit: 2, window: '1m', name: 'tried', shadow: true }),
@@ -112,7 +112,7 @@ describe('a share', () => {
     expect(denied.limits.map(({ limit }) => limit)).toEqual([8, 2, 6])
   })
 
-  it('comes back as time passes', () => {
+  it('recovers as time passes', () => {
     const clock = new ManualClock()
     const share = new LocalShare(2, () => memoryStore({ clock: clock.now }))
     const set = limitSet('api', [slidingWindow({ limit: 4, window: '1m' })])
@@ -126,8 +126,8 @@ describe('a share', () => {
   })
 })
 
-describe('a cost', () => {
-  it('above the share, but not above the limit, is denied until the store may be asked again', async () => {
+describe('a request under a local share', () => {
+  it('waits for the next store call if its cost is over the share but within the limit', async () => {
     const { limiter } = limiterOf([hourly(10)], { instances: 4 })
     for (const cost of [3, 10]) {
       const decision = await limiter.consume('k', { cost })
@@ -142,15 +142,15 @@ describe('a cost', () => {
     expect(await limiter.consume('k', { cost: 2 })).toMatchObject({ allowed: true, remaining: 0 })
   })
 
-  it('above the limit never will be admitted', async () => {
+  it('gets denied permanently if its cost is over the limit', async () => {
     const { limiter } = limiterOf([hourly(10)], { instances: 4 })
     const decision = await limiter.consume('k', { cost: 11 })
     expect(decision).toMatchObject({ allowed: false, retryAfterMs: Number.POSITIVE_INFINITY, remaining: 2 })
   })
 })
 
-describe('what was decided without the store', () => {
-  it('is kept for the next outage, and the store knows nothing of it', async () => {
+describe('local state', () => {
+  it("stays for the next outage, and isn't sent to the store", async () => {
     const { limiter, store } = limiterOf([hourly(4)])
     for (let i = 0; i < 3; i++) await limiter.consume('k')
     store.failure = undefined
@@ -160,7 +160,7 @@ describe('what was decided without the store', () => {
     expect(await limiter.consume('k')).toMatchObject({ source: 'fallback', allowed: false })
   })
 
-  it('is returned where it was charged, and nowhere else, be the store up or down', async () => {
+  it('receives refunds of requests charged to it, whether the store is up or down', async () => {
     const { limiter, store } = limiterOf([hourly(4)])
     const decisions = [await limiter.consume('k'), await limiter.consume('k')]
     expect(await limiter.refund('k', decisions[0]!)).toBe(1)
@@ -168,15 +168,15 @@ describe('what was decided without the store', () => {
     expect((await limiter.peek('k')).remaining).toBe(3)
     store.failure = undefined
     await limiter.consume('k')
-    const asked = store.asked.length
+    const callsBefore = store.asked.length
     expect(await limiter.refund('k', decisions[1]!)).toBe(1)
-    expect(store.asked.length).toBe(asked)
+    expect(store.asked.length).toBe(callsBefore)
     expect((await limiter.peek('k')).remaining).toBe(3)
     store.failure = FAILURES.rejects
     expect((await limiter.peek('k')).remaining).toBe(4)
   })
 
-  it('does not take what the store has charged', async () => {
+  it("doesn't receive refunds of requests that the store charged", async () => {
     const { limiter, store } = limiterOf([hourly(4)])
     await limiter.consume('k')
     store.failure = undefined
@@ -187,7 +187,7 @@ describe('what was decided without the store', () => {
     expect((await limiter.peek('k')).remaining).toBe(3)
   })
 
-  it('a shadow limit that had no room gets nothing back', async () => {
+  it('receives no refund for a shadow limit that had no room', async () => {
     const { limiter } = limiterOf([hourly(8), hourly(2, 'tried', true)], { instances: 2 })
     const first = await limiter.consume('k')
     const second = await limiter.consume('k')
@@ -198,7 +198,7 @@ describe('what was decided without the store', () => {
     expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([4, 1])
   })
 
-  it.each([true, false])('is forgotten by a reset, whether the store is up: %s', async (isUp) => {
+  it.each([true, false])("doesn't survive a reset, store up: %s", async (isUp) => {
     const { limiter, store } = limiterOf([hourly(4)])
     await limiter.consume('k')
     await limiter.consume('other')
@@ -211,7 +211,7 @@ describe('what was decided without the store', () => {
     expect((await limiter.peek('other')).remaining).toBe(3)
   })
 
-  it('a charge counts here too, and fails all the same', async () => {
+  it('counts a charge, even though the charge fails', async () => {
     const { limiter, store } = limiterOf([hourly(10)], { instances: 2 })
     await expect(limiter.charge('k', 3)).rejects.toMatchObject({ reason: 'error' })
     expect((await limiter.peek('k')).remaining).toBe(2)
@@ -222,16 +222,16 @@ describe('what was decided without the store', () => {
   })
 })
 
-describe('at 100,000 keys', () => {
-  it('that are at their limits, another is denied, a charge still fails as it should, and nobody is kept waiting', async () => {
-    const store = failing(memoryStore(), FAILURES['says nothing'])
+describe('with 100,000 keys', () => {
+  it('at their limits, the limiter denies a new key, and a charge fails within its deadline', async () => {
+    const store = failing(memoryStore(), FAILURES["doesn't answer"])
     const { limiter } = limiterOf([hourly(1)], { store, timeoutMs: 20, breaker: { minRequests: 1 } })
     await Promise.all(Array.from({ length: 100_000 }, (_, i) => limiter.consume(`k${i}`)))
     const another = await limiter.consume('another')
     expect(another).toMatchObject({ allowed: false, source: 'failClosed', deniedBy: [] })
     expect(another.retryAfterMs).toBeGreaterThanOrEqual(100)
     expect(another.retryAfterMs).toBeLessThanOrEqual(500)
-    // By the deadline, not by the breaker: with nobody on the stack to hear of an error.
+    // The deadline ends these rather than the breaker, so there is no caller on the stack to catch an error.
     const patient = limiterOf([hourly(1)], { store, timeoutMs: 20, breaker: UNBREAKABLE }).limiter
     await Promise.all(Array.from({ length: 100_000 }, (_, i) => patient.consume(`k${i}`)))
     const both = await Promise.allSettled([patient.charge('another', 1), patient.consume('k1')])

@@ -1,4 +1,4 @@
-// Makes limiters in a worker of `node:cluster`: `node local-worker.js <options as JSON> <role>`.
+// Creates limiters in a worker of `node:cluster`: `node local-worker.js <options as JSON> <role>`.
 import cluster from 'node:cluster'
 import { createLimiter, memoryStore, slidingWindow } from 'slidegate'
 import { redisStore } from 'slidegate/redis'

@@ -11,7 +11,7 @@ async function warningsOf(options: object, where = 'worker'): Promise<number> {
   return stderr.split('[SLIDEGATE_LOCAL_INSTANCES]').length - 1
 }
 
-it("a worker of node:cluster is warned once of onStoreError: 'local' without instances", async () => {
+it("a worker of node:cluster warns once about onStoreError: 'local' without instances", async () => {
   expect(await warningsOf({ onStoreError: 'local' })).toBe(1)
 })
 
@@ -19,7 +19,7 @@ it.each([
   [{ onStoreError: 'local', instances: 1 }, 'worker'],
   [{ onStoreError: 'allow' }, 'worker'],
   [{ onStoreError: 'local', onMemory: true }, 'worker'],
-  [{ onStoreError: 'local' }, 'a process of its own'],
+  [{ onStoreError: 'local' }, 'a standalone process'],
 ])('no warning is emitted with %o in %s', async (options, where) => {
   expect(await warningsOf(options, where)).toBe(0)
 })

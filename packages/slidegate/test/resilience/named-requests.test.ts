@@ -11,9 +11,9 @@ import {
 import { ManualClock } from '../../src/testing/index.ts'
 import { type HeldStore, held, recorded } from './stores.ts'
 
-// Requests that are known by an id or a value: no wrapper may answer one by what it knows of another.
+// Requests with an id or value. No wrapper may answer one based on the answer to another.
 
-describe('an answer that comes too late', () => {
+describe('an answer after the deadline', () => {
   beforeEach(() => {
     vi.useFakeTimers()
   })
@@ -21,7 +21,7 @@ describe('an answer that comes too late', () => {
     vi.useRealTimers()
   })
 
-  /** A request whose answer is held back until it was given up, and comes then. */
+  /** Makes a request whose answer is held back until after its deadline. */
   async function askTooLate(store: HeldStore, ask: () => Promise<unknown>): Promise<void> {
     store.isHolding = true
     const refused = expect(ask()).rejects.toMatchObject({ reason: 'timeout' })
@@ -30,7 +30,7 @@ describe('an answer that comes too late', () => {
     store.isHolding = false
   }
 
-  it('to one who has chosen its id stands: whoever asks again is answered as the first time', async () => {
+  it('to a request with an id stays charged, and a retry returns the same decision', async () => {
     const store = held(memoryStore())
     const limits = [
       slidingWindow({ limit: 3, window: '1h', log: 'zset', name: 'once' }),
@@ -45,7 +45,7 @@ describe('an answer that comes too late', () => {
     expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([2, 2])
   })
 
-  it('to one without is returned, from all limits', async () => {
+  it('to a request without an id is refunded to all limits', async () => {
     const store = held(memoryStore())
     const limits = [
       slidingWindow({ limit: 3, window: '1h', log: 'zset', name: 'zset' }),
@@ -62,7 +62,7 @@ describe('an answer that comes too late', () => {
   })
 
   it.each(['allow', 'local'] as const)(
-    'what it holds is released where it may pass: %s',
+    'releases a slot if the request was allowed without the store, onStoreError: %s',
     async (onStoreError) => {
       const store = held(memoryStore())
       const limits = [
@@ -84,7 +84,7 @@ describe('an answer that comes too late', () => {
     },
   )
 
-  it('a value that was seen stays seen', async () => {
+  it('to a request with a value keeps the value', async () => {
     const store = held(memoryStore())
     const limiter = createLimiter({ limits: [distinct({ limit: 3, window: '1h' })], store })
     await askTooLate(store, () => limiter.consume('k', { value: 'a' }))
@@ -94,7 +94,7 @@ describe('an answer that comes too late', () => {
   })
 })
 
-it('a request that comes again after a while is no step of a clock', async () => {
+it("a repeated request id with an old timestamp isn't a clock step", async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   onTestFinished(() => void vi.useRealTimers())
   const clock = new ManualClock()
@@ -114,7 +114,7 @@ it('a request that comes again after a while is no step of a clock', async () =>
 })
 
 describe('the deny cache', () => {
-  it('asks for each value: a known one is admitted where a new one is denied', async () => {
+  it('calls the store for each value: a known one is admitted while a new one is denied', async () => {
     const store = withDenyCache(memoryStore())
     const limiter = createLimiter({ limits: [distinct({ limit: 1, window: '1h' })], store })
     await limiter.consume('k', { value: 'a' })
@@ -124,7 +124,7 @@ describe('the deny cache', () => {
     }
   })
 
-  it('asks for each id: one that was admitted before is answered as then', async () => {
+  it('calls the store for each request id: an admitted one gets its first decision again', async () => {
     const store = withDenyCache(memoryStore())
     const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1h', log: 'zset' })], store })
     await limiter.consume('k', { requestId: 'a' })
@@ -134,7 +134,7 @@ describe('the deny cache', () => {
     }
   })
 
-  it('forgets denials of a key when something of it is released, not when it is renewed or listed', async () => {
+  it('drops denials of a key when a slot is released, but not when it is renewed or listed', async () => {
     const store = withDenyCache(memoryStore(), { clock: new ManualClock().now })
     const held = createLimiter({ limits: [concurrency({ limit: 1, ttl: '1h' })], store })
     const window = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1h' })], store })
@@ -154,7 +154,7 @@ describe('the deny cache', () => {
   })
 })
 
-it('what is known by a name is never leased', async () => {
+it('requests with ids, values or slots are never leased', async () => {
   const behind = recorded(memoryStore())
   const store = withLeases(behind)
   const make = (limits: Parameters<typeof createLimiter>[0]['limits'], name: string) =>
@@ -163,12 +163,12 @@ it('what is known by a name is never leased', async () => {
   const values = make([distinct({ limit: 500, window: '1h' })], 'values')
   const held = make([concurrency({ limit: 500, ttl: '1h' })], 'held')
   for (let i = 0; i < 50; i++) {
-    const told = await Promise.all([
+    const decisions = await Promise.all([
       zset.consume('k'),
       values.consume('k', { value: `${i}` }),
       held.consume('k'),
     ])
-    for (const { source, remaining } of told) expect([source, remaining]).toEqual(['store', 499 - i])
+    for (const { source, remaining } of decisions) expect([source, remaining]).toEqual(['store', 499 - i])
   }
   expect(behind.ops.every((op) => op.type === 'consume' && op.count === 1 && op.leaseMs === 0)).toBe(true)
   await store.close()

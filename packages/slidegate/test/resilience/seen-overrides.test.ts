@@ -12,7 +12,7 @@ import { FAILURES, type FailingStore, failing } from './failing-store.ts'
 
 interface Scene {
   readonly limiter: Limiter
-  /** Another process on the same store, which does not fail. */
+  /** A limiter of another process on the same store, which doesn't fail. */
   readonly other: Limiter
   readonly store: FailingStore
 }
@@ -32,7 +32,7 @@ function scene(onStoreError: OnStoreError): Scene {
 }
 
 describe('while the store is down', () => {
-  it('numbers that were seen lately are shared', async () => {
+  it('an override that was seen recently is divided between instances', async () => {
     const { limiter, other, store } = scene('local')
     await other.overrides.set('k', { limit: 8 })
     await limiter.peek('k')
@@ -45,9 +45,9 @@ describe('while the store is down', () => {
   })
 
   it.each<OnStoreError>(['local', 'allow', 'deny'])(
-    'a key that was seen blocked stays so: %s',
-    async (told) => {
-      const { limiter, other, store } = scene(told)
+    'a key that was seen blocked stays blocked, onStoreError: %s',
+    async (onStoreError) => {
+      const { limiter, other, store } = scene(onStoreError)
       await other.block('k', '1h')
       await limiter.consume('k')
       await other.block('unseen', '1h')
@@ -55,11 +55,11 @@ describe('while the store is down', () => {
       const blocked = await limiter.consume('k')
       expect(blocked).toMatchObject({ allowed: false, source: 'failClosed', deniedBy: ['ban'] })
       expect(blocked.retryAfterMs).toBeGreaterThan(3_500_000)
-      expect((await limiter.consume('unseen')).allowed).toBe(told !== 'deny')
+      expect((await limiter.consume('unseen')).allowed).toBe(onStoreError !== 'deny')
     },
   )
 
-  it('an exempt key passes, and what was deleted is forgotten', async () => {
+  it('an exempt key is allowed, and a deleted override is forgotten', async () => {
     const { limiter, other, store } = scene('local')
     await other.overrides.set('k', 'exempt')
     await limiter.peek('k')
@@ -72,7 +72,7 @@ describe('while the store is down', () => {
     expect((await limiter.consume('k')).limits[0]).toMatchObject({ shadow: false, limit: 4 })
   })
 
-  it('units used while exempt count when the exemption ends, and can be returned', async () => {
+  it('units used while exempt count after the exemption ends, and can be refunded', async () => {
     const { limiter, other, store } = scene('local')
     await other.overrides.set('k', 'exempt', { ttl: 100 })
     await limiter.peek('k')
@@ -85,7 +85,7 @@ describe('while the store is down', () => {
     expect((await limiter.consume('k')).allowed).toBe(true)
   })
 
-  it('a block ends in time', async () => {
+  it('a block ends on time', async () => {
     const { limiter, other, store } = scene('allow')
     await other.block('k', 10)
     await limiter.consume('k')
@@ -94,7 +94,7 @@ describe('while the store is down', () => {
   })
 })
 
-it('a denial that is held honours a change that was made here at once', async () => {
+it('the deny cache honors an override or block that this process sets, immediately', async () => {
   const limits = [slidingWindow({ limit: 1, window: '1h', name: 'hourly' })]
   const store = withDenyCache(failing(memoryStore()))
   const limiter = createLimiter({ limits, store, overrides: true })

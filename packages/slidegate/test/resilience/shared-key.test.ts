@@ -8,8 +8,8 @@ import type { ConsumeOp, ConsumeOutcome, Part, Store } from '../../src/stores/st
 import { ManualClock } from '../../src/testing/index.ts'
 import { Random } from '../simulation/random.ts'
 
-// A request whose `user` denies it holds units of the `shared` key for a round trip. How many other requests does that
-// deny? Time is injected: two servers, each `delayMs` away from two processes.
+// A request denied by its `user` key holds units of the `shared` key for a round trip. These tests measure how many
+// other requests that denies. Time is simulated: two servers, each `delayMs` away from two processes.
 
 const START_MS = 1_900_000_000_000
 const RUN_MS = 10_000
@@ -39,7 +39,7 @@ interface Event {
   readonly happen: () => void
 }
 
-/** All requests of a run in which one caller asks 1,000 times a second, and the others ask for 90% of what is there. */
+/** Simulates one caller with 1,000 requests per second, and other callers with 800. */
 async function requestsOf(delayMs: number, cost: number): Promise<{ requests: Request[]; returns: number }> {
   const events = new TinyQueue<Event>([], (a, b) => a.atMs - b.atMs || a.number - b.number)
   const clock = new ManualClock(START_MS)
@@ -92,12 +92,12 @@ async function requestsOf(delayMs: number, cost: number): Promise<{ requests: Re
   return { requests, returns }
 }
 
-/** The share of the others' requests that were denied, but that one server would have admitted. */
+/** Returns the share of other callers' requests that were denied needlessly. One server would have admitted them. */
 async function needlessDenials(delayMs: number, cost = 1): Promise<number> {
   const { requests, returns } = await requestsOf(delayMs, cost)
   const clock = new ManualClock(START_MS)
   const single = memoryStore({ clock: clock.now })
-  let [asked, needless, denied] = [0, 0, 0]
+  let [total, needless, denied] = [0, 0, 0]
   for (const { op, atMs, isAdmitted } of requests) {
     clock.set(START_MS + Math.floor(atMs + delayMs))
     const [outcome] = single.applySync([op])
@@ -105,23 +105,23 @@ async function needlessDenials(delayMs: number, cost = 1): Promise<number> {
       if (!isAdmitted) denied++
       continue
     }
-    asked++
+    total++
     if ((outcome as ConsumeOutcome).admitted > 0 && !isAdmitted) needless++
   }
-  expect(asked).toBeGreaterThan(7000)
+  expect(total).toBeGreaterThan(7000)
   expect(denied).toBeGreaterThan(8500)
   expect(returns).toBeGreaterThan(1000)
-  return needless / asked
+  return needless / total
 }
 
 it.each([0.1, 1])(
-  'a caller who asks 1,000 times a second over their own limit denies others less than 1%, %d ms away',
+  'a caller who makes 1,000 requests a second over their own limit denies less than 1% of other requests, %d ms away',
   async (delayMs) => {
     expect(await needlessDenials(delayMs)).toBeLessThan(0.01)
   },
 )
 
-it('a denied request that costs 100 units holds 100 units for a round trip, which denies others more than 1%', async () => {
+it('a denied request with a cost of 100 holds 100 units for a round trip, which denies more than 1% of other requests', async () => {
   expect(await needlessDenials(1, 10)).toBeLessThan(0.01)
   expect(await needlessDenials(1, 100)).toBeGreaterThan(0.01)
 })

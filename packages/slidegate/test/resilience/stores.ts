@@ -1,7 +1,7 @@
 import { failurePolicy } from '../../src/resilience/failure-policy.ts'
 import type { Call, Op, Outcome, Store } from '../../src/stores/store.ts'
 
-/** A store, and the ops that have reached it. */
+/** Wraps a store, and records the ops that reach it. */
 export function recorded(store: Store): Store & { readonly ops: Op[] } {
   const reached: Op[] = []
   return {
@@ -16,15 +16,15 @@ export function recorded(store: Store): Store & { readonly ops: Op[] } {
 }
 
 export interface HeldStore extends Store {
-  /** Whether answers wait. What is asked is carried out at once all the same. */
+  /** Whether answers are held back. Ops are executed immediately in any case. */
   isHolding: boolean
-  /** Those whose answers wait. */
+  /** Calls whose answers are held back. */
   readonly waiting: readonly Call[]
-  /** Lets the answers through, in their order. */
+  /** Passes on all held answers, in order. */
   release(): void
 }
 
-/** A store that is far away: its answers take their time. */
+/** Wraps a store so that answers can be held back, as if it were remote. */
 export function held(store: Store): HeldStore {
   let answers: (() => void)[] = []
   let waiting: Call[] = []

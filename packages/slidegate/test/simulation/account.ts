@@ -1,37 +1,37 @@
 import type { LimitSet } from '../../src/limits/limit-set.ts'
 import type { RefundOp } from '../../src/stores/store.ts'
-import type { Asked } from './asked.ts'
+import type { CallerRequest } from './caller-request.ts'
 import type { Process } from './process.ts'
 import type { Definition } from './scenario.ts'
 import { type Execution, nameOf } from './server.ts'
 import type { World } from './world.ts'
 
-/** All that concerns one key of one limiter, in all processes and on its server. */
+/** Everything about one key of one limiter, in all processes and on its server. */
 export interface Account {
   readonly name: string
   readonly definition: Definition
   readonly set: LimitSet
-  readonly asked: Asked[]
+  readonly requests: CallerRequest[]
   readonly executions: Execution[]
-  /** What the library has returned on its own. */
+  /** Refunds that the library sent on its own. */
   readonly returns: RefundOp[]
-  /** What callers have asked for that was carried out. */
-  readonly callers: Map<Execution, Asked>
-  /** Whether it was ever to be forgotten, or the clock was set. */
+  /** Ops of callers that were executed. */
+  readonly callers: Map<Execution, CallerRequest>
+  /** Whether the key was reset or lost, or the clock was set. */
   isDisturbed: boolean
 }
 
 export function accountsOf(world: World, processes: readonly Process[]): Account[] {
   const accounts = new Map<string, Account>()
   for (const limiter of processes.flatMap(({ allLimiters }) => allLimiters)) {
-    for (const asked of limiter.asked) {
-      const { part, question } = asked
+    for (const request of limiter.requests) {
+      const { part, question } = request
       if (part === undefined) continue
       const name = nameOf(part)
-      const account = accounts.get(name) ?? newAccount(world, name, asked, part.set)
+      const account = accounts.get(name) ?? newAccount(world, name, request, part.set)
       accounts.set(name, account)
-      account.asked.push(asked)
-      // One that gets lost voids what its process has leased all the same.
+      account.requests.push(request)
+      // A reset that is lost still drops the leases of its process.
       if (question === 'reset') account.isDisturbed = true
     }
   }
@@ -48,15 +48,15 @@ export function accountsOf(world: World, processes: readonly Process[]): Account
   return Array.from(accounts.values())
 }
 
-function newAccount(world: World, name: string, asked: Asked, set: LimitSet): Account {
+function newAccount(world: World, name: string, request: CallerRequest, set: LimitSet): Account {
   return {
     name,
-    definition: asked.of.definition,
+    definition: request.of.definition,
     set,
-    asked: [],
+    requests: [],
     executions: [],
     returns: [],
     callers: new Map(),
-    isDisturbed: world.serverOf(asked.key).disturbedAtMs > 0,
+    isDisturbed: world.serverOf(request.key).disturbedAtMs > 0,
   }
 }

@@ -2,36 +2,36 @@ import type { Limit } from '../../src/limits/limit.ts'
 import type { ConsumeOp, ConsumeOutcome, RefundOutcome } from '../../src/stores/store.ts'
 import { type Admission, fullestWindow } from '../processes/fullest-window.ts'
 import { type Account, accountsOf } from './account.ts'
-import type { Asked } from './asked.ts'
+import type { CallerRequest } from './caller-request.ts'
 import type { Process } from './process.ts'
 import { chargedBy } from './server.ts'
 import type { World } from './world.ts'
 
-/** What must be true of all that has happened, when all is over. */
+/** Checks a complete run. */
 export function audit(world: World, processes: readonly Process[]): void {
   for (const account of accountsOf(world, processes)) {
     expectNeverOver(world, account)
     if (account.definition.isLong && !account.isDisturbed) expectBalance(world, account)
   }
   for (const { allLimiters } of processes)
-    for (const { name, asked } of allLimiters) expectLocalShare(world, name, asked)
+    for (const { name, requests } of allLimiters) expectLocalShare(world, name, requests)
 }
 
-/** Of those that were told by the store that they may pass, no window holds more than its limit. What was returned does not count. */
+/** Checks that requests admitted by the store never exceed a limit in any window. Refunded requests don't count. */
 function expectNeverOver(world: World, account: Account): void {
-  const { name, definition, asked, callers } = account
-  const returned = new Set<Asked>()
+  const { name, definition, requests, callers } = account
+  const returned = new Set<CallerRequest>()
   for (const [execution, caller] of callers)
     if (caller.refundOf !== undefined && execution.units.some((units) => units > 0))
       returned.add(caller.refundOf)
   const doubtful = doubtfulGenerations(account)
   const generations = new Map<number, Admission[]>()
-  for (const each of asked) {
+  for (const each of requests) {
     const { execution, decision, isLate, cost } = each
     if (execution === undefined || isLate || decision === undefined || returned.has(each)) continue
     const { generation } = execution
     if (doubtful.has(generation)) continue
-    // By the server's clock, which was not set within a generation.
+    // By the server's clock, which wasn't set within a generation.
     const atMs = decision.source === 'lease' ? each.heardAtMs! + execution.skewMs : decision.atMs
     const spent = generations.get(generation)
     const unit = { atMs, cost }
@@ -50,8 +50,8 @@ function expectNeverOver(world: World, account: Account): void {
 }
 
 /**
- * Generations in which a refund of an earlier one has found a charge of the same grain: whoever sets clocks, or loses what is
- * stored, has to live with that.
+ * Returns generations in which a refund from an earlier generation took units.
+ * That can happen in the same grain, if a clock is set or data is lost.
  */
 function doubtfulGenerations({ executions, definition }: Account): Set<number> {
   const coarsest = Math.max(...definition.limits.map(({ precisionMs }) => precisionMs))
@@ -81,11 +81,12 @@ function fullestOf({ kind, windowMs }: Limit, spent: readonly Admission[]): numb
 }
 
 /**
- * What the server holds is what callers were told, what they have charged, and what they may have used without knowing it;
- * and what has got lost with a reply, or on its way back.
+ * Checks the sum of all charges.
+ * The server must hold what callers were granted, what they charged, and what they may have used without a reply.
+ * Units lost with a reply or a refund count separately.
  */
 function expectBalance(world: World, account: Account): void {
-  const { name, set, asked, executions, returns, callers } = account
+  const { name, set, requests, executions, returns, callers } = account
   const logs = set.logs.map((_, i) => i)
   const held = logs.map(() => 0)
   const due = logs.map(() => 0)
@@ -102,12 +103,12 @@ function expectBalance(world: World, account: Account): void {
     if (op.type === 'refund' && callers.has(execution)) add(due, units, -1)
     if (op.type === 'consume' && !isHeard) add(lost, units, 1)
   }
-  for (const { execution, position, decision, isLate } of asked) {
+  for (const { execution, position, decision, isLate } of requests) {
     if (execution === undefined || position === undefined) continue
-    // Charged too late for one who was told that he may pass: he has used it.
+    // If the caller was allowed without the store before the charge, the units are used.
     const isUsed = !isLate || decision?.allowed === true
     if (!isUsed) continue
-    if (isLate) world.count('kept by right')
+    if (isLate) world.count('charges kept for allowed requests')
     const { cost } = execution.op as ConsumeOp
     add(due, chargedBy(set, cost, execution.outcome as ConsumeOutcome, position, position + 1), 1)
   }
@@ -120,7 +121,7 @@ function expectBalance(world: World, account: Account): void {
     } else {
       world.count('returns')
       const isWhole = logs.every((i) => returned[i] === units[i])
-      world.expect(isWhole, () => `${name}: of ${units} units ${returned} were there to be returned`)
+      world.expect(isWhole, () => `${name}: ${returned} of ${units} units were returned`)
     }
   }
   const isBalanced = logs.every((i) => held[i] === due[i]! + lost[i]!)
@@ -132,14 +133,14 @@ function expectBalance(world: World, account: Account): void {
   )
 }
 
-/** Without its store a process admits no more than its share. */
-function expectLocalShare(world: World, name: string, asked: readonly Asked[]): void {
+/** Checks that without the store, a process admits no more than its share. */
+function expectLocalShare(world: World, name: string, requests: readonly CallerRequest[]): void {
   // A refund from before a reset may find a charge from after it, in the same grain.
   const doubtful = new Set(
-    asked.filter(({ refundOf }) => refundOf?.decision?.source === 'fallback').map(({ key }) => key),
+    requests.filter(({ refundOf }) => refundOf?.decision?.source === 'fallback').map(({ key }) => key),
   )
-  const groups = new Map<string, { readonly of: Asked; readonly spent: Admission[] }>()
-  for (const each of asked) {
+  const groups = new Map<string, { readonly of: CallerRequest; readonly spent: Admission[] }>()
+  for (const each of requests) {
     const { decision, question, key, localGeneration, cost, isRefundAsked } = each
     if (question !== 'consume' || decision?.source !== 'fallback' || !decision.allowed || isRefundAsked)
       continue

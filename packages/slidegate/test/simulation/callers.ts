@@ -1,14 +1,14 @@
-import type { Asked } from './asked.ts'
+import type { CallerRequest } from './caller-request.ts'
 import type { Process } from './process.ts'
 import type { Traffic } from './scenario.ts'
 import type { WatchedLimiter } from './watched-limiter.ts'
 import { type Climate, FINE, type Weather } from './weather.ts'
 import type { World } from './world.ts'
 
-/** Steps of a server's clock: within what is held still, beyond it, and far. */
+/** Clock steps of a server: within the tolerance, beyond it, and far beyond. */
 const STEPS_MS: readonly number[] = [-3_600_000, -60_000, -5000, -900, 900, 5000, 60_000, 3_600_000]
 
-/** Everything that happens to limiters, one thing after another, until the traffic is over. */
+/** Starts random actions on limiters, one after another, until the traffic is over. */
 export function startCallers(world: World, processes: readonly Process[], traffic: Traffic): void {
   const { random, loop } = world
   const next = () => {
@@ -41,17 +41,20 @@ function act(world: World, processes: readonly Process[], traffic: Traffic): voi
   if (traffic.closings > 0 && random.chance(0.05)) random.pick(process.allLimiters).ask('consume', key, cost)
 }
 
-/** The loop is blocked, between two requests of one tick. */
+/** Blocks the loop between two requests of one tick. */
 function stall(world: World, limiter: WatchedLimiter, key: string, cost: number): void {
   const ms = world.random.pick([5, 60, 300])
   limiter.ask('consume', key, cost)
-  world.trace(() => `the loop is blocked for ${ms} ms`)
+  world.trace(() => `blocking the loop for ${ms} ms`)
   world.count('stalls')
   world.loop.stall(ms)
   limiter.ask('consume', key, cost)
 }
 
-/** In parts of a lease's time: when it is spent, and when all else is taken, after a window that begins with its charge. */
+/**
+ * When a lease is spent, and when others take all free units. Times are fractions of the lease; the second counts from the end
+ * of the window that starts with the lease.
+ */
 const TRIALS: readonly (readonly [number, number])[] = [
   [0.5, 0],
   [0.9, 0],
@@ -71,7 +74,7 @@ function tryPromise(
   else tryDenial(world, limiter, key)
 }
 
-/** What puts a lease to the test: it is spent as late as may be, and as soon as may be others take all that is free. */
+/** Tests the edges of a lease. It is spent as late as possible, then others take all free units as soon as possible. */
 function tryLease(
   world: World,
   limiter: WatchedLimiter,
@@ -85,7 +88,7 @@ function tryLease(
   const { windowMs, kind } = random.pick(definition.limits)
   const [spentAfter, takenAfter] = random.pick(TRIALS)
   const spentMs = leaseMs * spentAfter
-  world.count('trials of leases')
+  world.count('lease trials')
   const consume = (by: WatchedLimiter, cost: number, times: number) => {
     for (let left = times; left > 0; left--) by.ask('consume', key, cost)
   }
@@ -93,7 +96,7 @@ function tryLease(
     const least = Math.min(...definition.limits.map(({ limit }) => limit))
     for (let cost = least; cost >= 1; cost = Math.floor(cost / 2)) consume(other, cost, 2)
   }
-  // Where a fixed window ends while it lasts, or a sliding one has let go of it.
+  // Starts when a fixed window ends during the lease, or when a sliding window has just dropped it.
   const isFixed = kind.tag === 'f'
   const startMs = isFixed ? Math.max(1, windowMs - (Math.floor(loop.wallMs) % windowMs) - leaseMs / 2) : 1
   const endMs = isFixed ? spentMs + 1 : windowMs + leaseMs * takenAfter + random.int(0, 2)
@@ -105,13 +108,13 @@ function tryLease(
   })
 }
 
-/** What puts the deny cache to the test: a key that is full gets room, while it is asked again and again. */
+/** Tests the deny cache at its edges. A full key gets room while it is requested repeatedly. */
 function tryDenial(world: World, limiter: WatchedLimiter, key: string): void {
   const { random, loop } = world
-  const of = limiter.asked.findLast((asked) => asked.key === key && isReturnable(asked))
+  const of = limiter.requests.findLast((request) => request.key === key && isReturnable(request))
   if (of === undefined) return
   const { cost } = of
-  world.count('trials of denials')
+  world.count('denial trials')
   const consume = () => limiter.ask('consume', key, cost)
   const things = [consume, consume, () => limiter.ask('refund', key, cost, { of })]
   if (random.chance(0.5)) things.reverse()
@@ -119,7 +122,7 @@ function tryDenial(world: World, limiter: WatchedLimiter, key: string): void {
   for (const ms of [0.5, 1, 2, 4, 8]) loop.after(ms, consume)
 }
 
-/** Of one cost they become one op; of several they are many. */
+/** Floods the queue. Requests of one cost are joined into one op; those of several costs aren't. */
 function flood(world: World, limiter: WatchedLimiter, key: string, { costs, keys }: Traffic): void {
   const { random } = world
   const isVaried = random.chance(0.5)
@@ -131,7 +134,7 @@ function flood(world: World, limiter: WatchedLimiter, key: string, { costs, keys
 }
 
 function flush(world: World): void {
-  world.trace(() => 'a server has lost all')
+  world.trace(() => 'a server lost its data')
   world.count('flushes')
   world.random.pick(world.servers).flush()
 }
@@ -143,19 +146,19 @@ function step(world: World): void {
   world.random.pick(world.servers).step(ms)
 }
 
-/** One of the last few decisions, perhaps one that was returned already. */
+/** Refunds one of the last decisions, which may have been refunded already. */
 function refund(world: World, limiter: WatchedLimiter): void {
-  const { asked } = limiter
-  const of = asked[asked.length - 1 - world.random.int(0, Math.min(asked.length, 30))]
+  const { requests } = limiter
+  const of = requests[requests.length - 1 - world.random.int(0, Math.min(requests.length, 30))]
   if (of === undefined || !isReturnable(of)) return
   limiter.ask('refund', of.key, world.random.int(1, of.cost), { of })
 }
 
-function isReturnable({ question, decision }: Asked): boolean {
+function isReturnable({ question, decision }: CallerRequest): boolean {
   return question === 'consume' && decision?.allowed === true
 }
 
-/** Good and bad spells of each server, by turns. */
+/** Alternates between good and bad weather for each server. */
 export function startWeather(
   world: World,
   processes: readonly Process[],

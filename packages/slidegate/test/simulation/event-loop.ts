@@ -1,13 +1,13 @@
 import TinyQueue from 'tinyqueue'
 import type { Random } from './random.ts'
 
-/** Runs after everything that is due without time passing: promises, microtasks. */
+/** Runs after all pending promises and microtasks. */
 const realImmediate: typeof setImmediate = setImmediate
 
-/** Midnight and ten minutes, so that no window of an hour ends within a run. */
+/** Ten minutes past midnight, so that no window of an hour ends within a run. */
 const EPOCH_MS: number = Date.UTC(2030, 0, 1, 0, 10)
 
-/** Node's timers count whole milliseconds, from a time that was read a little before: they come early, too. */
+/** How early and late timers fire. Node counts whole milliseconds from an earlier reading of the clock. */
 const EARLY_MS = 0.95
 const LATE_MS = 0.5
 
@@ -21,7 +21,7 @@ interface Due {
 
 const byTime = (a: Due, b: Due): number => a.atMs - b.atMs || a.number - b.number
 
-/** As much of a `NodeJS.Timeout` as is used. */
+/** The parts of `NodeJS.Timeout` that are used. */
 class Timer implements Due {
   readonly atMs: number
   readonly number: number
@@ -42,21 +42,22 @@ class Timer implements Due {
 }
 
 /**
- * Time, and the loop of Node over it: timers that are due, then what has arrived, then `setImmediate`. Nothing happens between
- * two events, so time leaps from one to the next. While it is installed, all that runs sees this time.
+ * Simulated time with Node's event loop.
+ * Due timers run first, then arrivals, then `setImmediate`. Time jumps from one event to the next, since nothing
+ * happens in between. While it is installed, all code sees this time.
  */
 export class EventLoop {
-  /** As by `performance.now()`. */
+  /** Milliseconds, like `performance.now()`. */
   nowMs: number
-  /** For how long the loop was blocked, all in all. */
+  /** How long the loop has been blocked in total. */
   stalledMs = 0
-  /** When that last was. */
+  /** When the loop was last blocked. */
   stalledAtMs: number = Number.NEGATIVE_INFINITY
-  /** For how long by the task that is running. */
+  /** How long the current task has blocked the loop. */
   stalledHereMs = 0
-  /** When what is arriving was there to be read: before now, where the loop was blocked. */
+  /** When the current arrival could have been read. Earlier than now if the loop was blocked. */
   arrivedAtMs = 0
-  /** When the loop has last come around: what had arrived by then is read before `setImmediate`. */
+  /** The start of the current iteration. Earlier arrivals are read before `setImmediate`. */
   roundAtMs = 0
   /** Timers that would have kept the process alive. */
   referenced = 0
@@ -66,7 +67,7 @@ export class EventLoop {
   #immediates: Task[] = []
   #created: Timer[] = []
   #number = 0
-  /** Of timers, by which they are known outside. */
+  /** Pending timers. */
   readonly #isPending = new Set<Timer>()
 
   constructor(random: Random) {
@@ -83,12 +84,12 @@ export class EventLoop {
     return this.#isPending.size
   }
 
-  /** Something arrives from outside. */
+  /** Schedules an arrival from outside. */
   after(ms: number, task: Task): void {
     this.#arrivals.push({ atMs: this.nowMs + ms, number: this.#number++, task })
   }
 
-  /** The task that is running blocks the loop. */
+  /** Blocks the loop in the current task. */
   stall(ms: number): void {
     this.nowMs += ms
     this.stalledMs += ms
@@ -96,7 +97,7 @@ export class EventLoop {
     this.stalledHereMs += ms
   }
 
-  /** Puts this time in the place of the real one, and answers what puts that back. */
+  /** Installs the simulated time. Returns a function that restores the real time. */
   install(): Task {
     const real = {
       setTimeout: globalThis.setTimeout,
@@ -124,7 +125,7 @@ export class EventLoop {
     }
   }
 
-  /** Lets so much time pass, or until told to stop. */
+  /** Lets this much time pass, or stops early when `isOver` returns true. */
   async run(ms: number, isOver: () => boolean = () => false): Promise<void> {
     const endMs = this.nowMs + ms
     await this.#settle()
@@ -137,7 +138,7 @@ export class EventLoop {
         timer.task()
         await this.#settle()
       }
-      // What arrives while these keep the loop busy is read the next time, after the timers.
+      // Arrivals while these tasks block the loop are read in the next iteration, after the timers.
       const polledMs = this.nowMs
       while ((this.#arrivals.peek()?.atMs ?? Infinity) <= polledMs) {
         const { atMs, task } = this.#arrivals.pop()!

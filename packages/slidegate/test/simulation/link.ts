@@ -8,12 +8,15 @@ import type { World } from './world.ts'
 
 type Executions = readonly (Execution | undefined)[]
 
-const DAMAGED: StoreUnavailableError = new StoreUnavailableError('invalid_state', 'what is stored is damaged')
+const DAMAGED: StoreUnavailableError = new StoreUnavailableError(
+  'invalid_state',
+  'the stored state is damaged',
+)
 
-/** Less what a timer may come early by. */
+/** The least pause between probes, minus the earliness of timers. */
 const PATIENCE_MS = 24
 
-/** The way of one process to one server: what it carries takes its time, and may get lost. */
+/** The connection of one process to one server. Calls take time, and may get lost. */
 export class Link implements Transport {
   readonly server = 'the server'
   weather: Weather = FINE
@@ -22,10 +25,10 @@ export class Link implements Transport {
   readonly #server: Server
   readonly #by: number
   readonly #most: number
-  /** Whether one connection carries all, so that nothing overtakes. */
+  /** Whether calls use one connection, so that none overtakes another. */
   readonly #isOneConnection: boolean
   #arrivedMs = 0
-  /** Calls that were given up since a reply has come. */
+  /** Calls that timed out since the last reply. */
   #lost = 0
   #probedMs = Number.NEGATIVE_INFINITY
   #answeredMs = 0
@@ -63,7 +66,7 @@ export class Link implements Transport {
     this.#expectPatience()
     const sentAtMs = loop.nowMs
     if (random.chance(refused)) return this.#fail(this.#delayMs(), random.pick(REFUSALS), 'refused')
-    if (random.chance(lost)) return this.#lose('lost on the way there')
+    if (random.chance(lost)) return this.#lose('lost requests')
     if (random.chance(unheard)) {
       this.#carryOut(batch, sentAtMs, () => {})
       return this.#lose('replies lost')
@@ -88,13 +91,13 @@ export class Link implements Transport {
     this.#world.expect(place >= 0 && place < this.#most, () => `place ${place} of ${this.#most}`)
   }
 
-  /** A server that has fallen silent is asked one thing in a while. */
+  /** Checks that a silent server receives only occasional probes. */
   #expectPatience(): void {
     if (this.#lost < this.#most) return
     const { loop } = this.#world
     const passedMs = loop.nowMs - this.#probedMs
-    this.#world.expect(passedMs >= PATIENCE_MS, () => `a silent server is asked again after ${passedMs} ms`)
-    this.#world.count('asked a silent server')
+    this.#world.expect(passedMs >= PATIENCE_MS, () => `a silent server was called again after ${passedMs} ms`)
+    this.#world.count('calls to a silent server')
     this.#probedMs = loop.nowMs
   }
 

@@ -2,7 +2,7 @@ import { failurePolicy, type Store, withDenyCache, withLeases } from '../../src/
 import { batchedStore } from '../../src/stores/redis/batcher.ts'
 import { Backlog } from '../../src/stores/redis/queue.ts'
 import type { Op, RefundOp } from '../../src/stores/store.ts'
-import type { Asked } from './asked.ts'
+import type { CallerRequest } from './caller-request.ts'
 import { Link } from './link.ts'
 import type { Composition, Definition, Policy, ProcessOptions } from './scenario.ts'
 import { WatchedLimiter } from './watched-limiter.ts'
@@ -12,18 +12,18 @@ const MOST = 16
 
 type LeasingStore = ReturnType<typeof withLeases>
 
-/** A process: its ways to the servers, its wrappers, its limiters. */
+/** A simulated process: its connections, store wrappers and limiters. */
 export class Process {
   readonly number: number
   readonly options: ProcessOptions
   readonly links: readonly Link[]
   readonly limiters: WatchedLimiter[] = []
-  /** Those that were closed, too. */
+  /** All limiters, including closed ones. */
   readonly allLimiters: WatchedLimiter[] = []
-  /** Refunds that the library has asked for, on its own or for a caller. */
+  /** Refunds that the library sent, on its own or for a caller. */
   readonly refunds: RefundOp[] = []
   readonly store: Store
-  /** When a key was last reset here. */
+  /** When each key was last reset in this process. */
   readonly resetAtMs = new Map<string, number>()
   readonly #world: World
   #leasing: LeasingStore | undefined
@@ -42,18 +42,18 @@ export class Process {
     this.allLimiters.push(limiter)
   }
 
-  /** Another with the same limits takes its place. */
+  /** Closes a limiter and replaces it with another with the same limits. */
   closeLimiter(limiter: WatchedLimiter): void {
     limiter.close()
     this.limiters.splice(this.limiters.indexOf(limiter), 1)
     this.addLimiter(limiter.definition, limiter.policy)
   }
 
-  /** Who has asked for it; nobody where the library has, on its own. */
-  callerOf(op: Op): Asked | undefined {
+  /** Returns the request that sent this op. `undefined` if the library sent it on its own. */
+  callerOf(op: Op): CallerRequest | undefined {
     for (const { callersOps } of this.allLimiters) {
-      const asked = callersOps.get(op)
-      if (asked !== undefined) return asked
+      const request = callersOps.get(op)
+      if (request !== undefined) return request
     }
     return undefined
   }
@@ -84,10 +84,10 @@ export class Process {
     }
   }
 
-  /** As the store on a Cluster: what lives on each server has a batcher of its own. */
+  /** A store like the one for a Cluster: each server has its own batcher. */
   #farStore(): Store {
     const backlog = new Backlog(1, 1)
-    // As on one server, and as on a Cluster.
+    // The options for one server, or for a Cluster.
     const options = { maxCalls: MOST, readsFirst: this.links.length > 1 }
     const shardOf = (op: Op): number => this.#world.shardOf(op.parts[0]!.key)
     const store = batchedStore(this.links, options, shardOf, undefined, backlog)

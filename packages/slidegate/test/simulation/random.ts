@@ -3,17 +3,17 @@ import { uniformInt } from 'pure-rand/distribution/uniformInt'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import type { RandomGenerator } from 'pure-rand/types/RandomGenerator'
 
-/** All chance of a run: the same seed, the same run. */
+/** The random numbers of a run. The same seed gives the same run. */
 export class Random {
   readonly #generator: RandomGenerator
 
   constructor(seed: number) {
-    // Neighbouring seeds are to have nothing in common.
+    // Adjacent seeds must not be correlated.
     this.#generator = xoroshiro128plus(Math.imul(seed, 0x9e3779b1))
     for (let i = 0; i < 16; i++) this.#generator.next()
   }
 
-  /** From 0 to below 1. */
+  /** A number from 0 (inclusive) to 1 (exclusive). */
   real(): number {
     return uniformFloat64(this.#generator)
   }
@@ -34,12 +34,12 @@ export class Random {
     return items[this.int(0, items.length - 1)]!
   }
 
-  /** Some of them, perhaps none. */
+  /** A random subset, perhaps empty. */
   some<Item>(items: readonly Item[], share: number): Item[] {
     return items.filter(() => this.chance(share))
   }
 
-  /** Waits of which many are short and few are long. */
+  /** Exponentially distributed waits: many are short and few are long. */
   exponential(mean: number): number {
     return -mean * Math.log(1 - this.real())
   }

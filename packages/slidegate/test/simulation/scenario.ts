@@ -7,15 +7,15 @@ import {
 } from '../../src/index.ts'
 import type { Random } from './random.ts'
 
-/** A limiter that all processes have, with the same limits. */
+/** A limiter that all processes share, with the same limits. */
 export interface Definition {
   readonly name: string
   readonly limits: readonly Limit[]
-  /** Whether nothing leaves a window within a run, so that what is charged can be counted to the unit. */
+  /** Whether no charge expires within a run, so that units can be counted exactly. */
   readonly isLong: boolean
 }
 
-/** What each process decides for itself. */
+/** Options that each process chooses. */
 export interface Policy {
   readonly onStoreError: OnStoreError
   readonly timeoutMs: number
@@ -39,11 +39,11 @@ export interface Traffic {
   readonly lastsMs: number
   readonly meanGapMs: number
   readonly keys: readonly string[]
-  /** Share of what is asked that is asked of the first key. */
+  /** The share of requests for the first key. */
   readonly hot: number
   readonly costs: readonly number[]
   readonly bursts: readonly number[]
-  /** Shares of what is not a consume. */
+  /** Shares of actions other than a consume. */
   readonly peeks: number
   readonly refunds: number
   readonly charges: number
@@ -51,13 +51,13 @@ export interface Traffic {
   readonly closings: number
   readonly stalls: number
   readonly trials: number
-  /** Requests that come at once, more than fit into a batch. */
+  /** The share of bursts that are larger than a batch. */
   readonly floods: number
   readonly flushes: number
   readonly steps: number
 }
 
-/** The first two have the same place among the ops that may be joined. */
+/** Keys. The first two share a slot in the table of joinable ops. */
 const KEYS: readonly string[] = ['a', 'k878a', 'b']
 
 const SECOND_MS = 1000
@@ -116,7 +116,7 @@ export function processOptionsOf(random: Random): ProcessOptions {
 }
 
 export function trafficOf(random: Random): Traffic {
-  // Each kind of thing is left out of some runs: what is rare where all happen at once is frequent where few do.
+  // Each kind of action is left out of some runs, because a rare action is more frequent if there are few others.
   const often = (share: number) => (random.chance(0.5) ? share : 0)
   return {
     lastsMs: random.pick([300, 800, 1500]),

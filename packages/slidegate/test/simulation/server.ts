@@ -4,41 +4,41 @@ import type { Request } from '../../src/stores/redis/encode.ts'
 import type { ConsumeOp, ConsumeOutcome, Op, Outcome, Part, RefundOutcome } from '../../src/stores/store.ts'
 import type { EventLoop } from './event-loop.ts'
 
-/** An op that was carried out. */
+/** An op that the server executed. */
 export interface Execution {
   readonly op: Op
   readonly outcome: Outcome
-  /** The process that has sent it, and when. */
+  /** The process that sent the op. `sentAtMs` is when. */
   readonly by: number
   readonly sentAtMs: number
-  /** When it was carried out: by the one time that all share, and by the server's clock. */
+  /** When it was executed: by the simulated time, and by the server's clock. */
   readonly atMs: number
   readonly serverMs: number
-  /** By how much that clock was set. */
+  /** The offset of that clock. */
   readonly skewMs: number
-  /** How often what is known of its key had been forgotten, or the clock set. */
+  /** How often its key was lost or reset, or the clock set. */
   readonly generation: number
-  /** Units charged, or returned, per log. */
+  /** Units charged or returned, per log. */
   readonly units: readonly number[]
-  /** Whether its sender has been told. */
+  /** Whether the sender received the reply. */
   isHeard: boolean
-  /** The positions of those who were told that they were admitted. */
-  readonly told: Set<number>
+  /** Positions of requests that were reported as admitted. */
+  readonly reported: Set<number>
 }
 
 export function nameOf({ set, key }: Part): string {
   return `${set.limiter}/${key}`
 }
 
-/** Where the state lives: it loses nothing unless it is told to, and remembers all that it has done. */
+/** The server with the state. It keeps its data unless it is flushed, and records all executions. */
 export class Server {
   readonly executions: Execution[] = []
-  /** The clock, against the true time. */
+  /** The offset of the clock from the simulated time. */
   skewMs = 0
-  /** By how much it was set, all in all. */
+  /** The sum of all clock steps. */
   steppedMs = 0
   isFrozen = false
-  /** When all was last forgotten, or the clock set. */
+  /** When the data was last lost, or the clock set. */
   disturbedAtMs: number = Number.NEGATIVE_INFINITY
   readonly #loop: EventLoop
   readonly #held: (() => void)[] = []
@@ -56,7 +56,7 @@ export class Server {
     return Math.floor(this.#loop.wallMs) + this.skewMs
   }
 
-  /** What arrives while it is frozen waits. */
+  /** Runs a task, after the server is thawed if it is frozen. */
   receive(task: () => void): void {
     if (this.isFrozen) this.#held.push(task)
     else task()
@@ -80,8 +80,8 @@ export class Server {
 
   execute({ op, count }: Request, by: number, sentAtMs: number): Execution {
     const serverMs = this.clockMs
-    const [told] = this.#store.applySync([op.type === 'consume' ? { ...op, count } : op])
-    const outcome = copyOf(told)
+    const [outcomeInStore] = this.#store.applySync([op.type === 'consume' ? { ...op, count } : op])
+    const outcome = copyOf(outcomeInStore)
     const part = op.parts[0]!
     const execution: Execution = {
       op,
@@ -94,7 +94,7 @@ export class Server {
       generation: this.generationOf(part),
       units: unitsOf(op, outcome),
       isHeard: false,
-      told: new Set(),
+      reported: new Set(),
     }
     this.executions.push(execution)
     if (outcome !== undefined && 'limits' in outcome) this.#byLimits.set(outcome.limits, execution)
@@ -102,12 +102,12 @@ export class Server {
     return execution
   }
 
-  /** What has decided this: the numbers of an outcome are handed on as they are. */
+  /** Returns the execution that decided this outcome. Wrappers pass on the same `limits` array. */
   executionOf({ limits }: ConsumeOutcome): Execution | undefined {
     return this.#byLimits.get(limits)
   }
 
-  /** Whether it would admit such a request now. */
+  /** Whether the server would admit this request now. */
   wouldAdmit({ parts, cost }: ConsumeOp): boolean {
     const [outcome] = this.#store.applySync([{ type: 'peek', parts, cost, count: 1 }])
     return (outcome as ConsumeOutcome).admitted > 0
@@ -123,7 +123,7 @@ export class Server {
   }
 }
 
-/** The store fills the same outcome in anew each time. */
+/** Copies an outcome, because the store reuses the object. */
 function copyOf(outcome: Outcome): Outcome {
   if (outcome === undefined || !('limits' in outcome)) return outcome
   return { ...outcome, limits: outcome.limits.slice() }
@@ -143,7 +143,7 @@ function unitsOf(op: Op, outcome: Outcome): readonly number[] {
   }
 }
 
-/** Units that the requests at these positions were charged, per log: a shadow limit's only where it had room. */
+/** Returns units charged to the requests at these positions, per log. A shadow limit is charged only if it had room. */
 export function chargedBy(
   set: LimitSet,
   cost: number,

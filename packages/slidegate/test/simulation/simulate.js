@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startVitest } from 'vitest/node'
 
-// Plays runs of the simulation: `--seeds 10000 --from 1` plays many, `--seed 7` plays one and prints all that happens in it.
+// Runs the simulation. `--seeds 10000 --from 1` runs many seeds; `--seed 7` runs one and prints all its events.
 
 const { values } = parseArgs({
   options: {
@@ -15,7 +15,7 @@ const { values } = parseArgs({
 const { seed, seeds, from } = values
 for (const [name, value] of Object.entries(values)) {
   if (/^[1-9][0-9]{0,8}$/.test(value)) continue
-  console.error(`--${name} is ${value}; it must be an integer from 1`)
+  console.error(`Invalid --${name} ${value}. Expected an integer from 1 to 999999999.`)
   process.exit(2)
 }
 if (seed !== undefined) process.env.SIMULATION_SEED = seed

@@ -2,11 +2,11 @@
 import { expect, it, vi } from 'vitest'
 import { simulate } from './simulation.ts'
 
-// Everything above the store, on a store that fails at random: batches, deadlines, breakers, failure policies, late replies,
-// deny caches and leases of several processes, in a time that is simulated with the rest. All of a run follows from its seed.
-// `npm run simulate -- --seed 7` plays one and prints it, `-- --seeds 10000 --from 1` plays many.
+// Simulates everything above the store, on a store that fails at random: batches, deadlines, breakers, failure
+// policies, late replies, deny caches and leases of several processes. Time is simulated too, so a run depends only
+// on its seed. `npm run simulate -- --seed 7` runs and prints one, `-- --seeds 10000 --from 1` runs many.
 
-// These two take hold of real time before it can be replaced.
+// These two modules read the real time functions before they can be replaced.
 vi.mock('../../src/runtime/clock.ts', () => ({ monotonicClock: () => Date.now() }))
 vi.mock('node:timers/promises', () => ({
   setTimeout: (ms: number) =>
@@ -17,10 +17,10 @@ vi.mock('node:timers/promises', () => ({
 
 const { SIMULATION_SEED, SIMULATION_SEEDS = '250', SIMULATION_FROM = '1' } = process.env
 
-/** Seeds that fail before no more are tried. */
+/** Stops after this many failing seeds. */
 const MOST_FAILURES = 5
 
-/** What 250 runs must have seen: a simulation in which nothing happens finds nothing. */
+/** Events that 500 or more runs must contain. A simulation without them would test nothing. */
 const SEEN: readonly string[] = [
   'allowed by store',
   'allowed by lease',
@@ -38,31 +38,31 @@ const SEEN: readonly string[] = [
   'late returns',
   'returns',
   'returns lost',
-  'kept by right',
+  'charges kept for allowed requests',
   'replies lost',
-  'lost on the way there',
+  'lost requests',
   'balances without loss',
   'stale denials',
   'store down',
   'probes',
-  'asked a silent server',
+  'calls to a silent server',
   'stalls',
   'floods',
-  'trials of leases',
-  'trials of denials',
+  'lease trials',
+  'denial trials',
   'flushes',
   'steps',
-  'clock steps seen',
+  'observed clock steps',
 ]
 
 if (SIMULATION_SEED !== undefined) {
-  it(`seed ${SIMULATION_SEED}`, async () => {
+  it(`seed ${SIMULATION_SEED} keeps all guarantees`, async () => {
     const { lines, violations } = await simulate(Number(SIMULATION_SEED), true)
     process.stdout.write(`${lines.join('\n')}\n`)
     expect(violations).toEqual([])
   })
 } else {
-  it('whatever befalls the store, what is told and what is charged agree', async () => {
+  it('decisions and charges agree, whatever happens to the store', async () => {
     const failures: string[] = []
     const seen = new Map<string, number>()
     const first = Number(SIMULATION_FROM)
@@ -78,7 +78,7 @@ if (SIMULATION_SEED !== undefined) {
     if (process.env.SIMULATION_SEEDS !== undefined) console.log(seen)
   })
 
-  it('the same seed is the same run', async () => {
+  it('the same seed gives the same run', async () => {
     for (const seed of [1, 2, 3]) {
       const { lines } = await simulate(seed, true)
       expect(lines.length).toBeGreaterThan(100)

@@ -5,13 +5,13 @@ import { definitionOf, policyOf, processOptionsOf, trafficOf } from './scenario.
 import { climateOf } from './weather.ts'
 import { World } from './world.ts'
 
-/** By then all calls have arrived, or never will. Outages are logged by then, too. */
+/** By then, all calls have arrived or are lost, and outages have been logged. */
 const QUIET_MS = 11_000
 
-/** After the servers have come back. */
+/** The time limit for recovery after the servers are back. */
 const BACK_WITHIN_MS = 1000
 
-/** Plays one run: what callers do and what befalls servers follows from the seed, and so does all else. */
+/** Simulates one run. The seed determines everything that callers and servers do. */
 export async function simulate(seed: number, isTraced = false): Promise<World> {
   const world = new World(seed, isTraced)
   const { random, loop } = world
@@ -34,7 +34,7 @@ export async function simulate(seed: number, isTraced = false): Promise<World> {
     startWeather(world, processes, climateOf(random), traffic.lastsMs)
     startCallers(world, processes, traffic)
     const isViolated = () => world.violations.length > 0
-    // A spell of bad weather ends in its own time.
+    // Bad weather can last longer.
     while (!isViolated() && !isFine(world, processes, traffic.lastsMs)) await loop.run(100, isViolated)
     if (!isViolated()) await expectBack(world, processes, traffic.keys)
     if (!isViolated()) await expectQuiet(world, processes)
@@ -50,7 +50,7 @@ function isFine(world: World, processes: readonly Process[], lastsMs: number): b
   return world.atMs > lastsMs && isClear
 }
 
-/** Whoever keeps asking hears the store itself again, soon. */
+/** Checks that requests reach the store again soon. */
 async function expectBack(
   world: World,
   processes: readonly Process[],
@@ -67,7 +67,7 @@ async function expectBack(
   }
 }
 
-/** When nobody asks anything any more, all is answered, returned, and at rest. */
+/** Checks that everything is answered, returned and idle after the last request. */
 async function expectQuiet(world: World, processes: readonly Process[]): Promise<void> {
   const { loop } = world
   let open = processes.length
@@ -75,7 +75,7 @@ async function expectQuiet(world: World, processes: readonly Process[]): Promise
     await process.close()
     open--
   }
-  // Some with all that they hold, and what is on its way.
+  // Some processes close with leases and calls in flight.
   const early = new Set(processes.filter(() => world.random.chance(0.5)))
   for (const process of early) void close(process)
   await loop.run(QUIET_MS)
@@ -83,7 +83,7 @@ async function expectQuiet(world: World, processes: readonly Process[]): Promise
   for (const { allLimiters } of processes) for (const limiter of allLimiters) limiter.expectQuiet()
   for (const process of processes) if (!early.has(process)) void close(process)
   await loop.run(QUIET_MS)
-  world.expect(open === 0, () => `${open} processes have not returned what they hold`)
-  world.expect(loop.timers === 0, () => `${loop.timers} timers are still set after all is closed`)
+  world.expect(open === 0, () => `${open} processes haven't returned their leases`)
+  world.expect(loop.timers === 0, () => `${loop.timers} timers are still set after everything is closed`)
   world.expect(loop.referenced === 0, () => `${loop.referenced} timers keep the process alive`)
 }

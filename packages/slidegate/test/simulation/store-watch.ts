@@ -1,22 +1,22 @@
-import type { Asked } from './asked.ts'
+import type { CallerRequest } from './caller-request.ts'
 import type { Policy } from './scenario.ts'
 import type { World } from './world.ts'
 
-/** Of a breaker's pauses the first and its least part. */
+/** The breaker's first pause. The shortest is half of it. */
 const FIRST_PAUSE_MS = 100
 
-/** What a limiter tells of its store, and whether it does as it says. */
+/** Checks a limiter's events about its store. */
 export class StoreWatch {
   readonly #world: World
   readonly #name: string
   readonly #policy: Policy
   #isDown = false
-  /** What was asked to find out whether the store answers again, and the last of it. */
-  readonly #probes = new Set<Asked>()
-  #probe: Asked | undefined
+  /** Requests that probe whether the store is back, and the latest of them. */
+  readonly #probes = new Set<CallerRequest>()
+  #probe: CallerRequest | undefined
   #probedAtMs = 0
   #failedAtMs = 0
-  #answered: Asked | undefined
+  #answered: CallerRequest | undefined
 
   constructor(world: World, name: string, policy: Policy) {
     this.#world = world
@@ -27,7 +27,7 @@ export class StoreWatch {
   wentDown(): void {
     this.#world.trace(() => `${this.#name}: the store is down`)
     this.#world.count('store down')
-    this.#world.expect(!this.#isDown, () => `${this.#name}: down again, and never up`)
+    this.#world.expect(!this.#isDown, () => `${this.#name}: down again without being up`)
     this.#isDown = true
     this.#failedAtMs = this.#world.loop.nowMs
     this.#probe = undefined
@@ -36,29 +36,29 @@ export class StoreWatch {
 
   cameUp(): void {
     this.#world.trace(() => `${this.#name}: the store is up`)
-    this.#world.expect(this.#isDown, () => `${this.#name}: up, and it was not down`)
+    this.#world.expect(this.#isDown, () => `${this.#name}: up without being down`)
     this.#isDown = false
     const isProbe = this.#answered !== undefined && this.#probes.has(this.#answered)
     this.#world.expect(
       isProbe || this.#world.servers.length > 1,
-      () => `${this.#name}: up by the answer to #${this.#answered?.number}, which was asked before`,
+      () => `${this.#name}: up after the answer to #${this.#answered?.number}, which was sent before`,
     )
   }
 
   clockStep(byMs: number): void {
-    this.#world.count('clock steps seen')
+    this.#world.count('observed clock steps')
     const mostMs = Math.max(...this.#world.servers.map(({ steppedMs }) => steppedMs))
     this.#world.expect(
       mostMs > 0 && Math.abs(byMs) <= mostMs + 1000,
-      () => `${this.#name}: a clock was set by ${byMs} ms, and it was by ${mostMs} at most`,
+      () => `${this.#name}: reported a clock step of ${byMs} ms, but the largest was ${mostMs} ms`,
     )
   }
 
   /**
-   * A store that is down is asked one thing at a time, not before its pause is over, and another only where an answer takes
-   * longer than the longest pause. Each server is down on its own.
+   * Checks that a store that is down receives one probe at a time. None may be sent before its pause is over.
+   * Another probe may be sent if an answer takes longer than the longest pause. Each server has its own breaker.
    */
-  asks(asked: Asked): void {
+  asks(request: CallerRequest): void {
     const { loop, servers } = this.#world
     if (!this.#isDown || servers.length > 1) return
     this.#world.count('probes')
@@ -69,32 +69,33 @@ export class StoreWatch {
     const isUnanswered = this.#probe !== undefined && this.#failedAtMs < this.#probedAtMs
     this.#world.expect(
       isUnanswered ? isTurnOver : isPauseOver,
-      () => `${this.#name} #${asked.number} asks a store that is ${isUnanswered ? 'being asked' : 'down'}`,
+      () =>
+        `${this.#name} #${request.number} calls a store that is ${isUnanswered ? 'being probed' : 'down'}`,
     )
-    this.#probes.add(asked)
-    this.#probe = asked
+    this.#probes.add(request)
+    this.#probe = request
     this.#probedAtMs = loop.nowMs - loop.stalledHereMs
   }
 
-  /** While an answer is on its way to the limiter. */
-  answers(asked: Asked, answer: () => void): void {
-    this.#answered = asked
+  /** Runs while an answer is passed to the limiter. */
+  answers(request: CallerRequest, answer: () => void): void {
+    this.#answered = request
     answer()
     this.#answered = undefined
   }
 
-  settled(asked: Asked): void {
-    if (!this.#probes.has(asked)) return
-    if (this.#probe === asked) this.#probe = undefined
-    // The first to fail since the last was sent begins a pause.
+  settled(request: CallerRequest): void {
+    if (!this.#probes.has(request)) return
+    if (this.#probe === request) this.#probe = undefined
+    // The first probe that fails after the last one was sent starts a pause.
     if (this.#isDown && this.#failedAtMs < this.#probedAtMs) this.#failedAtMs = this.#world.loop.nowMs
   }
 
-  /** Answered without the store: so it finds out nothing, and the next may go at once. */
-  withdraws(asked: Asked): void {
-    if (!this.#probes.delete(asked)) return
-    this.#world.count('probes that were not asked')
-    if (this.#probe !== asked) return
+  /** Handles a probe that was answered without the store. Its result shows nothing, so the next may be sent immediately. */
+  withdraws(request: CallerRequest): void {
+    if (!this.#probes.delete(request)) return
+    this.#world.count('probes answered without the store')
+    if (this.#probe !== request) return
     this.#probe = undefined
     this.#failedAtMs = Number.NEGATIVE_INFINITY
   }

@@ -1,7 +1,7 @@
 import { createLimiter, type Decision, failurePolicy, type Limiter, type Store } from '../../src/index.ts'
 import type { Call, ConsumeOutcome, Op } from '../../src/stores/store.ts'
 import { expectAnswer } from './answers.ts'
-import { type Asked, type Question, wordsOf, wordsOfAnswer } from './asked.ts'
+import { type CallerRequest, type Question, wordsOf, wordsOfAnswer } from './caller-request.ts'
 import { expectDenialIsRight } from './denials.ts'
 import type { Process } from './process.ts'
 import type { Definition, Policy } from './scenario.ts'
@@ -9,15 +9,15 @@ import { nameOf } from './server.ts'
 import { StoreWatch } from './store-watch.ts'
 import type { World } from './world.ts'
 
-/** A limiter of one process, and all that is asked of it. */
+/** A limiter of one process, with a record of all its requests. */
 export class WatchedLimiter {
   readonly definition: Definition
   readonly policy: Policy
   readonly process: Process
   readonly name: string
-  readonly asked: Asked[] = []
-  /** Ops that callers have asked for, and not the library on its own. */
-  readonly callersOps = new Map<Op, Asked>()
+  readonly requests: CallerRequest[] = []
+  /** Ops that callers sent, other than those the library sent on its own. */
+  readonly callersOps = new Map<Op, CallerRequest>()
   readonly #world: World
   readonly #limiter: Limiter
   readonly #watch: StoreWatch
@@ -25,8 +25,8 @@ export class WatchedLimiter {
   #isClosed = false
   #unsettled = 0
   #decisionsTold = 0
-  /** What is being asked, until it has reached the store. */
-  #current: Asked | undefined
+  /** The current request, until it has reached the store. */
+  #current: CallerRequest | undefined
 
   constructor(world: World, process: Process, definition: Definition, policy: Policy) {
     this.#world = world
@@ -56,11 +56,11 @@ export class WatchedLimiter {
     this.#limiter.close()
   }
 
-  /** @param of what is returned, by a refund */
+  /** Makes a request. `of` is the request that a refund returns. */
   ask(question: Question, key: string, cost: number, { of, mustBeExact = false }: Further = {}): void {
     const { nowMs, stalledMs, stalledHereMs } = this.#world.loop
-    const asked: Asked = {
-      number: this.asked.length,
+    const request: CallerRequest = {
+      number: this.requests.length,
       of: this,
       question,
       key,
@@ -73,32 +73,34 @@ export class WatchedLimiter {
       mustBeExact,
       isRefundAsked: false,
     }
-    this.asked.push(asked)
+    this.requests.push(request)
     this.#unsettled++
-    this.#world.trace(() => `${wordsOf(asked)}?`)
+    this.#world.trace(() => `${wordsOf(request)}?`)
     if (of !== undefined) of.isRefundAsked = true
     if (question === 'reset') this.#localGenerations.set(key, this.#localGenerationOf(key) + 1)
-    this.#current = asked
-    const answer = this.#ask(asked)
+    this.#current = request
+    const answer = this.#ask(request)
     this.#current = undefined
     answer.then(
-      (told) => this.#settled(asked, told),
-      (error) => this.#settled(asked, undefined, error),
+      (result) => this.#settled(request, result),
+      (error) => this.#settled(request, undefined, error),
     )
   }
 
-  /** When nothing is asked any more. */
+  /** Checks that all requests are answered, after the last one. */
   expectQuiet(): void {
     const { name } = this
-    const consumed = this.asked.filter(({ question, decision }) => question === 'consume' && decision).length
-    this.#world.expect(this.#unsettled === 0, () => `${name}: ${this.#unsettled} have not been answered`)
+    const consumed = this.requests.filter(
+      ({ question, decision }) => question === 'consume' && decision,
+    ).length
+    this.#world.expect(this.#unsettled === 0, () => `${name}: ${this.#unsettled} haven't been answered`)
     this.#world.expect(
       this.#decisionsTold === consumed,
-      () => `${name}: ${consumed} decisions, and ${this.#decisionsTold} events of them`,
+      () => `${name}: ${consumed} decisions, but ${this.#decisionsTold} events`,
     )
   }
 
-  #ask({ question, key, cost, refundOf }: Asked): Promise<unknown> {
+  #ask({ question, key, cost, refundOf }: CallerRequest): Promise<unknown> {
     switch (question) {
       case 'consume':
         return this.#limiter.consume(key, { cost })
@@ -113,48 +115,48 @@ export class WatchedLimiter {
     }
   }
 
-  #settled(asked: Asked, told: unknown, error?: unknown): void {
-    const { question, key } = asked
+  #settled(request: CallerRequest, result: unknown, error?: unknown): void {
+    const { question, key } = request
     const { nowMs, roundAtMs } = this.#world.loop
     this.#unsettled--
-    asked.settledAtMs = nowMs
-    asked.roundAtMs = roundAtMs
-    asked.error = error
-    asked.localGeneration = this.#localGenerationOf(key)
+    request.settledAtMs = nowMs
+    request.roundAtMs = roundAtMs
+    request.error = error
+    request.localGeneration = this.#localGenerationOf(key)
     if (error === undefined) {
-      if (question === 'consume' || question === 'peek') asked.decision = told as Decision
-      if (question === 'refund') asked.returned = told as number
+      if (question === 'consume' || question === 'peek') request.decision = result as Decision
+      if (question === 'refund') request.returned = result as number
     }
-    this.#watch.settled(asked)
-    this.#world.trace(() => `  ${wordsOf(asked)}: ${wordsOfAnswer(asked)}`)
-    expectAnswer(this.#world, asked)
+    this.#watch.settled(request)
+    this.#world.trace(() => `  ${wordsOf(request)}: ${wordsOfAnswer(request)}`)
+    expectAnswer(this.#world, request)
   }
 
-  /** The store, as the limiter sees it. */
+  /** The store as the limiter sees it. */
   #observed(store: Store): Store {
     return {
       failurePolicy,
       apply: (ops, call) => {
-        const asked = this.#current
+        const request = this.#current
         this.#current = undefined
-        if (asked === undefined) {
+        if (request === undefined) {
           this.#world.count('late returns')
           store.apply(ops, call)
           return
         }
-        const { question, atMs } = asked
-        asked.part = ops[0]!.parts[0]!
-        if (question !== 'consume' && question !== 'peek') this.callersOps.set(ops[0]!, asked)
-        if (question === 'reset') this.process.resetAtMs.set(nameOf(asked.part), atMs)
-        this.#watch.asks(asked)
-        store.apply(ops, this.#observedCall(asked, ops[0]!, call))
+        const { question, atMs } = request
+        request.part = ops[0]!.parts[0]!
+        if (question !== 'consume' && question !== 'peek') this.callersOps.set(ops[0]!, request)
+        if (question === 'reset') this.process.resetAtMs.set(nameOf(request.part), atMs)
+        this.#watch.asks(request)
+        store.apply(ops, this.#observedCall(request, ops[0]!, call))
       },
       shardOf: (op) => store.shardOf!(op),
       close: () => store.close(),
     }
   }
 
-  #observedCall(asked: Asked, op: Op, call: Call): Call {
+  #observedCall(request: CallerRequest, op: Op, call: Call): Call {
     return {
       get isSettled() {
         return call.isSettled
@@ -162,43 +164,46 @@ export class WatchedLimiter {
       resolve: (outcomes, position) => {
         if (op.type === 'consume') {
           const outcome = outcomes[0] as ConsumeOutcome
-          if (position < outcome.admitted) this.#admitted(asked, outcome, position, call.isSettled)
-          else if (outcome.source === 'denyCache') expectDenialIsRight(this.#world, asked, op)
+          if (position < outcome.admitted) this.#admitted(request, outcome, position, call.isSettled)
+          else if (outcome.source === 'denyCache') expectDenialIsRight(this.#world, request, op)
         }
         const { source } = (outcomes[0] ?? {}) as Partial<ConsumeOutcome>
-        if (source === 'denyCache' || source === 'lease') this.#watch.withdraws(asked)
-        this.#watch.answers(asked, () => call.resolve(outcomes, position))
+        if (source === 'denyCache' || source === 'lease') this.#watch.withdraws(request)
+        this.#watch.answers(request, () => call.resolve(outcomes, position))
       },
-      reject: (error) => this.#watch.answers(asked, () => call.reject(error)),
+      reject: (error) => this.#watch.answers(request, () => call.reject(error)),
     }
   }
 
-  /** Who is admitted has been charged, in a place of his own. */
-  #admitted(asked: Asked, outcome: ConsumeOutcome, position: number, isLate: boolean): void {
+  /** Checks that an admitted request was charged at its own position. */
+  #admitted(request: CallerRequest, outcome: ConsumeOutcome, position: number, isLate: boolean): void {
     const world = this.#world
     const { nowMs, wallMs, arrivedAtMs } = world.loop
-    const words = () => `${wordsOf(asked)}, which is admitted by the ${outcome.source},`
-    const execution = world.serverOf(asked.key).executionOf(outcome)
+    const words = () => `${wordsOf(request)}, which is admitted by the ${outcome.source},`
+    const execution = world.serverOf(request.key).executionOf(outcome)
     if (execution === undefined) {
-      world.violate(`${words()} was charged by nothing`)
+      world.violate(`${words()} has no charge`)
       return
     }
-    const { told, sentAtMs } = execution
-    world.expect(!told.has(position), () => `${words()} shares a charge with another`)
-    told.add(position)
-    Object.assign(asked, { execution, position, isLate, heardAtMs: Math.floor(wallMs) })
+    const { reported, sentAtMs } = execution
+    world.expect(!reported.has(position), () => `${words()} shares a charge with another`)
+    reported.add(position)
+    Object.assign(request, { execution, position, isLate, heardAtMs: Math.floor(wallMs) })
     if (outcome.source === 'lease') {
-      const resetAtMs = this.process.resetAtMs.get(nameOf(asked.part!)) ?? Number.NEGATIVE_INFINITY
-      world.expect(sentAtMs >= resetAtMs, () => `${words()} was charged before the key was reset here`)
+      const resetAtMs = this.process.resetAtMs.get(nameOf(request.part!)) ?? Number.NEGATIVE_INFINITY
+      world.expect(
+        sentAtMs >= resetAtMs,
+        () => `${words()} was charged before the key was reset in this process`,
+      )
     }
     if (!isLate) return
     world.count('late admissions')
-    const { roundAtMs = Number.NEGATIVE_INFINITY, settledAtMs = nowMs } = asked
+    const { roundAtMs = Number.NEGATIVE_INFINITY, settledAtMs = nowMs } = request
     world.expect(
       arrivedAtMs > roundAtMs,
-      () => `${words()} was given up when its answer was there to be read`,
+      () => `${words()} timed out although its answer could have been read`,
     )
-    world.expect(sentAtMs <= settledAtMs, () => `${words()} was sent when it had been given up`)
+    world.expect(sentAtMs <= settledAtMs, () => `${words()} was sent after it had timed out`)
   }
 
   #localGenerationOf(key: string): number {
@@ -207,7 +212,7 @@ export class WatchedLimiter {
 }
 
 interface Further {
-  readonly of?: Asked
+  readonly of?: CallerRequest
   /** Whether the servers have been back for long enough. */
   readonly mustBeExact?: boolean
 }

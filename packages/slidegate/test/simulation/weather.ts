@@ -1,20 +1,20 @@
 import type { Random } from './random.ts'
 
-/** How a server fares, or the way to it: shares of the batches that are befallen, and how long others take. */
+/** The condition of a server or its connection: shares of affected batches, and latency. */
 export interface Weather {
   readonly name: string
-  /** Milliseconds on the way, there and back each. */
+  /** Latency in milliseconds, each way. */
   readonly delayMs: readonly [number, number]
-  /** Refused at once, not carried out. */
+  /** The share rejected immediately, without being executed. */
   readonly refused?: number
-  /** Lost on the way there. */
+  /** The share lost before they reach the server. */
   readonly lost?: number
-  /** Carried out, and the reply lost. */
+  /** The share executed, whose replies are lost. */
   readonly unheard?: number
-  /** Ops that fail alone, in a batch that does not. */
+  /** The share of ops that fail in a batch that succeeds. */
   readonly damaged?: number
   readonly isFrozen?: boolean
-  /** Clients know that they are not connected. */
+  /** Whether clients know that they aren't connected. */
   readonly isDisconnected?: boolean
 }
 
@@ -32,7 +32,7 @@ const BAD: readonly Weather[] = [
   { name: 'flaky', delayMs: [0.1, 60], refused: 0.2, lost: 0.1, unheard: 0.1, damaged: 0.05 },
 ]
 
-/** A lost call may fail in the end, when the client notices. */
+/** The share of lost calls that fail in the end, when the client notices. */
 export const NOTICED: number = 0.5
 export const NOTICED_MS: readonly [number, number] = [1, 2000]
 
@@ -43,12 +43,12 @@ export const REFUSALS: readonly string[] = [
   'connect ECONNREFUSED 127.0.0.1:6379',
 ]
 
-/** How the weather changes: now and then, for a while. */
+/** How the weather changes. */
 export interface Climate {
   readonly kinds: readonly Weather[]
   readonly fineMs: number
   readonly badMs: number
-  /** Share of bad spells that befall only the way of one process. */
+  /** The share of bad spells that affect only one process. */
   readonly local: number
 }
 

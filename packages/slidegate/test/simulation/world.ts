@@ -2,15 +2,15 @@ import { EventLoop } from './event-loop.ts'
 import { Random } from './random.ts'
 import { type Execution, Server } from './server.ts'
 
-/** What all of a run share: chance, time, the servers, and what is noted. */
+/** The state that a whole run shares: random numbers, time, servers, and records. */
 export class World {
   readonly random: Random
   readonly loop: EventLoop
   readonly servers: readonly Server[]
-  /** What was found to be wrong, the first few. */
+  /** The first few violations. */
   readonly violations: string[] = []
   readonly lines: string[] = []
-  /** How often things have happened. */
+  /** Counts of events. */
   readonly counts = new Map<string, number>()
   readonly #isTraced: boolean
   readonly #startMs: number
@@ -23,7 +23,7 @@ export class World {
     this.servers = Array.from({ length: this.random.pick([1, 1, 2]) }, () => new Server(this.loop))
   }
 
-  /** Milliseconds since the run has begun. */
+  /** Milliseconds since the start of the run. */
   get atMs(): number {
     return this.loop.nowMs - this.#startMs
   }
@@ -52,7 +52,7 @@ export class World {
     if (!holds) this.violate(otherwise())
   }
 
-  /** Noted, not thrown: it may be the library that has called. */
+  /** Records a violation. It isn't thrown, because the caller may be the library. */
   violate(what: string): void {
     this.trace(() => `VIOLATED: ${what}`)
     if (this.violations.length < 5) this.violations.push(`at ${this.atMs.toFixed(3)} ms: ${what}`)

@@ -9,15 +9,15 @@ import { type RedisServer, startRedis } from '../support/redis-server.ts'
 import { conforms, conformsBy } from './conformance.ts'
 import { CLIENTS, CLUSTER_CLIENTS, SENTINEL_CLIENTS } from './conformance-clients.ts'
 
-/** Clients differ in how they send and read, not in what is decided: each case is run by every third client. */
+/** Each client runs every third case. Clients differ in how they send and read, but not in decisions. */
 const shareOf = (nth: number) => ({ place: nth, of: 3 })
 
 const numbered = <Connect>(clients: Readonly<Record<string, Connect>>) =>
   Object.entries(clients).map(([name, connect], nth) => [name, connect, nth] as const)
 
-/** Several keys are decided together where they share a bucket; by default few do. All others go to buckets of their own. */
+/** One bucket for this case, so that its keys share a call. That is rare otherwise. */
 const bucketsOnCluster = (name: string) => (name === SEVERAL_KEYS ? 1 : 64)
-const SEVERAL_KEYS = 'a request of several keys is charged to all of them or to none'
+const SEVERAL_KEYS = 'a request with several keys is charged to all of them or none'
 
 describe('Redis', () => {
   let server: RedisServer
@@ -26,11 +26,11 @@ describe('Redis', () => {
   })
   afterAll(() => server.stop())
 
-  describe.each(numbered(CLIENTS))('by %s', (_, connect, nth) => {
+  describe.each(numbered(CLIENTS))('with %s', (_, connect, nth) => {
     conformsBy(() => connect(server.port), undefined, shareOf(nth))
   })
 
-  describe('by its URL', () =>
+  describe('with a URL', () =>
     conforms(
       ({ clock }) => redisStore({ url: server.url }, { clock, prefix: `slidegate:test:${randomUUID()}` }),
       shareOf(0),
@@ -42,13 +42,13 @@ describe('Redis with Sentinel', () => {
   beforeAll(async () => {
     sentinel = await startSentinel()
     const { sentinels, masterName } = sentinel
-    // A master that stands still is waited for: who takes its place has not heard of all that was charged.
+    // Don't fail over from a master that hangs, because its replica may lack recent charges.
     for (const port of sentinels)
       await ask(port, 'SENTINEL', 'SET', masterName, 'down-after-milliseconds', 60_000)
   })
   afterAll(() => sentinel.stop())
 
-  describe.each(numbered(SENTINEL_CLIENTS))('by %s', (_, connect, nth) => {
+  describe.each(numbered(SENTINEL_CLIENTS))('with %s', (_, connect, nth) => {
     conformsBy(() => connect(sentinel.sentinels[0]!, sentinel.masterName), undefined, shareOf(nth))
   })
 })
@@ -60,7 +60,7 @@ describe('Redis Cluster', () => {
   })
   afterAll(() => cluster.stop())
 
-  describe.each(numbered(CLUSTER_CLIENTS))('by %s', (_, connect, nth) => {
+  describe.each(numbered(CLUSTER_CLIENTS))('with %s', (_, connect, nth) => {
     conformsBy(() => connect(cluster.nodes[0]!.port), bucketsOnCluster, shareOf(nth))
   })
 })

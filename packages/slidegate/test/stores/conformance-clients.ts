@@ -13,15 +13,15 @@ import type { Connection } from './conformance.ts'
 
 type Connect = (port: number) => Promise<Connection>
 
-// It writes a line for each error that a server answers, NOSCRIPT among them.
+// Otherwise GLIDE logs a line for each error reply, including NOSCRIPT.
 Logger.init('off')
 
 const host = '127.0.0.1'
 
-/** By itself it gives up after 250 ms, and a connection after 2 s. */
+/** By default, GLIDE requests time out after 250 ms and connections after 2 s. */
 const PATIENT_GLIDE = { requestTimeout: 30_000, advancedConfiguration: { connectionTimeout: 30_000 } }
 
-/** Every client that the store is made for, with its own defaults; given the port of a server. */
+/** Connects every supported client to a port, with its default settings. */
 export const CLIENTS: Readonly<Record<string, Connect>> = {
   'ioredis 5': async (port) => {
     const client = new Ioredis5(port)
@@ -46,7 +46,7 @@ export const CLIENTS: Readonly<Record<string, Connect>> = {
     return { client, close: () => client.close() }
   },
   'a pool of node-redis 6': async (port) => {
-    // Over several connections calls may overtake each other: the order of a list is kept over one.
+    // Calls on several connections may overtake each other. One connection keeps the order of a list.
     const pool = { minimum: 1, maximum: 1, acquireTimeout: 30_000 }
     const client = createClientPool({ socket: { port } }, pool)
     await client.connect()
@@ -63,7 +63,7 @@ export const CLIENTS: Readonly<Record<string, Connect>> = {
   },
 }
 
-/** Given the port of a sentinel, and what it calls the master. */
+/** Connects through the sentinel on a port to the named master. */
 export const SENTINEL_CLIENTS: Readonly<
   Record<string, (port: number, masterName: string) => Promise<Connection>>
 > = {
@@ -91,7 +91,7 @@ export const SENTINEL_CLIENTS: Readonly<
   },
 }
 
-/** Given the port of a server of a Cluster. */
+/** Connects to a Cluster through the server on a port. */
 export const CLUSTER_CLIENTS: Readonly<Record<string, Connect>> = {
   'ioredis 5': async (port) => {
     const client = new Cluster5([{ host, port }])

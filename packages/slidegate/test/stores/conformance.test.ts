@@ -5,13 +5,14 @@ import { memoryStore } from '../../src/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { conforms, conformsBy } from './conformance.ts'
 
-// On memory and on Redis by one client. conformance-clients.test.ts runs it by every client, on Sentinel and on a Cluster.
+// Runs the suite on memory, and on Redis with one client. conformance-clients.test.ts runs it with every client, on
+// Sentinel and on a Cluster.
 
 const { server } = await useRedis()
 
 describe('memory', () => conforms(({ clock }) => memoryStore({ clock })))
 
-describe('Redis by ioredis 5', () => {
+describe('Redis with ioredis 5', () => {
   conformsBy(async () => {
     const client = new Redis(server.port)
     return { client, close: () => client.quit() }

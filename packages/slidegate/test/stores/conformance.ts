@@ -4,19 +4,19 @@ import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { type CreateStore, storeConformance } from '../../src/testing/index.ts'
 
-/** A connected client, and how to end it. */
+/** A connected client, and a function to close it. */
 export interface Connection {
   readonly client: RedisClient
   close(): Promise<unknown>
 }
 
-/** Which cases of the suite are run: the `place`th of each `of`. */
+/** The cases to run: the `place`th of each `of`. */
 export interface Share {
   readonly place: number
   readonly of: number
 }
 
-/** Registers a test for each case of the suite, or of a share of it. */
+/** Registers a test for each case of the suite, or for a share of them. */
 export function conforms(
   createStore: (options: Parameters<CreateStore>[0], name: string) => Store,
   { place, of }: Share = { place: 0, of: 1 },
@@ -26,7 +26,7 @@ export function conforms(
   }
 }
 
-/** The suite for `redisStore` over one client, which is connected before the first test. */
+/** Registers the suite for `redisStore` with one client. It connects before the first test. */
 export function conformsBy(
   connect: () => Promise<Connection>,
   bucketsFor?: (name: string) => number,

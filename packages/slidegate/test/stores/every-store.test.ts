@@ -3,18 +3,18 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 
-// A store or an adapter that is published has joined the suite of its kind: see the checklists in CONTRIBUTING.md.
+// Every public store or adapter must run the suite of its kind. See the checklists in CONTRIBUTING.md.
 
 const textOf = (file: string) => readFileSync(join(import.meta.dirname, file), 'utf8')
 
-/** Where each store runs `storeConformance`. */
+/** The file in which each store runs `storeConformance`. */
 const STORES: Record<string, string> = {
   memoryStore: 'conformance.test.ts',
   redisStore: 'conformance.test.ts',
   serviceStore: '../remote/conformance.test.ts',
 }
 
-/** No stores: it answers for one, to other processes. */
+/** Not a store. It serves one to other processes. */
 const OTHERS = ['serveStore']
 
 const sources = Object.values(packageJson.exports).flatMap((target) =>
@@ -29,13 +29,13 @@ it('every store runs the conformance suite', async () => {
     expect(textOf(file)).toMatch(/of storeConformance|conforms(By)?\(/)
 })
 
-describe('every adapter runs the suite of all adapters, or that of messages', () => {
+describe('every adapter runs the suite for adapters or the suite for messages', () => {
   const tests = readdirSync(join(import.meta.dirname, '../adapters'))
     .filter((file) => file.endsWith('.test.ts'))
     .map((file) => textOf(`../adapters/${file}`))
   const adapters = sources.filter((source) => source.includes('/adapters/'))
 
-  it.each(adapters)('%s', (source) => {
+  it.each(adapters)('%s runs one of them', (source) => {
     const module = source.replace('../../src/', '')
     const held = tests.filter(
       (text) => text.includes(module) && /^ *(await )?(adapterSuite|messageSuite)[(<]/m.test(text),

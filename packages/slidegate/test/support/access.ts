@@ -1,9 +1,9 @@
 import { ask } from './ask.ts'
 
-/** All keys of a store with the default prefix, and of one whose prefix begins with it. */
+/** An ACL pattern for keys whose prefix starts with the default one. */
 const KEYS = '~slidegate:*'
 
-/** What the store needs of Redis, by what needs it: what it sends, and what its script calls. */
+/** Redis commands a store needs, by feature. The store sends them or its script calls them. */
 export const COMMANDS_FOR = {
   'any limit': ['evalsha', 'eval', 'time', 'getrange', 'mget', 'setrange', 'set', 'del', 'pexpire'],
   'a sorted set': [
@@ -15,23 +15,26 @@ export const COMMANDS_FOR = {
   overrides: ['get', 'persist'],
 } as const
 
-/** All of it. docs/production.md shows the same, and nothing else is called by the script: see acl.test.ts. */
+/**
+ * All commands a store needs.
+ * The list in docs/production.md is the same, and acl.test.ts checks that the script calls no others.
+ */
 export const COMMANDS: readonly string[] = Object.values(COMMANDS_FOR).flat()
 
-/** What tests use besides. None of it may be what the script calls: see acl.test.ts. */
+/** Commands that only tests use. The script must not call any of them: see acl.test.ts. */
 export const COMMANDS_OF_TESTS: readonly string[] = [
-  // Clients for themselves. (AUTH, HELLO, QUIT and RESET are allowed to everybody.)
+  // Sent by the clients. AUTH, HELLO, QUIT and RESET need no permission.
   ...['ping', 'info', 'client', 'select', 'asking', 'readonly', 'multi', 'exec'],
-  // To look.
+  // Used to inspect state.
   ...['keys', 'scan', 'pttl', 'type', 'dump', 'dbsize', 'strlen', 'xread'],
   ...['memory', 'slowlog', 'role', 'echo', 'command', 'monitor'],
-  // To break things.
+  // Used to cause damage.
   ...['flushall', 'rpush', 'hset', 'incr', 'restore', 'script', 'config', 'acl', 'save'],
-  // Of servers among themselves, and to set them up.
+  // Used to set up servers, and sent between servers.
   ...['cluster', 'migrate', 'restore-asking', 'wait', 'replicaof', 'slaveof', 'psync', 'replconf'],
 ]
 
-/** Rules for the user of a store, to stand behind its name and its password. */
+/** ACL rules for a store's user, to append to its name and password. */
 export function rulesFor(commands: readonly string[] = COMMANDS): string[] {
   return [KEYS, ...commands.map((name) => `+${name}`)]
 }
@@ -39,19 +42,20 @@ export function rulesFor(commands: readonly string[] = COMMANDS): string[] {
 const selector = (...rules: string[]) => `(${rules.join(' ')})`
 
 /**
- * The user of everybody who gives no name, on all servers of tests: with keys of a store, and within its script, it has
- * no more rights than a store needs. What tests do besides has a selector of its own.
+ * ACL rules for the default user on all test servers.
+ * The first selector has only the rights a store needs, so the script runs with those. Commands that only tests use
+ * have a selector of their own.
  */
 export const RESTRICTED: readonly string[] = [
   ...['default', 'reset', 'on', 'nopass', ...rulesFor()],
   selector(KEYS, ...COMMANDS_OF_TESTS.map((name) => `+${name}`)),
-  // By this instances of the service ask each other.
+  // Instances of the service send each other requests through this channel.
   selector('&slidegate:*', '+subscribe', '+publish'),
-  // By this sentinels find each other.
+  // Sentinels find each other through this channel.
   selector('&__sentinel__:hello', '+subscribe', '+publish'),
 ]
 
-/** Lifts the restrictions of a server, for what is none of ours. */
+/** Lifts the restrictions of a server, for tests that need other keys or commands. */
 export async function allowAll(port: number): Promise<void> {
   await ask(port, 'ACL', 'SETUSER', 'default', 'allkeys', 'allcommands')
 }

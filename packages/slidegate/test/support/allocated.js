@@ -1,8 +1,9 @@
 // @ts-check
 
 /**
- * The flags of a process that measures. Its heap is so large that nothing is collected meanwhile. A compiler beside the work
- * would be done at another time on each machine, and what isn't compiled allocates more.
+ * Node flags for a process that measures allocations.
+ * The heap is large enough that nothing is collected during a measurement. Concurrent compilation would finish at a
+ * different time on each machine, and code that isn't compiled yet allocates more.
  */
 export const FLAGS = [
   '--expose-gc',
@@ -11,12 +12,12 @@ export const FLAGS = [
   '--no-concurrent-recompilation',
 ]
 
-/** Rounds before the first that counts: until the compiler has looked at it. */
+/** Rounds to run before measuring, so that the code is compiled. */
 const WARM_UPS = 3
 const ROUNDS = 5
 
 /**
- * Measures bytes allocated per repetition: the least of several rounds.
+ * Measures bytes allocated per repetition. Returns the minimum of several rounds.
  *
  * @param {number} times
  * @param {() => unknown} round repeats it `times` times

@@ -1,13 +1,13 @@
 import { Redis } from 'ioredis'
 
-/** Asks the server on a port one thing, on a connection of its own; fails rather than waits. */
+/** Sends one command to the server on a port, on a new connection. Fails instead of retrying. */
 export async function ask(port: number, name: string, ...words: (string | number)[]): Promise<unknown> {
   const redis = new Redis(port, '127.0.0.1', {
     lazyConnect: true,
     enableReadyCheck: false,
     disableClientInfo: true,
     retryStrategy: () => null,
-    // Longer than a busy machine may stand still.
+    // Longer than a busy machine may hang.
     connectTimeout: 10_000,
     commandTimeout: 15_000,
   })
@@ -19,7 +19,7 @@ export async function ask(port: number, name: string, ...words: (string | number
   }
 }
 
-/** As {@link ask}, of replies that are text. */
+/** Like {@link ask}, for text replies. */
 export async function askText(port: number, name: string, ...words: (string | number)[]): Promise<string> {
   return String(await ask(port, name, ...words))
 }

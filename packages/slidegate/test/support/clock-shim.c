@@ -1,6 +1,7 @@
 /*
- * Preloaded into a process, moves its wall clock by as many microseconds as the first eight bytes of the file
- * CLOCK_SHIM_FILE say, at any time. The monotonic clock stays as it is, as on a machine whose clock is set.
+ * Preloaded into a process, shifts its wall clock by the number of microseconds in CLOCK_SHIM_FILE.
+ * The first eight bytes of the file are the number, and may change at any time. The monotonic clock isn't shifted, as
+ * on a machine whose clock is set.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,7 +16,7 @@
 static const volatile int64_t *offset_us;
 static int (*real_clock_gettime)(clockid_t, struct timespec *);
 
-/* Before main. A process that could not be shimmed would pass every test of steps: it must not start. */
+/* Runs before main. Without the shim, every test of clock steps would pass, so the process must not start. */
 __attribute__((constructor)) static void open_shim(void) {
   const char *path = getenv("CLOCK_SHIM_FILE");
   int file = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
@@ -33,7 +34,7 @@ static int64_t wall_us(void) {
 }
 
 int clock_gettime(clockid_t id, struct timespec *out) {
-  /* Libraries that are loaded before this one is may ask for the time as well. */
+  /* Libraries that are loaded earlier may read the time too. */
   if (real_clock_gettime == NULL)
     real_clock_gettime = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
   if ((id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE) || offset_us == NULL)

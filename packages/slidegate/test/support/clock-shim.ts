@@ -8,7 +8,7 @@ import { ask } from './ask.ts'
 import { type RedisServer, startRedis } from './redis-server.ts'
 import { until } from './until.ts'
 
-/** By how much the clock that scripts see is ahead of this process's monotonic one. */
+/** How far the clock that scripts read is ahead of this process's monotonic clock. */
 async function aheadMs(port: number): Promise<number> {
   const [seconds, micros] = (await ask(port, 'EVAL', "return redis.call('TIME')", 0)) as [string, string]
   return Number(seconds) * 1000 + Number(micros) / 1000 - performance.now()
@@ -19,19 +19,19 @@ const SOURCE = fileURLToPath(new URL('clock-shim.c', import.meta.url))
 
 /** A redis-server whose wall clock can be set. */
 export interface SteppedRedis extends RedisServer {
-  /** By how much its clock is ahead of this machine's. */
+  /** How far its clock is ahead of this machine's clock. */
   readonly offsetMs: number
-  /** Moves its clock, at once; back if negative. Steps add up, and outlive a restart. */
+  /** Moves its clock immediately; a negative number moves it back. Steps add up, and survive a restart. */
   step(ms: number): Promise<void>
 }
 
 /**
- * A real redis-server with a preloaded shim around its wall clock, which is what `TIME` says and what keys expire by.
- * Linux only; the program `cc` builds the shim.
+ * Starts a real redis-server with a preloaded shim around its wall clock.
+ * `TIME` and key expiry use the shifted clock. Linux only; needs `cc` to build the shim.
  *
- * Redis stores at what time a key expires, not after how long. After a step forward keys are gone as if that time had
- * passed: at the next command that names them, and others within some 100 ms. After a step back they stay the longer:
- * their TTL grows by the step. Scripts see one time from their start to their end, with regard to expiry too.
+ * Redis stores the time at which a key expires. After a step forward, keys expire as if that time had passed: a key
+ * that a command names, immediately; all others within about 100 ms. After a step back, keys live longer: their TTL
+ * grows by the step. A script sees one time from start to end, for expiry too.
  */
 export async function startRedisWithClock(settings: readonly string[] = []): Promise<SteppedRedis> {
   const folder = await mkdtemp(join(tmpdir(), 'slidegate-clock-'))
@@ -56,7 +56,7 @@ export async function startRedisWithClock(settings: readonly string[] = []): Pro
       async step(ms: number) {
         const before = await aheadMs(server.port)
         await set(offsetMs + ms)
-        // Valkey 9 goes on by the monotonic clock, and looks now and then whether the other was set.
+        // Valkey 9 uses the monotonic clock, and only checks the wall clock now and then.
         const slackMs = Math.max(Math.abs(ms) / 2, 50)
         await until(
           'its clock is set',

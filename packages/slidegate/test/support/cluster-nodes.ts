@@ -11,7 +11,7 @@ export interface ClusterNode extends Omit<RedisProcess, 'stop'> {
   readonly id: string
 }
 
-/** Nodes that do not know each other yet. */
+/** Starts nodes that don't know each other yet. */
 export async function startAll(size: number, settings: readonly string[]): Promise<RedisProcess[]> {
   const started = await Promise.allSettled(Array.from({ length: size }, () => startNode(settings)))
   const failed = started.find(({ status }) => status === 'rejected') as PromiseRejectedResult | undefined
@@ -29,9 +29,9 @@ async function startNode(settings: readonly string[]): Promise<RedisProcess> {
       ...['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder],
       ...COMMON,
       ...['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'],
-      // A failover takes about twice this.
+      // A failover takes about twice this time.
       ...['--cluster-node-timeout', '1500'],
-      // Each master keeps its replicas, and each replica may take over however long it was cut off.
+      // Each master keeps its replicas. Any replica may take over, however long it was disconnected.
       ...['--cluster-allow-replica-migration', 'no', '--cluster-replica-validity-factor', '0'],
       ...['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1'],
       ...settings,
@@ -39,7 +39,7 @@ async function startNode(settings: readonly string[]): Promise<RedisProcess> {
   })
 }
 
-/** Makes one cluster of them, the first so many its masters; it takes a while until all know. */
+/** Joins nodes into one cluster. The first `masterCount` are its masters. Resolves when all nodes know each other. */
 export async function join(nodes: readonly ClusterNode[], masterCount: number): Promise<void> {
   await Promise.all(nodes.map(({ port }, i) => ask(port, 'CLUSTER', 'SET-CONFIG-EPOCH', i + 1)))
   const masters = nodes.slice(0, masterCount)
@@ -52,8 +52,8 @@ export async function join(nodes: readonly ClusterNode[], masterCount: number): 
   )
   await until('all nodes know each other', async () => {
     const views = await Promise.all(nodes.map(({ port }) => askView(port)))
-    // Everyone is introduced to everyone: hearsay would take longer. Again while it has not come of it, since who does
-    // not answer in time is forgotten.
+    // Introduce every node to every other, which is faster than gossip. Repeat it, because a node that doesn't
+    // respond in time is forgotten.
     for (const [i, { port }] of nodes.entries()) {
       const strangers = nodes.slice(i + 1).filter((other) => !views[i]!.some(({ id }) => id === other.id))
       for (const other of strangers) await ask(port, 'CLUSTER', 'MEET', '127.0.0.1', other.port)

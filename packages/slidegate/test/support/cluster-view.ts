@@ -5,14 +5,14 @@ export interface NodeLine {
   readonly id: string
   readonly port: number
   readonly flags: readonly string[]
-  /** The master's id, of a replica. */
+  /** The master's id, if this node is a replica. */
   readonly masterId: string | undefined
   readonly epoch: number
-  /** First and last of each range. */
+  /** First and last slot of each range. */
   readonly slots: readonly (readonly [number, number])[]
 }
 
-/** What the node on a port believes of the cluster. */
+/** Returns the cluster as the node on this port sees it. */
 export async function askView(port: number): Promise<NodeLine[]> {
   const text = await askText(port, 'CLUSTER', 'NODES')
   return text.trim().split('\n').map(parse)
@@ -27,7 +27,7 @@ function parse(line: string): NodeLine {
     flags: flags.split(','),
     masterId: master === '-' ? undefined : master,
     epoch: Number(epoch),
-    // Slots in brackets are on their way and are listed among the others too.
+    // Slots in brackets are being migrated, and are also listed among the others.
     slots: slots.filter((range) => !range.startsWith('[')).map(parseRange),
   }
 }
@@ -45,7 +45,7 @@ export function hasSlot({ slots }: NodeLine, slot: number): boolean {
   return slots.some(([first, last]) => first <= slot && slot <= last)
 }
 
-/** Who is master, who is whose replica, and of which slots: what all nodes must agree upon. */
+/** The roles of all nodes and their slots, as text. All nodes must agree on it. */
 export function rolesOf(view: readonly NodeLine[]): string {
   const roles = view.map(({ id, flags, masterId, slots }) => {
     const standing = flags.filter((flag) => flag !== 'myself').join(',')

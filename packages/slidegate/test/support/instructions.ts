@@ -4,9 +4,9 @@ import { allowAll } from './access.ts'
 import { ask, askText } from './ask.ts'
 import { type RedisServer, startRedis } from './redis-server.ts'
 
-/** A redis-server that counts the instructions it executes, about 50 times slower than usual. */
+/** A redis-server that counts the instructions it executes. It is about 50 times slower than usual. */
 export interface CountingRedis extends RedisServer {
-  /** Instructions of the main thread while `use` runs. */
+  /** Counts the main thread's instructions while `use` runs. */
   count(use: () => Promise<unknown>): Promise<number>
 }
 
@@ -14,10 +14,13 @@ const run = promisify(execFile)
 
 const CALLGRIND = ['valgrind', '--tool=callgrind', '--callgrind-out-file=/dev/null', '--quiet']
 
-/** Starts one without the restrictions of other test servers. Its periodic jobs are paused: they would count too. */
+/**
+ * Starts a server without the ACL restrictions of other test servers. Periodic jobs are paused, because they would
+ * count.
+ */
 export async function startCountingRedis(): Promise<CountingRedis> {
   await run('valgrind', ['--version']).catch((cause) => {
-    throw new Error('valgrind is not installed. Instructions are counted with it.', { cause })
+    throw new Error("valgrind isn't installed. It is needed to count instructions.", { cause })
   })
   const server = await startRedis(['--hz', '1', '--enable-debug-command', 'local'], undefined, CALLGRIND)
   await allowAll(server.port)
@@ -31,7 +34,7 @@ export async function startCountingRedis(): Promise<CountingRedis> {
   })
 }
 
-/** Instructions of the main thread since the start. */
+/** The main thread's instructions since the start. */
 async function executed(pid: number): Promise<number> {
   const words = [`--pid=${pid}`, '--max-invoke-ms=1', 'status', 'internal']
   const { stdout } = await run('vgdb', words)
@@ -46,11 +49,11 @@ const KEYS = { lone: 10, batch: 128 }
 /** Requests counted by default. */
 const REQUESTS = { lone: 128, batch: 1024 }
 
-/** How requests travel: one at a time, or in calls of 64. */
+/** How requests are sent: one at a time, or in calls of 64. */
 export type Load = keyof typeof KEYS
 export const LOADS: readonly Load[] = ['lone', 'batch']
 
-/** Whatever answers requests. */
+/** The code under measurement. */
 export interface Subject {
   /** Makes the nth request. */
   ask(key: string, n: number): Promise<unknown>

@@ -11,23 +11,26 @@ import {
   tokenBucket,
 } from '../../src/index.ts'
 
-/** One of a kind, to hold to what all kinds promise. */
+/** A sample of one kind of limit, for tests of what all kinds guarantee. */
 export interface Sample {
-  /** The function that makes it. */
+  /** The name of the function that creates it. */
   readonly by: string
   make(options: { readonly limit: number; readonly name?: string; readonly shadow?: boolean }): Limit
-  /** What the nth request has to bring, where that is anything. */
+  /** Options the nth request needs, if any. */
   options?(n: number): ConsumeOptions
-  /** Whether a request takes what it costs. */
+  /** Whether a request is charged its cost. */
   readonly isByCost: boolean
   readonly isRefundable: boolean
-  /** Stored keys per log, if more than one. The log's own comes first in order. */
+  /** Stored keys per log, if more than one. The log's own key sorts first. */
   readonly keys?: number
 }
 
 const usual = { isByCost: true, isRefundable: true }
 
-/** All kinds, and their variants. Whatever makes a limit is here: the suites that go through them depend on it. */
+/**
+ * All kinds and their variants. Add every function that creates a limit here: the suites that iterate over kinds rely
+ * on it.
+ */
 export const SAMPLES: Readonly<Record<string, Sample>> = {
   'a sliding window': {
     by: 'slidingWindow',
@@ -54,12 +57,12 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     make: (options) => fixedWindow({ window: '10s', ...options }),
     ...usual,
   },
-  'a window of the calendar': {
+  'a calendar window': {
     by: 'calendarWindow',
     make: (options) => calendarWindow({ unit: 'day', timeZone: 'America/Sao_Paulo', ...options }),
     ...usual,
   },
-  'a window from the first hit': {
+  'a first-hit window': {
     by: 'fixedWindow',
     make: (options) => fixedWindow({ window: '10s', align: 'first-hit', ...options }),
     ...usual,
@@ -74,19 +77,19 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     make: ({ limit, ...options }) => tokenBucket({ capacity: limit, refill: 3, interval: '10s', ...options }),
     ...usual,
   },
-  'so many at the same time': {
+  'a concurrency limit': {
     by: 'concurrency',
     make: (options) => concurrency({ ttl: '10s', ...options }),
     ...usual,
   },
-  'so many different values': {
+  'a distinct-value limit': {
     by: 'distinct',
     make: (options) => distinct({ window: '10s', ...options }),
     options: (n) => ({ value: `value${n}` }),
     isByCost: false,
     isRefundable: false,
   },
-  'about so many different values': {
+  'an approximate distinct-value limit': {
     by: 'distinct',
     make: (options) => distinct({ window: '10s', approximate: true, ...options }),
     options: (n) => ({ value: `value${n}` }),
@@ -96,7 +99,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   },
 }
 
-/** Another limit, as an override has it. */
+/** Returns a change of the limit, in the form that overrides use. */
 export function changeTo({ by }: Sample, limit: number): LimitChange {
   return by === 'tokenBucket' ? { capacity: limit } : { limit }
 }

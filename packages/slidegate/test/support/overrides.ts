@@ -1,6 +1,6 @@
 import type { AnyKey, Limiter, Override } from '../../src/index.ts'
 
-/** All overrides of a limiter. */
+/** Returns all overrides of a limiter. */
 export async function listed<Key extends AnyKey>(limiter: Limiter<Key>): Promise<Override[]> {
   const overrides: Override[] = []
   for await (const override of limiter.overrides.list()) overrides.push(override)

@@ -1,30 +1,31 @@
 import { createServer } from 'node:net'
 
 /**
- * Below the ports that Linux and macOS give to outgoing connections. A client that keeps trying to reach a server that
- * is down could otherwise be given the server's own port, and keep it from coming back.
+ * The first port. The range is below the ports that Linux and macOS use for outgoing connections.
+ * Otherwise, a client that keeps reconnecting to a stopped server could be assigned the server's own port, and keep
+ * the server from restarting.
  */
 const FIRST = 11_000
 const COUNT = 10_000
-/** Tests that run at the same time have ranges of their own: a port that is free may be taken before it is used. */
+/** Parallel tests use separate ranges: a free port may be taken before it is used. */
 const RANGES = 4
 const RANGE = Number(process.env.VITEST_POOL_ID ?? 0) % RANGES
-/** Where Redis Cluster puts its bus. */
+/** The offset of the cluster bus port in Redis Cluster. */
 const BUS = 10_000
 
-const given = new Set<number>()
+const returned = new Set<number>()
 
-/** A port that nobody listens on at the moment, and that this process has not been given before. */
+/** Returns a port that is free now and that this process hasn't used before. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = FIRST + Math.floor(((RANGE + Math.random()) * COUNT) / RANGES)
-    if (given.has(port)) continue
-    given.add(port)
+    if (returned.has(port)) continue
+    returned.add(port)
     if (await isFree(port)) return port
   }
 }
 
-/** One whose cluster bus is free as well. */
+/** Returns a free port whose cluster bus port is free as well. */
 export async function freeClusterPort(): Promise<number> {
   for (;;) {
     const port = await freePort()

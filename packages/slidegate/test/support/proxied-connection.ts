@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { RespFrames } from './resp-frames.ts'
 
-/** What is done to traffic. Times apply to what is handed on. */
+/** A fault that affects traffic. Delays apply to traffic that is forwarded. */
 export interface Faults {
   readonly kind:
     | 'none'
@@ -21,11 +21,11 @@ export interface ProxyContext {
   spend(): void
 }
 
-/** One connection through a proxy: a client's, and the one to the server that goes with it. */
+/** One connection through a proxy: the client's socket and the matching socket to the server. */
 export class ProxiedConnection {
-  /** Whether something was swallowed, so that replies can no longer be told to whom they belong. */
+  /** Whether data was dropped. From then on, replies can't be matched with requests. */
   hasLost = false
-  /** How many replies the server owes before this connection is destroyed, once that is settled. */
+  /** The number of replies after which this connection is destroyed, if that is already known. */
   #doomedAt: number | undefined
   readonly #client: Socket
   readonly #server: Socket
@@ -49,7 +49,7 @@ export class ProxiedConnection {
     client.on('error', () => {})
     this.#server.on('error', () => {})
     client.once('close', () => this.destroy())
-    // An end is traffic too: what is lost in a black hole leaves the other side waiting.
+    // A closed connection is traffic too: in a black hole, the other side keeps waiting.
     this.#server.once('close', () => {
       if (!this.#swallows()) this.destroy()
     })
@@ -60,7 +60,7 @@ export class ProxiedConnection {
     this.#server.destroy()
   }
 
-  /** Whether both ways are silent. */
+  /** Whether data is dropped in both directions. */
   #swallows(): boolean {
     const { kind } = this.#context.faults()
     if (kind === 'blackHole') this.hasLost = true
@@ -80,7 +80,7 @@ export class ProxiedConnection {
     }
   }
 
-  #reply(chunk: Buffer, handOn: (chunk: Buffer, afterMs: number) => void): void {
+  #reply(chunk: Buffer, forward: (chunk: Buffer, afterMs: number) => void): void {
     const before = this.#replies.count
     this.#replies.feed(chunk)
     this.#context.totals.replies += this.#replies.count - before
@@ -95,7 +95,7 @@ export class ProxiedConnection {
       this.#client.write(chunk.subarray(0, Math.ceil(chunk.length / 2)), () => this.destroy())
       return
     }
-    handOn(chunk, repliesMs)
+    forward(chunk, repliesMs)
   }
 }
 
@@ -103,18 +103,18 @@ function isDroppingReplies(kind: Faults['kind']): boolean {
   return kind === 'dropReplies' || kind === 'dropRepliesThenClose'
 }
 
-/** Hands on each chunk after its time and never before one that came earlier, even if times change meanwhile. */
-function inOrder(handOn: (chunk: Buffer) => void): (chunk: Buffer, afterMs: number) => void {
+/** Forwards chunks in order, each after its delay, even if delays change meanwhile. */
+function inOrder(forward: (chunk: Buffer) => void): (chunk: Buffer, afterMs: number) => void {
   const waiting: Buffer[] = []
   let lastDueMs = 0
   return (chunk, afterMs) => {
     const nowMs = performance.now()
     lastDueMs = Math.max(nowMs + afterMs, lastDueMs)
     if (waiting.length === 0 && lastDueMs <= nowMs) {
-      handOn(chunk)
+      forward(chunk)
       return
     }
     waiting.push(chunk)
-    setTimeout(() => handOn(waiting.shift()!), lastDueMs - nowMs).unref()
+    setTimeout(() => forward(waiting.shift()!), lastDueMs - nowMs).unref()
   }
 }

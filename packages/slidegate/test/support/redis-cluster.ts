@@ -7,49 +7,49 @@ import { until } from './until.ts'
 export type { ClusterNode } from './cluster-nodes.ts'
 
 interface MigrateOptions {
-  /** How many keys each MIGRATE takes along; 10 if left out. */
+  /** Number of keys that each MIGRATE moves. Default: 10. */
   readonly step?: number
-  /** Called with the slot open and no key moved yet. When it has resolved, the migration is brought to its end. */
+  /** Called while the slot is open and before any key moves. When the promise resolves, the migration is completed. */
   leaveOpenUntil?(open: OpenSlot): Promise<unknown>
 }
 
-/** A real Redis Cluster of this test's own, on loopback; nothing but `nodes.conf` outlives a node's process. */
+/** A real Redis Cluster for one test, on loopback. Only `nodes.conf` survives a restart of a node. */
 export interface RedisCluster {
-  /** Masters at the start first, then replicas. */
+  /** First the nodes that start as masters, then the replicas. */
   readonly nodes: readonly ClusterNode[]
-  /** Those that are masters now and not known to have failed, as the best informed node sees it. */
+  /** Current masters that haven't failed, according to the node with the newest epoch. */
   masters(): Promise<ClusterNode[]>
   masterOf(slot: number): Promise<ClusterNode>
   replicasOf(master: ClusterNode): Promise<ClusterNode[]>
   /**
-   * Makes a replica of this master the master, and waits until all nodes that are awake know.
-   * `force` does without the old master, which may be dead or frozen.
-   * Within 3 s of the last failover among the same nodes masters refuse their votes, and it takes 6 s more.
+   * Promotes a replica of this master, and waits until all awake nodes know it.
+   * `force` works without the old master, which may be dead or frozen. Masters refuse to vote within 3 s of the last
+   * failover among the same nodes; then it takes 6 s longer.
    */
   failover(master: ClusterNode, options?: { readonly force?: boolean }): Promise<ClusterNode>
-  /** Waits until the cluster itself has put a replica in the place of a master that was killed or frozen. */
+  /** Waits until the cluster has replaced a master that was killed or frozen. */
   replaced(master: ClusterNode): Promise<ClusterNode>
-  /** Waits until nodes that are awake agree on who is who, can be written to, and replicas are in sync. */
+  /** Waits until awake nodes agree on roles and accept writes. Replicas are in sync then. */
   settled(): Promise<void>
-  /** Real resharding of one slot: opens it, moves its keys step by step, hands it over. */
+  /** Reshards one slot. Moves its keys step by step, then assigns it to the new master. */
   migrateSlot(slot: number, to: ClusterNode, options?: MigrateOptions): Promise<void>
-  /** The same, in the hands of the caller, who has to call {@link OpenSlot.finish} or {@link OpenSlot.cancel}. */
+  /** Opens a slot for migration. Call {@link OpenSlot.finish} or {@link OpenSlot.cancel} afterwards. */
   openSlot(slot: number, to: ClusterNode): Promise<OpenSlot>
   stop(): Promise<void>
 }
 
 export interface ClusterOptions {
   readonly masters?: number
-  /** Of each master. */
+  /** Replicas per master. */
   readonly replicas?: number
-  /** Further command line words of each node. */
+  /** More command line arguments for each node. */
   readonly settings?: readonly string[]
 }
 
 export async function startCluster(options: ClusterOptions = {}): Promise<RedisCluster> {
   const { masters: masterCount = 3, replicas: replicaCount = 1, settings = [] } = options
   const size = masterCount * (1 + replicaCount)
-  // Where there is nobody to take over, a master that stands still is waited for.
+  // Without replicas, nothing can take over: wait longer for a master that hangs.
   const patience = replicaCount === 0 ? ['--cluster-node-timeout', '10000'] : []
   const processes = await startAll(size, [...patience, ...settings])
   const stop = async () => {
@@ -79,7 +79,7 @@ function connected(
   const awake = () => nodes.filter(({ isAwake }) => isAwake)
   const nodeOf = ({ id }: NodeLine) => nodes.find((node) => node.id === id)!
 
-  /** The view of the node that has heard of the latest change. */
+  /** The view of the node that knows the latest change. */
   async function bestView(): Promise<NodeLine[]> {
     const views = await Promise.all(awake().map(({ port }) => askView(port)))
     const newest = (view: NodeLine[]) => Math.max(...view.map(({ epoch }) => epoch))
@@ -103,11 +103,11 @@ function connected(
     })
   }
 
-  // Replicas never change sides, so a master and its replicas are a family for good; see join().
+  // Replicas never change their master's group, so `familyOf` doesn't change either: see join().
   const familyOf = (node: ClusterNode) => nodes.indexOf(node) % masterCount
 
   async function replaced(master: ClusterNode): Promise<ClusterNode> {
-    const line = await until(`another node in the place of ${master.port}`, async () => {
+    const line = await until(`another master instead of ${master.port}`, async () => {
       const view = await bestView()
       const old = view.find(({ id }) => id === master.id)
       if (old !== undefined && isMaster(old)) return false

@@ -5,18 +5,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** A process of this test's own that can be ended, started again and made to stand still. */
+/** A redis-server process for one test. It can be killed, restarted and frozen. */
 export interface RedisProcess {
   readonly port: number
-  /** The process id, while it runs. */
+  /** The process id while it runs. */
   readonly pid: number
-  /** Whether it runs and has not been frozen. */
+  /** Whether it runs and isn't frozen. */
   readonly isAwake: boolean
-  /** Ends the process at once, as a crash does. The port stays reserved for {@link start}. */
+  /** Kills the process, like a crash. The port stays reserved for {@link start}. */
   kill(): Promise<void>
-  /** Starts it again on the same port, with what its folder holds. */
+  /** Starts it again on the same port, with the data in its folder. */
   start(): Promise<void>
-  /** It keeps its connections and does nothing, until it is thawed. */
+  /** Stops its execution until it is thawed. Its connections stay open. */
   freeze(): void
   thaw(): void
   /** Ends the process and removes its folder. */
@@ -25,9 +25,9 @@ export interface RedisProcess {
 
 export interface ProcessOptions {
   readonly port: number
-  /** The command line behind `redis-server`, given the folder, which outlives the process. */
+  /** The arguments after `redis-server`. The folder survives restarts. */
   words(folder: string): readonly string[]
-  /** Whether it answers; a PING in plain text if left out. */
+  /** Whether the server responds. Default: a PING in plain text. */
   answers?(port: number): Promise<boolean>
   readonly env?: Readonly<Record<string, string>>
   /** A program that runs redis-server, with its options. */
@@ -39,7 +39,7 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
 
-/** Starts a redis-server in a temporary folder, and waits until it answers. */
+/** Starts a redis-server in a temporary folder, and waits until it responds. */
 export async function startProcess(options: ProcessOptions): Promise<RedisProcess> {
   if (process.env.TEST_TIER === 'unit') {
     throw new Error(
@@ -54,7 +54,7 @@ export async function startProcess(options: ProcessOptions): Promise<RedisProces
   const runs = () => child !== undefined && child.exitCode === null && child.signalCode === null
 
   async function start(): Promise<void> {
-    if (runs()) throw new Error(`redis-server on port ${port} runs already`)
+    if (runs()) throw new Error(`redis-server on port ${port} is already running`)
     isFrozen = false
     const [program, ...words] = [...(options.under ?? []), 'redis-server', ...options.words(folder)]
     const started = spawn(program!, words, {
@@ -65,11 +65,11 @@ export async function startProcess(options: ProcessOptions): Promise<RedisProces
     running.add(started)
     started.once('exit', () => running.delete(started))
     for (let attempt = 0; attempt < 3000; attempt++) {
-      if (!runs()) throw new Error(`redis-server ended with ${started.exitCode ?? started.signalCode}`)
+      if (!runs()) throw new Error(`redis-server exited with ${started.exitCode ?? started.signalCode}`)
       if (await answers(port)) return
       await delay(10)
     }
-    throw new Error(`redis-server did not answer on port ${port}`)
+    throw new Error(`redis-server didn't respond on port ${port}`)
   }
 
   async function kill(): Promise<void> {
@@ -118,7 +118,7 @@ function answersPing(port: number): Promise<boolean> {
     const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'))
     socket.once('data', (data) => {
       socket.destroy()
-      // One that asks for a password is up as well.
+      // A server that requires a password is up as well.
       resolve(/^(\+PONG|-NOAUTH)/.test(data.toString()))
     })
     socket.once('error', () => resolve(false))

@@ -7,21 +7,21 @@ import { type RedisProcess, startProcess } from './redis-process.ts'
 import type { RedisServer } from './redis-server.ts'
 import { until } from './until.ts'
 
-/** A master, its replicas, and sentinels that watch them, on loopback; nothing of the data is persisted. */
+/** A master, its replicas and the sentinels that watch them, on loopback. No data is persisted. */
 export interface RedisSentinel {
   readonly masterName: string
   /** The ports of the sentinels, for a client. */
   readonly sentinels: readonly number[]
   readonly sentinelProcesses: readonly Omit<RedisProcess, 'stop'>[]
-  /** The first master first, then its replicas. */
+  /** The initial master, then its replicas. */
   readonly servers: readonly Omit<RedisServer, 'stop'>[]
-  /** The master now, as the first sentinel that is awake sees it. */
+  /** The current master, as the first awake sentinel sees it. */
   master(): Promise<RedisServer>
-  /** Has the sentinels make a replica the master, and waits until all know; answers the new master. */
+  /** Triggers a failover, waits until all sentinels know it, and returns the new master. */
   failover(): Promise<RedisServer>
-  /** Waits until the sentinels themselves have put a replica in the place of a master that was killed or frozen. */
+  /** Waits until the sentinels have replaced a master that was killed or frozen. */
   replaced(master: Omit<RedisServer, 'stop'>): Promise<RedisServer>
-  /** Waits until all that are awake agree on who is master, and replicas are in sync. */
+  /** Waits until awake sentinels agree on the master, and replicas are in sync. */
   settled(): Promise<void>
   stop(): Promise<void>
 }
@@ -29,7 +29,7 @@ export interface RedisSentinel {
 export interface SentinelOptions {
   readonly replicas?: number
   readonly sentinels?: number
-  /** Further lines of each server's configuration, such as `maxmemory 4mb`. */
+  /** More lines for each server's configuration, such as `maxmemory 4mb`. */
   readonly settings?: readonly string[]
 }
 
@@ -63,7 +63,7 @@ export async function startSentinel(options: SentinelOptions = {}): Promise<Redi
   }
 }
 
-/** The file is written once: sentinels have servers note in it whose replica they are, and themselves note whom they saw. */
+/** Writes the configuration once. Later, servers and sentinels record their replication state and peers in this file. */
 function configFile(folder: string, lines: readonly string[]): string {
   const path = join(folder, 'redis.conf')
   const common = ['bind 127.0.0.1', `dir ${folder}`, 'loglevel warning']
@@ -79,7 +79,7 @@ async function startServer(settings: readonly string[]): Promise<RedisServer> {
   return Object.assign(process, { url: `redis://127.0.0.1:${port}` })
 }
 
-/** A sentinel holds no keys and runs no scripts, so its user is not restricted. */
+/** Starts a sentinel. Its user isn't restricted, because it has no keys and runs no scripts. */
 async function startWatcher(masterPort: number, quorum: number): Promise<RedisProcess> {
   const port = await freePort()
   const lines = [
@@ -89,8 +89,8 @@ async function startWatcher(masterPort: number, quorum: number): Promise<RedisPr
     `sentinel failover-timeout ${MASTER_NAME} 2000`,
   ]
   const process = await startProcess({ port, words: (folder) => [configFile(folder, lines), '--sentinel'] })
-  // By themselves sentinels look around every 2 s, and ask servers about themselves every 10 s; and one that has stood
-  // still for 2 s does nothing but look for 30 s.
+  // By default, sentinels look for changes every 2 s and query servers every 10 s. A sentinel that hung for 2 s takes
+  // no action for 30 s.
   const periods = ['info-period', 200, 'publish-period', 200, 'ask-period', 200, 'tilt-period', 1000]
   const hurry = () => ask(port, 'SENTINEL', 'DEBUG', ...periods)
   const { start } = process
@@ -167,7 +167,7 @@ function watched(
     master,
     async failover() {
       const old = await master()
-      // Refused while a failover goes on, and as long as replicas have not been heard of.
+      // Rejected while a failover is running, and until replicas are known.
       await until('a failover begins', async () => {
         await ask(awake()[0]!.port, 'SENTINEL', 'FAILOVER', MASTER_NAME)
         return true

@@ -4,18 +4,18 @@ import { type ProcessOptions, type RedisProcess, startProcess } from './redis-pr
 
 export { freePort } from './ports.ts'
 
-/** A real redis-server of this test's own: loopback, a free port, a temporary folder, nothing persisted. */
+/** A real redis-server for one test. It uses loopback, a free port and a temporary folder, and persists nothing. */
 export interface RedisServer extends RedisProcess {
   readonly url: string
 }
 
-/** Command line words that all servers of tests have in common. */
+/** Command line arguments that all test servers share. */
 export const COMMON: readonly string[] = [
   ...['--save', '', '--appendonly', 'no', '--loglevel', 'warning'],
   ...['--user', ...RESTRICTED],
 ]
 
-/** Starts a redis-server; `settings` are further command line words, such as `['--maxmemory', '4mb']`. */
+/** Starts a redis-server. `settings` are more command line arguments, such as `['--maxmemory', '4mb']`. */
 export async function startRedis(
   settings: readonly string[] = [],
   env?: ProcessOptions['env'],

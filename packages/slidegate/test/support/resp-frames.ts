@@ -1,4 +1,4 @@
-/** Counts the complete requests, or replies, in what one side of a Redis connection sends, however it is cut up. */
+/** Counts complete requests or replies in one direction of a Redis connection. Chunks may split frames anywhere. */
 export class RespFrames {
   count = 0
   #rest: Buffer = Buffer.alloc(0)
@@ -7,7 +7,7 @@ export class RespFrames {
     const buffer = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk])
     let at = 0
     for (let end = endOfFrame(buffer, at); end !== undefined; end = endOfFrame(buffer, at)) {
-      // What is pushed answers no request.
+      // Push messages aren't replies to a request.
       if (buffer[at] !== '>'.charCodeAt(0)) this.count++
       at = end
     }
@@ -15,7 +15,7 @@ export class RespFrames {
   }
 }
 
-/** Where the frame that begins here ends; `undefined` while a part of it is missing. */
+/** Returns where a frame ends, or `undefined` if it is incomplete. */
 function endOfFrame(buffer: Buffer, start: number): number | undefined {
   const eol = buffer.indexOf('\r\n', start)
   if (eol < 0) return undefined

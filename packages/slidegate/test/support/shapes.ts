@@ -18,11 +18,11 @@ import {
 import { calendarWindow } from 'slidegate/calendar'
 import type { Subject } from './instructions.ts'
 
-/** Limits with room, except those that deny. */
+/** A limit that never denies here. */
 const LIMIT = 1_000_000
-/** The most that a limit with entries can hold. */
+/** The most entries a log can hold. */
 const ENTRIES = 10_000
-/** Counting takes long. */
+/** A deadline long enough for counting instructions. */
 const PATIENT = { timeoutMs: 60_000, logger: false } as const
 
 const minute = slidingWindow({ name: 'minute', limit: LIMIT, window: '1m', precision: 10 })
@@ -36,7 +36,7 @@ const ban = { after: 10, within: '1m', for: '1h' } as const
 
 type Shape = (store: Store) => Subject
 
-/** Decisions that cost Redis different amounts: kinds of limits, their combinations and what requests bring. */
+/** Decisions that cost Redis different amounts: kinds of limits, combinations and request options. */
 export const SHAPES = {
   'window, admitted': consumes([minute]),
   'window, denied': (store) => {
@@ -110,16 +110,20 @@ function limiterOf(store: Store, limits: readonly Limit[], options?: Options): L
   return createLimiter({ store, ...PATIENT, limits, ...options })
 }
 
-function consumes(limits: readonly Limit[], options?: Options, asked?: (n: number) => ConsumeOptions): Shape {
-  return (store) => admits(limiterOf(store, limits, options), sameKey, asked)
+function consumes(
+  limits: readonly Limit[],
+  options?: Options,
+  optionsOf?: (n: number) => ConsumeOptions,
+): Shape {
+  return (store) => admits(limiterOf(store, limits, options), sameKey, optionsOf)
 }
 
 function admits<Key extends AnyKey>(
   limiter: Limiter<Key>,
   keyOf: (key: string) => Key,
-  asked?: (n: number) => ConsumeOptions,
+  optionsOf?: (n: number) => ConsumeOptions,
 ): Subject {
-  return { ask: async (key, n) => assert((await limiter.consume(keyOf(key), asked?.(n))).allowed) }
+  return { ask: async (key, n) => assert((await limiter.consume(keyOf(key), optionsOf?.(n))).allowed) }
 }
 
 function sameKey(key: string): string {

@@ -5,20 +5,20 @@ interface Member {
   readonly port: number
 }
 
-/** A slot on its way from one master to another; meanwhile keys may be on either side. */
+/** A slot that is being migrated between masters. Its keys may be on either side. */
 export interface OpenSlot {
   readonly slot: number
-  /** Keys of the slot that the old master still has; at most 1000 are listed. */
+  /** Keys of the slot that are still on the old master, up to 1000. */
   keysLeft(): Promise<string[]>
-  /** Moves these keys, or so many of those that are left; answers how many were asked to move. */
+  /** Moves these keys, or this number of the remaining ones. Returns how many it tried to move. */
   move(keys: number | readonly string[]): Promise<number>
-  /** Hands the slot over. All its keys must have moved. */
+  /** Assigns the slot to the new master. All its keys must have moved. */
   finish(): Promise<void>
-  /** Brings back what has moved, and leaves the slot where it was. */
+  /** Moves migrated keys back, and leaves the slot on the old master. */
   cancel(): Promise<void>
 }
 
-/** Opens a slot as `redis-cli --cluster reshard` does: importing first, so that nobody is sent in vain. */
+/** Opens a slot as `redis-cli --cluster reshard` does: `IMPORTING` first, so that no redirect fails. */
 export async function openSlot(
   slot: number,
   from: Member,
@@ -45,14 +45,14 @@ export async function openSlot(
       return keys.length
     },
     async finish() {
-      // The new owner first: it must not be without one, and it is he who tells the others.
+      // Update the new owner first: the slot must never be without an owner, and the new one announces it.
       for (const { port } of [to, from, ...masters.filter(({ id }) => id !== to.id && id !== from.id)]) {
         await ask(port, 'CLUSTER', 'SETSLOT', slot, 'NODE', to.id)
       }
     },
     async cancel() {
-      // While it is open the old master takes back nothing that it has not. Keys that have moved seem to be gone until
-      // they are back; what was written in their place meanwhile is lost.
+      // While the slot is open, the old master accepts only keys that it still has. Migrated keys seem to be gone
+      // until they are back, and anything written in their place meanwhile is lost.
       await ask(from.port, 'CLUSTER', 'SETSLOT', slot, 'STABLE')
       for (;;) {
         const keys = await keysOn(to, 1000)

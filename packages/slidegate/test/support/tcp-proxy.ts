@@ -3,45 +3,45 @@ import { freePort } from './ports.ts'
 import { type Faults, ProxiedConnection } from './proxied-connection.ts'
 
 /**
- * A proxy before a Redis, with faults that are set at any time, for connections that exist and for those to come.
- * One at a time: each takes the place of the one before. A connection that has lost something is silent from then on,
- * whatever is set, since replies would reach the wrong requests; {@link TcpProxy.heal} ends it.
+ * A proxy in front of Redis that injects faults into current and new connections.
+ * Only one fault is active at a time: a new one replaces the one before. A connection that has dropped data stays
+ * silent, whichever fault is set, since replies would reach the wrong requests. {@link TcpProxy.heal} destroys it.
  *
- * It counts requests and replies, and knows which reply belongs to which request, if it can read them: not with TLS.
+ * It counts requests and replies, and matches them, unless the connection uses TLS.
  */
 export interface TcpProxy {
   readonly port: number
   /** Connections that are open now. */
   readonly connections: number
-  /** Connections that are open and have lost something. */
+  /** Open connections that have dropped data. */
   readonly lossy: number
-  /** Connections so far, those that were refused among them. */
+  /** Connections accepted so far, including refused ones. */
   readonly accepted: number
-  /** Requests that were handed to the server so far. */
+  /** Requests forwarded to the server so far. */
   readonly requests: number
-  /** Replies that the server has sent so far, whether or not they were handed on. */
+  /** Replies that the server has sent so far, whether forwarded or not. */
   readonly replies: number
-  /** Hands on replies so much later, and requests too where that is given. */
+  /** Delays replies by this time, and requests too if `requestsMs` is given. */
   delay(repliesMs: number, requestsMs?: number): void
-  /** Swallows what either side sends; connections stay open, even if the server ends them. */
+  /** Drops data in both directions. Connections stay open, even if the server closes them. */
   blackHole(): void
   /**
-   * Requests reach the server and are executed; no reply comes back. With `thenClose` a connection is destroyed when
-   * all its requests have been answered.
+   * Forwards requests to the server, which executes them, but drops all replies.
+   * With `thenClose`, destroys a connection once all its requests have been answered.
    */
   dropReplies(options?: { readonly thenClose?: boolean }): void
-  /** Hands on the first half of what the server sends next, and destroys that connection; once. */
+  /** Forwards the first half of the server's next chunk, then destroys that connection. Happens once. */
   cutMidReply(): void
   /**
-   * Lets the next requests of any connection reach the server, and destroys that connection when they have been
-   * executed, before a byte of their replies has come back; once.
+   * Destroys the next connection that sends a request, after the server has executed it.
+   * No byte of the reply is forwarded. Happens once.
    */
   cutAfterRequest(): void
   /** Destroys all connections, and new ones as they come. */
   refuse(): void
   /**
-   * From now on all passes. Connections that have lost something are destroyed, or, with `leaveSilent`, stay as they
-   * are: open, and never answered again.
+   * Removes all faults, and destroys connections that have dropped data.
+   * With `leaveSilent`, those connections stay open and are never answered again.
    */
   heal(options?: { readonly leaveSilent?: boolean }): void
   stop(): Promise<void>
@@ -58,7 +58,7 @@ export async function startProxy(targetPort: number): Promise<TcpProxy> {
   const context = {
     totals,
     faults: () => faults,
-    /** A fault that happens once is over as soon as a connection has met it. */
+    /** Removes a fault that happens once, as soon as one connection has met it. */
     spend: () => {
       faults = NONE
     },

@@ -10,22 +10,22 @@ import { COMMON, type RedisServer } from './redis-server.ts'
 
 const run = promisify(execFile)
 
-/** An authority of this test's own, and what it has signed. */
+/** A certificate authority for one test, and a server certificate that it signed. */
 export interface Certificates {
-  /** The authority's certificate: what a client has to trust. */
+  /** The authority's certificate, which clients must trust. */
   readonly ca: string
   /** Paths, for a server on 127.0.0.1 or localhost. */
   readonly files: { readonly ca: string; readonly certificate: string; readonly key: string }
   remove(): Promise<void>
 }
 
-/** Made by the program `openssl`; good for a day. */
+/** Creates certificates with `openssl`. They are valid for a day. */
 export async function makeCertificates(): Promise<Certificates> {
   const folder = await mkdtemp(join(tmpdir(), 'slidegate-tls-'))
   const file = (name: string) => join(folder, name)
   const openssl = (...words: string[]) => run('openssl', words, { cwd: folder })
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  // Extensions are spelt out, so that no configuration of the machine has a say.
+  // List all extensions, so that the machine's configuration has no effect.
   await writeFile(
     file('openssl.cnf'),
     [
@@ -71,7 +71,7 @@ export async function makeCertificates(): Promise<Certificates> {
   }
 }
 
-/** As `startRedis`, with TLS only, on `rediss://`; clients need no certificate of their own. */
+/** Starts a redis-server with TLS only, on `rediss://`. Clients need no certificate. */
 export async function startTlsRedis(
   { ca, files }: Certificates,
   settings: readonly string[] = [],

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
 /**
- * Asks every few milliseconds until the answer is anything but `false` or `undefined`, which it returns. A failed
- * question is asked again.
+ * Polls until the result is neither `false` nor `undefined`, and returns it.
+ * If `question` rejects, it is called again. Throws after `timeoutMs`, with the last error as its cause.
  */
 export async function until<T>(
   what: string,
@@ -21,5 +21,5 @@ export async function until<T>(
     }
     await delay(20)
   }
-  throw new Error(`waited ${timeoutMs} ms in vain for: ${what}`, { cause: lastError })
+  throw new Error(`Timed out after ${timeoutMs} ms waiting for: ${what}`, { cause: lastError })
 }

@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 
-/** Sets a process to work on the package as it was built; resolves to what it reports when it has ended well. */
+/** Starts a worker process with the built package. Resolves to the worker's report once it exits with code 0. */
 export function work<Order extends object, Report>(worker: URL, order: Order): Promise<Report> {
   return new Promise((resolve, reject) => {
     const child = fork(worker, { execArgv: [] })
@@ -11,7 +11,7 @@ export function work<Order extends object, Report>(worker: URL, order: Order): P
     child.once('error', reject)
     child.once('close', (code) => {
       if (code === 0 && report !== undefined) resolve(report)
-      else reject(new Error(`a worker ended with code ${code}; has the package been built?`))
+      else reject(new Error(`A worker exited with code ${code}. Build the package if you haven't.`))
     })
     child.send(order)
   })

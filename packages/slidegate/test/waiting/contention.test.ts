@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { Contention } from '../../src/limiter/waiting/denial.ts'
 
-/** The largest delay. */
+/** By default, the delay is the longest possible. */
 function contention(random = 1): Contention {
   const spy = vi.spyOn(Math, 'random').mockReturnValue(random)
   onTestFinished(() => spy.mockRestore())
@@ -16,14 +16,14 @@ it('a process that waits alone adds no delay', () => {
   }
 })
 
-it('the delay is up to 20 ms at random', () => {
+it('the delay is random, up to 20 ms', () => {
   const shared = contention(0.25)
   shared.lost()
   shared.admitted()
   expect(shared.delayMs()).toBe(5)
 })
 
-it('the delay halves with each loss, and is whole again after an admission', () => {
+it('the delay halves with each loss, and is reset by an admission', () => {
   const shared = contention()
   const delays = Array.from({ length: 4 }, () => {
     shared.lost()
@@ -34,7 +34,7 @@ it('the delay halves with each loss, and is whole again after an admission', () 
   expect(shared.delayMs()).toBe(20)
 })
 
-it('after eight admissions without a loss a process takes it that it waits alone', () => {
+it('after eight admissions without a loss, a process assumes that it waits alone', () => {
   const left = contention()
   left.lost()
   for (let i = 0; i < 7; i++) left.admitted()

@@ -4,7 +4,7 @@ import { Heap } from '../../src/limiter/waiting/heap.ts'
 
 const numbers = fc.array(fc.integer({ min: 0, max: 30 }), { maxLength: 60 })
 
-it('a heap gives its items back in order, whatever was dropped from it', () => {
+it('a heap returns its items in order, whatever was removed', () => {
   fc.assert(
     fc.property(numbers, numbers, fc.integer({ min: 1, max: 5 }), (early, late, divisor) => {
       const heap = new Heap<number>((one, other) => one < other)

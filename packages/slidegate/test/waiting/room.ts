@@ -13,14 +13,14 @@ import type { ConsumeOp, ConsumeOutcome, Op, Part, Store } from '../../src/store
 export interface Room {
   readonly room: WaitingRoom
   wait(key: string, options?: WaitOptions): Promise<Decision>
-  /** How things are. */
+  /** The current outcome. */
   peek(key: string): Promise<ConsumeOutcome>
-  /** Units that count now, for the first limit. */
+  /** Units in the first limit's window. */
   used(key: string): Promise<number>
-  /** Returns what was charged for the first request of an op; or what it holds. */
+  /** Returns the charge of an op's first request, or releases what it holds. */
   giveBack(op: ConsumeOp, outcome: ConsumeOutcome): Promise<void>
   release(op: ConsumeOp): Promise<void>
-  /** What was asked, and what was answered. */
+  /** The ops sent, and their outcomes. */
   readonly asked: { readonly op: ConsumeOp; readonly outcome: ConsumeOutcome }[]
   /** Other ops that were sent. */
   readonly sent: Op[]

@@ -23,14 +23,14 @@ import { type Room, roomOn } from './room.ts'
 
 const HOUR = [slidingWindow({ limit: 5, window: '1h' })]
 
-/** The reason for which somebody is not admitted, and the error. */
+/** The error with which a wait is rejected. */
 async function rejection(promise: Promise<unknown>): Promise<WaitError> {
   const error = await errorOf(() => promise)
   expect(error).toBeInstanceOf(WaitError)
   return error as WaitError
 }
 
-/** Names in the order in which they are admitted. */
+/** Names in order of admission. */
 async function admissions(waits: Readonly<Record<string, Promise<unknown>>>): Promise<string[]> {
   const admitted: string[] = []
   await Promise.all(
@@ -42,7 +42,7 @@ async function admissions(waits: Readonly<Record<string, Promise<unknown>>>): Pr
   return admitted
 }
 
-/** Counts visited entries of Maps and searched texts until `act` is done. */
+/** Counts visited Map entries and searched texts until `act` is done. */
 async function stepsOf(act: () => Promise<unknown>): Promise<number> {
   let steps = 0
   const walk = Map.prototype[Symbol.iterator]
@@ -68,22 +68,22 @@ async function fill(room: Room, key: string, cost: number): Promise<void> {
   await room.wait(key, { cost, maxWaitMs: 0 })
 }
 
-describe('who waits', () => {
-  it('is admitted at once where there is room', async () => {
+describe('a waiting request', () => {
+  it('resolves immediately if there is room', async () => {
     const room = roomOn(memoryStore(), HOUR)
     expect(await room.wait('k', { cost: 2 })).toMatchObject({ allowed: true, cost: 2, remaining: 3 })
     expect(room.room.state()).toEqual({ length: 0, expectedWaitMs: 0 })
     expect(room.sent).toEqual([])
   })
 
-  it('is asked for together with those of the same tick, and each is told its own decision', async () => {
+  it('shares an op with others of the same tick, and gets its own decision', async () => {
     const room = roomOn(memoryStore(), HOUR)
     const decisions = await Promise.all([room.wait('k'), room.wait('k'), room.wait('k')])
     expect(decisions.map(({ remaining }) => remaining)).toEqual([4, 3, 2])
     expect(room.asked).toHaveLength(1)
   })
 
-  it('is admitted in the order of arrival, and asks again only when there is room', async () => {
+  it('gets its turn in order of arrival, and is resent only when there is room', async () => {
     const room = roomOn(memoryStore(), [slidingWindow({ limit: 1, window: 20 })])
     const order = 'abcdefgh'.split('')
     const waits = Object.fromEntries(order.map((name) => [name, room.wait('k')]))
@@ -91,7 +91,7 @@ describe('who waits', () => {
     expect(room.asked).toHaveLength(order.length)
   })
 
-  it('goes by priority first, and by arrival among equals', async () => {
+  it('goes by priority first, then by arrival', async () => {
     const room = roomOn(memoryStore(), [slidingWindow({ limit: 1, window: 20 })])
     await fill(room, 'k', 1)
     const priorities = { low: -1, first: 0, urgent: 9, second: 0, high: 3 }
@@ -101,7 +101,7 @@ describe('who waits', () => {
     expect(await admissions(Object.fromEntries(waits))).toEqual(['urgent', 'high', 'first', 'second', 'low'])
   })
 
-  it('is overtaken by nobody, however small: what costs much is not starved', async () => {
+  it('stays ahead of cheaper requests', async () => {
     const room = roomOn(memoryStore(), [slidingWindow({ limit: 5, window: 40 })])
     await fill(room, 'k', 3)
     const big = room.wait('k', { cost: 5 })
@@ -113,7 +113,7 @@ describe('who waits', () => {
     ])
   })
 
-  it('is asked for at once where it comes first and costs less than what was denied', async () => {
+  it('gets sent immediately if it is first in line and costs less than the denied one', async () => {
     const room = roomOn(memoryStore(), HOUR)
     await fill(room, 'k', 3)
     const big = room.wait('k', { cost: 5, maxWaitMs: 2 ** 31 - 1 })
@@ -123,7 +123,7 @@ describe('who waits', () => {
     await errorOf(() => big)
   })
 
-  it('waits for a key of its own: others are nothing to it', async () => {
+  it("doesn't depend on other keys", async () => {
     const room = roomOn(memoryStore(), HOUR)
     await fill(room, 'k', 5)
     const denied = room.wait('k', { maxWaitMs: 2 ** 31 - 1 })
@@ -132,7 +132,7 @@ describe('who waits', () => {
     await errorOf(() => denied)
   })
 
-  it('keeps the process alive, and no async context', async () => {
+  it('keeps the process alive, but retains no async context', async () => {
     const context = new AsyncLocalStorage<string>()
     const store = memoryStore()
     const seen: unknown[] = []
@@ -155,8 +155,8 @@ describe('who waits', () => {
   })
 })
 
-describe('who is not admitted', () => {
-  it('is told at once where it costs more than a limit', async () => {
+describe('a wait', () => {
+  it('rejects immediately if the cost exceeds a limit', async () => {
     const room = roomOn(memoryStore(), HOUR)
     const { reason, code, decision } = await rejection(room.wait('k', { cost: 6 }))
     expect({ reason, code }).toEqual({ reason: 'impossible', code: 'wait_rejected' })
@@ -164,7 +164,7 @@ describe('who is not admitted', () => {
     expect(await room.used('k')).toBe(0)
   })
 
-  it('is told at once where it would be too late, behind others too', async () => {
+  it('rejects immediately if it would take too long, even behind others', async () => {
     const room = roomOn(memoryStore(), HOUR)
     await fill(room, 'k', 4)
     const startMs = performance.now()
@@ -181,7 +181,7 @@ describe('who is not admitted', () => {
     expect(await room.used('k')).toBe(4)
   })
 
-  it('with maxWaitMs 0 it is admitted now or not at all', async () => {
+  it('with maxWaitMs 0 is admitted immediately or not at all', async () => {
     const room = roomOn(memoryStore(), HOUR)
     const waits = Array.from({ length: 8 }, () => room.wait('k', { maxWaitMs: 0 }))
     const settled = await Promise.allSettled(waits)
@@ -193,7 +193,7 @@ describe('who is not admitted', () => {
     expect(await room.used('k')).toBe(5)
   })
 
-  it('waits no longer when it is aborted, and the next is asked for', async () => {
+  it('ends when it is aborted, and the next request is sent', async () => {
     const room = roomOn(memoryStore(), HOUR)
     await fill(room, 'k', 3)
     const abort = new AbortController()
@@ -208,7 +208,7 @@ describe('who is not admitted', () => {
     expect(await room.used('k')).toBe(5)
   })
 
-  it('is not even asked for where it was aborted before', async () => {
+  it('sends nothing if it was already aborted', async () => {
     const room = roomOn(memoryStore(), HOUR)
     const { reason, cause } = await rejection(room.wait('k', { signal: AbortSignal.abort('gone') }))
     expect([reason, cause]).toEqual(['aborted', 'gone'])
@@ -220,7 +220,7 @@ describe('who is not admitted', () => {
     expect(room.asked).toEqual([])
   })
 
-  it.each([1, 4])('charges nothing when %i of 4 are aborted while the store answers', async (aborted) => {
+  it.each([1, 4])('charges nothing for %i of 4 requests aborted while the store answers', async (aborted) => {
     const store = held(memoryStore())
     const room = roomOn(store, [slidingWindow({ limit: 3, window: '1h' })])
     const abort = new AbortController()
@@ -234,13 +234,13 @@ describe('who is not admitted', () => {
     store.isHolding = false
     store.release()
     const results = await settled
-    // What the first would have had is for the others.
+    // The others get the units of the first.
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(4 - aborted)
     await turn()
     expect(await room.used('k')).toBe(4 - aborted)
   })
 
-  it('is refused where as many wait as may', async () => {
+  it('rejects if the maximum number is waiting', async () => {
     const room = roomOn(memoryStore(), HOUR, 3)
     await fill(room, 'k', 5)
     const waits = Array.from({ length: 3 }, (_, i) =>
@@ -256,7 +256,7 @@ describe('who is not admitted', () => {
     expect(room.room.state().length).toBe(0)
   })
 
-  it('is told what the store has failed with; those behind are asked for', async () => {
+  it("rejects with the store's error, and those behind it are sent", async () => {
     const store = failing(memoryStore())
     const room = roomOn(store, [slidingWindow({ limit: 1, window: 50 })])
     await fill(room, 'k', 1)
@@ -270,7 +270,7 @@ describe('who is not admitted', () => {
     expect((await next).allowed).toBe(true)
   })
 
-  it('is told what its limits have failed with', async () => {
+  it('rejects with the error of its limits function', async () => {
     const room = roomOn(memoryStore(), HOUR)
     const wrong = new SlidegateError('invalid_limit', 'no limits')
     const throwing = () => {
@@ -284,7 +284,7 @@ describe('who is not admitted', () => {
     expect((await last).allowed).toBe(true)
   })
 
-  it('is told of a room that is closed, and so is whoever comes later', async () => {
+  it('rejects when the room is closed, then or later', async () => {
     const store = memoryStore()
     const room = roomOn(store, HOUR)
     await fill(room, 'k', 5)
@@ -304,13 +304,13 @@ describe('who is not admitted', () => {
     [{ priority: 0.5 }, 'invalid_option'],
     [{ priority: '1' as unknown as number }, 'invalid_option'],
     [{ signal: {} as AbortSignal }, 'invalid_option'],
-  ])('is refused with %j', (options, code) => {
+  ])('rejects the options %j', (options, code) => {
     expect(() => parseWaitOptions(options)).toThrow(expect.objectContaining({ code }))
   })
 })
 
-describe('several processes', () => {
-  it('share what is free, and each serves who came first', async () => {
+describe('several waiting processes', () => {
+  it('share the free units, and each serves its requests in order', async () => {
     const store = memoryStore()
     const limits = [slidingWindow({ limit: 1, window: 40 })]
     const rooms = [roomOn(store, limits), roomOn(store, limits)]
@@ -327,11 +327,11 @@ describe('several processes', () => {
       [0, 1, 2, 3],
       [0, 1, 2, 3],
     ])
-    // Whoever finds the room taken asks again once there is room, not in between.
+    // A process that finds the room taken sends again once there is room, not in between.
     for (const { asked } of rooms) expect(asked.length).toBeLessThanOrEqual(4 + 8)
   })
 
-  it('ask so that the question arrives on time, however far the store is', async () => {
+  it('send early enough to arrive on time, whatever the distance of the store', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     onTestFinished(() => void vi.useRealTimers())
     const near = memoryStore({ clock: () => Math.floor(performance.now()) })
@@ -349,8 +349,8 @@ describe('several processes', () => {
   })
 })
 
-describe('a wait that takes long', () => {
-  it('asks again after 5 s, so that a limit that was raised elsewhere is noticed', async () => {
+describe('a long wait', () => {
+  it('sends again after 5 s, to notice a limit raised elsewhere', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     onTestFinished(() => void vi.useRealTimers())
     const room = roomOn(memoryStore(), HOUR)
@@ -368,8 +368,8 @@ describe('a wait that takes long', () => {
   })
 })
 
-describe('limits that are not the same for all', () => {
-  it('are for each his own: nobody is admitted, or refused, by those of another', async () => {
+describe('limits that differ per request', () => {
+  it('apply only to their own request', async () => {
     const [few, many] = [
       [slidingWindow({ limit: 1, window: '1h' })],
       [slidingWindow({ limit: 100, window: '1h' })],
@@ -388,7 +388,7 @@ describe('limits that are not the same for all', () => {
     expect((await late).reason).toBe('timeout')
   })
 
-  it('who is too late himself takes none with him that may have room', async () => {
+  it("with a request that times out don't affect requests that may have room", async () => {
     const room = roomOn(memoryStore(), HOUR)
     await fill(room, 'k', 3)
     const late = rejection(room.wait('k', { cost: 5, maxWaitMs: 1000 }))
@@ -396,7 +396,7 @@ describe('limits that are not the same for all', () => {
     expect((await late).reason).toBe('timeout')
   })
 
-  it('an override that others set is in force when a waiter asks again', async () => {
+  it('reflect an override from another process when a waiter sends again', async () => {
     const store = memoryStore()
     const make = () =>
       createLimiter({
@@ -408,7 +408,7 @@ describe('limits that are not the same for all', () => {
     const [one, other] = [make(), make()]
     await one.consume('k', { cost: 4 })
     const waits = Array.from({ length: 3 }, () => one.wait('k'))
-    // Until they are in line. No timer runs meanwhile: however slow the machine, none of them is woken before it is set.
+    // Waits until they are in line. No timer runs, so on any machine, none of them is woken before the override is set.
     for (let i = 0; i < 50; i++) await undefined
     await other.overrides.set('k', { limit: 2 })
     const decisions = await Promise.all(waits)
@@ -417,13 +417,13 @@ describe('limits that are not the same for all', () => {
   })
 })
 
-describe('a key of several dimensions', () => {
+describe('a key with several dimensions', () => {
   const dimensions = {
     user: [slidingWindow({ limit: 1, window: '1h' })],
     endpoint: [slidingWindow({ limit: 10, window: '1s' })],
   }
 
-  it('is not waited for in vain behind those whose other key is at its limit', async () => {
+  it("doesn't wait behind requests whose other key is at its limit", async () => {
     const limiter = createLimiter({ name: 'several', store: memoryStore(), dimensions })
     const waits: Promise<unknown>[] = []
     for (let i = 0; i < 10; i++) {
@@ -436,12 +436,12 @@ describe('a key of several dimensions', () => {
     await Promise.allSettled(waits)
   })
 
-  it('in different domains is asked for again soon: who was in the way may have gone', async () => {
+  it('in different shards is sent again soon, because the blocking process may be gone', async () => {
     const domains = [memoryStore(), memoryStore()]
     const shardOf: NonNullable<Store['shardOf']> = ({ parts }) => {
       return parts[0]!.set.limiter.endsWith('user') ? 0 : 1
     }
-    /** Each is nearer to another domain. */
+    /** Each process is closer to another shard. */
     const storeAt = (near: number): Store => ({
       shardOf,
       failurePolicy,
@@ -470,8 +470,8 @@ describe('a key of several dimensions', () => {
   })
 })
 
-describe('a decision that cannot be made', () => {
-  it('is told to who was asked for', async () => {
+describe('a decision that throws', () => {
+  it('rejects the waiters of its op', async () => {
     const wrong = new Error('no decision')
     const room = roomOn(memoryStore(), HOUR, 10, () => {
       throw wrong
@@ -484,8 +484,8 @@ describe('a decision that cannot be made', () => {
   })
 })
 
-describe('what is returned', () => {
-  it('is for who asks for it, whoever waits in another process', async () => {
+describe('returned units', () => {
+  it('go to the process that sends first', async () => {
     const store = memoryStore()
     const [one, other] = [roomOn(store, HOUR), roomOn(store, HOUR)]
     await fill(other, 'k', 5)
@@ -501,7 +501,7 @@ describe('what is returned', () => {
     await errorOf(() => first)
   })
 
-  it('is for the next at once, when the room is told', async () => {
+  it('admit the next waiter immediately if the room is notified', async () => {
     const room = roomOn(memoryStore(), HOUR)
     await fill(room, 'k', 5)
     const wait = room.wait('k', { maxWaitMs: 2 ** 31 - 1 })
@@ -513,7 +513,7 @@ describe('what is returned', () => {
     room.room.wake(['nobody'])
   })
 
-  it('a reset visits only the waiters of its own keys, even if thousands wait for other keys', async () => {
+  it('wake only the waiters of their keys, even if thousands wait for other keys', async () => {
     const limiter = createLimiter({
       dimensions: {
         user: [slidingWindow({ limit: 1, window: '1h' })],
@@ -540,14 +540,14 @@ describe('what is returned', () => {
     await Promise.allSettled(waits)
   })
 
-  it('is not missed where the store is being asked', async () => {
+  it("aren't missed while a request is in flight", async () => {
     const store = held(memoryStore())
     const room = roomOn(store, HOUR)
     await fill(room, 'k', 5)
     store.isHolding = true
     const wait = room.wait('k', { maxWaitMs: 2 ** 31 - 1 })
     await turn()
-    // It was denied before that, and does not know it yet.
+    // Its op was denied before that, but the reply hasn't arrived.
     store.isHolding = false
     const { op, outcome } = room.asked[0]!
     await room.giveBack(op, outcome)
@@ -556,7 +556,7 @@ describe('what is returned', () => {
     expect((await wait).allowed).toBe(true)
   })
 
-  it('is found in time though nobody has told', async () => {
+  it('admit a waiter on time without a notification', async () => {
     const room = roomOn(memoryStore(), [concurrency({ limit: 1, ttl: '1h' })])
     await room.wait('k')
     const wait = room.wait('k', { maxWaitMs: 40_000 })
@@ -568,7 +568,7 @@ describe('what is returned', () => {
     expect(performance.now() - startMs).toBeLessThan(20_000)
   })
 
-  it('may come late: who waits for a release does so to the end of its time', async () => {
+  it('a waiter for a release waits until its timeout', async () => {
     const room = roomOn(memoryStore(), [concurrency({ limit: 1, ttl: '1h' })])
     await room.wait('k')
     const startMs = performance.now()
@@ -577,15 +577,15 @@ describe('what is returned', () => {
   })
 })
 
-describe('what is told of those who wait', () => {
-  it('is how many they are, and when one more would have its turn', async () => {
+describe('the waiting state', () => {
+  it('includes the number of waiting requests and the expected wait of another', async () => {
     const room = roomOn(memoryStore(), [tokenBucket({ capacity: 10, refill: 10, interval: '1h' })])
     await fill(room, 'k', 10)
     const waits = Array.from({ length: 3 }, () => room.wait('k', { cost: 2, maxWaitMs: 2 ** 31 - 1 }))
     await turn()
     const { length, expectedWaitMs } = room.room.state('k')
     expect(length).toBe(3)
-    // Two units in 12 minutes; six more in 36.
+    // Two units in 12 minutes, six more in 36.
     expect(expectedWaitMs / 60_000).toBeCloseTo(48, 0)
     expect(room.room.state()).toEqual({ length, expectedWaitMs: expect.closeTo(expectedWaitMs, -4) })
     expect(room.room.state('other')).toEqual({ length: 0, expectedWaitMs: 0 })
@@ -595,14 +595,14 @@ describe('what is told of those who wait', () => {
   })
 })
 
-describe('many', () => {
-  /** For how long this process was at work since then: what others take of the machine is not in it. */
+describe('thousands of waiting requests', () => {
+  /** CPU time of this process since then, unaffected by other load on the machine. */
   function workedMs(since: NodeJS.CpuUsage): number {
     const { user, system } = process.cpuUsage(since)
     return (user + system) / 1000
   }
 
-  it('may wait under one signal, and be aborted, in no time', async () => {
+  it('wait with one signal, and are quickly aborted', async () => {
     const room = roomOn(memoryStore(), HOUR)
     await fill(room, 'k', 5)
     const abort = new AbortController()
@@ -619,7 +619,7 @@ describe('many', () => {
     expect(room.asked).toHaveLength(2)
   })
 
-  it('may leave from within a queue, in any order', async () => {
+  it('leave a queue in any order', async () => {
     const room = roomOn(memoryStore(), HOUR)
     await fill(room, 'k', 5)
     const aborts = Array.from({ length: 10_000 }, () => new AbortController())
@@ -633,7 +633,7 @@ describe('many', () => {
     expect(room.room.state().length).toBe(0)
   })
 
-  it('of one key leave the last tenth of the room to others, who leave it to nobody', async () => {
+  it('leave the last tenth of the room to other keys', async () => {
     const room = roomOn(memoryStore(), HOUR, 40)
     for (const key of ['k', 'a', 'b']) await fill(room, key, 5)
     const waits: Promise<unknown>[] = []
@@ -651,7 +651,7 @@ describe('many', () => {
     await Promise.all(waits)
   })
 
-  it('keys may be waited for at a time', async () => {
+  it('wait for a key each', async () => {
     const room = roomOn(memoryStore(), [slidingWindow({ limit: 1, window: 300 })])
     const keys = Array.from({ length: 10_000 }, (_, i) => `k${i}`)
     await Promise.all(keys.map((key) => room.wait(key)))

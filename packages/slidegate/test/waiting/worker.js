@@ -1,5 +1,5 @@
 // @ts-check
-// One process of those that wait for one key, on the package as it was built: callers that wait again and again.
+// A process with callers that wait for one key again and again, using the built package.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { createLimiter, slidingWindow } from 'slidegate'
@@ -15,7 +15,7 @@ process.once('message', async (/** @type {Order} */ order) => {
     name: 'waiting',
     limits: [slidingWindow({ limit: order.limit, window: order.windowMs })],
     store,
-    // Nothing is to be given up, however slow the machine: what is given up may have been charged.
+    // Nothing may time out, however slow the machine, because it may have been charged.
     timeoutMs: 60_000,
   })
   await limiter.peek('ready')
@@ -38,7 +38,7 @@ process.once('message', async (/** @type {Order} */ order) => {
   await Promise.all([ended, ...callers])
   limiter.close()
   await store.close()
-  // Through a proxy that is slow, the reply to a QUIT would come too late.
+  // Through a slow proxy, the reply to a QUIT would arrive too late.
   redis.disconnect()
   process.send?.(report, () => process.disconnect())
 })

@@ -12,7 +12,7 @@ import {
 } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
 
-/** The official definitions, read as a client of another project would. */
+/** The official definitions, loaded as another client would. */
 const definitions = loadSync('envoy/service/ratelimit/v3/rls.proto', {
   includeDirs: [fileURLToPath(new URL('../../../proto', import.meta.url))],
   longs: Number,
@@ -30,7 +30,7 @@ export const METHOD = (
   definitions['envoy.service.ratelimit.v3.RateLimitService'] as unknown as Record<string, MethodDefinition>
 ).ShouldRateLimit!
 
-/** A descriptor in short: entries, in their order. `hits`, `limit` and `negative` beside them as symbols of their own. */
+/** A descriptor in short form: entries in order, with `hits`, `limit` and `negative` as symbols. */
 export type Entries = Readonly<Record<string, string>>
 
 export interface LongDescriptor {
@@ -55,14 +55,14 @@ export interface Response {
   readonly overallCode: 'OK' | 'OVER_LIMIT' | 'UNKNOWN'
   readonly statuses: readonly Status[]
   readonly responseHeadersToAdd: readonly { readonly key: string; readonly value: string }[]
-  // biome-ignore lint/suspicious/noExplicitAny: a struct of anything
+  // biome-ignore lint/suspicious/noExplicitAny: any struct
   readonly dynamicMetadata: any
 }
 
 interface AskOptions extends CallOptions {
   readonly hits?: number
   readonly token?: string
-  /** Metadata besides. */
+  /** Additional metadata. */
   readonly more?: Readonly<Record<string, string>>
 }
 
@@ -72,7 +72,7 @@ export interface RateLimitClient extends Disposable {
     descriptors: readonly (Entries | LongDescriptor)[],
     options?: AskOptions,
   ): Promise<Response>
-  /** Sends bytes as they are. */
+  /** Sends raw bytes. */
   send(bytes: Uint8Array, options?: AskOptions): Promise<Response>
   readonly raw: Client
 }

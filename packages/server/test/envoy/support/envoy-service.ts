@@ -6,16 +6,16 @@ import type { Config } from '../../../src/config/schema.ts'
 import { type Domains, readDomains } from '../../../src/envoy/domains.ts'
 import { type RunningService, startService } from '../../../src/service/running.ts'
 
-/** Files in the format of envoyproxy/ratelimit, by their names. */
+/** Files in the format of envoyproxy/ratelimit, by name. */
 export type Files = Readonly<Record<string, string>>
 
 export interface EnvoyService extends RunningService, AsyncDisposable {
   readonly grpcAddress: string
-  /** Puts other files in force. */
+  /** Replaces the files. */
   change(files: Files, config?: Partial<Config>): void
 }
 
-/** The files as a folder of them has them. */
+/** The contents of a folder as files. */
 export function domainsIn(files: Files): Domains {
   const folder = mkdtempSync(join(tmpdir(), 'slidegate-envoy-'))
   try {
@@ -26,7 +26,7 @@ export function domainsIn(files: Files): Domains {
   }
 }
 
-/** A service in this process with these domains, on free ports of loopback. `await using` ends it. */
+/** A service in this process with these domains, on free loopback ports. Stop it with `await using`. */
 export async function envoyService(
   files: Files,
   config: Partial<Config> = {},

@@ -1,10 +1,10 @@
 interface Value {
   readonly kind?: string
-  // biome-ignore lint/suspicious/noExplicitAny: one of many
+  // biome-ignore lint/suspicious/noExplicitAny: one of many shapes
   readonly [name: string]: any
 }
 
-/** A `google.protobuf.Struct`, as it was decoded, as plain data; undefined where there is none. */
+/** Converts a decoded `google.protobuf.Struct` to plain data. */
 export function structIn(struct: { readonly fields: Readonly<Record<string, Value>> } | null): unknown {
   if (struct === null) return undefined
   return Object.fromEntries(Object.entries(struct.fields).map(([name, value]) => [name, plain(value)]))

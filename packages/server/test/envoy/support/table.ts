@@ -1,14 +1,14 @@
 import type { Entries, LongDescriptor } from './client.ts'
 import type { Files } from './envoy-service.ts'
 
-/** A request, and a word for each of its statuses, such as `OK 4/5 DAY`, `OVER 0/5 DAY`, `none` or `unlimited`. */
+/** A request with its expected statuses, such as `OK 4/5 DAY`, `OVER 0/5 DAY`, `none` or `unlimited`. */
 export interface Step {
-  readonly ask: readonly (Entries | LongDescriptor)[]
-  /** For all descriptors; 0 where it is left out. */
+  readonly send: readonly (Entries | LongDescriptor)[]
+  /** For all descriptors. Default: 0. */
   readonly hits?: number
   readonly times?: number
-  readonly told: readonly string[]
-  /** Only where it is not OVER_LIMIT with any status that is so. */
+  readonly statuses: readonly string[]
+  /** Default: OVER_LIMIT if any status is. */
   readonly overall?: 'OK' | 'OVER_LIMIT'
   readonly metadata?: unknown
 }
@@ -22,10 +22,10 @@ export interface Case {
 
 const files = (text: string): Files => ({ 'rules.yaml': text })
 
-/** What envoyproxy/ratelimit documents, example by example, and what its own configurations show. */
+/** Documented examples of envoyproxy/ratelimit, and its own configurations. */
 export const TABLE: readonly Case[] = [
   {
-    name: 'two values of a key, each with a limit of its own',
+    name: 'two values of a key with separate limits',
     domain: 'mongo_cps',
     files: files(`
 domain: mongo_cps
@@ -34,14 +34,14 @@ descriptors:
   - { key: database, value: default, rate_limit: { unit: second, requests_per_unit: 400 } }
 `),
     steps: [
-      { ask: [{ database: 'users' }], told: ['OK 499/500 SECOND'] },
-      { ask: [{ database: 'default' }], told: ['OK 399/400 SECOND'] },
-      { ask: [{ database: 'other' }], told: ['none'] },
-      { ask: [{ table: 'users' }], told: ['none'] },
+      { send: [{ database: 'users' }], statuses: ['OK 499/500 SECOND'] },
+      { send: [{ database: 'default' }], statuses: ['OK 399/400 SECOND'] },
+      { send: [{ database: 'other' }], statuses: ['none'] },
+      { send: [{ table: 'users' }], statuses: ['none'] },
     ],
   },
   {
-    name: 'nested descriptors, a limit for each value, and all descriptors of a request at once',
+    name: 'nested descriptors, a limit per value, and all descriptors of a request together',
     domain: 'messaging',
     files: files(`
 domain: messaging
@@ -54,24 +54,24 @@ descriptors:
 `),
     steps: [
       {
-        ask: [{ message_type: 'marketing', to_number: '1' }, { to_number: '1' }],
+        send: [{ message_type: 'marketing', to_number: '1' }, { to_number: '1' }],
         times: 2,
-        told: ['OK 0/2 DAY', 'OK 3/5 DAY'],
+        statuses: ['OK 0/2 DAY', 'OK 3/5 DAY'],
       },
-      // The one has no room, so that nothing is charged to the other.
+      // The first has no room, so the second isn't charged.
       {
-        ask: [{ message_type: 'marketing', to_number: '1' }, { to_number: '1' }],
+        send: [{ message_type: 'marketing', to_number: '1' }, { to_number: '1' }],
         times: 4,
-        told: ['OVER 0/2 DAY', 'OK 3/5 DAY'],
+        statuses: ['OVER 0/2 DAY', 'OK 3/5 DAY'],
       },
-      { ask: [{ to_number: '1' }], told: ['OK 2/5 DAY'] },
-      { ask: [{ message_type: 'marketing', to_number: '2' }], told: ['OK 1/2 DAY'] },
-      { ask: [{ message_type: 'other', to_number: '1' }], told: ['none'] },
-      { ask: [{ message_type: 'marketing' }], told: ['none'] },
+      { send: [{ to_number: '1' }], statuses: ['OK 2/5 DAY'] },
+      { send: [{ message_type: 'marketing', to_number: '2' }], statuses: ['OK 1/2 DAY'] },
+      { send: [{ message_type: 'other', to_number: '1' }], statuses: ['none'] },
+      { send: [{ message_type: 'marketing' }], statuses: ['none'] },
     ],
   },
   {
-    name: 'the most specific descriptor counts, and 0 lets nothing through',
+    name: 'the most specific descriptor applies, and 0 allows nothing',
     domain: 'edge_proxy_per_ip',
     files: files(`
 domain: edge_proxy_per_ip
@@ -80,18 +80,18 @@ descriptors:
   - { key: remote_address, value: 50.0.0.5, rate_limit: { unit: second, requests_per_unit: 0 } }
 `),
     steps: [
-      { ask: [{ remote_address: '50.0.0.1' }], told: ['OK 9/10 MINUTE'] },
-      { ask: [{ remote_address: '50.0.0.2' }], told: ['OK 9/10 MINUTE'] },
-      { ask: [{ remote_address: '50.0.0.5' }], told: ['OVER 0/0 SECOND'] },
+      { send: [{ remote_address: '50.0.0.1' }], statuses: ['OK 9/10 MINUTE'] },
+      { send: [{ remote_address: '50.0.0.2' }], statuses: ['OK 9/10 MINUTE'] },
+      { send: [{ remote_address: '50.0.0.5' }], statuses: ['OVER 0/0 SECOND'] },
       {
-        ask: [{ remote_address: '50.0.0.1' }, { remote_address: '50.0.0.5' }],
-        told: ['OK 9/10 MINUTE', 'OVER 0/0 SECOND'],
+        send: [{ remote_address: '50.0.0.1' }, { remote_address: '50.0.0.5' }],
+        statuses: ['OK 9/10 MINUTE', 'OVER 0/0 SECOND'],
       },
-      { ask: [{ remote_address: '50.0.0.1' }], told: ['OK 8/10 MINUTE'] },
+      { send: [{ remote_address: '50.0.0.1' }], statuses: ['OK 8/10 MINUTE'] },
     ],
   },
   {
-    name: 'a descriptor has as many entries as there are levels',
+    name: 'a descriptor needs an entry per level',
     domain: 'example4',
     files: files(`
 domain: example4
@@ -103,13 +103,13 @@ descriptors:
       - { key: subkey, rate_limit: { requests_per_unit: 300, unit: second } }
 `),
     steps: [
-      { ask: [{ key: 'value', subkey: 'subvalue' }], told: ['none'] },
-      { ask: [{ nested: 'value', subkey: 'subvalue' }], told: ['OK 299/300 SECOND'] },
-      { ask: [{ nested: 'value', subkey: 'subvalue', more: 'x' }], told: ['none'] },
+      { send: [{ key: 'value', subkey: 'subvalue' }], statuses: ['none'] },
+      { send: [{ nested: 'value', subkey: 'subvalue' }], statuses: ['OK 299/300 SECOND'] },
+      { send: [{ nested: 'value', subkey: 'subvalue', more: 'x' }], statuses: ['none'] },
     ],
   },
   {
-    name: 'what is unlimited',
+    name: 'unlimited descriptors',
     domain: 'internal',
     files: files(`
 domain: internal
@@ -118,13 +118,13 @@ descriptors:
   - { key: azure, rate_limit: { unit: minute, requests_per_unit: 1 } }
 `),
     steps: [
-      { ask: [{ ldap: 'x' }], times: 3, told: ['unlimited'] },
-      { ask: [{ azure: 'x' }, { ldap: 'x' }], told: ['OK 0/1 MINUTE', 'unlimited'] },
-      { ask: [{ ldap: 'x' }, { azure: 'x' }], told: ['unlimited', 'OVER 0/1 MINUTE'] },
+      { send: [{ ldap: 'x' }], times: 3, statuses: ['unlimited'] },
+      { send: [{ azure: 'x' }, { ldap: 'x' }], statuses: ['OK 0/1 MINUTE', 'unlimited'] },
+      { send: [{ ldap: 'x' }, { azure: 'x' }], statuses: ['unlimited', 'OVER 0/1 MINUTE'] },
     ],
   },
   {
-    name: 'shadow mode denies nobody, and says what it would have done',
+    name: 'shadow mode denies nothing and reports what it would deny',
     domain: 'example6',
     files: files(`
 domain: example6
@@ -135,20 +135,20 @@ descriptors:
       - { key: user, value: user-b, rate_limit: { requests_per_unit: 1, unit: minute } }
 `),
     steps: [
-      { ask: [{ service: 'auth', user: 'user-a' }], told: ['OK 0/1 MINUTE'] },
+      { send: [{ service: 'auth', user: 'user-a' }], statuses: ['OK 0/1 MINUTE'] },
       {
-        ask: [{ service: 'auth', user: 'user-a' }],
+        send: [{ service: 'auth', user: 'user-a' }],
         times: 2,
-        told: ['OK 0/1 MINUTE'],
+        statuses: ['OK 0/1 MINUTE'],
         metadata: { shadow: [{ descriptor: 0, limit: 'service.user_user-a', code: 'OVER_LIMIT' }] },
       },
-      { ask: [{ service: 'auth', user: 'user-b' }], told: ['OK 0/1 MINUTE'] },
-      { ask: [{ service: 'auth', user: 'user-b' }], told: ['OVER 0/1 MINUTE'] },
-      { ask: [{ service: 'other', user: 'user-b' }], told: ['OK 0/1 MINUTE'] },
+      { send: [{ service: 'auth', user: 'user-b' }], statuses: ['OK 0/1 MINUTE'] },
+      { send: [{ service: 'auth', user: 'user-b' }], statuses: ['OVER 0/1 MINUTE'] },
+      { send: [{ service: 'other', user: 'user-b' }], statuses: ['OK 0/1 MINUTE'] },
     ],
   },
   {
-    name: 'a limit that takes the place of another',
+    name: 'a limit that replaces another',
     domain: 'example7',
     files: files(`
 domain: example7
@@ -167,20 +167,20 @@ descriptors:
         rate_limit: { replaces: [{ name: specific_limit }], requests_per_unit: 10, unit: minute }
 `),
     steps: [
-      { ask: [{ key_1: 'value_1', user: 'ann' }], told: ['OK 4/5 MINUTE specific_limit'] },
-      { ask: [{ key_2: 'value_2', user: 'ann' }], told: ['OK 9/10 MINUTE'] },
+      { send: [{ key_1: 'value_1', user: 'ann' }], statuses: ['OK 4/5 MINUTE specific_limit'] },
+      { send: [{ key_2: 'value_2', user: 'ann' }], statuses: ['OK 9/10 MINUTE'] },
       {
-        ask: [
+        send: [
           { key_1: 'value_1', user: 'ann' },
           { key_2: 'value_2', user: 'ann' },
         ],
-        told: ['none', 'OK 8/10 MINUTE'],
+        statuses: ['none', 'OK 8/10 MINUTE'],
       },
-      { ask: [{ key_1: 'value_1', user: 'ann' }], told: ['OK 3/5 MINUTE specific_limit'] },
+      { send: [{ key_1: 'value_1', user: 'ann' }], statuses: ['OK 3/5 MINUTE specific_limit'] },
     ],
   },
   {
-    name: 'metrics in detail change no limit',
+    name: 'detailed metrics change no limit',
     domain: 'example8',
     files: files(`
 domain: example8
@@ -189,13 +189,13 @@ descriptors:
   - { key: key1, value: value1, rate_limit: { unit: minute, requests_per_unit: 20 } }
 `),
     steps: [
-      { ask: [{ key1: 'unspecified' }], told: ['OK 9/10 MINUTE'] },
-      { ask: [{ key1: 'unspecified2' }], told: ['OK 9/10 MINUTE'] },
-      { ask: [{ key1: 'value1' }], told: ['OK 19/20 MINUTE'] },
+      { send: [{ key1: 'unspecified' }], statuses: ['OK 9/10 MINUTE'] },
+      { send: [{ key1: 'unspecified2' }], statuses: ['OK 9/10 MINUTE'] },
+      { send: [{ key1: 'value1' }], statuses: ['OK 19/20 MINUTE'] },
     ],
   },
   {
-    name: 'wildcards, at the end, in the middle, and several',
+    name: 'wildcards at the end, in the middle, and several',
     domain: 'example9',
     files: files(`
 domain: example9
@@ -205,16 +205,16 @@ descriptors:
   - { key: route, value: '/api/*/resource/*/action', rate_limit: { unit: minute, requests_per_unit: 22 } }
 `),
     steps: [
-      { ask: [{ key1: 'value1' }], told: ['OK 19/20 MINUTE'] },
-      { ask: [{ key1: 'value' }], told: ['OK 19/20 MINUTE'] },
-      { ask: [{ key1: 'value1' }], told: ['OK 18/20 MINUTE'] },
-      { ask: [{ key1: 'valu' }], told: ['none'] },
-      { ask: [{ path: '/api/123/action' }], told: ['OK 20/21 MINUTE'] },
-      { ask: [{ path: '/api/a/b/action' }], told: ['OK 20/21 MINUTE'] },
-      { ask: [{ path: '/api/123/other' }], told: ['none'] },
-      { ask: [{ path: '/api/action' }], told: ['none'] },
-      { ask: [{ route: '/api/v1/resource/123/action' }], told: ['OK 21/22 MINUTE'] },
-      { ask: [{ route: '/api/v1/123/action' }], told: ['none'] },
+      { send: [{ key1: 'value1' }], statuses: ['OK 19/20 MINUTE'] },
+      { send: [{ key1: 'value' }], statuses: ['OK 19/20 MINUTE'] },
+      { send: [{ key1: 'value1' }], statuses: ['OK 18/20 MINUTE'] },
+      { send: [{ key1: 'valu' }], statuses: ['none'] },
+      { send: [{ path: '/api/123/action' }], statuses: ['OK 20/21 MINUTE'] },
+      { send: [{ path: '/api/a/b/action' }], statuses: ['OK 20/21 MINUTE'] },
+      { send: [{ path: '/api/123/other' }], statuses: ['none'] },
+      { send: [{ path: '/api/action' }], statuses: ['none'] },
+      { send: [{ route: '/api/v1/resource/123/action' }], statuses: ['OK 21/22 MINUTE'] },
+      { send: [{ route: '/api/v1/123/action' }], statuses: ['none'] },
     ],
   },
   {
@@ -232,13 +232,13 @@ descriptors:
           - { key: subject_id, rate_limit: { unit: minute, requests_per_unit: 60 } }
 `),
     steps: [
-      { ask: [{ route: 'api', http_method: 'GET', subject_id: '1' }], told: ['OK 59/60 MINUTE'] },
-      { ask: [{ route: 'web', http_method: 'GET', subject_id: '1' }], told: ['OK 59/60 MINUTE'] },
-      { ask: [{ route: 'api', http_method: 'GET', subject_id: '1' }], told: ['OK 58/60 MINUTE'] },
+      { send: [{ route: 'api', http_method: 'GET', subject_id: '1' }], statuses: ['OK 59/60 MINUTE'] },
+      { send: [{ route: 'web', http_method: 'GET', subject_id: '1' }], statuses: ['OK 59/60 MINUTE'] },
+      { send: [{ route: 'api', http_method: 'GET', subject_id: '1' }], statuses: ['OK 58/60 MINUTE'] },
     ],
   },
   {
-    name: 'a threshold that all values of a wildcard share',
+    name: 'a shared threshold for all values of a wildcard',
     domain: 'example11',
     files: files(`
 domain: example11
@@ -254,14 +254,14 @@ descriptors:
   - { key: file, value: 'test*', share_threshold: true, rate_limit: { unit: minute, requests_per_unit: 100 } }
 `),
     steps: [
-      { ask: [{ files: 'files/a.pdf' }], hits: 5, told: ['OK 5/10 HOUR'] },
-      { ask: [{ files: 'files/b.csv' }], hits: 5, told: ['OK 0/10 HOUR'] },
-      { ask: [{ files: 'files/c.txt' }], told: ['OVER 0/10 HOUR'] },
-      { ask: [{ apart: 'apart/a.pdf' }], hits: 10, told: ['OK 0/10 HOUR'] },
-      { ask: [{ apart: 'apart/a.pdf' }], told: ['OVER 0/10 HOUR'] },
-      { ask: [{ apart: 'apart/b.csv' }], told: ['OK 9/10 HOUR'] },
+      { send: [{ files: 'files/a.pdf' }], hits: 5, statuses: ['OK 5/10 HOUR'] },
+      { send: [{ files: 'files/b.csv' }], hits: 5, statuses: ['OK 0/10 HOUR'] },
+      { send: [{ files: 'files/c.txt' }], statuses: ['OVER 0/10 HOUR'] },
+      { send: [{ apart: 'apart/a.pdf' }], hits: 10, statuses: ['OK 0/10 HOUR'] },
+      { send: [{ apart: 'apart/a.pdf' }], statuses: ['OVER 0/10 HOUR'] },
+      { send: [{ apart: 'apart/b.csv' }], statuses: ['OK 9/10 HOUR'] },
       {
-        ask: [
+        send: [
           {
             entries: [
               { key: 'files', value: 'top/1' },
@@ -269,10 +269,10 @@ descriptors:
             ],
           },
         ],
-        told: ['OK 299/300 MINUTE'],
+        statuses: ['OK 299/300 MINUTE'],
       },
       {
-        ask: [
+        send: [
           {
             entries: [
               { key: 'files', value: 'top/2' },
@@ -280,15 +280,15 @@ descriptors:
             ],
           },
         ],
-        told: ['OK 298/300 MINUTE'],
+        statuses: ['OK 298/300 MINUTE'],
       },
-      { ask: [{ file: 'test1' }], told: ['OK 49/50 MINUTE'] },
-      { ask: [{ file: 'test2' }], told: ['OK 99/100 MINUTE'] },
-      { ask: [{ file: 'test3' }], told: ['OK 98/100 MINUTE'] },
+      { send: [{ file: 'test1' }], statuses: ['OK 49/50 MINUTE'] },
+      { send: [{ file: 'test2' }], statuses: ['OK 99/100 MINUTE'] },
+      { send: [{ file: 'test3' }], statuses: ['OK 98/100 MINUTE'] },
     ],
   },
   {
-    name: 'all units, limits with descriptors beneath them, values without a limit',
+    name: 'all units, nested limits, and values without a limit',
     domain: 'test-domain',
     files: files(`
 ---
@@ -316,25 +316,25 @@ descriptors:
   - { key: code, value: 404, rate_limit: { unit: day, requests_per_unit: 1 } }
 `),
     steps: [
-      { ask: [{ key1: 'value1', subkey1: 'x' }], told: ['OK 4/5 SECOND'] },
-      { ask: [{ key1: 'value1', subkey1: 'subvalue1' }], told: ['OK 9/10 SECOND'] },
-      { ask: [{ key1: 'value2', subkey1: 'subvalue1' }], told: ['none'] },
-      { ask: [{ key2: 'x' }], told: ['OK 19/20 MINUTE'] },
-      { ask: [{ key2: 'value2' }], told: ['OK 29/30 MINUTE'] },
-      { ask: [{ key2: 'value3' }], told: ['none'] },
-      { ask: [{ key3: 'x' }], told: ['OK 0/1 HOUR'] },
-      { ask: [{ key3: 'x' }], told: ['OVER 0/1 HOUR'] },
-      { ask: [{ key3: 'y' }], told: ['OK 0/1 HOUR'] },
-      { ask: [{ key4: 'x' }], told: ['OK 0/1 DAY key4_rate_limit'] },
+      { send: [{ key1: 'value1', subkey1: 'x' }], statuses: ['OK 4/5 SECOND'] },
+      { send: [{ key1: 'value1', subkey1: 'subvalue1' }], statuses: ['OK 9/10 SECOND'] },
+      { send: [{ key1: 'value2', subkey1: 'subvalue1' }], statuses: ['none'] },
+      { send: [{ key2: 'x' }], statuses: ['OK 19/20 MINUTE'] },
+      { send: [{ key2: 'value2' }], statuses: ['OK 29/30 MINUTE'] },
+      { send: [{ key2: 'value3' }], statuses: ['none'] },
+      { send: [{ key3: 'x' }], statuses: ['OK 0/1 HOUR'] },
+      { send: [{ key3: 'x' }], statuses: ['OVER 0/1 HOUR'] },
+      { send: [{ key3: 'y' }], statuses: ['OK 0/1 HOUR'] },
+      { send: [{ key4: 'x' }], statuses: ['OK 0/1 DAY key4_rate_limit'] },
       {
-        ask: [{ key5: 'value5' }, { key5: 'value5', subkey5: 'subvalue5' }],
-        told: ['OK 14/15 DAY', 'OK 24/25 DAY'],
+        send: [{ key5: 'value5' }, { key5: 'value5', subkey5: 'subvalue5' }],
+        statuses: ['OK 14/15 DAY', 'OK 24/25 DAY'],
       },
-      { ask: [{ key6: 'x' }], told: ['unlimited'] },
-      { ask: [{ week: 'x' }, { month: 'x' }], told: ['OK 6/7 WEEK', 'OK 29/30 MONTH'] },
-      { ask: [{ year: 'x' }], told: ['OK 4294967294/4294967295 YEAR'] },
-      { ask: [{ code: '404' }], told: ['OK 0/1 DAY'] },
-      { ask: [{ key2: 'x', '': 'x' }], told: ['INVALID_ARGUMENT'] },
+      { send: [{ key6: 'x' }], statuses: ['unlimited'] },
+      { send: [{ week: 'x' }, { month: 'x' }], statuses: ['OK 6/7 WEEK', 'OK 29/30 MONTH'] },
+      { send: [{ year: 'x' }], statuses: ['OK 4294967294/4294967295 YEAR'] },
+      { send: [{ code: '404' }], statuses: ['OK 0/1 DAY'] },
+      { send: [{ key2: 'x', '': 'x' }], statuses: ['INVALID_ARGUMENT'] },
     ],
   },
   {
@@ -348,47 +348,53 @@ descriptors:
   - { key: closed, rate_limit: { unit: hour, requests_per_unit: 0 } }
 `),
     steps: [
-      { ask: [{ a: '1' }, { b: '1' }], hits: 3, told: ['OK 7/10 HOUR', 'OK 7/10 HOUR'] },
-      // Those of a descriptor count in place of those of the request; 0 only asks.
+      { send: [{ a: '1' }, { b: '1' }], hits: 3, statuses: ['OK 7/10 HOUR', 'OK 7/10 HOUR'] },
+      // Hits of a descriptor replace those of the request. 0 only checks.
       {
-        ask: [
+        send: [
           { entries: [{ key: 'a', value: '1' }], hitsAddend: { value: 2 } },
           { entries: [{ key: 'b', value: '1' }] },
         ],
         hits: 4,
-        told: ['OK 5/10 HOUR', 'OK 3/10 HOUR'],
+        statuses: ['OK 5/10 HOUR', 'OK 3/10 HOUR'],
       },
-      { ask: [{ entries: [{ key: 'a', value: '1' }], hitsAddend: { value: 0 } }], told: ['OK 5/10 HOUR'] },
-      // What was charged for the first is returned.
       {
-        ask: [
+        send: [{ entries: [{ key: 'a', value: '1' }], hitsAddend: { value: 0 } }],
+        statuses: ['OK 5/10 HOUR'],
+      },
+      // The first charge is refunded.
+      {
+        send: [
           { entries: [{ key: 'a', value: '1' }], hitsAddend: { value: 5 } },
           { entries: [{ key: 'b', value: '1' }], hitsAddend: { value: 4 } },
         ],
-        told: ['OK 5/10 HOUR', 'OVER 0/10 HOUR'],
+        statuses: ['OK 5/10 HOUR', 'OVER 0/10 HOUR'],
       },
-      { ask: [{ a: '1' }], hits: 5, told: ['OK 0/10 HOUR'] },
-      { ask: [{ entries: [{ key: 'a', value: '1' }], hitsAddend: { value: 0 } }], told: ['OVER 0/10 HOUR'] },
+      { send: [{ a: '1' }], hits: 5, statuses: ['OK 0/10 HOUR'] },
       {
-        ask: [{ entries: [{ key: 'closed', value: '1' }], hitsAddend: { value: 0 } }],
-        told: ['OVER 0/0 HOUR'],
+        send: [{ entries: [{ key: 'a', value: '1' }], hitsAddend: { value: 0 } }],
+        statuses: ['OVER 0/10 HOUR'],
       },
-      // More than there ever is.
-      { ask: [{ a: '2' }], hits: 4_294_967_295, told: ['OVER 0/10 HOUR'] },
       {
-        ask: [{ entries: [{ key: 'a', value: '2' }], hitsAddend: { value: 2 ** 63 } }],
-        told: ['OVER 0/10 HOUR'],
+        send: [{ entries: [{ key: 'closed', value: '1' }], hitsAddend: { value: 0 } }],
+        statuses: ['OVER 0/0 HOUR'],
       },
-      { ask: [{ a: '2' }], told: ['OK 9/10 HOUR'] },
-      // Nothing is given to whoever asks for it.
+      // More than any limit.
+      { send: [{ a: '2' }], hits: 4_294_967_295, statuses: ['OVER 0/10 HOUR'] },
       {
-        ask: [{ entries: [{ key: 'a', value: '2' }], hitsAddend: { value: 5 }, isNegativeHits: true }],
-        told: ['OK 9/10 HOUR'],
+        send: [{ entries: [{ key: 'a', value: '2' }], hitsAddend: { value: 2 ** 63 } }],
+        statuses: ['OVER 0/10 HOUR'],
+      },
+      { send: [{ a: '2' }], statuses: ['OK 9/10 HOUR'] },
+      // Negative hits refund nothing.
+      {
+        send: [{ entries: [{ key: 'a', value: '2' }], hitsAddend: { value: 5 }, isNegativeHits: true }],
+        statuses: ['OK 9/10 HOUR'],
       },
     ],
   },
   {
-    name: 'the same descriptor twice, and two values of one rule',
+    name: 'a repeated descriptor, and two values of one rule',
     domain: 'twice',
     files: files(`
 domain: twice
@@ -396,18 +402,18 @@ descriptors:
   - { key: a, rate_limit: { unit: hour, requests_per_unit: 5 } }
 `),
     steps: [
-      { ask: [{ a: '1' }, { a: '1' }], told: ['OK 4/5 HOUR', 'OK 3/5 HOUR'] },
-      { ask: [{ a: '2' }, { a: '1' }], told: ['OK 4/5 HOUR', 'OK 2/5 HOUR'] },
+      { send: [{ a: '1' }, { a: '1' }], statuses: ['OK 4/5 HOUR', 'OK 3/5 HOUR'] },
+      { send: [{ a: '2' }, { a: '1' }], statuses: ['OK 4/5 HOUR', 'OK 2/5 HOUR'] },
       {
-        ask: [{ a: '1' }, { a: '1' }, { a: '1' }],
-        told: ['OK 2/5 HOUR', 'OVER 0/5 HOUR', 'OVER 0/5 HOUR'],
+        send: [{ a: '1' }, { a: '1' }, { a: '1' }],
+        statuses: ['OK 2/5 HOUR', 'OVER 0/5 HOUR', 'OVER 0/5 HOUR'],
         hits: 2,
       },
-      { ask: [{ a: '1' }], told: ['OK 1/5 HOUR'] },
+      { send: [{ a: '1' }], statuses: ['OK 1/5 HOUR'] },
     ],
   },
   {
-    name: 'quotas, of which one is enough, and what passed says of itself',
+    name: 'quotas, where one with room is enough, and metadata of rules that passed',
     domain: 'rl',
     files: files(`
 domain: rl
@@ -426,22 +432,22 @@ descriptors:
 `),
     steps: [
       {
-        ask: [{ service: 'service_1' }, { service: 'service_2' }],
-        told: ['OK 0/1 HOUR', 'OK 1/2 HOUR'],
+        send: [{ service: 'service_1' }, { service: 'service_2' }],
+        statuses: ['OK 0/1 HOUR', 'OK 1/2 HOUR'],
         metadata: { metadata: { service_with_quota: { name: 'service_1', more: [1, true, null] } } },
       },
       {
-        ask: [{ service: 'service_1' }, { service: 'service_2' }],
-        told: ['OVER 0/1 HOUR', 'OK 0/2 HOUR'],
+        send: [{ service: 'service_1' }, { service: 'service_2' }],
+        statuses: ['OVER 0/1 HOUR', 'OK 0/2 HOUR'],
         overall: 'OK',
         metadata: { metadata: { service_with_quota: { name: 'service_2', more: [1, true, null] } } },
       },
       {
-        ask: [{ free: 'x' }, { service: 'service_1' }, { service: 'service_2' }],
-        told: ['OK 5/5 HOUR', 'OVER 0/1 HOUR', 'OVER 0/2 HOUR'],
+        send: [{ free: 'x' }, { service: 'service_1' }, { service: 'service_2' }],
+        statuses: ['OK 5/5 HOUR', 'OVER 0/1 HOUR', 'OVER 0/2 HOUR'],
       },
-      { ask: [{ service: 'service_1' }], told: ['OVER 0/1 HOUR'] },
-      { ask: [{ free: 'x' }], told: ['OK 4/5 HOUR'] },
+      { send: [{ service: 'service_1' }], statuses: ['OVER 0/1 HOUR'] },
+      { send: [{ free: 'x' }], statuses: ['OK 4/5 HOUR'] },
     ],
   },
 ]

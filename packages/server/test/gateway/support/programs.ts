@@ -16,20 +16,20 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
 
-/** A file that users are shown. */
+/** A file from the documentation or examples. */
 export function deployed(name: string): Promise<string> {
   return readFile(join(DEPLOY, name), 'utf8')
 }
 
-/** Each of these has to be in the text. */
+/** Replaces texts that must exist. */
 export function replaced(text: string, replacements: Readonly<Record<string, string>>): string {
   return Object.entries(replacements).reduce((all, [from, to]) => {
-    if (!all.includes(from)) throw new Error(`there is no ${from}`)
+    if (!all.includes(from)) throw new Error(`missing text: ${from}`)
     return all.replaceAll(from, to)
   }, text)
 }
 
-/** What a gateway protects: it counts what gets through. */
+/** The app behind a gateway. It counts requests that pass. */
 export interface Upstream extends AsyncDisposable {
   readonly address: string
   readonly served: readonly Served[]
@@ -51,12 +51,12 @@ export async function startUpstream(): Promise<Upstream> {
     })
     request.on('end', () => {
       served.push({ method: request.method!, url: request.url!, headers: request.headers, body })
-      // As an app that forbids something itself.
+      // An app that rejects requests on its own.
       response.statusCode = request.url === '/forbidden' ? 403 : 200
       response.end('hello\n')
     })
   })
-  // Gateways keep connections: none is closed just as a request comes, after a pause.
+  // Gateways keep connections open: none closes during a request after a pause.
   server.keepAliveTimeout = 0
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
@@ -74,19 +74,19 @@ export interface Gateway extends AsyncDisposable {
   readonly port: number
 }
 
-/** Where the gateway finds whom it asks, and what it protects. */
+/** Addresses for a gateway. */
 export interface Behind {
   /** Host and port. */
   readonly slidegate: string
   readonly upstream: string
   readonly token?: string
-  /** Further changes to the file. */
+  /** Further replacements in the file. */
   readonly changes?: Readonly<Record<string, string>>
 }
 
 const NGINX_TEMPORARY = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
 
-/** An nginx with a configuration, which writes nothing outside of its folder. */
+/** Runs nginx with a configuration. It writes to its folder only. */
 async function runNginx(config: string, port: number): Promise<Gateway> {
   const folder = await mkdtemp(join(tmpdir(), 'slidegate-nginx-'))
   const paths = NGINX_TEMPORARY.map((name) => `${name}_temp_path ${folder}/${name};`).join(' ')
@@ -105,14 +105,14 @@ async function runCaddy(config: string, port: number, token = ''): Promise<Gatew
   return startGateway('caddy', ['run', '--config', file, '--adapter', 'caddyfile'], port, folder, environment)
 }
 
-/** An nginx that answers with what it takes the path for. */
+/** An nginx that returns its reading of a path. */
 export async function startPathNginx(): Promise<Gateway> {
   const port = await freePort()
   const location = 'location / { default_type text/plain; return 200 $uri; }'
   return runNginx(`events {} http { server { listen 127.0.0.1:${port}; ${location} } }`, port)
 }
 
-/** A Caddy that answers with the route that it takes a path for, of these. */
+/** A Caddy that returns the route that matches a path. */
 export async function startPathCaddy(routes: readonly string[]): Promise<Gateway> {
   const port = await freePort()
   const handlers = routes.map((route) => `handle ${route} {\nrespond * "${route}"\n}`).join('\n')
@@ -122,7 +122,7 @@ export async function startPathCaddy(routes: readonly string[]): Promise<Gateway
   )
 }
 
-/** The nginx of the machine, with the file that users are shown. */
+/** The installed nginx with the example configuration. */
 export async function startNginx({ slidegate, upstream, token, changes = {} }: Behind): Promise<Gateway> {
   const port = await freePort()
   const ofToken = '# proxy_set_header X-Slidegate-Token "the token"'
@@ -130,7 +130,7 @@ export async function startNginx({ slidegate, upstream, token, changes = {} }: B
     '127.0.0.1:8000;': `127.0.0.1:${port};`,
     'server 127.0.0.1:8080;': `server ${slidegate};`,
     'server 127.0.0.1:3000;': `server ${upstream};`,
-    // A machine that pauses is no slidegate that is away.
+    // A stalled machine must not look like an outage.
     'proxy_connect_timeout 1s;': 'proxy_connect_timeout 60s;',
     'proxy_read_timeout 5s;': 'proxy_read_timeout 60s;',
     ...(token !== undefined && { [ofToken]: `proxy_set_header X-Slidegate-Token "${token}"` }),
@@ -139,7 +139,7 @@ export async function startNginx({ slidegate, upstream, token, changes = {} }: B
   return runNginx(config, port)
 }
 
-/** The Caddy of the machine, likewise. */
+/** The installed Caddy with the example configuration. */
 export async function startCaddy({ slidegate, upstream, token, changes = {} }: Behind): Promise<Gateway> {
   const port = await freePort()
   const config = replaced(await deployed('caddy/Caddyfile'), {
@@ -151,7 +151,7 @@ export async function startCaddy({ slidegate, upstream, token, changes = {} }: B
   return runCaddy(config, port, token)
 }
 
-/** Waits until it answers; ends it, and removes its folder. */
+/** Waits until the program responds. Stops it and removes its folder. */
 async function startGateway(
   program: string,
   words: readonly string[],
@@ -172,7 +172,7 @@ async function startGateway(
   }
   const url = `http://127.0.0.1:${port}`
   try {
-    // Whatever is answered, it is up. Of a method that no rule counts.
+    // Any response shows that it is up. No rule matches this method.
     await until(`${program} on port ${port}`, () => fetch(url, { method: 'OPTIONS' }).then(() => true))
   } catch (error) {
     await stop()
@@ -181,17 +181,17 @@ async function startGateway(
   return { url, port, [Symbol.asyncDispose]: stop }
 }
 
-/** Connections of wrk: as many requests may be on their way when it ends. */
+/** Connections of wrk, and so the maximum number of requests in flight when it stops. */
 export const CONNECTIONS = 64
 
 const ENOUGH_MS = 60_000
 
-/** What wrk has seen. Each of its requests has a number of its own, in `X-Sent`. */
+/** Results of wrk. Each request has a number, in `X-Sent`. */
 export interface Load {
   readonly requests: number
-  /** Answers by status. */
+  /** Responses by status. */
   readonly statuses: Readonly<Record<string, number>>
-  /** Denials that lacked a header that tells when to come again. */
+  /** Denials without a header for the time to retry. */
   readonly untold: number
 }
 
@@ -223,7 +223,7 @@ function done(summary)
 end
 `
 
-/** As fast as the machine allows, over 64 connections, until it is enough. */
+/** Sends requests at full speed over 64 connections until `isEnough`. */
 export async function wrk(
   url: string,
   headers: Readonly<Record<string, string>>,

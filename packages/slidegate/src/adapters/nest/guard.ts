@@ -1,4 +1,4 @@
-// The guard of the module, the decorators that add it to handlers, and the options of each handler.
+// The module's guard, the decorators that add it to handlers, and the options of each handler.
 import {
   applyDecorators,
   type CanActivate,
@@ -24,7 +24,7 @@ import {
   type RequestOf,
 } from './platform.ts'
 
-/** A class, and the guard of its handlers without options. */
+/** A class, and the guard for those of its handlers that have no options. */
 interface ClassGuards {
   readonly routes: RouteOptions<NestArguments>
   readonly guard: Guard<NestArguments> | undefined
@@ -35,17 +35,17 @@ export interface HandlerOptions extends GuardOptions<NestArguments> {
   readonly requestOf?: RequestOf
 }
 
-/** Finds the guard of a handler: its own, its class's or the app's. */
+/** Finds a handler's guard: its own, its class's or the app's. */
 export class HandlerGuards {
   readonly #binding = httpBinding()
   readonly #routes: RouteOptions<NestArguments>
   readonly #guard: Guard<NestArguments> | undefined
   readonly #ofClasses = new WeakMap<Type, ClassGuards>()
-  readonly #asked = new WeakSet<ExecutionContext>()
+  readonly #decided = new WeakSet<ExecutionContext>()
   readonly #requestOf: RequestOf
 
   /**
-   * @param mayLack whether the options may lack limits: then only handlers with their own are limited
+   * @param mayLack whether the options may omit limits, so that only handlers with their own are limited
    * @throws {SlidegateError} `invalid_option`
    */
   constructor(options: HandlerOptions, mayLack: boolean) {
@@ -61,10 +61,10 @@ export class HandlerGuards {
     for (const handler of handlers) if (optionsOf(handler) !== undefined) this.guardOf(controller, handler)
   }
 
-  /** Whether the handler may run. Decides once per call, though the app and a decorator may both have added the guard. */
+  /** Whether the handler may run. Decides once per call, even if both the app and a decorator added the guard. */
   admits(context: ExecutionContext): true | Promise<true> {
-    if (this.#asked.has(context)) return true
-    this.#asked.add(context)
+    if (this.#decided.has(context)) return true
+    this.#decided.add(context)
     const guard = this.guardOf(context.getClass(), context.getHandler())
     return guard === 'skip' || pass(guard, ...this.#requestOf(context), context)
   }
@@ -87,7 +87,7 @@ export class HandlerGuards {
     const made = own === undefined ? guard : createGuard(routes.of(own, route), this.#binding)
     if (made !== undefined) return made
     throw invalidOption(
-      `${controller.name}.${method} has no limits; give them to it, to its class or to the module`,
+      `${controller.name}.${method} has no limits; set limits on it, its class or the module`,
     )
   }
 
@@ -108,7 +108,7 @@ export class HandlerGuards {
   }
 }
 
-/** The guard of `RateLimitModule`, to place it yourself, for instance behind an authentication guard. */
+/** The guard of `RateLimitModule`. Add it yourself to choose its place, for example after an authentication guard. */
 export class RateLimitGuard implements CanActivate {
   readonly #guards: HandlerGuards
 
@@ -124,8 +124,10 @@ Injectable()(RateLimitGuard)
 Inject(HandlerGuards)(RateLimitGuard, undefined, 0)
 
 /**
- * Sets options of a class or a method that differ from those of the class or the module. Its own limits count for it alone; those
- * of a class, for its routes together. It is always limited, even without a global guard.
+ * Overrides the options of a class or method.
+ *
+ * Limits on a method count only that method. Limits on a class count all of its routes together. The decorated class or method is
+ * always limited, even without a global guard.
  */
 export function RateLimit<Request = HttpRequest, Response = HttpResponse>(
   options: GuardOptions<NestArguments<Request, Response>>,
@@ -133,7 +135,7 @@ export function RateLimit<Request = HttpRequest, Response = HttpResponse>(
   return applyDecorators(setOptions(options), setSkip(false), UseGuards(RateLimitGuard))
 }
 
-/** Exempts a class or a method from the module's limits; `false` limits a method of an exempt class. */
+/** Exempts a class or method from the module's limits. `false` limits a method of an exempt class. */
 export function SkipRateLimit(skips = true): ClassDecorator & MethodDecorator {
   return setSkip(skips)
 }

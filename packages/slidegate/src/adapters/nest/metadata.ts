@@ -1,4 +1,4 @@
-// Metadata that the decorators set on classes and methods.
+// The metadata that the decorators set on classes and methods.
 import { type CustomDecorator, SetMetadata, type Type } from '@nestjs/common'
 import { HOST_METADATA, PATH_METADATA, VERSION_METADATA } from '@nestjs/common/constants.js'
 import { MetadataScanner, Reflector } from '@nestjs/core'
@@ -26,18 +26,18 @@ export function setSkip(skips: boolean): CustomDecorator {
   return SetMetadata(SKIP, skips)
 }
 
-/** The method overrides its class. */
+/** A method overrides its class. */
 export function isSkipped(controller: Decorated, handler: Decorated): boolean {
   return reflector.getAllAndOverride<boolean | undefined>(SKIP, [handler, controller]) === true
 }
 
-/** The same in all processes. Classes with the same name differ by path, version and host. */
+/** Returns a name that is the same in all processes. Path, version and host distinguish classes with the same name. */
 export function nameOf(controller: Decorated): string {
   const bound = [PATH_METADATA, VERSION_METADATA, HOST_METADATA].map((key) => reflector.get(key, controller))
   return JSON.stringify([controller.name, ...bound])
 }
 
-/** The name of a method in its class: other decorators may have wrapped it in a function with another name. */
+/** Returns the method's name in its class. Other decorators may have wrapped it in a function with another name. */
 export function methodOf({ prototype }: Type, handler: Decorated): string {
   return scanner.getAllMethodNames(prototype).find((name) => prototype[name] === handler) ?? handler.name
 }

@@ -1,4 +1,4 @@
-// Nest's platforms, Express and Fastify: telling them apart, and carrying out a verdict on either.
+// Detects Nest's platform, Express or Fastify, and carries out verdicts on it.
 import { type IncomingHttpHeaders, STATUS_CODES } from 'node:http'
 import { type ExecutionContext, HttpException, StreamableFile } from '@nestjs/common'
 import { invalidOption, show } from '../../errors.ts'
@@ -7,7 +7,7 @@ import type { Binding, Guard } from '../../http/guard.ts'
 import { enter, FrameworkReply, type NodeRequest, type NodeResponse, nodeBinding } from '../../http/node.ts'
 import { type IsTrusted, unlessSpoofed, unlessTrustsEveryone } from '../../http/trust.ts'
 
-/** A request of either platform. */
+/** A request on either platform. */
 export interface HttpRequest {
   readonly headers: IncomingHttpHeaders
   readonly method: string
@@ -15,7 +15,7 @@ export interface HttpRequest {
   readonly ip?: string | undefined
 }
 
-/** A response of either platform. */
+/** A response on either platform. */
 export interface HttpResponse {
   status(code: number): HttpResponse
   header(name: string, value: string): HttpResponse
@@ -24,7 +24,7 @@ export interface HttpResponse {
   send(body?: unknown): unknown
 }
 
-/** The arguments of functions in the options. Most get the request only. */
+/** The arguments of functions in the options. Most receive only the request. */
 export type NestArguments<Request = HttpRequest, Response = HttpResponse> = [
   request: Request,
   response: Response,
@@ -59,7 +59,7 @@ export function httpBinding(): Binding<NestArguments> {
     (req) => req.app.get('trust proxy fn'),
     (req) => req.ip,
   )
-  // Fastify's setting can't be read.
+  // Fastify doesn't expose its setting.
   const ofFastify = unlessSpoofed<HttpRequest>('trustProxy')
   return {
     ...node,
@@ -73,11 +73,11 @@ export type RequestOf<Request = HttpRequest, Response = HttpResponse> = (
   context: ExecutionContext,
 ) => readonly [request: Request, response: Response]
 
-/** Nest knows request and response of HTTP handlers only. */
+/** Returns the request and response of an HTTP handler. */
 export const httpOf: RequestOf = (context) => {
   if (context.getType() !== 'http') {
     throw invalidOption(
-      `a handler of ${show(context.getType())} has no HTTP request; set requestOf, or add @SkipRateLimit()`,
+      `a handler of type ${show(context.getType())} has no HTTP request; set requestOf or add @SkipRateLimit()`,
       context.getType(),
     )
   }
@@ -91,13 +91,13 @@ class Reply extends FrameworkReply<HttpResponse> {
   }
 
   answer(answer: DenialResponse): never {
-    // Only the filter that answers knows the type of its answer.
+    // The filter that responds sets its own content type.
     for (const each of [this.own, this.raw]) each.removeHeader(CONTENT_TYPE)
     throw new RateLimitException(answer)
   }
 }
 
-/** Resolves for admitted requests. Stays pending for those that are answered here, or whose connection is closed. */
+/** Resolves for admitted requests. Stays pending if the guard responds or closes the connection. */
 export function pass(guard: Guard<NestArguments>, ...args: NestArguments): Promise<true> {
   return new Promise((resolve, reject) => {
     enter(guard, args, new Reply(args[1]), (error) => (error === undefined ? resolve(true) : reject(error)))
@@ -105,10 +105,10 @@ export function pass(guard: Guard<NestArguments>, ...args: NestArguments): Promi
 }
 
 /**
- * Thrown for denied requests. Nest's own filter answers like all adapters; your filter may answer differently.
+ * Thrown for denied requests. Nest's own filter responds like all adapters; your filter can respond differently.
  *
- * The rate limit headers and `Retry-After` are already set. `getStatus()` is 429, 503 if the store is unavailable, or 403 for an
- * address in `deny`; `getResponse()` has `{ statusCode, message }`.
+ * The rate limit headers and `Retry-After` are already set. `getStatus()` returns 429, 503 if the store is unavailable, or 403
+ * for an address in `deny`. `getResponse()` returns an object with `statusCode` and `message`.
  */
 export class RateLimitException extends HttpException {
   constructor({ status, headers, body }: DenialResponse) {
@@ -119,7 +119,7 @@ export class RateLimitException extends HttpException {
 
 const CONTENT_TYPE = 'Content-Type'
 
-/** Nest sends a `StreamableFile` as it is, but would turn any other body into JSON. */
+/** Nest sends a `StreamableFile` unchanged, but would convert any other body to JSON. */
 class DenialBody extends StreamableFile {
   declare readonly statusCode: number
   declare readonly message: string

@@ -1,15 +1,15 @@
-// A timer that never goes off early.
+// A timer that never fires early.
 import { type AsyncOrigin, cancelTurn, nextTurn, type Timer, type Turn } from '../../runtime/platform.ts'
 
-/** The longest that a timer of Node can be set for. */
+/** Node's longest timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** Timers count whole milliseconds. The last one is waited for turn by turn of the event loop. */
+/** Timers have a resolution of 1 ms. The last millisecond is spent polling, once per turn of the event loop. */
 const MAX_SPIN_MS = 1
 
-/** Goes off at a time, never before, and hardly after. It keeps the process alive, since requests wait for it. */
+/** Fires at or just after a given time, never before. Keeps the process alive, because requests wait for it. */
 export class Alarm {
-  /** The async context of the timer. It must not be that of a request, which it would keep. */
+  /** The timer's own async context, so that it doesn't retain that of a request. */
   readonly #origin: AsyncOrigin
   readonly #onTime: () => void
   #timer: Timer | undefined

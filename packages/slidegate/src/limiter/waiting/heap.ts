@@ -1,5 +1,5 @@
 // A binary heap.
-/** Items of which the first is found at once: a binary heap. */
+/** A binary heap that keeps the first item on top. */
 export class Heap<Item> {
   readonly #isBefore: (one: Item, other: Item) => boolean
   #items: Item[] = []
@@ -36,7 +36,7 @@ export class Heap<Item> {
     return first
   }
 
-  /** Drops all others. */
+  /** Removes all other items. */
   keep(isKept: (item: Item) => boolean): void {
     this.#items = this.#items.filter(isKept)
     for (let place = (this.#items.length >> 1) - 1; place >= 0; place--)

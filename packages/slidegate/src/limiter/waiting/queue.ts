@@ -1,4 +1,4 @@
-// The requests that wait for one key in this process, in their order.
+// The queue of requests that wait for one key in this process.
 import type { Decision } from '../../decision.ts'
 import { WaitError, type WaitErrorReason } from '../../errors.ts'
 import type { StatCounts } from '../../events.ts'
@@ -11,53 +11,54 @@ import { type Answer, Contention, type Denial, denialOf, rateOf, waitIn } from '
 import { Heap } from './heap.ts'
 import { comesBefore, endsBefore, type Waiter } from './waiter.ts'
 
-/** The most requests that are sent in one op. */
+/** Maximum requests per op. */
 const MAX_RUN = 256
 
-/** Settled waiters are swept out of the heaps when they outnumber the others, and this. */
+/** The minimum number of settled waiters for a sweep. They must also outnumber the others. */
 const MIN_SWEEP = 64
 
-/** Sends the requests of a queue, and makes decisions of the outcomes. */
+/** Sends a queue's requests, and turns outcomes into decisions. */
 export interface Requester {
-  /** @param count requests of this cost; more than 1 only if logs don't know each by a name */
+  /** @param count number of requests with this cost; 1 if a log stores each request separately */
   ask(parts: readonly Part[], cost: number, count: number): Promise<Answer>
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision
-  /** Returns the charge of a request whose waiters have all left. */
+  /** Refunds a request whose waiters have all left. */
   giveBack(decision: Decision): void
 }
 
-/** The waiting room of a queue. */
+/** The part of a waiting room that its queues use. */
 export interface Room {
   readonly requester: Requester
   readonly origin: AsyncOrigin
   readonly counts: Pick<StatCounts, 'waits' | 'waitErrors'>
   /** The waiter has left. */
   gone(waiter: Waiter): void
-  /** No waiter is left. */
+  /** The queue has no waiters left. */
   emptied(queue: Queue): void
 }
 
 /**
- * Sends only its first request, joined by those behind it that ask for the same; one op is on its way at a time. After a
- * denial the next op follows when the store has said that there is room, or after 5 s.
+ * Sends its first request together with equal ones behind it. Only one op is in flight at a time.
+ *
+ * After a denial, the next op follows when the store expects room, or after 5 s.
  */
 export class Queue {
-  /** All of its words. */
+  /** The words of its key, joined. */
   readonly key: string
-  /** One for each key of its requests. */
+  /** A word for each key of its requests. */
   readonly words: readonly string[]
-  /** Waiters, and the units that they ask for. */
+  /** Waiters, and the total of their costs. */
   length = 0
   units = 0
   lastDenial: Decision | undefined
   readonly #room: Room
-  /** Both also hold settled waiters. Waiters whose request is on its way are not in line. */
+  /** Both may contain settled waiters, but none whose request is in flight. */
   readonly #line = new Heap<Waiter>(comesBefore)
   readonly #ends = new Heap<Waiter>(endsBefore)
   readonly #alarm: Alarm
   readonly #contention = new Contention()
   #isAsking = false
-  /** Whether something was returned after the op on its way was sent. */
+  /** Whether units were returned since the op in flight was sent. */
   #isWoken = false
   #denial: Denial | undefined
 
@@ -76,7 +77,7 @@ export class Queue {
     this.turn()
   }
 
-  /** Sends again at once: there may be more room than the store said. */
+  /** Sends again at once: there may be more room than the store announced. */
   wake(): void {
     if (this.#isAsking) {
       this.#isWoken = true
@@ -86,7 +87,7 @@ export class Queue {
     this.turn()
   }
 
-  /** Ends a wait. Call `turn` when all such are ended. */
+  /** Ends a wait. Call `turn` after the last one. */
   reject(waiter: Waiter, reason: WaitErrorReason, options?: ErrorOptions): void {
     const { lastDenial } = this
     this.#drop(waiter)
@@ -101,7 +102,7 @@ export class Queue {
     return Math.ceil(dueInMs + this.units / rateOf(this.#denial.parts))
   }
 
-  /** Continues from any state: the queue ends, sends its first request, or sets its alarm. */
+  /** Takes the next step: ends the queue, sends its first request, or sets its alarm. */
   turn(): void {
     while (!this.#isAsking) {
       const first = firstOf(this.#line)
@@ -117,7 +118,7 @@ export class Queue {
       }
       const closedUntilMs = denial.closedUntilMs ?? performance.now()
       if (first.untilMs <= closedUntilMs) {
-        // Those behind it may have more time.
+        // Waiters behind it may have more time.
         this.reject(first, 'timeout')
       } else if (!this.#rejectUntil(closedUntilMs)) {
         const endMs = denial.closedUntilMs === undefined ? firstOf(this.#ends)!.untilMs : denial.dueAtMs
@@ -141,7 +142,7 @@ export class Queue {
     const before = this.#denial
     this.#denial = undefined
     this.#alarm.clear()
-    // Requests of the same tick travel together. And what fails at once does so in a tick of its own.
+    // Batches requests of the same tick, and lets a failure happen in a tick of its own.
     await undefined
     this.#isWoken = false
     let run: readonly Waiter[] = []
@@ -162,9 +163,9 @@ export class Queue {
     this.turn()
   }
 
-  /** The first, and those behind it that can be sent in the same op. */
+  /** Takes the first waiter, and those behind it that fit in the same op. */
   #takeRun(first: Waiter, parts: readonly Part[]): Waiter[] {
-    // Logs that keep entries know each request by its name.
+    // Logs that keep entries need a name for each request.
     const most = areKept(parts) ? 1 : MAX_RUN
     const run: Waiter[] = [this.#line.pop()!]
     while (run.length < most) {
@@ -175,7 +176,7 @@ export class Queue {
     return run
   }
 
-  /** The next in line, if it asks for the same, of the same keys and limits. */
+  /** Takes the next in line if its cost, keys and limits are the same. */
   #takeAlike({ request }: Waiter, parts: readonly Part[]): Waiter | undefined {
     const next = firstOf(this.#line)
     if (next?.request.cost !== request.cost) return undefined
@@ -191,9 +192,9 @@ export class Queue {
     }
     const waiting = run.filter(isWaiting)
     for (let position = 0; position < outcome.admitted; position++) {
-      // Before a waiter is taken out: if it fails, the run is rejected.
+      // Runs before a waiter is removed: if this throws, the whole run is rejected.
       const decision = requester.decide(op, outcome, position)
-      // The charge of a waiter that left goes to the next that asks for the same.
+      // The charge of a waiter that left goes to the next equal one.
       const waiter = waiting[position] ?? this.#takeAlike(run[0]!, op.parts)
       if (waiter === undefined) {
         requester.giveBack(decision)
@@ -230,7 +231,7 @@ export class Queue {
     this.#rejectUntil(performance.now())
   }
 
-  /** Rejects waiters whose wait ends by then. Returns whether there were any. */
+  /** Rejects waiters that time out by then. Returns whether there were any. */
   #rejectUntil(atMs: number): boolean {
     const before = this.length
     for (let waiter = firstOf(this.#ends); waiter !== undefined; waiter = firstOf(this.#ends)) {
@@ -251,7 +252,7 @@ export class Queue {
   }
 }
 
-/** The first that isn't settled. */
+/** The first waiter that isn't settled. */
 function firstOf(heap: Heap<Waiter>): Waiter | undefined {
   while (heap.peek()?.isSettled) heap.pop()
   return heap.peek()
@@ -261,13 +262,13 @@ function isWaiting(waiter: Waiter): boolean {
   return !waiter.isSettled
 }
 
-/** Whether the waiter would be denied as well. A lower cost may have room. */
+/** Whether the denial applies to the waiter too. A lower cost may have room. */
 function isInForce({ parts, cost, dueAtMs }: Denial, waiter: Waiter): boolean {
   if (performance.now() >= dueAtMs || waiter.request.cost < cost) return false
   return isHeldTo(waiter, parts)
 }
 
-/** Whether the waiter is held to these limits of these keys. */
+/** Whether the waiter has these keys and limits. */
 function isHeldTo(waiter: Waiter, parts: readonly Part[]): boolean {
   try {
     const own = waiter.parts()
@@ -289,8 +290,8 @@ function messageOf(
   switch (reason) {
     case 'impossible':
       return denial?.blockedMs === Number.POSITIVE_INFINITY
-        ? 'the key is blocked without an end; unblock it'
-        : `a cost of ${cost} is more than a limit of the key ever admits`
+        ? 'the key is blocked indefinitely; unblock it'
+        : `a cost of ${cost} exceeds a limit of the key`
     case 'aborted':
       return 'the wait was aborted'
     default:

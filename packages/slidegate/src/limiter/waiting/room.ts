@@ -1,4 +1,4 @@
-// All requests that wait for a limiter in this process, in a queue for each key.
+// All waiting requests of a limiter in this process, with a queue per key.
 import type { Decision } from '../../decision.ts'
 import { invalidOption, SlidegateError, show, WaitError } from '../../errors.ts'
 import { StatCounts } from '../../events.ts'
@@ -8,12 +8,14 @@ import type { Part } from '../../stores/store.ts'
 import { Queue, type Requester, type Room } from './queue.ts'
 import { Waiter, type WaitRequest } from './waiter.ts'
 
-/** How many requests wait, and how long a new one would, by estimate. */
+/** How many requests are waiting, and how long a new one would wait. */
 export interface WaitingState {
   readonly length: number
   /**
-   * Milliseconds. The first waits until the store has said that there is room, those behind it by the rate of the tightest
-   * limit. Ignores waiters in other processes and waits that will end early. 0 if no request has been denied.
+   * The estimated wait of a new request, in milliseconds. 0 if no request was denied.
+   *
+   * The first waiter waits until the store expects room. Those behind it are estimated by the rate of the tightest limit. Ignores
+   * waiters in other processes and waits that end early.
    */
   readonly expectedWaitMs: number
 }
@@ -23,9 +25,9 @@ export class WaitingRoom implements Room {
   readonly counts: StatCounts
   readonly origin: AsyncOrigin = asyncOrigin('slidegate.waiting')
   readonly #maxWaiting: number
-  /** By all words of a request. None is empty. */
+  /** Queues by all words of a request. None of them is empty. */
   readonly #queues = new Map<string, Queue>()
-  /** By each word, so that a reset doesn't visit every queue. */
+  /** Queues by single word, so that a reset doesn't visit every queue. */
   readonly #queuesWith = new Map<string, Set<Queue>>()
   readonly #aborts = new AbortListeners<Waiter>((waiters, reason) => this.#abort(waiters, reason))
   #length = 0
@@ -33,7 +35,7 @@ export class WaitingRoom implements Room {
   #isClosed = false
 
   /**
-   * @param maxWaiting the most waiting requests, from 1 to 2^20; of one key nine tenths of it
+   * @param maxWaiting from 1 to 2^20; one key gets at most nine tenths of it
    * @throws {SlidegateError} `invalid_option`
    */
   constructor(requester: Requester, maxWaiting = 10_000, counts: StatCounts = new StatCounts()) {
@@ -49,11 +51,12 @@ export class WaitingRoom implements Room {
   }
 
   /**
-   * Resolves when the request is admitted. Rejects with a {@link WaitError}, an error of the store or of `parts`, or a
-   * {@link SlidegateError} `closed`.
+   * Resolves when the request is admitted.
    *
-   * @param words an identifier for each key of the request
-   * @param parts its keys, and the limits in force when it is sent
+   * Rejects with a {@link WaitError}, an error of the store or of `parts`, or a {@link SlidegateError} `closed`.
+   *
+   * @param words identify the keys of the request
+   * @param parts returns its keys, and the limits in force when it is sent
    */
   wait(words: readonly string[], parts: () => readonly Part[], request: WaitRequest): Promise<Decision> {
     const key = words.join()
@@ -69,7 +72,7 @@ export class WaitingRoom implements Room {
     if (this.#isFullFor(queue?.length ?? 0)) {
       this.counts.waitErrors.full++
       return Promise.reject(
-        new WaitError('full', `${this.#length} requests wait already, as many as may`, queue?.lastDenial),
+        new WaitError('full', `${this.#length} requests are waiting already, the maximum`, queue?.lastDenial),
       )
     }
     const waiter = new Waiter(key, request, parts, this.#places++)
@@ -80,14 +83,14 @@ export class WaitingRoom implements Room {
     return waiter.promise
   }
 
-  /** Wakes the queues of these keys: units were returned in this process, or the limits changed. */
+  /** Wakes the queues of these keys after units were returned or limits changed. */
   wake(words: readonly string[]): void {
     const woken = words.flatMap((word) => Array.from(this.#queuesWith.get(word) ?? []))
-    // A queue that has several of the words is woken once.
+    // A queue with several of the words is woken once.
     for (const queue of new Set(woken)) queue.wake()
   }
 
-  /** The state of one key, or of all: of these, the longest wait. */
+  /** The state of one key, or the totals of all keys with their longest wait. */
   state(key?: string): WaitingState {
     if (key !== undefined) {
       const queue = this.#queues.get(key)
@@ -104,7 +107,7 @@ export class WaitingRoom implements Room {
     for (const queue of this.#queues.values()) queue.close(closed())
   }
 
-  /** The last tenth of the room is for keys with few waiters: no caller takes all of it from others. */
+  /** Keeps the last tenth for keys with few waiters: no caller can fill the room. */
   #isFullFor(waiting: number): boolean {
     const reserve = Math.floor(this.#maxWaiting / 10)
     const room = this.#maxWaiting - this.#length
@@ -119,7 +122,7 @@ export class WaitingRoom implements Room {
   }
 
   emptied(queue: Queue): void {
-    // It may have been emptied before, and another one made.
+    // The queue may have been emptied and replaced already.
     if (this.#queues.get(queue.key) === queue) this.#queues.delete(queue.key)
     for (const word of queue.words) {
       const sharing = this.#queuesWith.get(word)
@@ -141,11 +144,11 @@ export class WaitingRoom implements Room {
       queue.reject(waiter, 'aborted', { cause: reason })
       queues.add(queue)
     }
-    // Not before all have left: the next in line may be one of them.
+    // Runs after all have left, because the next in line may be one of them.
     for (const queue of queues) queue.turn()
   }
 }
 
 function closed(): SlidegateError {
-  return new SlidegateError('closed', 'the limiter was closed; nobody waits any longer')
+  return new SlidegateError('closed', 'the limiter was closed while the request was waiting')
 }

@@ -1,4 +1,4 @@
-// A request that waits: what its caller asks for, checked, and the promise that it settles.
+// A waiting request: its checked options, and the promise that it settles.
 import type { Decision } from '../../decision.ts'
 import { invalidOption, show } from '../../errors.ts'
 import { checkInteger } from '../../resilience/options.ts'
@@ -7,24 +7,24 @@ import { parseCost } from '../request.ts'
 
 /** Options of `wait` and `schedule`. */
 export interface WaitOptions {
-  /** Units that the request takes, an integer from 1. Default: 1. */
+  /** Units that the request costs, an integer from 1. Default: 1. */
   readonly cost?: number
   /**
-   * The longest wait in milliseconds, an integer from 0 to 2^31 - 1. Default: 30,000.
+   * Maximum wait in milliseconds, an integer from 0 to 2^31 - 1. Default: 30,000.
    *
-   * Rejects at once if the wait would certainly be longer. With 0 the request is admitted now or not at all. An answer of the
-   * store is awaited even if it takes longer.
+   * Rejects immediately if the wait would exceed this. With 0, the request is admitted now or not at all. A store call in flight
+   * isn't interrupted.
    */
   readonly maxWaitMs?: number
-  /** Ends the wait. An aborted request charges nothing. */
+  /** Ends the wait. An aborted request isn't charged. */
   readonly signal?: AbortSignal
-  /** An integer. The highest goes first among those that wait in this process; equals go in order of arrival. Default: 0. */
+  /** An integer. Waiters of this process are admitted by highest priority, then by arrival. Default: 0. */
   readonly priority?: number
-  /** Passed to `limits` when it is a function. */
+  /** Passed to `limits` if it is a function. */
   readonly request?: unknown
 }
 
-/** The same, checked and completed. */
+/** The checked options, with defaults. */
 export interface WaitRequest {
   readonly cost: number
   readonly maxWaitMs: number
@@ -50,23 +50,22 @@ export function parseWaitOptions(options: WaitOptions | undefined): WaitRequest 
   return { cost, maxWaitMs, priority, signal }
 }
 
-/** By what it can do: it may come from another realm, or a polyfill. */
+/** Checks the methods, because the signal may come from another realm or a polyfill. */
 function isAbortSignal(signal: unknown): boolean {
   if (typeof signal !== 'object' || signal === null) return false
   const { aborted, addEventListener } = signal as Partial<AbortSignal>
   return typeof aborted === 'boolean' && typeof addEventListener === 'function'
 }
 
-/** A waiting request. */
 export class Waiter {
-  /** All of its keys, as one text. */
+  /** Its keys as words, joined. */
   readonly key: string
   readonly request: WaitRequest
   /** Its keys, and the limits in force when it is sent. */
   readonly parts: () => readonly Part[]
   /** Its number in order of arrival. */
   readonly place: number
-  /** When it came, and when it ends, by `performance.now()`. */
+  /** When it arrived and when it times out, by `performance.now()`. */
   readonly sinceMs: number
   readonly untilMs: number
   isSettled = false

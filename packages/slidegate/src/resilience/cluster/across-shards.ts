@@ -1,4 +1,4 @@
-// Splits ops whose keys live on several servers of a Cluster, and merges the answers.
+// Splits ops whose keys are on several servers of a Cluster, and merges the answers.
 
 import { isCounted } from '../../decision.ts'
 import { SlidegateError } from '../../errors.ts'
@@ -14,21 +14,22 @@ import { merged } from './merge.ts'
 import { type Answer, askAll, type Share, sharesOf } from './split.ts'
 
 /**
- * Splits ops whose parts live in several shards, such as the slots of a Cluster, which no script reaches together. It wraps
- * the failure policy, so each shard has its own deadline, breaker and fallback. Ops in one shard pass unchanged.
+ * Splits ops whose parts are in several shards, and merges the answers.
  *
- * - **All or nothing.** A request is admitted if all shards admit it. If one denies or fails, the charges of the others
- *   are returned at once, each to the instant of its charge. Until then they count: nothing is admitted beyond a limit,
- *   but another caller may be denied for the length of a round trip. A return that gets lost isn't reported; its charge
- *   leaves the window in time.
- * - **A denial is free.** Charges that were returned read as if they had never been made: `used` is the value from before,
- *   and there is room. Only the time until a window is empty includes the charge, unless the window was empty before.
- * - **Each shard has a clock.** `atMs` of an outcome is the latest of its shards. `debits` has the instant of each
- *   part and who decided it, which refunds pass back.
- * - A request with keys in several shards can't be repeated by its id: `invalid_request_id`.
- * - A reservation that one shard has taken stays there when another denies: it ages out.
+ * A script can't reach several shards, such as slots of a Cluster. This wraps the failure policy, so each shard has its own
+ * deadline, breaker and fallback. Ops in one shard pass unchanged.
  *
- * @param shardOf where the first part of an op lives: see `Store.shardOf`
+ * - **All or nothing.** A request is admitted if all shards admit it. If one denies or fails, the charges of the others are
+ *   refunded immediately, each at the instant of its charge. Until then they count: no limit is exceeded, but another caller may
+ *   be denied for one round trip. A lost refund isn't reported; its charge expires with the window.
+ * - **A denial is free.** Refunded charges look as if they had never been made: `used` is the value from before, and there is
+ *   room. Only the time until a window is empty includes the charge, unless the window was empty before.
+ * - **Each shard has a clock.** `atMs` of an outcome is the latest of its shards. `debits` has the instant and the source of each
+ *   part, which refunds pass back.
+ * - A request with keys in several shards can't be repeated by id: `invalid_request_id`.
+ * - If one shard denies, a reservation already made in another stays there until it expires.
+ *
+ * @param shardOf the shard of an op's first part: see `Store.shardOf`
  */
 export function acrossShards(store: Store, shardOf: (op: Op) => number): Store {
   const late = new LateCharges(store)
@@ -59,7 +60,7 @@ export function acrossShards(store: Store, shardOf: (op: Op) => number): Store {
   return { apply, close: () => store.close() }
 }
 
-/** A share that fails fails the call, when all are settled. */
+/** Rejects the call if any share fails, once all are settled. */
 function askAcross(op: Op, shares: readonly Share[], call: Call, store: Store): void {
   askAll(store, shares, call, (answers, errors) => {
     if (errors.length > 0) call.reject(errors[0])
@@ -76,7 +77,7 @@ function consumeAcross(
   late: LateCharges,
 ): void {
   askAll(store, shares, call, (answers, errors) => {
-    // A settled call needs no answer any more.
+    // A call that is already settled needs no answer.
     const isLost = errors.length > 0 || call.isSettled
     const kept = isLost ? 0 : Math.min(...answers.map(admittedBy))
     const returned = answers.filter(
@@ -94,12 +95,12 @@ function consumeAcross(
   })
 }
 
-/** How many of the op's requests the shard admitted. */
+/** Number of the op's requests that the shard admitted. */
 function admittedBy({ share, outcome }: Answer<ConsumeOp>): number {
   return Math.min((outcome as ConsumeOutcome).admitted, share.op.count)
 }
 
-/** The answer as if the shard had charged `kept` requests. */
+/** The answer as if the shard had charged only `kept` requests. */
 function asReturned(answer: Answer<ConsumeOp>, kept: number): Answer<ConsumeOp> {
   const { parts: asked, cost } = answer.share.op
   const outcome = answer.outcome as ConsumeOutcome
@@ -118,7 +119,7 @@ function asReturned(answer: Answer<ConsumeOp>, kept: number): Answer<ConsumeOp> 
 function notAcross(parts: readonly Part[], requestId: string): SlidegateError {
   return new SlidegateError(
     'invalid_request_id',
-    `a request for ${parts.length} keys in different parts of the store cannot be repeated by its id; leave requestId out`,
+    `a request for ${parts.length} keys in different parts of the store cannot be repeated by id; omit requestId`,
     requestId,
   )
 }

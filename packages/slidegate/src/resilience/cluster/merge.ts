@@ -24,7 +24,7 @@ interface Shared<Of = Outcome> {
   readonly outcome: Of
 }
 
-/** The outcome of an op by the answers to its shares. */
+/** The outcome of an op, from the answers to its shares. */
 export function merged(op: Op, answers: readonly Shared[]): Outcome {
   return kindOf(op).answer?.(new MergedReply(op, answers))
 }
@@ -50,7 +50,7 @@ class MergedReply implements Reply {
     return this.#joined(name, logsIn, [])
   }
 
-  /** Limits of parts without an answer read as unused. */
+  /** Limits of parts without an answer appear unused. */
   decision(): ConsumeOutcome {
     const { parts, count } = this.#op as RequestOp
     const answers = this.#answers as readonly Shared<ConsumeOutcome>[]
@@ -89,7 +89,7 @@ class MergedReply implements Reply {
     return this.#answers[0]!.outcome as OverridesOutcome
   }
 
-  /** The rows of all, in the order of the parts. Fills the cells of parts without a row. */
+  /** All rows in the order of the parts. Uses a filler for parts without a row. */
   #joined<Cell>(name: string, sizeOf: (part: Part) => number, filling: Cell): Cell[] {
     const { parts } = this.#op
     const rows = this.#answers.flatMap(({ share, outcome }) => {
@@ -110,7 +110,7 @@ function limitsIn({ set }: Part): number {
   return set.limits.length
 }
 
-/** Those that know least come first. */
+/** Least certain first. */
 const BY_KNOWLEDGE: readonly Source[] = ['failClosed', 'failOpen', 'fallback', 'denyCache', 'lease', 'store']
 
 function joinedBan(bans: readonly Ban[]): Ban {
@@ -131,7 +131,7 @@ function debitsIn(parts: readonly Part[], answers: readonly Shared<ConsumeOutcom
   return debits
 }
 
-/** A denial by who knows something counts for more than one by who does not. */
+/** Denials with known usage take precedence over those without. */
 function sourceOf(denials: readonly ConsumeOutcome[]): Source {
   const decided = denials.filter(({ source }) => isDecided(source))
   return decided.length > 0 ? leastOf(decided) : 'failClosed'

@@ -1,4 +1,4 @@
-// Splits an op whose keys live on several servers, and sends each its part.
+// Splits an op whose keys are on several servers, and sends each server its part.
 
 import type { Debit, Part } from '../../ops/request.ts'
 import { kindOf, OPS, type Op, type Outcome } from '../../ops/table.ts'
@@ -6,14 +6,14 @@ import { send } from '../../stores/call.ts'
 import { outcomeAt } from '../../stores/outcome.ts'
 import type { Call, Store } from '../../stores/store.ts'
 
-/** Those parts of an op that live in one shard. */
+/** The parts of an op that are in one shard. */
 export interface Share<Asked extends Op = Op> {
   readonly op: Asked
-  /** Which parts of the whole op these are. */
+  /** The indices of these parts in the whole op. */
   readonly places: readonly number[]
 }
 
-/** The fields of each op that have a value per part, or per log. */
+/** The fields of each op that have a value per part or per log. */
 const SPLIT = new Map(
   Object.entries(OPS).map(([type, { fields }]) => {
     const named = Object.entries(fields)
@@ -26,7 +26,7 @@ const SPLIT = new Map(
   }),
 )
 
-/** The parts of each shard, as an op of their own. */
+/** Groups an op's parts by shard, each as an op of its own. */
 export function sharesOf<Asked extends Op>(op: Asked, shardOf: (part: Part) => number): Share<Asked>[] {
   const places = new Map<number, number[]>()
   op.parts.forEach((part, place) => {
@@ -61,7 +61,7 @@ function shareOf<Asked extends Op>(op: Asked, places: readonly number[]): Asked 
 /** The answer to a share. */
 export interface Answer<Asked extends Op = Op> {
   readonly share: Share<Asked>
-  /** The outcome as the store has returned it: of all requests that were decided together. This one is at `position`. */
+  /** The store's outcome for all requests that were decided together. This one is at `position`. */
   readonly together: Outcome
   readonly position: number
   /** The outcome of this request alone. */
@@ -77,7 +77,7 @@ export function askAll<Asked extends Op>(
 ): void {
   const answers: Answer<Asked>[] = []
   const errors: unknown[] = []
-  // An op may concern none of the servers.
+  // An op may have nothing for any server to do.
   if (shares.length === 0) whenDone(answers, errors)
   for (const share of shares) {
     let isSettled = false
@@ -103,7 +103,7 @@ export function askAll<Asked extends Op>(
   }
 }
 
-/** By part, what shares say of each in a row. */
+/** Distributes the rows of the shares to the parts. */
 export function byPart<T>(
   parts: readonly Part[],
   rows: readonly (readonly [places: readonly number[], row: readonly T[]])[],

@@ -1,4 +1,4 @@
-// The requests of a leased key: those that wait, and what is held for those that will come.
+// The requests of a leased key: those waiting, and those granted in advance.
 
 import { StoreUnavailableError } from '../../errors.ts'
 import { usedOf } from '../../ops/numbers.ts'
@@ -9,30 +9,30 @@ import type { Call, ConsumeOp, ConsumeOutcome, Op, Outcome, Part, PeekOp, Store 
 import { refundsOf, sendRefunds } from '../refunds.ts'
 import { Lease, type Leaseholder } from './lease.ts'
 
-/** More requests than this within the time of a lease make a key hot. */
+/** A key with more requests than this within the time of a lease is hot. */
 export const FEW = 5
 
-/** Requests in a lease, at most. */
+/** Maximum requests in a lease. */
 const MAX_SIZE: number = 2 ** 20
 
-/** A process leases at most this share of what remains, beyond what waits. */
+/** A process leases at most this share of the remaining units, beyond its waiting requests. */
 const SHARE = 1 / 4
 
-/** Requests that wait for leases, at most. */
+/** Maximum requests that wait for leases. */
 const MAX_WAITING = 65_536
 
-/** One key may fill this share of the room that is left. */
+/** One key may take up to this share of the remaining places. */
 const SHARE_WAITING = 1 / 4
 
 /** Shared by all leased keys of a store. */
 export interface Supply {
   readonly store: Store
   readonly clock: Clock
-  /** Requests that wait, of all keys. */
+  /** Waiting requests of all keys. */
   waiting: number
 }
 
-/** A key with pools, one for each limit set and cost. */
+/** A key with its pools, one for each limit set and cost. */
 export class HotKey {
   readonly part: Part
   readonly pools: Pool[] = []
@@ -64,8 +64,9 @@ export class HotKey {
   }
 
   /**
-   * There may be no room only because this process holds it: before anyone is denied, returns that, and asks again. Returns
-   * whether it does.
+   * Called before a denial. Returns the units that this process holds, which may be the reason for it.
+   *
+   * If there were any, sends the request again. Returns whether it did.
    */
   askAgain(op: ConsumeOp, denied: readonly Call[]): boolean {
     const holding = this.pools.filter(({ isHolding }) => isHolding)
@@ -85,18 +86,18 @@ export class Pool implements Leaseholder {
   readonly #leaseMs: number
   #lease: Lease | undefined
   #pending: Lease | undefined
-  /** When the pending one was sent, by `performance.now()`. */
+  /** When the pending lease was sent, by `performance.now()`. */
   #askedAtMs = 0
-  /** Requests that have come since, in order. */
+  /** Requests that arrived since then, in order. */
   readonly #waiting: Call[] = []
-  /** Requests that the next lease should be for. */
+  /** Size of the next lease, in requests. */
   #size = 2 * FEW
-  /** Requests that the store had room for when it last answered. */
+  /** Number of requests that the store had room for, by its last answer. */
   #room: number
   #hotAtMs: number
   #state: 'open' | 'closed' | 'void' = 'open'
 
-  /** @param outcome the store's latest answer to this op */
+  /** @param outcome the store's last answer to this op */
   constructor(supply: Supply, key: HotKey, op: ConsumeOp, leaseMs: number, outcome: ConsumeOutcome) {
     this.#supply = supply
     this.key = key
@@ -115,7 +116,7 @@ export class Pool implements Leaseholder {
     if (lease !== undefined) {
       lease.spendOn(call)
     } else if (this.key.isOverloaded) {
-      call.reject(new StoreUnavailableError('overload', 'too many requests wait for leases already'))
+      call.reject(new StoreUnavailableError('overload', 'too many requests are already waiting for leases'))
     } else {
       this.key.count(1)
       this.#waiting.push(call)
@@ -123,18 +124,18 @@ export class Pool implements Leaseholder {
     }
   }
 
-  /** Whether the store has had a lease to decide since before then. */
+  /** Whether a lease has been pending at the store since before then. */
   isPendingSince(ms: number): boolean {
     return this.#pending !== undefined && this.#askedAtMs < ms
   }
 
-  /** The outcome of the next request; `undefined` if the store must decide. */
+  /** The outcome of the next request. `undefined` if the store must decide. */
   peek(): Outcome {
     const lease = this.#spendable()
     return lease && outcomeAt(this.op, lease.outcome, lease.spent)
   }
 
-  /** Requests that have waited for the lease come first; those that came meanwhile share the rest, and the next lease. */
+  /** Serves requests that waited for the lease first. Those that arrived since share the rest and the next lease. */
   answered(lease: Lease, outcomes: readonly Outcome[], position: number): void {
     const outcome = outcomes[0] as ConsumeOutcome
     const isDecided = outcome.source === 'store'
@@ -157,7 +158,7 @@ export class Pool implements Leaseholder {
     this.#next(lease)
   }
 
-  /** Ends what has expired. Returns when to look again; `undefined` if the key is no longer hot. */
+  /** Ends expired leases. Returns when to check again, or `undefined` if the key is no longer hot. */
   review(nowMs: number): number | undefined {
     if (this.#pending?.isSettled) this.#next(this.#pending)
     const lease = this.#lease
@@ -168,20 +169,20 @@ export class Pool implements Leaseholder {
     return isCold ? undefined : nowMs + this.#leaseMs
   }
 
-  /** Returns what is held. */
+  /** Returns all units held. */
   giveBack(): Promise<void> {
     const lease = this.#lease
     this.#lease = undefined
     return lease === undefined ? Promise.resolve() : this.#refund(lease.refunds())
   }
 
-  /** Returns what is held, and what is still on its way when it arrives. */
+  /** Returns the units held, and those in flight once they arrive. */
   close(): Promise<void> {
     this.#state = 'closed'
     return this.giveBack()
   }
 
-  /** After a reset of the key nothing that is held or on its way may be spent or returned. Returns the calls that wait. */
+  /** Drops units held or in flight, because the key was reset. Returns the waiting calls. */
   void(): readonly Call[] {
     this.#state = 'void'
     this.#lease = undefined
@@ -198,7 +199,7 @@ export class Pool implements Leaseholder {
     return lease !== undefined && lease.left > 0 && lease.isLiveAt(this.#supply.clock()) ? lease : undefined
   }
 
-  /** Sends a lease for those that wait, and for some that will come. */
+  /** Requests a lease for the waiting requests and some future ones. */
   #take(): void {
     const nowMs = this.#supply.clock()
     this.#hotAtMs = nowMs
@@ -213,7 +214,7 @@ export class Pool implements Leaseholder {
     send(this.#supply.store, [op], this.#pending)
   }
 
-  /** Keeps the grants at these positions for requests to come. */
+  /** Keeps the grants at these positions for future requests. */
   #keep(lease: Lease, outcome: ConsumeOutcome, from: number, end: number): void {
     if (this.#state === 'void') return
     if (lease === this.#pending && this.#state === 'open' && lease.op.leaseMs > 0) {
@@ -226,7 +227,7 @@ export class Pool implements Leaseholder {
     void this.#refund(refundsOf(lease.op, outcome, from, end))
   }
 
-  /** Serves those that came while it was on its way. */
+  /** Serves requests that arrived while it was in flight. */
   #next(lease: Lease): void {
     if (this.#pending !== lease) return
     let served = 0
@@ -242,7 +243,7 @@ export class Pool implements Leaseholder {
     if (this.#waiting.length > 0) this.#take()
   }
 
-  /** Sizes the next lease by the demand for this one. */
+  /** Sets the size of the next lease by the demand for this one. */
   #end(nowMs: number): void {
     const lease = this.#lease
     if (lease === undefined) return
@@ -256,7 +257,7 @@ export class Pool implements Leaseholder {
     }
   }
 
-  /** Resolves when the refunds are done, or have failed. */
+  /** Resolves when the refunds are done or have failed. */
   #refund(refunds: readonly Op[]): Promise<void> {
     return new Promise((resolve) => sendRefunds(this.#supply.store, refunds, this.#supply.clock, resolve))
   }
@@ -266,7 +267,7 @@ function isWaiting(call: Call): boolean {
   return !call.isSettled
 }
 
-/** Requests of this cost that there is room for after the op. */
+/** How many requests of this cost there is room for after the op. */
 function roomAfter(op: ConsumeOp, outcome: ConsumeOutcome): number {
   const rooms = limitsInForce(op, outcome).map(({ limit, shadow }, i) =>
     shadow ? Number.POSITIVE_INFINITY : Math.floor((limit - usedOf(outcome.limits, i)) / op.cost),

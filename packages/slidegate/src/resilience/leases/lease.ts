@@ -1,4 +1,4 @@
-// A lease: requests that are decided together, some of them before they come.
+// A lease: one op that decides waiting requests, and charges for future ones in advance.
 
 import { resetOf } from '../../ops/numbers.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -13,18 +13,20 @@ export interface Leaseholder {
 }
 
 /**
- * One op with a count, for requests that wait and for some that will come. Once it is held, each that comes takes the next
- * position. If all that wait time out, the answer is still awaited for a moment, to return what it grants.
+ * One op with a count, for waiting requests and some future ones.
+ *
+ * While it is held, each new request takes the next position. If all waiting requests time out, it still waits briefly for the
+ * answer, to return the units.
  */
 export class Lease implements Call {
   readonly op: ConsumeOp
-  /** Those that wait for it, in order. */
+  /** The requests that wait for it, in order. */
   readonly calls: readonly Call[]
   readonly #clock: Clock
   readonly #sentAtMs: number
   readonly #holder: Leaseholder
   #isAnswered = false
-  /** Once it is held. */
+  /** The outcomes, while the lease is held. */
   #outcomes: readonly ConsumeOutcome[] = []
   #spent = 0
   #lifeMs = 0
@@ -37,7 +39,7 @@ export class Lease implements Call {
     this.#holder = holder
   }
 
-  /** Whether no request waits for it any more. */
+  /** Whether no request is waiting for it any more. */
   get isGivenUp(): boolean {
     return !this.#isAnswered && this.calls.every(({ isSettled }) => isSettled)
   }
@@ -62,8 +64,8 @@ export class Lease implements Call {
   hold(outcome: ConsumeOutcome, spent: number): void {
     this.#outcomes = [{ ...outcome, source: 'lease' }]
     this.#spent = spent
-    // A window that is empty before the lease ends isn't extended by leases, such as a fixed one: a charge in it must not be
-    // spent in the next.
+    // Leases don't extend a window that empties before they end, such as a fixed window: a charge in it must not be spent in the
+    // next.
     const resetsMs = limitsInForce(this.op, outcome).flatMap(({ shadow }, i) =>
       shadow ? [] : [resetOf(outcome.limits, i)],
     )
@@ -74,7 +76,7 @@ export class Lease implements Call {
     return this.#outcomes[0]!
   }
 
-  /** Requests that it has been spent on. */
+  /** Number of requests that used it. */
   get spent(): number {
     return this.#spent
   }
@@ -88,8 +90,10 @@ export class Lease implements Call {
   }
 
   /**
-   * Whether it may be spent. Its time counts from before it was sent, and ends a millisecond early: the store's clock shows
-   * whole ones. So it ends here before it ends in the store.
+   * Whether it may be spent.
+   *
+   * Its time starts before it was sent and ends a millisecond early, because the store's clock counts whole milliseconds. So it
+   * ends here before it ends in the store.
    */
   isLiveAt(nowMs: number): boolean {
     const passedMs = nowMs - this.#sentAtMs
@@ -100,12 +104,12 @@ export class Lease implements Call {
     call.resolve(this.#outcomes, this.#spent++)
   }
 
-  /** Requests that it would be spent on in all of `leaseMs`, at the rate so far. */
+  /** How many requests would use it during the whole `leaseMs`, at the current rate. */
   demandAt(nowMs: number): number {
     return Math.ceil((this.#spent * this.op.leaseMs) / Math.max(1, nowMs - this.#sentAtMs))
   }
 
-  /** The refunds of all that is left. */
+  /** The refunds for all units left. */
   refunds(): RefundOp[] {
     return refundsOf(this.op, this.outcome, this.#spent, this.outcome.admitted)
   }

@@ -1,4 +1,4 @@
-// Leases: requests of hot keys are admitted before they come, and spent in this process.
+// Leases: admit requests of hot keys in advance, and spend them in this process.
 
 import type { Clock } from '../../runtime/clock.ts'
 import { asyncOrigin, backgroundTimer, type Timer } from '../../runtime/platform.ts'
@@ -19,39 +19,40 @@ import { failurePolicy } from '../failure-policy.ts'
 import { checkInteger, checkWrapped } from '../options.ts'
 import { FEW, HotKey, Pool, type Supply } from './lease-pool.ts'
 
-/** How long units are held, and for how many keys. */
+/** How long units are leased, and for how many keys. */
 export interface LeaseOptions {
   /**
-   * The longest lease in milliseconds, from 2 to 3,000, and at most a tenth of the shortest window. Default: 100.
+   * Maximum length of a lease in milliseconds, from 2 to 3,000. Default: 100.
    *
-   * A leased key's sliding windows are longer by this in every process. Longer leases take fewer calls, and admit less.
+   * Never more than a tenth of the shortest window. A leased key's sliding windows are longer by this time in every process.
+   * Longer leases need fewer calls, but admit fewer requests.
    */
   readonly leaseMs?: number
-  /** The most keys (or costs of a key) that are leased at a time, from 1 to 2^20. Default: 1000. */
+  /** Maximum number of leased keys, from 1 to 2^20. Each cost of a key counts separately. Default: 1000. */
   readonly maxKeys?: number
   /** A monotonic clock in milliseconds, for tests. Default: `performance.now`. */
   readonly clock?: Clock
 }
 
-/** A store that holds units. Close it before its client. */
+/** A store that holds leased units. Close it before its client. */
 export interface LeasingStore extends Store {
-  /** Returns the units that are held. Resolves when that is done or has failed. Later requests aren't leased. */
+  /** Returns the units held. Resolves when that is done or has failed. Later requests aren't leased. */
   close(): Promise<void>
 }
 
-/** A lease ends a millisecond early, so it must last longer than one. */
+/** A lease ends a millisecond early, so it must be longer than that. */
 const MIN_LEASE_MS = 2
 
-/** Leaves a second to return units before too many later records make the refund impossible. */
+/** Leaves a second to return units, before later records make the refund impossible. */
 const MAX_LEASE_MS = 3000
 
 /**
- * Charges hot keys for many requests in one call, and spends the units in this process.
+ * Charges hot keys for many requests at once, and spends the units in this process.
  *
- * A decision from a lease has the `source` `lease`; `atMs` and `remaining` are of the time of the charge. No window is over its
- * limit, also if other processes don't lease: a unit is spent within `leaseMs`, and every process counts it that much longer.
- * Unspent units are returned. After a reset in another process, or if the store's clock jumps ahead, units are still spent for up
- * to `leaseMs`.
+ * A decision from a lease has the `source` `lease`, with `atMs` and `remaining` from the time of the charge. No window exceeds
+ * its limit, even if other processes don't lease: a unit is spent within `leaseMs`, and every process counts it longer by that
+ * time. Unspent units are returned. After a reset in another process, or if the store's clock jumps ahead, units may still be
+ * spent for up to `leaseMs`.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -80,12 +81,12 @@ class Leases implements LeasingStore {
   readonly #maxKeys: number
   readonly #keys = new ByKey<HotKey>()
   readonly #pools = new Set<Pool>()
-  /** Admissions since `#countedFromMs`, by the hash of their key. Keys that share a slot become hot a little early. */
+  /** Admissions since `#countedFromMs`, by key hash. Keys that share a slot become hot slightly earlier. */
   readonly #admissions = new Uint8Array(ADMISSION_SLOTS)
   #countedFromMs = 0
   #timer: Timer | undefined
   #timerDueMs = 0
-  /** A timer in the async context of a request would keep it. */
+  /** The timer's own async context, so that it doesn't retain that of a request. */
   readonly #origin = asyncOrigin('slidegate.leases')
   #isClosed = false
 
@@ -125,7 +126,7 @@ class Leases implements LeasingStore {
     await this.#store.close()
   }
 
-  /** An admission of a cold key. More than a few make it hot. */
+  /** Counts an admission of a cold key. More than a few make it hot. */
   admitted(op: ConsumeOp, outcome: ConsumeOutcome): void {
     const nowMs = this.#clock()
     const passedMs = nowMs - this.#countedFromMs
@@ -150,14 +151,17 @@ class Leases implements LeasingStore {
     else this.#store.apply(ops, new ColdCall(call, this, op))
   }
 
-  /** Units that are held here could be consumed. */
+  /** Units held here can still be consumed, so they count as free. */
   #peek(op: PeekOp, ops: readonly Op[], call: Call): void {
     const outcome = this.keyOf(op)?.find(op)?.peek()
     if (outcome !== undefined) call.resolve([outcome], 0)
     else this.#store.apply(ops, call)
   }
 
-  /** A reset forgets what is held, too: requests that wait ask again. An override changes the numbers: returns what is held. */
+  /**
+   * A reset also deletes the units held here, and waiting requests are sent again. An override changes the numbers, so the units
+   * are returned.
+   */
   #change(ops: readonly Op[], call: Call): void {
     const waiting: [ConsumeOp, Call][] = []
     for (const op of ops.filter(endsLeases)) {
@@ -199,7 +203,7 @@ class Leases implements LeasingStore {
     this.#timer = this.#origin.runInAsyncScope(() => backgroundTimer(() => this.#review(), waitMs))
   }
 
-  /** Ends leases that have expired, and forgets keys that are no longer hot. */
+  /** Ends expired leases, and drops keys that are no longer hot. */
   #review(): void {
     this.#timer = undefined
     const nowMs = this.#clock()
@@ -215,7 +219,7 @@ function endsLeases({ type }: Op): boolean {
   return type === 'reset' || type === 'override'
 }
 
-/** The store decides each request with a name, and each whose denial may lead to a ban. */
+/** False for requests with an id or value. Also for those whose denial may cause a ban. */
 function isLeasable({ count, leaseMs, requestId, isWaiting, reservation, parts }: ConsumeOp): boolean {
   if (count !== 1 || leaseMs !== 0 || requestId !== undefined) return false
   if (isWaiting || reservation !== undefined) return false

@@ -8,22 +8,23 @@ const BLOCK_SHIFT = 6
 export const BLOCK_SLOTS: number = 2 ** BLOCK_SHIFT
 
 /**
- * When keys may expire. A time for each key would have to be kept in order; here there is one for each block
- * of 64 slots, before which none in it expires. A tree over these, each node the lesser of the two below it,
- * finds a block that is due.
+ * Finds blocks with keys that may have expired.
+ *
+ * Each block of 64 slots has a time before which none of its keys expires. A tree over the blocks, whose nodes have the
+ * minimum of their children, finds a block that is due. Sorting times per key would cost more.
  */
 export class Expiry {
-  /** The root is 1; the nodes below i are 2i and 2i + 1; the blocks are the last half. */
+  /** The root is 1. The children of i are 2i and 2i + 1. The second half has the blocks. */
   #dueAtMs: Float64Array = new Float64Array(2).fill(NEVER)
 
-  /** A key in this slot expires then at the earliest. */
+  /** Notes that a key in this slot expires at this time at the earliest. */
   lower(slot: number, dueAtMs: number): void {
     const block = slot >>> BLOCK_SHIFT
     while (block >= this.#blocks) this.#enlarge()
     if (dueAtMs < this.#dueAtMs[this.#blocks + block]!) this.#set(block, dueAtMs)
   }
 
-  /** The first slot of a block of which a key may have expired by then. */
+  /** Returns the first slot of a block that is due: a key may have expired. */
   due(byMs: number): number | undefined {
     if (this.#dueAtMs[1]! > byMs) return undefined
     let node = 1
@@ -31,7 +32,7 @@ export class Expiry {
     return (node - this.#blocks) << BLOCK_SHIFT
   }
 
-  /** For the block of this slot, when the first of its keys expires. */
+  /** Sets when the first key of this slot's block expires. */
   set(slot: number, dueAtMs: number): void {
     this.#set(slot >>> BLOCK_SHIFT, dueAtMs)
   }

@@ -1,22 +1,23 @@
-// Finds the slot of a key, in a map that grows piece by piece.
+// Maps keys to slots, and grows in pieces.
 
 import { mapKey, textHash } from '../../runtime/hash.ts'
 import { randomInt32 } from '../../runtime/platform.ts'
 
-/** Keys that one map holds; with more, there are several. */
+/** The most keys in one map. More keys are spread over several maps. */
 const MOST_IN_ONE = 16_384
 
 const SHARD_BITS = 7
 
 /**
- * Keys and their slots. A `Map` that is full stops the process while it makes itself anew, twice as large:
- * with a million keys for 50 ms. So many keys are spread over 128 maps, each of which does so on its own.
+ * Maps keys to slots.
+ *
+ * A full `Map` blocks the process while it doubles, for 50 ms with a million keys. Large numbers of keys are spread over 128 maps.
  */
 export class KeyMap {
-  /** All keys, or those that have not been asked for since there are shards: they move when they are. */
+  /** All keys, or those that haven't moved to a shard yet. A key moves when it is used. */
   #first: Map<string, number> | undefined = new Map()
   #shards: readonly Map<string, number>[] | undefined
-  /** Nobody who chooses keys knows which of them fall into one shard. Drawn when there are shards. */
+  /** Random, so that callers who choose keys can't fill one shard. */
   #seed = 0
   size = 0
 
@@ -37,7 +38,7 @@ export class KeyMap {
     return moved
   }
 
-  /** Only for a key that is not held. */
+  /** Adds a key that isn't in the map. */
   add(text: string, slot: number): void {
     const key = mapKey(text)
     this.size++
@@ -52,7 +53,7 @@ export class KeyMap {
     }
   }
 
-  /** Only for a key that is held. */
+  /** Deletes a key that is in the map. */
   delete(text: string): void {
     const key = mapKey(text)
     this.size--
@@ -67,7 +68,7 @@ export class KeyMap {
   }
 }
 
-/** By all that a key is: keys that begin or end alike are spread, too. */
+/** Uses the whole key, so that keys with equal beginnings or ends are spread, too. */
 function shardOf(shards: readonly Map<string, number>[], key: string, seed: number): Map<string, number> {
   return shards[Math.imul(textHash(key, seed), 0x9e3779b1) >>> (32 - SHARD_BITS)]!
 }

@@ -1,4 +1,4 @@
-// The keys of a memory store and their logs: bounded, with room made by expiry and by use.
+// The keys of a memory store and their logs. When full, expired and least recently used keys are dropped.
 
 import { invalidOption, show } from '../../errors.ts'
 import type { Kind, Logs } from '../../limits/limit.ts'
@@ -9,22 +9,22 @@ import { KeyMap } from './key-map.ts'
 import { OverrideRecords } from './override-records.ts'
 import { UseOrder } from './use-order.ts'
 
-/** A row has a tick (use-order.ts), then two integers: the first log, and the group, 0 if the slot is free. */
+/** A row has a tick (use-order.ts) and two integers: the first log and the group. A free slot has group 0. */
 const ROW_DOUBLES = 2
 const LOG = 2
 const GROUP = 3
 const FREE = 0
 
-/** The keys that were last held to one limit set. */
+/** The keys whose last request used this limit set. */
 export interface Group {
   readonly set: LimitSet
-  /** Where its logs are kept, one for each. */
+  /** The storage of each of its logs. */
   readonly logs: readonly Logs[]
-  /** Its only log, if that counts units only and can deny. */
+  /** Its only log, if that log only counts units and can deny. */
   readonly alone: Log | undefined
   /** All keys of the limiter's name. */
   keys: KeyMap
-  /** What rows know it by, 0 while there are none. */
+  /** Its number in rows, 0 while it has no keys. */
   id: number
   size: number
 }
@@ -35,47 +35,48 @@ interface Held {
   readonly number: number
 }
 
-/** Blocks of slots that are swept at most to make room once: they may all be due, and nothing in them have expired. */
+/** Most blocks swept to make room once. All may be due without an expired key. */
 const MOST_SWEPT = 64
 
-/** Limits of least recently used keys that are looked at to make room once: as many keys may be at their limit as there are. */
+/** Most limits checked to make room once, because all keys may be at their limit. */
 const MOST_LOOKED_AT = 1024
 
-/** The bytes of all keys: for each key that may be held. A smaller table has those of 2^18 keys. */
+/** The bound of bytes, per key of `maxKeys`. A smaller table has the bound of 2^18 keys. */
 const BYTES_PER_KEY = 1024
 const FEWEST_KEYS = 2 ** 18
 
-/** Bytes besides those of logs, roughly: of a key, of a limit or log of a set, of a log kept for another set. */
+/** Estimated bytes besides logs: per key, per limit or log, per log of another set. */
 const KEY_BYTES = 200
 const SET_BYTES = 1024
 const OTHER_BYTES = 512
 
-/** Logs that a key keeps of other limit sets: those of the latest. No set of a limiter has more. */
+/** Most logs of other, recent limit sets that a key keeps. No limit set has more. */
 const MOST_OTHERS = 256
 
-/** Ops after which a block of slots is swept, if one is due: then a search for room finds few that are. */
+/** Ops between sweeps of a due block, which leave little to a search for room. */
 const OPS_PER_SWEEP = 32
 
-/** Overrides that are checked then, and by each search for room. */
+/** Overrides checked in each sweep and each search for room. */
 const OVERRIDES_PER_SWEEP = 64
 
 /**
- * Rows that are searched for the least recently used keys then, once the table is this full: all of them, before there is
- * no room.
+ * Rows searched for old keys in each sweep, once the table is this full.
+ *
+ * The search is complete before the table is full.
  */
 const ROWS_PER_SWEEP = 16_384
 const NEARLY = 7 / 8
 
 const NONE: readonly Held[] = []
 const NO_SLOTS: readonly number[] = []
-/** Stays empty. */
+/** An empty map, which stays empty. */
 const NO_KEYS = new KeyMap()
 
 /**
- * The keys of a memory store, at most `maxKeys`: each has a slot, and a slot its logs. To make room it drops
- * expired keys first, then the least recently used one that is not at its limit: never one whose limit would
- * be forgotten by that. A key counts as at its limit while its log of bans remembers anything. Each override takes the place of
- * a key, and is dropped when it has ended.
+ * The keys of a memory store, up to `maxKeys`. Each key has a slot, and each slot has logs.
+ *
+ * To make room, it drops expired keys first, then the least recently used key that isn't at its limit. A key with denials or
+ * bans counts as at its limit. Each override takes the place of one key until it ends.
  */
 export class KeyTable {
   readonly #maxKeys: number
@@ -84,9 +85,9 @@ export class KeyTable {
   readonly #slots = new Slab(ROW_DOUBLES)
   readonly #order: UseOrder
   readonly #expiry = new Expiry()
-  /** By slot. In pieces, since to enlarge one array for all of them, or a map, would take long. */
+  /** Keys by slot, in pieces. Growing a large array or map would take long. */
   readonly #keys: string[][] = []
-  /** In the same way, all logs of a slot but the first: most have but one. */
+  /** A slot's logs after the first, in pieces. Most slots have only one log. */
   readonly #others: (readonly Held[])[][] = []
   readonly #logs = new Map<Kind, Logs>()
   readonly #maps = new Map<string, KeyMap>()
@@ -95,22 +96,22 @@ export class KeyTable {
   readonly #freeGroups: number[] = []
   #lastGroup: Group | undefined
   #ops = 0
-  /** What had expired by then is forgotten wherever it is met. */
+  /** Logs of other sets that expired before this are dropped. */
   #goneMs = 0
-  /** Slots that the present op needs. */
+  /** Slots that the current op needs. */
   #inUse: readonly number[] = NO_SLOTS
-  /** Limits that may still be looked at for it. */
+  /** Limits that may still be checked for it. */
   #lookingLeft = 0
   size = 0
   readonly overrides: OverrideRecords = new OverrideRecords()
-  /** Bytes of keys, limit sets and logs of other sets. */
+  /** Estimated bytes of keys, limit sets and logs of other sets. */
   #bytesBesides = 0
-  /** Whether the keys take too many bytes. Then no key may grow, unless another is dropped. */
+  /** Whether the keys take too many bytes. Then a key may only grow if another is dropped. */
   isHeavy = false
-  /** Live keys dropped to make room. */
+  /** The number of live keys dropped to make room. */
   evicted = 0
 
-  /** An expired key is swept once it has been so for `graceMs`, unless its room is needed. */
+  /** Expired keys are kept for `graceMs`, unless their room is needed. */
   constructor(
     maxKeys: number,
     graceMs: number,
@@ -124,19 +125,19 @@ export class KeyTable {
     this.#order = new UseOrder(this.#slots)
   }
 
-  /** Roughly how many bytes all keys and overrides take. */
+  /** An estimate of the bytes of all keys and overrides. */
   get bytes(): number {
     let bytes = this.#bytesBesides + this.overrides.bytes
     for (const logs of this.#logs.values()) bytes += logs.bytes
     return bytes
   }
 
-  /** Names of limiters that have keys: no others are remembered. */
+  /** The number of limiter names with keys. */
   get names(): number {
     return this.#maps.size
   }
 
-  /** @throws {SlidegateError} `invalid_option` for a set without logs, under which no key could be found again */
+  /** @throws {SlidegateError} `invalid_option` for a set without logs */
   groupOf(set: LimitSet): Group {
     if (this.#lastGroup?.set === set) return this.#lastGroup
     let group = this.#groupOf.get(set)
@@ -152,7 +153,7 @@ export class KeyTable {
     return group
   }
 
-  /** To be called with each op, before it uses any slot. */
+  /** Call it with each op, before it uses slots. */
   sweep(nowMs: number): void {
     this.#goneMs = nowMs - this.#graceMs
     this.#ops = (this.#ops + 1) % OPS_PER_SWEEP
@@ -166,33 +167,34 @@ export class KeyTable {
     if (isNearlyFull) this.#order.searchAhead(ROWS_PER_SWEEP)
   }
 
-  /** Finds the slot of a key, 0 if it has none, and marks it as just used. */
+  /** Like {@link find}, and marks the slot as just used. */
   use(group: Group, key: string): number {
     const slot = this.find(group, key)
     if (slot !== 0) this.useSlot(slot, group)
     return slot
   }
 
-  /** The slot of a key, 0 if it has none. */
+  /** Returns the slot of a key, 0 if it has none. */
   find(group: Group, key: string): number {
     return this.#keysOf(group).get(key) ?? 0
   }
 
-  /** Marks a slot as just used, arranged for the group's limits. Returns the number of its first log. */
+  /** Marks a slot as just used, with logs for the group's limits. Returns the number of its first log. */
   useSlot(slot: number, group: Group): number {
     if (this.#read(slot, GROUP) !== group.id) this.#arrange(slot, group)
     this.#order.use(slot)
     return this.#read(slot, LOG)
   }
 
-  /** The number of a log of the slot, in the order of its group's. */
+  /** The number of a slot's log, in the order of its group's logs. */
   logOf(slot: number, index: number): number {
     return index === 0 ? this.#read(slot, LOG) : this.#othersOf(slot)[index - 1]!.number
   }
 
   /**
-   * Whether this many keys more can be held; drops others for it, but none of those that are in use. Where many are at
-   * their limits it gives up before all were looked at: the next search goes on from there.
+   * Makes room for more keys, by dropping keys that aren't in use. Returns whether there is room.
+   *
+   * If many keys are at their limits, it stops early, and the next search continues there.
    */
   makeRoom(keys: number, nowMs: number, inUse: readonly number[] = NO_SLOTS): boolean {
     this.#inUse = inUse
@@ -208,14 +210,15 @@ export class KeyTable {
   }
 
   /**
-   * When there may be room: when the first key opens, or at once, where not all were looked at. Only after
-   * {@link makeRoom} found none.
+   * When there may be room. Call it after {@link makeRoom} has failed.
+   *
+   * This is when the first key opens, or now if some keys weren't checked.
    */
   get opensAtMs(): number {
     return this.#lookingLeft > 0 ? this.#order.opensAtMs : 0
   }
 
-  /** Only after {@link makeRoom}; `logs` are those of the group, which are the table's from then on. */
+  /** Adds a key with these logs of the group. Call {@link makeRoom} first. */
   add(group: Group, key: string, logs: readonly number[], nowMs: number): void {
     this.#sweepBlock(nowMs - this.#graceMs)
     const slot = this.#slots.create()
@@ -246,7 +249,7 @@ export class KeyTable {
     this.size--
   }
 
-  /** Forgets what the logs of its group hold; other limits' logs on the same key stay. */
+  /** Clears the logs of the slot's group. Logs of other limit sets stay. */
   clear(slot: number): void {
     const { set } = this.#group(slot)
     const held = this.#held(slot)
@@ -263,14 +266,14 @@ export class KeyTable {
     this.#keep(slot, cleared)
   }
 
-  /** Puts the logs in the order of the group's; those of other limits on the same key are kept behind them. */
+  /** Arranges the logs in the group's order, followed by those of other limit sets. */
   #arrange(slot: number, group: Group): void {
     const held = this.#held(slot)
     const numbers = new Map(held.map(({ log, number }) => [log.name, number]))
     const { logs } = group.set
     const names = new Set(logs.map(({ name }) => name))
     const others = held.filter(({ log }) => !names.has(log.name))
-    // The latest are those in front.
+    // The latest come first.
     const kept = others.filter((other) => !this.#isGone(other)).slice(0, MOST_OTHERS)
     const isKept = new Set(kept)
     for (const other of others) if (!isKept.has(other)) this.#logsOf(other.log.kind).delete(other.number)
@@ -330,7 +333,7 @@ export class KeyTable {
     group.id = FREE
   }
 
-  /** Drops keys that had expired by then; false where none were found. */
+  /** Drops keys that had expired by then. Returns whether there were any. */
   #dropExpired(byMs: number): boolean {
     for (let swept = 0; swept < MOST_SWEPT; swept++) {
       const dropped = this.#sweepBlock(byMs)
@@ -343,7 +346,7 @@ export class KeyTable {
     return this.overrides.sweep(byMs, OVERRIDES_PER_SWEEP) > 0
   }
 
-  /** Drops the keys of one block that had expired by then; answers how many, or nothing where no block is due. */
+  /** Drops expired keys of one block. Returns how many, or undefined if no block is due. */
   #sweepBlock(byMs: number): number | undefined {
     const first = this.#expiry.due(byMs)
     if (first === undefined) return undefined
@@ -360,7 +363,7 @@ export class KeyTable {
     return size - this.size
   }
 
-  /** Drops the least recently used key that is not at its limit; false where none was found. */
+  /** Drops the least recently used key that isn't at its limit. Returns whether it found one. */
   #dropLeastRecent(nowMs: number): boolean {
     while (this.#lookingLeft > 0) {
       const slot = this.#order.oldest(nowMs)
@@ -416,13 +419,13 @@ export class KeyTable {
     return logs
   }
 
-  /** A map that holds keys is the one of its name. An empty one may have been replaced. */
+  /** The keys of the limiter's name. An empty map may have been replaced. */
   #keysOf(group: Group): KeyMap {
     if (group.keys.size === 0) group.keys = this.#maps.get(group.set.limiter) ?? NO_KEYS
     return group.keys
   }
 
-  /** The same, to add a key to. */
+  /** Like {@link #keysOf}, but creates the map if needed. */
   #mapFor(group: Group): KeyMap {
     if (this.#keysOf(group) === NO_KEYS) {
       group.keys = new KeyMap()

@@ -1,4 +1,4 @@
-// Any op in memory: it loads the logs of the op's keys, and makes room for new ones.
+// Applies any op in memory: loads the logs of its keys and makes room for new ones.
 
 import { StoreUnavailableError, show } from '../../errors.ts'
 import { setInForce } from '../../limits/override.ts'
@@ -10,20 +10,20 @@ import type { KeyTable } from './key-table.ts'
 
 export type { OnFull }
 
-/** Overrides that are checked before one is rejected: ended ones make room. */
+/** Overrides checked for ended ones before a new one is rejected. */
 const MOST_SWEPT = 1024
 
 const NO_PARTS: readonly Part[] = []
 const NO_LOGS: Loaded = []
 
-/** Any op on any logs of a table, by the general driver. */
+/** Applies any op to the logs of a table, through the general driver. */
 export class MemoryOps implements Memory {
   readonly onFull: OnFull
   readonly #keys: KeyTable
-  /** By how many there are, the logs of an op: an op is over before the next begins, and fills them anew. */
+  /** Reused objects for an op's logs, by their number. Ops don't overlap. */
   readonly #blank: LoadedLog[][] = []
   readonly #maxOverrides: number
-  // Of the op, while it lasts.
+  // The current op's state.
   #parts = NO_PARTS
   loaded: Loaded = NO_LOGS
   clockMs = 0
@@ -56,7 +56,7 @@ export class MemoryOps implements Memory {
       : outcome
   }
 
-  /** An op that writes nothing may have to restamp: copies, in place of those logs. */
+  /** Replaces logs ahead of the clock by copies, which a read-only op can restamp. */
   #copyAhead(): Loaded {
     const ahead = this.loaded.filter((held) => held.log.kind.newest(stateOf(held)) > this.clockMs)
     for (const held of ahead) held.number = held.logs.copy(held.number)
@@ -104,7 +104,7 @@ export class MemoryOps implements Memory {
     let first = 0
     for (let p = 0; p < parts.length; p++) {
       const { set, key } = parts[p]!
-      // What only has overrides.
+      // A part that only has overrides.
       if (set.logs.length === 0 && set.isOverridable) continue
       const group = this.#keys.groupOf(set)
       const slot = this.#keys.use(group, key)
@@ -148,7 +148,7 @@ export class MemoryOps implements Memory {
     return loaded
   }
 
-  /** Makes room, and logs, for the parts that are not in the table yet. */
+  /** Makes room and logs for parts that aren't in the table yet. */
   makeRoom(): boolean {
     const { loaded, nowMs } = this
     let unknown = 0
@@ -164,7 +164,7 @@ export class MemoryOps implements Memory {
     return true
   }
 
-  /** Puts those parts into the table. */
+  /** Adds those parts to the table. */
   keep(): void {
     const { loaded, nowMs } = this
     const parts = this.#parts

@@ -15,40 +15,41 @@ import { MemoryOps, type OnFull } from './memory-ops.ts'
 
 export type { OnFull }
 
-/** How many keys are held, and what becomes of more. */
+/** Options of `memoryStore`: its size, and what happens when it is full. */
 export interface MemoryStoreOptions {
   /**
-   * Keys and overrides held at most, from 1. Default: 1,000,000.
+   * The most keys and overrides, from 1. Default: 1,000,000.
    *
-   * When full, expired keys go first, then the least recently used one that is not at its limit. Overrides stay until they
-   * end. A key that is banned, whose denials count towards a ban, or whose next ban will be longer, is kept like one at its
-   * limit. Together they take 1 KiB for each of these at most, or 256 MiB if that is more.
+   * When the store is full, it drops expired keys first, then the least recently used key that isn't at its limit. Keys with
+   * denials or bans count as at their limit. Overrides stay until they end. The store takes up to 1 KiB per key of `maxKeys`,
+   * or 256 MiB if that is more.
    */
   readonly maxKeys?: number
   /**
-   * The answer to a new key where all that are held are at their limits, or so many of those used longest ago that the
-   * search was given up (it looks at 1,024 limits, and the next goes on from there): `throw` (the default) a
-   * `StoreUnavailableError` of reason `full`, `deny` until the first of them opens, or `allow` uncounted. With bans, keys
-   * with one denial each can fill the store, too, for the `within` of the ban.
+   * The answer to a new key if no key can be dropped. Default: `throw`.
+   *
+   * `throw` throws a `StoreUnavailableError` with the reason `full`, `deny` denies until the first key is below its limit,
+   * and `allow` admits without counting. A request checks up to 1,024 limits for a key to drop. With bans, keys with a single
+   * denial can fill the store for the `within` of the ban.
    */
   readonly onFull?: OnFull
-  /** Overrides held at most, from 1. One more is rejected with the reason `full`. Default: `maxKeys`. */
+  /** The most overrides, from 1. More are rejected with the reason `full`. Default: `maxKeys`. */
   readonly maxOverrides?: number
-  /** Epoch milliseconds, for tests and replay. Default: a monotonic clock, anchored to the wall clock once. */
+  /** Returns epoch milliseconds, for tests and replay. Default: a monotonic clock, set to the wall clock once. */
   readonly clock?: Clock
 }
 
 export interface MemoryStore extends Store {
   applySync(ops: readonly Op[]): readonly Outcome[]
-  /** Keys held, and how many live ones were dropped to make room for others. */
+  /** The number of keys, and of live keys dropped to make room. */
   stats(): { readonly keys: number; readonly evicted: number }
 }
 
-/** With a clock that was handed in, and so may be set back, expired keys are kept for a while, as in Redis. */
+/** How long expired keys are kept with a custom clock, which may be set back. As in Redis. */
 const GRACE_MS = 600_000
 
 /**
- * State in this process: for one process, and for tests.
+ * Keeps limits in this process. Use it for a single process and for tests.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -173,7 +174,7 @@ class KeyTableStore implements MemoryStore {
     outcome.admitted = isAdmitted ? 1 : 0
     const numbers = outcome.limits
     const { limits } = params
-    // It serves all limits, in their order.
+    // The log serves all limits, in their order.
     for (let i = 0; i < limits.length; i++) {
       const isFull = !isAdmitted && used[i]! + cost > limits[i]!
       setUsed(numbers, i, unboxed(used[i]!))

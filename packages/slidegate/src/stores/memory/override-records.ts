@@ -9,15 +9,15 @@ import { mapKey } from '../../runtime/hash.ts'
 interface Override extends Kept {
   readonly key: string
   readonly given: string | undefined
-  /** Each new record gets the next one: `list` continues behind it. */
+  /** Sequential, so that `list` can continue after it. */
   readonly number: number
 }
 
 type Overrides = Map<string, Override>
 
-/** Overrides that a page reads at most, and characters on it. */
+/** The most overrides and characters per page. */
 const OVERRIDES_PAGE = 250
-/** Lists at the same time that are read without a search for each page. */
+/** Concurrent lists that continue without a search for each page. */
 const MOST_PAGES = 16
 const PAGE_CHARACTERS = 2 ** 16
 
@@ -28,7 +28,7 @@ const RECORD_BYTES = 300
 export class OverrideRecords {
   readonly #limiters = new Map<string, Overrides>()
   #sweep: Iterator<[string, Override]> = this.#all()
-  /** The ends of the latest pages, so that the next ones continue there. */
+  /** The ends of the latest pages, where the next ones continue. */
   readonly #pages: { readonly after: string; readonly rest: Iterator<Override> }[] = []
   #numbers = 0
   /** Includes ended ones until they are dropped. */
@@ -59,7 +59,7 @@ export class OverrideRecords {
     return this.size > 0 && this.#of(part) !== undefined
   }
 
-  /** Checks the next `most` overrides and drops those that had ended. Returns how many. */
+  /** Checks the next `most` overrides and drops ended ones. Returns how many. */
   sweep(byMs: number, most: number): number {
     const { size } = this
     for (let left = Math.min(most, size); left > 0 && this.size > 0; ) {
@@ -74,7 +74,7 @@ export class OverrideRecords {
     return size - this.size
   }
 
-  /** @param given the key as it was given */
+  /** @param given the key before encoding */
   change(
     part: Part,
     { rule, ruleMs, blockMs }: OverrideChange,

@@ -1,4 +1,4 @@
-// Finds the slot used least recently, without those at their limit.
+// Finds the least recently used slot that isn't at its limit.
 
 import type { Slab } from '../../runtime/slab.ts'
 
@@ -28,12 +28,12 @@ export class UseOrder {
   /** With ticks in the first number of each row. */
   readonly #slots: Slab
   #tick = 0
-  /** By when they open. */
+  /** Parked slots by the time when they open. */
   readonly #parked = new SlotHeap()
-  /** Slots by their ticks when they were found: all that aren't parked, up to `#foundUpTo`, and some later ones. */
+  /** Slots by their ticks: all unparked ones up to `#foundUpTo`, and some later ones. */
   readonly #found = new SlotHeap()
   #foundUpTo = 0
-  /** The row at which the search resumes, 0 if none is under way, and up to which tick it collects. */
+  /** Where a search resumes (0 without one), and the tick up to which it collects. */
   #next = 0
   #upTo = 0
 
@@ -163,21 +163,21 @@ export class UseOrder {
 }
 
 /**
- * A binary heap of slots by value that knows where each slot is, so any can be removed.
+ * A binary heap of slots by value, from which any slot can be removed.
  *
- * Removed slots could also stay until they come up. To sweep them all out at once would stop the process.
+ * Removing them lazily would mean sweeping many at once, which would block the process.
  */
 class SlotHeap {
   readonly #slots: number[] = []
   readonly #values: number[] = []
-  /** Where each slot is, from 1 on; 0 if it isn't here. In pieces: to copy one large array would stop the process. */
+  /** The place of each slot from 1, or 0. In pieces, because copying a large array would block the process. */
   readonly #places: Int32Array[] = []
 
   get size(): number {
     return this.#slots.length
   }
 
-  /** 0 where there is none. */
+  /** The slot with the least value, 0 if the heap is empty. */
   get least(): number {
     return this.#slots[0] ?? 0
   }
@@ -201,7 +201,7 @@ class SlotHeap {
     this.#places[slot >>> PIECE_SHIFT]![slot & PIECE_MASK] = 0
     const last = this.#slots.pop()!
     const value = this.#values.pop()!
-    // The last one takes the place, and goes on from there to its own.
+    // The last one takes the place, and moves from there.
     if (last !== slot) this.#rise(this.#sink(place, value), last, value)
   }
 
@@ -216,7 +216,7 @@ class SlotHeap {
     this.#put(place, slot, value)
   }
 
-  /** Makes room for a value below those that are less; answers where. */
+  /** Moves smaller values up to make room for a value. Returns its place. */
   #sink(from: number, value: number): number {
     let place = from
     for (let below = 2 * place + 1; below < this.#values.length; below = 2 * place + 1) {

@@ -1,8 +1,8 @@
-// Sends ops in batches: those that wait at the same time share a call.
+// Sends ops in batches: those waiting at the same time share a call.
 //
-// Until the script is loaded, calls go one by one, so none is sent again after a later one. Calls in flight are kept to about 16 ms of
-// Redis. A call whose requests have all timed out frees its place. After 16 of these in a row Redis gets one op every 25 ms until it
-// answers.
+// Until the script is loaded, calls are sent one at a time, so that no call is resent after a later one. Calls in flight are
+// limited to about 16 ms of Redis time. A call whose requests have all timed out makes room for another. After 16 of these in a
+// row, Redis gets one op every 25 ms until it answers.
 
 import { asUnavailable, SlidegateError, StoreUnavailableError } from '../../errors.ts'
 import { asyncOrigin, backgroundTimer, endOfTick, nextTurn, type Timer } from '../../runtime/platform.ts'
@@ -14,7 +14,7 @@ import { Backlog, type Batch, type CallSize, OF_SCRIPT, Queue } from './queue.ts
 /** The outcome of an op, or its error. */
 export type Result = Outcome | StoreUnavailableError | SlidegateError
 
-/** Learns what became of a batch. */
+/** Receives the result of a batch. */
 export interface Receiver {
   answered(batch: Batch, results: readonly Result[]): void
   /** The store may have decided some of its ops, or none. */
@@ -23,45 +23,47 @@ export interface Receiver {
 
 /** Sends batches. */
 export interface Transport {
-  /** The server, for messages. */
+  /** The server's name in messages. */
   readonly server: string
-  /** Whether calls keep their order. If they don't, they are sent one by one. */
+  /** Whether calls keep their order. If not, they are sent one at a time. */
   readonly isOrdered: boolean
-  /** Whether a call leaves at once. */
+  /** Whether a call is sent immediately. */
   readonly isReady: boolean
   send(batch: Batch, receiver: Receiver): void
   /** A call was abandoned before it was answered. */
   lost(): void
 }
 
-/** How calls are made. */
+/** How calls are sent. */
 export interface BatchOptions {
-  /** The most calls in flight, if each is full. Enough for a Redis that is far away. */
+  /** Maximum calls in flight, if each is full. Enough for a distant Redis. */
   readonly maxCalls: number
   /**
-   * Whether to send only once all replies that have arrived are read. Callers that got answers then send together.
-   * Else two calls that aren't full may be in flight: Redis works on one while the next is prepared.
+   * Whether to send only after all arrived replies have been read.
+   *
+   * If so, callers that get their answers together send their next requests together. If not, two calls that aren't full can be
+   * in flight: Redis works on one while the next is prepared.
    */
   readonly readsFirst: boolean
-  /** The most that one call takes. Default: what the script may. */
+  /** The maximum per call. Default: the script's maximum. */
   readonly size?: CallSize
 }
 
-/** A Redis that has stopped answering gets one op in this time. */
+/** A Redis that stopped answering gets one op per this time. */
 const PROBE_MS = 25
 
-/** A client that would queue what it is given is checked again after this time. */
+/** If the client would queue a command, it is checked again after this time. */
 const READY_MS = 10
 
-/** This many ops, waiting or in flight, are divided between two calls. Fewer leave together: a call costs more than they do. */
+/** From this number of ops on, they are split over two calls. With fewer, waiting or in flight, a single call is cheaper. */
 const MIN_DIVIDED = 8
 
-/** The work in flight, in milliseconds of Redis. Further calls wait. */
+/** Maximum work in flight, in milliseconds of Redis time. Further calls wait. */
 const IN_FLIGHT_MS = 16
 
 /** The part of a store that sends batches. */
 export interface BatchedStore extends Required<Pick<Store, 'apply' | 'isOverloaded'>> {
-  /** Whether no caller waits for an answer any more. */
+  /** Whether no caller is waiting for an answer. */
   isIdle(): boolean
   readonly counts: CallCounts
 }
@@ -69,8 +71,8 @@ export interface BatchedStore extends Required<Pick<Store, 'apply' | 'isOverload
 /**
  * Sends ops by these transports.
  *
- * @param shardOf the transport of an op, by its number
- * @param now the time that counts, if it isn't the server's
+ * @param shardOf the index of an op's transport
+ * @param now the time to use instead of the server's
  * @param backlog for tests: its seed makes them repeatable
  */
 export function batchedStore(
@@ -99,11 +101,11 @@ export function batchedStore(
 /**
  * Sends ops that wait at the same time in one call.
  *
- * A lone op is sent at the end of the current tick, or of this turn of the event loop. No request waits for others, so batches grow
- * only as Redis becomes the bottleneck. Equal requests for one key become one op with a count, first come, first admitted.
+ * A single op is sent at the end of the current tick, or of this turn of the event loop. No request waits for others, so batches
+ * grow only when Redis becomes the bottleneck. Equal requests for one key become one op with a count: first come, first admitted.
  *
- * A call takes at most half of the ops that wait or are in flight. With all of them in one call, this process and Redis
- * would work in turns: callers whose requests return together send the next ones together.
+ * A call takes at most half of the ops waiting or in flight. If it took all of them, this process and Redis would take turns,
+ * because callers whose requests return together send their next ones together.
  */
 class Batcher implements Receiver {
   readonly #transport: Transport
@@ -111,21 +113,20 @@ class Batcher implements Receiver {
   readonly #size: CallSize
   readonly #queue: Queue
   readonly #counts: CallCounts
-  /** Calls in flight, the oldest first. */
+  /** Calls in flight, oldest first. */
   readonly #calls: Batch[] = []
-  /** The places that they don't have. */
+  /** Numbers from 0 that aren't in use by a call in flight. */
   readonly #places: number[]
-  /** Calls that were abandoned since Redis last answered. */
+  /** Calls abandoned since Redis last answered. */
   #lost = 0
-  /** When Redis last answered. */
   #answeredAtMs = Number.NEGATIVE_INFINITY
-  /** Since when a call has waited for an answer while none came. */
+  /** The time since which a call has been waiting without any answer. */
   #silentSinceMs = Number.POSITIVE_INFINITY
-  /** Milliseconds that Redis takes for a call, by the times between its answers. */
+  /** Milliseconds that Redis takes per call, estimated from the times between its answers. */
   #tookMs = 0
-  /** Runs out when a Redis that has stopped answering gets another op. */
+  /** Fires when a Redis that stopped answering gets another op. */
   #pause: Timer | undefined
-  /** For timers: made on behalf of a request, they would keep its async context. */
+  /** The timers' own async context, so that they don't retain that of a request. */
   readonly #origin = asyncOrigin('slidegate.batcher')
   #isScheduled = false
 
@@ -140,7 +141,10 @@ class Batcher implements Receiver {
 
   send(op: Op, nowMs: number | undefined, call: Call): void {
     if (this.#queue.add(op, nowMs, call)) this.#schedule()
-    else call.reject(new StoreUnavailableError('overload', 'too many requests wait for the store already'))
+    else
+      call.reject(
+        new StoreUnavailableError('overload', 'too many requests are already waiting for the store'),
+      )
   }
 
   isIdle(): boolean {
@@ -162,7 +166,7 @@ class Batcher implements Receiver {
 
   readonly #sendDue = (): void => {
     this.#isScheduled = false
-    // If the client can't send a call, it would keep it and send it after its requests have timed out.
+    // If the client can't send a call, it would queue it and send it after its requests have timed out.
     if (!this.#transport.isReady && this.#isDue()) this.#startPause(READY_MS)
     while (this.#isDue()) {
       const batch = this.#queue.take(this.#maxWeight(), performance.now())
@@ -170,7 +174,7 @@ class Batcher implements Receiver {
       if (batch.ops.length === 0) continue
       this.#execute(batch)
       if (this.#isSilent) this.#startPause(PROBE_MS)
-      // The other half leaves in the next turn of the event loop, when Redis is at work on this one.
+      // The other half is sent in the next turn of the event loop, while Redis works on this one.
       if (this.#queue.fillsCall || !this.#isDue()) continue
       this.#isScheduled = true
       nextTurn(this.#sendDue)
@@ -180,21 +184,21 @@ class Batcher implements Receiver {
 
   #isDue(): boolean {
     if (this.#queue.isEmpty || this.#pause !== undefined) return false
-    // At full load this runs for each request: a look at the oldest call must do.
+    // Under full load this runs for each request, so it checks only the oldest call.
     if (this.#calls[0]?.ops[0]?.calls[0]?.isSettled) this.#forgetLostCalls()
     return this.#calls.length < this.#callsAtOnce()
   }
 
   #callsAtOnce(): number {
-    // Until the script is loaded one by one, so that no call has to be sent again after a later one.
+    // One at a time until the script is loaded, so that no call has to be resent after a later one.
     if (!this.#transport.isOrdered || this.#isSilent) return 1
     const { maxCalls, readsFirst } = this.#options
     if (!this.#queue.fillsCall) return readsFirst ? 1 : 2
-    // Two at least: how long Redis takes shows only between the answers to them.
+    // At least two, because only the times between answers show how long Redis takes.
     return Math.max(2, Math.min(maxCalls, IN_FLIGHT_MS / this.#tookMs))
   }
 
-  /** The most that the next call takes, in usual ops. */
+  /** The maximum for the next call, in usual ops. */
   #maxWeight(): number {
     const { ops } = this.#size
     if (this.#isSilent) return 1
@@ -204,7 +208,7 @@ class Batcher implements Receiver {
     return weight < MIN_DIVIDED ? ops : Math.min(ops, Math.ceil(weight / 2))
   }
 
-  /** An abandoned call doesn't hold up others: a client may never get its reply. */
+  /** An abandoned call doesn't delay others, because a client may never get its reply. */
   #forgetLostCalls(): void {
     while (this.#calls[0] !== undefined && isAbandoned(this.#calls[0])) {
       this.#places.push(this.#calls.shift()!.place)
@@ -213,7 +217,7 @@ class Batcher implements Receiver {
     }
   }
 
-  /** Whether Redis has stopped answering. It then gets one op now and then. */
+  /** Whether Redis has stopped answering. If so, it gets an occasional op. */
   get #isSilent(): boolean {
     return this.#lost >= this.#options.maxCalls
   }
@@ -255,13 +259,13 @@ class Batcher implements Receiver {
 
   #heard({ sentAtMs }: Batch): void {
     const nowMs = performance.now()
-    // Redis begins a call once it has answered the one before. The shortest time counts most: longer ones include the network.
+    // Redis starts a call after it answered the previous one. The shortest time counts most: longer ones include the network.
     const tookMs = nowMs - Math.max(sentAtMs, this.#answeredAtMs)
     this.#tookMs = tookMs < this.#tookMs ? tookMs : this.#tookMs + (tookMs - this.#tookMs) / 8
     this.#counts.answered(nowMs - sentAtMs)
     this.#answeredAtMs = nowMs
     this.#silentSinceMs = nowMs
-    // An answer, even a late one, ends the silence at once.
+    // Any answer, even a late one, ends the silence.
     this.#lost = 0
     clearTimeout(this.#pause)
     this.#pause = undefined
@@ -269,7 +273,7 @@ class Batcher implements Receiver {
 
   failed(batch: Batch, error: unknown): void {
     this.#counts.failed()
-    // An uninstalled client isn't an outage.
+    // A client that isn't installed isn't an outage.
     const failure = error instanceof SlidegateError ? error : asUnavailable(error, this.#transport.server)
     for (const { calls } of batch.ops) settle(calls, failure)
     this.#ended(batch)
@@ -291,7 +295,7 @@ function isAbandoned({ ops }: Batch): boolean {
   return ops.every((pending) => pending.isAbandoned)
 }
 
-/** Resolves calls that have timed out, too: they may have been charged. */
+/** Also resolves calls that timed out, because they may have been charged. */
 function settle(calls: readonly Call[], result: Result): void {
   const outcomes = result instanceof Error ? undefined : [result]
   for (let position = 0; position < calls.length; position++) {

@@ -1,4 +1,4 @@
-// Counts of a store's calls.
+// Counts a store's calls.
 
 import { Histogram, type HistogramCounts } from '../../runtime/histogram.ts'
 
@@ -6,23 +6,23 @@ const MS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500]
 const REQUESTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 const OPS = [1, 2, 4, 8, 16, 32, 64, 128]
 
-/** Counts of calls since the store was made. Never keys. */
+/** Counts of calls since the store was created. Contains no keys. */
 export interface RedisStoreStats {
-  /** Calls sent, with one request or many; of a Cluster, those to all its parts. */
+  /** Calls sent, with one or many requests. On a Cluster: to all its parts. */
   readonly calls: number
-  /** Calls that have failed as a whole. One whose reply never comes has not. */
+  /** Calls that failed as a whole. A call whose reply never arrives isn't counted. */
   readonly failedCalls: number
-  /** How often the script was loaded. At the first call, and after a restart, a failover or `SCRIPT FLUSH`. */
+  /** Script loads: at the first call, and after a restart, a failover or `SCRIPT FLUSH`. */
   readonly scriptLoads: number
-  /** Milliseconds until calls were answered, even if all of their requests had timed out. */
+  /** Response times of calls in milliseconds, even if all of their requests timed out. */
   readonly callMs: HistogramCounts
-  /** Requests that have travelled in a call. */
+  /** Requests per call. */
   readonly requestsPerCall: HistogramCounts
   /** Ops per call. Equal requests for one key are one op. */
   readonly opsPerCall: HistogramCounts
 }
 
-/** Counts all but the script's loads. */
+/** Counts everything except script loads. */
 export class CallCounts {
   #calls = 0
   #failedCalls = 0

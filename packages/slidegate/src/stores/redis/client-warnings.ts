@@ -1,11 +1,11 @@
-// Warns of client settings that don't suit a limiter.
+// Warns about client settings that harm a limiter.
 
 import { has, type RedisClient } from './clients.ts'
 
-/** Clients that were warned of. */
+/** Clients that have already been checked. */
 const warned = new WeakSet<object>()
 
-/** Warns once per client of settings with which a limiter does harm. Settings that are merely not the best pass. */
+/** Warns once per client about settings that do harm. Settings that are merely suboptimal pass. */
 export function warnOfClient(client: RedisClient): void {
   if (warned.has(client)) return
   const harms = harmsOf(client).flatMap(([isSet, harm]) => (isSet ? [`- ${harm}`] : []))
@@ -17,11 +17,11 @@ export function warnOfClient(client: RedisClient): void {
   process.emitWarning(message, { type: 'SlidegateWarning', code: 'SLIDEGATE_CLIENT_SETTINGS', detail })
 }
 
-/** The settings, if the client shows them. */
+/** The settings, if the client exposes them. */
 interface Shown {
   readonly isCluster?: boolean
   readonly options?: IoredisSettings & NodeRedisSettings
-  /** Of a Cluster of node-redis. */
+  /** Set by a node-redis Cluster. */
   readonly _options?: { readonly defaults?: NodeRedisSettings; readonly keyPrefix?: unknown }
 }
 
@@ -38,7 +38,7 @@ interface IoredisSettings {
   readonly redisOptions?: { readonly keyPrefix?: unknown }
   readonly enableAutoPipelining?: boolean
   readonly autoPipeliningIgnoredCommands?: readonly string[]
-  /** Known to ioredis, and not to iovalkey. */
+  /** Exists in ioredis, but not in iovalkey. */
   readonly shardedSubscribers?: boolean
 }
 
@@ -64,19 +64,19 @@ function ioredis({ maxRetriesPerRequest, retryStrategy, role }: IoredisSettings)
     [
       maxRetriesPerRequest === null,
       'maxRetriesPerRequest is null: commands wait until Redis is back, and are charged after their requests have timed out. ' +
-        'Leave it at its default, or give the limiter a client of its own.',
+        'Use the default, or a separate client for the limiter.',
     ],
     [
       typeof retryStrategy !== 'function',
-      "retryStrategy isn't a function: the client doesn't reconnect after the first lost connection. Leave it out.",
+      "retryStrategy isn't a function: the client doesn't reconnect after the first lost connection. Remove the option.",
     ],
     [role === 'slave', `role is 'slave': ${REPLICA} Set it to 'master'.`],
   ]
 }
 
-const REPLICA = 'a replica rejects writes, and the limiter writes with each request that it admits.'
+const REPLICA = 'a replica rejects writes, and the limiter writes for each admitted request.'
 
-/** A command may be redirected from server to server for this long. By default it is 1.6 s. */
+/** Maximum time that a command may be redirected from server to server. The default settings give 1.6 s. */
 const LONGEST_REDIRECTIONS_MS = 30_000
 
 function ioredisCluster(options: IoredisSettings): readonly Harm[] {
@@ -87,16 +87,16 @@ function ioredisCluster(options: IoredisSettings): readonly Harm[] {
   return [
     [
       typeof options.clusterRetryStrategy !== 'function',
-      "clusterRetryStrategy isn't a function: the client ends for good if it can't reach any server. Leave it out.",
+      "clusterRetryStrategy isn't a function: the client closes permanently if it can't reach any server. Remove the option.",
     ],
     [
       maxRedirections * longestMs > LONGEST_REDIRECTIONS_MS,
       `maxRedirections is ${maxRedirections}, with ${longestMs} ms in between: commands are redirected for that long if slots have no ` +
-        'server, and are charged after their requests have timed out. Leave both at their defaults.',
+        'server, and are charged after their requests have timed out. Use the defaults for both.',
     ],
     [
       isPipelined && shardedSubscribers === undefined,
-      'enableAutoPipelining is true: iovalkey sends scripts of a Cluster to the wrong servers, which reject them. ' +
+      'enableAutoPipelining is true: iovalkey sends scripts to the wrong servers of a Cluster, which reject them. ' +
         "Add 'evalsha' and 'eval' to autoPipeliningIgnoredCommands.",
     ],
     braces(options.keyPrefix ?? options.redisOptions?.keyPrefix),
@@ -108,22 +108,22 @@ function nodeRedis({ readonly, socket = {} }: NodeRedisSettings): readonly Harm[
   return [
     [
       reconnectStrategy === false,
-      "socket.reconnectStrategy is false: the client doesn't reconnect after the first lost connection. Leave it out, or set a function.",
+      "socket.reconnectStrategy is false: the client doesn't reconnect after the first lost connection. Remove the option, or set a function.",
     ],
     [
       socketTimeout > 0 && reconnectStrategy === undefined,
-      'socket.socketTimeout is set without socket.reconnectStrategy: by default the client ends for good after this time without ' +
+      'socket.socketTimeout is set without socket.reconnectStrategy: by default the client closes permanently after this time without ' +
         'traffic. Set a reconnectStrategy.',
     ],
-    [readonly === true, `readonly is true: ${REPLICA} Leave it out.`],
+    [readonly === true, `readonly is true: ${REPLICA} Remove the option.`],
   ]
 }
 
-/** On a Cluster, the text in braces decides where a key lies. */
+/** On a Cluster, the text in braces decides the slot of a key. */
 function braces(keyPrefix: unknown): Harm {
   const isSet = typeof keyPrefix === 'string' && /\{[^}]+\}/.test(keyPrefix)
   return [
     isSet,
-    'keyPrefix has braces: all keys of the limiter lie in one slot, on one server. Leave them out.',
+    'keyPrefix has braces: all keys of the limiter are in one slot, on one server. Remove the braces.',
   ]
 }

@@ -1,4 +1,4 @@
-// Redis clients: how each sends commands, and whether it sends them again.
+// Redis clients: how each sends commands, and whether it resends them.
 
 import { type Diagnosis, invalidOption, plainError, show } from '../../errors.ts'
 import { Start } from '../start.ts'
@@ -26,7 +26,7 @@ export interface CommandClient {
   command(words: readonly string[]): Promise<unknown>
   /** Whether it routes commands to the servers of a Cluster. Default: false. */
   readonly isCluster?: boolean
-  /** Whether it resends a command whose reply got lost. Such a command is still charged once. Default: false. */
+  /** Whether it resends a command whose reply was lost. Such a command is still charged only once. Default: false. */
   readonly resends?: boolean
 }
 
@@ -45,21 +45,21 @@ export type Send = (
   words: readonly string[],
 ) => Promise<unknown>
 
-/** A client, or a series of clients that replace each other. */
+/** A client, or a series of clients of which each replaces the previous one. */
 export interface Connection extends StoreConnection {
-  /** For messages: `Redis at 127.0.0.1:6379`, or `Redis` if the client doesn't show the address. */
+  /** The name in messages: `Redis at 127.0.0.1:6379`, or `Redis` if the client doesn't expose its address. */
   readonly server: string
-  /** Whether it is of a Cluster. The keys of a call must then lie in one slot. */
+  /** Whether it connects to a Cluster. If so, the keys of a call must be in one slot. */
   readonly isCluster: boolean
-  /** Whether it resends a command whose reply got lost. */
+  /** Whether it resends a command whose reply was lost. */
   readonly resends: boolean
-  /** Whether it sends commands at once, or rejects them. Else it would queue them. */
+  /** Whether it sends or rejects commands immediately. If not, it would queue them. */
   readonly isReady: boolean
-  /** How often Redis didn't know the script. */
+  /** How often the script had to be loaded. */
   scriptLoads: number
-  /** Returns a function for each server, or for each bucket of a Cluster. */
+  /** Returns the function for one server, or for one bucket of a Cluster. */
   sender(): Send
-  /** Ends the start: a command was answered, or failed. */
+  /** Ends the startup: a command was answered or failed. */
   answered(): void
 }
 
@@ -91,7 +91,7 @@ export function connectionOf(client: RedisClient): Connection {
   }
 }
 
-/** @param address left out if it isn't known */
+/** @param address omitted if it isn't known */
 export function serverAt(address: string | undefined): string {
   return address === undefined ? 'Redis' : `Redis at ${address}`
 }
@@ -102,17 +102,17 @@ export function diagnosisOf(server: string, isConnected: boolean, cause: Error |
     : { message: `no connection to ${server}`, cause }
 }
 
-/** How a kind of client sends commands. */
+/** How one kind of client sends commands. */
 export interface Dialect {
   readonly isCluster: boolean
   readonly resends: boolean
-  /** `host:port` of a client of one server, if it shows that. */
+  /** `host:port` of a client of one server, if it exposes that. */
   readonly address?: string | undefined
-  /** False while it would queue commands. */
+  /** Returns false while it would queue commands. */
   isReady(): boolean
-  /** Whether it connects for the first time, if it shows that. */
+  /** Whether it is connecting for the first time, if it exposes that. */
   isStarting?(): boolean
-  /** Why it isn't connected, if it shows that. */
+  /** Why it isn't connected, if it exposes that. */
   lastError?(): Error | undefined
   readonly send: Send
 }
@@ -140,7 +140,7 @@ interface Ioredis extends IoredisClient {
   readonly connector?: { readonly firstError?: Error }
 }
 
-/** It queues while it connects, but not before its first command or after its end. */
+/** States in which it queues commands, unless it is unused or has ended. */
 const IOREDIS_QUEUES = new Set(['connecting', 'connect', 'reconnecting', 'close', 'disconnecting'])
 
 function ioredis(client: Ioredis): Dialect {
@@ -156,7 +156,7 @@ function ioredis(client: Ioredis): Dialect {
       const error = client.connector?.firstError
       return error && plainError(error)
     },
-    // A Cluster always resends to another server when the connection of the first has closed.
+    // After a closed connection, a Cluster always resends to another server.
     resends: isCluster || client.options?.autoResendUnfulfilledCommands !== false,
     isReady: () => !IOREDIS_QUEUES.has(client.status ?? '') || client.options?.enableOfflineQueue === false,
     send: (name, script, keys, words) => {
@@ -176,14 +176,14 @@ interface NodeRedis extends NodeRedisClient {
 }
 
 function nodeRedis(client: NodeRedis): Dialect {
-  // A Sentinel, or a client of one, resends to the next master when the connection has closed.
+  // After a closed connection, a Sentinel or a client of one resends to the next master.
   const isSentinel = has(client, 'acquire') || has(client, 'release')
   const { socket } = client.options ?? {}
   return {
     isCluster: has(client, 'nodeClient'),
     resends: isSentinel,
     address: addressText(socket?.host ?? 'localhost', socket?.port),
-    // A closed client rejects. A pool doesn't show its state, and a Sentinel looks for a master with each command.
+    // A closed client rejects. A pool doesn't expose its state, and a Sentinel looks for a master with each command.
     isReady: () =>
       isSentinel ||
       client.isOpen !== true ||
@@ -197,7 +197,7 @@ function nodeRedis(client: NodeRedis): Dialect {
 }
 
 function glide(client: GlideClient): Dialect {
-  // It resends nothing, and what it queues fails after its `requestTimeout`.
+  // GLIDE resends nothing, and its queued commands fail after `requestTimeout`.
   return byWords((words) => client.customCommand(words), has(client, 'invokeScriptWithRoute'), false)
 }
 
@@ -205,7 +205,7 @@ function other(client: CommandClient): Dialect {
   return byWords((words) => client.command(words), client.isCluster === true, client.resends === true)
 }
 
-/** A client that sends any command, and doesn't show whether it is connected. */
+/** A client that sends any command, and doesn't expose whether it is connected. */
 function byWords(
   command: (words: string[]) => Promise<unknown>,
   isCluster: boolean,

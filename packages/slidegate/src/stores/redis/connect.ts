@@ -1,4 +1,4 @@
-// The store's own connection, made from URLs. It reconnects, and replaces a client that died silently.
+// The store's own connection, created from URLs. It reconnects, and replaces a client that stopped answering.
 
 import {
   type Diagnosis,
@@ -13,26 +13,26 @@ import { loadClients, type OwnClient, type OwnSettings } from './create-client.t
 import { runScript } from './transport.ts'
 import { serversOf, type UrlOptions } from './url.ts'
 
-/** A connection that was replaced may still be answered. */
+/** How long a replaced connection can still receive replies. */
 const REPLACED_MS = 1000
 
-/** A connection without an answer for this long is replaced. The system would take minutes to close it. */
+/** A connection without an answer for this long is replaced. The operating system would take minutes to close it. */
 const SILENT_MS = 2000
 
-/** Servers of a Cluster that a message names. */
+/** Maximum servers of a Cluster that a message names. */
 const MOST_NAMED = 3
 
-/** The client in use. */
 interface InUse {
   readonly own: OwnClient
   readonly send: Send
 }
 
 /**
- * Connects by node-redis or ioredis, whichever is installed.
+ * Connects with node-redis or ioredis, whichever is installed.
  *
- * Its settings queue nothing, send nothing twice and always reconnect. To one server it connects at once, and doesn't keep
- * the process alive until it is used. To a Cluster it connects with the first use: its clients would keep the process alive.
+ * Its clients don't queue commands, never send one twice, and always reconnect. A client of one server connects at once, and
+ * doesn't keep the process alive until it is used. A client of a Cluster connects on first use, because it would keep the process
+ * alive.
  */
 export class OwnConnection implements Connection {
   readonly server: string
@@ -41,19 +41,19 @@ export class OwnConnection implements Connection {
   scriptLoads = 0
   readonly #settings: OwnSettings
   readonly #loading: ReturnType<typeof loadClients>
-  /** The client in use, and the one that will replace it. */
+  /** The client in use, and its replacement. */
   readonly #open = new Set<OwnClient>()
   #inUse: InUse | undefined
-  /** Until it is connected and knows the script, or has failed. */
+  /** Pending until it is connected and the script is loaded, or it has failed. */
   #connecting: Start | undefined
-  /** Until the first answer, or the failure. */
+  /** Pending until the first answer or failure. */
   #start: Start | undefined
   #isUsed = false
-  /** Whether it stopped trying to connect, since it wasn't used. */
+  /** Whether it stopped trying to connect because it wasn't used. */
   #hasStopped = false
   #isReplacing = false
   #isClosed = false
-  /** Why there will never be a client. */
+  /** Why no client could be created. */
   #failure: unknown
   #lastError: Error | undefined
 
@@ -76,7 +76,7 @@ export class OwnConnection implements Connection {
     if (!this.isCluster) this.#begin()
   }
 
-  /** The first requests wait for the connection. After that, what cannot be sent is refused at once. */
+  /** The first requests wait for the connection. Later ones that can't be sent are rejected at once. */
   get isReady(): boolean {
     return this.#connecting?.isOver ?? true
   }
@@ -93,7 +93,7 @@ export class OwnConnection implements Connection {
     this.#start?.end()
   }
 
-  /** Keeps the process alive from now on, and connects for as long as it takes. */
+  /** Keeps the process alive from now on, and keeps trying to connect. */
   use(): void {
     if (this.#isUsed || this.#isClosed) return
     this.#isUsed = true
@@ -148,7 +148,7 @@ export class OwnConnection implements Connection {
     this.#inUse = undefined
   }
 
-  /** Connects, and loads the script: the first request need not. */
+  /** Connects and loads the script, so that the first request doesn't have to. */
   #begin(): void {
     const connecting = new Start()
     this.#connecting = connecting
@@ -188,7 +188,7 @@ export class OwnConnection implements Connection {
     try {
       make = await this.#loading
       if (make === undefined)
-        throw invalidOption('redisStore({ url }) needs a client: install redis, or ioredis')
+        throw invalidOption('redisStore({ url }) needs a client; install redis or ioredis')
     } catch (error) {
       this.#failure = error
       if (this.#isUsed) this.#warn()
@@ -198,7 +198,7 @@ export class OwnConnection implements Connection {
     return make
   }
 
-  /** Without it, a limiter that fails open would hide that. */
+  /** Without this warning, a limiter that fails open would hide the failure. */
   #warn(): void {
     process.emitWarning(plainError(this.#failure).message, {
       type: 'SlidegateWarning',
@@ -217,16 +217,16 @@ export class OwnConnection implements Connection {
 
   #failed(error: unknown): void {
     this.#lastError = plainError(error)
-    // A server that refuses will refuse the next attempt too. One that is slow may still answer.
+    // A server that refuses will refuse the next attempt too. A slow one may still answer.
     if (!/timeout|timed out|ETIMEDOUT/i.test(this.#lastError.message)) this.#endStart()
   }
 
-  /** The errors of clients for commands that they cannot send lack the reason. */
+  /** If a client can't send a command, its error doesn't contain the reason. */
   #unconnected(): StoreUnavailableError {
     const cause = this.#lastError
-    // The address is there already.
+    // The message already contains the address.
     const [, address = ''] = this.server.split(' at ')
-    const why = cause?.message.replace(` ${address}`, '') ?? 'it takes too long'
+    const why = cause?.message.replace(` ${address}`, '') ?? 'connecting takes too long'
     return new StoreUnavailableError('error', `no connection to ${this.server} (${why})`, cause && { cause })
   }
 
@@ -239,14 +239,14 @@ export class OwnConnection implements Connection {
   }
 }
 
-/** Half of it is random, so that processes don't all reconnect at the same time. */
+/** Half of the time is random, so that processes don't all reconnect at once. */
 function backoffMs(attempts: number): number {
   const mostMs = Math.min(500, 25 * 2 ** Math.min(attempts, 5))
   return Math.round((mostMs * (1 + Math.random())) / 2)
 }
 
 function closed(): SlidegateError {
-  return new SlidegateError('closed', 'the connection to Redis has been closed')
+  return new SlidegateError('closed', 'the connection to Redis is closed')
 }
 
 /** Whether the client couldn't send the command. */

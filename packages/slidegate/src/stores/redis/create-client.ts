@@ -1,22 +1,22 @@
-// Makes clients from URLs, with the package that is installed. No other file imports these packages.
+// Creates clients from URLs, with the installed package. No other file imports these packages.
 
 import type { RedisClient } from './clients.ts'
 import type { Address, Servers } from './url.ts'
 
 /** How the store's own client connects. */
 export interface OwnSettings extends Servers {
-  /** Milliseconds until the next attempt to connect, after `attempts`. `undefined`: it ends. */
+  /** Milliseconds until the next connection attempt, after `attempts` of them. `undefined` ends the client. */
   backoffMs(attempts: number): number | undefined
-  /** Why there is no connection. */
+  /** Called with the reason if there is no connection. */
   onError(error: unknown): void
 }
 
-/** A client that was made here, and is on its way to its server. */
+/** A client created here, connecting to its server. */
 export interface OwnClient {
   readonly client: RedisClient
-  /** Resolves when it is connected. Rejects when it is closed, or ends by `backoffMs`. */
+  /** Resolves when it is connected. Rejects when it is closed or ended by `backoffMs`. */
   readonly connected: Promise<unknown>
-  /** Keeps the process alive from now on. A client of one server doesn't before. */
+  /** Keeps the process alive from now on. Until then, a client of one server doesn't. */
   hold(): void
   close(): void
 }
@@ -26,7 +26,7 @@ const CONNECT_TIMEOUT_MS = 1000
 /** A quiet connection gets a ping after this time. */
 const PING_INTERVAL_MS = 2000
 
-/** Longer than it may be quiet. */
+/** Must be longer than a connection can be quiet. */
 const SOCKET_TIMEOUT_MS = 5000
 
 /** Without an answer for this long, ioredis closes a connection. */
@@ -37,12 +37,12 @@ const QUEUE_MAX = 4096
 
 type MakeClient = (settings: OwnSettings) => OwnClient
 
-/** Loads what is installed; `undefined` if nothing is. */
+/** Loads an installed client package. `undefined` if there is none. */
 export async function loadClients(): Promise<MakeClient | undefined> {
   return (await loadNodeRedis()) ?? (await loadIoredis())
 }
 
-/** It sends nothing twice, and rejects what it cannot send now. */
+/** Never resends, and rejects commands that it can't send now. */
 export async function loadNodeRedis(): Promise<MakeClient | undefined> {
   const nodeRedis = await importNodeRedis()
   if (nodeRedis === undefined) return undefined
@@ -60,7 +60,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
       ...(isTls && { ...settings.tls, tls: true as const }),
       connectTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SOCKET_TIMEOUT_MS,
-      // A strategy of its own would end the client for good at a socketTimeout.
+      // The default strategy would end the client permanently at a socketTimeout.
       reconnectStrategy: (attempts: number) => backoffMs(attempts) ?? false,
     }
     if (!isCluster) {
@@ -86,7 +86,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
     const cluster = nodeRedis.createCluster({
       rootNodes,
       defaults: { ...common, pingInterval: PING_INTERVAL_MS, socket },
-      // While a node can't be reached, it asks the others for its replacement. The default is every 5 seconds.
+      // If a node can't be reached, the client queries the others for its replacement. The default is every 5 seconds.
       topologyRefreshOnReconnectionAttemptStrategy: 250,
     })
     cluster.on('error', onError)
@@ -114,7 +114,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
   }
 }
 
-/** Set so that it sends nothing twice, and rejects what it cannot send now. */
+/** Never resends, and rejects commands that it can't send now. */
 export async function loadIoredis(): Promise<MakeClient | undefined> {
   const ioredis = await importIoredis()
   if (ioredis === undefined) return undefined
@@ -128,7 +128,7 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
       socketTimeout: SILENT_TIMEOUT_MS,
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
-      // With any more, what was lost with a connection would never be answered.
+      // With a higher value, commands lost with a connection would never be answered.
       maxRetriesPerRequest: 0,
       disableClientInfo: true,
     }
@@ -137,11 +137,11 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
       ? new ioredis.Cluster(
           addresses.map(({ host, port }) => ({ host, port })),
           {
-            // With no queue, what comes before a node was first connected would be refused.
+            // Without a queue, commands sent before a node's first connection would be rejected.
             redisOptions: { ...common, lazyConnect: false },
             clusterRetryStrategy: retryStrategy,
             enableOfflineQueue: false,
-            // With any, it would send a command again whose connection has closed.
+            // Otherwise it would resend a command whose connection closed.
             retryDelayOnFailover: 0,
             slotsRefreshInterval: PING_INTERVAL_MS,
           },
@@ -150,7 +150,7 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
     client.on('error', onError)
     const connected = new Promise((resolve, reject) => {
       client.once('ready', resolve)
-      client.once('end', () => reject(new Error('the client has ended')))
+      client.once('end', () => reject(new Error('the client was closed')))
     })
     let isHeld = false
     const stream = () => ('stream' in client ? client.stream : undefined)
@@ -163,12 +163,12 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
   }
 }
 
-/** Without undefined values, which clients treat differently. */
+/** Omits undefined values, which clients don't all treat alike. */
 function credentialsOf({ username, password }: Address): { username?: string; password?: string } {
   return { ...(username !== undefined && { username }), ...(password !== undefined && { password }) }
 }
 
-// Bundlers allow a missing module only if its import is within a try.
+// Bundlers allow a missing module only if its import is in a try block.
 
 async function importNodeRedis() {
   try {
@@ -186,7 +186,7 @@ async function importIoredis() {
   }
 }
 
-/** By Node's code, or by that which bundlers throw in its place. */
+/** Checks the code of Node's error, or of the error that bundlers throw. */
 function ifNotFound(error: unknown): undefined {
   const code = (error as { code?: unknown } | null)?.code
   if (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') return undefined

@@ -1,8 +1,8 @@
-// Reads a decision, and computes the times that the script leaves out.
+// Reads a decision, and computes the times that the script omits.
 //
-// The script answers only what this process can't compute. A bucket, a fixed window and a sliding counter answer their state before the
-// op, and the functions of the memory store compute units and times from it. Windows and logs of entries answer the units used, and
-// their times only if a request was denied or the log has leases. The approximate `distinct` always answers both.
+// The script answers only what this process can't compute. A bucket, a fixed window and a sliding counter answer their state
+// before the op; the functions of the memory store then compute units and times. Windows and logs of entries answer the units
+// used, and their times only if a request was denied or the log has leases. The approximate `distinct` always answers both.
 
 import type { BanState, ListedCharge } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
@@ -26,10 +26,10 @@ import type { Request } from './encode.ts'
 /** A request for a decision. */
 export type DecisionRequest = Pick<Request, 'count'> & { readonly op: Extract<Op, RequestOp> }
 
-/** The waits that the script writes as -1: for ever. */
+/** The script writes this for waits that never end. */
 const NEVER = -1
 
-/** An op's first integer, if it isn't plain: this less the requests admitted. */
+/** An op's first integer if it isn't plain: this minus the requests admitted. */
 const EXTRAS = -10
 
 /** A log that limits read. */
@@ -62,7 +62,7 @@ export function decisionOf(
   if (isAgain) countFrom(limits, nowMs - atMs)
   const outcome = withDebits(logs, op, { source: 'store', atMs, admitted, limits, waitMs: 0 })
   const explained = isExplained ? explanation(op as ExplainOp, parts, logs, nowMs, next) : undefined
-  // Nearly all have nothing more to say.
+  // Nearly all outcomes end here.
   if (extras === undefined && overrides === undefined && explained === undefined) return outcome
   const blocked = explained?.bans.map((ban) => ban?.blockedMs ?? 0) ?? extras?.blocked ?? parts.map(() => 0)
   const ban =
@@ -76,10 +76,10 @@ export function decisionOf(
   }
 }
 
-/** Reused for each op. May hold more logs than the last one has. */
+/** Reused for each op. May contain more logs than the last op has. */
 const pool: ReadLog[] = []
 
-/** Reads what the script answers of all logs, without the times. Good until the next op is read. */
+/** Reads the script's answer for all logs, without the times. Valid until the next op is read. */
 function logsOf(
   op: RequestOp,
   parts: readonly Part[],
@@ -120,7 +120,7 @@ function readLog(read: ReadLog, op: RequestOp, nowMs: number, next: () => number
   }
   for (let i = 0; i < serves.length; i++) {
     const units = next()
-    // The script writes them as -1 less the units if times follow.
+    // If times follow, the script writes -1 minus the units.
     if (units < 0) read.isTimed = true
     used[i] = units < 0 ? -1 - units : units
   }
@@ -137,10 +137,10 @@ function readTimes({ log, first }: ReadLog, limits: number[], next: () => number
 }
 
 /**
- * Computes the numbers of a log's limits, except times that were answered.
+ * Computes the numbers of a log's limits, except for times that were answered.
  *
- * @param admitted requests that were charged
- * @param asked requests of the op
+ * @param admitted number of requests charged
+ * @param asked number of requests in the op
  */
 function computeNumbers(
   read: ReadLog,
@@ -155,7 +155,7 @@ function computeNumbers(
     for (let i = 0; i < serves.length; i++) {
       const limit = first + serves[i]!
       setUsed(limits, limit, used[i]!)
-      // From the grain of now on, which has the newest charge.
+      // Counted from the current grain, which has the newest charge.
       if (!isTimed) setReset(limits, limit, params.windows[i]! - (nowMs % params.precision))
     }
     return
@@ -168,13 +168,13 @@ function computeNumbers(
 
 /** The extra numbers of a decision that isn't plain. */
 interface Extras {
-  /** When a repeated request was admitted, from the clock on. */
+  /** When a repeated request was admitted, relative to the clock. */
   readonly againMs: number
-  /** The units that it was charged; 0 if it isn't a repeat. */
+  /** The units charged for it, or 0 if it isn't a repeat. */
   readonly repeats: number
-  /** For how long the op has blocked a key. */
+  /** How long the op blocked a key. */
   readonly byOpMs: number
-  /** For how long each part was blocked before. */
+  /** How long each part was already blocked. */
   readonly blocked: readonly number[]
 }
 
@@ -211,7 +211,7 @@ function explanation(
   return { frees, bans, ...(most !== undefined && { charges }) }
 }
 
-/** A number, and as many that follow it. Grows with what is there: a damaged count may be huge. */
+/** Reads a count and that many numbers. Stops at the end of the reply, because a damaged count may be huge. */
 function listOf(next: () => number): number[] {
   const numbers: number[] = []
   for (let count = next(); count > 0; count--) numbers.push(next())

@@ -1,4 +1,4 @@
-// Reads the script's reply. The head of driver.lua describes it.
+// Reads the script's reply. The top of driver.lua describes it.
 
 import { StoreUnavailableError, show } from '../../errors.ts'
 import type { Entry } from '../../limits/limit.ts'
@@ -16,14 +16,14 @@ import { kindOf, type Outcome } from '../../ops/table.ts'
 import { type DecisionRequest, decisionOf } from './decode-decision.ts'
 import type { Request } from './encode.ts'
 
-/** Values in place of an op's first integer: see driver.lua. */
+/** Values that replace an op's first integer: see driver.lua. */
 const UNREADABLE = -1
 const AHEAD = -2
 
-/** The whole reply, if the call came after a later one of its place. */
+/** The whole reply to a call that a later one at its place overtook. */
 const STALE = -1
 
-/** Reads the outcomes of requests, in their order; an error for an op that failed alone. */
+/** Reads the outcomes of requests, in order. An op that failed on its own has an error. */
 export function decode(
   requests: readonly Request[],
   reply: unknown,
@@ -37,14 +37,14 @@ export function decode(
   }
 }
 
-/** Reads one reply after the other, each from its first integer on. */
+/** Reads answers one after the other, each from its first integer. */
 class ScriptReply implements Reply {
   #reply: unknown
   #words: readonly unknown[] = []
   #buckets = 1
   #serverMs = 0
   #place = 0
-  // The request that is read, its time, and the instant that counts.
+  // The current request, its time, and the instant at which it was decided.
   #request: Request | undefined
   #clockMs = 0
   #nowMs = 0
@@ -57,13 +57,10 @@ class ScriptReply implements Reply {
     this.#place = 0
     this.#serverMs = this.#next()
     if (this.#serverMs === STALE)
-      throw new StoreUnavailableError(
-        'timeout',
-        'a call reached Redis after all of its requests had timed out',
-      )
+      throw new StoreUnavailableError('timeout', 'a call reached Redis after all of its requests timed out')
   }
 
-  /** Lets go of the last request, which would keep its caller's async context. */
+  /** Releases the last request, which would otherwise retain its caller's async context. */
   close(): void {
     this.#reply = undefined
     this.#words = []
@@ -87,7 +84,10 @@ class ScriptReply implements Reply {
     if (first === UNREADABLE) {
       const reason = this.#text()
       const key = show(op.parts[0]!.key)
-      return new StoreUnavailableError('invalid_state', `what is stored of ${key} cannot be used: ${reason}`)
+      return new StoreUnavailableError(
+        'invalid_state',
+        `the stored state of ${key} cannot be used: ${reason}`,
+      )
     }
     if (kind.answer === undefined) return undefined
     this.#place--
@@ -127,13 +127,13 @@ class ScriptReply implements Reply {
   }
 
   readonly #next = (): number => {
-    // Some clients return integers as text.
+    // Some clients return integers as strings.
     const number = Number(this.#words[this.#place++])
     if (Number.isSafeInteger(number)) return number
-    throw new StoreUnavailableError('error', `Redis answered ${show(this.#reply)}`)
+    throw new StoreUnavailableError('error', `unexpected reply from Redis: ${show(this.#reply)}`)
   }
 
-  /** Whether lines of text are next. */
+  /** Whether lines of text come next. */
   #isText(): boolean {
     const next = this.#words[this.#place]
     return typeof next !== 'number' && String(next).endsWith('\n')
@@ -146,7 +146,7 @@ class ScriptReply implements Reply {
 
 const reader = new ScriptReply()
 
-/** The override in force for each part, by the stored first lines. `undefined` if there is none. */
+/** The override in force for each part, from the stored first lines. `undefined` if there is none. */
 function inForceOf(
   parts: readonly Part[],
   stored: string,
@@ -159,17 +159,17 @@ function inForceOf(
   return overrides.some((inForce) => inForce !== undefined) ? overrides : undefined
 }
 
-/** The parts of a stored override that are in force: see override.lua. */
+/** The active parts of a stored override: see override.lua. */
 function inForceIn(stored: string, clockMs: number): InForce | undefined {
   const [, blocked, ends, rule] = /^1 (\d+) (\d+) (.*)\n/.exec(stored) ?? []
   const [blockedUntilMs, endsAtMs] = [Number(blocked), Number(ends)]
   const areTimes = Number.isSafeInteger(blockedUntilMs) && Number.isSafeInteger(endsAtMs)
   if (!areTimes || rule === undefined || !isReadable(rule))
-    throw new StoreUnavailableError('error', `Redis answered ${show(stored)}`)
+    throw new StoreUnavailableError('error', `unexpected reply from Redis: ${show(stored)}`)
   return inForceAt({ rule, endsAtMs, blockedUntilMs }, clockMs)
 }
 
-/** Reads a page from JSON. It has where the next begins, then the key and the stored text of each override. */
+/** Reads a page of overrides. The JSON has the start of the next page, then the key and stored text of each override. */
 function pageOf(json: string, clockMs: number, buckets: number): OverridesOutcome {
   const [next = '', ...words] = (JSON.parse(json) as unknown[]).map(String)
   const overrides: ListedOverride[] = []
@@ -182,10 +182,10 @@ function pageOf(json: string, clockMs: number, buckets: number): OverridesOutcom
   return { overrides, ...(next !== '' && { next }), buckets }
 }
 
-/** Reads entries: name, units and time of each. If each unit is an entry, all but the first have a number behind a space. */
+/** Reads entries: the name, units and time of each. If each unit is an entry, all but the first have a number after a space. */
 function entriesOf(json: string): Entry[] {
   const words: unknown = JSON.parse(json)
-  // An empty table of Lua is an empty object.
+  // An empty Lua table becomes an empty object.
   const flat: readonly string[] = Array.isArray(words) ? words : []
   const entries: { name: string; units: number; atMs: number }[] = []
   const places = new Map<string, number>()

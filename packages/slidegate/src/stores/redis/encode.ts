@@ -1,20 +1,20 @@
-// Writes the script's arguments. The head of driver.lua describes them.
+// Writes the script's arguments. The top of driver.lua describes them.
 
 import { CLOCK, IDS, LOOK, MAY_REPEAT, RARE } from '../../ops/op.ts'
 import type { Named } from '../../ops/request.ts'
 import { isSingle, isUsual, kindOf, type Op, unitsOf } from '../../ops/table.ts'
 import { haveSameSets, setWordsOf } from './set-words.ts'
 
-/** An op with what its call needs. */
+/** An op with everything that its call needs. */
 export interface Request {
   readonly op: Op
-  /** The time, if it isn't the server's. */
+  /** The time to use instead of the server's. */
   readonly nowMs: number | undefined
-  /** Requests that a consume op decides, with those that have joined it. */
+  /** How many requests a consume op decides, including those that joined it. */
   readonly count: number
 }
 
-/** Appends the script's arguments: runs of neighbours that differ in little but their keys. */
+/** Appends the script's arguments. Neighbors that differ only in keys, ids, cost and count form a run. */
 export function encode(requests: readonly Request[], words: string[]): void {
   for (let first = 0; first < requests.length; ) {
     const { op, nowMs } = requests[first]!
@@ -35,14 +35,14 @@ export function encode(requests: readonly Request[], words: string[]): void {
   }
 }
 
-/** Where the neighbours end that are held to the same limits. */
+/** The end of a run of neighbors with the same limits. */
 function endOfRun(requests: readonly Request[], first: number, unusual: Unusual | undefined): number {
   let end = first + 1
   while (end < requests.length && isLike(requests[end]!, requests[first]!, unusual)) end++
   return end
 }
 
-/** The same for neighbours that also have the same cost and count. */
+/** The end of a run of neighbors that also have the same cost and count. */
 function endOfGroup(requests: readonly Request[], first: number, end: number): number {
   const { op, count } = requests[first]!
   const cost = costOf(op)
@@ -66,7 +66,7 @@ function encodeGroups(requests: readonly Request[], first: number, end: number, 
   words[place] = `${groups}`
 }
 
-/** Whether two requests differ in nothing but their keys, ids, cost and count. */
+/** Whether two requests differ only in keys, ids, cost and count. */
 function isLike(a: Request, b: Request, unusual: Unusual | undefined): boolean {
   if (a.nowMs !== b.nowMs || a.op.type !== b.op.type || !haveSameSets(a.op.parts, b.op.parts)) return false
   if (kindOf(a.op).keys !== undefined) return false
@@ -105,7 +105,7 @@ function jsonOf(op: Op): string {
   return JSON.stringify({ ...fields, isLook: effect === 'look', ...json?.(op) })
 }
 
-/** Whether others may join an op: it is then decided as one with a count. */
+/** Whether others may join an op, which is then decided as one with a count. */
 export function isJoinable(op: Op): boolean {
   return isSingle(op) && !op.parts[0]!.set.logs.some(({ kind }) => kind.isOneByOne === true)
 }

@@ -20,31 +20,35 @@ export type { RedisStoreStats } from './call-counts.ts'
 export type { CommandClient, GlideClient, IoredisClient, NodeRedisClient, RedisClient } from './clients.ts'
 export type { UrlOptions } from './url.ts'
 
-/** Where the keys are, and how calls reach them. Anything out of its range is `invalid_option`. */
+/** Where keys are stored. Values out of range are rejected with `invalid_option`. */
 export interface RedisStoreOptions {
-  /** What all keys begin with: 1 to 128 of `A-Z a-z 0-9 . _ : -`. Default: `slidegate`. */
+  /** Prefix of all keys: 1 to 128 of `A-Z a-z 0-9 . _ : -`. Default: `slidegate`. */
   readonly prefix?: string
   /**
-   * Parts into which keys are divided, a power of two from 1 to 1024. On a Cluster a call reaches one of them: more parts spread
-   * better over many servers, fewer make larger batches. All stores that share keys need the same number. Default: 64.
+   * Number of parts for the keys, a power of two from 1 to 1024. Default: 64.
+   *
+   * On a Cluster, a call covers one part: more parts spread the keys better over many servers, fewer make larger batches. All
+   * stores that share keys need the same number.
    */
   readonly buckets?: number
-  /** Epoch milliseconds, for tests and replay: counts instead of the server's own clock. TTLs are then 10 minutes at least. */
+  /** Epoch milliseconds, for tests and replay. Replaces the server's clock; TTLs are then at least 10 minutes. */
   readonly clock?: Clock
 }
 
 /** A store in Redis. */
 export interface RedisStore extends Store {
   /**
-   * Connects, and resolves with the first answer. Tries for 2 s, then rejects with a `StoreUnavailableError`. Requests
-   * need not wait for it: the deadline of the first ones begins when the connection is there.
+   * Connects, and resolves with the first answer.
+   *
+   * Tries for 2 s, then rejects with a `StoreUnavailableError`. You don't have to await it before sending requests: the deadline
+   * of the first ones starts once it is connected.
    */
   ready(): Promise<void>
-  /** Counts of calls since the store was made. Never keys. */
+  /** Counts of calls since the store was created. Contains no keys. */
   stats(): RedisStoreStats
 }
 
-/** Calls to one server, and to each bucket of a Cluster. */
+/** Options per server, and per bucket of a Cluster. */
 const OF_SERVER: BatchOptions = { maxCalls: 16, readsFirst: false }
 const OF_BUCKET: BatchOptions = { maxCalls: 4, readsFirst: true }
 
@@ -52,13 +56,14 @@ const OF_BUCKET: BatchOptions = { maxCalls: 4, readsFirst: true }
 const RETRY_MS = 20
 
 /**
- * Keeps state in Redis from 7.0, or Valkey from 7.2.
+ * Stores state in Redis from 7.0, or Valkey from 7.2.
  *
- * All processes with the same server and prefix share it: one server, one with replicas, or a Cluster. The server's clock
- * counts. The store neither configures nor closes a client that you pass.
+ * All processes with the same server and prefix share the state. Supports one server, replicas and Clusters. Time is read from
+ * the server's clock. The store never configures or closes a client that you pass.
  *
- * With a URL the store makes its own client. To one server it connects at once, without keeping the process alive until
- * the first request; to a Cluster with the first request. `close` waits up to 2 s for calls in flight, then closes the client.
+ * With a URL, the store creates its own client. For one server, it connects at once, without keeping the process alive until the
+ * first request. For a Cluster, it connects with the first request. `close` waits up to 2 s for calls in flight, then closes the
+ * client.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -71,7 +76,7 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
   const connection = own ?? connectionOf(client as RedisClient)
   if (own === undefined) warnOfClient(client as RedisClient)
   const { isCluster } = connection
-  // On a Cluster the keys of a call lie in one slot, so each bucket has batches of its own.
+  // On a Cluster, the keys of a call must be in one slot, so each bucket has its own batches.
   const transports = Array.from(
     { length: isCluster ? buckets : 1 },
     () => new ScriptTransport(connection, keysOf),
@@ -83,7 +88,7 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
   return {
     connection,
     failurePolicy,
-    // One server is up or down as a whole, and reaches all keys at once.
+    // A single server is up or down as a whole, and one call reaches all keys.
     ...(isCluster && { shardOf }),
     isOverloaded: batched.isOverloaded,
     apply(ops, call) {
@@ -106,7 +111,7 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
 }
 
 /**
- * Resolves with the first answer. Tries again for 2 s.
+ * Resolves with the first answer. Retries for 2 s.
  *
  * @throws {StoreUnavailableError} if there is none
  * @throws {SlidegateError} `invalid_option` if no client is installed, `closed`
@@ -119,7 +124,7 @@ async function firstAnswer(connection: Connection): Promise<void> {
   const ask = async () => {
     while (!start.isOver) {
       try {
-        // Without any op: it loads the script.
+        // Sends no ops. It only loads the script.
         await runScript(connection, send, 0, [])
         isAnswered = true
         return

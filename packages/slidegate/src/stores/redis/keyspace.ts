@@ -1,4 +1,4 @@
-// Spells stored keys, and finds their buckets and slots on a Cluster.
+// Builds stored keys, and finds their buckets and slots on a Cluster.
 
 import { randomBytes } from 'node:crypto'
 import { invalidOption, show } from '../../errors.ts'
@@ -7,31 +7,33 @@ import { kindOf, type Op } from '../../ops/table.ts'
 /** Slots of a Redis Cluster. */
 const SLOTS = 16_384
 
-/** How keys of one store are spelt. */
+/** How the keys of a store are built. */
 export interface Keyspace {
-  /** Into how many parts callers' keys are hashed. */
+  /** Number of buckets that callers' keys are hashed into. */
   readonly buckets: number
   /**
-   * Appends the stored keys of an op, one per log of each part: `<prefix>:{<tag>}:<limiter>:<key>:<log>`. Behind them that
-   * of the part's override, if it may have one, and that of the index of its bucket, if the op writes the override.
+   * Appends the stored keys of an op, one per log of each part: `<prefix>:{<tag>}:<limiter>:<key>:<log>`.
+   *
+   * If the part may have an override, its key follows, and if the op writes it, the key of the index of its bucket.
    */
   append(op: Op, keys: string[]): void
-  /** Where an op's keys are. */
+  /** The bucket of an op's keys. */
   bucketOf(op: Op): number
   /**
-   * The key of a receipt, in the bucket of an op: `<prefix>:{<tag>}:~<store>:<place>`. No limiter is named like that, and no
-   * other store, here or elsewhere.
+   * The key of a receipt, in the bucket of an op: `<prefix>:{<tag>}:~<store>:<place>`.
+   *
+   * No limiter can have this name, and no other store has the same key.
    */
   receiptKey(op: Op | undefined, place: number): string
 }
 
 /**
- * @param buckets parts into which keys are hashed. Keys of one bucket share a slot, so one script reaches them together
- * @throws {SlidegateError} `invalid_option` for a prefix that is not 1 to 128 of `A-Z a-z 0-9 . _ : -`, and a number of
- * buckets that is not a power of two from 1 to 1024
+ * @param buckets number of parts that keys are hashed into. The keys of a bucket share a slot, so one script reaches them all
+ * @throws {SlidegateError} `invalid_option` if the prefix isn't 1 to 128 of `A-Z a-z 0-9 . _ : -`, or the number of buckets isn't
+ * a power of two from 1 to 1024
  */
 export function keyspace(prefix: string, buckets: number): Keyspace {
-  // No braces: they would take the place of the tag's.
+  // Braces would replace those of the tag.
   if (typeof prefix !== 'string' || !/^[A-Za-z0-9._:-]{1,128}$/.test(prefix)) {
     throw invalidOption(`the prefix is ${show(prefix)}; it must be 1 to 128 of A-Z a-z 0-9 . _ : -`, prefix)
   }
@@ -72,7 +74,7 @@ export function bucketOf(key: string, buckets: number): number {
   return crc16(key) % buckets
 }
 
-/** CRC-16/XMODEM of ASCII text, by which Redis Cluster finds the slot of a key. */
+/** CRC-16/XMODEM of ASCII text, from which Redis Cluster gets a key's slot. */
 export function crc16(text: string): number {
   let crc = 0
   for (let i = 0; i < text.length; i++) {
@@ -87,7 +89,7 @@ const CRC_TABLE: Uint16Array = Uint16Array.from({ length: 256 }, (_, byte) => {
   return crc
 })
 
-/** A tag per bucket: the smallest number whose slot lies in the bucket's share of all slots. */
+/** One tag per bucket: the smallest number whose slot is in the bucket's share. */
 export function tagsOf(buckets: number): readonly string[] {
   const share = SLOTS / buckets
   return Array.from({ length: buckets }, (_, bucket) => {

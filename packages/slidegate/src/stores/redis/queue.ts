@@ -1,4 +1,4 @@
-// Ops that wait to be sent. Equal ones are joined, and those of one key leave room in each call for others.
+// Queues ops until they are sent. Joins equal ones, and keeps room in each call for other keys.
 
 import { kindOf } from '../../ops/table.ts'
 import { textHash } from '../../runtime/hash.ts'
@@ -7,27 +7,29 @@ import type { Call, Op, Part } from '../store.ts'
 import { canJoin, isJoinable, type Request } from './encode.ts'
 import { MAX_WEIGHT, weightOf } from './weight.ts'
 
-/** The most that one call takes. */
+/** The maximum per call. */
 export interface CallSize {
-  /** Ops; those that take longer weigh more. */
+  /** Number of ops. Slower ones weigh more. */
   readonly ops: number
-  /** Requests that they are made of. */
+  /** Number of requests in the ops. */
   readonly requests: number
 }
 
-/** With more requests of a busy key in a call, Redis and this process would take turns. */
+/**
+ * The maximum for the script. With more requests per busy key, Redis and this process would work in turns instead of in parallel.
+ */
 export const OF_SCRIPT: CallSize = { ops: MAX_WEIGHT, requests: 512 }
 
-/** The most requests that wait in all queues of a store. Further ones are rejected. */
+/** Maximum requests waiting in all queues of a store. Further ones are rejected. */
 const MAX_WAITING = 65_536
 
-/** The share of the remaining room that one key may take. */
+/** One key may take this share of the remaining places. */
 const SHARE = 1 / 4
 
-/** For each op that a call has room for, ops that are examined. */
+/** Maximum ops examined for each op that fits in a call. */
 const LOOKS = 4
 
-/** Places for keys in all queues of a store, and the least for each. Few keys share a place. */
+/** Places for keys in all queues of a store, and the minimum per queue. Few keys share a place. */
 const PLACES = 4096
 const MIN_PLACES = 256
 
@@ -35,7 +37,7 @@ const NO_PARTS: readonly Part[] = []
 
 /** Shared by all queues of a store. */
 export class Backlog {
-  /** Requests that wait. */
+  /** Number of waiting requests. */
   size = 0
   /** Places for keys in each queue, a power of two. */
   readonly places: number
@@ -48,7 +50,7 @@ export class Backlog {
   }
 }
 
-/** An op that waits, and its requests, in the order in which they came. */
+/** A waiting op and its requests, in order of arrival. */
 export class PendingOp implements Request {
   readonly op: Op
   readonly nowMs: number | undefined
@@ -58,9 +60,8 @@ export class PendingOp implements Request {
   calls: Call[]
   /** Whether others may join it. */
   isOpen: boolean
-  /** Whether it is in the queue. Else it is held until others of its key have left. */
+  /** Whether it is in the queue. If not, it is held until others of its key have been sent. */
   isQueued = false
-  /** The one behind it. */
   next: PendingOp | undefined
 
   constructor(op: Op, nowMs: number | undefined, call: Call, ofKey: KeyQueue) {
@@ -83,21 +84,21 @@ export class PendingOp implements Request {
   }
 }
 
-/** The ops of one key, or of the keys of one op. Equal ops may join the last of them. */
+/** The ops of one key, or of all keys of an op. Equal ops may join the last of them. */
 class KeyQueue {
-  /** Where it is in its queue's table, and another that has the same place. */
+  /** Its place in the queue's table, and the next key queue at the same place. */
   readonly place: number
   next: KeyQueue | undefined
-  /** Its keys; the former ones, if it is empty and was overloaded. */
+  /** Its keys. If it is empty and was overloaded, these are its last keys. */
   parts: readonly Part[] = NO_PARTS
   last: PendingOp | undefined
-  /** The first of the ops that are held, from here to the last. */
+  /** The first op that is held. The held ops go from here to the last. */
   held: PendingOp | undefined
   requests = 0
-  /** Those that aren't held. */
+  /** Requests in ops that aren't held. */
   queuedRequests = 0
   queuedWeight = 0
-  /** The last call for which one of its ops was passed over. */
+  /** The last call that skipped one of its ops. */
   skippedBy = 0
   /** When it last filled its share of a call. */
   overloadedAtMs: number = Number.NEGATIVE_INFINITY
@@ -114,27 +115,28 @@ class KeyQueue {
   }
 }
 
-/** Ops that leave in one call. */
+/** Ops sent in one call. */
 export interface Batch {
   readonly sentAtMs: number
   ops: PendingOp[]
   weight: number
   requests: number
-  /** Its number among the calls in flight, from 0. No two have the same at a time. */
+  /** Its number among the calls in flight, from 0. Unique at any time. */
   place: number
 }
 
 /**
- * Holds ops in the order in which they came, up to half a call of each key.
+ * Holds ops in order of arrival, up to half a call per key.
  *
- * Further ops are held until others of their key have left, so a flood of one key doesn't delay other keys. Lists are chained
- * through the ops, and keys have a place by their hash: an array or a Map that is filled and emptied at this rate keeps garbage alive.
+ * Further ops are held until earlier ops of their key have been sent, so a flood on one key doesn't delay other keys. Lists are
+ * linked through the ops, and keys get a place by their hash: an array or a Map that fills and empties at this rate retains
+ * garbage.
  */
 export class Queue {
   readonly #backlog: Backlog
   readonly #size: CallSize
   readonly #keys: (KeyQueue | undefined)[]
-  /** All that wait, held or not. */
+  /** Total weight, including held ops. */
   weight = 0
   #requests = 0
   #first: PendingOp | undefined
@@ -151,7 +153,7 @@ export class Queue {
     return this.#first === undefined
   }
 
-  /** Whether more waits than one call takes. */
+  /** Whether the waiting ops exceed one call. */
   get fillsCall(): boolean {
     return this.weight >= this.#size.ops || this.#requests >= this.#size.requests
   }
@@ -181,7 +183,7 @@ export class Queue {
     return true
   }
 
-  /** Takes the first op, and others that may leave with it, up to this weight. */
+  /** Takes the first op and those that can be sent with it. */
   take(maxWeight: number, nowMs: number): Batch {
     const batch: Batch = { sentAtMs: nowMs, ops: [], weight: 0, requests: 0, place: -1 }
     const maxRequests = this.#size.requests
@@ -194,20 +196,20 @@ export class Queue {
       if (batch.weight >= maxWeight || batch.requests >= maxRequests) break
       const { ofKey, weight } = pending
       const hasManyKeys = pending.op.parts.length > 1
-      // Ops of several keys share some with others, and are decided in their order.
+      // Ops with several keys may share keys with others, so they are decided in order.
       const mustStay = hasSkipped && (ofKey.skippedBy === number || hasManyKeys)
       if (mustStay || !fits(pending, batch, maxWeight, maxRequests)) {
-        // Ops behind it may be of any of its keys.
+        // Ops behind it may have some of the same keys.
         if (hasManyKeys) break
         ofKey.skippedBy = number
         hasSkipped = true
         before = pending
       } else {
         this.#remove(pending, before, nowMs)
-        // A request that has timed out must not be charged.
+        // A request that timed out must not be charged.
         if (pending.calls.some(isSettled)) pending.calls = pending.calls.filter((call) => !call.isSettled)
         if (pending.calls.length > 0) {
-          // Most calls have one. An array that begins empty makes room for 17 at the first.
+          // Most calls have one op. An empty array would allocate room for 17 items with the first one.
           if (batch.ops.length === 0) batch.ops = [pending]
           else batch.ops.push(pending)
           batch.weight += weight
@@ -219,18 +221,18 @@ export class Queue {
     return batch
   }
 
-  /** Requests that wait in an outage must not pile up. */
+  /** Prevents waiting requests from piling up in an outage. */
   dropAbandoned(nowMs: number): void {
     while (this.#first?.isAbandoned) this.#remove(this.#first, undefined, nowMs)
   }
 
-  /** Whether the op's keys have filled their share of a call at some time since then. */
+  /** Whether the op's keys filled their share of a call at any time since then. */
   isOverloaded(op: Op, sinceMs: number): boolean {
     const ofKey = this.#find(op.parts)
     return ofKey !== undefined && (this.#fillsShare(ofKey) || ofKey.overloadedAtMs >= sinceMs)
   }
 
-  /** Whether as much waits for a key as may leave in one call. */
+  /** Whether the waiting ops of a key fill its share of one call. */
   #fillsShare({ queuedWeight, queuedRequests }: KeyQueue): boolean {
     return queuedWeight >= this.#size.ops / 2 || queuedRequests >= this.#size.requests
   }
@@ -241,7 +243,7 @@ export class Queue {
     return ofKey
   }
 
-  /** An existing, an idle or a new one. */
+  /** Finds an existing or idle key queue, or creates one. */
   #keyQueueOf(parts: readonly Part[]): KeyQueue {
     const place = placeOf(parts, this.#backlog)
     const first = this.#keys[place]
@@ -259,7 +261,7 @@ export class Queue {
     return idle
   }
 
-  /** Removes an idle one. The last one at a place stays there for the next key. */
+  /** Removes an idle key queue. The last one at a place stays for the next key. */
   #retire(ofKey: KeyQueue): void {
     ofKey.parts = NO_PARTS
     let before = this.#keys[ofKey.place]!
@@ -268,7 +270,7 @@ export class Queue {
     before.next = ofKey.next
   }
 
-  /** An op of several keys separates the ops before it from those after it, for each of its keys. */
+  /** Separates the ops before an op of several keys from those after it. */
   #closeQueuesOf(parts: readonly Part[]): void {
     for (const part of parts) {
       const last = this.#find([part])?.last
@@ -291,7 +293,7 @@ export class Queue {
     if (before === undefined) this.#first = next
     else before.next = next
     if (next === undefined) this.#last = before
-    // Old garbage must not keep new ops alive.
+    // Unlinked, because garbage in the old generation would keep newer ops alive.
     pending.next = undefined
     this.#backlog.size -= calls.length
     this.#requests -= calls.length
@@ -312,8 +314,10 @@ export class Queue {
 }
 
 /**
- * Whether an op may leave with those before it. What may remove keys doesn't leave with what writes: Redis lets a script
- * that has removed something write on when it is out of memory.
+ * Whether an op can be sent with those before it.
+ *
+ * Ops that may remove keys aren't sent with ops that write. A script that has removed something may keep writing even if Redis is
+ * out of memory.
  */
 function fits(pending: PendingOp, batch: Batch, maxWeight: number, maxRequests: number): boolean {
   const first = batch.ops[0]
@@ -322,7 +326,7 @@ function fits(pending: PendingOp, batch: Batch, maxWeight: number, maxRequests: 
   return batch.weight + pending.weight <= maxWeight && batch.requests + pending.calls.length <= maxRequests
 }
 
-/** Where the ops of these keys are in a queue's table. */
+/** The place of these keys in a queue's table. */
 function placeOf(parts: readonly Part[], { places, seed }: Backlog): number {
   let hash = seed
   for (let part = 0; part < parts.length; part++) hash = textHash(parts[part]!.key, hash)

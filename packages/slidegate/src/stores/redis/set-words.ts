@@ -1,24 +1,24 @@
-// Writes the words of an op's logs. The head of driver.lua describes them, and that of a kind's .lua file those of its log.
+// Writes the words of an op's logs. driver.lua describes them, and the .lua file of each kind those of its log.
 
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
 import { mostOf, namesOf } from '../../limits/override.ts'
 import type { Part } from '../../ops/request.ts'
 import { kindOf, type Op } from '../../ops/table.ts'
 
-/** The kinds by their tags, in the order of their numbers, from 1. */
+/** The tags of the kinds, in the order of their numbers, from 1. */
 const KINDS = 'wtfczxeb'
-/** How far its first limit is behind a log's place. By the number of the kind less one. */
+/** Offset of the first limit from a log's place, by kind number minus one. */
 const FIRST_LIMIT = [2, 4, 3, 4, 3, 2, 2]
-/** What reservations are among the entries of entry-window.lua. */
+/** The number of reservations among the kinds of entries: see entry-window.lua. */
 const RESERVATION = 4
 
-/** What else the code of a log has besides the number of its kind. */
+/** A log's code is the sum of its kind's number and these. */
 const SHADOW = 16
 const MORE = 32
 const PER_WORD = 64
 const PER_OVERRIDE = 65_536
 
-/** The place of a limit consists of the number of its kind, and these. */
+/** A limit's place is the sum of its kind's number and these. */
 const PER_PLACE = 65_536
 const PER_STEP = 16
 
@@ -31,10 +31,10 @@ interface KnownWords {
   readonly words: readonly string[]
 }
 
-/** By the first set, the words of the sets with which it was asked last. */
+/** The words of the sets last used, by the first set of the op. */
 const known = new WeakMap<LimitSet, KnownWords>()
 
-/** The words of all logs of an op, and the names of their limits, if there may be overrides. */
+/** The words of an op's logs, and limit names if there may be overrides. */
 export function setWordsOf(op: Op, nowMs: number | undefined): readonly string[] {
   if (kindOf(op).keys === 'index') return NO_LOGS
   const { parts } = op
@@ -85,7 +85,7 @@ function numberOf({ kind }: Log): number {
   return KINDS.indexOf(kind.tag) + 1
 }
 
-/** The names of limits, their places, and the most that an override may set. See override.lua. */
+/** The names of limits, their places, and the maximum for an override: see override.lua. */
 function namesIn({ limits }: LimitSet, log: Log, place: number): string {
   const served = log.serves.map((i) => limits[i]!)
   const width = log.kind.tag === 'w' ? 2 : 1

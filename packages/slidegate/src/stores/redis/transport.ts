@@ -1,4 +1,4 @@
-// A batch as a call of the script, and its reply as results.
+// Sends a batch as a call of the script, and turns its reply into results.
 
 import { asUnavailable } from '../../errors.ts'
 import type { Receiver, Result, Transport } from './batcher.ts'
@@ -9,33 +9,33 @@ import type { Keyspace } from './keyspace.ts'
 import type { Batch } from './queue.ts'
 import { SCRIPT, SCRIPT_SHA1 } from './script.generated.ts'
 
-/** After a failure, ops of a bucket are sent one by one for this long. The time doubles with each further failure. */
+/** How long ops are sent one at a time after a failure. Counted per bucket, and doubled with each further failure. */
 const MIN_SINGLY_MS = 1000
 const MAX_SINGLY_MS = 8000
 
-/** This many digits, so that numbers compare as text. */
+/** Call numbers are padded to this length, so that they compare correctly as text. */
 const RECEIPT_DIGITS = 17
 
-/** A tenth of a receipt's TTL, since calls that renew it may get lost. */
+/** A tenth of a receipt's TTL, because calls that renew it may be lost. */
 const RECEIPT_RENEWED_MS = 60_000
 
-/** Where the script keeps its last answer to a call of one place. */
+/** The key with the script's last answer to a call of one place. */
 interface Receipt {
   readonly key: string
   /** When its TTL was last renewed. */
   renewedAtMs: number
 }
 
-/** Calls to one server, or to the one of a Cluster that has a bucket. */
+/** Calls to one server, or to the server with one bucket of a Cluster. */
 export class ScriptTransport implements Transport {
-  /** Whether Redis knows the script, as far as was seen. If it doesn't, calls that wait at the same time may change places. */
+  /** Whether Redis is believed to know the script. If it doesn't, calls waiting at the same time may be reordered. */
   isOrdered = false
   readonly #connection: Connection
   readonly #send: Send
   readonly #keyspace: Keyspace
-  /** By place. */
+  /** Receipts by place. */
   readonly #receipts: Receipt[] = []
-  /** Calls that had a receipt. */
+  /** Number of calls with a receipt so far. */
   #numbered = 0
   #singlyMs = MIN_SINGLY_MS
   #singlyUntilMs = 0
@@ -56,7 +56,7 @@ export class ScriptTransport implements Transport {
 
   send(batch: Batch, receiver: Receiver): void {
     const { isCluster, resends } = this.#connection
-    // On a Cluster, keys of one slot may be on two servers for a while. A receipt is a key more.
+    // On a Cluster, the keys of a slot may be on two servers for a while. A receipt is an additional key.
     const isDivisible = isCluster && (resends || batch.ops.length > 1)
     if (isDivisible && batch.sentAtMs < this.#singlyUntilMs) {
       void this.#sendSingly(batch, receiver)
@@ -68,7 +68,7 @@ export class ScriptTransport implements Transport {
     encode(batch.ops, words)
     let isLoading = false
 
-    // With a promise for each step a lone decision would allocate 2 kB more.
+    // One promise per step would allocate 2 kB more for a single decision.
     const answered = (reply: unknown): void => {
       this.#connection.answered()
       this.isOrdered = !isLoading
@@ -101,8 +101,10 @@ export class ScriptTransport implements Transport {
   }
 
   /**
-   * On a Cluster, the slot may be on its way to another server. Clients that send again what has failed wait for its
-   * arrival, longer than any request here does, and others report it.
+   * On a Cluster, the slot may be moving to another server.
+   *
+   * Clients that resend failed commands wait until it has arrived, which takes longer than any request waits. Other clients
+   * report the failure.
    */
   lost(): void {
     if (this.#connection.isCluster && this.#connection.resends) this.#goSingly()
@@ -115,7 +117,7 @@ export class ScriptTransport implements Transport {
     this.#singlyMs = Math.min(2 * this.#singlyMs, MAX_SINGLY_MS)
   }
 
-  /** While the slot moves, each key is either here or there. */
+  /** While the slot moves, each key is on one of the two servers. */
   async #sendSingly(batch: Batch, receiver: Receiver): Promise<void> {
     receiver.answered(batch, await Promise.all(batch.ops.map((request) => this.#resultOf(request))))
   }
@@ -136,12 +138,12 @@ export class ScriptTransport implements Transport {
   /**
    * Numbers a call that may be sent twice, so that it is charged once. Returns the number of keys.
    *
-   * The script leaves its answer at the key of the call's place, the last of the keys, and knows a call that is sent again by its
-   * number. No two calls in flight share a place, so an answer stays until its call is settled or abandoned. A call that comes
-   * after a later one of its place isn't executed.
+   * The script stores its answer at the key of the call's place, which is the last of the keys. It recognizes a resent call by
+   * its number. No two calls in flight share a place, so an answer stays until its call is settled or abandoned. A call that
+   * arrives after a later one with its place isn't executed.
    */
   #appendReceipt({ ops, place, sentAtMs }: Batch, words: string[]): number {
-    // On a Cluster it lies in the slot of the keys, which for one transport is always the same; elsewhere anywhere.
+    // On a Cluster it is in the slot of the keys, which is always the same for one transport. Otherwise it can be anywhere.
     this.#receipts[place] ??= {
       key: this.#keyspace.receiptKey(this.#connection.isCluster ? ops[0]!.op : undefined, place),
       renewedAtMs: Number.NEGATIVE_INFINITY,
@@ -154,7 +156,7 @@ export class ScriptTransport implements Transport {
   }
 }
 
-/** Runs the script, by EVAL if Redis doesn't know it. */
+/** Runs the script, with EVAL if Redis doesn't know it. */
 export async function runScript(
   connection: Pick<Connection, 'scriptLoads'>,
   send: Send,
@@ -169,7 +171,7 @@ export async function runScript(
   }
 }
 
-/** After a restart, a failover or SCRIPT FLUSH nothing was executed. EVAL does that, and loads the script. */
+/** After a restart, a failover or SCRIPT FLUSH nothing was executed. EVAL runs and loads the script. */
 function loadAndRun(
   connection: Pick<Connection, 'scriptLoads'>,
   send: Send,
@@ -180,7 +182,7 @@ function loadAndRun(
   return send('EVAL', SCRIPT, keys, words)
 }
 
-/** Valkey GLIDE doesn't pass on the words of the server. */
+/** Valkey GLIDE doesn't pass on the server's exact error. */
 function saysNoScript(error: unknown): boolean {
   return error instanceof Error && /^NOSCRIPT|\bNoScriptError\b/.test(error.message)
 }

@@ -1,19 +1,20 @@
-// Reads the URLs of Redis servers.
+// Parses the URLs of Redis servers.
 
 import type { ConnectionOptions } from 'node:tls'
 import { checkOptions, invalidOption, type SlidegateError, show } from '../../errors.ts'
 import { dialectOf } from './clients.ts'
 
-/** The server, for a store that makes its own client. */
+/** The server, for a store with its own client. */
 export interface UrlOptions {
   /**
-   * `redis://user:password@host:port/database`, or `rediss://` for TLS; `valkey://` and `valkeys://` are the same. For a
-   * Cluster one or several of its servers; the client finds the others.
+   * `redis://user:password@host:port/database`, or `rediss://` for TLS.
+   *
+   * `valkey://` and `valkeys://` are the same. For a Cluster, pass one or more of its servers; the client finds the others.
    */
   readonly url: string | readonly string[]
-  /** Whether it is a Redis Cluster. Default: whether several URLs are given. */
+  /** Whether it is a Redis Cluster. Default: true if several URLs are given. */
   readonly cluster?: boolean
-  /** With `rediss://`: certificates, and whatever else `tls.connect` takes. */
+  /** With `rediss://`: certificates and other options of `tls.connect`. */
   readonly tls?: ConnectionOptions
 }
 
@@ -21,7 +22,7 @@ export function isUrlOptions(source: unknown): source is UrlOptions {
   return typeof source === 'object' && source !== null && 'url' in source && dialectOf(source) === undefined
 }
 
-/** Where a server is, and its credentials. */
+/** A server's address and its credentials. */
 export interface Address {
   readonly host: string
   readonly port: number
@@ -31,7 +32,7 @@ export interface Address {
   readonly database: number
 }
 
-/** One server, or some of a Cluster. */
+/** One server, or some servers of a Cluster. */
 export interface Servers {
   readonly addresses: readonly [Address, ...Address[]]
   readonly isCluster: boolean
@@ -42,22 +43,23 @@ export interface Servers {
 export function serversOf(options: UrlOptions): Servers {
   const { url, cluster, tls } = options
   const [first, ...others] = (Array.isArray(url) ? url : [url]).map(addressOf)
-  if (first === undefined) throw invalidOption('url is an empty list; it needs at least one URL', url)
+  if (first === undefined) throw invalidOption('url is an empty array; pass at least one URL', url)
   const isCluster = cluster ?? others.length > 0
   const addresses: readonly [Address, ...Address[]] = [first, ...others]
-  if (typeof isCluster !== 'boolean') throw invalidOption('cluster must be true or false', cluster)
+  if (typeof isCluster !== 'boolean')
+    throw invalidOption(`cluster is ${show(isCluster)}; it must be true or false`, cluster)
   if (!isCluster && others.length > 0)
-    throw invalidOption(`url has ${addresses.length} URLs; without cluster: true it must have one`)
+    throw invalidOption(`url has ${addresses.length} URLs; pass only one, or set cluster: true`)
   if (isCluster && addresses.some(({ database }) => database !== 0))
-    throw invalidOption('a url names a database; a Cluster has none but 0')
+    throw invalidOption('a url has a database; a Cluster supports only database 0')
   if (others.some(({ isTls }) => isTls !== first.isTls))
-    throw invalidOption('some URLs have TLS and some do not; all must have the same')
-  if (tls !== undefined && !first.isTls) throw invalidOption('tls needs a url with rediss://')
+    throw invalidOption("some URLs use TLS and some don't; use TLS in all or none")
+  if (tls !== undefined && !first.isTls) throw invalidOption('the tls option needs a rediss:// url')
   checkOptions(options, 'redisStore({ url })', { url: true, cluster: true, tls: true })
   return { addresses, isCluster, tls: tls ?? {} }
 }
 
-/** Whether each is TLS. */
+/** Whether each scheme uses TLS. */
 const SCHEMES: Readonly<Record<string, boolean>> = {
   'redis:': false,
   'valkey:': false,
@@ -71,9 +73,9 @@ export function addressOf(url: unknown): Address {
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   const isTls = SCHEMES[parsed?.protocol ?? '']
   const [, database] = /^\/?(\d*)$/.exec(parsed?.pathname ?? '/') ?? []
-  // Errors never show the URL: it may have a password.
+  // Errors must not contain the URL, because it may have a password.
   if (!parsed?.hostname || isTls === undefined || database === undefined || parsed.search || parsed.hash) {
-    throw refused('has another form')
+    throw refused('has an unknown format')
   }
   return {
     // A URL has brackets around an IPv6 address.

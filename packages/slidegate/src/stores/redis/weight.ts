@@ -1,10 +1,10 @@
-// Estimates the time that an op takes Redis, in usual ops.
+// Estimates how long an op takes in Redis, in usual ops.
 
 import type { Entries } from '../../limits/limit.ts'
 import { entriesOf } from '../../limits/limit-set.ts'
 import { kindOf, type Op, unitsOf } from '../../ops/table.ts'
 
-/** The most that one call takes, so that no script holds Redis for long. */
+/** Maximum weight of a call, so that no script blocks Redis for long. */
 export const MAX_WEIGHT = 128
 
 /** A log of entries writes this many units in the time of a usual op. */
@@ -13,10 +13,10 @@ const UNITS_PER_OP = 100
 /** An op with up to this many logs takes as long as the usual one. */
 const LOGS_PER_OP = 4
 
-/** The time of an op as a multiple of the usual one, up to that of a whole call. */
+/** The weight of an op: its time relative to the usual op, at most {@link MAX_WEIGHT}. */
 export function weightOf(op: Op): number {
   const { work } = kindOf(op)
-  // Each of its times is searched for, and some hundred overrides, or charges, are read at a time.
+  // Each time that it reports needs a search, and it reads hundreds of overrides or charges at once.
   let weight = work === 'search' || work === 'page' ? MAX_WEIGHT / 8 : 1
   if ('charges' in op && op.charges !== undefined) weight = MAX_WEIGHT
   let logs = 0
@@ -30,7 +30,7 @@ export function weightOf(op: Op): number {
   return Math.min(weight + Math.ceil(logs / LOGS_PER_OP) - 1, MAX_WEIGHT)
 }
 
-/** Each unit or entry of such a log is written, or read, on its own. */
+/** In such a log, each unit or entry is written or read separately. */
 function entriesWeight(op: Op, are: Entries): number {
   switch (kindOf(op).work) {
     case 'read':

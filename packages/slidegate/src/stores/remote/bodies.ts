@@ -1,4 +1,4 @@
-// The bodies of calls to a service: written, and read within bounds.
+// The bodies of calls to a service: writes them, and reads them within bounds.
 //
 //   { version, sets: [{ limiter, limits, additions }], ops: [{ type, parts: [[set, key]], ... }] }
 //   { version, outcomes: [...] }     in the order of the ops
@@ -14,35 +14,37 @@ import { at, type Fields, fieldsIn, listIn } from './reading.ts'
 import { type Authorize, declaredIn, declaredInJson, type KnownSets, textOfSet } from './sets.ts'
 import { MAX_WORK, REFUSAL, workOf, workOfSet } from './work.ts'
 
-/** Rises with each change that either side would misread. 1: before overrides became records beside a key's logs. */
+/**
+ * Incremented with each change that either side would misread. Version 1 is from before overrides were stored separately from a
+ * key's logs.
+ */
 export const WIRE_VERSION = 2
 
-/** The most ops of a body. */
 export const MAX_OPS = 1024
 
-/** The most characters of a body, before its last op. */
+/** Maximum length of a body in characters, without its last op. */
 const MAX_CHARACTERS = 2 ** 18
 
-/** The most limits in the sets of a body: 16 keys with 64 limits, and room for bans and reservations. */
+/** Maximum limits in the sets of a body: 16 keys with 64 limits, and room for bans and reservations. */
 const MAX_DECLARED = 1280
 
 /** An op, and how many requests it decides. */
 export type Asked = Pick<Request, 'op' | 'count'>
 
-/** Ops that travel in one body. */
+/** Ops sent in one body. */
 export interface Body {
   readonly text: string
   readonly asked: readonly Asked[]
 }
 
-/** Writes ops into as few bodies as possible. An op that is too much for any body goes alone, and is rejected. */
+/** Writes ops into as few bodies as possible. An op that is too large for any body is sent alone and rejected. */
 export function bodiesOf(asked: readonly Asked[]): Body[] {
   const bodies: Draft[] = []
   for (const each of asked) if (!bodies.at(-1)?.add(each)) bodies.push(new Draft(each))
   return bodies
 }
 
-/** A body while it is written. */
+/** A body being written. */
 class Draft implements Body {
   readonly asked: Asked[] = []
   readonly #places = new Map<LimitSet, number>()
@@ -87,21 +89,21 @@ class Draft implements Body {
   }
 }
 
-/** Comes first: another version may mean something else by the same fields. */
+/** Checked first, because the same fields may mean something else in another version. */
 function checkVersion(value: unknown, what: 'body' | 'answer'): void {
   if (typeof value !== 'object' || value === null) return
   const { version } = value as Fields
   if (version === WIRE_VERSION) return
   throw invalidOption(
-    `the ${what} is in version ${show(version)} of the store format, but this side speaks version ${WIRE_VERSION}; use the same version of slidegate in the program and the service`,
+    `the ${what} has version ${show(version)} of the store format, but this side supports version ${WIRE_VERSION}; use the same version of slidegate in the program and the service`,
     version,
   )
 }
 
 /**
- * Reads ops. Each may be an error instead: an op that isn't valid is rejected alone, since others may travel with it.
+ * Reads ops. Each can be an error instead: an invalid op is rejected alone, because others may be sent with it.
  *
- * @throws {SlidegateError} if it isn't a body, or has no valid set, and what `authorize` throws
+ * @throws {SlidegateError} if it isn't a body or has no valid set, and the errors of `authorize`
  */
 export function readBody(value: unknown, known: KnownSets, authorize: Authorize): readonly (Op | Error)[] {
   checkVersion(value, 'body')
@@ -109,7 +111,7 @@ export function readBody(value: unknown, known: KnownSets, authorize: Authorize)
   const budget = new Budget()
   const read = listIn(sets, 'sets', 1, MAX_OPS).map((each, i) =>
     budget.tried(`sets[${i}]`, () => {
-      // Before any of it is made.
+      // Runs before any of it is created.
       budget.spend('limits', declaredInJson(each))
       const set = known.of(each, authorize)
       budget.spend('work', workOfSet(set))
@@ -130,11 +132,11 @@ export function readBody(value: unknown, known: KnownSets, authorize: Authorize)
 
 const MOST = { limits: MAX_DECLARED, work: MAX_WORK }
 
-/** The bounds of one body. Once one is reached, the sets or ops that follow are rejected unread. */
+/** The bounds of one body. Once one is reached, the remaining sets or ops are rejected unread. */
 class Budget {
   readonly #spent = { limits: 0, work: 0 }
   #usedUp: SlidegateError | undefined
-  /** Errors with a place. An op with an invalid set gets the error of the set. */
+  /** Errors that contain their position. An op with an invalid set gets the error of the set. */
   readonly #placed = new Set<unknown>()
 
   tried<Value>(place: string, read: () => Value): Value | Error {
@@ -150,7 +152,7 @@ class Budget {
     }
   }
 
-  /** Ops on the sets that were read may still be decided. */
+  /** Ops whose sets were read before may still be decided. */
   readOps(): void {
     this.#usedUp = undefined
   }
@@ -163,7 +165,7 @@ class Budget {
   #add(what: 'limits' | 'work', units: number): void {
     this.#spent[what] += units
     if (this.#spent[what] <= MOST[what]) return
-    const given = `the body has ${what} of ${this.#spent[what]}`
+    const given = `the body's total for ${what} is ${this.#spent[what]}`
     this.#usedUp = invalidOption(`${given}; it must be at most ${MOST[what]}: send several bodies`)
     this.#placed.add(this.#usedUp)
   }
@@ -179,7 +181,7 @@ export function answerOf(results: readonly (Result | Error)[]): StoreResponse {
   return { version: WIRE_VERSION, outcomes: results.map(writtenOutcome) }
 }
 
-/** @throws {SlidegateError} unless it is an answer to these ops */
+/** @throws {SlidegateError} if it isn't an answer to these ops */
 export function readAnswer(asked: readonly Asked[], value: unknown): Result[] {
   checkVersion(value, 'answer')
   const { outcomes } = fieldsIn(value, 'the answer', ['version', 'outcomes'])

@@ -1,4 +1,4 @@
-// Sends bodies to a service by fetch, and reads the answers.
+// Sends bodies to a service with fetch, and reads the answers.
 
 import { StoreUnavailableError, type StoreUnavailableReason, show } from '../../errors.ts'
 import { asyncOrigin, backgroundTimer } from '../../runtime/platform.ts'
@@ -12,7 +12,7 @@ import { isReason } from './outcomes.ts'
 /** The part of `fetch` that is used. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
-/** Where the service is, and how to call it. */
+/** The service's URL, and how to call it. */
 export interface Address {
   readonly url: string
   readonly fetch: Fetch
@@ -20,30 +20,30 @@ export interface Address {
   readonly token: () => string | undefined | Promise<string | undefined>
 }
 
-/** Timeout of a call. Callers time out sooner, and return a charge when its late answer comes. */
+/** Timeout of a call. Callers time out sooner, and return a charge when its late answer arrives. */
 const LOST_MS = 10_000
 
-/** The most bytes of an answer: more than any body can ask for. */
+/** Maximum bytes of an answer, more than for any body. */
 const MAX_ANSWER = 2 ** 25
 
-/** The same of an answer with an error. */
+/** Maximum bytes of an answer with an error. */
 const MAX_PROBLEM = 2 ** 16
 
-/** Sends ops by HTTP. A call that may have arrived is never sent again. */
+/** Sends ops by HTTP. A call that may have arrived is never resent. */
 export class HttpTransport implements Transport {
-  /** Two calls may arrive in any order. */
+  /** Calls may arrive in any order. */
   readonly isOrdered = false
   readonly isReady = true
   readonly server: string
   readonly #address: Address
   readonly #underWay: Set<AbortController>
   readonly #start: Start
-  /** Sockets and timers made for a request would keep its async context. */
+  /** The async context of sockets and timers, which must not retain that of a request. */
   readonly #origin = asyncOrigin('slidegate.client')
 
   /**
    * @param underWay holds the calls that `close` can end
-   * @param start ended with the first answer
+   * @param start ended by the first answer
    */
   constructor(address: Address, underWay: Set<AbortController>, start: Start) {
     this.#address = address
@@ -65,7 +65,7 @@ export class HttpTransport implements Transport {
       try {
         results.push(...(await this.#origin.runInAsyncScope(() => this.#ask(body))))
       } catch (error) {
-        // Other bodies may have been decided.
+        // The other bodies may have been decided.
         const failed = asNoAnswer(error, this.server)
         for (const _ of body.asked) results.push(failed)
       }
@@ -90,7 +90,7 @@ export class HttpTransport implements Transport {
         },
         body: text,
         signal: ending.signal,
-        // A redirect must not get the token, nor charge. (Workers don't know `error`.)
+        // A redirect must not receive the token or charge anything. (Workers don't support `error`.)
         redirect: 'manual',
       })
       if (response.status !== 200) throw await problemIn(response, this.server)
@@ -103,7 +103,7 @@ export class HttpTransport implements Transport {
   }
 }
 
-/** Names the service in messages. */
+/** The name of the service in messages. */
 export function serviceAt({ url }: Address): string {
   return `the service at ${url.replace(/\/v1\/store$/, '')}`
 }
@@ -115,10 +115,10 @@ function asNoAnswer(error: unknown, service: string): StoreUnavailableError {
   const { message = show(error), cause } = error as { readonly message?: string; readonly cause?: unknown }
   const because = (cause as { readonly message?: string } | undefined)?.message
   const detail = because === undefined || because === '' ? message : `${message}: ${because}`
-  return new StoreUnavailableError('error', `asking ${service} failed: ${detail}`, { cause: error })
+  return new StoreUnavailableError('error', `the request to ${service} failed: ${detail}`, { cause: error })
 }
 
-/** The error for an answer other than 200, of the service or of a proxy. */
+/** The error for an answer other than 200, from the service or a proxy. */
 async function problemIn(response: Response, service: string): Promise<StoreUnavailableError> {
   const { status } = response
   const problem = await textOf(response, MAX_PROBLEM)
@@ -136,7 +136,7 @@ function reasonOf(status: number, code: unknown): StoreUnavailableReason {
   return status === 503 && isReason(reason) ? reason : 'error'
 }
 
-/** The body of an answer, up to a size. */
+/** Reads the body of an answer, up to a maximum size. */
 async function textOf({ body }: Response, mostBytes: number): Promise<string> {
   if (body === null) return ''
   const decoder = new TextDecoder()
@@ -149,7 +149,7 @@ async function textOf({ body }: Response, mostBytes: number): Promise<string> {
     bytes += value.length
     if (bytes > mostBytes) {
       reader.cancel().catch(() => {})
-      throw new Error(`it is longer than ${mostBytes} bytes`)
+      throw new Error(`the answer has more than ${mostBytes} bytes`)
     }
     text += decoder.decode(value, { stream: true })
   }

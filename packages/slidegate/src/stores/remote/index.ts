@@ -1,4 +1,4 @@
-// The public face: slidegate/client.
+// The public API of slidegate/client.
 
 export type { StoreResponse } from './bodies.ts'
 export type { Fetch } from './http-transport.ts'

@@ -1,4 +1,4 @@
-// Ops as JSON: written, and read with checks.
+// Ops as JSON: writes them, and reads them with checks.
 
 import { invalidOption } from '../../errors.ts'
 import { isStored, MAX_KEY_BYTES } from '../../key.ts'
@@ -26,22 +26,22 @@ import {
   wrong,
 } from './reading.ts'
 
-/** The most dimensions of a limiter. */
+/** Maximum dimensions of a limiter. */
 const MAX_PARTS = 16
 
-/** The most requests of an op: leases of up to 2^20, many of which may wait together. */
+/** Maximum requests of an op. A lease has up to 2^20, and many can wait together. */
 const MAX_COUNT: number = 2 ** 30
 
 const MAX = Number.MAX_SAFE_INTEGER
 
-/** The longest name of a reservation: anybody can make tokens. */
+/** Maximum length of a reservation's name. Callers can forge tokens. */
 const MAX_NAME = 1024
 
-/** The most buckets of a store. */
+/** Maximum buckets of a store. */
 const MAX_BUCKETS = 1024
 
-const stored = text(isStored, 'a text as it is stored')
-const place = text((value) => value === '' || isStored(value), 'a text as it is stored')
+const stored = text(isStored, 'text in its stored form')
+const place = text((value) => value === '' || isStored(value), 'text in its stored form')
 const time = integer(0, MAX_WINDOW_MS)
 const upTo = (most: number) =>
   text((value) => value.length <= most && value.isWellFormed(), `${most} characters at most`)
@@ -105,7 +105,7 @@ export function textOfOp(op: Op, count: number, placeOf: (set: LimitSet) => numb
   return JSON.stringify(json)
 }
 
-/** @throws {SlidegateError} unless it is an op that a limiter would send */
+/** @throws {SlidegateError} if no limiter would send this op */
 export function readOp(value: unknown, sets: readonly (LimitSet | Error)[]): Op {
   const type = (value as Fields | null | undefined)?.type as Op['type']
   const fields = FIELDS.get(type)
@@ -125,7 +125,7 @@ export function readOp(value: unknown, sets: readonly (LimitSet | Error)[]): Op 
   return op
 }
 
-/** The fields that some ops have. */
+/** Fields that only some ops have. */
 interface SomeFields {
   readonly cost?: number
   readonly count?: number
@@ -137,27 +137,27 @@ interface SomeFields {
 
 function checkNumbers(op: Op): void {
   const { count = 1, charges = 1, requestId, reservation } = op as SomeFields
-  // With a count, an entry of this request would be written once per request.
+  // With a count, the entry would be written once per request.
   if (count > 1 && (requestId !== undefined || reservation !== undefined)) {
-    throw wrong('count', count, '1 where a request brings an id or a reservation')
+    throw wrong('count', count, '1 if a request has an id or a reservation')
   }
   const most = charges > 1 ? mostCharges(op.parts) : 1
   if (charges > most) throw wrong('charges', charges, `an integer from 1 to ${most}`)
 }
 
-/** @param isPage whether the key is a place in a list of overrides */
+/** @param isPage whether the key is a position in a list of overrides */
 function readParts(value: unknown, sets: readonly (LimitSet | Error)[], isPage: boolean): readonly Part[] {
   const parts = listIn(value, 'parts', 1, MAX_PARTS).map((each): Part => {
     const [at, key] = listIn(each, 'a part', 2, 2)
     const set = sets[integer(0, sets.length - 1)(at, 'the set of a part')]!
     if (set instanceof Error) throw set
     if (set.logs.length === 0 && !set.isOverridable) {
-      throw invalidOption('the set of a part has no limits and no additions; it needs at least one', value)
+      throw invalidOption('the set of a part has no limits and no additions; add at least one', value)
     }
     return { key: (isPage ? place : stored)(key, 'the key of a part'), set }
   })
   if (parts.length > 1 && new Set(parts.map(({ key, set }) => `${set.limiter} ${key}`)).size < parts.length) {
-    throw invalidOption('two parts are of the same key; each must be of its own', value)
+    throw invalidOption('two parts have the same key; each part needs its own', value)
   }
   return parts
 }
@@ -166,20 +166,22 @@ function checkLogs(op: Op): void {
   const { type, parts } = op
   const { counts, keys } = kindOf(op)
   if (counts && parts.some(({ set }) => set.limits.length === 0)) {
-    throw invalidOption(`a ${type} needs limits in each of its sets`)
+    throw invalidOption(`the op ${type} needs limits in each of its sets`)
   }
   if (keys === 'andIndex') checkOverride(op as OverrideOp)
   if (keys === 'index' && (parts.length > 1 || !parts[0]!.set.isOverridable)) {
-    throw invalidOption('a page of overrides is of one set that has isOverridable')
+    throw invalidOption('a page of overrides needs exactly one set, with isOverridable')
   }
   const isKept = ({ set }: Part) => set.logs.some(({ role }) => role === 'reservations')
   if ((op as SomeFields).reservation !== undefined && !parts.every(isKept)) {
-    throw invalidOption(`this ${type} needs the addition "reservations" in each of its sets`)
+    throw invalidOption(
+      `the op ${type} with a reservation needs the addition "reservations" in each of its sets`,
+    )
   }
-  // Stores don't check it.
+  // Checked here, because stores don't.
   const all = parts.flatMap(({ set }) => set.logs)
   if ('charged' in op && all.some(({ role }, i) => op.charged[i] && role !== 'count')) {
-    throw wrong('charged', true, 'false for a log that no request is charged to')
+    throw wrong('charged', true, "false for a log that requests aren't charged to")
   }
 }
 
@@ -187,10 +189,10 @@ function checkLogs(op: Op): void {
 function checkOverride({ parts, rule, ruleMs, blockMs }: OverrideOp): void {
   const isUnblocked = rule === undefined && blockMs === 0
   if (!isUnblocked && !parts.every(({ set }) => set.isOverridable)) {
-    throw invalidOption('an override needs isOverridable in each of its sets')
+    throw invalidOption('the op override needs isOverridable in each of its sets')
   }
   if ((rule === undefined) !== (ruleMs === undefined))
-    throw wrong('ruleMs', ruleMs, 'there with a rule, and only then')
+    throw wrong('ruleMs', ruleMs, 'set if and only if there is a rule')
 }
 
 /** An id is required for logs that keep entries, and rejected for others. */
@@ -199,16 +201,15 @@ function checkNames(op: Op): void {
   if (fields.requestId !== 'id?') return
   const isNamed = (op as Named).requestId !== undefined
   if (areKept(op.parts) ? isNamed || effect === 'look' : !isNamed) return
-  throw wrong('requestId', (op as Named).requestId, 'there where limits keep entries, and only there')
+  throw wrong('requestId', (op as Named).requestId, 'set if and only if limits keep entries')
 }
 
-/** A value is one unit of one key. */
+/** A limit of values takes one key, and each value costs one unit. */
 function checkValues(op: Op): void {
   const { parts } = op
   if (parts.every(({ set }) => !set.keeps.has('value' satisfies Entries))) return
-  if (parts.length > 1) throw wrong('parts', parts.length, '1 where a limit counts values')
-  if ('actual' in op) throw invalidOption('a limit that counts values takes no reservations')
+  if (parts.length > 1) throw wrong('parts', parts.length, '1 if a limit counts values')
+  if ('actual' in op) throw invalidOption("a limit that counts values doesn't support reservations")
   const { cost = 1, units = cost } = op as SomeFields
-  if (units !== 1 && kindOf(op).counts)
-    throw wrong('a number of units', units, '1 where a limit counts values')
+  if (units !== 1 && kindOf(op).counts) throw wrong('a number of units', units, '1 if a limit counts values')
 }

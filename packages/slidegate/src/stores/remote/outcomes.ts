@@ -1,4 +1,4 @@
-// Outcomes as JSON, in which `null` is infinity for times, and undefined in lists.
+// Outcomes as JSON. `null` stands for infinity in times, and for undefined in lists.
 
 import {
   SlidegateError,
@@ -46,7 +46,7 @@ export function isReason(value: unknown): value is StoreUnavailableReason {
   return REASONS.includes(value as StoreUnavailableReason)
 }
 
-/** An outcome as JSON. Of an error of the store, callers get the reason only. */
+/** An outcome as JSON. For errors of the store, callers get only the reason. */
 export function writtenOutcome(result: Result | Error): unknown {
   if (!(result instanceof Error)) return result ?? null
   if (result instanceof StoreUnavailableError) return { error: { reason: result.reason } }
@@ -54,7 +54,7 @@ export function writtenOutcome(result: Result | Error): unknown {
   return { error: { message, ...(result instanceof SlidegateError && { code: result.code }) } }
 }
 
-/** @throws {SlidegateError} unless it is an outcome of this op */
+/** @throws {SlidegateError} if it isn't an outcome of this op */
 export function readOutcome(op: Op, count: number, value: unknown): Result {
   if (typeof value === 'object' && value !== null && 'error' in value) return readError(value.error)
   const { answer } = kindOf(op)
@@ -68,11 +68,11 @@ export function readOutcome(op: Op, count: number, value: unknown): Result {
 function readError(value: unknown): StoreUnavailableError | SlidegateError {
   const { reason, code, message } = fieldsIn(value, 'the error', ['reason', 'code', 'message'])
   if (isReason(reason)) {
-    return new StoreUnavailableError(reason, `the store of the service gave no answer: ${reason}`)
+    return new StoreUnavailableError(reason, `the service's store is unavailable: ${reason}`)
   }
   const detail = anyText(message, 'the message')
   return code === undefined
-    ? new StoreUnavailableError('error', `the service refused: ${detail}`)
+    ? new StoreUnavailableError('error', `the service rejected the request: ${detail}`)
     : new SlidegateError(anyText(code, 'the code') as SlidegateErrorCode, detail)
 }
 
@@ -93,7 +93,7 @@ const IN_FORCE = {
 const inForce = shape('an override', IN_FORCE)
 const listed = shape('an override', { ...IN_FORCE, key: anyText, given: maybe(anyText) })
 
-/** The charges of an op, one per part. A service reports those of its store only. */
+/** The charges of an op, one per part. A service reports only those of its store. */
 export function debitsOf(parts: readonly Part[]): Read<Debit[]> {
   return (value, what) =>
     listIn(value, what, parts.length, parts.length).map((each, i) => {
@@ -110,7 +110,7 @@ function decisionOf({ parts }: Op, count: number) {
     source,
     atMs: whole,
     admitted: integer(0, count),
-    // With no limits, a memory store returns as many numbers as with one.
+    // Without limits, a memory store returns as many numbers as with one.
     limits: list(wait, numbers, Math.max(unused(1).length, numbers)),
     waitMs: () => 0,
     repeats: maybe(whole),

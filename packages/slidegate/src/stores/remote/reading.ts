@@ -1,4 +1,4 @@
-// Readers of JSON that a stranger wrote: each returns the value, or throws an error with what would be right.
+// Readers for untrusted JSON: each returns the value, or throws an error that describes what is allowed.
 
 import { invalidOption, SlidegateError, show } from '../../errors.ts'
 
@@ -10,7 +10,7 @@ export function wrong(what: string, value: unknown, right: string): SlidegateErr
   return invalidOption(`${what} is ${show(value)}; it must be ${right}`, value)
 }
 
-/** Adds to errors where the value was. */
+/** Adds a value's position to errors. */
 export function at<Value>(place: string, read: () => Value): Value {
   try {
     return read()
@@ -22,14 +22,14 @@ export function at<Value>(place: string, read: () => Value): Value {
 
 export type Fields = Readonly<Record<string, unknown>>
 
-/** An object that has no other fields than these. */
+/** An object with only these fields. */
 export function fieldsIn(value: unknown, what: string, known: readonly string[]): Fields {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw wrong(what, value, `an object of ${known.join(', ')}`)
+    throw wrong(what, value, `an object with only these fields: ${known.join(', ')}`)
   }
   for (const name of Object.keys(value)) {
     if (known.includes(name)) continue
-    throw invalidOption(`${what} has ${show(name)}; there is only ${known.join(', ')}`, name)
+    throw invalidOption(`${what} has ${show(name)}; it can only have ${known.join(', ')}`, name)
   }
   return value as Fields
 }
@@ -90,12 +90,12 @@ export function text(fits: (text: string) => boolean, right: string): Read<strin
 
 export const anyText: Read<string> = text(() => true, 'a text')
 
-/** Perhaps undefined. */
+/** An optional value. */
 export function maybe<Value>(of: Read<Value>): Read<Value | undefined> {
   return (value, what) => (value === undefined ? undefined : of(value, what))
 }
 
-/** JSON has no undefined in lists: `null` is. */
+/** Reads `null` as undefined, because JSON lists have no undefined. */
 export function orNull<Value>(of: Read<Value>): Read<Value | undefined> {
   return (value, what) => (value === null ? undefined : of(value, what))
 }

@@ -14,7 +14,7 @@ export interface ServeStoreOptions {
   /**
    * Timeout of the store in milliseconds, from 1 to 2^31 - 1. Default: 40.
    *
-   * Less than the timeout of callers: so all ops of a body are answered in time if a part of the store is down.
+   * Must be less than the timeout of callers. Then all ops of a body are answered in time even if a part of the store is down.
    */
   readonly timeoutMs?: number
 }
@@ -22,8 +22,8 @@ export interface ServeStoreOptions {
 /**
  * Answers the parsed body of a request with JSON. Errors are reported per op.
  *
- * Rejects with a `SlidegateError` if it isn't a body. `authorize` gets the name of each limiter, without any dimension. If it
- * throws for all of them, rejects with that error.
+ * Rejects with a `SlidegateError` if it isn't a valid body. `authorize` is called with each limiter's name, without a dimension.
+ * If it throws for all of them, the call rejects with that error.
  */
 export type ServedStore = (body: unknown, authorize: Authorize) => Promise<StoreResponse>
 
@@ -35,7 +35,7 @@ export type ServedStore = (body: unknown, authorize: Authorize) => Promise<Store
  * const answer = await serve(await request.json(), (limiter) => mustBeAllowed(request, limiter))
  * ```
  *
- * @param store a store, or a function that returns the store of a limiter: always the same one for a name
+ * @param store a store, or a function that returns the store of a limiter, always the same one for a name
  * @throws {SlidegateError} `invalid_option`
  */
 export function serveStore(
@@ -60,7 +60,7 @@ export function serveStore(
   const resultOf = async (op: Op) => {
     try {
       const [own, ...others] = new Set(op.parts.map(({ set }) => storeOf(limiterOf(set.limiter))))
-      if (others.length > 0) throw invalidOption(`a ${op.type} needs limiters of one store`)
+      if (others.length > 0) throw invalidOption(`the op ${op.type} needs limiters of one store`)
       return await outcomeOf(guardedOf(own!), op)
     } catch (error) {
       return error as Error
@@ -68,7 +68,7 @@ export function serveStore(
   }
   return async (body, authorize) => {
     const ops = readBody(body, sets, authorize)
-    // Each op on its own: the store may batch them.
+    // Applies ops separately, because the store may batch them.
     return answerOf(await Promise.all(ops.map((op) => (op instanceof Error ? op : resultOf(op)))))
   }
 }
@@ -84,16 +84,16 @@ function guard(store: Store, timeoutMs: number): Store {
   return guardStore('client', { store, timeoutMs, logger: false }).store
 }
 
-/** The most entries before another part is listed. One log has no more. */
+/** Maximum entries listed before the next part is rejected. A single log never has more. */
 const MAX_LISTED = 10_000
 
-/** Lists one part after the other: each may be long. */
+/** Lists the parts one after another, because each list may be long. */
 async function listOf(store: Store, op: ListOp): Promise<ListOutcome> {
   const lists: (readonly Entry[])[] = []
   for (const part of op.parts) {
     const entries = lists.reduce((sum, list) => sum + list.length, 0)
     if (entries >= MAX_LISTED) {
-      throw invalidOption(`the list has ${entries} entries already; ask for fewer keys at a time`)
+      throw invalidOption(`the list already has ${entries} entries; request fewer keys at a time`)
     }
     const [outcome] = await outcomesOf(store, [{ ...op, parts: [part] }])
     lists.push(...(outcome as ListOutcome).lists)

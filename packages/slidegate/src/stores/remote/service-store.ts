@@ -12,15 +12,16 @@ import { type Address, type Fetch, HttpTransport, serviceAt } from './http-trans
 /** Options of {@link serviceStore}. */
 export interface ServiceStoreOptions {
   /**
-   * The caller's token. Required unless the service admits anybody. A function is called for each request to the service, so
-   * the token can change.
+   * The caller's token. Required unless the service allows anonymous callers.
+   *
+   * A function is called for each request to the service, so the token can change.
    */
   readonly token?: string | (() => string | Promise<string>)
-  /** A `fetch` for own certificates, or tests. Default: that of the runtime. */
+  /** A `fetch` for custom certificates or tests. Default: the runtime's `fetch`. */
   readonly fetch?: Fetch
 }
 
-/** Ops that come while calls are in flight travel together. */
+/** Ops that arrive while calls are in flight are sent together. */
 const BATCHES: BatchOptions = {
   maxCalls: 4,
   readsFirst: true,
@@ -30,10 +31,11 @@ const BATCHES: BatchOptions = {
 /**
  * Stores state in a slidegate service.
  *
- * For programs that can't or shouldn't reach the service's Redis. Limits are declared here. The service's configuration says which
- * limiter names a token may use, by `ownLimiters`. It uses the clock of the service's store. Concurrent requests travel together.
+ * For programs that can't or shouldn't connect to the service's Redis. Limits are declared in the program. The service's
+ * configuration sets which limiter names a token may use, with `ownLimiters`. Time is read from the clock of the service's store.
+ * Concurrent requests are sent together.
  *
- * @param url of the service: `https://limits.example.com`
+ * @param url the service's URL, such as `https://limits.example.com`
  * @throws {SlidegateError} `invalid_option`
  */
 export function serviceStore(url: string | URL, options: ServiceStoreOptions = {}): Store {
@@ -59,7 +61,7 @@ class ServiceStore implements Store {
   constructor(address: Address) {
     this.#address = address
     this.connection = {
-      // The first request loads the runtime's `fetch`, and connects.
+      // The first request loads the runtime's `fetch` and connects.
       whenStarted: () => this.#begin().start.whenOver,
       diagnose: () => ({ message: `${serviceAt(address)} did not answer` }),
     }
@@ -80,7 +82,7 @@ class ServiceStore implements Store {
     for (const ending of this.#underWay) ending.abort()
   }
 
-  /** With the first request: some runtimes allow no random numbers before. */
+  /** On the first request, because some runtimes don't allow random numbers earlier. */
   #begin(): Begun {
     if (this.#begun === undefined) {
       const start = new Start()
@@ -94,11 +96,14 @@ class ServiceStore implements Store {
 function urlOf(given: unknown): string {
   const url = URL.canParse(`${given}`) ? new URL(`${given}`) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') {
-    throw invalidOption(`the URL is ${show(`${given}`)}; it must be like https://limits.example.com`, given)
+    throw invalidOption(
+      `the URL is ${show(`${given}`)}; it must be a URL like https://limits.example.com`,
+      given,
+    )
   }
   if (url.username !== '' || url.password !== '') {
-    // The error doesn't show it.
-    throw invalidOption('the URL has a name or a password; use the token option')
+    // The error must not contain the URL.
+    throw invalidOption('the URL has a user name or password; use the token option instead')
   }
   return `${url.href.replace(/\/+$/, '')}/v1/store`
 }
@@ -109,7 +114,7 @@ function fetchIn({ fetch }: ServiceStoreOptions): Fetch {
   throw invalidOption(`fetch is ${show(fetch)}; it must be a function`, fetch)
 }
 
-/** Rejects a token that is set to undefined, such as that of a missing environment variable. */
+/** Rejects an undefined token, such as that of a missing environment variable. */
 function tokenIn(options: ServiceStoreOptions): Address['token'] {
   if (!('token' in options)) return () => undefined
   const { token } = options
@@ -118,8 +123,8 @@ function tokenIn(options: ServiceStoreOptions): Address['token'] {
   return () => checked
 }
 
-/** Errors of `fetch` would show the whole token. */
+/** Errors of `fetch` would contain the whole token. */
 function checkedToken(token: unknown): string {
   if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return token
-  throw invalidOption(`the token is of type ${typeof token}; it must be a text of printable characters`)
+  throw invalidOption(`the token is of type ${typeof token}; it must be a string of printable characters`)
 }

@@ -1,4 +1,4 @@
-// Limit sets as JSON: their declarations, from which the service makes the same limits.
+// Limit sets as JSON: their declarations, from which the service creates the same limits.
 
 import { invalidOption, show } from '../../errors.ts'
 import { type BanOptions, banLog, banOptionsOf } from '../../limits/ban.ts'
@@ -10,7 +10,7 @@ import { reservationLog } from '../../limits/reservations.ts'
 import { MAX_WINDOW_MS, MIN_WINDOW_MS } from '../../runtime/duration.ts'
 import { at, fieldsIn, flag, integer, listIn, text, wrong } from './reading.ts'
 
-/** Characters of sets in the cache: some 20 MB of sets. */
+/** Characters of sets in the cache: about 20 MB of sets. */
 const MAX_KNOWN = 2 ** 20
 
 const LIMITER = /^[A-Za-z0-9._-]{1,64}(\/[A-Za-z0-9_-]{1,64})?$/
@@ -36,13 +36,13 @@ export function textOfSet(set: LimitSet): string {
   return text
 }
 
-/** The limiter's name has its dimension. */
+/** Omits the dimension from the name, because the limiter's name contains it. */
 function writtenLimit(limit: Limit): Declaration & { readonly isCount?: true } {
   const { limit: declared, isCount } = originOf(limit)
   return { ...declarationOf(declared), ...(isCount && { isCount }) }
 }
 
-/** Its logs that no limit reads. */
+/** The logs of a set that no limit reads. */
 function additionsOf({ logs }: LimitSet): readonly Log[] {
   return logs.filter(({ role }) => role !== 'count')
 }
@@ -56,7 +56,7 @@ export function declaredIn(set: LimitSet): number {
   return set.limits.length + additionsOf(set).length
 }
 
-/** The same of JSON that may be a set. */
+/** The same for JSON that may be a set. */
 export function declaredInJson(value: unknown): number {
   const { limits, additions = [] } = (value ?? {}) as {
     readonly limits?: unknown
@@ -80,8 +80,8 @@ export class KnownSets {
   #characters = 0
 
   /**
-   * @param authorize gets the limiter's name, without any dimension
-   * @throws {SlidegateError} unless it is a set, and what `authorize` throws
+   * @param authorize called with the limiter's name, without a dimension
+   * @throws {SlidegateError} if it isn't a set, and the errors of `authorize`
    */
   of(value: unknown, authorize: Authorize): LimitSet {
     const fields = fieldsIn(value, 'the set', ['limiter', 'limits', 'additions', 'isOverridable'])
@@ -113,7 +113,7 @@ function setOf(limiter: string, limits: unknown, additions: unknown): LimitSet {
   let set = limitSet(limiter, readLimits(limits, limiter.split('/')[1]))
   for (const log of added) {
     if (set.logs.some(({ role }) => role === log.role)) {
-      throw invalidOption(`there are two logs of ${show(log.role)}; there must be one`, log.role)
+      throw invalidOption(`there are two logs of ${show(log.role)}; only one is allowed`, log.role)
     }
     set = withLog(set, log)
   }
@@ -141,7 +141,7 @@ function readLimit(value: unknown, dimension: string | undefined): Limit {
   const isLimit = typeof value === 'object' && value !== null
   const { isCount, ...declaration } = (isLimit ? value : {}) as { readonly isCount?: unknown }
   const limit = limitOf(isLimit ? declaration : value)
-  if (isCount !== undefined && isCount !== true) throw wrong('isCount', isCount, 'true, or left out')
+  if (isCount !== undefined && isCount !== true) throw wrong('isCount', isCount, 'true or omitted')
   const counting = isCount === true ? countBy(limit) : limit
   return dimension === undefined ? counting : limitIn(dimension, counting)
 }

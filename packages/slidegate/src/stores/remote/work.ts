@@ -1,4 +1,4 @@
-// Estimates the most work that an op can take, whatever its keys hold. A unit is about 4 µs of Redis, or of the service.
+// Estimates the maximum work of an op, whatever its keys contain. One unit takes Redis or the service about 4 µs.
 // Measured figures: docs/bounds.md.
 
 import { MAX_ENTRIES, rewritable } from '../../limits/entry-window.ts'
@@ -6,17 +6,17 @@ import { entriesOf, type LimitSet, type Log } from '../../limits/limit-set.ts'
 import { refundable } from '../../limits/window-log.ts'
 import { kindOf, type Op, unitsOf } from '../../ops/table.ts'
 
-/** The most work of a body: under 20 ms. */
+/** Maximum work of a body: under 20 ms. */
 export const MAX_WORK: number = 2 ** 12
 
-/** Finds the windows of a calendar: once per body, since the calendar caches them. */
+/** Finds the windows of a calendar: once per body, because the calendar caches them. */
 const CALENDAR = 60
-/** Rejects an op or a set. */
+/** Rejecting an op or a set. */
 export const REFUSAL = 16
 
-/** Reads or writes a log without regard to its size. */
+/** Reads or writes a log, whatever its size. */
 const LOG = 2
-/** Takes the general part of the script, once per op. */
+/** The general part of the script, once per op. */
 const GENERAL = 4
 const WINDOW_LOG = 4
 
@@ -24,21 +24,21 @@ const WINDOW_LOG = 4
 const BAN = 10
 /** Removes one of 10,000 entries. */
 const ENTRY = 40
-/** One list per body. Its parts are listed one by one, until they hold too much. */
+/** One list per body. Its parts are listed one at a time, until the list is too long. */
 const LIST_OP = MAX_WORK / 2 + 1
 /** Lists 10,000 entries; those of a stream take longer. */
 const LIST = 1300
 const LIST_OF_STREAM = 2000
 /** Searches a log of 65,536 records eleven times, for each limit. */
 const EXPLAIN = 45
-/** Reads an override of 64 limits, of a key of 64 KiB. */
+/** Reads an override of 64 limits, for a key of 64 KiB. */
 const OVERRIDE = 32
-/** Writes one, too. */
+/** Reads and writes one. */
 const NEW_OVERRIDE = 80
 /** Reads a page of 250 overrides. */
 const OVERRIDES = 400
 
-/** The work of a set, whatever its ops. */
+/** The work of a set, not counting its ops. */
 export function workOfSet({ logs }: LimitSet): number {
   let work = 0
   for (const { kind } of logs) if (kind.hasTimedWords) work += CALENDAR

@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest'
 import type { HandlerArguments } from '../../../src/http/index.ts'
 import { type AdapterUnderTest, inTurn, limitedTo, type Server, serve } from './fixture.ts'
 
-/** Who is who, without a `key` function. */
+/** The default key: the client's address. */
 export function addressSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   describe("the client's address", () => {
     const from = (server: Server, forwardedFor: string) =>
       fetch(server.url, { headers: { 'X-Forwarded-For': forwardedFor } })
 
-    /** Whether requests from these addresses, in turn, are admitted, each caller having one request. */
+    /** Whether requests from these addresses are admitted, in order, with one request per caller. */
     async function admitted(addresses: readonly string[]): Promise<boolean[]> {
       const server = await serve(adapter, limitedTo(1), { behindProxy: true })
       const answers = await inTurn(addresses, (address) => from(server, address))
@@ -17,7 +17,7 @@ export function addressSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       return answers.map(({ status }) => status === 200)
     }
 
-    it('CVE-2026-30827: IPv4-mapped callers are not one caller', async () => {
+    it('CVE-2026-30827: different IPv4-mapped addresses are different callers', async () => {
       expect(await admitted(['::ffff:192.0.2.1', '::ffff:192.0.2.2', '::ffff:c000:203'])).toEqual([
         true,
         true,
@@ -25,12 +25,12 @@ export function addressSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       ])
     })
 
-    it('CVE-2026-30827: an IPv4-mapped caller is the IPv4 caller', async () => {
+    it('CVE-2026-30827: an IPv4-mapped address is the same caller as its IPv4 address', async () => {
       const spellings = ['192.0.2.1', '::ffff:192.0.2.1', '::ffff:c000:201', '0:0:0:0:0:FFFF:C000:0201']
       expect(await admitted(spellings)).toEqual([true, false, false, false])
     })
 
-    it('CVE-2026-45364: IPv6 rotation within a network of 64 bits is one caller', async () => {
+    it('CVE-2026-45364: IPv6 addresses within a /64 network are one caller', async () => {
       const rotation = [
         '2001:db8:1:2::1',
         '2001:db8:1:2::2',
@@ -51,7 +51,7 @@ export function addressSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       expect(await admitted(spellings)).toEqual([true, false, false, false, false])
     })
 
-    it('CVE-2026-27700: what the caller wrote into X-Forwarded-For, leftmost, is not believed', async () => {
+    it("CVE-2026-27700: the caller's own leftmost entry in X-Forwarded-For has no effect", async () => {
       const server = await serve(adapter, limitedTo(1), { behindProxy: true })
       const answers = await inTurn(
         ['6.6.6.1, 192.0.2.1', '6.6.6.2, 192.0.2.1', '6.6.6.1, 192.0.2.2'],
@@ -60,13 +60,13 @@ export function addressSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       expect(answers.map(({ status }) => status)).toEqual([200, 429, 200])
     })
 
-    it('CVE-2026-27700: without a proxy, X-Forwarded-For is not believed at all', async () => {
+    it('CVE-2026-27700: without a proxy, X-Forwarded-For has no effect', async () => {
       const server = await serve(adapter, limitedTo(1))
       const answers = await inTurn(['192.0.2.1', '192.0.2.2'], (address) => from(server, address))
       expect(answers.map(({ status }) => status)).toEqual([200, 429])
     })
 
-    it('CVE-2026-58044: what a proxy has added behind more headers than Node keeps is not made up for', async () => {
+    it("CVE-2026-58044: if Node may have dropped a proxy's header, the address is unknown", async () => {
       const server = await serve(adapter, limitedTo(1), { behindProxy: true })
       const answers = await inTurn(['6.6.6.1', '6.6.6.2'], async (first) => {
         const named = (address: string) => ['X-Forwarded-For', address]
@@ -79,14 +79,14 @@ export function addressSuite<Args extends HandlerArguments>(adapter: AdapterUnde
           sent.on('error', reject).end()
         })
       })
-      // A server that is patched refuses all of it.
+      // A patched server rejects the whole request.
       expect([
         [200, 429],
         [431, 431],
       ]).toContainEqual(answers)
     })
 
-    it('shares one bucket where it cannot be read', async () => {
+    it('shares one key if it is invalid', async () => {
       const unreadable = [
         'unknown',
         'not an address',

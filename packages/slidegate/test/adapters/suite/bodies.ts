@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import type { GuardOptions, HandlerArguments } from '../../../src/http/index.ts'
 import { type AdapterUnderTest, ask, limitedTo, rateLimitHeaders, serve } from './fixture.ts'
 
-/** What a denial says, and to whom. */
+/** The body and headers of a denial, by what the client accepts. */
 export function bodySuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
-  describe('the body of a denial is what the client asks for', () => {
+  describe('the body of a denial follows the Accept header', () => {
     const problem = {
       type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
       title: 'Request cannot be satisfied as assigned quota has been exceeded',
@@ -40,12 +40,12 @@ export function bodySuite<Args extends HandlerArguments>(adapter: AdapterUnderTe
       ])
     })
 
-    it('has no time where waiting does not help', async () => {
+    it("omits the time if waiting doesn't help", async () => {
       const server = await serve(adapter, limitedTo(1, { cost: () => 2 }))
       expect(await (await ask(server, { Accept: 'text/plain' })).text()).toBe('Too many requests.\n')
     })
 
-    it('says nothing of limits that are not disclosed', async () => {
+    it('contains no limits if `disclose` is false', async () => {
       const server = await serve(adapter, limitedTo(1, { disclose: false }))
       const [allowed, denied] = [await ask(server), await ask(server)]
       expect([allowed, denied].map(rateLimitHeaders)).toEqual([[], []])

@@ -3,7 +3,7 @@ import type { GuardOptions, HandlerArguments } from '../../../src/http/index.ts'
 import { createLimiter, fixedWindow, slidingWindow } from '../../../src/index.ts'
 import { type AdapterUnderTest, ask, newStore, type Server, serve, time } from './fixture.ts'
 
-/** What a client says, and how much later than what it has said before. */
+/** A client's request, and how long after the previous one it is sent. */
 interface Line {
   readonly laterMs?: number
   readonly method?: string
@@ -36,11 +36,11 @@ const SCRIPT: readonly Line[] = [
   { headers: ann, laterMs: 60_000 },
 ]
 
-/** The same conversation gives the same answers, whatever the framework. */
+/** The same conversation gets the same responses in every framework. */
 export function conversationSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   const said = (name: string) => (request: Args[0]) => adapter.header(request, name)
 
-  it('a scripted conversation goes as with every other framework', async () => {
+  it('a scripted conversation gets the same responses as in every other framework', async () => {
     const store = newStore()
     const shared: GuardOptions<Args> = {
       address: { trust: ['loopback'] },
@@ -72,7 +72,7 @@ export function conversationSuite<Args extends HandlerArguments>(adapter: Adapte
   })
 }
 
-/** What frameworks and Node say on their own, of every response or of those that were served. */
+/** Headers that frameworks and Node set themselves. */
 const THEIRS = [
   'connection',
   'content-length',

@@ -10,15 +10,15 @@ import {
 } from '../../../src/index.ts'
 import { type AdapterUnderTest, ask, newStore, perMinute, type Server, serve, until } from './fixture.ts'
 
-/** What counts in the end. */
+/** The units that count after the response. */
 export function countingSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   type Options = GuardOptions<Args>
 
-  describe('what counts once the response is over', () => {
+  describe('after the response', () => {
     const limiterOf = (limit: number, store: Store = newStore()): Limiter =>
       createLimiter({ limits: [perMinute(limit)], store })
 
-    /** Expects so many units to be used in the end. */
+    /** Expects this many units to be used in the end. */
     async function expectUsed(
       units: number,
       options: GuardOptions<Args>,
@@ -31,7 +31,7 @@ export function countingSuite<Args extends HandlerArguments>(adapter: AdapterUnd
       expect(server.errors).toEqual([])
     }
 
-    it('refundIf successful: only failures count, as of a login', async () => {
+    it('refundIf: successful keeps only the charges of failures, for example of logins', async () => {
       const answers: Record<string, string>[] = [
         {},
         { 'x-status': '401' },
@@ -41,11 +41,11 @@ export function countingSuite<Args extends HandlerArguments>(adapter: AdapterUnd
       await expectUsed(2, { refundIf: 'successful' }, answers)
     })
 
-    it('refundIf failed: what was not served does not count', async () => {
+    it('refundIf: failed refunds requests that were not served', async () => {
       await expectUsed(1, { refundIf: 'failed' }, [{}, { 'x-status': '404' }, { 'x-status': '503' }])
     })
 
-    it('refundIf by the response and the request', async () => {
+    it('a refundIf function gets the response and the request', async () => {
       const refundIf: Options['refundIf'] = async (response, ...[request]) =>
         response.status === 202 && response.isComplete && adapter.header(request, 'x-free') === 'yes'
       const answers: Record<string, string>[] = [
@@ -57,7 +57,7 @@ export function countingSuite<Args extends HandlerArguments>(adapter: AdapterUnd
       await expectUsed(21, { refundIf, cost: () => 7 }, answers)
     })
 
-    it('settle: less, more, nothing, the same', async () => {
+    it('settle refunds or charges the difference', async () => {
       const settle = ((response: FinishedResponse) =>
         Number(response.header('x-used'))) as unknown as Options['settle']
       const of = (units: number) => ({ 'x-used': `${units}` })
@@ -79,10 +79,10 @@ export function countingSuite<Args extends HandlerArguments>(adapter: AdapterUnd
     })
 
     it.each<[string, GuardOptions<Args>['settle'], unknown]>([
-      ['what settle throws', () => Promise.reject(new Error('thrown by the user')), /thrown by the user/],
-      ['units that are none', () => Number.NaN, /settled cost is NaN/],
-      ['units below 0', () => -1, /settled cost is -1/],
-    ])('%s is told to onSettleError, and the response is as ever', async (_, settle, message) => {
+      ['an error in settle', () => Promise.reject(new Error('thrown by the user')), /thrown by the user/],
+      ['units of NaN', () => Number.NaN, /settle returned NaN/],
+      ['units below 0', () => -1, /settle returned -1/],
+    ])('%s goes to onSettleError and leaves the response unchanged', async (_, settle, message) => {
       const told: unknown[] = []
       const server = await serveSettling({
         settle,
@@ -95,7 +95,7 @@ export function countingSuite<Args extends HandlerArguments>(adapter: AdapterUnd
       expect(server.errors).toEqual([])
     })
 
-    it('a store that does not give back is told, too', async () => {
+    it('a failed refund goes to onSettleError', async () => {
       const told: unknown[] = []
       const memory = newStore()
       let isDown = false
@@ -125,7 +125,7 @@ export function countingSuite<Args extends HandlerArguments>(adapter: AdapterUnd
       expect(told).toEqual([expect.any(StoreUnavailableError)])
     })
 
-    it('onAllowed is told the decision before the request is handled', async () => {
+    it('onAllowed gets the decision before the request is handled', async () => {
       const told: number[] = []
       const onAllowed = (async ({ remaining }: Decision) =>
         told.push(remaining)) as unknown as Options['onAllowed']

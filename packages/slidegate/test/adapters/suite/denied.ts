@@ -14,15 +14,15 @@ import {
   until,
 } from './fixture.ts'
 
-/** What happens to requests for which there is no room. */
+/** Requests that exceed the limits, with each `denied` policy. */
 export function deniedSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   const drops = adapter.drops ?? true
 
-  /** A window that moves by the real clock, and soon. */
+  /** A limiter with a short window and the real clock. */
   const soon = (limit: number): Limiter =>
     createLimiter({ limits: [slidingWindow({ limit, window: '100ms' })], store: memoryStore() })
 
-  /** One that does not move. */
+  /** A limiter whose window doesn't move during a test. */
   const never = (limit: number, maxWaiting?: number): Limiter =>
     createLimiter({ limits: [perMinute(limit)], store: newStore(), ...(maxWaiting && { maxWaiting }) })
 
@@ -35,8 +35,8 @@ export function deniedSuite<Args extends HandlerArguments>(adapter: AdapterUnder
   describe.each<[string, DeniedPolicy]>([
     ['delay', { delay: '50s' }],
     ['queue', { queue: 10, maxWait: '50s' }],
-  ])('%s', (_, denied) => {
-    it('is served when there is room, with the headers of that time', async () => {
+  ])('a request with denied: %s', (_, denied) => {
+    it('gets served when there is room, with the headers of that time', async () => {
       const server = await serveBy(soon(2), denied)
       const responses = await Promise.all(Array.from({ length: 6 }, () => ask(server)))
       expect(responses.map(({ status }) => status)).toEqual(Array(6).fill(200))
@@ -45,12 +45,12 @@ export function deniedSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       expect(server.served()).toBe(6)
     })
 
-    it('is served at once where there is room', async () => {
+    it('gets served immediately if there is room', async () => {
       const server = await serveBy(never(3), denied)
       expect(await statuses(server, 3)).toEqual([200, 200, 200])
     })
 
-    it('is rejected at once where it would certainly wait for too long', async () => {
+    it('gets rejected immediately if it would have to wait too long', async () => {
       const server = await serveBy(never(1), denied)
       expect(await statuses(server, 1)).toEqual([200])
       time.nowMs += 1000
@@ -60,13 +60,13 @@ export function deniedSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       expect(await response.json()).toMatchObject({ status: 429, 'violated-policies': ['per-minute'] })
     })
 
-    it('is rejected at once where it never fits', async () => {
+    it('gets rejected immediately if it never fits', async () => {
       const server = await serveBy(never(3), denied, { cost: () => 4 })
       const response = await ask(server)
       expect([response.status, response.headers.get('Retry-After')]).toEqual([429, null])
     })
 
-    it('gives up its place when the client hangs up, and is not charged', async () => {
+    it("frees its place and isn't charged if the client disconnects", async () => {
       const limiter = never(1)
       const server = await serveBy(
         limiter,
@@ -81,14 +81,14 @@ export function deniedSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       await expect(hung).rejects.toThrow()
       await until(() => limiter.waiting().length === 0)
       time.nowMs = START_MS + 60_000
-      // What was not charged is there for another.
+      // Another request can use the uncharged units.
       expect(await statuses(server, 1)).toEqual([200])
       expect([server.served(), server.errors]).toEqual([2, []])
     })
   })
 
-  describe('queue', () => {
-    it('holds no more than its bound; who comes then is rejected, and nothing is lost', async () => {
+  describe('the queue', () => {
+    it('holds at most its maximum, rejects further requests, and loses none', async () => {
       const limiter = soon(1)
       const server = await serveBy(limiter, { queue: 3, maxWait: '50s' })
       const answers = await Promise.all(Array.from({ length: 20 }, () => ask(server)))
@@ -102,7 +102,7 @@ export function deniedSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       expect(limiter.waiting().length).toBe(0)
     })
 
-    it('first come, first served', async () => {
+    it('serves requests in order', async () => {
       const order: string[] = []
       const limiter = soon(1)
       const server = await serveBy(
@@ -122,7 +122,7 @@ export function deniedSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       expect(order).toEqual(['1', '2', '3', '4', '5'])
     })
 
-    it('is bounded by the limiter, too', async () => {
+    it("also obeys the limiter's maxWaiting", async () => {
       const limiter = never(1, 10)
       const server = await serveBy(limiter, { queue: 1000, maxWait: '1h' })
       await ask(server)
@@ -138,7 +138,7 @@ export function deniedSuite<Args extends HandlerArguments>(adapter: AdapterUnder
     })
   })
 
-  it('a policy by the request', async () => {
+  it('a function can return a policy for each request', async () => {
     const server = await serveBy(never(1), (request) =>
       adapter.header(request, 'x-patient') === 'yes' ? { delay: '1s' } : 'reject',
     )
@@ -147,13 +147,13 @@ export function deniedSuite<Args extends HandlerArguments>(adapter: AdapterUnder
     expect(server.errors).toEqual([])
   })
 
-  it('a policy by the request that is none is an error', async () => {
+  it('a function that returns an invalid policy fails the request', async () => {
     const server = await serveBy(never(1), () => 'wait' as DeniedPolicy)
     expect(await statuses(server, 1)).toEqual([500])
     expect(server.errors).toEqual([expect.objectContaining({ code: 'invalid_option', value: 'wait' })])
   })
 
-  it.runIf(drops)('drop: the connection is closed without an answer', async () => {
+  it.runIf(drops)('drop closes the connection without a response', async () => {
     const server = await serveBy(never(1), 'drop', { onDenied: adapter.teapot })
     expect(await statuses(server, 1)).toEqual([200])
     await expect(ask(server)).rejects.toThrow('fetch failed')
@@ -163,13 +163,13 @@ export function deniedSuite<Args extends HandlerArguments>(adapter: AdapterUnder
     expect([server.served(), server.errors]).toEqual([2, []])
   })
 
-  it.runIf(drops)('drop: those on the list of the denied, too', async () => {
+  it.runIf(drops)('drop also closes connections of clients in `deny`', async () => {
     const server = await serveBy(never(1), 'drop', { address: { trust: 0 }, deny: ['127.0.0.1', '::1'] })
     await expect(ask(server)).rejects.toThrow('fetch failed')
     expect(server.served()).toBe(0)
   })
 
-  it.skipIf(drops)('drop is refused at construction', async () => {
+  it.skipIf(drops)('drop is rejected at construction', async () => {
     await expect(adapter.serve([{ limiter: never(1), denied: 'drop' }])).rejects.toMatchObject({
       code: 'invalid_option',
       value: 'drop',

@@ -3,9 +3,9 @@ import type { GuardOptions, HandlerArguments } from '../../../src/http/index.ts'
 import { failurePolicy, type Store, StoreUnavailableError } from '../../../src/index.ts'
 import { type AdapterUnderTest, limitedTo, rateLimitHeaders, serve, statuses } from './fixture.ts'
 
-/** What goes wrong. */
+/** Errors in options and stores. */
 export function errorSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
-  describe("an error is the framework's, once, and never a way around the limit", () => {
+  describe('an error goes to the framework once and never bypasses the limit', () => {
     const thrown = new Error('thrown by the user')
     const fail = () => {
       throw thrown
@@ -17,7 +17,11 @@ export function errorSuite<Args extends HandlerArguments>(adapter: AdapterUnderT
     it.each<[string, GuardOptions<Args>, unknown]>([
       ['a key that is undefined', { key: () => undefined as unknown as string }, { code: 'invalid_key' }],
       ['a key that is empty', { key: async () => '' }, { code: 'invalid_key', value: '' }],
-      ['a key that is no string', { key: () => 7 as unknown as string }, { code: 'invalid_key', value: 7 }],
+      [
+        'a key that is not a string',
+        { key: () => 7 as unknown as string },
+        { code: 'invalid_key', value: 7 },
+      ],
       ['a cost of 0', { cost: () => 0 }, { code: 'invalid_cost', value: 0 }],
       ['a cost of 1.5', { cost: async () => 1.5 }, { code: 'invalid_cost', value: 1.5 }],
       [
@@ -47,7 +51,7 @@ export function errorSuite<Args extends HandlerArguments>(adapter: AdapterUnderT
       expect(server.errors).toEqual([thrown])
     })
 
-    it.each([undefined, null, 0, 'route', 'router'])('even if what is thrown is %s', async (reason) => {
+    it.each([undefined, null, 0, 'route', 'router'])('even if %s is thrown', async (reason) => {
       const server = await serve(adapter, limitedTo(1, { key: () => Promise.reject(reason) }))
       expect(await statuses(server, 1)).toEqual([500])
       expect(server.errors).toEqual([expect.objectContaining({ cause: reason })])

@@ -4,35 +4,36 @@ import { onTestFinished } from 'vitest'
 import type { GuardOptions, HandlerArguments } from '../../../src/http/index.ts'
 import { type Limit, memoryStore, type Store, slidingWindow } from '../../../src/index.ts'
 
-/** What a framework's adapter brings along to be held to the promises that all adapters share. */
+/** The parts of an adapter that the shared tests need. */
 export interface AdapterUnderTest<Args extends HandlerArguments> {
   /**
-   * A real server on loopback. Every request passes `rateLimit` of each of the options, in order, and is then
-   * answered with `served`, with the status that its header `x-status` asks for, else 200, and with its header `x-used`
-   * if it has one. Errors are recorded and answered with 500. `behindProxy`: the framework
-   * trusts a proxy on loopback, and nobody else, to say who the client is.
+   * Starts a server on loopback.
+   *
+   * Every request passes a `rateLimit` for each of the options, in order. Then it gets `served` with the status in its `x-status`
+   * header (default 200), and its own `x-used` header. Errors are recorded and get a 500. With `behindProxy`, the framework
+   * trusts proxies on loopback only.
    */
   serve(options: readonly GuardOptions<Args>[], settings?: { behindProxy?: boolean }): Promise<Server>
-  /** What a request says in a header, as a `key`, `cost` or `skip` function would read it. */
+  /** Returns a request header, as a `key`, `cost` or `skip` function would read it. */
   header(request: Args[0], name: string): string | undefined
-  /** Whether connections can be closed without an answer. Default: they can. */
+  /** Whether connections can be closed without a response. Default: `true`. */
   readonly drops?: boolean
-  /** An `onDenied` that answers with 418 and `cost <the decision's cost>`. */
+  /** An `onDenied` that responds with 418 and `cost <the decision's cost>`. */
   readonly teapot: NonNullable<GuardOptions<Args>['onDenied']>
 }
 
 export interface Server {
   readonly url: string
-  /** Requests that came past the limiters. */
+  /** The number of requests that the handler served. */
   served(): number
-  /** What the framework's error handler was given, one entry per call. */
+  /** The errors that the framework's error handler received. */
   readonly errors: readonly unknown[]
   close(): Promise<void>
 }
 
 export const START_MS = 1_700_000_000_000
 
-/** The time of all stores of {@link newStore}; set back for each server. */
+/** The time of all stores of {@link newStore}. Reset for each server. */
 export const time = { nowMs: START_MS }
 
 export function newStore(): Store {
@@ -43,7 +44,7 @@ export function perMinute(limit: number): Limit {
   return slidingWindow({ limit, window: '1m', name: 'per-minute' })
 }
 
-/** Options that hold every caller to so many requests per minute. */
+/** Options with a limit of `limit` requests per minute and caller. */
 export function limitedTo<Args extends HandlerArguments>(
   limit: number,
   options: GuardOptions<Args> = {},
@@ -51,7 +52,7 @@ export function limitedTo<Args extends HandlerArguments>(
   return { limits: [perMinute(limit)], store: newStore(), ...options }
 }
 
-/** A server for the running test. */
+/** Starts a server for the running test. */
 export async function serve<Args extends HandlerArguments>(
   adapter: AdapterUnderTest<Args>,
   options: GuardOptions<Args> | readonly GuardOptions<Args>[],
@@ -63,12 +64,12 @@ export async function serve<Args extends HandlerArguments>(
   return server
 }
 
-/** Waits until something has become true; the time limit of the test ends it otherwise. */
+/** Waits until a condition is true, or the test times out. */
 export async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isTrue())) await delay(2)
 }
 
-/** Asks with headers. */
+/** Sends a request with these headers. */
 export function ask(
   server: Server,
   headers: Record<string, string> = {},
@@ -87,7 +88,7 @@ export async function statuses(server: Server, requests: number): Promise<number
   return await inTurn(Array(requests).fill(server.url), async (url) => (await fetch(url)).status)
 }
 
-/** A structured field list as an independent parser reads it. */
+/** Parses a structured list header with an independent parser. */
 export function list(response: Response, name: string): [unknown, Record<string, unknown>][] {
   return parseList(response.headers.get(name) ?? '').map(([item, parameters]) => [
     item,

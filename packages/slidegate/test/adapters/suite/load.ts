@@ -9,10 +9,10 @@ import { type AdapterUnderTest, limitedTo, perMinute, START_MS, serve, time } fr
 
 const AMOUNT = 1500
 const LIMIT = 500
-/** Autocannon looks this often whether all is answered. */
+/** Autocannon checks this often for the last response. */
 const LOAD = { amount: AMOUNT, connections: 20, sampleInt: 20 }
 
-/** Many connections at once, and many requests at once on each. */
+/** Sends many requests at once on each of many connections. */
 export function loadSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   let server: RedisServer
   let redis: Redis
@@ -25,23 +25,23 @@ export function loadSuite<Args extends HandlerArguments>(adapter: AdapterUnderTe
     await server.stop()
   })
 
-  it('under load is exact', async () => {
+  it('limits exactly under load', async () => {
     const server = await serve(adapter, limitedTo(LIMIT))
     const result = await autocannon({ ...LOAD, url: server.url, pipelining: 1 })
     expect(result).toMatchObject({ '2xx': LIMIT, '4xx': AMOUNT - LIMIT, '5xx': 0, errors: 0, timeouts: 0 })
     expect([server.served(), server.errors]).toEqual([LIMIT, []])
   })
 
-  it('under load is exact: requests in a row on each connection', async () => {
+  it('limits exactly under load, with pipelined requests on each connection', async () => {
     const server = await serve(adapter, limitedTo(LIMIT))
     const result = await autocannon({ ...LOAD, url: server.url, pipelining: 8 })
-    // The last answers of each connection it does not count.
+    // Autocannon doesn't count the last responses of each connection.
     expect(result).toMatchObject({ '2xx': LIMIT, '5xx': 0, errors: 0, timeouts: 0 })
     expect(result['4xx']).toBeGreaterThan(0)
     expect([server.served(), server.errors]).toEqual([LIMIT, []])
   })
 
-  it('under load is exact: shared through Redis, and several limiters', async () => {
+  it('limits exactly under load, with several limiters that share Redis', async () => {
     await redis.flushall()
     const store = redisStore(redis, { clock: () => time.nowMs })
     const limiter = createLimiter({ limits: [perMinute(LIMIT)], store, timeoutMs: 30_000 })

@@ -15,13 +15,13 @@ import {
   time,
 } from './fixture.ts'
 
-/** What the options do. */
+/** The effects of options. */
 export function optionSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   describe('options', () => {
     const said = (name: string) => (request: Args[0]) => adapter.header(request, name)
     const ask = (server: Server, headers: Record<string, string>) => fetch(server.url, { headers })
 
-    it.each(['sync', 'async'])('key tells callers apart (%s)', async (kind) => {
+    it.each(['sync', 'async'])('key identifies callers (%s)', async (kind) => {
       const key = said('x-user') as (request: Args[0]) => string
       const server = await serve(
         adapter,
@@ -32,7 +32,7 @@ export function optionSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       expect(answers.map(({ status }) => status)).toEqual([200, 200, 429, 429])
     })
 
-    it.each(['sync', 'async'])('cost says how many units are taken (%s)', async (kind) => {
+    it.each(['sync', 'async'])('cost returns the units of a request (%s)', async (kind) => {
       const cost = (request: Args[0]) => Number(adapter.header(request, 'x-units'))
       const server = await serve(
         adapter,
@@ -42,7 +42,7 @@ export function optionSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       expect(answers.map(({ status }) => status)).toEqual([200, 429, 200])
     })
 
-    it.each(['sync', 'async'])('limits are a function of the request (%s)', async (kind) => {
+    it.each(['sync', 'async'])('limits can be a function of the request (%s)', async (kind) => {
       const plans = { free: [perMinute(1)], pro: [perMinute(2)] }
       const limits = (key: string, request: Args[0]) =>
         key === 'ann' && adapter.header(request, 'x-plan') === 'pro' ? plans.pro : plans.free
@@ -55,7 +55,7 @@ export function optionSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       expect(answers.map(({ status }) => status)).toEqual([200, 429, 200, 429])
     })
 
-    it.each(['sync', 'async'])('skip lets pass uncounted, only for true (%s)', async (kind) => {
+    it.each(['sync', 'async'])('skip exempts a request only if it returns true (%s)', async (kind) => {
       const skip = (request: Args[0]) =>
         adapter.header(request, 'x-skip') === 'yes' || ('no' as unknown as boolean)
       const server = await serve(
@@ -75,7 +75,7 @@ export function optionSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       ])
     })
 
-    it('a limiter can be shared', async () => {
+    it('limiter can be shared', async () => {
       const limiter = createLimiter({ name: 'shared', limits: [perMinute(2)], store: newStore() })
       const key = () => 'ann'
       const [one, other] = [await serve(adapter, { limiter, key }), await serve(adapter, { limiter, key })]
@@ -86,7 +86,7 @@ export function optionSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       ])
     })
 
-    it('headers: draft-7', async () => {
+    it('headers: draft-7 sets the headers of draft 7', async () => {
       const server = await serve(adapter, limitedTo(1, { headers: 'draft-7' }))
       const expected = { 'ratelimit-policy': '1;w=60', ratelimit: 'limit=1, remaining=0, reset=60' }
       expect(Object.fromEntries(rateLimitHeaders(await fetch(server.url)))).toEqual(expected)
@@ -96,7 +96,7 @@ export function optionSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       expect(denied.headers.get('Retry-After')).toBe('50')
     })
 
-    it('headers: legacy', async () => {
+    it('headers: legacy sets X-RateLimit headers', async () => {
       const response = await fetch((await serve(adapter, limitedTo(3, { headers: 'legacy' }))).url)
       expect(Object.fromEntries(rateLimitHeaders(response))).toEqual({
         'x-ratelimit-limit': '3',
@@ -105,23 +105,23 @@ export function optionSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       })
     })
 
-    it('headers: false leaves Retry-After alone', async () => {
+    it('headers: false sets only Retry-After', async () => {
       const server = await serve(adapter, limitedTo(1, { headers: false }))
       expect(rateLimitHeaders(await fetch(server.url))).toEqual([])
       const denied = await fetch(server.url)
       expect([rateLimitHeaders(denied), denied.headers.get('Retry-After')]).toEqual([[], '60'])
     })
 
-    it('that nobody reads are refused at construction', async () => {
+    it('unknown options are rejected at construction', async () => {
       await expect(
         adapter.serve([{ ...limitedTo(1), keey: () => 'all' } as GuardOptions<Args>]),
       ).rejects.toMatchObject({
         ...{ code: 'invalid_option', value: 'keey' },
-        message: expect.stringMatching(/^"keey" is no option of \w+; there are .*\bkey\b/),
+        message: expect.stringMatching(/^unknown option "keey" for \w+; expected one of: .*\bkey\b/),
       })
     })
 
-    it('that contradict each other are refused at construction', async () => {
+    it('contradictory options are rejected at construction', async () => {
       await expect(adapter.serve([{}])).rejects.toMatchObject({ code: 'invalid_option' })
     })
   })

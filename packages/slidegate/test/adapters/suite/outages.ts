@@ -5,7 +5,7 @@ import { type AdapterUnderTest, list, perMinute, rateLimitHeaders, type Server, 
 
 const down: Store = { failurePolicy, apply: (_, call) => call.reject(new Error('ECONNREFUSED')), close() {} }
 
-/** What callers see while the store is down, after what the limiter was told to do then. */
+/** Responses while the store is down, for each `onStoreError`. */
 export function outageSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   describe('while the store is down', () => {
     const serveWith = (onStoreError: OnStoreError, options = {}): Promise<Server> => {
@@ -14,7 +14,7 @@ export function outageSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       return serve(adapter, { limiter, ...options })
     }
 
-    it('deny: 503 and when to come again, which is no rate limit', async () => {
+    it('deny responds with 503, Retry-After and no rate limit headers', async () => {
       const server = await serveWith('deny')
       for (let i = 0; i < 8; i++) {
         const response = await fetch(server.url)
@@ -31,12 +31,12 @@ export function outageSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       expect([server.served(), server.errors]).toEqual([0, []])
     })
 
-    it('deny: answered by onDenied instead', async () => {
+    it('deny calls onDenied instead, if it is set', async () => {
       const response = await fetch((await serveWith('deny', { onDenied: adapter.teapot })).url)
       expect([response.status, response.headers.get('Retry-After')]).toEqual([418, '1'])
     })
 
-    it('allow: served, without a word of limits', async () => {
+    it('allow serves the request without rate limit headers', async () => {
       const server = await serveWith('allow')
       for (let i = 0; i < 8; i++) {
         const response = await fetch(server.url)
@@ -46,7 +46,7 @@ export function outageSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       }
     })
 
-    it("throw: the framework's error", async () => {
+    it('throw passes an error to the framework', async () => {
       const server = await serveWith('throw')
       for (let i = 0; i < 8; i++) {
         const response = await fetch(server.url)
@@ -54,14 +54,14 @@ export function outageSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       }
       expect(server.errors.length).toBe(8)
       expect(server.errors[0]).toMatchObject({ code: 'store_unavailable', reason: 'error' })
-      // It is asked again now and then.
+      // The breaker opens after some failures.
       expect(server.errors).toContainEqual(
         expect.objectContaining({ code: 'store_unavailable', reason: 'down' }),
       )
       expect(server.served()).toBe(0)
     })
 
-    it('local: held to the share of this process', async () => {
+    it('local limits requests to the share of this process', async () => {
       const server = await serveWith('local')
       const responses: Response[] = []
       for (let i = 0; i < 3; i++) responses.push(await fetch(server.url))

@@ -13,10 +13,10 @@ import {
   time,
 } from './fixture.ts'
 
-/** What a caller is told. */
+/** Headers and bodies that a caller sees. */
 export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   describe('a request within the limits', () => {
-    it('is served, with the quota that is left', async () => {
+    it('gets served, with the remaining quota in headers', async () => {
       const server = await serve(adapter, limitedTo(3))
       const response = await fetch(server.url)
       expect([response.status, await response.text()]).toEqual([200, 'served'])
@@ -25,7 +25,7 @@ export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       expect(response.headers.has('Retry-After')).toBe(false)
     })
 
-    it('is told of all limits but shadow ones', async () => {
+    it('gets headers with all limits except shadow limits', async () => {
       const limits = [
         slidingWindow({ limit: 5, window: '500ms', name: 'burst' }),
         slidingWindow({ limit: 1, window: '1h', name: 'tried', shadow: true }),
@@ -42,7 +42,7 @@ export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       ])
     })
 
-    it('has no rate limit headers where all limits are shadows', async () => {
+    it('gets no rate limit headers if all limits are shadow limits', async () => {
       const limits = [slidingWindow({ limit: 1, window: '1m', shadow: true })]
       const server = await serve(adapter, { limits, store: newStore() })
       await fetch(server.url)
@@ -50,14 +50,14 @@ export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       expect([response.status, rateLimitHeaders(response)]).toEqual([200, []])
     })
 
-    it('is limited by the memory of the process where no store is given', async () => {
+    it('counts in the memory of the process if no store is set', async () => {
       const server = await serve(adapter, { limits: [perMinute(1)] })
       expect(await statuses(server, 2)).toEqual([200, 429])
     })
   })
 
   describe('a denied request', () => {
-    it('is answered with 429 and a problem body, and not served', async () => {
+    it("gets a 429 with a problem body and isn't served", async () => {
       const server = await serve(adapter, limitedTo(1))
       await fetch(server.url)
       time.nowMs += 12_345
@@ -75,7 +75,7 @@ export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       expect([server.served(), server.errors]).toEqual([1, []])
     })
 
-    it('names a ban in force, waits for the limits, too, and reports the room of limits that have some', async () => {
+    it('gets a body with the active ban, a wait that includes the limits, and the remaining units', async () => {
       const limiter = createLimiter({
         dimensions: {
           user: [slidingWindow({ limit: 1, window: '1h', name: 'hourly' })],
@@ -103,7 +103,7 @@ export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       expect(server.served()).toBe(1)
     })
 
-    it('is charged nothing: the next one is admitted after Retry-After, however many came meanwhile', async () => {
+    it('charges nothing, so the next one is admitted after Retry-After, however many came in between', async () => {
       const server = await serve(adapter, limitedTo(1))
       expect(await statuses(server, 20)).toEqual([200, ...Array(19).fill(429)])
       time.nowMs += 59_999
@@ -112,20 +112,20 @@ export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       expect(await statuses(server, 2)).toEqual([200, 429])
     })
 
-    it('has no body if it was a HEAD request, and the same headers', async () => {
+    it('gets the same headers but no body for HEAD', async () => {
       const server = await serve(adapter, limitedTo(1))
       await fetch(server.url)
       const head = await fetch(server.url, { method: 'HEAD' })
       const get = await fetch(server.url)
       expect([head.status, await head.text()]).toEqual([429, ''])
-      // Content-Length may be left out of an answer to HEAD.
+      // A response to HEAD may omit Content-Length.
       const ofTheMoment = ['date', 'connection', 'keep-alive', 'content-length']
       const comparable = ({ headers }: Response) =>
         [...headers].filter(([name]) => !ofTheMoment.includes(name))
       expect(comparable(head)).toEqual(comparable(get))
     })
 
-    it('is answered by onDenied instead, the headers being set', async () => {
+    it('gets the response of onDenied, with the headers already set', async () => {
       const server = await serve(adapter, limitedTo(1, { cost: () => 1, onDenied: adapter.teapot }))
       await fetch(server.url)
       const response = await fetch(server.url)
@@ -135,7 +135,7 @@ export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       expect(server.served()).toBe(1)
     })
 
-    it('has no Retry-After and no t where it never will be admitted', async () => {
+    it('gets no Retry-After and no t if it will never be admitted', async () => {
       const response = await fetch((await serve(adapter, limitedTo(3, { cost: () => 4 }))).url)
       expect([response.status, response.headers.get('Retry-After')]).toEqual([429, null])
       expect(list(response, 'RateLimit')).toEqual([['per-minute', { r: 3 }]])
@@ -156,7 +156,7 @@ export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnde
     ])
   })
 
-  it('several limiters on one route name no time but that of the one that denied', async () => {
+  it('several limiters on one route send only the time of the one that denied', async () => {
     const hourly = slidingWindow({ limit: 9, window: '1h', name: 'hourly' })
     const server = await serve(adapter, [{ limits: [hourly], store: newStore() }, limitedTo(1)])
     await fetch(server.url)
@@ -168,7 +168,7 @@ export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnde
     expect(response.headers.get('Retry-After')).toBe('60')
   })
 
-  it('of several limiters on one route the tighter one stands in headers that are no lists', async () => {
+  it("the tighter of several limiters on one route sets headers that can't be lists", async () => {
     const server = await serve(adapter, [
       limitedTo(2, { headers: 'legacy' }),
       limitedTo(9, { headers: 'legacy' }),

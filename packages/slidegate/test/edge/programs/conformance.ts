@@ -1,4 +1,4 @@
-// Runs all that every store promises on what Node, Bun and Deno have alike, and prints what is broken. REDIS_URL says where.
+// Runs the conformance suite with APIs that Node, Bun and Deno share, and prints the failed cases. REDIS_URL is the server.
 
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'

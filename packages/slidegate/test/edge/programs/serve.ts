@@ -1,5 +1,5 @@
-// Serves by each adapter, each with some options, on free ports of loopback, which it prints; what Bun and Deno serve handlers
-// of the Fetch API by, they are served by.
+// Serves with each adapter and several options on free loopback ports, which it prints. Bun and Deno use their own servers for
+// Fetch API handlers.
 
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
@@ -26,7 +26,7 @@ const { Bun, Deno } = globalThis as unknown as {
   Deno: { serve(options: object, handler: Handler): { readonly addr: { readonly port: number } } }
 }
 
-/** The port. */
+/** Returns the port. */
 function serveHandler(handler: Handler): number {
   if (Bun !== undefined) return Bun.serve({ port: 0, hostname: LOOPBACK, fetch: handler }).port
   return Deno.serve({ port: 0, hostname: LOOPBACK, onListen() {} }, handler).addr.port

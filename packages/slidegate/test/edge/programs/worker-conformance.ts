@@ -1,9 +1,9 @@
-// A Worker that runs all that every store promises on the memory store, and tells what is broken.
+// A Worker that runs the conformance suite on the memory store and reports the failed cases.
 
 import { memoryStore } from 'slidegate'
 import { storeConformance } from 'slidegate/testing'
 
-// biome-ignore lint/style/noDefaultExport: what a Worker is
+// biome-ignore lint/style/noDefaultExport: Workers need it
 export default {
   async fetch(request: Request): Promise<Response> {
     if (request.url.endsWith('/up')) return new Response()

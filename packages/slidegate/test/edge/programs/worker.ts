@@ -1,4 +1,4 @@
-// A Worker as its authors write one: all limiters but that of the object are made when the module is loaded.
+// A typical Worker: it creates all limiters when the module is loaded, except the one of the Durable Object.
 
 import { Hono } from 'hono'
 import { concurrency, createLimiter, memoryStore, slidingWindow, withDenyCache, withLeases } from 'slidegate'
@@ -34,12 +34,12 @@ export class Counter {
   readonly limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '100ms' })] })
 
   async fetch(): Promise<Response> {
-    // Of those that come at once all but the first wait, by timers that they share.
+    // All simultaneous requests except the first wait, with shared timers.
     return Response.json((await this.limiter.wait('everybody')).allowed)
   }
 }
 
-// biome-ignore lint/style/noDefaultExport: what a Worker is
+// biome-ignore lint/style/noDefaultExport: Workers need it
 export default {
   async fetch(request: Request, env: Environment): Promise<Response> {
     const { pathname } = new URL(request.url)

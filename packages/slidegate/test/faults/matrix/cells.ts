@@ -4,7 +4,7 @@ import type { Fault } from './fault.ts'
 import { FAULTS } from './faults.ts'
 import { slownessOf } from './slow-clients.ts'
 
-/** A fault and a client that meet. */
+/** A combination of a fault and a client. */
 export interface Cell {
   readonly fault: Fault
   readonly client: MatrixClient
@@ -12,7 +12,7 @@ export interface Cell {
 
 const POLICIES: readonly OnStoreError[] = ['throw', 'deny', 'allow', 'local']
 
-/** What is meant, by name; all where nothing is said. */
+/** Selected names. If left out, all are selected. */
 export interface Selection {
   readonly faults?: readonly string[]
   readonly clients?: readonly string[]
@@ -26,12 +26,12 @@ export function policiesOf({ policies }: Selection): readonly OnStoreError[] {
 function chosen<T>(all: readonly T[], names: readonly string[] | undefined, nameOf: (one: T) => string): T[] {
   const unknown = names?.filter((name) => !all.some((one) => nameOf(one) === name)) ?? []
   if (unknown.length > 0) {
-    throw new Error(`there is no ${unknown.join(', ')}, only ${all.map(nameOf).join(', ')}`)
+    throw new Error(`Unknown name: ${unknown.join(', ')}. Expected some of: ${all.map(nameOf).join(', ')}`)
   }
   return all.filter((one) => names?.includes(nameOf(one)) ?? true)
 }
 
-/** Every fault with every client that it can befall. */
+/** Every fault with every client that it can affect. */
 export function cellsOf({ faults, clients }: Selection): Cell[] {
   const named = chosen(CLIENTS, clients, ({ name }) => name)
   return chosen(FAULTS, faults, ({ name }) => name).flatMap((fault) =>
@@ -41,13 +41,13 @@ export function cellsOf({ faults, clients }: Selection): Cell[] {
   )
 }
 
-/** Clients of which a fault shows most: only one that connects again before the deadline is told what it has sent twice. */
+/** Clients that reveal a fault best. Double charges become visible only if the client reconnects before the deadline. */
 const TELLING: Readonly<Record<string, string>> = {
   'cut-mid-reply': 'ioredis-5-set',
   'cut-after-request': 'ioredis-5-set',
 }
 
-/** Every fault once, with one client after the other. Those that would take long are left to the full run. */
+/** Every fault once, with a different client each. Slow combinations are left to the full run. */
 export function cellsInShort(): Cell[] {
   return FAULTS.filter(({ backWithinMs }) => backWithinMs === undefined).map((fault, i) => {
     const clients = CLIENTS.filter(
@@ -64,7 +64,7 @@ function list(names: string | undefined): readonly string[] | undefined {
   return names ? names.split(',') : undefined
 }
 
-/** What the command line has asked for; nothing in an ordinary test run. */
+/** The selection on the command line, or `undefined` in an ordinary test run. */
 export const SELECTION: Selection | undefined =
   process.env.MATRIX === 'full'
     ? { faults: list(MATRIX_FAULTS), clients: list(MATRIX_CLIENTS), policies: list(MATRIX_POLICIES) }

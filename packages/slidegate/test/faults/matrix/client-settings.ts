@@ -1,10 +1,10 @@
-// What docs/production.md tells people to set: to be back soon, and to notice a connection that is dead.
+// The settings that docs/production.md recommends, for reconnecting soon and detecting dead connections.
 
 const CONNECT_TIMEOUT_MS = 1000
 const SILENT_MS = 2000
 const LONGEST_PAUSE_MS = 500
 
-/** Until the next attempt to connect. */
+/** Returns the pause before the next attempt to connect. */
 function pauseMs(attempts: number): number {
   return Math.min(LONGEST_PAUSE_MS, 25 * 2 ** Math.min(attempts, 10)) * (0.5 + Math.random() / 2)
 }

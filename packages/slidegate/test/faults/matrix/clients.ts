@@ -20,33 +20,33 @@ import {
 } from './client-settings.ts'
 import type { Place, Target } from './fault.ts'
 
-/** What `redisStore` is handed. */
-export type Handed = Parameters<typeof redisStore>[0]
+/** The argument of `redisStore`. */
+export type RedisArgument = Parameters<typeof redisStore>[0]
 
 export interface Connected {
-  readonly client: Handed
+  readonly client: RedisArgument
   end(): unknown
 }
 
 export interface MatrixClient {
-  /** What it is called on the command line. */
+  /** The name on the command line. */
   readonly name: string
   readonly title: string
-  /** How to connect, where it can. */
+  /** Connects the client, if it supports this setup. */
   readonly single?: (target: Target) => Promise<Connected>
   readonly sentinel?: (target: Target) => Promise<Connected>
   readonly cluster?: (target: Target) => Promise<Connected>
 }
 
-// Otherwise it writes a line for each error.
+// Otherwise GLIDE logs a line for each error.
 Logger.init('off')
 
 const host = '127.0.0.1'
 
 type Emitter = { on(event: 'error', listener: () => void): unknown }
 
-/** Errors of clients are events that somebody has to listen to. */
-function heard<Client extends Emitter>(client: Client): Client {
+/** Adds a listener for errors, which would throw otherwise. */
+function withErrorListener<Client extends Emitter>(client: Client): Client {
   client.on('error', () => {})
   return client
 }
@@ -54,14 +54,14 @@ function heard<Client extends Emitter>(client: Client): Client {
 type Ioredis = RedisClient & Emitter & { disconnect(): void }
 
 async function ioredis(client: Ioredis): Promise<Connected> {
-  heard(client)
+  withErrorListener(client)
   return { client, end: () => client.disconnect() }
 }
 
 type NodeRedis = RedisClient & Emitter & { connect(): Promise<unknown>; destroy(): unknown }
 
 async function nodeRedis(client: NodeRedis): Promise<Connected> {
-  heard(client)
+  withErrorListener(client)
   await client.connect()
   return { client, end: () => client.destroy() }
 }
@@ -73,7 +73,7 @@ const rootsOf = ({ port, masterName = '' }: Target) => ({
   name: masterName,
 })
 
-/** Clients, with the settings that they have by themselves, and some as they should be set. */
+/** Clients with their default settings, and some with recommended settings. */
 export const CLIENTS: readonly MatrixClient[] = [
   {
     name: 'ioredis-5',

@@ -4,7 +4,7 @@ import { until } from '../../support/until.ts'
 import type { Course, Fault, Scene } from './fault.ts'
 import { STRUCK_SLOT, STRUCK_TAG } from './keys.ts'
 
-/** The one to which all happens. */
+/** The master that all faults affect. */
 function struckMaster(redis: RedisCluster): Promise<ClusterNode> {
   return redis.masterOf(STRUCK_SLOT)
 }
@@ -26,9 +26,9 @@ async function failover(redis: RedisCluster, master: ClusterNode): Promise<Cours
     inject: async () => {
       await ask(replica!.port, 'CLUSTER', 'FAILOVER')
     },
-    // Redis 7.0 at times does not go through with it: then the old master holds writes for 5 s, and goes on.
+    // Redis 7.0 sometimes abandons the failover. Then the old master pauses writes for 5 s, and resumes.
     async heal() {
-      await until('one of the two writes, the other does not', async () => {
+      await until("one of the two accepts writes, and the other doesn't", async () => {
         const replies = await Promise.all([replyOf(master), replyOf(replica!)])
         return replies.filter((reply) => reply === 'OK').length === 1
       })
@@ -44,7 +44,7 @@ async function freeze(_: RedisCluster, master: ClusterNode): Promise<Course> {
   return { inject: async () => master.freeze(), heal: async () => master.thaw() }
 }
 
-/** Some keys on either side for a while, then the others too. */
+/** Leaves some keys on either side for a while, then moves the rest. */
 async function reshard(redis: RedisCluster, master: ClusterNode): Promise<Course> {
   const to = (await redis.masters()).find((other) => other !== master)!
   let finish = async () => {}
@@ -63,7 +63,7 @@ async function reshard(redis: RedisCluster, master: ClusterNode): Promise<Course
 
 let shared: Promise<RedisCluster> | undefined
 
-/** One for all, since it takes long to start. */
+/** One cluster for all faults, because it takes a long time to start. */
 function cluster(): Promise<RedisCluster> {
   shared ??= startCluster()
   return shared
@@ -81,7 +81,7 @@ function onCluster(course: (redis: RedisCluster, master: ClusterNode) => Promise
     const masters = await redis.masters()
     await Promise.all(masters.map(({ port }) => ask(port, 'FLUSHALL')))
     const master = await struckMaster(redis)
-    // Not the one to be struck: a client has to be told of more than one.
+    // A master other than the affected one, so that clients must discover that one.
     const { port } = masters.find((other) => other !== master)!
     return {
       target: { port },
@@ -116,7 +116,7 @@ export const CLUSTER_FAULTS: readonly Fault[] = [
   },
   {
     name: 'cluster-freeze',
-    title: 'a primary stands still, and goes on',
+    title: 'a primary hangs, then resumes',
     on: 'cluster',
     isFelt: 'surely',
     keepsData: true,

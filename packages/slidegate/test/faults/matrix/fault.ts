@@ -1,39 +1,39 @@
-/** Where a client is to connect. */
+/** The server that a client connects to. */
 export interface Target {
   readonly port: number
-  /** What sentinels call the master, where the port is that of one. */
+  /** The name of the master, if the port belongs to a sentinel. */
   readonly masterName?: string
 }
 
-/** What a fault needs, and what kind of client. */
+/** The setup that a fault needs, which also selects the clients. */
 export type Place = 'server' | 'proxy' | 'sentinel' | 'cluster'
 
-/** A fault that is ready to happen. */
+/** A fault that is ready to be injected. */
 export interface Scene {
   readonly target: Target
   inject(): Promise<void>
-  /** Resolves when the store can be asked again. */
+  /** Resolves when the store can be called again. */
   heal(): Promise<void>
-  /** Ends what was started, or makes it fit for the next. */
+  /** Stops what was started, or prepares it for the next fault. */
   end(): Promise<void>
 }
 
 export interface Fault {
-  /** What it is called on the command line. */
+  /** The name on the command line. */
   readonly name: string
-  /** What it is called in the table. */
+  /** The title in the table. */
   readonly title: string
   readonly on: Place
-  /** Whether requests go without an answer of the store meanwhile. */
+  /** Whether requests fail to reach the store during the fault. */
   readonly isFelt: 'surely' | 'perhaps' | 'never'
-  /** Whether the store still knows afterwards what it has charged. */
+  /** Whether the store keeps its charges. */
   readonly keepsData: boolean
-  /** From its beginning until it is healed. */
+  /** Milliseconds from the start of the fault until it is healed. */
   readonly lastsMs: number
-  /** Where clients notice only by their own timeouts: so long it may take until they are back. Default: a second. */
+  /** How long clients may take to recover if only their own timeouts detect it. Default: 1 s. */
   readonly backWithinMs?: number
   setUp(): Promise<Scene>
 }
 
-/** What makes a fault, and what undoes it. */
+/** Starts a fault, and ends it. */
 export type Course = Pick<Scene, 'inject' | 'heal'>

@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startVitest } from 'vitest/node'
 
-// Lets every fault befall every client, under every policy, and writes what came of it to docs/failures.md. Several names are
-// parted by commas: `--fault kill,freeze --client ioredis-5 --policy deny`.
+// Runs every fault with every client and policy, and writes the results to docs/failures.md. Separate several names
+// by commas: `--fault kill,freeze --client ioredis-5 --policy deny`.
 
 const { values } = parseArgs({
   options: {

@@ -11,7 +11,7 @@ export const FAULTS: readonly Fault[] = [
   ...CLUSTER_FAULTS,
 ]
 
-/** Ends what faults have shared. */
+/** Stops the servers that faults share. */
 export async function stopShared(): Promise<void> {
   await Promise.all([stopSentinel(), stopCluster()])
 }

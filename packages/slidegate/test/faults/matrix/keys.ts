@@ -3,26 +3,26 @@ import { bucketOf, crc16, tagsOf } from '../../../src/stores/redis/keyspace.ts'
 const BUCKETS = 64
 const SLOTS = 16_384
 
-/** The first names with this beginning that lie in a bucket. */
-function namesIn(bucket: number, beginning: string, count: number): string[] {
+/** Returns the first names with this prefix that are in a bucket. */
+function namesIn(bucket: number, prefix: string, count: number): string[] {
   const names: string[] = []
   for (let i = 0; names.length < count; i++) {
-    if (bucketOf(`${beginning}${i}`, BUCKETS) === bucket) names.push(`${beginning}${i}`)
+    if (bucketOf(`${prefix}${i}`, BUCKETS) === bucket) names.push(`${prefix}${i}`)
   }
   return names
 }
 
-/** Where faults of a Cluster happen. */
+/** The bucket that faults on a Cluster affect. */
 const STRUCK_BUCKET = 5
 
-/** Keys of others are in each third of all slots. */
+/** Buckets in the other two thirds of all slots. */
 const OTHER_BUCKETS = [30, 55]
 
-/** Several keys where faults happen, which then travel together, and some elsewhere. */
-export function keysWith(beginning: string): readonly string[] {
+/** Several keys in the affected bucket, which share calls, and some in other buckets. */
+export function keysWith(prefix: string): readonly string[] {
   return [
-    ...namesIn(STRUCK_BUCKET, beginning, 3),
-    ...OTHER_BUCKETS.flatMap((bucket) => namesIn(bucket, beginning, 1)),
+    ...namesIn(STRUCK_BUCKET, prefix, 3),
+    ...OTHER_BUCKETS.flatMap((bucket) => namesIn(bucket, prefix, 1)),
   ]
 }
 

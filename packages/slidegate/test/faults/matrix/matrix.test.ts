@@ -14,11 +14,11 @@ const results: Result[] = []
 
 afterAll(async () => {
   await stopShared()
-  // Of some policies only, they would stand for all.
+  // The results of some policies would be mistaken for those of all.
   if (SELECTION !== undefined && SELECTION.policies === undefined) await writeResults(results)
 })
 
-it.each(cells)('$fault.name, $client.name', async ({ fault, client }) => {
+it.each(cells)('$fault.name with $client.name keeps all guarantees', async ({ fault, client }) => {
   const report = await runFault(fault, client, policies)
   const complaints = complaintsOf(report, bounds)
   const result = resultOf(report, complaints)

@@ -3,16 +3,16 @@ import { runInNewContext } from 'node:vm'
 
 const TICK_MS = 10
 
-/** A timer as long as the deadline of calls: it shows what of their delay is the machine's. */
+/** A timer as long as the deadline of calls. It shows how much of a delay is the machine's fault. */
 const CONTROL_MS = 50
 
-/** Watches this process: how long its event loop stands still, and how late its timers are. */
+/** Measures how long this process's event loop hangs, and how late its timers are. */
 export class Meter {
-  /** The longest that the loop stood still while this process was at work: what others took of the machine is left out. */
+  /** The longest time that this process blocked its loop. CPU time used by other processes doesn't count. */
   blockedMs = 0
-  /** The longest that it stood still at all. */
+  /** The longest time that the loop hung for any reason. */
   stoodMs = 0
-  /** By how much timers of 50 ms were late. */
+  /** How late timers of 50 ms were. */
   readonly lateMs: number[] = []
   #lastMs: number = performance.now()
   #lastCpu: NodeJS.CpuUsage = process.cpuUsage()
@@ -53,7 +53,7 @@ export class Meter {
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
-/** Bytes in use, after what nobody needs has been collected. */
+/** Returns bytes in use after garbage collection. */
 export function bytesInUse(): number {
   collect()
   collect()
@@ -61,7 +61,7 @@ export function bytesInUse(): number {
   return heapUsed + external
 }
 
-/** The value that so many of a hundred do not pass; 0 of none. */
+/** Returns a percentile, or 0 if there are no values. */
 export function percentile(values: readonly number[], percent: number): number {
   const inOrder = [...values].sort((a, b) => a - b)
   return inOrder[Math.ceil((inOrder.length * percent) / 100) - 1] ?? 0

@@ -9,7 +9,7 @@ function lasting(
   return (proxy) => ({ inject: async () => begin(proxy), heal: async () => end(proxy) })
 }
 
-/** What happens to one connection only: again and again. */
+/** A fault of single connections, repeated every 100 ms. */
 function repeated(cut: (proxy: TcpProxy) => void): (proxy: TcpProxy) => Course {
   return (proxy) => {
     let timer: NodeJS.Timeout | undefined
@@ -26,7 +26,7 @@ function repeated(cut: (proxy: TcpProxy) => void): (proxy: TcpProxy) => Course {
   }
 }
 
-/** A server behind a proxy, of its own for each. */
+/** A new server behind a proxy for each fault. */
 function behindProxy(course: (proxy: TcpProxy) => Course) {
   return async (): Promise<Scene> => {
     const server = await startRedis()
@@ -45,7 +45,7 @@ function behindProxy(course: (proxy: TcpProxy) => Course) {
 export const PROXY_FAULTS: readonly Fault[] = [
   {
     name: 'delay-20',
-    title: 'replies come 20 ms later',
+    title: 'replies delayed by 20 ms',
     on: 'proxy',
     isFelt: 'never',
     keepsData: true,
@@ -54,7 +54,7 @@ export const PROXY_FAULTS: readonly Fault[] = [
   },
   {
     name: 'delay-200',
-    title: 'replies come 200 ms later',
+    title: 'replies delayed by 200 ms',
     on: 'proxy',
     isFelt: 'surely',
     keepsData: true,
@@ -81,7 +81,7 @@ export const PROXY_FAULTS: readonly Fault[] = [
   },
   {
     name: 'drop-replies',
-    title: 'commands are executed, replies get lost',
+    title: 'commands executed, replies lost',
     on: 'proxy',
     isFelt: 'surely',
     keepsData: true,
@@ -90,7 +90,7 @@ export const PROXY_FAULTS: readonly Fault[] = [
   },
   {
     name: 'black-hole',
-    title: 'packets vanish both ways, then connections are reset',
+    title: 'packets lost both ways, then connections reset',
     on: 'proxy',
     isFelt: 'surely',
     keepsData: true,
@@ -99,7 +99,7 @@ export const PROXY_FAULTS: readonly Fault[] = [
   },
   {
     name: 'silence',
-    title: 'packets vanish, and these connections stay silent for good',
+    title: 'packets lost, and the connections stay silent',
     on: 'proxy',
     isFelt: 'surely',
     keepsData: true,
@@ -114,7 +114,7 @@ export const PROXY_FAULTS: readonly Fault[] = [
   },
   {
     name: 'refuse',
-    title: 'connections are refused',
+    title: 'connections refused',
     on: 'proxy',
     isFelt: 'surely',
     keepsData: true,

@@ -1,55 +1,55 @@
 import type { OnStoreError } from '../../../src/index.ts'
-import type { Told } from './calls.ts'
+import type { CallOutcome } from './calls.ts'
 import type { MatrixClient } from './clients.ts'
 import type { Fault } from './fault.ts'
 import { percentile } from './meter.ts'
 import type { Subject } from './subject.ts'
 
-/** By `performance.now()`. */
+/** Times by `performance.now()`. */
 export interface Moments {
   readonly injectedMs: number
   readonly healMs: number
-  /** When the store could be asked again. */
+  /** When the store could be called again. */
   readonly returnedMs: number
 }
 
 export interface PolicyReport {
   readonly policy: OnStoreError
-  /** Calls that ended while the fault was there, or after it. */
+  /** Calls that ended during or after the fault. */
   readonly calls: number
   readonly p99Ms: number
   readonly longestMs: number
-  /** What calls were told from the beginning of the fault until the store was back. */
-  readonly meanwhile: ReadonlyMap<Told, number>
-  /** Requests that were sent and not answered, of the limiter whose charges are counted. */
+  /** Results of calls from the start of the fault until the store was back. */
+  readonly meanwhile: ReadonlyMap<CallOutcome, number>
+  /** Requests that were sent and not answered, on the limiter whose charges are counted. */
   readonly unanswered: number
-  /** From the return of the store until it answered all. */
+  /** The time from the return of the store until it answered all calls. */
   readonly backMs: number
-  /** How many units more than its limit a window held, while the store kept its data. */
+  /** The most units above its limit in any window without a loss of data. */
   readonly over: number
-  /** The same for all windows, those that hold the loss among them. */
+  /** The same for all windows, including those with a loss of data. */
   readonly overAcross: number
-  /** Units that the store was said to have admitted, and has not charged. */
+  /** Units that the store reported as admitted, but didn't charge. */
   readonly uncharged: number
-  /** Units that it has charged beyond those and all that were given up. */
+  /** Units charged beyond those and all requests that timed out. */
   readonly overcharged: number
-  /** Of a key that nobody had asked for before. */
+  /** Requests admitted for a new key. */
   readonly afresh: { readonly admitted: number; readonly limit: number }
   readonly changes: readonly (readonly string[])[]
-  /** What calls failed with that they never should. */
+  /** Errors that no call should ever throw. */
   readonly strange: readonly unknown[]
 }
 
-/** What came of a fault with a client. */
+/** The results of a fault with a client. */
 export interface Report {
   readonly fault: Fault
   readonly client: MatrixClient
   readonly policies: readonly PolicyReport[]
-  /** How long it took the store to return, once the cause was gone. */
+  /** How long it took the store to return after the cause was removed. */
   readonly healMs: number
-  /** By how much timers of 50 ms were late meanwhile. */
+  /** How late timers of 50 ms were during the fault. */
   readonly lateMs: readonly number[]
-  /** The longest that the event loop stood still by the doing of this process; and at all. */
+  /** The longest time that this process blocked its event loop. `stoodMs` includes hangs for other reasons. */
   readonly blockedMs: number
   readonly stoodMs: number
   readonly grownBytes: number
@@ -65,17 +65,17 @@ export async function policyReport(
   const durationsMs = calls.durationsMs(injectedMs)
   const keys = Number.isFinite(backMs) ? await subject.charges() : []
   const lost = { fromMs: epochMs(injectedMs), toMs: epochMs(returnedMs) }
-  const told = sum(keys.map(({ told }) => told))
+  const admitted = sum(keys.map(({ admitted }) => admitted))
   const charged = sum(keys.map(({ charged }) => charged))
   return {
     policy: subject.policy,
     calls: durationsMs.length,
     p99Ms: percentile(durationsMs, 99),
     longestMs: percentile(durationsMs, 100),
-    meanwhile: calls.told(injectedMs, returnedMs + backMs),
+    meanwhile: calls.outcomes(injectedMs, returnedMs + backMs),
     unanswered: subject.unanswered,
     backMs,
-    // What was admitted before data was lost and what was admitted after that are not in one window.
+    // Admissions before and after a loss of data aren't in one window.
     over: keepsData
       ? subject.over(() => true)
       : Math.max(
@@ -83,8 +83,8 @@ export async function policyReport(
           subject.over(({ atMs }) => atMs > lost.toMs),
         ),
     overAcross: subject.over(() => true),
-    uncharged: keepsData ? sum(keys.map(({ told, charged }) => Math.max(0, told - charged))) : 0,
-    overcharged: keepsData ? Math.max(0, charged - told - subject.unanswered) : 0,
+    uncharged: keepsData ? sum(keys.map(({ admitted, charged }) => Math.max(0, admitted - charged))) : 0,
+    overcharged: keepsData ? Math.max(0, charged - admitted - subject.unanswered) : 0,
     afresh: Number.isFinite(backMs) ? await subject.admittedAfresh() : { admitted: 0, limit: 0 },
     changes: subject.changes,
     strange: subject.strange,

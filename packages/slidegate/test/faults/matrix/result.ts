@@ -1,25 +1,25 @@
-import type { Told } from './calls.ts'
+import type { CallOutcome } from './calls.ts'
 import { percentile } from './meter.ts'
 import type { PolicyReport, Report } from './report.ts'
 
-/** What is kept of a report. */
+/** The part of a report that is stored. */
 export interface Result {
   readonly fault: string
   readonly client: string
-  /** Why requests had no answer of the store, with the most frequent first. */
+  /** Why requests weren't answered by the store, most frequent first. */
   readonly reasons: string
-  /** Of a hundred requests meanwhile, how many had none. */
+  /** The percentage of requests during the fault that the store didn't answer. */
   readonly feltPercent: number
   readonly p99Ms: number
   readonly longestMs: number
-  /** By how much a timer of 50 ms was late, 99th percentile: the machine's part in it. */
+  /** How late timers of 50 ms were (99th percentile). This much is the machine's fault. */
   readonly lateMs: number
-  /** From the return of the store until it answers all again; -1 if it took too long to wait for. */
+  /** The time from the return of the store until it answers all calls. It is -1 if that took too long. */
   readonly backMs: number
-  /** How long the event loop was blocked by this process. */
+  /** How long this process blocked the event loop. */
   readonly blockedMs: number
   readonly grownKb: number
-  /** Units beyond the limit in a window that holds a loss of data. */
+  /** Units above the limit in a window with a loss of data. */
   readonly overAcross: number
   readonly complaints: string
 }
@@ -44,13 +44,15 @@ export function resultOf(report: Report, complaints: readonly string[]): Result 
   }
 }
 
-/** Only a policy that throws says why. */
+/** Only the policy `throw` reports reasons. */
 function reasonsOf(policies: readonly PolicyReport[]): string {
   const thrown = policies.find(({ policy }) => policy === 'throw')
-  const reasons = [...(thrown?.meanwhile ?? new Map<Told, number>())].filter(([told]) => told !== 'store')
+  const reasons = [...(thrown?.meanwhile ?? new Map<CallOutcome, number>())].filter(
+    ([outcome]) => outcome !== 'store',
+  )
   return reasons
     .sort(([, a], [, b]) => b - a)
-    .map(([told]) => told)
+    .map(([outcome]) => outcome)
     .join(' ')
 }
 

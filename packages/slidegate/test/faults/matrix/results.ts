@@ -22,7 +22,7 @@ const COLUMNS = [
   'complaints',
 ] as const satisfies readonly (keyof Result)[]
 
-/** As comma-separated values, a line for each. */
+/** Formats results as CSV, one per line. */
 function linesOf(results: readonly Result[]): string {
   const lines = results.map((result) =>
     COLUMNS.map((column) => String(result[column]).replaceAll(',', ' ')).join(','),
@@ -48,7 +48,7 @@ const PAGE = docs('failures.md')
 const BEGIN = '<!-- matrix:begin -->'
 const END = '<!-- matrix:end -->'
 
-/** Takes the place of what was known of the same cells, in the file and in the tables of the page. */
+/** Writes results to the CSV file and the page, replacing those of the same combinations. */
 export async function writeResults(results: readonly Result[]): Promise<void> {
   const known = resultsOf(await readFile(RESULTS, 'utf8').catch(() => ''))
   const isNew = ({ fault, client }: Result) =>
@@ -59,11 +59,11 @@ export async function writeResults(results: readonly Result[]): Promise<void> {
   const page = await readFile(PAGE, 'utf8')
   const begin = page.indexOf(BEGIN) + BEGIN.length
   const end = page.indexOf(END)
-  if (end < begin) throw new Error(`${PAGE} has no place for the tables`)
+  if (end < begin) throw new Error(`${PAGE} needs ${BEGIN} and ${END}`)
   await writeFile(PAGE, `${page.slice(0, begin)}\n${tablesOf(all)}${page.slice(end)}`)
 }
 
-/** As faults and clients are declared; those that are no more are left out. */
+/** Sorts results in the order of declared faults and clients. Others are dropped. */
 function inOrder(results: readonly Result[]): Result[] {
   return FAULTS.flatMap(({ name: fault }) =>
     CLIENTS.flatMap(({ name: client }) =>

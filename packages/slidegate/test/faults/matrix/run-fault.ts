@@ -9,13 +9,13 @@ import { Subject } from './subject.ts'
 
 const WARM_MS = 200
 
-/** So long the store has to answer all before it is believed to be back. */
+/** The store must answer all calls for this long to count as back. */
 const STEADY_MS = 300
 
-/** Who is not back by then is said not to be. */
+/** A client that hasn't recovered by then counts as lost. */
 const GIVEN_UP_MS = 12_000
 
-/** Lets a fault happen under traffic, of all these policies at the same time, and looks at what comes of it. */
+/** Injects a fault under traffic, with all policies at once, and reports the results. */
 export async function runFault(
   fault: Fault,
   client: MatrixClient,
@@ -27,9 +27,11 @@ export async function runFault(
   const subjects = policies.map((policy, i) => new Subject(policy, connections[i]!.client))
   let meter: Meter | undefined
   try {
-    await until('the store answers', async () => subjects.every(({ calls }) => calls.told(0).has('store')))
+    await until('the store answers', async () =>
+      subjects.every(({ calls }) => calls.outcomes(0).has('store')),
+    )
     const bytesBefore = bytesInUse()
-    // Calls that have waited for the collection do not count; and timers that are set before the next turn run out too early.
+    // Calls that waited for garbage collection don't count. Timers set before the next turn fire too early.
     await nextTurn()
     await delay(WARM_MS)
     meter = new Meter()
@@ -69,7 +71,7 @@ async function happen({ lastsMs }: Fault, { inject, heal }: Course): Promise<Mom
   return { injectedMs, healMs, returnedMs: performance.now() }
 }
 
-/** How long it took for each, `Infinity` where it was too long to wait for. */
+/** Returns how long each took to recover, or `Infinity` if that took too long. */
 async function back(subjects: readonly Subject[], returnedMs: number): Promise<number[]> {
   for (;;) {
     await delay(50)

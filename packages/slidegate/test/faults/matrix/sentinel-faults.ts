@@ -6,7 +6,7 @@ import type { Fault, Scene } from './fault.ts'
 
 let shared: Promise<RedisSentinel> | undefined
 
-/** One for all, since it takes long to start. */
+/** One setup for all faults, because it takes a long time to start. */
 function sentinel(): Promise<RedisSentinel> {
   shared ??= startSentinel()
   return shared
@@ -31,7 +31,7 @@ function onSentinel(strike: (redis: RedisSentinel, master: Server) => Promise<un
         await strike(redis, master)
       },
       async heal() {
-        await until('another master, and no other', async () => {
+        await until('exactly one master, and a new one', async () => {
           const next = await redis.master()
           return (
             next.port !== master.port &&

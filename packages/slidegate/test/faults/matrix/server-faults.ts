@@ -18,7 +18,7 @@ function freeze(server: RedisServer): Course {
 
 const PAUSE_MS: number = 700
 
-/** It runs out by itself: what would end it is paused as well. */
+/** The pause ends on its own. A command to end it would be paused as well. */
 function pause({ port }: RedisServer): Course {
   return {
     inject: async () => {
@@ -32,7 +32,7 @@ async function answers(port: number): Promise<void> {
   await until('an answer', async () => (await ask(port, 'PING')) === 'PONG')
 }
 
-/** Again and again, so that some calls meet it. */
+/** Repeats an action, so that some calls are affected. */
 function repeated(what: () => Promise<unknown>): Course {
   let timer: NodeJS.Timeout | undefined
   return {
@@ -60,7 +60,7 @@ function flush({ port }: RedisServer): Course {
   }
 }
 
-/** A replica of nobody: it keeps what it has, and refuses to write. */
+/** Makes it a replica of a server that doesn't exist. It keeps its data, and rejects writes. */
 function demote({ port }: RedisServer): Course {
   return {
     inject: async () => {
@@ -85,7 +85,7 @@ function fill({ port }: RedisServer): Course {
 
 const SLOW_KEYS = 700
 
-/** Each key takes it a millisecond to load. */
+/** Loading takes 1 ms per key. */
 const SLOW_LOADING: readonly string[] = [
   '--key-load-delay',
   '1000',
@@ -120,7 +120,7 @@ function busy({ port }: RedisServer): Course {
     async inject() {
       await endless.connect()
       killed = endless.eval('while true do end', 0).catch(() => {})
-      await until('it is busy', async () => {
+      await until('the server is busy', async () => {
         return ask(port, 'PING').then(
           () => false,
           (error: Error) => error.message.startsWith('BUSY'),
@@ -135,7 +135,7 @@ function busy({ port }: RedisServer): Course {
   }
 }
 
-/** A server of its own for each. */
+/** A new server for each fault. */
 function onServer(course: (server: RedisServer) => Course, settings: readonly string[] = []) {
   return async (): Promise<Scene> => {
     const server = await startRedis(settings)
@@ -143,13 +143,13 @@ function onServer(course: (server: RedisServer) => Course, settings: readonly st
   }
 }
 
-/** What is written outlives the process, though not the machine; to wait for the disk would be a fault of its own. */
+/** Writes survive a crash of the process, though not of the machine. Waiting for the disk would be another fault. */
 const APPENDED = ['--appendonly', 'yes', '--appendfsync', 'no']
 
 export const SERVER_FAULTS: readonly Fault[] = [
   {
     name: 'kill',
-    title: 'killed, and started again empty',
+    title: 'killed, then restarted empty',
     on: 'server',
     isFelt: 'surely',
     keepsData: false,
@@ -158,7 +158,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
   },
   {
     name: 'kill-kept',
-    title: 'killed, and started again with its data (`appendonly`)',
+    title: 'killed, then restarted with its data (`appendonly`)',
     on: 'server',
     isFelt: 'surely',
     keepsData: true,
@@ -167,7 +167,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
   },
   {
     name: 'freeze',
-    title: 'stands still (`SIGSTOP`), and goes on',
+    title: 'hangs (`SIGSTOP`), then resumes',
     on: 'server',
     isFelt: 'surely',
     keepsData: true,
@@ -203,7 +203,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
   },
   {
     name: 'readonly',
-    title: 'made a replica (`READONLY`), and a primary again',
+    title: 'made a replica (`READONLY`), then a primary again',
     on: 'server',
     isFelt: 'surely',
     keepsData: true,
@@ -212,7 +212,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
   },
   {
     name: 'full',
-    title: '`maxmemory` reached (`noeviction`), and relief',
+    title: '`maxmemory` reached (`noeviction`), then memory freed',
     on: 'server',
     isFelt: 'perhaps',
     keepsData: true,
@@ -221,7 +221,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
   },
   {
     name: 'loading',
-    title: 'started again, and `LOADING`',
+    title: 'restarted, and `LOADING`',
     on: 'server',
     isFelt: 'surely',
     keepsData: false,
@@ -230,7 +230,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
   },
   {
     name: 'busy',
-    title: "`BUSY` with another's script, until `SCRIPT KILL`",
+    title: '`BUSY` with another script, until `SCRIPT KILL`',
     on: 'server',
     isFelt: 'surely',
     keepsData: true,

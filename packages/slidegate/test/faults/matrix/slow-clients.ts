@@ -1,12 +1,12 @@
 import type { MatrixClient } from './clients.ts'
 import type { Fault } from './fault.ts'
 
-/** Why a client is not back as soon as Redis is. */
+/** The reason why a client takes longer to recover than Redis. */
 export interface SlowClients {
   readonly faults: readonly string[]
   readonly clients: readonly string[]
   readonly why: string
-  /** So long it may take. */
+  /** How long it may take. */
   readonly backWithinMs: number
 }
 
@@ -17,43 +17,43 @@ export const SLOW_CLIENTS: readonly SlowClients[] = [
   {
     faults: SILENT_FOR_GOOD,
     clients: ['ioredis-5', 'ioredis-6', 'iovalkey', 'node-redis-5', 'node-redis-6', 'glide', 'glide-set'],
-    why: 'they have no timeout for a connection that is silent: the system gives it up after some 15 minutes. Set `socketTimeout` (ioredis 5 and 6)',
+    why: 'no timeout for silent connections: the operating system closes them after about 15 minutes. Set `socketTimeout` (ioredis 5 and 6)',
     backWithinMs: Number.POSITIVE_INFINITY,
   },
   {
     faults: SILENT_FOR_GOOD,
     clients: ['node-redis-6-set'],
-    why: '`socketTimeout` of node-redis begins anew with each command that is sent, so it never runs out under traffic. `redisStore({ url })` notices by itself; a pool goes around the connection',
+    why: 'each command restarts the `socketTimeout` of node-redis, so it never expires under traffic. `redisStore({ url })` replaces the connection; a pool avoids it',
     backWithinMs: Number.POSITIVE_INFINITY,
   },
   {
     faults: ['loading'],
     clients: ['ioredis-5', 'ioredis-6', 'iovalkey'],
-    why: 'ioredis and iovalkey wait for as long as Redis says that it will still be loading, which it overestimates, up to `maxLoadingRetryTime` (10 s)',
+    why: 'ioredis and iovalkey trust the loading time that Redis reports, which is too long, up to `maxLoadingRetryTime` (10 s)',
     backWithinMs: 12_000,
   },
   {
     faults: BACKOFF,
     clients: ['glide'],
-    why: 'GLIDE tries again after pauses that double from 100 ms: `connectionBackoff`',
+    why: 'GLIDE retries after pauses that double from 100 ms: `connectionBackoff`',
     backWithinMs: 4000,
   },
   {
     faults: BACKOFF,
     clients: ['ioredis-5', 'ioredis-6', 'iovalkey', 'node-redis-5', 'node-redis-6'],
-    why: 'they try again after pauses that grow to 2 s: `retryStrategy`, `reconnectStrategy`',
+    why: 'retries after pauses that grow to 2 s: `retryStrategy`, `reconnectStrategy`',
     backWithinMs: 3000,
   },
   {
     faults: ['sentinel-kill', 'sentinel-failover'],
     clients: ['node-redis-5', 'node-redis-6', 'node-redis-6-set'],
-    why: 'the Sentinel of node-redis rests for a second, which cannot be set, when it finds a server away',
+    why: 'node-redis with Sentinel pauses for 1 s when a server is down, and has no option for it',
     backWithinMs: 4000,
   },
   {
     faults: ['cluster-kill'],
     clients: ['node-redis-6'],
-    why: 'the Cluster of node-redis asks for the new map 5 s after the first attempt to reconnect: `topologyRefreshOnReconnectionAttemptStrategy`',
+    why: 'a node-redis Cluster reads the new topology 5 s after the first attempt to reconnect: `topologyRefreshOnReconnectionAttemptStrategy`',
     backWithinMs: 7000,
   },
 ]

@@ -9,34 +9,34 @@ import {
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { type Admission, fullestWindow } from '../../processes/fullest-window.ts'
 import { Calls } from './calls.ts'
-import type { Handed } from './clients.ts'
+import type { RedisArgument } from './clients.ts'
 import { keysWith } from './keys.ts'
 import { Traffic } from './traffic.ts'
 
 export const TIMEOUT_MS = 50
 const WINDOW_MS = 1000
 
-/** Reached by every key all the time. */
+/** A limit that every key keeps reaching. */
 const TIGHT: Limit = slidingWindow({ limit: 40, window: WINDOW_MS })
 
-/** Never reached, and nothing leaves it while a test lasts: so all charges can be counted afterwards. */
+/** A limit that is never reached. No charge expires during a test, so all charges can be counted afterwards. */
 const WIDE: Limit = slidingWindow({ limit: 1_000_000, window: '1h' })
 
 const WIDE_KEYS = keysWith('wide')
 
-/** Two limiters on one store, with traffic: what is measured of one policy. */
+/** Two limiters on one store, with traffic. They measure one policy. */
 export class Subject {
   readonly policy: OnStoreError
   readonly calls: Calls = new Calls()
-  /** `storeDown` and `storeUp` of each limiter, in their order. */
+  /** The `storeDown` and `storeUp` events of each limiter, in order. */
   readonly changes: readonly string[][] = [[], []]
-  /** Requests that were sent and not answered, those of the wide limit. */
+  /** Requests of the wide limit that were sent and not answered. */
   unanswered = 0
   readonly #store: Store
   readonly #limiters: readonly Limiter[]
   readonly #traffics: readonly Traffic[]
 
-  constructor(policy: OnStoreError, client: Handed) {
+  constructor(policy: OnStoreError, client: RedisArgument) {
     this.policy = policy
     this.#store = redisStore(client)
     this.#limiters = [TIGHT, WIDE].map((limit, i) => {
@@ -71,7 +71,7 @@ export class Subject {
     this.#store.close?.()
   }
 
-  /** How many more than its limit a window ever held, of what was admitted at these times. */
+  /** Returns how far above its limit any window was, counting these admissions. */
   over(isMeant: (admission: Admission) => boolean): number {
     const fullest = [...this.calls.admissions()]
       .filter(([key]) => key.startsWith('tight'))
@@ -79,20 +79,20 @@ export class Subject {
     return Math.max(0, Math.max(...fullest) - TIGHT.limit)
   }
 
-  /** Admissions of the store, and what it has charged, of each key. */
-  async charges(): Promise<{ told: number; charged: number }[]> {
+  /** For each key, the admissions that the store reported and the units that it charged. */
+  async charges(): Promise<{ admitted: number; charged: number }[]> {
     const admissions = this.calls.admissions()
     return this.#patiently(WIDE, (limiter) =>
       Promise.all(
         WIDE_KEYS.map(async (key) => {
           const { remaining } = await limiter.peek(key)
-          return { told: admissions.get(key)?.length ?? 0, charged: WIDE.limit - remaining }
+          return { admitted: admissions.get(key)?.length ?? 0, charged: WIDE.limit - remaining }
         }),
       ),
     )
   }
 
-  /** How many of its limit a key is admitted that nobody has asked for before. */
+  /** Counts how many requests of a new key are admitted. */
   async admittedAfresh(): Promise<{ admitted: number; limit: number }> {
     const { limit } = TIGHT
     const [key] = keysWith('fresh')

@@ -5,18 +5,19 @@ import type { Result } from './result.ts'
 import { SLOW_CLIENTS } from './slow-clients.ts'
 import { TIMEOUT_MS } from './subject.ts'
 
-/** Faults of these places stand in one table. */
+/** Faults of these places share a table. */
 const TABLES: readonly { readonly title: string; readonly places: readonly Place[] }[] = [
   { title: 'One server', places: ['server', 'proxy'] },
   { title: 'A primary and a replica, watched by Sentinel', places: ['sentinel'] },
   { title: 'A Cluster of three primaries and three replicas', places: ['cluster'] },
 ]
 
-const CAPTION = `With \`timeoutMs\` ${TIMEOUT_MS}. *Meanwhile* is what requests fail with under \`throw\`, where others get the answer of their
-policy, and how many of them. *p99* is how long the slowest percent of calls took at least, in milliseconds, the worst of
-all clients and policies. Below each client stands after how many milliseconds Redis decided all requests again, once it
-was back, for the slowest policy: with the settings that clients have by themselves, or *set* as in
-[client settings](production.md#client-settings).
+const CAPTION = `With \`timeoutMs\` ${TIMEOUT_MS}:
+
+- *meanwhile*: errors under \`throw\` during the fault, and their share;
+- *p99*: of call times in milliseconds, the worst of all clients and policies;
+- each client: milliseconds until Redis decides all requests again;
+- *set*: with [these settings](production.md#client-settings) instead of defaults.
 `
 
 export function tablesOf(results: readonly Result[]): string {
@@ -25,7 +26,7 @@ export function tablesOf(results: readonly Result[]): string {
     return table === '' ? '' : `\n### ${title}\n\n${table}`
   })
   const notes = SLOW_CLIENTS.map(({ why }, i) => `${i + 1}. ${why[0]!.toUpperCase()}${why.slice(1)}.\n`)
-  return `${[CAPTION, ...tables, '\nWhere a client may be late by its own doing:\n\n', ...notes].join('')}\n`
+  return `${[CAPTION, ...tables, '\nClients that recover late:\n\n', ...notes].join('')}\n`
 }
 
 /** Numbers of the notes on a client that may be late. */

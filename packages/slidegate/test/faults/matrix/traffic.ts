@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Limiter, StoreUnavailableError } from '../../../src/index.ts'
 import type { Calls } from './calls.ts'
 
-/** Callers that ask and rest in turn, one per key, the first key having three. */
+/** Callers that alternate between requests and pauses. There is one per key, and three for the first key. */
 export class Traffic {
-  /** What calls failed with that they never should. */
+  /** Errors that no call should ever throw. */
   readonly strange: unknown[] = []
   #isStopped = false
   readonly #limiter: Limiter

@@ -4,21 +4,21 @@ import type { PolicyReport, Report } from './report.ts'
 import { slownessOf } from './slow-clients.ts'
 import { TIMEOUT_MS } from './subject.ts'
 
-/** How much is forgiven. */
+/** Tolerances. */
 export interface Bounds {
-  /** Beyond the deadline, for the machine's scheduling. */
+  /** Time beyond the deadline, for the machine's scheduling. */
   readonly slackMs: number
   readonly backWithinMs: number
   readonly blockedMs: number
-  /** Of calls by the store, where nothing should be felt. */
+  /** The share of calls that the store must answer during an imperceptible fault. */
   readonly answeredShare: number
-  /** When timers are later than this (99th percentile), the machine is too busy to judge how long calls took. */
+  /** If timers are later than this (99th percentile), call times aren't checked. */
   readonly starvedMs: number
-  /** When timers are later than this, `answeredShare` is not judged. */
+  /** If timers are later than this, `answeredShare` isn't checked. */
   readonly busyMs: number
 }
 
-/** What is promised. */
+/** The documented guarantees. */
 export const STRICT: Bounds = {
   slackMs: 20,
   backWithinMs: 1000,
@@ -28,39 +28,39 @@ export const STRICT: Bounds = {
   busyMs: Number.POSITIVE_INFINITY,
 }
 
-/** For a machine that has other things to do. */
+/** Tolerances for a busy machine. */
 export const LOOSE: Bounds = {
   slackMs: 150,
   backWithinMs: 4000,
   blockedMs: 250,
   answeredShare: 0.8,
   starvedMs: TIMEOUT_MS / 2,
-  // Replies that are 20 ms late leave 30 ms, too little on a machine this busy.
+  // With replies delayed by 20 ms, 30 ms are left, which is too little on a machine this busy.
   busyMs: TIMEOUT_MS / 5,
 }
 
 const GROWN_BYTES_MAX = 6_000_000
 
-/** What is not as it is promised. */
+/** Returns the guarantees that were broken. */
 export function complaintsOf(report: Report, bounds: Bounds): string[] {
   const { fault, policies, lateMs, blockedMs, stoodMs, grownBytes } = report
   const late99Ms = percentile(lateMs, 99)
   const isStarved = late99Ms > bounds.starvedMs
-  // A timer that was as late as this shows that the machine was.
+  // A timer that was this late shows that the machine was slow.
   const slackMs = isStarved
     ? Number.POSITIVE_INFINITY
     : Math.max(bounds.slackMs, late99Ms + bounds.slackMs / 2)
   const answeredShare = late99Ms > bounds.busyMs ? 0 : bounds.answeredShare
-  // A client may be the one who is slow.
+  // The client itself may be slow.
   const theirs = slownessOf(fault, report.client).map(({ backWithinMs }) => backWithinMs)
-  // While this process stands still nobody comes back.
+  // No client recovers while this process hangs.
   const backWithinMs = Math.max(bounds.backWithinMs, fault.backWithinMs ?? 0, ...theirs) + stoodMs
   const complaints = policies.flatMap((of) =>
     complaintsOfPolicy(of, fault, { ...bounds, slackMs, backWithinMs, answeredShare }),
   )
   if (blockedMs > bounds.blockedMs)
     complaints.push(`the event loop was blocked for ${blockedMs.toFixed()} ms`)
-  if (grownBytes > GROWN_BYTES_MAX) complaints.push(`memory has grown by ${grownBytes} bytes`)
+  if (grownBytes > GROWN_BYTES_MAX) complaints.push(`memory grew by ${grownBytes} bytes`)
   return complaints
 }
 
@@ -70,25 +70,26 @@ function complaintsOfPolicy(report: PolicyReport, { isFelt }: Fault, bounds: Bou
   const complain = (what: string) => complaints.push(`${policy}: ${what}`)
   const p99MaxMs = TIMEOUT_MS + bounds.slackMs
   if (p99Ms > p99MaxMs) {
-    complain(`the 99th percentile of calls took ${p99Ms.toFixed()} ms, not ${p99MaxMs.toFixed()}`)
+    complain(`the 99th percentile of calls took ${p99Ms.toFixed()} ms, more than ${p99MaxMs.toFixed()}`)
   }
   if (backMs > bounds.backWithinMs) complain(`back after ${backMs.toFixed()} ms`)
   if (over > 0) complain(`a window held ${over} units too many`)
-  if (uncharged > 0) complain(`${uncharged} units were admitted by the store and not charged`)
-  if (overcharged > 0) complain(`${overcharged} units were charged that nobody asked for`)
+  if (uncharged > 0) complain(`${uncharged} units were admitted by the store, but not charged`)
+  if (overcharged > 0) complain(`${overcharged} units were charged for no request`)
   if (strange.length > 0) complain(`calls failed with ${[...new Set(strange.map(String))].join(', ')}`)
-  if (isFelt === 'surely' && shareOfStore(report) > 0.99) complain('nothing was felt of it')
+  if (isFelt === 'surely' && shareOfStore(report) > 0.99) complain('the fault had no effect')
   if (isFelt === 'never' && shareOfStore(report) < bounds.answeredShare) {
     complain(`only ${(100 * shareOfStore(report)).toFixed()}% of calls were answered by the store`)
   }
-  // The rest is for those who have come back.
+  // The other guarantees are for clients that have recovered.
   if (backMs === Number.POSITIVE_INFINITY) return complaints
-  if (afresh.admitted !== afresh.limit) complain(`${afresh.admitted} of ${afresh.limit} were admitted afresh`)
-  if (!changes.every(alternate)) complain(`it was told ${changes.map((of) => of.join(' ')).join(' and ')}`)
+  if (afresh.admitted !== afresh.limit)
+    complain(`${afresh.admitted} of ${afresh.limit} were admitted for a new key`)
+  if (!changes.every(alternate)) complain(`events were ${changes.map((of) => of.join(' ')).join(' and ')}`)
   return complaints
 }
 
-/** The store goes down, and comes back, and so on, and is back at last. */
+/** Whether the events alternate, starting with `down` and ending with `up`. */
 function alternate(changes: readonly string[]): boolean {
   return changes.length % 2 === 0 && changes.every((change, i) => change === (i % 2 === 0 ? 'down' : 'up'))
 }

@@ -1,6 +1,6 @@
 import type { Timed } from '../oracle.ts'
 
-/** When a key is blocked for being denied; times in milliseconds. */
+/** When denials block a key. Times are in milliseconds. */
 export interface BanRule {
   readonly after: number
   readonly within: number
@@ -8,14 +8,14 @@ export interface BanRule {
   readonly forgetAfter: number
 }
 
-/** What is to be told of a key's bans. */
-export interface BanTold {
+/** The state of a key's bans. */
+export interface BanState {
   readonly blockedMs: number
   readonly level: number
   readonly denials: number
 }
 
-/** The bans of one key: all as of the instant at which anything of it was written last, so that a clock may be set back. */
+/** The bans of one key. All times are relative to its last write, so that the clock may be set back. */
 export class BanModel implements Timed {
   readonly #rule: BanRule
   #atMs = 0
@@ -46,7 +46,7 @@ export class BanModel implements Timed {
     this.#atMs = nowMs
   }
 
-  look(nowMs: number): BanTold {
+  look(nowMs: number): BanState {
     const sinceMs = nowMs - this.#atMs
     const { within } = this.#rule
     return {
@@ -56,7 +56,7 @@ export class BanModel implements Timed {
     }
   }
 
-  /** One request was denied; answers for how long the key is blocked by that. */
+  /** Counts a denial. Returns how long it blocks the key, in milliseconds. */
   denied(nowMs: number): number {
     const rule = this.#rule
     this.#age(nowMs)
@@ -69,7 +69,7 @@ export class BanModel implements Timed {
     return this.#blockedMs
   }
 
-  /** The key is let go, and its denials and earlier bans are forgotten. */
+  /** Unblocks the key, and clears its denials and earlier bans. */
   unblock(): void {
     this.#blockedMs = 0
     this.#level = 0

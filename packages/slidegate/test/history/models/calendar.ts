@@ -11,7 +11,7 @@ interface Calendar {
 
 const calendars = new Map<string, Calendar>()
 
-/** Windows between the edges that a calendar on the wall of this zone shows. */
+/** Windows of a calendar in this time zone. */
 export function calendarWindows(unit: Unit, timeZone: string): WindowAt {
   const name = `${unit} ${timeZone}`
   const calendar = calendars.get(name) ?? { label: labelOf(unit, timeZone), windows: [] }
@@ -26,7 +26,7 @@ export function calendarWindows(unit: Unit, timeZone: string): WindowAt {
   }
 }
 
-/** What the calendar calls the window of a moment; from one edge to the next it stays the same. */
+/** Returns a label for the window of a moment. It stays the same from one edge to the next. */
 function labelOf(unit: Unit, timeZone: string): (ms: number) => string {
   const format = new Intl.DateTimeFormat('en-CA', {
     timeZone,
@@ -43,7 +43,7 @@ function labelOf(unit: Unit, timeZone: string): (ms: number) => string {
     const [year, month, day] = [parts.get('year')!, parts.get('month')!, parts.get('day')!]
     if (unit === 'month') return `${year}-${month}`
     if (unit === 'day') return `${year}-${month}-${day}`
-    // When the hour that was comes once more, it is another.
+    // When the clock goes back, the repeated hour is another window.
     if (unit === 'hour') return `${year}-${month}-${day} ${parts.get('hour')} ${parts.get('timeZoneName')}`
     const daysSinceMonday =
       Math.floor(Date.UTC(Number(year), Number(month) - 1, Number(day)) / 86_400_000) + 3
@@ -51,7 +51,7 @@ function labelOf(unit: Unit, timeZone: string): (ms: number) => string {
   }
 }
 
-/** The first moment with this label, or the first after the last, by going farther and farther and then halving. */
+/** The first moment with this label, or the first one after it. Searches with growing steps, then by bisection. */
 function edge(label: (ms: number) => string, ms: number, direction: 1 | -1): number {
   const wanted = label(ms)
   let inside = ms

@@ -1,7 +1,7 @@
 import type { Limit } from '../../../src/index.ts'
 import type { Entries, Entry, LogModel, Request } from './log-model.ts'
 
-/** Logs that keep what they are charged one by one, each for as long as the window from its stamp on. */
+/** Logs that keep individual entries. Each counts for one window from its stamp on. */
 abstract class EntriesModel implements LogModel {
   protected readonly windowMs: number
   protected held: readonly Entry[] = []
@@ -24,7 +24,7 @@ abstract class EntriesModel implements LogModel {
     this.held = this.counting(newestMs).map((entry) => ({ ...entry, stampMs: nowMs }))
   }
 
-  /** Of another window than its own it tells what it still knows. */
+  /** For a window other than its own, returns the units that are still stored. */
   used(limit: Limit, nowMs: number): number {
     return this.charges(limit, nowMs).reduce((sum, { units }) => sum + units, 0)
   }
@@ -69,7 +69,7 @@ abstract class EntriesModel implements LogModel {
   }
 }
 
-/** Requests by their ids; or holders, for as long as they are held. */
+/** Requests by id, or holders while they hold a slot. */
 export class RequestsModel extends EntriesModel {
   readonly #are: 'request' | 'holder' | 'nameless'
   readonly entries: Entries
@@ -94,7 +94,7 @@ export class RequestsModel extends EntriesModel {
     this.add(nowMs, id, units)
   }
 
-  /** All that the request was charged, or nothing. */
+  /** Returns all units of the request, or nothing. */
   refund(nowMs: number, atMs: number, { id, units }: Request): number {
     const isIt = ({ name, stampMs }: Entry) => name === id && (this.#are === 'holder' || stampMs === atMs)
     const entry = this.counting(nowMs).find(isIt)
@@ -104,7 +104,7 @@ export class RequestsModel extends EntriesModel {
   }
 }
 
-/** Values, each of which takes one unit for as long as it comes often enough. */
+/** Distinct values. Each takes one unit, and is kept as long as it recurs within the window. */
 export class ValuesModel extends EntriesModel {
   readonly entries: Entries = this.entriesOf('value')
 

@@ -3,14 +3,14 @@ import type { LogModel, Request } from './log-model.ts'
 
 export interface Window {
   readonly startMs: number
-  /** The first moment after it. */
+  /** The first moment after the window. */
   readonly endMs: number
 }
 
-/** How windows follow each other: the one of a moment, given the one that was charged last. */
+/** Returns the window of a moment, given the window that was charged last. */
 export type WindowAt = (ms: number, last: Window | undefined) => Window
 
-/** From one multiple of its length since the epoch to the next. */
+/** Windows aligned to multiples of their length since the epoch. */
 export function epochWindows(lengthMs: number): WindowAt {
   return (ms) => {
     const startMs = ms - (ms % lengthMs)
@@ -18,20 +18,20 @@ export function epochWindows(lengthMs: number): WindowAt {
   }
 }
 
-/** From the first charge after the last one ended. */
+/** Windows that start with the first charge after the one before has ended. */
 export function firstHitWindows(lengthMs: number): WindowAt {
   return (ms, last) =>
     last !== undefined && last.startMs <= ms && ms < last.endMs ? last : { startMs: ms, endMs: ms + lengthMs }
 }
 
-/** What a log counts. */
+/** The most units that a log counts. */
 const MOST_UNITS = 2 ** 46
 
-/** Units in one window after the other. */
+/** Counts units in one window at a time. */
 export class FixedModel implements LogModel {
   readonly #windowAt: WindowAt
   #window: Window | undefined
-  /** When it was charged for the first time. */
+  /** Time of the first charge in the window. */
   #sinceMs = 0
   #units = 0
 

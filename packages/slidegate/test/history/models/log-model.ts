@@ -1,39 +1,39 @@
 import type { Limit } from '../../../src/index.ts'
 
-/** What is charged, or asked about. */
+/** A request that is charged or checked. */
 export interface Request {
   readonly units: number
-  /** The request's own, or what the limiter has named it. */
+  /** Chosen by the caller or created by the limiter. */
   readonly id: string
-  /** Whether the caller has chosen it. */
+  /** Whether the caller chose the id. */
   readonly isChosen?: boolean
-  /** What it has brought; '' where it has brought nothing. */
+  /** The request's value, or '' if it has none. */
   readonly value: string
 }
 
 /**
- * One log, as the promises of its kind tell of it. Time does not run back here: `nowMs` is never before `newest()`,
- * but for a refund after the clock was set back.
+ * One log, as its kind documents it.
+ * Time doesn't go back here: `nowMs` is never before `newest()`, except for a refund after the clock was set back.
  */
 export interface LogModel {
   copy(): LogModel
-  /** The limits that read it from now on, where it matters. */
+  /** Sets the limits that read it from now on, for kinds that need them. */
   under?(limits: readonly Limit[]): void
-  /** The newest stamp; 0 where there is none. */
+  /** The newest stamp, or 0 if there is none. */
   newest(): number
-  /** The clock was set back: what counted counts from now on. */
+  /** Handles a clock that was set back: everything that counted is now stamped `nowMs`. */
   restamp(nowMs: number): void
-  /** Units used within the limit's window. If nothing is charged they only fall. */
+  /** Units used within the limit's window. They only fall while nothing is charged. */
   used(limit: Limit, nowMs: number): number
   /** Units that the request would take. */
   need(nowMs: number, request: Request): number
-  /** `limits` are all that share the log and are charged. */
+  /** `limits` are all charged limits that share the log. */
   charge(limits: readonly Limit[], nowMs: number, request: Request): void
-  /** Takes back what was charged at `atMs`; answers how many units. */
+  /** Returns units charged at `atMs`. The result is how many were returned. */
   refund(nowMs: number, atMs: number, request: Request): number
-  /** What counts, each by itself, by a log that keeps the times of charges. */
+  /** The individual charges that count, if the log keeps their times. */
   charges?(limit: Limit, nowMs: number): readonly Stamped[]
-  /** Whether what it holds is told apart by these names, if at all. */
+  /** The entries by name, if the log keeps any. */
   readonly entries?: Entries
 }
 
@@ -46,14 +46,14 @@ export interface Entry extends Stamped {
   readonly name: string
 }
 
-/** What a log does that keeps what is charged one by one. */
+/** Operations of a log that keeps individual entries. */
 export interface Entries {
   readonly are: 'request' | 'holder' | 'value' | 'nameless'
-  /** When the entry of this name was charged, or renewed, where it still counts. */
+  /** When this entry was charged or renewed, if it still counts. */
   find(nowMs: number, name: string): number | undefined
-  /** Lets it count from now on; answers whether it still did. */
+  /** Restarts the entry's time. Returns whether it still counted. */
   renew(nowMs: number, name: string): boolean
   list(nowMs: number): readonly Entry[]
-  /** Lets it count no longer; answers whether it still did. */
+  /** Removes the entry. Returns whether it still counted. */
   remove(nowMs: number, name: string): boolean
 }

@@ -10,30 +10,30 @@ export interface OwnNumbers {
   readonly refill?: number
 }
 
-/** Numbers by the name of their limit, `''` for the only one. */
+/** Numbers by limit name. `''` is the only limit. */
 export type NumbersByName = Readonly<Record<string, OwnNumbers>>
 
 export type Change = NumbersByName | 'exempt' | 'block'
 
-/** What a limiter is given for a change. */
+/** Returns the change in the format of the public API. */
 export function changeOf(change: Change): OverrideChange {
   return typeof change === 'object' && change[''] !== undefined ? change[''] : change
 }
 
-/** What is in force of an override. */
+/** The parts of an override that are in force. */
 export interface InForce {
   readonly rule: NumbersByName | 'exempt' | undefined
   readonly ruleMs: number
   readonly blockedMs: number
 }
 
-/** The override of one key: two halves, each of which ends at a time of the store's clock. */
+/** The override of one key: a rule and a block. Each ends at its own time of the store's clock. */
 export class OverrideModel {
   #rule: InForce['rule']
   #ruleEndsMs = 0
   #blockEndsMs = 0
 
-  /** A half that has ended by then is forgotten. */
+  /** Sets the rule or the block, and clears whichever has ended. */
   set(change: Change, ttlMs: number | undefined, nowMs: number): void {
     this.#forgetEnded(nowMs)
     const endsMs = nowMs + (ttlMs ?? Number.POSITIVE_INFINITY)
@@ -68,7 +68,7 @@ export class OverrideModel {
   }
 }
 
-/** What is in force, as the library returns it, except for the key and its dimension. */
+/** The override as the library returns it, except for the key and its dimension. */
 export function shown({ rule, ruleMs, blockedMs }: InForce, declared: readonly Declaration[]) {
   const byName = typeof rule === 'object' ? rule : undefined
   const unused = Object.keys(byName ?? {}).filter(
@@ -90,13 +90,13 @@ export function shown({ rule, ruleMs, blockedMs }: InForce, declared: readonly D
   } satisfies Omit<Override, 'key' | 'dimension'>
 }
 
-/** The declarations with the numbers of a rule. */
+/** Returns the declarations with the numbers of a rule. */
 export function withNumbers(declared: readonly Declaration[], rule: InForce['rule']): Declaration[] {
   const byName = typeof rule === 'object' ? rule : undefined
   return declared.map((each, i) => changed(each, numbersOf(byName, i, declared.length)) ?? each)
 }
 
-/** Exempt limits only count. Their logs stay the same, and shared. */
+/** Exempt limits only count. They still use the same logs, and share them. */
 export function exempt(ruled: readonly Ruled[]): Ruled[] {
   return ruled.map((each) =>
     each.limit.shadow ? each : { ...each, isExempt: true, limit: { ...each.limit, shadow: true } },
@@ -114,7 +114,7 @@ function numbersOf(
   return used === undefined || (only !== undefined && only !== used) ? undefined : byName?.[used]
 }
 
-/** The declaration with these numbers, if its kind has all of them and they fit. */
+/** Returns the declaration with these numbers, or `undefined` if they don't fit its kind. */
 function changed(declared: Declaration, numbers: OwnNumbers | undefined): Declaration | undefined {
   if (numbers === undefined) return undefined
   const { limit, window, capacity, refill } = numbers

@@ -3,7 +3,7 @@ import type { LogModel, Request } from './log-model.ts'
 
 const MOST = 2n ** 52n
 
-/** The units of a window and of the one before, whose weight falls by a step in each grain. */
+/** The units of a window and of the one before. The weight of the latter falls in each grain. */
 export class SlidingCounterModel implements LogModel {
   readonly #windowMs: number
   #precisionMs = 1
@@ -79,7 +79,7 @@ export class SlidingCounterModel implements LogModel {
     return Number(returned)
   }
 
-  /** What its window and the one before hold, as of a moment. */
+  /** Units in the current window and in the one before, at this moment. */
   #at(nowMs: number): { readonly current: bigint; readonly previous: bigint } {
     const windowsSince = (this.#startOf(nowMs) - this.#startMs) / this.#windowMs
     const [current, previous] = [this.#saturated(this.#current), this.#saturated(this.#previous)]
@@ -97,7 +97,7 @@ export class SlidingCounterModel implements LogModel {
   }
 }
 
-/** The finest step with which all sums stay exact. */
+/** The finest precision at which all sums stay exact. */
 function finestPrecision(limit: number, windowMs: number): number {
   for (let decade = 1; ; decade *= 10) {
     for (const step of [1, 2, 5]) {

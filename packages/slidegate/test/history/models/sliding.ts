@@ -1,11 +1,11 @@
 import type { Limit } from '../../../src/index.ts'
 import type { LogModel, Request, Stamped } from './log-model.ts'
 
-/** The packed log: what is charged counts until its whole grain has left the window. */
+/** The packed log. A charge counts until its whole grain has left the window. */
 export class SlidingModel implements LogModel {
   readonly #precisionMs: number
   #events: readonly Stamped[] = []
-  /** Those charges are known that a commit's windows have needed. */
+  /** How long charges are kept: the longest time that any commit needed. */
   #keepMs = 0
   #sinceMs = 0
 
@@ -45,7 +45,7 @@ export class SlidingModel implements LogModel {
   }
 
   charge(limits: readonly Limit[], nowMs: number, { units }: Request): void {
-    // Judged by what was kept so far, before it is kept for longer.
+    // Filters by the previous retention time, before it becomes longer.
     this.#events = this.#events.filter(({ stampMs }) => nowMs < stampMs + this.#keepMs)
     if (this.#events.length === 0) {
       this.#keepMs = 0

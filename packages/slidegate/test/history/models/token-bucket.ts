@@ -3,10 +3,13 @@ import type { LogModel, Request } from './log-model.ts'
 
 const YEAR_MS = 366n * 86_400_000n
 
-/** What the bucket lacks, in parts of a token so small that a whole number of them flows in each millisecond. */
+/**
+ * The debt of a bucket, in fractions of a token.
+ * A fraction is so small that a whole number of them is refilled per millisecond.
+ */
 export class TokenBucketModel implements LogModel {
   readonly #intervalMs: bigint
-  /** As it is now, and as it was at the last charge. */
+  /** The refill now, and at the last charge. */
   #refill = 1n
   #chargedAt = 0n
   #capacity = 1n
@@ -62,7 +65,7 @@ export class TokenBucketModel implements LogModel {
   }
 
   refund(nowMs: number, atMs: number, { units }: Request): number {
-    // By a clock that was set back since, before all was forgotten, or at another refill.
+    // The charge was made by a clock that was set back since, before a reset, or at another refill.
     if (atMs > this.#stampMs || atMs < this.#sinceMs || this.#chargedAt !== this.#refill) return 0
     const refilled = BigInt(Math.max(0, nowMs - atMs)) * this.#refill
     const owed = this.#debtAt(nowMs)

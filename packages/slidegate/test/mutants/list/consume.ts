@@ -3,17 +3,17 @@ import type { Mutants } from '../mutant.ts'
 export const consume: Mutants = {
   part: 'ops/consume.lua',
   mutants: {
-    'conformance > hammering while denied does not move the next admission': [
+    "conformance > denied requests don't delay the next admission": [
       ['is_shadow = KEYS[k],', 'is_shadow = KEYS[1],'],
     ],
-    'conformance > peek answers what consume would, before any charge': [
+    'conformance > peek reports what consume would decide': [
       ['last, is_shadow = -last, true', 'is_shadow = true'],
       ['fitting, answer = admitted, place', 'fitting, answer = wanted, place'],
       ['answer - 1', 'answer'],
       ['  if next_log then', '  if false then'],
       ['last + 1, k + 1, answer, all', 'last + 1, k, answer, all'],
     ],
-    'conformance > a charge may pass the limit, and counts like any other': [
+    'conformance > a charge can exceed the limit and counts like an admitted request': [
       ['then fitting, all = wanted, wanted end', 'then fitting = wanted end'],
     ],
     'histories 1 > sliding, clock set back': [
@@ -21,16 +21,16 @@ export const consume: Mutants = {
       ['    elseif op.is_look then\n      mine = 0\n', ''],
       ['return all, filled\nend', 'return mine, filled\nend'],
     ],
-    'conformance > after the clock was set back, what a month holds counts in the one of now': [
+    "conformance > after the clock was set back, a month's usage counts in the current month": [
       [
         'asked, is_look = fitting < all and fitting or all, wanted, false',
         'asked, is_look = fitting < all and fitting or all, wanted, true',
       ],
     ],
-    'conformance > a renewal, too, sets all times of the key right, so that it lasts for its ttl': [
+    'conformance > a renewal after a large step back also fixes the times, so the slot lasts for its ttl': [
       ['op.is_look and not op.hold', 'op.is_look'],
     ],
-    'conformance > a request that came twice is returned once': [
+    'conformance > a repeated request is refunded once': [
       ['if op.again_at and not op.is_blocked then', 'if false then'],
       ['mine, asked = 0, 0', 'asked = 0'],
     ],

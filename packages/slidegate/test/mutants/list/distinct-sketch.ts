@@ -3,7 +3,7 @@ import type { Mutants } from '../mutant.ts'
 export const distinctSketch: Mutants = {
   part: 'limits/distinct-sketch.lua',
   mutants: {
-    'limits/distinct-sketch > a log of another length, or whose numbers lead nowhere, is refused': [
+    'limits/distinct-sketch > a log with another length or impossible numbers is rejected': [
       ["LAST_OF_SKETCHES = '8'", "LAST_OF_SKETCHES = '7'"],
       [
         'stamp % precision ~= 0 or turn >= SUB_WINDOWS then return nil',
@@ -11,12 +11,12 @@ export const distinctSketch: Mutants = {
       ],
       ['passed = (now - now % precision - stamp) / precision', 'passed = 0'],
     ],
-    'limits/every-kind > about so many different values in Redis > has one key, which expires a while after it is empty':
+    'limits/every-kind > an approximate distinct-value limit in Redis > uses one key, which expires some time after it is empty':
       [
         ['place % SUB_WINDOWS)\nend', 'place)\nend'],
         ['ttl_of(SUB_WINDOWS * precision, clock ~= reply[1])\n', 'ttl_of(precision, clock ~= reply[1])\n'],
       ],
-    "limits/every-kind > 'about so many different values', 'Redis' > says when all of it is free, to the millisecond":
+    "limits/every-kind > 'an approximate distinct-value limit', 'Redis' > reports when it is unused again, to the millisecond":
       [
         ['if age < 0 then return 0 end', ''],
         [
@@ -24,7 +24,7 @@ export const distinctSketch: Mutants = {
           'reset = now + SUB_WINDOWS * precision - now',
         ],
       ],
-    'conformance > an approximate limit counts a value to the end of a tenth': [
+    'conformance > an approximate limit counts a value to the end of a tenth of the window': [
       ['sketch_of(key, place - age))\n', 'sketch_of(key, place + age))\n'],
       ['oldest_age = SUB_WINDOWS - 1 - passed', 'oldest_age = SUB_WINDOWS - 2 - passed'],
       ['reply[answer], answer = -1 - used, answer + 1', 'reply[answer], answer = used, answer + 1'],
@@ -39,37 +39,34 @@ export const distinctSketch: Mutants = {
         'reply[filled + 1], reply[filled + 2], filled = reset, retry, filled + 2',
       ],
     ],
-    'limits/distinct-sketch > what is no sketch in place of a sketch is refused, and harms no other op': [
-      ["if type(count) == 'table' then return nil, count.err end", ''],
-    ],
-    'limits/distinct-sketch > a count that a damaged sketch claims stays below the greatest number of units':
+    'limits/distinct-sketch > an invalid sketch in place of a sketch is rejected, without affecting other ops':
+      [["if type(count) == 'table' then return nil, count.err end", '']],
+    'limits/distinct-sketch > the count of a damaged sketch stays below the maximum': [
+      ['return math.min(count, MAX_UNITS)', 'return count'],
       [
-        ['return math.min(count, MAX_UNITS)', 'return count'],
-        [
-          'limit - used < cost and 0 or math.floor((limit - used) / cost) end',
-          'math.floor((limit - used) / cost) end',
-        ],
+        'limit - used < cost and 0 or math.floor((limit - used) / cost) end',
+        'math.floor((limit - used) / cost) end',
       ],
-    'limits/distinct-sketch > by a clock that begins at 0 it counts as by any other': [
+    ],
+    'limits/distinct-sketch > an approximate limit works with a clock that starts at 0': [
       ['stamp, turn = -SUB_WINDOWS * precision, 0', 'stamp, turn = 0, 0'],
     ],
-    'redis/state-errors > about so many different values': [
+    'redis/state-errors > an approximate distinct-value limit rejects values of another type or format': [
       ['return nil, raw.err or NO_SKETCHES', 'return nil, NO_SKETCHES'],
     ],
-    "limits/every-kind > 'about so many different values', 'Redis' > a clock set back by 3600000 ms frees nobody, and locks nobody out":
+    "limits/every-kind > 'an approximate distinct-value limit', 'Redis' > neither frees nor blocks a key when the clock is set back by 3600000 ms":
       [
         ['if stamp > now then\n', 'if false then\n'],
         ['stamp, is_restamped = now - now % precision, true', 'is_restamped = true'],
       ],
-    'redis/travel-together > about so many different values: what one key has is not what the next one has': [
-      ['if mine > 0 then\n  reset = now - now % precision + SUB_WINDOWS * precision - now\nelseif', 'if'],
-    ],
-    "limits/every-kind > 'about so many different values', 'Redis', among the rest > brings on a ban, during which a decision and an explanation agree":
+    'redis/travel-together > an approximate distinct-value limit keeps the state of keys in one batch separate':
+      [['if mine > 0 then\n  reset = now - now % precision + SUB_WINDOWS * precision - now\nelseif', 'if']],
+    "limits/every-kind > 'an approximate distinct-value limit', 'Redis', with other operations > causes a ban, on which a decision and an explanation agree":
       [['if op and op.bans and not is_shadow then op.denied[k] = true end', '']],
-    'limits/distinct-sketch > at its limit a key is denied for all values, and told how, on Redis': [
+    'limits/distinct-sketch > a key at its limit is denied for all values on Redis': [
       ['while cost <= limit and age >= 0 do', 'while cost < limit and age >= 0 do'],
     ],
-    'limits/distinct-sketch > after the clock was set back all keys live on': [
+    'limits/distinct-sketch > all keys stay after the clock was set back': [
       ['if mine > 0 or is_restamped and not is_look then', 'if mine > 0 then'],
     ],
   },

@@ -3,7 +3,7 @@ import type { Mutants } from '../mutant.ts'
 export const driver: Mutants = {
   part: 'ops/driver.lua',
   mutants: {
-    'conformance > denials bring on a ban, the last of them says so': [
+    'conformance > repeated denials cause a ban, which the last denial reports': [
       ['SHADOW = 16', 'SHADOW = 8'],
       ['MORE = 32', 'MORE = 64'],
       ['PER_WORD = 64', 'PER_WORD = 128'],
@@ -17,20 +17,20 @@ export const driver: Mutants = {
         '(code - code % PER_OVERRIDE) / PER_OVERRIDE, code',
       ],
     ],
-    'conformance > after resetAfterMs all quota is back, 1 ms before it is not': [
+    'conformance > the full quota is available after resetAfterMs and not 1 ms earlier': [
       ['LOOK = 1\n', 'LOOK = 2\n'],
     ],
-    'conformance > peek answers what consume would, before any charge': [
+    'conformance > peek reports what consume would decide': [
       ['FORCED = 2\n', 'FORCED = 1\n'],
       ['code % MORE >= SHADOW', 'code >= SHADOW'],
       ['kinds[LATER + log - 1] = kinds[kind] else', 'kinds[LATER + log] = kinds[kind] else'],
       ['    logs = logs + 1\n', ''],
     ],
-    'conformance > a request that comes again is answered as the first time, and charged once': [
+    'conformance > a repeated request gets the first decision and is charged once': [
       ['MAY_REPEAT = 8\n', 'MAY_REPEAT = 128\n'],
       ['IDS = 16\n', 'IDS = 8\n'],
     ],
-    'conformance > leased units count for the window and the lease': [
+    'conformance > leased units count for the length of the window plus the lease': [
       ['LEASE = 32\n', 'LEASE = 64\n'],
       ['RESERVATION_NAME = 64\n', 'RESERVATION_NAME = 32\n'],
       [
@@ -38,24 +38,26 @@ export const driver: Mutants = {
         'if options % (2 * LEASE) >= LEASE then at = at + 1 end',
       ],
     ],
-    'conformance > a refund returns the very units that were charged': [['RARE = 1024\n', 'RARE = 4096\n']],
-    'faults/receipts > a call that is executed twice in a row > is answered alike where an op cannot be decided':
+    'conformance > a refund returns exactly the units that were charged': [
+      ['RARE = 1024\n', 'RARE = 4096\n'],
+    ],
+    "faults/receipts > a call that is executed twice in a row > returns equal replies if an op can't be decided":
       [
         ['UNREADABLE = -1\n', 'UNREADABLE = -2\n'],
         ['= UNREADABLE, done\n', '= UNREADABLE\n'],
         ['          filled = filled + 2\n', '          filled = filled + 1\n'],
       ],
-    'conformance > after the clock was set back, what a month holds counts in the one of now': [
+    "conformance > after the clock was set back, a month's usage counts in the current month": [
       ['AHEAD = -2\n', 'AHEAD = -1\n'],
       ['        done = nil\n', ''],
       ['first + 1, room, now, clock', 'first + 1, room, clock, clock'],
       ["if not all and type(done) == 'number' then", 'if false then'],
     ],
-    'conformance > a blocked key waits for its limits, too, if they open after the ban': [
+    'conformance > a blocked key also waits for its limits if they have no room after the ban': [
       ['reply[first], first = stored, first + 1\n', 'reply[first], first = stored, first\n'],
       ['if not (op or stored) then', 'if not op then'],
     ],
-    'faults/receipts > a call that comes after a later one of its place is not executed': [
+    "faults/receipts > a call that arrives after a later one from the same place isn't executed": [
       ['STALE = -1\n', 'STALE = -2\n'],
       ['%d%d$', '%d$'],
       ['NUMBER_SIZE = 17', 'NUMBER_SIZE = 18'],
@@ -64,24 +66,24 @@ export const driver: Mutants = {
       ['reply, filled, k = { NO_TIME, 0, 0 }, 1, 1', 'reply, filled, k = { NO_TIME, 0, 0 }, 1, 0'],
       ['at, keys = 2, keys - 1', 'keys = keys - 1'],
     ],
-    'faults/receipts > a call that is executed twice in a row > leaves a receipt that goes by itself': [
+    'faults/receipts > a call that is executed twice in a row > leaves a receipt that expires': [
       ["RECEIPT_TTL = '600000'", "RECEIPT_TTL = '600'"],
     ],
-    'faults/receipts > a call that is executed twice in a row > leaves none where nothing was charged': [
+    'faults/receipts > a call that is executed twice in a row > leaves no receipt if nothing was charged': [
       ['local is_repeatable = true', 'local is_repeatable = false'],
       ['if all > 0 then is_repeatable = false end', 'is_repeatable = false'],
     ],
-    'faults/receipts > ioredis 5 behind a connection that breaks after the request > charges a batch of many keys and costs once':
+    'faults/receipts > ioredis 5 with a connection that breaks after the request > charges a batch of many keys and costs once':
       [
         ['if size_of_number >= NUMBER_SIZE then', 'if false then'],
         ['if last_number == number then', 'if false then'],
         ['elseif last_number > number then', 'elseif last_number < number then'],
       ],
-    'conformance > a clock may begin at 0': [
+    'conformance > a clock can start at 0': [
       ['if not clock then', 'if not clock or clock == 0 then'],
       ['options - CLOCK, ARGV[at] + 0, at + 1', 'options - CLOCK, ARGV[at] + 0, at'],
     ],
-    'conformance > of several keys those are blocked whose limits have denied': [
+    'conformance > only the keys whose limits denied the request are blocked': [
       ['log + (code - code % PER_WORD) / PER_WORD', 'log + (code - code % PER_WORD) / PER_WORD + 1'],
       ['is_more = code % PER_WORD >= MORE', 'is_more = code >= MORE'],
       ['codes[logs] = { kind = kind, p = log }', ''],
@@ -97,7 +99,7 @@ export const driver: Mutants = {
       ['HOLD = 512', 'HOLD = 4096'],
       ['RENEWED = 1', 'RENEWED = 2'],
     ],
-    'conformance > a renewal, too, sets all times of the key right, so that it lasts for its ttl': [
+    'conformance > a renewal after a large step back also fixes the times, so the slot lasts for its ttl': [
       ['is_usual, is_repeatable = not op.is_ban_restamped, false', 'is_repeatable = false'],
     ],
     'histories 1 > several keys': [
@@ -129,27 +131,27 @@ export const driver: Mutants = {
       ],
       ['run.isUnread) and 0 or overridable\n', 'run.isUnread) and 0 or 1\n'],
     ],
-    'conformance > what came back to a bucket at another refill is not returned again': [
+    "conformance > units that a bucket refilled at another rate aren't refunded again": [
       ['RESERVATION_NAME then op.reservation, at', 'RESERVATION_NAME then op.id, at'],
     ],
-    'redis/damaged-state > an override > "" is unavailable, and is left alone': [
+    'redis/damaged-state > an override > with the record "" is rejected and unchanged': [
       ['          done = damage\n', ''],
     ],
-    'conformance > a block denies in any dimension, leaves the numbers, and ends': [
+    "conformance > a block denies in its dimension, keeps the override's numbers, and expires": [
       ['(stored or string.rep(NOTHING, i - 1)) ..', 'string.rep(NOTHING, i - 1) ..'],
       ['if stored or run then', 'if stored then'],
     ],
-    'conformance > an override is in force for its key, in every process, until it is deleted': [
+    'conformance > an override applies to its key, in every process, until it is deleted': [
       ['if numbers and not run then', 'if false then'],
     ],
-    'conformance > a request that comes again for more is refused, and charged nothing': [
+    'conformance > a request repeated at a higher cost is rejected and charges nothing': [
       [
         'op.again_at, op.is_ban_restamped, op.is_blocked, op.is_held = nil, false, room == 0, 1',
         'op.is_ban_restamped, op.is_blocked, op.is_held = false, room == 0, 1',
       ],
       ['not (op.is_explained or op.again_at or', 'not (op.is_explained or'],
     ],
-    'conformance > requests that are denied together count one by one': [
+    'conformance > requests that are denied in one batch count separately': [
       [
         'if kinds[8] then op.bans, op.denied = {}, {} end',
         'op.bans, op.denied = op.bans or {}, op.denied or {}',
@@ -161,26 +163,24 @@ export const driver: Mutants = {
       ['is_usual = false\n        elseif', 'is_usual = true\n        elseif'],
       ['reply[first], filled = all, done', 'reply[first], filled = room, done'],
     ],
-    'faults/receipts > a call that is executed twice in a row > is charged once, and answered alike: sliding windows':
+    'faults/receipts > a call that is executed twice in a row > charges once and returns equal replies: sliding windows':
       [
         ['if all > 0 and not (op and op.is_look) then is_repeatable = false end', ''],
         ['is_written = not run.isLook', 'is_written = false'],
       ],
-    'conformance > ops of a list are decided in its order': [
+    'conformance > ops are decided in the order of the list': [
       [
         'then reply[first], filled, op.is_blocked = 0, first, false end',
         'then reply[first], op.is_blocked = 0, false end',
       ],
     ],
-    'limits/ban > what does not count as a denial > one of a caller that waits': [
-      ['WAITING = 4\n', 'WAITING = 128\n'],
-    ],
-    'redis/damaged-state > what is no receipt: zzzzzzzzzzzzzzzz > in the place of one is written over': [
+    'limits/ban > no denial is counted > for a caller that waits': [['WAITING = 4\n', 'WAITING = 128\n']],
+    'redis/damaged-state > a damaged receipt "zzzzzzzzzzzzzzzz" > gets overwritten': [
       ['if string.find(last_number, RECEIPT_NUMBER) then return', 'do return'],
     ],
-    'limits/fixed-window > the clock of this process may differ from that of Redis, > by 0 windows: the hour is that of Redis':
+    'limits/fixed-window > if the clocks of this process and of Redis differ > by 0 windows, the clock of Redis decides the hour':
       [['time[1] * 1000 + (', 'time[1] * 1000000 - (']],
-    "limits/every-kind > 'a sliding counter', 'Redis', among the rest > keys in one batch each get their own result":
+    "limits/every-kind > 'a sliding counter', 'Redis', with other operations > decides each key of a batch on its own":
       [
         [
           "call_redis('MGET', unpack(KEYS, k, k + ops - 1))",

@@ -3,17 +3,17 @@ import type { Mutants } from '../mutant.ts'
 export const fixedWindow: Mutants = {
   part: 'limits/fixed-window.lua',
   mutants: {
-    'conformance > a first hit that is returned has not begun a window': [
+    "conformance > a refunded first hit doesn't start a window": [
       ["'>BI6I6'", "'<BI6I6'"],
       ['COUNTER_SIZE = 13', 'COUNTER_SIZE = 12'],
       ['since, used, is_new = now, 0, true', 'since, is_new = now, true'],
       ['for i = p + 3, end_of_limits do\n  local', 'for i = p + 4, end_of_limits do\n  local'],
       ['reply[answer], answer = since,', 'reply[answer], answer = now,'],
     ],
-    'redis/state-errors > a fixed window with a byte too many': [
+    'redis/state-errors > a fixed window with an extra byte is rejected': [
       ["LAST_OF_COUNTER = '13'", "LAST_OF_COUNTER = '12'"],
     ],
-    'limits/fixed-window > the clock of this process may differ from that of Redis, > but not by -4: nobody is told anything then, and nothing is charged':
+    'limits/fixed-window > if the clocks of this process and of Redis differ > by -4 windows, requests fail and charge nothing':
       [
         ['of Redis and of this', 'of Redis or of this'],
         ['or now >= words[last] then', 'then'],
@@ -24,24 +24,26 @@ export const fixedWindow: Mutants = {
     'conformance > a fixed window opens at its edge, aligned to the epoch': [
       ['now - now % length', 'now + now % length'],
     ],
-    'conformance > many who ask at once are admitted to the window of a calendar in order': [
+    'conformance > simultaneous requests are admitted to a calendar window in order': [
       ['end_of_limits = last - first_hit', 'end_of_limits = last - first_hit - 1'],
     ],
-    'limits/fixed-window > the clock of this process may differ from that of Redis, > but not by 4: nobody is told anything then, and nothing is charged':
+    'limits/fixed-window > if the clocks of this process and of Redis differ > by 4 windows, requests fail and charge nothing':
       [['words[last - words[p + 2] + 1]', 'words[last - words[p + 2]]']],
-    "limits/every-kind > 'a window of the calendar', 'Redis' > says when the same request is admitted, to the millisecond":
+    "limits/every-kind > 'a calendar window', 'Redis' > reports when the same request is admitted, to the millisecond":
       [
         ['while now < words[edge] do', 'while now <= words[edge] do'],
         ['if since > now then', 'if since >= now then'],
       ],
-    'redis/state-errors > a fixed window': [['return nil, raw.err or NO_COUNTER', 'return nil, NO_COUNTER']],
-    'conformance > after the clock was set back, what a month holds counts in the one of now': [
+    'redis/state-errors > a fixed window rejects values of another type or format': [
+      ['return nil, raw.err or NO_COUNTER', 'return nil, NO_COUNTER'],
+    ],
+    "conformance > after the clock was set back, a month's usage counts in the current month": [
       ['if since <= clock + MAX_AHEAD then', 'if since < clock + MAX_AHEAD then'],
       ['since, is_new, is_restamped = now, true, true', 'since, is_new = now, true'],
       ['elseif since < start or', 'elseif since <= start or'],
     ],
     'histories 3 > bans, clock set back': [['op.bans and not is_shadow then', 'op.bans then']],
-    "redis/ttl > the first charge in a window gives a key its time, and no other does: '9-per-1h'": [
+    "redis/ttl > only the first charge in a window sets the TTL: '9-per-1h'": [
       ['  if is_new then', '  if true then'],
     ],
     'histories 2 > few of fixed, charged beyond all': [
@@ -51,7 +53,7 @@ export const fixedWindow: Mutants = {
     'histories 2 > fixed, great': [
       ['reply[place], answer = used, place + 1', 'reply[place], answer = 0, place + 1'],
     ],
-    "limits/every-kind > 'a fixed window', 'Redis', among the rest > brings on a ban, during which a decision and an explanation agree":
+    "limits/every-kind > 'a fixed window', 'Redis', with other operations > causes a ban, on which a decision and an explanation agree":
       [['for i = p + 3, end_of_limits do\n    if', 'for i = p + 4, end_of_limits do\n    if']],
     'histories 2 > bans by fixed of several keys': [['mine + cost > words[i]', 'mine + cost >= words[i]']],
     'histories 1 > sums that change, clock set back': [
@@ -66,9 +68,9 @@ export const fixedWindow: Mutants = {
       ["call_redis('DEL', counter.key)", ''],
       ['at_ms < stamp', 'at_ms <= stamp'],
     ],
-    "limits/every-kind > 'a window from the first hit', 'Redis' > takes back what was charged, once, and mints nothing":
+    "limits/every-kind > 'a first-hit window', 'Redis' > refunds a charge once, without creating extra units":
       [['and ms - length + 1 or', 'and ms - length or']],
-    "limits/every-kind > 'a window of the calendar', 'Redis' > takes back what was charged, once, and mints nothing":
+    "limits/every-kind > 'a calendar window', 'Redis' > refunds a charge once, without creating extra units":
       [['while ms < words[edge] do', 'while ms <= words[edge] do']],
     'histories 1 > bans, clock set back': [
       [
@@ -76,11 +78,11 @@ export const fixedWindow: Mutants = {
         'if stamp <= earliest_start(words, p, last, at_ms)',
       ],
     ],
-    'conformance > a refund returns no more than was charged at its instant': [
+    'conformance > a refund returns at most the units that were charged at that time': [
       ['    return counter.units\n', '    return units\n'],
       ['counter.units - units))', 'counter.units))'],
     ],
-    "limits/every-kind > 'a window from the first hit', 'Redis', among the rest > keys in one batch each get their own result":
+    "limits/every-kind > 'a first-hit window', 'Redis', with other operations > decides each key of a batch on its own":
       [
         [
           "if raw then kinds[key] = nil else raw = pcall_redis('GETRANGE', key, '0', LAST_OF_COUNTER) end",

@@ -14,7 +14,7 @@ import { slidingCounter } from './sliding-counter.ts'
 import { streamWindow } from './stream-window.ts'
 import { tokenBucket } from './token-bucket.ts'
 
-/** Of every part of the script. */
+/** Mutants of all parts of the script. */
 export const MUTANTS: readonly Mutants[] = [
   ban,
   override,

@@ -3,7 +3,7 @@ import type { Mutants } from '../mutant.ts'
 export const packedWindow: Mutants = {
   part: 'limits/packed-window.lua',
   mutants: {
-    'limits/logs > Redis > packed > each cost waits for the request that is in its way': [
+    'limits/logs > Redis > packed > reports for each cost when the request that blocks it leaves': [
       ['MOST_TRIES = 60', 'MOST_TRIES = 1'],
       ['if not is_in_back then', 'if is_in_back then'],
       ['if first_of_back <= bound', 'if first_of_back < bound'],
@@ -38,7 +38,7 @@ export const packedWindow: Mutants = {
       ['new_front = new_front or string.sub(raw, FRONT + 1)\n', '\n'],
       ['          pages, back = pages + 1, 0\n        end', '          pages, back = pages, 0\n        end'],
     ],
-    'conformance > charges saturate, and nobody stays locked for longer than the window': [
+    'conformance > charges saturate, so no key is denied for longer than the window': [
       ['MAX_TOTAL = 2 ^ 47', 'MAX_TOTAL = 2 ^ 49'],
       ['shift = math.max(log.base, log.total + units - MAX_UNITS)', 'shift = log.base'],
       ['first, log.base = first_above(log, TOTAL, shift), shift', 'log.base = shift'],
@@ -67,7 +67,7 @@ export const packedWindow: Mutants = {
         'log.base - shift, log.total + units - shift, log.stamp',
       ],
     ],
-    'conformance > the window slides: each charge leaves it on its own': [
+    'conformance > the window slides: each charge leaves it separately': [
       ['BACK + column + 1)', 'BACK + 1)'],
       ['value, pages - 1,', 'value, pages + 1,'],
       ['gone = now - keep\n', 'gone = now + keep\n'],
@@ -120,7 +120,7 @@ export const packedWindow: Mutants = {
       ['first_above(log, STAMP, stamp - 1)', 'first_above(log, STAMP, stamp)'],
       ['log.total = log.total - returned', ''],
     ],
-    'conformance > no window holds more than its limit, and whatever fits is admitted': [
+    'conformance > no window exceeds its limit, and every request that fits is admitted': [
       ['PAGE, low + 1, false', 'PAGE, low - 1, false'],
       ['low, low_value, before = page + 1, value4, total4', 'low, low_value = page + 1, value4'],
       [
@@ -136,7 +136,7 @@ export const packedWindow: Mutants = {
       ['elseif pages < slots then\n          page,', 'elseif false then\n          page,'],
       ['* PAGE_WIDTH, pages + 1, 0', '* PAGE_WIDTH, pages, 0'],
     ],
-    'redis/damaged-state > a sliding window among others > cut off at any place it does not trouble the requests beside it: 41 requests':
+    "redis/damaged-state > a sliding window among others > doesn't disturb other requests if its log is truncated anywhere: 41 requests":
       [
         ['if #found < PAGE_WIDTH then return nil end', ''],
         [
@@ -144,10 +144,10 @@ export const packedWindow: Mutants = {
           'STAMP, gone, stamp)',
         ],
       ],
-    'conformance > after a small step back keys that are asked together are told apart': [
+    'conformance > after a small step back, keys in one batch are still counted separately': [
       ['if column == STAMP then value1, value2, value3, value4 = stamp1, stamp2, stamp3, stamp4 end', ''],
     ],
-    'redis/stored-format > a window log of all parts': [
+    'redis/stored-format > a window log with all its parts can be read': [
       ['2, page + 1, false', '2, page + 1, true'],
       ['reply[answer] = used', ''],
       ['above = total - used + over - 1', 'above = total - used + over'],
@@ -166,7 +166,7 @@ export const packedWindow: Mutants = {
       ['if leased > 0 or new_front then\n', 'if leased > 0 then\n'],
       ['if new_front then value = value .. new_front end', ''],
     ],
-    'conformance > leased units count for the window and the lease': [
+    'conformance > leased units count for the length of the window plus the lease': [
       ['(leased - stamp < lease and leased - stamp or lease)', 'lease'],
       [
         'now < leased + window then window = window + lease',
@@ -183,20 +183,21 @@ export const packedWindow: Mutants = {
         'holder + span - now',
       ],
     ],
-    'conformance > a lease is honoured by every limiter on the key': [
+    'conformance > every limiter on the key honors a lease': [
       ['(window < keep and window or keep)', 'window'],
     ],
-    'redis/state-errors > a sliding window': [['return nil, raw.err or NO_WINDOW', 'return nil, NO_WINDOW']],
-    'limits/every-kind > a sliding window in Redis > refuses "\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000" in its place, and leaves it as it is':
+    'redis/state-errors > a sliding window rejects values of another type or format': [
+      ['return nil, raw.err or NO_WINDOW', 'return nil, NO_WINDOW'],
+    ],
+    'limits/every-kind > a sliding window in Redis > rejects "\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000" in its place, and leaves it unchanged':
       [['if format ~= FORMAT then return nil, NO_WINDOW end', '']],
-    'history/stored-form > a large ring is given back when its log has run empty, a small one kept: the usual way':
-      [
-        ['KEPT_SLOTS = 64', 'KEPT_SLOTS = 0'],
-        ['if not (is_new or ring) then', 'if not ring then'],
-        ["call_redis('SET', key, value, 'PX', ttl)", "call_redis('SET', key, value)"],
-        ['if is_new then slots = 0 end', ''],
-      ],
-    'conformance > a small step back holds time until the clock has caught up': [
+    'history/stored-form > an empty log drops a large ring and keeps a small one, with normal commits': [
+      ['KEPT_SLOTS = 64', 'KEPT_SLOTS = 0'],
+      ['if not (is_new or ring) then', 'if not ring then'],
+      ["call_redis('SET', key, value, 'PX', ttl)", "call_redis('SET', key, value)"],
+      ['if is_new then slots = 0 end', ''],
+    ],
+    "conformance > after a small step back, time doesn't advance until the clock catches up": [
       ['if stamp <= clock + MAX_AHEAD', 'if stamp < clock + MAX_AHEAD'],
       ['is_empty = stamp <= gone', 'is_empty = stamp < gone'],
     ],
@@ -205,52 +206,50 @@ export const packedWindow: Mutants = {
       ['elseif above >= total then', 'elseif above > total then'],
       ['retry = reset', ''],
     ],
-    'redis/damaged-state > a window log whose oldest total is above its newest is no log of ours': [
+    'redis/damaged-state > a window log whose oldest total is above its newest is rejected': [
       ['if used < 0 then return nil, DAMAGED_WINDOW end', ''],
     ],
-    'conformance > a count of requests is decided like as many single ones': [
+    'conformance > an op with a count is decided like that many single requests': [
       ['or (free - free % cost) / cost', 'or free / cost'],
       ['if over > 0 then', 'if over >= 0 then'],
     ],
     'histories 1 > one short log': [
       ['if is_empty then keep, lease, leased = 0, 0, 0 end', 'if is_empty then lease, leased = 0, 0 end'],
     ],
-    'limits/ban > what does not count as a denial > a denial by the limits of another part, though a shadow limit of this one has no room':
+    'limits/ban > no denial is counted > for a denial by another part, even if a shadow limit of this part has no room':
       [['if op and op.bans and not is_shadow then', 'if op and op.bans then']],
     'conformance > peek writes nothing': [
       ['if mine > 0 or is_restamped and not is_look then', 'if mine > 0 or is_restamped then'],
     ],
-    'conformance > a refund takes nothing that was charged after a reset': [
+    "conformance > a refund doesn't touch charges made after a reset": [
       ['stamp = at_ms - at_ms % words[p + 1]', 'stamp = at_ms'],
     ],
-    'conformance > ops of a list are decided in its order': [
+    'conformance > ops are decided in the order of the list': [
       ['if stamp ~= new_stamp then\n', 'if true then\n'],
     ],
-    'conformance > what a longer window needs is kept, however busy the shorter one is': [
+    'conformance > charges that a longer window needs are kept, however busy the shorter window is': [
       ['if pages >= most then most = MAX_PAGES end', ''],
       [
         "if page then call_redis('SETRANGE', key, string.format('%d', page), string.sub(raw, BACK + 1, LEASES)) end",
         '',
       ],
     ],
-    'limits/every-kind > a sliding window in Redis > has one key, which expires a while after it is empty': [
-      ['elseif ttl then\n      call', 'elseif false then\n      call'],
-    ],
-    'limits/logs > Redis > packed > a whole request is returned once, and makes room at once': [
+    'limits/every-kind > a sliding window in Redis > uses one key, which expires some time after it is empty':
+      [['elseif ttl then\n      call', 'elseif false then\n      call']],
+    'limits/logs > Redis > packed > refunds a whole request once, which makes room immediately': [
       ['if log.total == log.base then\n    call_redis', 'if false then\n    call_redis'],
     ],
-    'conformance > it tells the charges that count, by their stamps, where it is asked for them and the kind keeps them':
-      [
-        ['cut = now - math.min(window, log.keep)', 'cut = now - log.keep'],
-        ['if log.stamp <= cut then return {} end', ''],
-        ['local before, text = total_before(log, from),', 'local before, text = log.base,'],
-        ['  charges[#charges + 1], charges[#charges + 2] = log.stamp, log.total - before\n', ''],
-        ['stamp, total - before, total\n', 'stamp, total - before, before\n'],
-      ],
-    'conformance > a refund returns no more than was charged at its instant': [
+    'conformance > explain with charges lists the charges that count, if the kind keeps them': [
+      ['cut = now - math.min(window, log.keep)', 'cut = now - log.keep'],
+      ['if log.stamp <= cut then return {} end', ''],
+      ['local before, text = total_before(log, from),', 'local before, text = log.base,'],
+      ['  charges[#charges + 1], charges[#charges + 2] = log.stamp, log.total - before\n', ''],
+      ['stamp, total - before, total\n', 'stamp, total - before, before\n'],
+    ],
+    'conformance > a refund returns at most the units that were charged at that time': [
       ['returned = math.min(units, held)', 'returned = units'],
     ],
-    'redis/stored-format > a window log with a lease': [
+    'redis/stored-format > a window log with a lease can be read': [
       ['HAS_LEASES = 16', 'HAS_LEASES = 32'],
       ['LEASES = 87', 'LEASES = 75'],
       [
@@ -258,18 +257,18 @@ export const packedWindow: Mutants = {
         'front, leased, lease = front - HAS_LEASES, struct_unpack',
       ],
     ],
-    'redis/ttl > the lifetime is not renewed by denials, peeks and refunds, and not by every admission': [
+    "redis/ttl > the TTL isn't renewed by denials, peeks, refunds or most admissions": [
       ["HOT_OFFSET = '15'", "HOT_OFFSET = '21'"],
     ],
-    'limits/big-logs > Redis > beyond its bound the oldest records are merged: under, never over': [
+    'limits/big-logs > Redis > a log beyond its bound merges the oldest records, and never admits too much': [
       ['MAX_RECORDS = 65536', 'MAX_RECORDS = 131072'],
       ['if back >= PAGE or is_rare or pages > MANY_PAGES then', 'if is_rare or pages > MANY_PAGES then'],
     ],
-    'limits/big-logs > Redis > a refund far back in a large log is exact, and further back than 4,096 records it is none':
+    'limits/big-logs > Redis > a refund in a large log is exact up to 4,096 records back, and returns nothing beyond':
       [['MAX_REFUND_RECORDS = 4096', 'MAX_REFUND_RECORDS = 4095']],
-    'redis/damaged-state > a sliding window > with any number of its header at its extremes it does not trouble the requests beside it':
+    "redis/damaged-state > a sliding window > doesn't disturb other requests if a number in its header is extreme":
       [['if front >= HAS_LEASES and size >= FRONT then', 'if front >= HAS_LEASES then']],
-    'limits/logs > Redis > packed > set back by an hour, what counted counts from the grain of now on': [
+    'limits/logs > Redis > packed > restamps units that counted when the clock is set back by an hour': [
       ['units, new_stamp = cost * mine, now - now % words[p + 1]', 'units, new_stamp = cost * mine, now'],
       [
         'if newest_total and not (new_front or is_due) and lease_ms == 0 then',
@@ -280,7 +279,7 @@ export const packedWindow: Mutants = {
       ['new_stamp = new_stamp or stamp\n', '\n'],
       ['  if slots > 0 then\n    local is_large', '  if true then\n    local is_large'],
     ],
-    'limits/logs > Redis > packed > set back by an hour, a log of many requests refunds those that come then':
+    'limits/logs > Redis > packed > refunds later requests of a large log after the clock was set back by an hour':
       [
         ['ring = string.sub(raw, BACK + 1, LEASES)', "ring = ''"],
         [
@@ -309,22 +308,21 @@ export const packedWindow: Mutants = {
         ['if index == log.count then return log.total, log.stamp end', ''],
         ['if is_gone and index == newest and index > 0 then', 'if index == newest and index > 0 then'],
       ],
-    'limits/logs > Redis > packed > after more than 2^46 units the newest count, also when the clock was set back':
+    'limits/logs > Redis > packed > counts the newest 2^46 units, even after the clock was set back': [
+      ['if since > now then since = now end', ''],
       [
-        ['if since > now then since = now end', ''],
-        [
-          'if (fitting > 0 or op and op.is_forced) and not is_empty then',
-          'if fitting > 0 and not is_empty then',
-        ],
-        [
-          'rare.slots, rare.since, rare.stamp = {}, 0, 0, since, stamp end',
-          'rare.slots, rare.stamp = {}, 0, 0, stamp end',
-        ],
-        ['  log.base = total_before(log, first)\n', ''],
-        ["replace(log, index - 1, '')", "replace(log, index, '')"],
-        ['    log.total, log.stamp = at(log, index - 1)\n', ''],
+        'if (fitting > 0 or op and op.is_forced) and not is_empty then',
+        'if fitting > 0 and not is_empty then',
       ],
-    'conformance > a clock that was set back does not make a lease longer': [
+      [
+        'rare.slots, rare.since, rare.stamp = {}, 0, 0, since, stamp end',
+        'rare.slots, rare.stamp = {}, 0, 0, stamp end',
+      ],
+      ['  log.base = total_before(log, first)\n', ''],
+      ["replace(log, index - 1, '')", "replace(log, index, '')"],
+      ['    log.total, log.stamp = at(log, index - 1)\n', ''],
+    ],
+    "conformance > setting the clock back doesn't extend a lease": [
       [
         'if leased > now + lease then leased = now + lease end',
         'if leased > now + lease then leased = now end',
@@ -340,20 +338,20 @@ export const packedWindow: Mutants = {
         'struct_pack(RECORD_FORMAT, leased, lease)\n    end\n    if new',
       ],
     ],
-    'conformance > a longer window begins with what the shorter ones have kept': [
+    'conformance > a longer window starts with the charges that shorter windows kept': [
       [
         'local before, _, oldest_total, oldest_stamp = base, nil, nil, nil',
         'local before, _, oldest_total, oldest_stamp = 0, nil, nil, nil',
       ],
     ],
-    'redis/damaged-state > a window log that is cut off where a shorter window begins does not trouble the requests beside it':
+    "redis/damaged-state > a window log that is truncated where a shorter window starts doesn't disturb other requests":
       [['if not before_window then return nil, DAMAGED_WINDOW end', '']],
-    'redis/ttl > the TTL of a window log, by the clock of Redis > a charge to more than 2^46 units sets the TTL, and a refund does not':
+    'redis/ttl > the TTL of a window log, by the clock of Redis, > changes with a charge to more than 2^46 units, but not with a refund':
       [
         ['is_rare = total > MAX_UNITS', 'is_rare = total > 2 * MAX_UNITS'],
         ["  call_redis('PEXPIRE', key, (ttl_of(kept, clock ~= reply[1])))\n", ''],
       ],
-    'redis/damaged-state > a window log with a back that is longer than a page > each operation is rejected and leaves the log alone':
+    "redis/damaged-state > a window log with a back longer than a page > rejects each operation and isn't changed":
       [
         [
           'if back > PAGE or pages > slots or front == 0 and pages > 0 then',
@@ -361,15 +359,14 @@ export const packedWindow: Mutants = {
         ],
         ['if back > PAGE or pages > slots or pages > 0 and', 'if pages > slots or pages > 0 and'],
       ],
-    'redis/damaged-state > a window log of more than 2^46 units, cut off, is left alone': [
+    "redis/damaged-state > a truncated window log of more than 2^46 units isn't changed": [
       ['      if damage then return nil, damage end\n', ''],
     ],
-    'redis/damaged-state > a window log with a byte too many > each operation is rejected and leaves the log alone':
-      [
-        ['if #old + #wrapped ~= slots * PAGE_WIDTH then return nil, DAMAGED_WINDOW end', ''],
-        ['#rest ~= (is_large', '#rest < (is_large'],
-      ],
-    'limits/logs > leases of limiters with windows of their own count alike in all stores': [
+    "redis/damaged-state > a window log with an extra byte > rejects each operation and isn't changed": [
+      ['if #old + #wrapped ~= slots * PAGE_WIDTH then return nil, DAMAGED_WINDOW end', ''],
+      ['#rest ~= (is_large', '#rest < (is_large'],
+    ],
+    'limits/logs > leases of limiters with different windows count equally in all stores': [
       ['kept = keep - lease\n', 'kept = keep\n'],
       ['now >= leased + keep then', 'now >= leased then'],
       ['tables.commit(rare, now, gone, new_stamp, units)', 'tables.commit(rare, now, 0, new_stamp, units)'],
@@ -389,16 +386,15 @@ export const packedWindow: Mutants = {
       ],
       ['if now < log.leased + window then window = window + log.lease end', ''],
     ],
-    'limits/logs > Redis > packed > charges beyond the limit, and beyond what a log keeps, are waited for': [
-      ['if lease_ms > 0 then\n', 'if true then\n'],
-    ],
-    'redis/ttl > the TTL of a window log, by the clock of Redis > counts leases': [
+    'limits/logs > Redis > packed > reports the wait after charges beyond the limit, and beyond what a log keeps':
+      [['if lease_ms > 0 then\n', 'if true then\n']],
+    'redis/ttl > the TTL of a window log, by the clock of Redis, > includes leases': [
       [
         'ttl = (is_due or is_new) and ttl_of(kept, clock ~= reply[1])',
         'ttl = (is_due or is_new) and ttl_of(kept - lease, clock ~= reply[1])',
       ],
     ],
-    'conformance > of leases that overlap the longer counts': [
+    'conformance > the longer of overlapping leases counts': [
       [
         'if leased < now + lease_ms then leased = now + lease_ms end',
         'if leased == 0 then leased = now + lease_ms end',
@@ -408,17 +404,17 @@ export const packedWindow: Mutants = {
         'if lease_ms > 0 then front = front + HAS_LEASES end',
       ],
     ],
-    'limits/logs > Redis, the rare way alone > packed > part of a request is returned': [
+    'limits/logs > Redis, using only the rare operations > packed > refunds a part of a request': [
       ['if mine > 0 and is_rare then', 'if is_rare then'],
     ],
-    'redis/ttl > the TTL of a window log, by the clock of Redis > a request after the clock was set back sets the TTL':
+    'redis/ttl > the TTL of a window log, by the clock of Redis, > changes with a request after the clock was set back':
       [
         [
           'is_new = size == 0 or is_restamped or is_empty and slots > KEPT_SLOTS',
           'is_new = size == 0 or is_empty and slots > KEPT_SLOTS',
         ],
       ],
-    'history/stored-form > what is stored stays sound: the usual way': [
+    'history/stored-form > stored logs keep their invariants with normal commits': [
       ['front, back = rest, 0\n', 'front, back = rest, back\n'],
       ["(old or '') .. (wrapped or '') .. ring", "(old or '') .. ring"],
       [
@@ -431,7 +427,7 @@ export const packedWindow: Mutants = {
       ],
       ['local split = EDGES + head * PAGE_WIDTH', 'local split = EDGES'],
     ],
-    'limits/logs > Redis > packed > a request is returned while no more than 256 were charged since, however few it may hold':
+    'limits/logs > Redis > packed > refunds a request if at most 256 were charged since, even with a small limit':
       [
         ['MIN_REFUND_RECORDS = 256', 'MIN_REFUND_RECORDS = 3'],
         ['start = EDGES + head * PAGE_WIDTH }', 'start = EDGES }'],
@@ -443,17 +439,17 @@ export const packedWindow: Mutants = {
         ],
         ['local held = total - total_before(log, index)', 'local held = total - log.base'],
       ],
-    'redis/ttl > the TTL of a window log, by the clock of Redis > only the first request in a part of its slack sets the TTL: a window of 3600000 ms':
+    'redis/ttl > the TTL of a window log, by the clock of Redis, > changes with the first request in a part of its slack: a window of 3600000 ms':
       [
         ['local is_due = now - now % part > stamp or', 'local is_due = now - now % part < stamp or'],
         ["if ttl then call_redis('PEXPIRE', key, ttl) end", ''],
       ],
-    'redis/ttl > the TTL of a window log, by the clock of Redis > only the first request in a part of its slack sets the TTL: a window of 10000 ms':
+    'redis/ttl > the TTL of a window log, by the clock of Redis, > changes with the first request in a part of its slack: a window of 10000 ms':
       [['kept < 20000 and 4000 or', 'kept < 20000 and 400 or']],
-    'redis/ttl > a log that outgrows its ring keeps its lifetime, set rarely': [
+    'redis/ttl > a log that outgrows its ring keeps its TTL, set rarely': [
       ["call_redis('SET', key, value, 'KEEPTTL')", "call_redis('SET', key, value)"],
     ],
-    'conformance > after a refund all that came later leaves in its own time': [
+    'conformance > charges after a refunded one still leave the window on time': [
       ['read_piece(log, piece, index, index + 1)', 'read_piece(log, piece, 0, 1)'],
       [
         'local records, text = {}, text_of(log, first, log.count)',
@@ -462,12 +458,12 @@ export const packedWindow: Mutants = {
       ['struct_pack(RECORD_FORMAT, total - units, stamp)', 'struct_pack(RECORD_FORMAT, total, stamp)'],
       ['replace(log, index, lowered(', 'replace(log, 0, lowered('],
     ],
-    'limits/logs > Redis, the rare way alone > packed > set back by half a second, time stands still until it has caught up':
+    "limits/logs > Redis, using only the rare operations > packed > doesn't advance until a clock set back by half a second catches up":
       [['elseif log.stamp ~= stamp then', 'else']],
-    'conformance > a refund mints nothing where the charge is gone': [
+    'conformance > a refund of an expired or reset charge adds no quota': [
       ['or stamp <= now - log.keep then return 0 end', 'or stamp < now - log.keep then return 0 end'],
     ],
-    'conformance > of many limits it tells fewer charges of each': [
+    'conformance > explain lists fewer charges per limit if there are many limits': [
       ['log.count + 1 - most)', 'log.count - most)'],
     ],
   },

@@ -1,4 +1,4 @@
-// What is mutated together, and those tests that are quick to notice.
+// Groups of mutated modules, with the quick tests that run against them.
 
 const UNITS = ['input/limits.test.ts', 'input/options.test.ts', 'limits/declaration.test.ts']
 
@@ -27,7 +27,7 @@ const REDIS = [
 ]
 
 const RESILIENCE = [
-  'resilience/asked-again.test.ts',
+  'resilience/reentrant-timeouts.test.ts',
   'resilience/breaker.test.ts',
   'resilience/deny-cache.test.ts',
   'resilience/failure-policy.test.ts',
@@ -37,14 +37,14 @@ const RESILIENCE = [
   'input/options.test.ts',
 ]
 
-// Of what is tested in memory and in Redis the one is enough; and what takes long is left out.
+// Skips tests on Redis, if memory has the same, and slow tests.
 const IN_MEMORY = new RegExp(
   [
     'redis|the recipe|at worst|holds 10000|few have expired|both stores answer as|in any stretch',
     'nobody is admitted out of turn|many who add at once|it counts what was added|decided alike by all logs',
-    // By a deadline that a busy machine does not keep.
+    // Has a deadline that a busy machine misses.
     'functions that tell limits are refused',
-    // Tests are chosen by their names, in one regular expression: not by names as long as these.
+    // Their names are too long for the regular expression that selects tests.
     'x{64}',
   ].join('|'),
   'i',

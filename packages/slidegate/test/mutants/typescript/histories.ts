@@ -5,7 +5,7 @@ import { historyOf } from '../../history/histories.ts'
 import { play, type StoreOf } from '../../history/play.ts'
 import { SCALES } from '../scales.ts'
 
-// What test/history plays, in short: few histories, always the same, in memory alone.
+// A short version of test/history: few histories with a fixed seed, in memory.
 
 const memory: Record<string, StoreOf> = { memory: (clock) => memoryStore({ clock: clock.now }) }
 

@@ -1,7 +1,7 @@
-// Texts of errors are for people. Their codes, and the conditions under which they are thrown, are mutated.
+// Excludes error texts from mutation. Error codes and conditions are mutated.
 
 /**
- * What is read of a node of Babel, and of where it is.
+ * The used parts of Babel's nodes and paths.
  *
  * @typedef {{ type: string, name?: string, callee?: Node, arguments?: Node[] }} Node
  * @typedef {{ node: Node, parentPath?: Path }} Path

@@ -1,7 +1,7 @@
 import type { Plugin } from 'vitest/config'
 import { type PoolOptions, type PoolWorker, ThreadsPoolWorker, type WorkerRequest } from 'vitest/node'
 
-// To start a thread and to load everything there takes longer than the tests of a mutant: so a thread stays for many.
+// Reuses a thread for many mutants, because starting one takes longer than the tests of a mutant.
 
 const RUNS_OF_A_THREAD = 100
 
@@ -23,7 +23,7 @@ class KeptThread implements PoolWorker {
     if (kept.runs++ > 0) return
     const { worker } = kept
     await worker.start()
-    // One that dies between two runs is nobody's failure: the next run has another.
+    // If it exits between two runs, the next run starts another one.
     worker.on('error', () => {
       if (kept?.worker === worker) kept = undefined
     })
@@ -40,7 +40,7 @@ class KeptThread implements PoolWorker {
 
   send(message: WorkerRequest): void {
     if (message.type !== 'stop') kept?.worker.send(message)
-    // It is not asked to stop, and so has to be spoken for.
+    // The thread stays, so report it as stopped.
     else for (const [event, listener] of this.#listeners) if (event === 'message') listener(STOPPED)
   }
 

@@ -6,7 +6,7 @@ import { playKeyed } from '../../history/keyed-play.ts'
 import type { StoreOf } from '../../history/play.ts'
 import { KEYED } from '../scales.ts'
 
-// What test/history plays on limiters of several keys, in short: see histories.ts.
+// A short version of test/history for limiters of several keys: see histories.ts.
 
 const memory: Record<string, StoreOf> = { memory: (clock) => memoryStore({ clock: clock.now }) }
 

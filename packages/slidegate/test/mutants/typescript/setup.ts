@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { beforeEach } from 'vitest'
 import { GROUPS } from './groups.js'
 
-// The same histories for every mutant; a failure is enough, it need not be the shortest.
+// The same histories for every mutant. A failure needn't be shrunk.
 fc.configureGlobal({ seed: 7, endOnFailure: true })
 
 const { skip } = GROUPS[process.env.MUTATION_GROUP!]!

@@ -10,7 +10,7 @@ export default defineConfig({
     include: group?.tests.map((path) => `packages/slidegate/test/${path}`) ?? [],
     setupFiles: ['packages/slidegate/test/mutants/typescript/setup.ts'],
     isolate: false,
-    // After a mutant that never ends, all is loaded anew.
+    // Modules are loaded again after an endless mutant.
     experimental: { fsModuleCache: true },
     testTimeout: 8000,
     hookTimeout: 20_000,

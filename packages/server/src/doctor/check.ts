@@ -1,0 +1,52 @@
+// A check of slidegate doctor, and its output.
+
+import { formatCount, printable } from '#replay/text.js'
+
+export type Status = 'ok' | 'warning' | 'problem' | 'skipped'
+
+export interface Check {
+  /** A Redis server, the service or the configuration. */
+  readonly target: string
+  readonly name: string
+  readonly status: Status
+  /** The value found. */
+  readonly value: string
+  /** The right value, unless the status is `ok`. */
+  readonly expected?: string
+  /** The command or setting that fixes it. */
+  readonly fix?: string
+  /** A page of the repository, with an anchor. */
+  readonly docs?: string
+}
+
+export interface Diagnosis {
+  readonly problems: number
+  readonly warnings: number
+  readonly checks: readonly Check[]
+}
+
+export function diagnosisOf(checks: readonly Check[]): Diagnosis {
+  const count = (status: Status) => checks.filter((check) => check.status === status).length
+  return { problems: count('problem'), warnings: count('warning'), checks }
+}
+
+/** Formats a diagnosis, a block per target. */
+export function diagnosisLines({ problems, warnings, checks }: Diagnosis): string[] {
+  const width = Math.max(...checks.map(({ name }) => name.length))
+  const lines = checks.flatMap(({ target, name, status, value, expected, fix, docs }, i) => {
+    const row = (head: string, label: string, text: string) =>
+      `  ${head.padEnd(7)}  ${label.padEnd(width)}  ${printable(text, 1000)}`
+    const more = { 'should be': expected, fix, see: docs }
+    return [
+      ...(target === checks[i - 1]?.target ? [] : [...(i === 0 ? [] : ['']), printable(target)]),
+      row(status, name, value),
+      ...Object.entries(more).flatMap(([label, text]) => (text === undefined ? [] : [row('', label, text)])),
+    ]
+  })
+  return [...lines, '', `${counted(problems, 'problem')}, ${counted(warnings, 'warning')}`]
+}
+
+/** `1 problem`, `2 problems` */
+export function counted(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
+}
