@@ -58,6 +58,7 @@ export const GROUPS: Record<string, readonly Entry[]> = {
     ['WebSockets', 'docs/websockets.md'],
     ['Callers and keys', 'docs/callers.md'],
     ['Plans, bans, waiting', 'docs/using.md'],
+    ['Login protection', 'docs/guides/login.md'],
     ['Outbound calls', 'docs/outbound.md'],
     ['Language models', 'docs/guides/language-models.md'],
     ['Edge runtimes', 'docs/edge.md'],

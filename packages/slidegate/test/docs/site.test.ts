@@ -119,13 +119,13 @@ describe('the site', () => {
   it('links from a page to a source, and to the reference', async () => {
     await using window = await browser.open(site.url)
     const { page } = window
-    await page.goto(`${site.url}/limits`)
+    await page.goto(`${site.url}/limits/fixed-window`)
     await page.locator('main a[href$=".test.ts/"]').first().click()
     await page.locator('main h1', { hasText: '.test.ts' }).waitFor()
     expect(page.url()).toMatch(/\/source\/.*\.test\.ts\/$/)
     expect(await page.locator('main pre').innerText()).toContain("from 'vitest'")
     await page.goBack()
-    await page.locator('main h1', { hasText: 'Kinds of limits' }).waitFor()
+    await page.locator('main h1', { hasText: 'Fixed window' }).waitFor()
     await page.getByRole('navigation', { name: 'Main Navigation' }).getByText('Reference').click()
     await page.locator('main').getByRole('link', { name: 'slidegate/redis' }).click()
     await page.getByRole('heading', { name: /^redisStore\(\)/ }).waitFor()
