@@ -28,7 +28,7 @@ const HASH_LENGTH = 22
 export interface KeyEncoding {
   /** Whether the stored form hides the text. */
   readonly isSecret: boolean
-  /** Whether a key that is known to the store is stored unchanged. Doesn't check its characters again. */
+  /** Whether a key found in the store is its own stored form. Doesn't check all of its characters again. */
   isSame(key: unknown): key is string
   /** @throws {SlidegateError} `invalid_key` unless it is a non-empty well-formed string of up to 64 KiB in UTF-8 */
   key(key: unknown): string

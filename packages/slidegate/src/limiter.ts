@@ -33,7 +33,8 @@ export interface CommonOptions {
    * - `deny`, `allow`: fail closed or fail open
    * - `local`: this process decides by its share of the limits
    *
-   * Applies to requests only: other calls always reject. A flooded key is denied while the store answers, even with `allow`.
+   * Applies to requests only: other calls always reject. If requests time out only because their key is flooded, they are denied,
+   * even with `allow`.
    */
   readonly onStoreError?: OnStoreError
   /**
@@ -50,7 +51,7 @@ export interface CommonOptions {
   readonly overrides?: boolean
   /** Maximum number of waiting requests, from 1 to 2^20. One key gets at most nine tenths of it. Default: 10,000. */
   readonly maxWaiting?: number
-  /** How long a reservation can be settled, from 10 ms to 366 days. See {@link Limiter.reserve}. Default: 1 hour. */
+  /** How long a reservation stays open, from 10 ms to 366 days. See {@link Limiter.reserve}. Default: 1 hour. */
   readonly reservationTtl?: Duration
   /**
    * A secret that hides keys, ids and values in the store. At least 16 bytes.
@@ -110,7 +111,7 @@ export interface ExplainOptions extends Pick<ConsumeOptions, 'cost' | 'request'>
 export interface LimitEntries {
   /** The limit's name. */
   readonly limit: string
-  /** Those that count now, oldest first. */
+  /** The entries that count now, oldest first. */
   readonly entries: readonly Entry[]
 }
 
@@ -134,8 +135,8 @@ export interface Limiter<Key extends AnyKey = string> {
    * Consumes up to 10,000 requests in one batch.
    *
    * Each is decided on its own, and those of one key in order. All are validated before any is sent. If one fails, the call
-   * rejects when all are settled, and the charges of the others are returned, except those with a `requestId`, which can be
-   * repeated.
+   * rejects once all are settled, and the charges of the others are refunded. Requests with a `requestId` aren't refunded,
+   * because you can repeat them.
    */
   consumeMany(requests: readonly BulkRequest<Key>[]): Promise<readonly Decision[]>
   /** Returns what `consume` would, with `remaining` and `resetAfterMs` before the charge. Writes nothing. */
@@ -199,11 +200,12 @@ export interface Limiter<Key extends AnyKey = string> {
   /**
    * Returns units of an admitted request, at most once.
    *
-   * Resolves to how many units were returned, the minimum of all enforced limits: fewer if they have already left the window.
-   * After a `StoreUnavailableError` they may have been returned, and won't be again.
+   * Resolves to the number of units returned, the minimum of all enforced limits. It is lower if some have already left the
+   * window. After a `StoreUnavailableError`, they may have been returned. A retry has an effect only if the first refund was
+   * never sent.
    *
-   * Rejects with `invalid_refund` for a denied or peeked decision, one of another limiter, another key, or more units than were
-   * charged. Limits that store each request separately can only return whole requests.
+   * Rejects with `invalid_refund` if the decision was a denial or a peek, or belongs to another limiter or key, or if more units
+   * are returned than were charged. Limits that store each request separately can only return whole requests.
    */
   refund(key: Key, decision: Decision, units?: number): Promise<number>
   /** Deletes the key's usage, bans and reservations. Keeps its override and block. */

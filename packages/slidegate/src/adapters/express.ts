@@ -6,7 +6,7 @@ import { connect, nodeBinding } from '../http/node.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { type IsTrusted, unlessTrustsEveryone } from '../http/trust.ts'
 
-/** The options of every adapter. Functions receive `req`, `res` and `next`. */
+/** The options that all adapters share. Functions receive `req`, `res` and `next`. */
 export type RateLimitOptions = GuardOptions<[req: Request, res: Response, next: NextFunction]>
 
 /**

@@ -6,7 +6,7 @@ import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 
 type Next = (error?: unknown) => void
 
-/** The options of every adapter. Functions receive `req`, `res` and `next`. */
+/** The options that all adapters share. Functions receive `req`, `res` and `next`. */
 export type RateLimitOptions = GuardOptions<[req: NodeRequest, res: NodeResponse, next: Next]>
 
 /**

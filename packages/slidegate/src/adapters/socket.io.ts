@@ -21,7 +21,7 @@ export interface ClientEvent<S extends AnySocket = Socket> {
 }
 
 /**
- * The options of every adapter for messages. Default `maxPending`: 1,000.
+ * The options that all adapters for messages share. Default `maxPending`: 1,000.
  *
  * Socket.IO can't pause reading, so exceeding this closes the connection. Each event can be as large as the server's
  * `maxHttpBufferSize`.

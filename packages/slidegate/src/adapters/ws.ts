@@ -27,7 +27,7 @@ export interface Message<
 }
 
 /**
- * The options of every adapter for messages. Default `maxPending`: 100.
+ * The options that all adapters for messages share. Default `maxPending`: 100.
  *
  * When this many messages are pending, reading pauses, so TCP slows the client down. Each message can be as large as
  * `maxPayload`.

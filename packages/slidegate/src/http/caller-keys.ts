@@ -15,8 +15,8 @@ export const UNKNOWN_ADDRESS = 'unknown'
 export interface AddressKeyOptions {
   /**
    * How many leading bits of an IPv6 address form the key, from 1 to 128. A client can use any address in its network, so the key
-   * is the network, not the address. Use 56 or 48 if clients own larger networks. Has no effect on IPv4. Default: 64, the
-   * smallest network.
+   * is the network, not the address. Use 56 or 48 if clients own larger networks. Has no effect on IPv4. Default: 64, a single
+   * subnet.
    */
   readonly ipv6Prefix?: number
 }

@@ -53,7 +53,7 @@ function addressSourceOf(connection: Connection): ((request: Request) => string 
   return undefined
 }
 
-/** Without an address, all callers would share one key. */
+/** The error for a missing address: without it, all callers would share one key. */
 function unknownAddress(): SlidegateError {
   return invalidOption(
     "the platform reports no client address; set key, or address, such as { trust: 1, header: 'cf-connecting-ip' }",

@@ -17,8 +17,8 @@ export interface LimitExplanation extends LimitDecision {
   /**
    * The time of the oldest charge or slot renewal that counts.
    *
-   * Epoch milliseconds by the store's clock. Only for kinds that store times. It may be off by the length of a lease, and after a
-   * change of the window by the difference.
+   * Epoch milliseconds by the store's clock. Only for kinds that store times. It may be off by the length of a lease. After a
+   * change of the window, it may be off by the difference.
    */
   readonly oldestAtMs?: number
   /** How many units will be free after `afterMs`. Has up to eleven steps, until all are free. */

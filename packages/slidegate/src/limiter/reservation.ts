@@ -123,7 +123,7 @@ export class Reservations {
   readonly #ask: Ask
 
   /**
-   * @param ttl how long a reservation can be settled
+   * @param ttl how long a reservation stays open
    * @throws {SlidegateError} `invalid_duration`
    */
   constructor(limiter: string, ttl: Duration, ask: Ask) {

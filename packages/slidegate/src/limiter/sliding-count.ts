@@ -52,7 +52,7 @@ const NAMES: Names<SlidingCountOptions> = {
 /**
  * Counts the units added to a key within the last `period`, by the store's clock.
  *
- * Exact to the precision: a unit counts for the period plus less than one grain.
+ * Exact to the precision: a unit counts for at least the period, and for less than one grain longer.
  *
  * ```ts
  * const failures = slidingCount({ name: 'failed-logins', period: '1h', store })

@@ -1,7 +1,7 @@
 -- The twin of ban.ts: not a limit, but it denies all requests while the key is blocked.
 --
--- Words: logs before it in its part; denials that cause a ban; the period in which they are counted; when the level is reset.
--- Then the length of the first ban, the second and so on.
+-- Words: the number of logs before it in its part; how many denials within which period cause a ban; how long after a ban the
+-- level is reset. Then the length of the first ban, the second and so on.
 -- Stored: one string, unsigned, big-endian. Its format (1 byte, 1), time of the last write, end of the block, number of bans in a
 -- row, and when that is reset. Then the time of each denial, oldest first. All but the format have 6 bytes. Times are
 -- milliseconds, 0 if there is no ban or level.

@@ -212,7 +212,7 @@ export function nameOf(limit: number, windowMs: number): string {
   return `${limit}-per-${formatDuration(windowMs)}`
 }
 
-/** Whether it is a valid name for a limit or limiter. */
+/** Whether a value is a valid name for a limit or limiter. */
 export function isName(name: unknown): name is string {
   return typeof name === 'string' && NAME.test(name)
 }

@@ -3,7 +3,7 @@
 -- Words: the length of a sub-window, the limit.
 -- Answer: -1 minus the values used, and after all answers the two times of packed-window.lua.
 -- Stored: one string, unsigned, big-endian: format (1 byte, 1), start of the newest sub-window (6 bytes, milliseconds), its place
--- from 0 to 10 (1 byte). In addition 11 HyperLogLogs, whose keys are the log's key, '~' and their place. They are used in turn:
+-- from 0 to 10 (1 byte). In addition, 11 HyperLogLogs, whose keys are the log's key, '~' and their place. They are used in turn:
 -- one per sub-window, with all values added since it began. So a count reads only one sketch, and Redis caches it. A sketch of an
 -- earlier log is removed before its place is reused.
 -- TTL: set when a sub-window begins, for its sketch too: the length of all sub-windows + slack.

@@ -92,7 +92,7 @@ export function tenthOf(windowMs: number): number {
   return Math.ceil(windowMs / 10)
 }
 
-/** Sub-windows from the newest to the current one. */
+/** The number of sub-windows from the newest to the current one. */
 function passed({ stamp }: Values, { precision }: LogParams, nowMs: number): number {
   return (startOf(nowMs, precision) - stamp) / precision
 }

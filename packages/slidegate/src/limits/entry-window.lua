@@ -7,15 +7,15 @@
 -- milliseconds. An entry of n units has n members: its name, and the name followed by a space and the numbers 2 to n. Names
 -- contain no spaces.
 -- TTL: renewed occasionally by charges and renewals, to the window + slack.
--- Work: members that left the window are removed with later charges, as many as they add plus PRUNED, so no call removes many. A
--- log keeps up to MAX_ENTRIES units: more charges push out the oldest, which affects no limit.
+-- Work: later charges remove members that left the window, each as many as it adds plus PRUNED, so no call removes many. A log
+-- keeps up to MAX_ENTRIES units: more charges push out the oldest, which affects no limit.
 
 local MAX_ENTRIES = 10000
 local PRUNED = 100
 -- Arguments per command: unpack supports at most 8,000.
 local MAX_WORDS = 4000
 local MAX_SCORE = 2 ^ 47
--- ENTRIES: 0 for requests that can't be found by id; otherwise
+-- ENTRIES: the kind of the entries. 0 stands for requests that can't be found by id.
 local REQUEST = 1
 local HOLDER = 2
 local VALUE = 3
@@ -131,7 +131,8 @@ if units > 0 then
   if over > 0 then
     call_redis('ZREMRANGEBYRANK', key, '0', string.format('%d', math.min(over, units + PRUNED) - 1))
   end
-  -- The first charge in each period of a second less than the slack renews the TTL. With the `clock` option, every charge does.
+  -- The first charge in each period renews the TTL. A period is a second shorter than the slack. With the `clock` option, every
+  -- charge renews it.
   local part = window < 20000 and 4000 or window / 4 - 1000
   is_due = is_due or clock ~= reply[1] or now - now % part > stamp
 end

@@ -177,7 +177,7 @@ interface EntryKeeping<State, Params extends LogParams> {
   find(state: State, params: Params, nowMs: number, entry: string): Entry | undefined
   /** Makes an entry of these units count as if charged at `nowMs`. Returns whether it still counted. */
   renew(state: State, params: Params, nowMs: number, entry: string, units: number): boolean
-  /** Oldest first. */
+  /** Lists the entries, oldest first. */
   list(state: State, params: Params, nowMs: number): readonly Entry[]
 }
 

@@ -1,6 +1,7 @@
 -- The twin of packed-window.ts: stamps and running totals in a ring. Both of its ends are stored next to the header.
 --
--- Words: precision, then window and limit of each. Windows are precision - 1 longer, because a stamp is the start of its grain.
+-- Words: the precision, then the window and maximum of each limit. Windows are precision - 1 longer, because a stamp is the
+-- start of its grain.
 -- Answer: if all requests were admitted, the units used per limit; the newest stamp is then the current grain.
 -- Otherwise -1 minus the units used, and after all answers, per limit: milliseconds until the cost fits again (-1: never),
 -- and until the limit is unused.
@@ -17,17 +18,17 @@
 -- - pages (2): pages in the ring
 -- - back (48): up to four records before the newest, in order of time
 -- - lease (6): leased units may be spent elsewhere for this long after their stamp
--- - leased (6): the last time at which they may be spent. Only if `front` has its 16, like `lease`
+-- - leased (6): the last time at which they may be spent. Like `lease`, stored only if `front` includes the 16
 -- - front (48): the oldest records, up to four, in the last of four places
 -- - ring (48): per slot: a page of four records, older than the back, newer than the front
 -- Times are milliseconds, totals units. A record is total and stamp. The string ends after the last part that has ever been used.
 --
--- Records enter at the back and leave from the front. So most decisions read and write only these and the header, in one piece,
+-- Records enter at the back and leave at the front. So most decisions read and write only these and the header, in one piece,
 -- because Lua hashes each string that it gets or creates. Every fourth decision moves a page from the back to the ring, or from
--- the ring to the front. Longer edges make every decision slower, shorter ones move pages more often. Measurements with 3 to 6
--- records were about equal.
+-- the ring to the front. A longer front and back make every decision slower, shorter ones move pages more often. Measurements
+-- with 3 to 6 records were about equal.
 --
--- TTL: set to keep + slack when keep changes, and once in each period of a second less than the slack.
+-- TTL: keep + slack. Set when keep changes, and by the first commit in each period. A period is a second shorter than the slack.
 -- Invariants: stamps and totals rise from record to record. pages <= slots <= 16384. While the ring has pages, the front
 -- isn't empty. A log without units has no key.
 
@@ -79,9 +80,10 @@ local function records_of(words, p, last)
 end
 
 --- before
--- Searches for the first record whose number at `column` exceeds the bound, starting at a record that doesn't. The newest does.
--- Returns the total before it, its stamp (nil for the newest), and its place. Returns nothing if the ring is damaged. An
--- interpolation search: reads the page where the bound would be if records were evenly spaced, and every third time the middle.
+-- Searches for the first record whose number at `column` exceeds the bound, as that of the newest does. Starts at a record whose
+-- number doesn't. Returns the total before it, its stamp (nil for the newest), and its place. Returns nothing if the ring is
+-- damaged. This is an interpolation search: it reads the page where the bound would be if records were evenly spaced, and every
+-- third time the middle page.
 local function find(
   key, raw, back, head, slots, pages, records, place, rest, taken, is_in_back, column, bound, newest
 )
@@ -95,7 +97,7 @@ local function find(
     total, stamp = struct_unpack(RECORD_FORMAT, records, place + (rest - 1) * WIDTH + 1)
     value = column == TOTAL and total or stamp
     if value > bound then
-      -- Among these.
+      -- It is one of these records.
       repeat
         before = total
         total, stamp = struct_unpack(RECORD_FORMAT, records, place + 1)
@@ -112,7 +114,7 @@ local function find(
   local low, low_value, high, high_value, next_page = taken, value, pages - 1, first_of_back, nil
   for tries = 1, MOST_TRIES do
     if low > high then
-      -- Between two pages, or before the back.
+      -- It is the first record of the next page, or of the back.
       if next_page then
         return before, (struct_unpack(NUMBER_FORMAT, next_page, STAMP + 1)), next_page, 0, PAGE, low + 1, false
       end
@@ -358,7 +360,7 @@ elseif mine > 0 or is_restamped and not is_look then
   end
   if page then call_redis('SETRANGE', key, string.format('%d', page), string.sub(raw, BACK + 1, LEASES)) end
   total = total + units
-  -- A second less than the slack, because a stamp may be that far ahead of the clock.
+  -- The period is a second shorter than the slack, because a stamp may be that far ahead of the clock.
   local part = kept < 20000 and 4000 or kept / 4 - 1000
   local is_due = now - now % part > stamp or keep ~= kept
   if leased > 0 then front = front + HAS_LEASES end

@@ -10,7 +10,7 @@ const kind = entryWindowKind('r', 'holder')
  *
  * It keeps 10,000. If there are more, the oldest can't be settled.
  *
- * @param ttlMs how long they can be settled
+ * @param ttlMs how long they stay open
  */
 export function reservationLog(ttlMs: number): Log {
   const params = { precision: 1, records: MAX_ENTRIES, windows: [ttlMs], limits: [MAX_ENTRIES] }

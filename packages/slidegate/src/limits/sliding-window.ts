@@ -30,12 +30,12 @@ export interface SlidingWindowOptions extends LimitOptions {
    * How the log is stored. All are exact. Default: `packed`.
    *
    * - `packed`: 12 bytes per request, any cost, and by far the fastest.
-   * - `zset`: in Redis a sorted set of request ids, about 120 bytes per unit, fewer for up to 128 of them. A request repeated
+   * - `zset`: in Redis a sorted set of request ids, about 120 bytes per unit, or less for up to 128 units. A request repeated
    *   with its `requestId` within the window is charged once and gets the first answer. `list` returns the admitted requests.
    * - `stream`: in Redis a stream, about 45 bytes per request. Other programs can follow admissions with XREAD: entries
    *   `<ms>-<n>` of `id`, `cost` and `total`, the running total of units. A refunded request vanishes without a message. Once
-   *   more entries count than the limit (but at least 128 and at most 1,024), only the newest can be refunded. A refund, or
-   *   setting the clock back, replaces the stream: consumer groups are lost, and after a clock change new ids are lower.
+   *   more entries count than the limit, raised to at least 128 and capped at 1,024, only the newest can be refunded. A refund,
+   *   or setting the clock back, replaces the stream: consumer groups are lost, and after a clock change new ids are lower.
    *
    * `zset` and `stream` support limits up to 10,000, at a precision of 1 ms. Each window length has its own log, and refunds
    * return whole requests.

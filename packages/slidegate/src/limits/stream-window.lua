@@ -6,8 +6,8 @@
 -- the request; `cost`, its units; `total`, all units up to and including it, as text. The units used are the newest total minus
 -- the total before the first entry that counts.
 -- TTL: renewed occasionally by charges, and when the stream is replaced, to the window + slack.
--- Invariants: ids and totals rise from entry to entry among those later than the newest minus the window. Older entries no longer
--- count, removed or not. Totals restart at 0 when nothing counts, or before they exceed MAX_STREAM_TOTAL.
+-- Invariants: among the entries later than the newest minus the window, ids and totals rise from entry to entry. Older entries no
+-- longer count, removed or not. Totals restart at 0 when nothing counts, or before they exceed MAX_STREAM_TOTAL.
 -- Work: a decision reads two entries, or a few more to compute a wait. Its charge removes entries that left the window, in whole
 -- nodes of the stream. A log keeps up to MAX_STREAM entries, plus the rest of the last node: more charges push out the oldest,
 -- which affects no limit. Refunding any entry but the newest rewrites all that count: 7 ms per 1,000 entries, up to the limit and
@@ -18,14 +18,14 @@
 
 local MAX_STREAM = 10000
 local MAX_STREAM_TEXT = '10000'
--- Maximum entries that may count when an entry other than the newest is refunded.
+-- A refund may rewrite as many entries as the limit, clamped to this range.
 local MIN_REFUND_ENTRIES = 128
 local MAX_REFUND_ENTRIES = 1024
 local MAX_STREAM_TOTAL = 2 ^ 52
 local MAX_STREAM_STAMP = 2 ^ 47
 local LAST_STREAM_ID = '18446744073709551615-18446744073709551615'
--- The entries that a search reads at once; the guesses before it bisects; and the maximum reads, more than it takes to bisect 366
--- days.
+-- How many entries a search reads at once; how often it guesses before it bisects; its maximum number of reads, more than it
+-- takes to bisect 366 days.
 local STREAM_BATCH = 12
 local STREAM_BATCH_TEXT = '12'
 local STREAM_GUESSES = 6
@@ -162,7 +162,8 @@ if units > 0 or is_ahead and not is_look then
       call_redis(unpack(entry))
     end
   end
-  -- The first charge in each period of a second less than the slack renews the TTL. With the `clock` option, every charge does.
+  -- The first charge in each period renews the TTL. A period is a second shorter than the slack. With the `clock` option, every
+  -- charge renews it.
   local part = window < 20000 and 4000 or window / 4 - 1000
   if is_rewritten or clock ~= reply[1] or now - now % part > stamp then
     call_redis('PEXPIRE', key, (ttl_of(window, clock ~= reply[1])))
@@ -177,9 +178,10 @@ function stream_window.load(log)
   log.stamp, log.total, log.newest = stamp, total, newest[1] and newest[1][1]
 end
 
--- Replaces the stream with our entries later than `cut`, under their own ids, or all under the given one. Lowers the totals by
--- `lower`, and after a removed entry also by its units. Lower ids need an empty stream. After a removal, a script may write even
--- if Redis is out of memory. So the first command is a write that changes nothing and that Redis can reject.
+-- Replaces the stream with this script's entries later than `cut`. They keep their ids, or all get the given one. Lowers the
+-- totals by `lower`, and after a removed entry also by its units. Ids can be lowered only in an empty stream. After a removal, a
+-- script may write even if Redis is out of memory. So the first command is a write that changes nothing and that Redis can
+-- reject.
 function stream_window.rewrite(key, cut, lower, id, removed)
   local entries = entries_after(key, cut)
   call_redis('XSETID', key, LAST_STREAM_ID)

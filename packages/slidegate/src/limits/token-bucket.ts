@@ -1,4 +1,4 @@
-// A kind of limit: a bucket of tokens that refills evenly. GCRA, the generic cell rate algorithm (ITU-T I.371).
+// A kind of limit: a bucket of tokens that refills evenly. It is GCRA, the generic cell rate algorithm (ITU-T I.371).
 //
 // Each unit takes a token, and `refill` tokens are added per interval. A log stores the debt: how far the bucket was from full
 // after its last charge. Debts are counted in parts of a token, with as many parts as the interval has milliseconds. So `refill`

@@ -255,7 +255,7 @@ export class WindowLog {
     this.count = 0
   }
 
-  /** Drops records that are gone at `nowMs`. */
+  /** Drops records that no longer count at `nowMs`. */
   trim(nowMs: number): void {
     const cut = nowMs - this.keepMs
     if (this.stamp <= cut) this.clear()

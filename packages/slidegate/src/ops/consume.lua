@@ -6,7 +6,7 @@
 --   for the log of a shadow limit. The others are defined by its kind.
 -- - `k`, `place`: the places of its key and of its answer in the reply
 -- - `admitted`: requests that the previous logs admit
--- - `now`, `clock`: the instant at which the op is decided, and the time
+-- - `now`, `clock`: the instant at which the op is decided, and the current time
 -- - `op`: the uncommon fields of the op. nil for most
 --
 -- Returns how many requests all logs admit, and the end of the reply. If the log can't be used, returns nil and the reason. If

@@ -1,33 +1,35 @@
 -- Decides a batch of ops in order, each on its own: check on the way down, commit on the way up. See consume.lua.
 --
--- KEYS   per op, one per log; then one per part that may have an override; when writing one, its index after it. The last is the
---        key of the receipt, if any.
+-- KEYS   per op: one key per log, then one per part that may have an override. If the op writes the override, the key of its
+--        index follows. The key of the receipt comes last, if there is one.
 -- ARGV   for a call that may be sent twice: 17 digits and perhaps a letter. The digits are its number, which rises with each
---        call of its receipt's key. The letter means that the receipt's TTL has to be renewed. Then runs of ops that differ only
---        in keys and ids:
+--        call that has the same receipt key. The letter means that the receipt's TTL has to be renewed. Then runs of ops that
+--        differ only in keys, ids, cost and count:
 --        - options: -1 times the sum of those below. Omitted for a plain consume by the server's time
 --        - time: with CLOCK
 --        - per log: a code, and the words of its kind. The code is the sum of the kind's number, SHADOW, MORE if another
---          log follows, and PER_WORD times the number of words. For the first log add PER_OVERRIDE times the
+--          log follows, and PER_WORD times the number of words. For the first log, add PER_OVERRIDE times the
 --          number of parts that may have an override.
---        - names: those of the limits, if a part may have an override: see override.lua
---        - lease: its milliseconds, with LEASE. Then its name with RESERVATION_NAME, how many charges with CHARGES, and
---          with HOLD 1 to renew the entry of the id or 0 to release it. Then JSON with RARE: see rare.lua.
+--        - names: those of the limits, if a part may have an override (see override.lua)
+--        - lease: its milliseconds, with LEASE. Then, with RESERVATION_NAME, the reservation's name. With CHARGES, the maximum
+--          number of charges to list. With HOLD, 1 to renew the entry of the id, or 0 to release it. With RARE, JSON (see
+--          rare.lua).
 --        - groups: the number of groups. Per group: ops, their cost, requests per op, and with IDS the id of each.
 --          Omitted at the end for a single request of cost 1 per key.
 -- Reply  integers, possibly followed by zeros. The first is the server's time, or NO_TIME if no op needed it.
---          Then, per op: requests admitted (0 for a charge), and the answer for each limit's log, see its kind. Then the times
---          that kinds answer, those of the last log first. With EXPLAIN also the reply of explain.lua. With HOLD only 1 if its
---          units were held, or 0.
+--          Then, per op: requests admitted (0 for a charge), and the answer for each limit's log (see its kind). Then the times
+--          that kinds return, those of the last log first. With EXPLAIN, the reply of explain.lua follows. With HOLD, the
+--          op's whole reply is 1 if its units were held, otherwise 0.
 --          These can precede it:
---            text                 for each part that may have an override, the first line that is stored: see override.lua.
---            UNREADABLE, reason   its state can't be read. Nothing is written for it, and nothing else follows.
+--            text                 for each part that may have an override, the first line that is stored (see override.lua).
+--            UNREADABLE, reason   the op's state can't be read. Nothing is written for it, and nothing else follows.
 --            AHEAD, ms            the op was decided at an instant this much later than the time.
---          If it isn't plain, the first integer is EXTRAS minus the requests admitted. These come after all answers: the instant
---          of a repeated request, minus the time (mostly negative); the units charged for it, or 0 if it isn't repeated. Then how
---          long the op blocked a key, and per log of bans, how long it already did.
---        A call that was already executed gets the same answer. One whose number is below the last isn't executed:
---        STALE, and nothing else.
+--          If an op isn't plain, its first integer is EXTRAS minus the requests admitted. More numbers follow
+--          after all answers. First, the instant of a repeated request, minus the time (mostly negative). Then the units charged
+--          for it, or 0 if it isn't repeated. Then how long the op blocked a key. Last, per log of bans, how long the key was
+--          already blocked.
+--        A call that was already executed gets the same reply. A call whose number is below the last one isn't executed: its
+--        reply is only STALE.
 --
 -- A receipt is one string: the number of the call and its reply, as MessagePack, and perhaps leftovers of longer ones. It is
 -- written last, if anything may have been charged, returned or reset.
@@ -65,8 +67,8 @@ local LAST_OF_NUMBER = '16'
 -- Allocates room for the usual answer to a single op, so that the table doesn't grow.
 local reply, filled, k = { NO_TIME, 0, 0 }, 1, 1
 local KEYS, ARGV = KEYS, ARGV
--- The functions that decide logs, by the number of their kind, and from LATER on by the last place of the words before their
--- log's. Also the contents of small logs, by key.
+-- The functions that decide logs, by the number of their kind. For the second and later logs of an op, also at LATER plus the
+-- last place of the words before its own. Contains small logs, too, by key.
 local kinds = { false, false, false, false, false, false, false, false }
 
 -- A kind's functions for rare operations. Upvalues would slow down the function.

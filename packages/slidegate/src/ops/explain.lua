@@ -22,8 +22,8 @@ local function tell_charges(log, words, i, now, most, filled)
   return last
 end
 
--- Only for kinds whose times the script computes, not those with `read`. For each limit: a count and its times, eleven or none,
--- and its charges. Then the state of each log of bans.
+-- Appends the details of each limit: a count and its times, eleven or none, and its charges. Covers only kinds whose times the
+-- script computes, not those with `read`. Then appends the state of each log of bans.
 function ops.explain(op, words, codes, k, now, clock, filled)
   local look, logs = { requests = 1, lease_ms = 0, is_look = true, id = op.id }, logs_of(words, codes, k)
   for _, log in ipairs(logs) do

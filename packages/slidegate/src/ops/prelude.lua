@@ -21,8 +21,8 @@ local NUMBER_FORMAT = '>I6'
 -- Use string.format to convert numbers to text: some versions of Redis write large ones as 2e+8.
 
 -- The TTL as text for a key whose log counts for `keep` milliseconds, and after how many milliseconds to renew it. Keys outlive
--- their logs, so that most commits leave the TTL alone: by more than a second, because a stamp may be that far ahead of the
--- clock. With the `clock` option, time may not advance, but Redis expires keys by its own clock.
+-- their logs, so that most commits don't have to renew the TTL. They do so by more than a second, because a stamp may be that far
+-- ahead of the clock. With the `clock` option, time may not advance, but Redis expires keys by its own clock.
 local function ttl_of(keep, is_clock_given)
   local slack = keep / 4
   local lifetime = keep + (slack < 5000 and 5000 or slack - slack % 1)

@@ -2,8 +2,8 @@
 -- Redis creates all functions of a script at each call, and most calls don't need these.
 --
 -- An operation's file defines `ops.<type>(logs, words, run, id, clock, now, filled, k, overridable)`. Its `logs` are loaded; kind
--- 8 is a ban. `log.tables` has the functions under `tables` of the kind's file. It calls `save` after each change, appends its
--- answer to `reply` after the place `filled`, and returns the last place.
+-- 8 is a ban. `log.tables` has the functions under `tables` of the kind's file. The function calls `save` after each change,
+-- appends its answer to `reply` after the place `filled`, and returns the last place.
 --
 -- An operation's JSON has its fields (see its .ts file) and `type`. It has `isLook` if it writes nothing, `isUnread` if it
 -- ignores the stored state, and `keys`, their number, if it has keys besides its logs.

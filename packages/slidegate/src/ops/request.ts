@@ -126,7 +126,7 @@ export interface ListedOverride extends InForce {
 
 /** A page of overrides. */
 export interface OverridesOutcome {
-  /** Those in force, in the store's own order. */
+  /** The overrides in force, in the store's own order. */
   readonly overrides: readonly ListedOverride[]
   /** Where the next page begins. Omitted on the last page of the bucket. */
   readonly next?: string

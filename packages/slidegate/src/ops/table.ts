@@ -22,20 +22,21 @@ export function kindOf({ type }: Op): Kind {
   return OPS[type]
 }
 
-/** The units that it reads or writes in each log. */
+/** The units that an op reads or writes in each log. */
 export function unitsOf(op: Op): number {
   const { cost, units = 1 } = op as { readonly cost?: number; readonly units?: number }
   return cost ?? units
 }
 
 /**
- * Whether it is a usual request for one key. Equal requests get equal answers, so they can be joined, and their denials reused.
+ * Whether an op is a usual request for one key. Equal requests get equal answers, so they can be joined, and their denials
+ * reused.
  */
 export function isSingle(op: Op): op is Extract<Op, { readonly type: 'consume' }> {
   return isUsual(op) && op.count === 1 && op.parts.length === 1
 }
 
-/** Whether it is a consume without id, lease, reservation or waiter, like nearly every op. */
+/** Whether an op is a consume without id, lease, reservation or waiter. Nearly every op is. */
 export function isUsual(op: Op): op is Extract<Op, { readonly type: 'consume' }> {
   if (op.type !== 'consume') return false
   const { requestId, leaseMs, isWaiting, reservation } = op

@@ -20,10 +20,10 @@ export function isRepeatable(body: unknown): boolean {
   )
 }
 
-/** The connection was never established. */
+/** Errors of connections that were never established. */
 const UNCONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']
 
-/** The request may have reached the upstream. */
+/** Errors after which the request may have reached the upstream. */
 const BROKEN = [
   ...['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET'],
   ...['ENETDOWN', 'ENETUNREACH', 'EHOSTDOWN', 'EHOSTUNREACH'],

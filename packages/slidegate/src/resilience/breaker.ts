@@ -42,7 +42,7 @@ export class Breaker {
     return this.#pauseMs === 0 ? 0 : this.#outages
   }
 
-  /** Whether a request may be sent. While open, `true` starts an attempt: report its result. */
+  /** Whether a request may be sent. While open, `true` makes it an attempt: report its result. */
   admits(nowMs: number): boolean {
     if (this.#pauseMs === 0) return true
     if (nowMs < this.#nextAtMs) return false
@@ -82,7 +82,7 @@ export class Breaker {
     }
   }
 
-  /** The attempt didn't reach the store, so another may start. */
+  /** Call this if the attempt didn't reach the store. Then another may start. */
   notAsked(nowMs: number): void {
     if (!this.#isAttempting) return
     this.#isAttempting = false

@@ -31,8 +31,9 @@ export interface DenyCacheOptions {
  * Answers repeated denials in this process.
  *
  * After a denial, the same request (key, limits and cost) is denied without the store for its `retryAfterMs`, with the `source`
- * `denyCache`. Waits and `deniedBy` come from the store's last answer, minus the time since. If another process's request was
- * admitted since, the store might name more limits and longer waits, but never shorter ones. `remaining` may be stale.
+ * `denyCache`. The waits and `deniedBy` come from the store's last answer. The time since then is subtracted from the waits. If
+ * another process's request was admitted since, the store might name more limits and longer waits, but never shorter ones.
+ * `remaining` may be stale.
  *
  * Changes made through this wrapper take effect at once, those made elsewhere within `maxStaleMs`. If denials can cause bans,
  * only denials of blocked keys are cached.
@@ -187,7 +188,7 @@ class Denials {
     for (const op of ops) if (!isLook(op)) this.forget(op.parts)
   }
 
-  /** These keys may have changed. */
+  /** Forgets the denials of keys that may have changed. */
   forget(parts: readonly Part[]): void {
     for (const part of parts) {
       this.#changes[slotOf(part.key, CHANGE_SLOTS)]!++
@@ -202,7 +203,7 @@ class Denial {
   readonly set: LimitSet
   readonly cost: number
   readonly #outcome: ConsumeOutcome
-  /** With the numbers that applied. */
+  /** The limits with the numbers that applied. */
   readonly #limits: readonly Limit[]
   readonly #sentAtMs: number
   /** For this long after it was sent, the store would certainly deny it again. */

@@ -150,7 +150,7 @@ export class LocalShare {
     try {
       this.apply(op)
     } catch {
-      // The charge fails in any case, because the store doesn't have it.
+      // The charge fails in any case, because the store didn't record it.
     }
   }
 

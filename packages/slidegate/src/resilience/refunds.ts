@@ -99,7 +99,7 @@ export class LateCharges {
     this.#store = store
   }
 
-  /** The requests at these positions were admitted too late. */
+  /** Adds the requests at these positions, which were admitted too late. */
   add(op: ConsumeOp, outcome: ConsumeOutcome, from: number, end: number): void {
     const last = this.#ranges.at(-1)
     if (last?.outcome === outcome && last.end === from) {

@@ -5,7 +5,7 @@ import { elapsedMs } from './platform.ts'
 /** The time in whole milliseconds since the epoch. */
 export type Clock = () => number
 
-/** When the clock was 0, by the wall clock at process start. */
+/** The wall-clock time at which the monotonic clock was 0. */
 let originMs: number | undefined
 
 /**

@@ -10,12 +10,12 @@ const UNIT_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as co
 export const MIN_WINDOW_MS = 10
 export const MAX_WINDOW_MS: number = 366 * UNIT_MS.d
 
-/** Whether it is a valid length for a window. */
+/** Whether a number of milliseconds is a valid window. */
 export function isWindow(ms: number): boolean {
   return ms >= MIN_WINDOW_MS && ms <= MAX_WINDOW_MS
 }
 
-/** Whole milliseconds, or `undefined` if it isn't a duration. */
+/** Parses a duration. Returns whole milliseconds, or `undefined` if it is invalid. */
 export function parseDuration(duration: unknown): number | undefined {
   if (typeof duration === 'number') return Number.isSafeInteger(duration) ? duration : undefined
   if (typeof duration !== 'string') return undefined

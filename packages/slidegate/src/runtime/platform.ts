@@ -99,7 +99,7 @@ export function backgroundTimer(onTime: () => void, ms: number): Timer {
 
 export type Turn = object | number
 
-/** Whether other processes run this program: it is a worker of `node:cluster`, perhaps by PM2. */
+/** Whether other processes run this program. If so, it is a worker of `node:cluster`, perhaps started by PM2. */
 export function isClusterWorker(): boolean {
   const cluster = builtin((get) => get('node:cluster')) as { readonly isWorker?: boolean } | undefined
   return cluster?.isWorker === true
@@ -110,12 +110,12 @@ export function warn(message: string, code: string): void {
   nodeProcess?.emitWarning(message, { type: 'SlidegateWarning', code })
 }
 
-/** Runs it at the end of the current tick. `queueMicrotask` allocates more: a resource for async hooks. */
+/** Runs a function at the end of the current tick. `queueMicrotask` allocates more: a resource for async hooks. */
 export function endOfTick(run: () => void): void {
   void Promise.resolve().then(run)
 }
 
-/** Runs it in the next turn of the event loop, after arrived data was read. */
+/** Runs a function in the next turn of the event loop. By then, data that has arrived was read. */
 export function nextTurn(run: () => void): Turn {
   return hasTurns ? globalThis.setImmediate(run) : setTimeout(run, 0)
 }

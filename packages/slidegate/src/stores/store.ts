@@ -47,7 +47,8 @@ export interface Call {
  * - `allow`: allowed without being counted, with the source `failOpen`
  * - `local`: a decision by this process, by an equal share of the limits, with the source `fallback`
  *
- * If a key is so overloaded that its requests wait for each other while the store answers, all options but `throw` deny.
+ * If requests time out only because others for their key are waiting, all options except `throw` deny them. The store itself
+ * still answers.
  */
 export type OnStoreError = 'throw' | 'deny' | 'allow' | 'local'
 
@@ -96,7 +97,7 @@ export type FastPath = (key: unknown, cost: number, encoding: KeyEncoding) => Co
 export interface Store {
   /** Calls back with the outcomes of ops. */
   apply(ops: readonly Op[], call: Call): void
-  /** Only if the state is in this process. The outcomes are valid until the next call. */
+  /** Applies ops synchronously, if the state is in this process. The outcomes are valid until the next call. */
   applySync?(ops: readonly Op[]): readonly Outcome[]
   /**
    * Returns the fast path for these limits. Only for stores in this process.

@@ -5,8 +5,10 @@ import { GUARD_NAMES, type GuardOptions } from '../../http/options.ts'
 import type { HttpRequest, HttpResponse, NestArguments, RequestOf } from './platform.ts'
 
 /**
- * The options of every adapter. Functions receive the platform's request: declare its type, as in `(request: Request) => ...`.
- * `onDenied` can throw an exception for filters, or respond directly like a handler with `@Res()`.
+ * The options that all adapters share.
+ *
+ * Functions receive the platform's request: declare its type, as in `(request: Request) => ...`. `onDenied` can throw an
+ * exception for filters, or respond directly like a handler with `@Res()`.
  */
 export interface RateLimitOptions<Request = HttpRequest, Response = HttpResponse>
   extends GuardOptions<NestArguments<Request, Response>> {

@@ -47,7 +47,7 @@ export class Queue {
   readonly key: string
   /** A word for each key of its requests. */
   readonly words: readonly string[]
-  /** Waiters, and the total of their costs. */
+  /** The number of waiters, and the total of their costs. */
   length = 0
   units = 0
   lastDenial: Decision | undefined

@@ -68,7 +68,7 @@ function askAcross(op: Op, shares: readonly Share[], call: Call, store: Store): 
   })
 }
 
-/** Admitted by all shards, or charged by none. */
+/** Decides a request: either all shards admit it, or none keeps a charge. */
 function consumeAcross(
   op: ConsumeOp,
   shares: readonly Share<ConsumeOp>[],

@@ -77,7 +77,7 @@ export function askAll<Asked extends Op>(
 ): void {
   const answers: Answer<Asked>[] = []
   const errors: unknown[] = []
-  // An op may have nothing for any server to do.
+  // There may be nothing to do for any server.
   if (shares.length === 0) whenDone(answers, errors)
   for (const share of shares) {
     let isSettled = false

@@ -9,7 +9,7 @@ import type { Call, ConsumeOp, ConsumeOutcome, Op, Outcome, Part, PeekOp, Store 
 import { refundsOf, sendRefunds } from '../refunds.ts'
 import { Lease, type Leaseholder } from './lease.ts'
 
-/** A key with more requests than this within the time of a lease is hot. */
+/** A key is hot if it gets more requests than this per lease length. */
 export const FEW = 5
 
 /** Maximum requests in a lease. */

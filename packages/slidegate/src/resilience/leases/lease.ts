@@ -64,7 +64,7 @@ export class Lease implements Call {
   hold(outcome: ConsumeOutcome, spent: number): void {
     this.#outcomes = [{ ...outcome, source: 'lease' }]
     this.#spent = spent
-    // Leases don't extend a window that empties before they end, such as a fixed window: a charge in it must not be spent in the
+    // Ends no later than the reset of any enforced limit. Otherwise a unit charged in one fixed window could be spent in the
     // next.
     const resetsMs = limitsInForce(this.op, outcome).flatMap(({ shadow }, i) =>
       shadow ? [] : [resetOf(outcome.limits, i)],

@@ -3,7 +3,7 @@
 import { mapKey, textHash } from '../../runtime/hash.ts'
 import { randomInt32 } from '../../runtime/platform.ts'
 
-/** The most keys in one map. More keys are spread over several maps. */
+/** Maximum keys in one map. More keys are spread over several maps. */
 const MOST_IN_ONE = 16_384
 
 const SHARD_BITS = 7
@@ -11,7 +11,8 @@ const SHARD_BITS = 7
 /**
  * Maps keys to slots.
  *
- * A full `Map` blocks the process while it doubles, for 50 ms with a million keys. Large numbers of keys are spread over 128 maps.
+ * A full `Map` blocks the process while it doubles: for 50 ms with a million keys. So large numbers of keys are spread over 128
+ * maps.
  */
 export class KeyMap {
   /** All keys, or those that haven't moved to a shard yet. A key moves when it is used. */

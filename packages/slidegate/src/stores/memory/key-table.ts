@@ -35,13 +35,13 @@ interface Held {
   readonly number: number
 }
 
-/** Most blocks swept to make room once. All may be due without an expired key. */
+/** Maximum blocks swept per search for room. All may be due although no key has expired. */
 const MOST_SWEPT = 64
 
-/** Most limits checked to make room once, because all keys may be at their limit. */
+/** Maximum limits checked per search for room, because all keys may be at their limit. */
 const MOST_LOOKED_AT = 1024
 
-/** The bound of bytes, per key of `maxKeys`. A smaller table has the bound of 2^18 keys. */
+/** Maximum bytes per key of `maxKeys`. A table for fewer than 2^18 keys may use as many as one for 2^18. */
 const BYTES_PER_KEY = 1024
 const FEWEST_KEYS = 2 ** 18
 
@@ -50,10 +50,10 @@ const KEY_BYTES = 200
 const SET_BYTES = 1024
 const OTHER_BYTES = 512
 
-/** Most logs of other, recent limit sets that a key keeps. No limit set has more. */
+/** Maximum logs of other, recent limit sets that a key keeps. No limit set has more. */
 const MOST_OTHERS = 256
 
-/** Ops between sweeps of a due block, which leave little to a search for room. */
+/** Ops between sweeps. Each sweeps a due block, which leaves less work for a search for room. */
 const OPS_PER_SWEEP = 32
 
 /** Overrides checked in each sweep and each search for room. */
@@ -69,7 +69,7 @@ const NEARLY = 7 / 8
 
 const NONE: readonly Held[] = []
 const NO_SLOTS: readonly number[] = []
-/** An empty map, which stays empty. */
+/** A map that stays empty. */
 const NO_KEYS = new KeyMap()
 
 /**
@@ -153,7 +153,7 @@ export class KeyTable {
     return group
   }
 
-  /** Call it with each op, before it uses slots. */
+  /** Sweeps occasionally. Call it with each op, before it uses slots. */
   sweep(nowMs: number): void {
     this.#goneMs = nowMs - this.#graceMs
     this.#ops = (this.#ops + 1) % OPS_PER_SWEEP

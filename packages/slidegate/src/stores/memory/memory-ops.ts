@@ -10,7 +10,7 @@ import type { KeyTable } from './key-table.ts'
 
 export type { OnFull }
 
-/** Overrides checked for ended ones before a new one is rejected. */
+/** Maximum overrides checked for ended ones before a new one is rejected. */
 const MOST_SWEPT = 1024
 
 const NO_PARTS: readonly Part[] = []
@@ -56,7 +56,7 @@ export class MemoryOps implements Memory {
       : outcome
   }
 
-  /** Replaces logs ahead of the clock by copies, which a read-only op can restamp. */
+  /** Replaces logs ahead of the clock with copies, which a read-only op can restamp. */
   #copyAhead(): Loaded {
     const ahead = this.loaded.filter((held) => held.log.kind.newest(stateOf(held)) > this.clockMs)
     for (const held of ahead) held.number = held.logs.copy(held.number)

@@ -1,7 +1,7 @@
 // The store in this process: `memoryStore`, and the fast path for the usual op.
 //
-// One request against limits that share one log is decided in one piece, by `admit` of its kind: `check` and `commit` with one search.
-// A limiter gets this as `fastPath` and then makes no op. Everything else goes through the driver.
+// If all limits of a request share one log, `admit` of its kind decides it: `check` and `commit` with one search. A limiter gets
+// this as `fastPath` and then makes no op. Everything else goes through the driver.
 
 import { checkOptions, invalidOption, show } from '../../errors.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
@@ -18,7 +18,7 @@ export type { OnFull }
 /** Options of `memoryStore`: its size, and what happens when it is full. */
 export interface MemoryStoreOptions {
   /**
-   * The most keys and overrides, from 1. Default: 1,000,000.
+   * Maximum number of keys and overrides, from 1. Default: 1,000,000.
    *
    * When the store is full, it drops expired keys first, then the least recently used key that isn't at its limit. Keys with
    * denials or bans count as at their limit. Overrides stay until they end. The store takes up to 1 KiB per key of `maxKeys`,
@@ -33,7 +33,7 @@ export interface MemoryStoreOptions {
    * denial can fill the store for the `within` of the ban.
    */
   readonly onFull?: OnFull
-  /** The most overrides, from 1. More are rejected with the reason `full`. Default: `maxKeys`. */
+  /** Maximum number of overrides, from 1. Further ones are rejected with the reason `full`. Default: `maxKeys`. */
   readonly maxOverrides?: number
   /** Returns epoch milliseconds, for tests and replay. Default: a monotonic clock, set to the wall clock once. */
   readonly clock?: Clock
@@ -69,7 +69,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   return new KeyTableStore(keys, clock === undefined ? monotonicClock : () => readClock(clock), ops)
 }
 
-/** An outcome while it is made. */
+/** An outcome that is being built. */
 interface OutcomeInMaking extends ConsumeOutcome {
   atMs: number
   admitted: number
@@ -191,7 +191,7 @@ class KeyTableStore implements MemoryStore {
   }
 }
 
-/** Charges a log if all its limits have room. Returns nothing if the general driver has to. */
+/** Charges a log if all its limits have room. Returns `undefined` if the general driver has to decide. */
 function admit(
   { kind, params }: Log,
   state: unknown,

@@ -15,9 +15,9 @@ interface Override extends Kept {
 
 type Overrides = Map<string, Override>
 
-/** The most overrides and characters per page. */
+/** Maximum overrides per page. */
 const OVERRIDES_PAGE = 250
-/** Concurrent lists that continue without a search for each page. */
+/** Maximum concurrent lists that continue without a search for each page. */
 const MOST_PAGES = 16
 const PAGE_CHARACTERS = 2 ** 16
 
@@ -31,9 +31,9 @@ export class OverrideRecords {
   /** The ends of the latest pages, where the next ones continue. */
   readonly #pages: { readonly after: string; readonly rest: Iterator<Override> }[] = []
   #numbers = 0
-  /** Includes ended ones until they are dropped. */
+  /** Number of overrides, including ended ones until they are dropped. */
   size = 0
-  /** Estimated bytes of all. */
+  /** Estimated bytes of all overrides. */
   bytes = 0
 
   /** The overrides in force, per part. `undefined` if there is none. */
@@ -82,7 +82,7 @@ export class OverrideRecords {
     nowMs: number,
   ): void {
     const known = this.#of(part)
-    // A half that has ended is dropped.
+    // A rule or block that has ended is dropped.
     const before = known && inForceAt(known, nowMs)
     const blockedUntilMs = before !== undefined && before.blockedMs > 0 ? known!.blockedUntilMs : 0
     const ends = (ms: number) => (ms === FOREVER ? FOREVER : nowMs + ms)
@@ -98,7 +98,7 @@ export class OverrideRecords {
     else this.#write(part.set.limiter, override)
   }
 
-  /** Drops it if it has ended. */
+  /** Drops a key's override if it has ended. */
   dropEnded(part: Part, nowMs: number): void {
     const known = this.#of(part)
     if (known !== undefined && inForceAt(known, nowMs) === undefined) this.#delete(part.set.limiter, part.key)

@@ -2,13 +2,13 @@
 
 import type { Slab } from '../../runtime/slab.ts'
 
-/** Parked slots that a search unparks at most. A thousand may open in one millisecond. */
+/** Maximum parked slots that a search unparks. A thousand may open in one millisecond. */
 const MOST_OPENED = 256
 
-/** To collect a slot takes as long as to look at this many rows. */
+/** Collecting a slot takes as long as looking at this many rows. */
 const ROWS_PER_FOUND = 64
 
-/** Rows that are sampled to choose the tick up to which a search collects. */
+/** Minimum and maximum rows sampled to choose the tick up to which a search collects. */
 const FEWEST_SAMPLED = 64
 const MOST_SAMPLED = 1024
 
@@ -17,15 +17,17 @@ const PIECE_SHIFT = 12
 const PIECE_MASK: number = 2 ** PIECE_SHIFT - 1
 
 /**
- * Finds the slot used least recently. Each use writes a tick, the number of the use, to the slot's row, which it reads
- * anyway. So order costs nothing until room is needed. A search then goes through all rows, some with each step, and
- * collects the oldest, which last for many keys.
+ * Finds the least recently used slot.
+ *
+ * Each use writes a tick, the number of the use, to the slot's row, which it reads anyway. So tracking the order costs nothing
+ * until room is needed. A search then goes through all rows, some in each step. It collects enough of the oldest slots to make
+ * room for many keys.
  *
  * Slots that were found at their limit are parked until they open or are used, so no search meets them twice. The tick of
  * a parked slot is negative.
  */
 export class UseOrder {
-  /** With ticks in the first number of each row. */
+  /** The rows of the slots. The first number of each row is its tick. */
   readonly #slots: Slab
   #tick = 0
   /** Parked slots by the time when they open. */
@@ -59,7 +61,7 @@ export class UseOrder {
     this.#setTick(slot, 0)
   }
 
-  /** Returns the least recently used slot that isn't parked, 0 if there is none. Slots that have opened are unparked. */
+  /** Returns the least recently used slot that isn't parked, or 0 if there is none. Slots that have opened are unparked. */
   oldest(nowMs: number): number {
     for (let i = 0; i < MOST_OPENED && this.#parked.leastValue <= nowMs; i++) this.#open(this.#parked.least)
     for (;;) {
@@ -77,14 +79,14 @@ export class UseOrder {
     }
   }
 
-  /** Only for the slot that {@link oldest} has returned. */
+  /** Parks a slot until it opens. Call it only for the slot that {@link oldest} returned. */
   park(slot: number, opensAtMs: number): void {
     this.#setTick(slot, -this.#found.leastValue)
     this.#found.remove(slot)
     this.#parked.add(slot, opensAtMs)
   }
 
-  /** When the first parked slot opens, 0 if none is parked. */
+  /** When the first parked slot opens, or 0 if none is parked. */
   get opensAtMs(): number {
     return this.#parked.least === 0 ? 0 : this.#parked.leastValue
   }
@@ -96,12 +98,12 @@ export class UseOrder {
     this.#found.add(slot, tick)
   }
 
-  /** Row 0 isn't a slot. */
+  /** Whether all slots are found or parked. Row 0 isn't a slot. */
   get #areAllFound(): boolean {
     return this.#parked.size + this.#found.size === this.#slots.rows - 1
   }
 
-  /** A step of a search, unless enough are found. It takes as long as looking at `most` rows. */
+  /** Takes a step of a search, unless enough slots are found. It takes as long as looking at `most` rows. */
   searchAhead(most: number): void {
     const isEnough = this.#areAllFound || this.#found.size > this.#slots.rows >>> 7
     if (this.#next > 0 || !isEnough) this.#search(most)
@@ -134,7 +136,11 @@ export class UseOrder {
     }
   }
 
-  /** A tick that 1 in 16 slots is older than, of those that aren't found. 1 in 64 of many. */
+  /**
+   * Samples the ticks of slots that aren't found yet.
+   *
+   * Returns one that is newer than about 1 in 16 of them, or than as few as 1 in 64 if there are many slots.
+   */
   #sampled(): number {
     const { rows, doubles, shift, mask, width } = this.#slots
     const last = doubles.length - 1
@@ -177,7 +183,7 @@ class SlotHeap {
     return this.#slots.length
   }
 
-  /** The slot with the least value, 0 if the heap is empty. */
+  /** The slot with the lowest value, or 0 if the heap is empty. */
   get least(): number {
     return this.#slots[0] ?? 0
   }
@@ -201,7 +207,7 @@ class SlotHeap {
     this.#places[slot >>> PIECE_SHIFT]![slot & PIECE_MASK] = 0
     const last = this.#slots.pop()!
     const value = this.#values.pop()!
-    // The last one takes the place, and moves from there.
+    // The last slot takes its place, and then moves up or down.
     if (last !== slot) this.#rise(this.#sink(place, value), last, value)
   }
 

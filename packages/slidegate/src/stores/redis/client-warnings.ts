@@ -5,7 +5,7 @@ import { has, type RedisClient } from './clients.ts'
 /** Clients that have already been checked. */
 const warned = new WeakSet<object>()
 
-/** Warns once per client about settings that do harm. Settings that are merely suboptimal pass. */
+/** Warns once per client about settings that do harm. Merely suboptimal settings cause no warning. */
 export function warnOfClient(client: RedisClient): void {
   if (warned.has(client)) return
   const harms = harmsOf(client).flatMap(([isSet, harm]) => (isSet ? [`- ${harm}`] : []))

@@ -59,7 +59,7 @@ export interface Connection extends StoreConnection {
   scriptLoads: number
   /** Returns the function for one server, or for one bucket of a Cluster. */
   sender(): Send
-  /** Ends the startup: a command was answered or failed. */
+  /** Ends the startup. Call it when a command was answered or failed. */
   answered(): void
 }
 

@@ -1,8 +1,9 @@
 // Reads a decision, and computes the times that the script omits.
 //
-// The script answers only what this process can't compute. A bucket, a fixed window and a sliding counter answer their state
-// before the op; the functions of the memory store then compute units and times. Windows and logs of entries answer the units
-// used, and their times only if a request was denied or the log has leases. The approximate `distinct` always answers both.
+// The script returns only what this process can't compute. For buckets, fixed windows and sliding counters, it returns the state
+// before the op; the functions of the memory store then compute units and times. For windows and logs of entries, it returns the
+// units used, and the times only if a request was denied or the log has leases. For the approximate `distinct`, it always returns
+// both.
 
 import type { BanState, ListedCharge } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
@@ -36,7 +37,7 @@ const EXTRAS = -10
 interface ReadLog extends CheckedLog {
   /** The state before the op, if its times are computed here. */
   state: unknown
-  /** Whether the script answers its times. */
+  /** Whether the script returns its times. */
   isTimed: boolean
 }
 
@@ -79,7 +80,7 @@ export function decisionOf(
 /** Reused for each op. May contain more logs than the last op has. */
 const pool: ReadLog[] = []
 
-/** Reads the script's answer for all logs, without the times. Valid until the next op is read. */
+/** Reads the script's answer for all logs, except for the times. Valid until the next op is read. */
 function logsOf(
   op: RequestOp,
   parts: readonly Part[],
@@ -137,7 +138,7 @@ function readTimes({ log, first }: ReadLog, limits: number[], next: () => number
 }
 
 /**
- * Computes the numbers of a log's limits, except for times that were answered.
+ * Computes the numbers of a log's limits, except for times that the script returned.
  *
  * @param admitted number of requests charged
  * @param asked number of requests in the op

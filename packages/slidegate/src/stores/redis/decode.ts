@@ -20,7 +20,7 @@ import type { Request } from './encode.ts'
 const UNREADABLE = -1
 const AHEAD = -2
 
-/** The whole reply to a call that a later one at its place overtook. */
+/** The reply to a call that a later call at its place overtook. */
 const STALE = -1
 
 /** Reads the outcomes of requests, in order. An op that failed on its own has an error. */
@@ -70,7 +70,7 @@ class ScriptReply implements Reply {
   readonly outcomeOf = (request: Request): Outcome | StoreUnavailableError => {
     const { op, nowMs = this.#serverMs } = request
     const kind = kindOf(op)
-    // The script answers all decisions.
+    // The script returns an answer to every decision.
     if (kind.answer === undefined && kind.encode === undefined) return undefined
     this.#request = request
     this.#clockMs = nowMs

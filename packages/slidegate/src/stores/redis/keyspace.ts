@@ -74,7 +74,7 @@ export function bucketOf(key: string, buckets: number): number {
   return crc16(key) % buckets
 }
 
-/** CRC-16/XMODEM of ASCII text, from which Redis Cluster gets a key's slot. */
+/** CRC-16/XMODEM of ASCII text, from which Redis Cluster computes a key's slot. */
 export function crc16(text: string): number {
   let crc = 0
   for (let i = 0; i < text.length; i++) {

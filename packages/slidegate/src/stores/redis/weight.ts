@@ -16,7 +16,8 @@ const LOGS_PER_OP = 4
 /** The weight of an op: its time relative to the usual op, at most {@link MAX_WEIGHT}. */
 export function weightOf(op: Op): number {
   const { work } = kindOf(op)
-  // Each time that it reports needs a search, and it reads hundreds of overrides or charges at once.
+  // An explain searches for each time that it reports. A page has hundreds of overrides, and an explain may list hundreds of
+  // charges.
   let weight = work === 'search' || work === 'page' ? MAX_WEIGHT / 8 : 1
   if ('charges' in op && op.charges !== undefined) weight = MAX_WEIGHT
   let logs = 0

@@ -82,7 +82,7 @@ class ServiceStore implements Store {
     for (const ending of this.#underWay) ending.abort()
   }
 
-  /** On the first request, because some runtimes don't allow random numbers earlier. */
+  /** Starts on the first request, because some runtimes don't allow random numbers earlier. */
   #begin(): Begun {
     if (this.#begun === undefined) {
       const start = new Start()

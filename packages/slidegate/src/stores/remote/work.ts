@@ -33,7 +33,7 @@ const LIST_OF_STREAM = 2000
 const EXPLAIN = 45
 /** Reads an override of 64 limits, for a key of 64 KiB. */
 const OVERRIDE = 32
-/** Reads and writes one. */
+/** Reads and writes an override. */
 const NEW_OVERRIDE = 80
 /** Reads a page of 250 overrides. */
 const OVERRIDES = 400
