@@ -142,9 +142,7 @@ describe.each(Object.keys(BY_DATE))('%s', (name) => {
     expect(isAdmitted).toBe(false)
     vi.setSystemTime(START + 30_000 + retryMs)
     const isTrue = (await ask()).isAdmitted
-    expect(triedOf(name)['told to wait']).toBe(
-      `${retryMs / 1000} s, ${isTrue ? 'let in then' : 'denied then'}`,
-    )
+    expect(triedOf(name)['told to wait']).toBe(`${retryMs / 1000} s, then ${isTrue ? 'admitted' : 'denied'}`)
   })
 })
 
