@@ -4,7 +4,7 @@ import type { Decision } from 'slidegate'
 /**
  * Records the decisions of one key, then checks each one's usage against a count.
  *
- * All requests have cost 1 and are admitted. Recording writes to two typed arrays, which is cheap compared with a
+ * All requests have a cost of 1 and are admitted. Recording writes to two typed arrays, which is cheap compared with a
  * decision. `verify` runs outside of the measurement.
  */
 export class Audit {
@@ -13,7 +13,7 @@ export class Audit {
   #atMs = new Float64Array(1024)
   #remaining = new Float64Array(1024)
   #answers = 0
-  /** Verified answers, kept while they can still be in the window of a later one. */
+  /** The number of verified answers. They are kept while they can be in the window of a later one. */
   #verified = 0
 
   constructor(limit: number, windowMs: number) {

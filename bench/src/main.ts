@@ -51,7 +51,7 @@ const SCENARIOS: readonly Scenario[] = [
 const MOST_MINUTES = { short: 20, full: 90 }
 
 const { effort, scenarios, jsonFile, isReported, fromFile } = optionsOrExit()
-// Also stops the servers, on exit.
+// Exits on these signals, which also stops the servers.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 setTimeout(() => {
   console.error(`The bench did not finish in ${MOST_MINUTES[effort.mode]} minutes. Stopping.`)

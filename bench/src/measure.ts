@@ -1,8 +1,8 @@
 /** How many turns each side of a comparison takes. */
 export interface Rounds {
-  /** Turns of each side that are discarded. */
+  /** The number of turns of each side that are discarded. */
   readonly warmUps: number
-  /** Turns of each side that count. */
+  /** The number of turns of each side that count. */
   readonly rounds: number
   /** Minimum time between the starts of two turns of a side. Default: 0, no pause. */
   readonly everyMs?: number

@@ -104,7 +104,7 @@ export function lines({ stacked = false, ...options }) {
 }
 
 /**
- * The current number, on a background with its color.
+ * The current value, on a background with its color.
  *
  * @param {PanelOptions & { words?: Readonly<Record<string, readonly [text: string, color: string]>> }} options `words` replace values
  */

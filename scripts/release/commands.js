@@ -57,7 +57,7 @@ export function start(script, cwd, env = {}) {
 /** @typedef {ReturnType<typeof start>} Started */
 
 /**
- * Resolves to what a command prints, once it has succeeded.
+ * Runs a command. Resolves to its output once it has succeeded.
  *
  * @param {string} script
  * @param {string} cwd

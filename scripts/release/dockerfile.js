@@ -16,7 +16,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 const IGNORED = ['ARG', 'USER', 'EXPOSE', 'STOPSIGNAL']
 
 /**
- * Resolves to the last stage.
+ * Runs a Dockerfile. Resolves to its last stage.
  *
  * @param {{ file: string, context: string, folder: string, run: (script: string, cwd: string, env: Record<string, string>) => Promise<unknown> }} options
  * @returns {Promise<Stage>}

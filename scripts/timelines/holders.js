@@ -2,7 +2,7 @@ import { denied, LEFT, legend, limitLine, TimeAxis, usage } from './panels.js'
 import { every, KEY, Levels, limiterOf, START_MS } from './play.js'
 import { COLOURS, element, line, picture, text } from './svg.js'
 
-/** Holders: arrival, and release or last renewal. */
+/** The holders, with their arrival, and their release or last renewal. */
 const COMERS = [
   { name: 'A', fromMs: 500, untilMs: 5000 },
   { name: 'B', fromMs: 1500, untilMs: 4400, dies: true },

@@ -10,16 +10,16 @@ import { drawTwoPasses } from './two-passes.js'
 
 const at = (/** @type {number[]} */ ...times) => times.map((atMs) => ({ atMs }))
 
-/** As many requests as the limit, around the edge of a window. */
+/** As many requests as the limit admits, on either side of a window's edge. */
 const AROUND_AN_EDGE = at(...every(0, 9600, 10), ...every(0, 10_000, 10))
 
-/** A request that opens a window. Then as many as the limit at its end, and at the next start. */
+/** A request that opens a window. Then as many as the limit admits at its end, and again at the start of the next. */
 const FROM_THE_FIRST = at(1000, ...every(0, 10_600, 9), ...every(0, 11_000, 10))
 
 /** Two bursts as large as the limit. The second comes while the first still counts. */
 const AT_LAST_MOMENTS = at(...every(0, 9999, 10), ...every(0, 19_998, 10))
 
-/** All tokens of a bucket, and then each refilled one. */
+/** Takes all tokens of a bucket, and then each refilled one. */
 const EMPTYING = at(...every(0, 5000, 10), ...every(1000, 6000, 9))
 
 /** The pictures of docs/ideas. */

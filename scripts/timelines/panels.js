@@ -12,7 +12,7 @@ const RIGHT = 780
 /** Default size of a mark. */
 const MARK = 8
 
-/** Maps times to positions. */
+/** Maps times to horizontal positions. */
 export class TimeAxis {
   left
   right

@@ -20,10 +20,10 @@ const FIRST_HITS = requestsAt([1000], every(200, 9000, 20), every(1000, 13_000, 
 /** Two bursts as large as the limit. The second comes while the first still counts. */
 const LAST_MOMENTS = requestsAt(every(0, 9999, 11), every(0, 19_998, 11), every(1000, 21_000, 9))
 
-/** More than the bucket holds, then frequent requests, then a pause. */
+/** A burst larger than the bucket, then frequent requests, then a pause. */
 const EMPTYING = requestsAt(every(0, 2000, 12), every(400, 2400, 30), every(0, 21_000, 8))
 
-/** A burst, then two requests per second; twice, with a pause between. */
+/** A burst, then two requests per second. This happens twice, with a pause in between. */
 const BURST_AND_ON = requestsAt(
   every(100, 1000, 12),
   every(500, 3000, 18),
@@ -40,7 +40,7 @@ const PAGES_AND_A_BATCH = requestsAt(
 /** A fast loop, then one request per second. */
 const A_LOOP = requestsAt(every(50, 2000, 60), every(1000, 6000, 6))
 
-/** Exports of half a second, and from second ten on, exports of twelve. */
+/** Exports that take half a second. From second ten on, they take twelve seconds. */
 const EXPORTS = [
   ...every(700, 1000, 9).map((atMs) => ({ atMs, lastsMs: 500 })),
   ...every(1300, 10_000, 10).map((atMs) => ({ atMs, lastsMs: 12_000 })),
@@ -49,7 +49,7 @@ const EXPORTS = [
 /** Requests with values. */
 const VALUES = Array.from('abcdabdaedeaed', (value, i) => ({ atMs: 1000 + 1500 * i, value }))
 
-/** 100 before the edge of a minute and 100 after it, ten at a time. */
+/** 100 requests before the edge of a minute and 100 after it. They come ten at a time. */
 const AROUND_THE_EDGE = requestsAt(
   ...[...every(600, 8700, 10), ...every(600, 15_900, 10)].map((atMs) => every(0, atMs, 10)),
 )

@@ -31,7 +31,7 @@ export async function drawRunningTotals({ title, limit, requests, endMs }) {
 
   const before = records.filter(({ atMs }) => atMs <= nowMs - windowMs).at(-1)?.total ?? header.base
   const { total } = header.newest
-  // The record with this unit must leave the window.
+  // The record with this unit must leave the window first.
   const unit = total + cost - limit.limit
   const gate = records.find((record) => record.total >= unit) ?? header.newest
   const opensMs = gate.atMs + windowMs

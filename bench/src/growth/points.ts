@@ -21,12 +21,12 @@ export interface Turn {
 export interface Point {
   readonly x: number
   turn(): Promise<Turn>
-  /** Memory of one key, in bytes. */
+  /** Returns the memory of one key, in bytes. */
   bytes(): Promise<number>
   close(): void
 }
 
-/** A point whose keys have full windows. */
+/** Creates a point whose keys have full windows. */
 export async function fullPoint(redis: Redis, x: number, limit: number, windowMs: number): Promise<Point> {
   const { precisionMs } = slidingWindow({ limit, window: windowMs })
   const name = `slidegate ${x}`
@@ -43,7 +43,7 @@ export async function fullPoint(redis: Redis, x: number, limit: number, windowMs
   }
 }
 
-/** A point whose keys never reach their limit, with windows of a few seconds. */
+/** Creates a point whose keys never reach their limit, with windows of a few seconds. */
 export async function roomyPoint(
   redis: Redis,
   x: number,

@@ -5,7 +5,7 @@ export type App = (redis: Redis | undefined) => Promise<Served>
 
 export interface Served {
   readonly port: number
-  /** Judges the recorded decisions, if the app records them. */
+  /** Judges the recorded decisions. Absent if the app records none. */
   judge?(): Judgement
 }
 
@@ -21,5 +21,5 @@ export const KEEP_ALIVE_MS = 10 * 60_000
 /** The response of every app. */
 export const BODY = { hello: 'world' }
 
-/** Holds the key. All limiters use the same key function. */
+/** The header with the key. All limiters use the same key function. */
 export const USER_HEADER = 'x-user'

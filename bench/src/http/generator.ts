@@ -13,7 +13,7 @@ export interface LoadRequest {
   readonly posts?: Posts
   /** Requests per second over all connections. Default: each connection sends as soon as the last response arrived. */
   readonly perSecond?: number
-  /** Wall clock. Default: as soon as the connections are open. */
+  /** When the load begins, by the wall clock. Default: as soon as the connections are open. */
   readonly beginsAtMs?: number
 }
 
@@ -66,7 +66,7 @@ async function load({
 
   const run = (connection: Connection, index: number) =>
     new Promise<void>((resolve) => {
-      // At a fixed rate, spread the starts evenly.
+      // At a fixed rate, the starts are spread evenly.
       let dueMs = start + (everyMs * index) / connections
       const ask = () => {
         dueMs += everyMs

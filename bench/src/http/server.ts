@@ -9,7 +9,7 @@ export interface ServerOptions {
   /** The name of the package. `bare`: no limiter. */
   readonly limiter: string
   readonly policy: Policy
-  /** Default: the limiter counts in memory. */
+  /** The port of Redis. Default: the limiter counts in memory. */
   readonly redisPort?: number
 }
 

@@ -20,11 +20,11 @@ import { WEIGHED_WINDOW_MS, weigh } from '../steady/weigh.ts'
 const KEY = 'user:1'
 const LIMITS = [100, 1000, 10_000]
 
-/** A kind whose keys are measured. `grows`: one record for each of these. */
+/** A kind whose keys are measured. `grows`: what the log has one record for, if it grows. */
 interface WeighedKind extends Pick<Use, 'values'> {
   readonly name: string
   readonly grows?: 'request' | 'holder' | 'value'
-  /** Windows of traffic, if charges don't expire in time. */
+  /** The number of windows of traffic, if charges don't expire in time. */
   readonly windows?: number
   limit(limit: number, windowMs: number): Limit
 }

@@ -44,7 +44,7 @@ export const KINDS: readonly KindUse[] = [
     name: 'tokenBucket',
     limit: ({ limit, windowMs }) => tokenBucket({ capacity: limit, refill: limit, interval: windowMs }),
     script: GCRA,
-    // Takes nearly all tokens in the first request. Then about one token is refilled between two requests.
+    // The first request takes nearly all tokens. Then about one token is refilled between two requests.
     traffics: [{ ...evenly, apartMs: 0, charges: LIMIT - 6 }, deniedAllDay],
     staysFull: true,
   },

@@ -20,7 +20,7 @@ export const MIXED_TRAFFIC: readonly Traffic[] = [
   oneAtATime(deniedAllDay),
 ]
 
-/** The usage of the first limit is checked. */
+/** The mixes. The usage of their first limit is checked. */
 export const MIXES: readonly Mix[] = [
   {
     name: 'slidingWindow, tokenBucket, fixedWindow',

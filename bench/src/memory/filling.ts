@@ -12,7 +12,7 @@ export interface Filling {
 }
 
 export interface Filled {
-  /** On the heap and outside it, without the key. */
+  /** Memory on the heap and outside it, without the key. */
   readonly bytesPerKey: number
   /** The longest pause for other work: a batch plus a turn of the event loop. */
   readonly longestMs: number

@@ -8,7 +8,7 @@ import { Audit } from '../audit.ts'
 import type { Policy } from '../peers/peer.ts'
 import type { Role } from '../report/plot.ts'
 
-/** A limiter in memory, called in the cheapest way it offers. */
+/** A limiter in memory, called in the cheapest way that it offers. */
 export interface MemorySide {
   readonly name: string
   readonly role: Role
@@ -28,7 +28,7 @@ interface OpenSide {
 /** Keys whose decisions are all verified. */
 const AUDITED_KEYS = 16
 
-/** Keeps the last 64 answers. The compiler removes unused objects. */
+/** Keeps the last 64 answers, because the compiler would remove unused objects. */
 const HELD = 63
 
 const slidegate: MemorySide = {

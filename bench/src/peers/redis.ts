@@ -85,7 +85,7 @@ const slidingWindowRateLimiter: RedisPeer = {
   algorithm: 'ZSET log',
   open(redis, { limit, windowMs }) {
     const limiter = SlidingWindowRateLimiter.createLimiter({
-      // Its types expect an ioredis with custom commands.
+      // The package's types expect an ioredis client with custom commands.
       redis: redis as Redis & never,
       interval: windowMs,
     })

@@ -2,10 +2,10 @@ import type { Policy } from '../peers/peer.ts'
 
 export const KEYS = 10_000
 
-/** Per process. */
+/** Requests in flight per process. */
 export const IN_FLIGHT = 1024
 
-/** Never reached. */
+/** A limit that is never reached. */
 export const POLICY: Policy = { limit: 1_000_000, windowMs: 600_000 }
 
 /** The first message has the server's URL. Later messages run a turn. */

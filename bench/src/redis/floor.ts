@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis'
 /** A call that no limiter can undercut, and a check of its answer. */
 export interface Floor {
   readonly name: string
-  /** Part of its keys, if it writes to them: see {@link floorKeys}. */
+  /** The part that distinguishes its keys, if it writes to them. See {@link floorKeys}. */
   readonly slug?: string
   readonly ask: (key: string) => Promise<unknown>
   readonly isAnswer: (answer: unknown) => boolean

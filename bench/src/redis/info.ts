@@ -15,7 +15,7 @@ export async function redisVersion(redis: Redis): Promise<string> {
   return (await section(redis, 'server')).get('redis_version') ?? 'unknown'
 }
 
-/** CPU time of the main thread of Redis: commands, scripts and socket I/O. */
+/** Returns the CPU time of the main thread of Redis: commands, scripts and socket I/O. */
 export async function mainThreadSeconds(redis: Redis): Promise<number> {
   const cpu = await section(redis, 'cpu')
   const seconds = Number(cpu.get('used_cpu_user_main_thread')) + Number(cpu.get('used_cpu_sys_main_thread'))
@@ -58,7 +58,7 @@ export async function scriptCalls(redis: Redis): Promise<ScriptCalls> {
   return { calls, microseconds }
 }
 
-/** The script calls that `use` causes. */
+/** Returns the script calls that `use` causes. */
 export async function scriptCallsOf(redis: Redis, use: () => Promise<unknown>): Promise<ScriptCalls> {
   const before = await scriptCalls(redis)
   await use()
@@ -69,14 +69,14 @@ export async function scriptCallsOf(redis: Redis, use: () => Promise<unknown>): 
   }
 }
 
-/** Microseconds within Redis of the one script that `call` runs. */
+/** Returns the microseconds that Redis spends in the one script that `call` runs. */
 export async function scriptMicroseconds(redis: Redis, call: () => Promise<void>): Promise<number> {
   const { calls, microseconds } = await scriptCallsOf(redis, call)
   if (calls !== 1) throw new Error(`Measured ${calls} script calls, expected one`)
   return microseconds
 }
 
-/** Memory of keys in Redis, with their names. */
+/** Returns the memory of keys in Redis, including their names. */
 export async function bytesOf(redis: Redis, keys: readonly string[]): Promise<number> {
   const weights = await Promise.all(keys.map((key) => redis.memory('USAGE', key, 'SAMPLES', 0)))
   return weights.reduce<number>((sum, bytes) => sum + (bytes ?? 0), 0)

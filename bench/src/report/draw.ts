@@ -114,7 +114,7 @@ function drawLines(plot: LinePlot): string {
   })
 }
 
-/** The start of a logarithmic axis: the power of ten below all values. */
+/** Returns the start of a logarithmic axis: the power of ten below all values. */
 function leastOf(plot: Plot, coordinate: 0 | 1 = 0): number {
   const values =
     plot.kind === 'bars'
@@ -124,7 +124,7 @@ function leastOf(plot: Plot, coordinate: 0 | 1 = 0): number {
   return 10 ** Math.floor(Math.log10(least))
 }
 
-/** The end of the axis, if the mark is beyond all bars. */
+/** Returns the end of the axis, if the mark is beyond all bars. */
 function greatestOf({ bars, mark }: BarPlot): number | undefined {
   const greatest = Math.max(...bars.flatMap(({ values }) => values.map((value) => value ?? 0)))
   return mark !== undefined && greatest < mark.value ? mark.value : undefined
@@ -158,7 +158,7 @@ function draw({ title }: Plot, { height, ...option }: EChartsOption & { readonly
   return `${still(svg)}\n`
 }
 
-/** Removes what only scripts use, and numbers that change between drawings. */
+/** Removes parts that only scripts use, and numbers that change between drawings. */
 function still(svg: string): string {
   return svg
     .replace(/ (class="zr\d+-cls-\d+"|ecmeta_\w+="[^"]*")/g, '')
@@ -170,7 +170,7 @@ function labelOf({ value }: { value?: unknown }): string {
   return typeof value === 'number' ? threeDigits(value) : ''
 }
 
-/** 0.123, 1.23, 12.3, 123, 1,234 */
+/** Formats a number with three digits: 0.123, 1.23, 12.3, 123, 1,234. */
 function threeDigits(value: number): string {
   if (value === 0) return '0'
   const decimals = Math.max(0, Math.min(3, 2 - Math.floor(Math.log10(Math.abs(value)))))

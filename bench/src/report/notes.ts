@@ -1,6 +1,6 @@
 /** Hand-written notes on a scenario, in a file that the bench doesn't overwrite. */
 interface Note {
-  /** On the scenario as a whole. */
+  /** The note on the scenario as a whole. */
   readonly text: string
   /** Figure -> explanation. Expected for each missed target. */
   readonly figures: ReadonlyMap<string, string>

@@ -13,7 +13,7 @@ interface Titled {
 }
 
 interface Axis {
-  /** With the unit: `Redis CPU per decision, µs`. */
+  /** The label with its unit: `Redis CPU per decision, µs`. */
   readonly label: string
   /** Default: linear from 0. */
   readonly isLog?: boolean
@@ -33,7 +33,7 @@ export interface BarPlot extends Titled {
 
 export interface Bar {
   readonly label: string
-  /** One per series. null: doesn't apply. */
+  /** One value per series. `null` if it doesn't apply. */
   readonly values: readonly (number | null)[]
   readonly role?: Role
 }

@@ -20,7 +20,7 @@ export function targetText({ target, unit }: Figure): string {
   return 'atLeast' in target ? `>= ${target.atLeast} ${unit}` : `<= ${target.atMost} ${unit}`
 }
 
-/** The lowest and the highest round. */
+/** Returns the lowest and the highest round. */
 export function spreadText({ spread, unit }: Figure): string {
   if (spread === undefined || spread.length === 0) return ''
   return `${numberOf(Math.min(...spread), unit)} .. ${numberOf(Math.max(...spread), unit)}`

@@ -8,7 +8,7 @@ import { scriptMicroseconds } from '../redis/info.ts'
 import { withRedis } from '../redis/with-redis.ts'
 import type { Figure, Scenario, Target } from '../scenario.ts'
 
-/** Maximum number of records in a log. The limit needs as many: one per request. */
+/** The maximum number of records in a log. The limit needs exactly this many, one per request. */
 const RECORDS = 65_536
 const RECORD_BYTES = 12
 const WINDOW_MS = 120_000

@@ -19,7 +19,7 @@ const POLICIES: Readonly<Record<Effort['mode'], Policy>> = {
 const DEMAND = 1.5
 
 /**
- * Length of the load in windows.
+ * The length of the load, in windows.
  *
  * It starts in the middle of a window, so it crosses two edges and covers a whole window between them.
  */
@@ -98,7 +98,7 @@ async function paced(
   }
 }
 
-/** The middle of a window aligned to the epoch, at least 300 ms ahead. */
+/** Returns the middle of a window aligned to the epoch, at least 300 ms ahead. */
 function nextMiddleOfWindow(windowMs: number): number {
   return (Math.ceil((Date.now() + 300) / windowMs - 0.5) + 0.5) * windowMs
 }

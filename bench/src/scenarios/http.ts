@@ -6,7 +6,7 @@ import { withRedis } from '../redis/with-redis.ts'
 import type { BarPlot } from '../report/plot.ts'
 import type { Effort, Figure, Measured, Scenario, Target } from '../scenario.ts'
 
-/** Never reached: all requests are admitted. */
+/** A limit that is never reached: all requests are admitted. */
 const POLICY = { limit: 100_000, windowMs: 60_000 }
 
 /** No user is hot, and most requests have a known user. */
@@ -14,7 +14,7 @@ const USERS = 1000
 
 const CONNECTIONS = 64
 
-/** Length of the warm-up in turns, so that code is compiled. */
+/** The length of the warm-up in turns. It compiles the code. */
 const WARM_UP_TURNS = 3
 
 interface Comparison {

@@ -20,7 +20,7 @@ interface Bound {
   readonly against?: ShapeName | CommonScript
 }
 
-// From "stream" on: measured values plus 3%.
+// From "stream" on, bounds are measured values plus 3%.
 const BOUNDS: readonly Bound[] = [
   bound('window, admitted', 102, 34),
   bound('window, denied', 82, 19),

@@ -56,7 +56,7 @@ const SETTINGS: readonly Setting[] = [
   },
 ]
 
-/** Requests between two readings of the clock. Local answers don't let timers run. */
+/** Requests between two readings of the clock. Local answers alone never let timers run. */
 const STRIDE = 500
 
 export const local: Scenario = {

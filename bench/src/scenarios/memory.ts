@@ -65,7 +65,7 @@ export const memory: Scenario = {
   },
 }
 
-/** In short mode, only sides with targets. */
+/** Returns the sides to measure. In short mode, these are only sides with targets. */
 function sidesOf({ mode }: Effort, keys: number): readonly MemorySide[] {
   if (mode === 'short') return MEMORY_SIDES.slice(0, keys === MILLION ? 2 : 3)
   return MEMORY_SIDES.filter(({ slowsDown }) => !slowsDown || keys > 1)
@@ -115,8 +115,8 @@ async function takeTurns(
     sides.length,
   )
   for (const [i, { name }] of sides.entries()) await workers[i]!.ask({ side: name, policy, keys })
-  // Charges of a turn expire before the next. Requests run for a window first, so that charges expire during the turn.
-  // The window of a minute covers all turns.
+  // The charges of a turn expire before the next one. Requests run for a window first, so that charges expire during the turn.
+  // With a million keys, the window of a minute covers all turns.
   const leadMs = keys === MILLION ? 0 : policy.windowMs
   const turns = await interleave(
     Object.fromEntries(sides.map(({ name }, i) => [name, () => workers[i]!.ask({ leadMs, turnMs })])),

@@ -26,10 +26,10 @@ interface Setting {
 }
 
 const KEYS = 10_000
-// Never reached, and no window ends during a run: expiring keys would cost Redis time in the turns of others.
+// This limit is never reached, and no window ends during a run: expiring keys would cost Redis time in the turns of others.
 const ROOMY: Policy = { limit: 1_000_000, windowMs: 600_000 }
 const USED_UP: Policy = { limit: 3, windowMs: 3_600_000 }
-// A shorter window, so that the log of one key stops growing.
+// This window is shorter, so that the log of one key stops growing.
 const ROOMY_HOT: Policy = { limit: 20_000_000, windowMs: 20_000 }
 
 /** The only setting in short mode. */

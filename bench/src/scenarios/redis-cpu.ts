@@ -34,7 +34,7 @@ interface Setting {
   readonly comparisons: readonly Comparison[]
 }
 
-/** One limit, compared with common scripts and the floor. Targets apply to steady traffic. */
+/** Compares one limit with common scripts and the floor. Targets apply to steady traffic. */
 function vsScripts(traffic: Traffic, scripts = [FIXED_WINDOW, ZSET_LOG]): Setting {
   const { outcome, limit } = traffic
   const isSteady = outcome === 'admitted'
@@ -63,7 +63,7 @@ function growth(limits: readonly number[]): Setting {
     outcome: 'admitted',
     async sides(redis) {
       const sides: CpuSide[] = []
-      // The largest limits come first: they take long to fill, and short windows would run empty.
+      // The largest limits come first: they take long to fill, and short windows filled earlier would run empty meanwhile.
       for (const limit of limits.toReversed()) {
         sides.push(await slidegateCpuSide(redis, nameOf(limit), trafficOf(limit)))
       }
@@ -133,7 +133,7 @@ function figureOf(setting: Setting, comparison: Comparison, all: Turns): Figure 
   const [ours, theirs] = [seconds(of), seconds(other)]
   return {
     name: `${setting.name}: ${name}`,
-    // The mean, not the median: it includes work that only some requests do, such as renewing a TTL.
+    // Uses the mean, not the median, to include work that only some requests do, such as renewing a TTL.
     value: mean(ours) / mean(theirs),
     unit: 'x',
     target,

@@ -20,7 +20,7 @@ import { PATIENCE_MS } from '../sides.ts'
 /** A limiter with telemetry. */
 interface Watched {
   readonly limiter: Limiter
-  /** Collects metrics, from time to time. */
+  /** Collects metrics. Called from time to time. */
   collect?(): Promise<unknown>
   close?(): Promise<unknown>
 }
@@ -28,7 +28,7 @@ interface Watched {
 interface Way {
   readonly name: string
   watch(limiter: Limiter, store?: RedisStore): Watched
-  /** Compared with a limiter without telemetry. */
+  /** The target, compared with a limiter without telemetry. */
   readonly target?: Target
 }
 
@@ -41,7 +41,7 @@ const none: Way = { name: OFF, watch: (limiter) => ({ limiter }) }
 const GROUPS: readonly (readonly Way[])[] = [
   [
     none,
-    // The noise between two equal sides.
+    // Shows the noise between two equal sides.
     { ...none, name: 'no telemetry, repeated' },
     { name: 'DecisionCounts', watch: counted, target: GOAL },
     // No target: the service's requests take ten times as long.

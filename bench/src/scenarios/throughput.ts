@@ -19,11 +19,11 @@ interface Setting {
   readonly inFlight: number
   readonly policy: Policy
   readonly outcome: Outcome
-  /** With one request in flight, compares the time of a decision, otherwise decisions per second. */
+  /** The compared measure. It is the time of a decision with one request in flight, otherwise decisions per second. */
   readonly compares: 'rate' | 'time'
   /** Cores of client and Redis with `--pin`. */
   readonly cores: Cores
-  /** Compared with an EVALSHA that does nothing. */
+  /** The target, compared with an EVALSHA that does nothing. */
   readonly target: Target
   readonly isFullOnly?: boolean
 }
@@ -118,7 +118,7 @@ async function measure(redis: Redis, setting: Setting, effort: Effort): Promise<
   return takeTurns(redis, sides, inFlight, effort)
 }
 
-/** Speed, client CPU, and the speed of the floor. */
+/** Returns figures for speed, client CPU, and the speed of the floor. */
 function figuresOf(setting: Setting, [ours, floor, batch]: readonly Turns[]): [Figure, Figure, Figure] {
   const { compares, target, policy } = setting
   const name = nameOf(setting)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { StoreConfig } from '../../../packages/server/src/config/schema.ts'
 
-/** Never reached: all requests are admitted. */
+/** A limit that is never reached: all requests are admitted. */
 export const LIMIT = 1_000_000
 
 /** Writes the configuration of a measured service. Returns its path. */
@@ -16,7 +16,7 @@ export function configFile(store: StoreConfig): string {
   )
   const file = join(folder, 'slidegate.json')
   const limits = [{ kind: 'slidingWindow', limit: LIMIT, window: '1m' }]
-  // Long enough for a busy machine.
+  // This is long enough for a busy machine.
   const timeoutMs = 10_000
   const listen = { http: '127.0.0.1:0', grpc: '127.0.0.1:0' }
   writeFileSync(

@@ -56,7 +56,7 @@ serve<GrpcLoadRequest, LoadResult>(async ({ port, inFlight, ms, users }) => {
           (error, response) => {
             if (error) return reject(error)
             times.push(performance.now() - sentAt)
-            // The HTTP status for it.
+            // Counts the code as an HTTP status.
             const status = response!.overall_code === OK ? 200 : 429
             statuses[status] = (statuses[status] ?? 0) + 1
             ask()

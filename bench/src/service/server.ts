@@ -23,7 +23,7 @@ const CONSTANT = {
   ],
 }
 
-/** The same bytes as a real response. */
+/** The response, with the same bytes as a real one. */
 const CONSTANT_TEXT = JSON.stringify(CONSTANT)
 const CONSTANT_HEADERS = {
   'content-type': 'application/json; charset=utf-8',

@@ -25,7 +25,7 @@ interface Turn {
   readonly cpuSeconds: number
 }
 
-/** The cost of the service's metrics and sketches. */
+/** Measures the cost of the service's metrics and sketches. */
 export async function watchedService(effort: Effort): Promise<Figure[]> {
   return withRedis(async (redis) => [
     ...(await onStore('on Redis', { redis: { url: `redis://127.0.0.1:${redis.options.port}` } }, effort)),
@@ -58,7 +58,7 @@ async function onStore(where: string, store: StoreConfig, { turnMs, rounds }: Ef
       {
         on: () => turn(ports.watched, posts, turnMs),
         off: () => turn(ports.unwatched, posts, turnMs),
-        // The noise between two equal sides.
+        // Shows the noise between two equal sides.
         again: () => turn(ports.unwatched, posts, turnMs),
       },
       rounds,

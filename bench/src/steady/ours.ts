@@ -105,7 +105,7 @@ async function fill(redis: Redis, name: string, traffic: Traffic, use: Use, keys
   }
 }
 
-/** Key -> name of a log -> key in Redis. */
+/** Returns a map: key -> name of a log -> key in Redis. */
 function logsByKey(stored: readonly string[], name: string): Map<string, Map<string, string>> {
   const logs = new Map<string, Map<string, string>>()
   for (const key of stored) {

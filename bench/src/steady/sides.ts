@@ -10,7 +10,7 @@ import type { Use } from './ours.ts'
 import { IN_FLIGHT, KNOWN_VALUE, nameOf, REQUESTS, type Traffic, timesOf } from './traffic.ts'
 import { type CpuSide, turnOf } from './turn.ts'
 
-/** A common script, with the same traffic as our limiter. */
+/** Runs a common script with the same traffic as our limiter. */
 export async function scriptCpuSide(
   redis: Redis,
   script: CommonScript,

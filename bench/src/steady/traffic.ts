@@ -25,10 +25,10 @@ export const REQUESTS = 5120
 
 export const IN_FLIGHT = 1024
 
-/** Spare room in steady traffic, so that a request that is a little early fits. */
+/** Returns the spare room in steady traffic. A request that is a little early still fits. */
 const spare = (limit: number) => Math.max(1.5, limit / 20)
 
-/** Nearly full windows. Each request is admitted just after the oldest one leaves. */
+/** Returns traffic on nearly full windows. Each request is admitted just after the oldest one leaves. */
 export function steady(limit: number, shorterLimits: readonly number[] = []): Traffic {
   return {
     outcome: 'admitted',
@@ -42,12 +42,12 @@ export function steady(limit: number, shorterLimits: readonly number[] = []): Tr
   }
 }
 
-/** The window in which one request per `EVERY_MS` adds up to the limit. */
+/** Returns the window in which one request per `EVERY_MS` adds up to the limit. */
 function windowOf(limit: number): number {
   return (limit - spare(limit)) * EVERY_MS
 }
 
-/** Every key stays at its limit. */
+/** Returns traffic in which every key stays at its limit. */
 export function denied(limit: number): Traffic {
   return {
     outcome: 'denied',
@@ -67,7 +67,7 @@ const HOUR_MS = 3_600_000
 const GRAIN_MS = 100
 
 /**
- * A large limit per hour, with 95% of it charged at even intervals.
+ * Returns traffic on a large limit per hour. 95% of the limit is charged at even intervals.
  *
  * It has one charge per step of the window, or one per unit if there are fewer units. During a run, slightly more leaves the
  * window than enters it.
@@ -83,12 +83,12 @@ export function steadyHour(limit: number): Traffic {
     apartMs: HOUR_MS / charges,
     charges,
     cost: Math.floor(units / charges),
-    // Large logs, so few keys. Still more than requests in flight, so that no two requests in flight share a key.
+    // Logs are large, so there are few keys, but more than requests in flight. So no two requests in flight share a key.
     keys: REQUESTS / 4,
   }
 }
 
-/** A full window with all charges in its newer half, at most one per step. */
+/** Returns traffic on a full window. All charges are in its newer half, at most one per step. */
 export function fullFor(limit: number, windowMs: number, grainMs: number): Traffic {
   const charges = Math.min(limit, Math.floor(windowMs / 2 / grainMs))
   return {
@@ -103,7 +103,7 @@ export function fullFor(limit: number, windowMs: number, grainMs: number): Traff
   }
 }
 
-/** The times of the past charges. */
+/** Returns the times of the past charges. */
 export function timesOf({ charges, apartMs }: Traffic): number[] {
   const startMs = Date.now() - charges * apartMs
   return Array.from({ length: charges }, (_, i) => Math.floor(startMs + i * apartMs))
@@ -112,12 +112,12 @@ export function timesOf({ charges, apartMs }: Traffic): number[] {
 /** The value of the newest past request. */
 export const KNOWN_VALUE = 'known'
 
-/** The name and value of a past request. */
+/** Returns the name and value of a past request. */
 export function nameOf({ charges }: Traffic, number: number): string {
   return number === charges - 1 ? KNOWN_VALUE : `past-${number}`
 }
 
-/** The same traffic, one request at a time, with fewer keys. */
+/** Returns the same traffic, one request at a time, with fewer keys. */
 export function oneAtATime(traffic: Traffic): Traffic {
   return { ...traffic, keys: REQUESTS / 8, requests: REQUESTS / 8, inFlight: 1 }
 }

@@ -16,8 +16,8 @@ interface Burst {
 /**
  * Traffic on which each inexact limiter admits the most.
  *
- * One request opens the window. A burst comes near its end, just before a sixtieth of it is over, and another one after
- * its end. Requests continue, and the last burst comes less than a window after the first.
+ * One request opens the window. The first burst comes near the window's end, just before a sixtieth of it is over. The
+ * next burst comes after the window's end. Requests continue, and the last burst comes less than a window after the first.
  */
 const BURSTS: readonly Burst[] = [
   { afterMs: 0, requests: 1 },
@@ -27,7 +27,7 @@ const BURSTS: readonly Burst[] = [
   { afterMs: 1902, requests: 200 },
 ]
 
-/** For the real clock: without the last burst, which needs exact timing. */
+/** The bursts for the real clock. The last one is left out, because it needs exact timing. */
 const REAL_BURSTS = BURSTS.slice(0, -1)
 
 export async function measureBurst(redis: Redis): Promise<Verdict[]> {

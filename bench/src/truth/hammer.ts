@@ -26,7 +26,7 @@ export type Hammering =
   | { readonly url: string; readonly writer: string }
   | { readonly startMs: number; readonly endMs: number }
 
-/** Several processes hammer all limiters on one Redis at the same time. */
+/** Lets several processes hammer all limiters on one Redis at the same time. */
 export async function measureHammering(ms: number): Promise<Verdict[]> {
   const server = await startOpenRedis()
   const workers = startWorkers<Hammering, Seen[][]>(new URL('./hammer-worker.ts', import.meta.url), PROCESSES)

@@ -8,7 +8,7 @@ import { COMMON_SCRIPTS } from '../redis/scripts.ts'
 import { PATIENCE_MS } from '../sides.ts'
 import type { Seen } from './judge.ts'
 
-/** A limiter under test, on the real clock or on passed times. */
+/** A limiter under test. It uses the real clock or the time passed with each request. */
 export interface Subject {
   readonly name: string
   readonly isOurs: boolean
@@ -23,7 +23,7 @@ export function machineMs(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }
 
-/** Limiters that accept a time. */
+/** Creates limiters that accept a time. */
 export async function subjectsWithTime(redis: Redis, policy: Policy): Promise<Subject[]> {
   let nowMs = 0
   const clock = () => nowMs
@@ -51,11 +51,11 @@ export async function subjectsWithTime(redis: Redis, policy: Policy): Promise<Su
   ]
 }
 
-/** Other packages, on the real clock. */
+/** Creates limiters of other packages, on the real clock. */
 export async function packageSubjects(redis: Redis, policy: Policy): Promise<Subject[]> {
   const inMemory = MEMORY_PEERS.map((peer) => ({
     ...subjectOf(`${peer.name} (memory)`, peer.open(policy)),
-    // Two of the stores return the object that they count in.
+    // Two of the stores return their own counter object, which later requests change.
     isOneByOne: true,
   }))
   const inRedis = await Promise.all(
@@ -64,7 +64,7 @@ export async function packageSubjects(redis: Redis, policy: Policy): Promise<Sub
   return [...inMemory, ...inRedis]
 }
 
-/** All limiters with state in Redis, on the real clock. `writer` is unique per process. */
+/** Creates all limiters with state in Redis, on the real clock. `writer` is unique per process. */
 export async function redisSubjects(redis: Redis, policy: Policy, writer: string): Promise<Subject[]> {
   const scripts = COMMON_SCRIPTS.map(async (script) =>
     subjectOf(`script: ${script.name}`, await script.open(redis, policy, writer)),
@@ -81,7 +81,7 @@ function redisPeers({ windowMs }: Policy): RedisPeer[] {
   return REDIS_PEERS.filter(({ leastWindowMs = 0 }) => leastWindowMs <= windowMs)
 }
 
-/** Uses the time in the decision, which is the store's. */
+/** Wraps slidegate. Uses the timestamp of the decision, which is the store's time. */
 function slidegate(name: string, store: Store, policy: Policy, setTime: (atMs: number) => void): Subject {
   const limits = [slidingWindow({ limit: policy.limit, window: policy.windowMs })]
   const limiter = createLimiter({ name: 'truth', limits, store, timeoutMs: PATIENCE_MS })

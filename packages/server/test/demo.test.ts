@@ -9,7 +9,7 @@ test('the demo measures 200% for the fixed and 100% for the sliding window, then
   expect(code).toBe(0)
   expect(stdout).toMatch(/^fixed window +\S+ 200 of 100 = 200%$/m)
   expect(stdout).toMatch(/^sliding window +\S+ 100 of 100 = 100%$/m)
-  // No terminal, so no colours.
+  // There is no terminal, so there are no colors.
   expect(stdout).not.toContain('\u001b')
 })
 

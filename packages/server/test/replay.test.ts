@@ -74,7 +74,7 @@ describe('a replay matches an exhaustive comparison of all requests', () => {
   })
 })
 
-/** Runs with a separate Redis and checks that the replay removes its keys. */
+/** Starts a separate Redis whose user may remove the keys of the replay. */
 async function startRedisToReplayOn(): Promise<RedisServer> {
   const server = await startRedis()
   const keys = '~slidegate-replay-*'

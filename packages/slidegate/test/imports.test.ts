@@ -3,7 +3,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ROOT } from './docs/markdown.ts'
 
-// Checks which folder may import which, and that files don't import each other in a circle. Type imports count too.
+// Checks which folder may import from which, and that there are no import cycles. Type imports count too.
 
 /** The layers of the library, from the bottom up. A file may import from its own folder and from lower layers. */
 const FLOORS: readonly string[][] = [
@@ -79,7 +79,7 @@ function filesOf(source: string): File[] {
 
 const isIn = (path: string, room: string) => new RegExp(`^(${room})(/|$)`).test(path)
 
-/** The highest layer that contains the path. */
+/** Returns the highest layer that contains the path. */
 function floorOf(path: string): number {
   return FLOORS.findLastIndex((rooms) => rooms.some((room) => isIn(path, room)))
 }
@@ -140,7 +140,7 @@ it('the service takes only types from TypeBox', () => {
 describe.each(['slidegate', 'replay', 'server', 'dashboard'])('the files of %s', (source) => {
   it("don't import each other in a circle", () => {
     const left = new Map(filesOf(source).map(({ path, imports }) => [path, imports]))
-    // Files whose imports have all been removed aren't in a circle.
+    // Files whose imports have all been removed aren't in a cycle.
     for (let before = -1; before !== left.size; ) {
       before = left.size
       for (const [path, imports] of left) if (!imports.some((to) => left.has(to))) left.delete(path)

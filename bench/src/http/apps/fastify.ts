@@ -7,7 +7,7 @@ import { slidegateLimiter } from '../limiter.ts'
 
 const userOf = (request: FastifyRequest) => request.headers[USER_HEADER] as string
 
-/** Fastify apps with one route, by limiter. */
+/** Returns Fastify apps with one route, by limiter. */
 export function fastifyApps({ limit, windowMs }: Policy): Readonly<Record<string, App>> {
   return {
     bare: (_redis) => serve(async () => {}),

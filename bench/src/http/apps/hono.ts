@@ -7,7 +7,7 @@ import type { Redis } from 'ioredis'
 import type { Policy } from '../../peers/peer.ts'
 import { type App, BODY, KEEP_ALIVE_MS, type Served, USER_HEADER } from '../app.ts'
 
-/** Hono apps with one route, by limiter. */
+/** Returns Hono apps with one route, by limiter. */
 export function honoApps({ limit, windowMs }: Policy): Readonly<Record<string, App>> {
   return {
     bare: (_redis) => serve(),

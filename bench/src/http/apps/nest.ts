@@ -22,7 +22,7 @@ class Hello {
 Controller()(Hello)
 Get()(Hello.prototype, 'hello', Object.getOwnPropertyDescriptor(Hello.prototype, 'hello')!)
 
-/** Nest apps on Express with one route, by limiter. The throttler has no Redis store. */
+/** Returns Nest apps on Express with one route, by limiter. The throttler has no Redis store. */
 export function nestApps({ limit, windowMs }: Policy): Readonly<Record<string, App>> {
   return {
     bare: (_redis) => serve([], []),

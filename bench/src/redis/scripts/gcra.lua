@@ -16,7 +16,7 @@ local window = tonumber(ARGV[2]) * 1000
 local apart = window / tonumber(ARGV[1])
 local arrival = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now) + apart
 local ahead = arrival - now
--- Half a microsecond for rounding.
+-- Allows half a microsecond for rounding.
 if ahead > window + 0.5 then return { 0, 0 } end
 redis.call('SET', KEYS[1], string.format('%.0f', arrival), 'PX', math.max(1, math.ceil(ahead / 1000)))
 return { 1, math.floor((window - ahead) / apart) }

@@ -41,7 +41,7 @@ function process(processes: Processes): { admin: Admin; service: Service } {
   return { admin, service }
 }
 
-/** Two processes of one instance. */
+/** Creates two processes of one instance. */
 function twoProcesses(): ReturnType<typeof process>[] {
   const ends = [new OneProcess(), new OneProcess()]
   return ends.map((own) =>

@@ -29,7 +29,7 @@ beforeAll(async () => {
 })
 afterAll(() => redis.stop())
 
-/** Tests poll, since answers leave out late instances. */
+/** Tests poll, because responses leave out instances that answer late. */
 const soon = { timeout: 30_000, interval: 100 }
 
 /** Collects the keys of decisions from the tail of a service. */
@@ -63,7 +63,7 @@ describe('instances on one Redis', () => {
     await expect.poll(async () => (await overview()).instances.length, soon).toBe(3)
 
     const { seen, end } = tailOf(one)
-    // A reader gets decisions once all instances know it.
+    // A reader gets decisions of all instances once they all know it.
     await expect
       .poll(async () => {
         await third.ask('POST', '/v1/consume', { limiter: 'api', key: 'early' })
@@ -154,7 +154,7 @@ describe('instances on one Redis', () => {
         killed.kill('SIGCONT')
         await expect.poll(async () => (await both()).instances.length, soon).toBe(2)
         killed.kill('SIGSTOP')
-        // Waits until it counts as missing. If it is already gone, tries again.
+        // Waits until the instance counts as missing. If it is already gone, the poll tries again.
         for (;;) {
           const { instances, missing } = await both()
           if (instances.length === 1) return missing

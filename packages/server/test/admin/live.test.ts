@@ -38,7 +38,7 @@ describe('the live overview', () => {
       await consume(service, 'quiet', 'ann', 4)
       const history = async (query = '', who = 'admin') =>
         (await service.ask('GET', `/v1/admin/history${query}`, undefined, token(who))).body as History
-      // The history only has full seconds, so it lags a moment behind.
+      // The history only has full seconds, so it lags behind for a moment.
       await expect.poll(async () => sum((await history('?limiter=api')).denied)).toBe(6)
       const beforeMs = Date.now()
       const { seconds, allowed } = await history('?limiter=api')

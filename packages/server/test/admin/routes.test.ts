@@ -8,7 +8,7 @@ import { type AdminService, adminService, forEachStore } from './support.ts'
 
 const limits = (limit: number): LimiterConfig['limits'] => [{ kind: 'slidingWindow', limit, window: '1h' }]
 
-/** Shorter than the client's timeout, longer than any machine stall. */
+/** Shorter than the client's timeout, and longer than any machine stall. */
 const timeoutMs = 9000
 
 const limiters: Config['limiters'] = {
@@ -310,7 +310,7 @@ forEachStore((store) => {
         seen.push([event, JSON.parse(data)])
       }
     })()
-    // The stream starts when it is open.
+    // The stream only has decisions made after it was opened.
     await until('a denial is seen', async () => {
       await consume(service)
       return seen.length > 0
@@ -455,7 +455,7 @@ describe('roles', () => {
         statuses.push((await service.ask(method, `/v1/admin/${path}`, body, token)).status)
       }
       seen.push([method, path, ...statuses])
-      // For a caller without access, a limiter doesn't exist.
+      // To a caller without access, the limiter seems not to exist.
       const narrow = /api/.test(path + JSON.stringify(body)) ? 404 : /^(drain|config)/.test(path) ? 403 : 200
       right.push([method, path, 401, 401, 403, needed === 'read' ? 200 : 403, 200, narrow])
     }
@@ -531,7 +531,7 @@ describe('two instances on one Redis', () => {
     expect(await consume(other)).toBe(false)
     await done(one, 'POST', '/v1/admin/shadow', { limiter: 'api', shadow: true })
     expect(await consume(one)).toBe(true)
-    // The other instance applies the setting when it is queried, since periodic reads are off. It may answer late.
+    // Periodic reads are off, so the other instance applies the setting when it is queried. It may answer late.
     await expect.poll(() => consume(other)).toBe(true)
     await done(other, 'POST', '/v1/admin/reset', { limiter: 'api', key: 'ann' })
     const audits = await Promise.all([one, other].map((each) => done(each, 'GET', '/v1/admin/audit')))
@@ -645,7 +645,7 @@ describe('without Redis', () => {
     }
     await service.steer()
     for (let i = 0; i < 3; i++) expect(await consume(service, 'ann', 'open')).toBe(true)
-    // These must not depend on Redis.
+    // These requests must not depend on Redis.
     await done(service, 'POST', '/v1/admin/drain', { drain: true })
     await done(service, 'GET', '/v1/admin/limiters')
     await done(service, 'GET', '/v1/admin/limiters/open/top')

@@ -24,7 +24,7 @@ function summaryOf(list: readonly string[], capacity: number): Summary {
   const sketch = new SpaceSaving(capacity)
   for (const word of list) sketch.add(word)
   const { floor, counted } = sketch.summary()
-  // The label is empty.
+  // Removes the empty label and its separator.
   return { floor, counted: counted.map((each) => ({ ...each, word: each.word.replace(/^=/, '') })) }
 }
 

@@ -13,7 +13,7 @@ import { adminTokenOf } from '../support/service.ts'
 export interface AdminService extends AsyncDisposable {
   readonly running: RunningService
   readonly url: string
-  /** The token of its admin link; undefined if its configuration has tokens. */
+  /** The token of its admin link. Undefined if its configuration has tokens. */
   readonly token: string | undefined
   /** All log lines. */
   readonly logged: Record<string, unknown>[]
@@ -27,7 +27,7 @@ export interface AdminService extends AsyncDisposable {
 /**
  * Starts a service in this process. It throws if a response doesn't match `/openapi.json`.
  *
- * All timers run, except the one that reads the shadow settings: call `steer` for that.
+ * All timers run, except the one that reads the shadow settings. Call `steer` to read them.
  */
 export async function adminService(config: Config): Promise<AdminService> {
   const logged: Record<string, unknown>[] = []

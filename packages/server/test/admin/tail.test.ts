@@ -136,7 +136,7 @@ describe('the tail', () => {
       sent += count
       await setting.turn()
     }
-    // More than a reader takes in one read. The rest must stay in the bounded buffer.
+    // Sends more than a reader takes in one read. The rest must stay in the bounded buffer.
     await flood(900)
     for (let i = 0; i < 20; i++) await flood(900)
     expect(stream.readableLength).toBeLessThan(1_000_000)

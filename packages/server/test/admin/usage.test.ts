@@ -51,7 +51,7 @@ describe('usage', () => {
     expect(usageOf([usage.spansOf('api')])[i + 1]).toMatchObject({ spanSeconds: seconds, allowed: 1 })
     clock.advance(1000)
     expect(usageOf([usage.spansOf('api')])[i + 1]).toMatchObject({ allowed: 0 })
-    // A forgotten decision doesn't come back either.
+    // A forgotten decision doesn't reappear later either.
     for (let later = 0; later < 5; later++) {
       clock.advance(1000)
       expect(usageOf([usage.spansOf('api')])[i + 1]).toMatchObject({ allowed: 0 })

@@ -31,7 +31,7 @@ async function consume(service: AdminService, limiter: string, key: unknown, cos
   expect([200, 429], JSON.stringify(body)).toContain(status)
 }
 
-/** The captured requests, as the service returns them. */
+/** Returns the captured requests, as the service returns them. */
 async function captured(
   service: AdminService,
   query = '',
@@ -246,7 +246,7 @@ describe('a capture in Redis', () => {
     const capture = { stream: true, maxLength: 100, secret: 'a secret of many characters' }
     await using one = await capturing(capture, { store })
     await using two = await capturing(capture, { store })
-    // A slow Redis times out: lines in flight may be lost, and readers must retry.
+    // If Redis is slow, calls time out: lines in flight may be lost, and readers must retry.
     const lines = await until('the lines of both instances', async () => {
       await consume(one, 'api', 'ann')
       await consume(two, 'other', 'ann')

@@ -35,7 +35,7 @@ interface Line {
   readonly decision: LoggedDecision
 }
 
-/** Lines that a service logs for four requests, the last of them denied. */
+/** Returns the lines that a service logs for four requests. The last request is denied. */
 async function logged(logging: Config['logging'], key: unknown = 'ann@example.com'): Promise<Line[]> {
   const lines: Line[] = []
   const log = pino(
@@ -174,7 +174,7 @@ it('workers hash a key to the same value, in the log and in a shared capture', a
   }
   for (let round = 0; round < 20; round++)
     await Promise.all(Array.from({ length: 10 }, (_, i) => consume(round * 10 + i)))
-  // The response doesn't wait for a slow worker.
+  // Polls, because the response doesn't wait for a slow worker.
   const captured = await until('the lines of all workers', async () => {
     const response = await fetch(`${service.url}/v1/admin/capture`, {
       headers: { authorization: `Bearer ${service.token}` },

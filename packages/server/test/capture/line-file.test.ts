@@ -40,7 +40,7 @@ describe('several processes that append to the same file', () => {
       ['a', 'b', 'c'].map(async (name) => (await once(appender(path, name, 200), 'exit'))[0]),
     )
     expect(codes).toEqual([0, 0, 0])
-    // A process that opens the file during another's write ends the torn line it sees, which leaves an empty line.
+    // A process that opens the file during another's write ends the torn line that it sees. This leaves an empty line.
     const lines = linesOf(path).filter((line) => line !== '')
     const keys = lines.map((line) => (JSON.parse(line) as { key: string }).key)
     expect(keys).toHaveLength(3 * 200 * 20)
@@ -79,7 +79,8 @@ describe('several processes that append to the same file', () => {
       if (former === undefined) continue
       changes++
       expect(former.size).toBeGreaterThan(8192 - 8 * 501 - 1)
-      // All processes wrote when the file was nearly full, and all but one while that one rotated it.
+      // In the worst case, all processes wrote when the file was nearly full, and all but one wrote again while that
+      // one rotated it.
       expect(former.size).toBeLessThanOrEqual(8192 + 15 * 501)
     }
     expect(changes).toBeGreaterThan(100)
@@ -95,7 +96,7 @@ describe('several processes that append to the same file', () => {
     await Promise.all(ends)
     const report = await replayJson([path, '--limit', '10/1m', '--key', 'key'])
     expect(report.requests).toBeGreaterThan(300)
-    // At most one torn line per process, and possibly the line after it.
+    // Skips at most one torn line per process, and possibly the line after it.
     expect(report.skipped).toBeLessThanOrEqual(2)
   })
 })
@@ -143,7 +144,7 @@ describe('a line file', () => {
     const path = join(folder.path, 'newest.jsonl')
     const file = new LineFile(path)
     expect(await file.newest(10, any)).toEqual([])
-    // Longer than a chunk, with multi-byte characters.
+    // The file is longer than a chunk and has multi-byte characters.
     const lines = Array.from({ length: 6000 }, (_, i) => `${i} ${'ü'.repeat(i % 150)}`)
     appendFileSync(`${path}.1`, `${lines.slice(0, 3000).join('\n')}\n`)
     await file.append(lines.slice(3000))

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { type LineCounts, LineQueue } from '../../src/capture/line-queue.ts'
 
-/** A queue with a slow destination that may fail. */
+/** Creates a queue with a slow destination that may fail. */
 function slowQueue() {
   const counts: LineCounts = { written: 0, dropped: 0 }
   const kept: string[] = []

@@ -26,7 +26,7 @@ const limiters: Config['limiters'] = {
 /** Timeout for tests that run many commands on a busy machine. */
 const PATIENCE_MS = 120_000
 
-/** The JSON output of a command. */
+/** Returns the exit code and the JSON output of a command. */
 async function json(service: AdminService, words: string): Promise<{ code: number | null; body: unknown }> {
   const { code, stdout, stderr } = await run(service, words.split(' '))
   if (stderr !== '') throw new Error(stderr)
@@ -37,12 +37,12 @@ function run(service: AdminService, words: readonly string[], env = {}): Promise
   return slidegateHere(words, { SLIDEGATE_URL: service.url, SLIDEGATE_TOKEN: service.token, ...env })
 }
 
-/** Options for a service without tokens. */
+/** Returns the options for a service without tokens. */
 function of({ url, token }: AdminService): string[] {
   return ['--url', url, '--token', token!]
 }
 
-/** A command that runs until it is stopped. */
+/** Starts a command that runs until it is stopped. */
 function start(...words: string[]) {
   const child = spawn(process.execPath, [BIN, ...words])
   const said = { out: '', complaints: '' }
@@ -426,10 +426,10 @@ describe('slidegate bench', () => {
       return (body as { keys: unknown[] }).keys.length > 0
     })
     await server.kill()
-    // Later failures of the same kind aren't reported.
+    // Later failures of the same kind aren't logged, only counted.
     const counted = () =>
       service.logged.flatMap(({ requests }) => Object.values((requests ?? {}) as Record<string, number>))
-    // More than the limit of requests in flight.
+    // Waits for more failures than the limit of requests in flight.
     await expect
       .poll(() => counted().reduce((sum, count) => sum + count, 0), { timeout: 10_000 })
       .toBeGreaterThan(10)

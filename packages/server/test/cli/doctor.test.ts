@@ -36,14 +36,14 @@ async function found(...words: string[]): Promise<Found> {
   return { ...diagnosis, code, named: (name) => diagnosis.checks.find((check) => check.name === name) }
 }
 
-/** A server of the test, stopped afterwards. */
+/** Starts a server for the running test. */
 async function redis(...settings: string[]): Promise<RedisServer> {
   const server = await startRedis(settings)
   onTestFinished(() => server.stop())
   return server
 }
 
-/** Runs within a few seconds, whatever happens. */
+/** Requires the work to end within a few seconds, whatever happens. */
 async function bounded<Result>(work: Promise<Result>): Promise<Result> {
   const startMs = performance.now()
   const result = await work
@@ -158,7 +158,7 @@ describe('slidegate doctor checks Redis', () => {
     )
     const { named } = await found('--config', config)
     expect(named('latency')!.value).toContain('timeoutMs is 7')
-    // All rights but the channel.
+    // The user has all rights except those for the channel.
     expect(named('rights')).toMatchObject({ status: 'warning', fix: expect.stringContaining("'&team:*'") })
   })
 

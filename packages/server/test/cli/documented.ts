@@ -1,13 +1,13 @@
 /** A command in the documentation, with its output. */
 export interface Documented {
-  /** Arguments of `slidegate`. */
+  /** The arguments of `slidegate`. */
   readonly words: readonly string[]
-  /** Whether the exit code follows the output. */
+  /** Whether the exit code is printed after the output. */
   readonly withCode: boolean
   readonly output: string
 }
 
-/** The commands of a page, in order. */
+/** Returns the commands of a page, in order. */
 export function documentedIn(page: string): Documented[] {
   const blocks = Array.from(page.matchAll(/^```console\n([\s\S]*?)^```$/gm), ([, block]) => block!)
   return blocks.flatMap((block) =>

@@ -16,7 +16,7 @@ import { limiterNameOf, partOf, ruleOf } from '../../src/envoy/domain.ts'
 import { claimOf, tokenOf } from '../../src/http/reservations.ts'
 import { Service } from '../../src/service/service.ts'
 
-// State that released versions left in Redis, besides limits. The current code must read it and write the same format.
+// Tests state other than limits that released versions left in Redis. The current code must read it and write the same format.
 
 const FOLDER = join(import.meta.dirname, 'fixtures')
 const versions = versionsIn(FOLDER).map((version) => {

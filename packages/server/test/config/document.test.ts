@@ -5,7 +5,7 @@ import { ConfigError } from '../../src/config/problem.ts'
 import { cpuMsOf } from '../support/cpu-time.ts'
 import { problemsIn } from './support.ts'
 
-/** CPU milliseconds: far more than any of these needs. */
+/** CPU milliseconds, far more than any of these documents needs. */
 const LONG_MS = 20_000
 
 const dataIn = (text: string, environment?: NodeJS.ProcessEnv) =>

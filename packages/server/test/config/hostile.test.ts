@@ -73,7 +73,7 @@ const likenesses = fc.letrec((tie) => ({
   list: fc.array(tie('value'), { maxLength: 4 }),
 }))
 
-/** Checks that text is accepted or that each problem has a valid place. */
+/** Checks that the text is accepted, or that each problem has a valid place. */
 function isHandled(text: string | Buffer): void {
   const file = folder.write('hostile.yaml', text)
   const problems = problemsIn(() => loadConfig(file, { environment: ENVIRONMENT }))

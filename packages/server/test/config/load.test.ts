@@ -15,7 +15,7 @@ const LIMIT = '{ kind: slidingWindow, limit: 10, window: 1s }'
 const VALUES = '{ kind: distinct, limit: 9, window: 1s }'
 const SECRET = 'a-secret-of-more-than-16'
 
-/** A configuration with `»` before each mistake, and the messages. Without a mark, the problem is at the start. */
+/** A configuration with `»` before each mistake, and the messages. Without `»`, the problem is at the start. */
 type Wrong = readonly [what: string, text: string, ...messages: (string | RegExp)[]]
 
 const SHAPE: readonly Wrong[] = [
@@ -461,7 +461,7 @@ describe('a configuration', () => {
       expect(Object.keys(load(`limiters:\n${limiters}`).config.limiters)).toHaveLength(10_000)
       expect(problemsIn(() => load(`limiters:\n${limiters.replaceAll('1s', '1y')}`))).toHaveLength(101)
     })
-    // Far more than it needs.
+    // This is far more CPU time than it needs.
     expect(cpuMs).toBeLessThan(40_000)
   })
 })

@@ -15,7 +15,7 @@ beforeEach(() => {
 })
 afterEach(() => folder.remove())
 
-/** Uses a window of an hour, so that no window passes during a test. */
+/** Returns a limiter. Its window is an hour, so that no window passes during a test. */
 const limiter = (limit: number) => ({
   timeoutMs: 10_000,
   limits: [{ kind: 'slidingWindow', limit, window: '1h', precision: '1s' }],
@@ -90,7 +90,7 @@ class Watched implements AsyncDisposable {
     return body.limits[0].limit
   }
 
-  /** Metrics and readiness. */
+  /** Returns metrics and readiness. */
   async state() {
     const metrics = (await this.service.get('/metrics')).body as string
     const value = (name: string) => Number(new RegExp(`^${name} (.*)$`, 'm').exec(metrics)?.[1] ?? 0)
@@ -264,7 +264,7 @@ describe('a configuration file', () => {
     watched.look(10)
     expect(await watched.state()).toMatchObject({ ...BAD, errors: 1 })
     watched.look(100)
-    // Read several times, but logged once.
+    // The file is read several times, but the problem is logged once.
     expect(await watched.state()).toMatchObject({ ...BAD, errors: 1 })
     folder.write(
       'late.yaml',

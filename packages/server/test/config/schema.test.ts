@@ -5,14 +5,14 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { publishedSchema } from '../../src/config/published-schema.ts'
 
-// As users of the package resolve it.
+// Resolves the file as users of the package would.
 const file = createRequire(import.meta.url).resolve('slidegate-server/schema.json')
 const schema = JSON.parse(readFileSync(file, 'utf8'))
 const docs = readFileSync(new URL('../../../../docs/configuration.md', import.meta.url), 'utf8')
 
 type Node = Readonly<Record<string, unknown>>
 
-/** All properties of a schema, with their descriptions. */
+/** Returns all properties of a schema, with their descriptions. */
 function propertiesOf(node: unknown): [name: string, schema: Node][] {
   if (typeof node !== 'object' || node === null) return []
   const own = 'properties' in node && !('const' in node) ? Object.entries(node.properties as Node) : []

@@ -67,7 +67,7 @@ async function setUp(text: string, environment: NodeJS.ProcessEnv = {}) {
   }
 }
 
-/** Limiters with the same shape but nothing else in common. */
+/** Creates limiters with the same shape but nothing else in common. */
 const many = (name: string, count: number) =>
   Array.from({ length: count }, (_, i) => {
     const limit = (name === 'next' ? 1_000_000 : 0) + i + 1
@@ -123,7 +123,7 @@ describe('the configuration of a service', () => {
     const service = await setUp(many('former', 2000))
     let diff: ConfigurationState['diff'] = []
     const cpuMs = await cpuMsOf(async () => {
-      // Clients would time out on a slow machine.
+      // Uses `inject`, because clients would time out on a slow machine.
       const answer = await service.running.app.inject({
         method: 'POST',
         url: '/v1/admin/configuration/check',

@@ -1,14 +1,14 @@
 import { type LoadedConfig, type LoadOptions, loadConfig } from '../../src/config/load.ts'
 import { ConfigError, type ConfigProblem } from '../../src/config/problem.ts'
 
-/** The problems of a file, as `line:column message`. */
+/** Returns the problems of a file, as `line:column message`. */
 export function problemsOf(file: string, options: LoadOptions = {}): string[] {
   return problemsIn(() => loadConfig(file, { environment: {}, ...options })).map(
     ({ line, column, message }) => `${line}:${column} ${message}`,
   )
 }
 
-/** The problems thrown by a function; none if it succeeds. Rethrows other errors. */
+/** Returns the problems that a function throws, or none if it succeeds. Rethrows other errors. */
 export function problemsIn(run: () => unknown): readonly ConfigProblem[] {
   try {
     run()

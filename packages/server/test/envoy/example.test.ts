@@ -12,7 +12,7 @@ interface Action {
   readonly generic_key?: { readonly descriptor_key: string; readonly descriptor_value: string }
 }
 
-/** The entry that Envoy would send for an action. */
+/** Returns the entry that Envoy would send for an action. */
 function entryOf({ request_headers: header, generic_key: generic }: Action): { key: string; value: string } {
   if (header !== undefined) return { key: header.descriptor_key, value: 'x' }
   if (generic !== undefined) return { key: generic.descriptor_key, value: generic.descriptor_value }

@@ -36,7 +36,7 @@ async function expectAlive(): Promise<void> {
   expect(statuses[0]!.limitRemaining).toBe(100_000 - asked)
 }
 
-/** The result of a message: `OK`, or a status. */
+/** Returns the result of a message: `OK` or a status. */
 async function answerTo(bytes: Uint8Array): Promise<string> {
   const answer = await client.send(bytes).then(
     () => 'OK',

@@ -63,7 +63,7 @@ it('health follows readiness: store, for every service name', async () => {
   proxy.refuse()
   await until('it stops serving', async () => (await healthOf(client)) === 'NOT_SERVING')
   expect((await service.readiness.state()).ready).toBe(false)
-  // Only Envoy's own policy matters here: a service that decides must stay in use.
+  // Only Envoy's own policy matters here: Envoy must keep using a service that still decides.
   const others: Pick<Config, 'limiters'> = {
     limiters: { api: { limits: [{ kind: 'slidingWindow', limit: 1, window: '1m' }], onStoreError: 'throw' } },
   }
@@ -95,7 +95,7 @@ it('a health watcher does not keep the server from stopping', async () => {
   await new Promise((resolve) => watch.once('data', resolve))
   const started = performance.now()
   await service.stop()
-  // Calls in flight get 10 s to finish.
+  // Stopping doesn't take the 10 s that calls in flight get to finish.
   expect(performance.now() - started).toBeLessThan(9500)
 })
 
@@ -104,7 +104,7 @@ it('draining reports NOT_SERVING and still answers calls', async () => {
   const client = clientOf(service.grpcAddress)
   using asking = rateLimitClient(service.grpcAddress)
   await until('it serves', async () => (await healthOf(client)) === 'SERVING')
-  // Long enough even if the machine stalls.
+  // This is long enough even if the machine stalls.
   const ended = service.stop(6000)
   await until('it stops serving', async () => (await healthOf(client)) === 'NOT_SERVING')
   expect((await asking.ask('rl', [{ user: 'ann' }])).overallCode).toBe('OK')

@@ -24,7 +24,7 @@ descriptors:
 `,
 }
 
-/** The error of a rejected call. */
+/** Returns the error of a rejected call. */
 async function refusal(call: Promise<Response>): Promise<{ code: string; details: string }> {
   const error = await call.then(
     (response) => expect.unreachable(`unexpected response: ${JSON.stringify(response)}`),
@@ -111,7 +111,7 @@ it('a charge is refunded if hits that already happened cannot be charged', async
   await client.ask('rl', [used])
   const direct = new Redis(redis.url)
   onTestFinished(() => direct.disconnect())
-  // Replaces the log by an invalid value.
+  // Replaces the log with an invalid value.
   const logs = await direct.keys('*envoy.rl*')
   expect(logs).toHaveLength(1)
   await direct.del(logs)
@@ -256,7 +256,7 @@ describe('access control', () => {
     expect((await ask('rl', 'the-token-of-the-gateway')).overallCode).toBe('OK')
     expect(await refusal(ask('rl'))).toMatchObject({ code: 'UNAUTHENTICATED' })
     expect(await refusal(ask('rl', 'the-token-of-nobody'))).toMatchObject({ code: 'UNAUTHENTICATED' })
-    // The error doesn't reveal whether the domain exists.
+    // The error must not reveal whether the domain exists.
     const there = await refusal(ask('rl', 'the-token-of-another-one'))
     expect(there).toMatchObject({ code: 'PERMISSION_DENIED' })
     const notThere = await refusal(ask('xy', 'the-token-of-another-one'))
@@ -437,7 +437,7 @@ describe("a store that doesn't respond", () => {
     }
     await ask(user)
     await ask(user, { path: '/' })
-    // Decided in several steps: the first charge is refunded.
+    // This request is decided in several steps: the first charge is refunded.
     await ask(user, { path: '/' }, user, user)
     await ask(user, { path: '/' }, { path: '/a' })
     await ask(user)
@@ -551,7 +551,7 @@ descriptors:
       ),
     )
     expect(responses.filter(({ overallCode }) => overallCode === 'OK')).toHaveLength(500)
-    // Denied requests were charged nothing.
+    // Denied requests charged nothing.
     const users = await Promise.all(
       ['true', 'false'].map((user) =>
         first.ask('rl', [{ entries: [{ key: 'user', value: user }], hitsAddend: { value: 0 } }]),

@@ -41,7 +41,7 @@ describe.each(stores)('behaviour documented by envoyproxy/ratelimit, on $name', 
   let client: RateLimitClient
   beforeAll(async () => {
     backend = await start()
-    // A slow machine must not cause timeouts.
+    // A timeout that even a slow machine doesn't exceed.
     const envoy = { files: [], timeoutMs: 10_000 }
     service = await envoyService({}, { store: backend.store, envoy })
     client = rateLimitClient(service.grpcAddress)

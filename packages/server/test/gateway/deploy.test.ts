@@ -29,7 +29,7 @@ const SECRETS = {
   SLIDEGATE_ADMIN_TOKEN: 'the-token-of-the-operator',
 }
 
-/** The response of /readyz with this host name. */
+/** Returns the status of /readyz for this host name. */
 function statusAt(url: string, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     get(`${url}/readyz`, { headers: { host } }, (answer) => resolve(answer.resume().statusCode!)).once(
@@ -108,7 +108,7 @@ describe('Docker', () => {
       ['$schema', 'id'].includes(key) && typeof value === 'string' ? undefined : value,
     )
     const isValid = new Ajv2019({ strict: false, logger: false }).compile(schema)
-    // The schema doesn't know these yet.
+    // The schema doesn't know these properties yet.
     const { name: _, secrets: __, ...known } = compose
     expect(isValid(known) || isValid.errors).toBe(true)
     expect(isValid({ ...known, services: { redis: { imagine: 'redis' } } })).toBe(false)
@@ -176,7 +176,7 @@ describe('Kubernetes', () => {
   })
 
   test('manifests have known fields only', async () => {
-    // As literals, they are compared with the full type: a misspelt field is an error.
+    // Object literals are checked against the full type, so a misspelled field is an error.
     const cache = join(ROOT, 'packages/server/test/node_modules/.cache')
     await mkdir(cache, { recursive: true })
     const place = await mkdtemp(join(cache, 'slidegate-manifests-'))
@@ -234,7 +234,6 @@ describe('Kubernetes', () => {
     expect(template.spec.serviceAccountName).toBe(of('serviceaccount.yaml').metadata.name)
     expect(template.spec.volumes[0].configMap.name).toBe(of('configmap.yaml').metadata.name)
     expect(container.args).toContain('/etc/slidegate/slidegate.yaml')
-    // The grace period is long enough.
     const drainS = Number.parseInt(container.args.at(-1), 10)
     expect(template.spec.terminationGracePeriodSeconds).toBeGreaterThan(drainS + 30)
   })
@@ -250,7 +249,7 @@ test('systemd accepts the unit and rates its exposure as low', async () => {
     const file = folder.write('slidegate.service', unit)
     const { stdout, stderr } = await run('systemd-analyze', ['verify', '--man=no', file])
     expect(stdout + stderr).toBe('')
-    // From 0 (unexposed) to 10, in tenths.
+    // The threshold is the exposure level from 0 to 10, in tenths.
     await run('systemd-analyze', ['security', '--offline=true', '--threshold=20', '--no-pager', file])
     await expect(
       run('systemd-analyze', ['security', '--offline=true', '--threshold=1', '--no-pager', file]),

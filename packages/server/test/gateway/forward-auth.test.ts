@@ -47,7 +47,7 @@ interface GatewayAnswer {
   readonly body: string
 }
 
-/** Sends a gateway's request. Unlike fetch, it can send any Host, and a body with any method. */
+/** Sends a request as a gateway would. Unlike `fetch`, it can send any Host, and a body with any method. */
 function ask(service: TestService, uri: string, asked: RequestParts = {}): Promise<GatewayAnswer> {
   const { path = '/v1/forward-auth', method = 'GET', headers = {}, body } = asked
   const told = {
@@ -125,7 +125,7 @@ describe('forward auth', () => {
     expect(await status('/api/1', '/v1/forward-auth/401')).toBe(401)
     expect(await status('/pages/1', '/v1/forward-auth')).toBe(403)
     expect(await status('/pages/1', '/v1/forward-auth/401')).toBe(401)
-    // Caddy adds its client's query.
+    // Caddy adds the query of its client.
     expect(await status('/api/1', '/v1/forward-auth?deny=200&x-forwarded-uri=/free')).toBe(429)
     const denied = await ask(service, '/api/1', { path: '/v1/forward-auth/403' })
     expect(denied.body).toBe('')

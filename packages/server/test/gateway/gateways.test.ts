@@ -72,7 +72,7 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
       token: TOKEN,
       ...(changes && { changes }),
     })
-    // A readiness request was sent before.
+    // Forgets the readiness request that was sent before.
     ;(upstream.served as unknown[]).length = 0
     return {
       service,
@@ -98,7 +98,7 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
       await using all = await world(store())
       // Redis keeps state across gateways, so each has a different key.
       const headers = { 'X-Api-Key': `${name}-${kind}` }
-      // By request number: a gateway may retry a request after a connection error.
+      // Counts by request number, because a gateway may retry a request after a connection error.
       const passed = () => new Set(all.upstream.served.map(({ headers }) => headers['x-sent'])).size
       const load = await wrk(`${all.gateway.url}/keys/of-ann?page=1`, headers, async () => {
         const denied = await all.decisions('denied')
@@ -242,7 +242,7 @@ test('nginx can fail open while slidegate is down', async () => {
     slidegate: new URL(service.httpUrl).host,
     upstream: upstream.address,
     token: TOKEN,
-    // As its comment describes.
+    // Changes the configuration as the comment in the example describes.
     changes: {
       [where]: `location @pass { internal; auth_request off; return 204; } ${where} error_page 500 502 503 504 = @pass; proxy_intercept_errors on;`,
     },
@@ -253,7 +253,7 @@ test('nginx can fail open while slidegate is down', async () => {
   expect([await login(), await login()]).toEqual([200, 200])
 })
 
-/** Sends a path unchanged. fetch would normalize it. */
+/** Sends a path unchanged. `fetch` would normalize it. */
 async function rawPost(port: number, path: string, host = 'localhost'): Promise<number> {
   const { request } = await import('node:http')
   return new Promise((resolve, reject) => {

@@ -37,13 +37,13 @@ describe('readings of a path', () => {
     ['/x/..', ['/']],
     ['/login.', ['/login', '/login.']],
     ['/login%20', ['/login', '/login ']],
-    // Decoded twice.
+    // These paths are decoded twice.
     ['/%252e%252e/x', ['/x', '/%2e%2e/x', '/../x']],
     ['/log%2569n', ['/login', '/log%69n']],
     ['/a%252flogin', ['/a/login', '/a%2flogin']],
     ['/login%2500.png', ['/login', '/login%00.png', '/login\0.png']],
     ['/files/100%2525', ['/files/100%', '/files/100%25']],
-    // Decoded before the query is split off.
+    // These paths are decoded before the query is split off.
     ['/login%3fx', ['/login', '/login?x']],
     ['/login%23x', ['/login', '/login#x']],
     ['/login%253Fx', ['/login', '/login?x', '/login%3fx']],

@@ -12,7 +12,7 @@ const limiters: Config['limiters'] = {
   values: { limits: [{ kind: 'distinct', limit: 5, window: '1m' }] },
 }
 
-/** A message with these headers, as parsed by Node. Several values become several header lines. */
+/** Returns a message with these headers, as parsed by Node. Several values become several header lines. */
 function messageOf(headers: Record<string, string | string[]>, remoteAddress = '10.0.0.1'): IncomingMessage {
   const entries = Object.entries(headers).map(
     ([name, value]) => [name.toLowerCase(), [value].flat()] as const,
@@ -155,7 +155,7 @@ describe('choosing a rule', () => {
     expect(limiterOf(ask({ fromHeaders: true, rules: [{ limiter: 'one' }] }, headers))).toBe('one')
     expect(() => ask({}, headers)).toThrow(expect.objectContaining({ code: 'no_rule' }))
     expect(() => ask({ fromHeaders: true })).toThrow(expect.objectContaining({ code: 'no_rule' }))
-    // Set both by the gateway and by its client.
+    // Both the gateway and its client set these headers.
     for (const [name, value] of Object.entries(headers)) {
       const twice = { ...headers, [name]: [value, '1'] }
       expect(() => ask({ fromHeaders: true }, twice)).toThrow(

@@ -44,7 +44,7 @@ function pathsOf(seed: number, count: number): string[] {
   })
 }
 
-/** A server's response to an unmodified path, if it is 200 with a body. */
+/** Returns a server's response to an unmodified path, if it is 200 with a body. */
 function answerTo(port: number, path: string): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
     request({ host: '127.0.0.1', port, path }, (response) => {
@@ -72,7 +72,7 @@ async function takenBy(port: number, paths: readonly string[]): Promise<[path: s
 function isAmongReadings(path: string, taken: string): boolean {
   const bare = (text: string) => lowerCase(text).replace(/(?<=.)\/$/, '')
   const readings = readingsOf(path)
-  // Rejected.
+  // The service rejects such a path.
   if (readings === undefined) return true
   return readings.some((reading) => bare(reading) === bare(taken))
 }

@@ -6,7 +6,7 @@ import { testService } from '../support/service.ts'
 const REQUESTS = 600
 const CONNECTIONS = 60
 
-/** Counts the calls of scripts, by any command. */
+/** Returns the number of script calls so far, by any command. */
 async function scriptCalls({ client }: TestRedis): Promise<number> {
   const stats = await client.info('commandstats')
   const calls = stats.matchAll(/^cmdstat_(?:evalsha|eval|fcall)(?:_ro)?:calls=(\d+)/gm)
@@ -32,7 +32,7 @@ it('requests that arrive together share calls of the store', async () => {
   const calls = (await scriptCalls(redis)) - before
   expect(calls).toBeGreaterThan(0)
   expect(calls).toBeLessThan(REQUESTS / 2)
-  // One after the other, each request needs its own call.
+  // Sequential requests each need their own call.
   const between = await scriptCalls(redis)
   for (let i = 0; i < 10; i++) await ask('alone')
   expect((await scriptCalls(redis)) - between).toBeGreaterThanOrEqual(10)

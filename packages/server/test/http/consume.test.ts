@@ -238,7 +238,7 @@ describe('many requests', () => {
   it('leave nothing charged if the store fails for some of them', async () => {
     await using redis = await withRedis()
     await using service = await testService({ ...config, store: { redis: { url: redis.url } } })
-    // Damage the stored state of one key of one limiter.
+    // Damages the stored state of one key of one limiter.
     await service.post('/v1/consume', { limiter: 'login', key: 'bob' })
     const [damaged] = (await redis.client.keys('*')).filter((key) => key.includes('bob'))
     await redis.client.set(damaged!, 'damaged')

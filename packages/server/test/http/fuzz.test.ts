@@ -22,7 +22,7 @@ const limiters: Config['limiters'] = {
   both: { dimensions: { user: [...window], constructor: [...window] }, timeoutMs },
   audited: { limits: [{ kind: 'slidingWindow', limit: 3, window: '1h', log: 'zset' }], timeoutMs },
   devices: { limits: [{ kind: 'distinct', limit: 3, window: '1h' }], timeoutMs },
-  // Gets no requests. Any usage shows that another limiter's request has charged it.
+  // This limiter gets no requests. Any usage shows that another limiter's request has charged it.
   witness: { limits: [...window], timeoutMs },
 }
 const NAMES = ['api', 'bucket', 'both', 'audited', 'devices']
@@ -352,7 +352,7 @@ describe('fuzzed requests to all routes', () => {
     await using service = await testService({ limiters, store, caps: { wait: '20ms' } }, log)
     const statuses = await fuzz(service, count)
     expect(failures).toEqual([])
-    // The requests are varied enough.
+    // Checks that the requests were varied enough.
     for (const status of [200, 400, 404]) expect(statuses.get(status) ?? 0).toBeGreaterThan(count / 100)
     const answer = await service.post('/v1/consume', { limiter: 'api', key: 'after all' })
     expect(answer).toMatchObject({ status: 200, body: { allowed: true } })

@@ -76,7 +76,7 @@ describe('/openapi.json', () => {
   })
 })
 
-/** A single example is next to the schema, several are in it. */
+/** A media type with examples. A single example is next to the schema, several are in it. */
 interface Exampled {
   readonly example?: unknown
   readonly schema?: { readonly anyOf?: readonly { readonly examples?: readonly unknown[] }[] }

@@ -14,7 +14,7 @@ interface Answer {
   readonly body: string
 }
 
-/** Sends the path as is; `fetch` would normalize it. */
+/** Sends the path unchanged. `fetch` would normalize it. */
 function get(url: string, path: string, method = 'GET', headers = {}): Promise<Answer> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {

@@ -177,7 +177,7 @@ describe('requests from web pages', () => {
       'RateLimit-Policy, RateLimit, Retry-After',
     )
     expect(right.headers.get('vary')).toBe('Origin')
-    // Pages can read errors too.
+    // Pages of an allowed origin can read errors too.
     const wrong = await service.post('/v1/consume', {}, { origin: 'https://app.example.com' })
     expect(wrong.status).toBe(400)
     expect(wrong.headers.get('access-control-allow-origin')).toBe('https://app.example.com')
@@ -310,7 +310,7 @@ describe('connections', () => {
     await once(socket, 'end')
     const open = () =>
       new Promise((resolve) => service.app.server.getConnections((_, count) => resolve(count)))
-    // Sooner than the timeout of a slow connection.
+    // The connection closes sooner than a slow connection would time out.
     await expect.poll(open, { timeout: 9000 }).toBe(0)
   })
 
@@ -324,7 +324,7 @@ describe('connections', () => {
     })
     limiter.peek = async (key) => {
       begin()
-      // Longer than idle connections stay open.
+      // This is longer than idle connections stay open.
       await setTimeout(2500)
       return peek(key)
     }
@@ -342,7 +342,7 @@ describe('connections', () => {
     expect(response.statusCode).toBe(200)
     response.resume()
     await stopped
-    // All connections are cut off after 30 s.
+    // Stopping doesn't take the 30 s after which all connections are cut off.
     expect(performance.now() - startedAtMs).toBeLessThan(15_000)
     agent.destroy()
   })

@@ -158,7 +158,7 @@ const op = fc
     }
     return { type, parts, ...fields[type] }
   })
-/** Generated ops after two valid ones, so that the keys are briefly in use. */
+/** Bodies of generated ops after two valid ones. The valid ones put the keys to use. */
 const crafted = fc
   .tuple(fc.array(set, { minLength: 1, maxLength: 4 }), fc.array(op, { minLength: 1, maxLength: 8 }))
   .map(([sets, ops]) => ({
@@ -196,7 +196,7 @@ const ACTS = [
   ...['release', 'settle', 'configured'],
 ] as const
 
-/** The victim's limiters. Their results don't depend on the time. */
+/** Creates the victim's limiters. Their results don't depend on the time. */
 function victimOf(service: TestService) {
   const common = { store: serviceStore(service.httpUrl, { token: VICTIM }), timeoutMs: 30_000, logger: false }
   const options: LimiterOptions = {
@@ -293,7 +293,7 @@ describe('limiters that tokens declare in memory', () => {
     }
     const many = Array.from({ length: 60 }, (_, i) => `key${i}`)
     expect(await consume(ATTACKER, 'mine.1', many)).toEqual([...Array(50).fill(1), ...Array(10).fill(0)])
-    // The same pattern means the same store.
+    // Limiters that match the same pattern share a store.
     expect(await consume(ATTACKER, 'mine.2', ['new'])).toEqual([0])
     expect(await consume(VICTIM, 'victim', ['new'])).toEqual([1])
     expect(await consume(VICTIM, 'victim.users', ['new'])).toEqual([1])
@@ -304,7 +304,7 @@ describe('limiters that tokens declare in memory', () => {
     )
     expect(body).toMatchObject({ allowed: true, remaining: 6 })
     const metrics = await service.get('/metrics', { authorization: `Bearer ${READER}` })
-    // 50 keys of the attacker, one per pattern of the victim, and one of the configuration.
+    // The store has 50 keys of the attacker, one per pattern of the victim, and one of the configuration.
     expect(metrics.body).toMatch(/^slidegate_memory_store_keys(\{.*\})? 53$/m)
   })
 
@@ -381,7 +381,7 @@ describe('fuzzed requests of one token to /v1/store', () => {
       const [got, right] = await Promise.all([ours.act(act, key), theirs.act(act, key)])
       expect(got).toEqual(right)
     })
-    // Doesn't shrink, since each run depends on the state after the previous ones.
+    // Doesn't shrink failures, because each run depends on the state after the previous ones.
     await fc.assert(property, { numRuns, endOnFailure: true, interruptAfterTimeLimit: 90_000 })
     for (const status of [200, 400]) expect(statuses.get(status) ?? 0).toBeGreaterThan(numRuns / 20)
     expect((await attacked.get('/readyz')).status).toBe(200)

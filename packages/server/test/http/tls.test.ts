@@ -109,7 +109,7 @@ describe('TLS', () => {
     expect(await as('client')).toBe(200)
     expect(await status(service.httpUrl, {})).toEqual(expect.any(String))
     expect(await as('stranger')).toEqual(expect.any(String))
-    // A server certificate of another authority.
+    // This is a server certificate of another authority.
     expect(await as('server')).toEqual(expect.any(String))
     expect(await as('client')).toBe(200)
   })

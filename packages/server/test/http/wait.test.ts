@@ -66,7 +66,7 @@ describe('waiting', () => {
     await expect.poll(() => length(service)).toBe(1)
     socket.destroy()
     await expect.poll(() => length(service)).toBe(0)
-    // It no longer counts as in flight either.
+    // The request no longer counts as in flight either.
     const again = await service.post('/v1/consume', { limiter: 'api', key: 'bob' })
     expect(again.status).toBe(200)
   })
@@ -118,7 +118,7 @@ describe('waiting', () => {
   it('charges nothing if the client disconnects just as the request is allowed', async () => {
     await using service = await testService(config)
     const { limiter } = service.service.get('api')
-    // Delays the decision, so that the client is gone although the store has charged it.
+    // Delays the decision, so that the client disconnects after the store has charged the request.
     const wait = limiter.wait.bind(limiter)
     let decided: (() => void) | undefined
     limiter.wait = async (key, options) => {

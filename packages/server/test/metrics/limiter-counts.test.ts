@@ -2,7 +2,7 @@ import type { LimiterStats } from 'slidegate'
 import { expect, it } from 'vitest'
 import { LimiterCounts } from '../../src/metrics/limiter-counts.ts'
 
-/** The state of a limiter. */
+/** Creates the state of a limiter. */
 function limiter(name: string) {
   const stats = { storeErrors: { timeout: 0, down: 0 }, breakerOpened: 0, clockSteps: 0 }
   return { name, told: stats, stats: () => stats as unknown as LimiterStats }
@@ -36,7 +36,7 @@ it('counts of limiters with the same name add up and survive closing', () => {
   second.told.storeErrors.timeout = 2
   second.told.clockSteps = 1
   expect(totals()).toEqual([5, 1, 1])
-  // It still had requests in flight when it was replaced.
+  // The first limiter still had requests in flight when it was replaced.
   first.told.storeErrors.timeout = 4
   counts.closed(first)
   expect(totals()).toEqual([6, 1, 1])

@@ -27,7 +27,7 @@ const LIMITERS: Config['limiters'] = {
     timeoutMs: 30_000,
   },
   counter: { limits: [{ kind: 'slidingCounter', limit: 2, window: '1h' }], timeoutMs: 30_000 },
-  // Longer than a machine stall, so that the third request must wait.
+  // The interval is longer than a machine stall, so that the third request must wait.
   bucket: { limits: [{ kind: 'tokenBucket', capacity: 2, refill: 1, interval: '6s' }], timeoutMs: 30_000 },
   held: { limits: [{ kind: 'concurrency', limit: 1, ttl: '1m' }], timeoutMs: 30_000 },
   devices: { limits: [{ kind: 'distinct', limit: 1, window: '1h' }], timeoutMs: 30_000 },
@@ -115,11 +115,11 @@ function expectAll(scraped: Scraped): void {
     asked: scraped.value('slidegate_limit_utilization_ratio_count', { limiter, limit }),
   })
   expect(decided('sliding')).toEqual({ allowed: 10, denied: 2 })
-  // The eighth, ninth and tenth request.
+  // The eighth, ninth and tenth request are near the limit.
   expect(limit('sliding', 'hourly')).toEqual({ denials: 2, shadow: 0, nearLimit: 3, asked: 12 })
   const half = { limiter: 'sliding', limit: 'hourly', le: '0.5' }
   expect(scraped.value('slidegate_limit_utilization_ratio_bucket', half)).toBe(5)
-  // From 0.1 to 1, plus 1 for each denial.
+  // The utilization from 0.1 to 1, plus 1 for each denial.
   const whole = { limiter: 'sliding', limit: 'hourly' }
   expect(scraped.value('slidegate_limit_utilization_ratio_sum', whole)).toBeCloseTo(7.5)
   expect(decided('fixed')).toEqual({ allowed: 2, denied: 1 })

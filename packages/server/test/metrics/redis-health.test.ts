@@ -66,7 +66,7 @@ describe('metrics of a Redis server', () => {
         return performance.now() - startMs < 2000 && scraped
       })
     expect((await down()).value('slidegate_store_down', { limiter: 'api' })).toBe(0)
-    // A server that hangs delays requests; one that is gone doesn't.
+    // A server that hangs delays requests. A server that is gone doesn't.
     redis.freeze()
     for (let i = 0; i < 8; i++) expect((await consume(service)).status).toBe(503)
     const hung = await down()
@@ -145,7 +145,7 @@ describe('metrics of a Redis server', () => {
     await redis.start()
     await call('slidegate:own')
     expect(await until('the next reading', slow)).toBe(5)
-    // Entries look like those of a service.
+    // Calls of a real service are counted too.
     await using service = await testService({ store: { redis: own }, limiters: LIMITERS })
     await consume(service)
     await expect.poll(slow).toBeGreaterThan(5)
@@ -193,7 +193,7 @@ describe('metrics of a Redis server', () => {
   })
 })
 
-/** Nodes that report the lag of their replicas. */
+/** Returns the nodes that report the lag of their replicas. */
 function lagging(scraped: Scraped): string[] {
   return Object.keys(scraped.values('slidegate_redis_replica_lag_bytes')).sort()
 }
@@ -273,7 +273,7 @@ describe('metrics of a Cluster', () => {
   })
 })
 
-/** Reads again each time. */
+/** Creates a reader that reads again each time. */
 async function readHealth(
   config: { url: string; prefix?: string },
   log: Logger = pino({ level: 'silent' }),

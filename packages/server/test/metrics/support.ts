@@ -17,7 +17,7 @@ export class Scraped {
     return this.#values.get(wordOf(name, labels))
   }
 
-  /** All values of a metric with these labels, by its other labels. */
+  /** Returns all values of a metric with these labels, by its other labels. */
   values(name: string, labels: Readonly<Record<string, string>> = {}): Record<string, number> {
     const found: Record<string, number> = {}
     for (const [word, value] of this.#values) {
@@ -34,7 +34,7 @@ export class Scraped {
     return found
   }
 
-  /** All names in `# TYPE` lines. */
+  /** Returns all names in `# TYPE` lines. */
   names(): string[] {
     return [...this.text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!)
   }
@@ -54,7 +54,7 @@ function labelsIn(text: string): Record<string, string> {
   )
 }
 
-/** Complaints of promtool about the text. */
+/** Returns the complaints of promtool about the text. */
 export async function promtool(text: string): Promise<string> {
   const child = spawn('promtool', ['check', 'metrics'], { stdio: ['pipe', 'pipe', 'pipe'] })
   let said = ''

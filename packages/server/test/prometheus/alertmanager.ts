@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { deployed, replaced } from '../gateway/support/programs.ts'
 import { type Program, startProgram } from './program.ts'
 
-// Debian's name and the project's.
+// Debian and the project use different names.
 const ALERTMANAGER = existsSync('/usr/bin/prometheus-alertmanager')
   ? 'prometheus-alertmanager'
   : 'alertmanager'
@@ -21,11 +21,11 @@ interface SlackMessage {
 /** An Alertmanager with the example configuration and shorter intervals, and its receivers. */
 export interface Alertmanager extends Program {
   readonly slack: readonly SlackMessage[]
-  /** In order of arrival. */
+  /** The mails in order of arrival. */
   readonly mails: readonly string[]
 }
 
-/** The configuration with these secret files and short intervals. */
+/** Returns the configuration with these secret files and short intervals. */
 export async function alertmanagerConfig(
   slackUrl: string,
   smtpPassword: string,
@@ -97,7 +97,7 @@ function listening(server: Server): Promise<number> {
   )
 }
 
-/** The part of SMTP that receiving a mail requires. */
+/** Creates a mail server with the part of SMTP that receiving a mail requires. */
 function mailServer(mails: string[]): Server {
   return createTcpServer((socket) => {
     let data: string | undefined

@@ -42,7 +42,7 @@ export interface Dashboard {
   readonly templating: { readonly list: readonly Variable[] }
 }
 
-/** By file name, without the extension. */
+/** The dashboards by file name, without the extension. */
 export const written = dashboards as unknown as Readonly<Record<string, Dashboard>>
 
 export function panelsOf(dashboard: Dashboard): readonly Panel[] {
@@ -59,14 +59,14 @@ export function questionsOf(dashboard: Dashboard): Question[] {
   )
 }
 
-/** Metric and label of `label_values(metric, label)`. */
+/** Returns metric and label of `label_values(metric, label)`. */
 export function labelAsked({ name, definition = '' }: Variable): readonly [metric: string, label: string] {
   const [, metric, label] = /^label_values\((.+), (\w+)\)$/.exec(definition) ?? []
   if (label === undefined) throw new Error(`${name} has an unsupported definition: ${definition}`)
   return [metric!, label]
 }
 
-/** Replaces `$name` by values, as Grafana does. Throws for unknown names. */
+/** Replaces `$name` with values, as Grafana does. Throws for unknown names. */
 export function filled(text: string, values: Readonly<Record<string, string>>): string {
   return text.replaceAll(/\$(\w+)/g, (_, name: string) => {
     const value = values[name]
@@ -75,7 +75,7 @@ export function filled(text: string, values: Readonly<Record<string, string>>): 
   })
 }
 
-/** All values of a variable as a pattern, as written by Grafana. */
+/** Returns a pattern for all values of a variable, as Grafana writes it. */
 export function anyOf(values: readonly string[]): string {
   return `(${values.map((value) => value.replaceAll(/[$^*{}[\]'+?.()|]/g, '\\\\$&')).join('|')})`
 }

@@ -1,6 +1,6 @@
 import { Metrics } from '../../src/metrics/metrics.ts'
 
-/** Metric names in a text that the service doesn't expose. */
+/** Returns the metric names in a text that the service doesn't expose. */
 export async function unknownMetrics(text: string): Promise<string[]> {
   const known = new Set(await new Metrics().names())
   const named = new Set(text.match(/(?<![\w:])(slidegate|nodejs|process)_[a-z_0-9]+/g))

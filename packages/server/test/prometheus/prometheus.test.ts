@@ -24,7 +24,7 @@ import { startTraffic, TOKEN, watchedAlone, watchedService } from './watched.ts'
 // everything that the dashboards show happens.
 
 const DEADLINE_MS = 45_000
-/** For scrapes every other second, which may take as long while Redis is down. */
+/** Values for scrapes every two seconds. A scrape may take as long while Redis is down. */
 const SCALE = { __rate_interval: '15s', __interval: '2s', __range: '1m' }
 
 const opened: AsyncDisposable[] = []
@@ -76,7 +76,7 @@ async function isAnswered(
     .some(([, text]) => (NEVER.test(expr) ? Number(text) === 0 : Number(text) > 0))
 }
 
-/** Choices of a variable. */
+/** Returns the choices of a variable. */
 async function choicesOf(metric: string, label: string): Promise<string[]> {
   const { data } = await prometheus.get<{ data: string[] }>(`/api/v1/label/${label}/values`, {
     'match[]': metric,
@@ -84,7 +84,7 @@ async function choicesOf(metric: string, label: string): Promise<string[]> {
   return data
 }
 
-/** Values of a dashboard's variables, for the limiter with all events. */
+/** Returns values for a dashboard's variables, for the limiter with all events. */
 async function chosen(dashboard: Dashboard): Promise<Record<string, string>> {
   const values: Record<string, string> = { limiter: 'api' }
   for (const variable of dashboard.templating.list.slice(1)) {
@@ -132,7 +132,7 @@ beforeAll(async () => {
       ]
     }),
   )
-  // Stopped before the services.
+  // Opened last, so that the traffic stops before the services.
   open(startTraffic(services, alone))
 
   await until('scrapes', async () => (await now('sum(up)'))[0]?.value?.[1] === '3', DEADLINE_MS)
@@ -212,7 +212,7 @@ it('Prometheus loads and evaluates all rules', async () => {
 })
 
 it('Prometheus reports the outage, and notifies Slack of evicted keys', async () => {
-  // After a minute, it is firing.
+  // The alert fires after a minute.
   const outage = await overTime('ALERTS{alertname="SlidegateStoreDown"}')
   expect(outage.map(({ metric }) => metric)).toContainEqual(
     expect.objectContaining({ alertstate: 'pending', severity: 'critical' }),

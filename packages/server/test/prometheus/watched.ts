@@ -32,12 +32,12 @@ const LIMITERS: Config['limiters'] = {
   devices: { limits: [{ kind: 'distinct', limit: 5, window: '1h' }], onStoreError: 'deny' },
 }
 
-/** A service on Redis with all these limiters. */
+/** Starts a service on Redis with all these limiters. */
 export function watchedService(url: string): Promise<TestService> {
   return testService({ store: { redis: { url } }, limiters: LIMITERS, auth: AUTH })
 }
 
-/** A service with a memory store that is smaller than the number of keys. */
+/** Starts a service with a memory store that is too small for all keys. */
 export function watchedAlone(): Promise<TestService> {
   return testService({
     store: { memory: { maxKeys: 100 } },
@@ -69,7 +69,7 @@ export function startTraffic(services: readonly TestService[], alone: TestServic
       ])
       await delay(50)
     }),
-    // More waiters than slots, so some are admitted and others time out.
+    // There are more waiters than slots, so some are admitted and others time out.
     ...[2000, 2000, 2000, 200].map((maxWaitMs) =>
       line(async () => {
         await service.post('/v1/wait', { limiter: 'api', key: 'patient', maxWaitMs })

@@ -39,7 +39,7 @@ function log(name: string, entries: readonly Entry[]): string {
   return folder.write(name, `${lines.join('\n')}\n`)
 }
 
-/** `count` requests of one key, one per millisecond. */
+/** Returns `count` requests of one key, one per millisecond. */
 function burst(atMs: number, count: number, key = 'caller'): Entry[] {
   return Array.from({ length: count }, (_, i) => ({ atMs: atMs + i, key }))
 }
@@ -116,7 +116,7 @@ describe('on a terminal', () => {
 
   it('Ctrl-C stops it', async () => {
     const long = folder.write('long.log', content)
-    // A sparse file, which takes no space, but long enough to press a key.
+    // A sparse file takes no space, and reading it takes long enough to press a key.
     truncateSync(long, 16 * 2 ** 30)
     const words = ['-qec', `${command} ${long} --limit 10/1m`, '/dev/null']
     const child = spawn('script', words, { stdio: ['pipe', 'pipe', 'inherit'] })

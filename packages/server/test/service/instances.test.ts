@@ -44,7 +44,7 @@ const flowTo = (url: string, most: number, admitted: number[], width = 16) =>
     },
   })
 
-/** The fullest window of three keys together, by the times of their charges. Each key has the limit. */
+/** Returns the fullest window of three keys together, by the times of their charges. The limit applies to each key. */
 function fullest(admitted: readonly number[]): number {
   const window = new FullestWindow(WINDOW_MS)
   for (const atMs of admitted.toSorted((a, b) => a - b)) window.add('all', atMs)
@@ -65,7 +65,7 @@ describe('two instances on the same Redis', () => {
     const broken = await ofFirst.done
     const whole = await ofSecond.done
     expect(whole).toEqual({ answered: 6000, errors: [] })
-    // Requests in flight, one per connection, or during connecting. After that, connections are refused.
+    // Only requests in flight or during connecting fail, one per connection. After that, connections are refused.
     expect(broken.errors.length).toBeLessThanOrEqual(3 * 16)
     expect(fullest(admitted)).toBeLessThanOrEqual(3 * LIMIT)
     expect(fullest(admitted)).toBeGreaterThanOrEqual(3 * LIMIT - 16)
@@ -97,7 +97,7 @@ describe('two instances on the same Redis', () => {
       expect(thrown).toMatchObject({ status: 503 })
       tookMs.push(open.tookMs, shut.tookMs, thrown.tookMs)
     }
-    // The policy's 100 ms, with a wide margin for a busy machine. A pause makes a few of them late.
+    // The policy's timeout is 100 ms. The margin is for a busy machine, where a pause makes a few requests late.
     expect(tookMs.toSorted((a, b) => b - a)[2]).toBeLessThan(2000)
     // The latest result of the store is cached for a moment.
     const isDegraded = async () => (await (await fetch(`${service.url}/readyz`)).json()).degraded

@@ -8,7 +8,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { ownEnvironment } from '../../../../scripts/own-environment.js'
 import { temporaryFolder } from '../support/cli.ts'
 
-// npm signals only the shell of a script, which exits and leaves its program running. So servers replace the shell.
+// npm only sends signals to the shell of a script, which exits and leaves its program running. So servers replace the shell.
 
 const ROOT = join(import.meta.dirname, '../../../..')
 const scriptsIn = (folder: string): Record<string, string> =>

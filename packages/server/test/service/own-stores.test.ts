@@ -24,7 +24,7 @@ it('the store of a pattern lives as long as the pattern, and its evictions stay 
   for (const key of ['x', 'y', 'z']) consume(before, key)
   consume(stores.of('b.1', both), 'x')
   expect(stores.stats()).toEqual({ keys: 3, evicted: 1 })
-  // A reload passes a new array, even of equal patterns.
+  // A reload passes a new array, even if its patterns are equal.
   for (const patterns of [['a.*'], ['a.*']]) {
     expect(stores.of('a.2', patterns)).toBe(before)
     expect(stores.stats()).toEqual({ keys: 2, evicted: 1 })

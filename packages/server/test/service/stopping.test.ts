@@ -67,7 +67,7 @@ describe('workers', () => {
       body: () => ({ limiter: 'api', key: 'ann' }),
     })
     expect(await flow.done).toEqual({ answered: 1000, errors: [] })
-    // A slow worker's metrics are missing.
+    // Polls, because the metrics of a slow worker may be missing.
     await expect
       .poll(async () => (await fetch(`${service.url}/metrics`)).text())
       .toContain('slidegate_decisions_total{limiter="api",outcome="allowed",source="store"} 1000\n')

@@ -66,7 +66,7 @@ export async function slidegateHere(
   }
 }
 
-/** The JSON report of a replay, which must succeed. Runs the built command only if there is input. */
+/** Returns the JSON report of a replay, which must succeed. Runs the built command only if there is input. */
 export async function replayJson(words: readonly string[], input?: string | Buffer): Promise<Report> {
   const replay = ['replay', ...words, '--json']
   const { code, stdout, stderr } = await (input === undefined
@@ -76,7 +76,7 @@ export async function replayJson(words: readonly string[], input?: string | Buff
   return JSON.parse(stdout) as Report
 }
 
-/** A temporary folder with a `write` helper. */
+/** Creates a temporary folder with a `write` helper. */
 export function temporaryFolder(): {
   path: string
   write(name: string, content: string | Buffer): string

@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 
-/** The parts of an API description that are used here. */
+/** The parts of an API description that the tests use. */
 export interface OpenApi {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
   readonly components: unknown
@@ -19,15 +19,15 @@ interface Response {
 
 export interface Given {
   readonly method: string
-  /** Includes the query. */
+  /** The path, with the query. */
   readonly path: string
   readonly status: number
-  /** The header's value. */
+  /** The value of the Content-Type header. */
   readonly type: string | null
   readonly body: unknown
 }
 
-/** Routes whose responses are only described in part. */
+/** Tags of routes all of whose statuses must be described. */
 const TOLD_IN_FULL = ['decisions', 'reservations', 'service']
 
 /** Checks responses against the API description. */
@@ -47,13 +47,13 @@ export class Described {
     this.#ajv.addSchema(document, 'api')
   }
 
-  /** The mistake in a response, or `undefined`. */
+  /** Returns the mistake in a response, or `undefined`. */
   mistakeIn({ method, path, status, type, body }: Given): string | undefined {
     const route = this.#routeOf(path)
     const verb = method.toLowerCase()
     const operation = route === undefined ? undefined : this.#document.paths[route]![verb]
     if (operation === undefined) {
-      // Undescribed routes have only the common responses.
+      // Undescribed routes may only have the common responses.
       return [204, 400, 403, 404, 408, 413, 415, 421, 431].includes(status) ||
         verb === 'head' ||
         isOthers(path)
@@ -97,7 +97,7 @@ function isOthers(path: string): boolean {
 
 let api: Described | undefined
 
-/** The API description. Cached, because creating it takes five times as long as a service. */
+/** Returns the API description. Cached, because creating it takes five times as long as creating a service. */
 export function describedApi(app: { swagger(): unknown }): Described {
   api ??= new Described(app.swagger() as OpenApi)
   return api

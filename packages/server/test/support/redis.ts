@@ -7,7 +7,7 @@ export interface TestRedis extends AsyncDisposable {
   readonly client: Redis
 }
 
-/** A separate Redis server. Stop it with `await using`. */
+/** Starts a separate Redis server. Stop it with `await using`. */
 export async function withRedis(): Promise<TestRedis> {
   const server = await startRedis()
   const client = new Redis(server.url)

@@ -17,7 +17,7 @@ export interface ServiceProcess extends AsyncDisposable {
   kill(signal: NodeJS.Signals): void
   /** Resolves to the log line with this message, which may already exist. */
   says(message: string, times?: number): Promise<Record<string, unknown>>
-  /** Exit code and signal. */
+  /** Resolves to the exit code and signal. */
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
 }
 

@@ -9,7 +9,7 @@ import { describedApi } from './described.ts'
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 
 export interface TestService extends RunningService, AsyncDisposable {
-  /** URL of its page: the admin link, unless its configuration has tokens. */
+  /** The URL of its page: the admin link, unless its configuration has tokens. */
   readonly page: string
   /** Posts JSON and reads the response. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>
@@ -25,13 +25,13 @@ interface Answer {
   readonly body: any
 }
 
-/** The token of the admin link. Undefined if the configuration has tokens. */
+/** Returns the token of the admin link. Undefined if the configuration has tokens. */
 export function adminTokenOf({ adminLink }: Pick<RunningService, 'adminLink'>): string | undefined {
   return adminLink === undefined ? undefined : new URL(adminLink).searchParams.get('token')!
 }
 
 /**
- * A service in this process on a free loopback port. Stop it with `await using`.
+ * Starts a service in this process on a free loopback port. Stop it with `await using`.
  *
  * Checks every response against `/openapi.json`. Without tokens, its methods send the token of the admin link, unless they
  * get another `authorization`.

@@ -8,7 +8,7 @@ interface ReceivedSpan {
   readonly attributes: Readonly<Record<string, unknown>>
 }
 
-/** Receives spans by OTLP over HTTP, as a collector does. Stop it with `await using`. */
+/** A collector that receives spans as OTLP over HTTP. Stop it with `await using`. */
 export interface Collector extends AsyncDisposable {
   readonly url: string
   readonly spans: readonly ReceivedSpan[]

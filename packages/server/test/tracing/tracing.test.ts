@@ -47,7 +47,7 @@ describe('with tracing', () => {
       const key = 'anneliese'
       await Promise.all([consume(service, key, PARENT), consume(service, 'bartholomew')])
       for (let i = 0; i < 2; i++) await consume(service, key)
-      // Concurrently, so that the second must wait even on a slow machine.
+      // Sends both concurrently, so that the second must wait even on a slow machine.
       const wait = () => service.post('/v1/wait', { limiter: 'soon', key }, PARENT)
       await Promise.all([wait(), wait()])
       const requests = [{ key }, { key: 'cunegonde' }]
@@ -55,7 +55,7 @@ describe('with tracing', () => {
       await service.post('/v1/consume', { limiter: 'nobody', key })
       await service.post('/v1/peek', { limiter: 'api', key })
     }
-    // Waits for all spans: those of a slow machine come later.
+    // Waits for all spans, which arrive late on a slow machine.
     await expect.poll(() => collector.spans.length).toBeGreaterThan(0)
     const found = (name: string) => collector.spans.filter((span) => span.name === `slidegate.${name}`)
     const below = collector.spans.filter(({ traceId }) => traceId === TRACE)
@@ -150,7 +150,7 @@ describe('tracing', () => {
     const ticking = setInterval(() => ticks++, 100)
     await service[Symbol.asyncDispose]()
     clearInterval(ticking)
-    // Its client would wait for 10 s. A machine stall delays ticks.
+    // On its own, the exporter would wait for 10 s. A machine stall only delays ticks.
     expect(ticks).toBeLessThan(75)
     await expect.poll(() => collector.spans).toHaveLength(1)
   })
@@ -180,7 +180,7 @@ describe('tracing', () => {
       for (let i = 0; i < 10_000; i++) await limiter.consume(`${i}`)
       collector.answer()
     }
-    // Waiting spans, and those in flight.
+    // The collector only gets the queued spans and those in flight.
     await expect.poll(() => collector.spans.length).toBeGreaterThan(2000)
     expect(collector.spans.length).toBeLessThan(4000)
   })

@@ -215,7 +215,7 @@ describe('Express', () => {
     })
   })
 
-  /** An app whose handler serves every path, with an error handler. `mount` adds middleware before them. */
+  /** Starts an app whose handler serves every path, with an error handler. `mount` adds middleware before them. */
   async function serve(mount: (app: ReturnType<typeof express>) => void): Promise<Server> {
     const errors: unknown[] = []
     let served = 0
@@ -238,7 +238,7 @@ describe('Express', () => {
     temporary(serve(mount))
 })
 
-/** Catches the next unhandled rejection before the test runner, which would fail the run. */
+/** Catches the next unhandled rejection. Otherwise the test runner would fail the run. */
 function catchOneRejection(report: (reason: unknown) => void): void {
   const listeners = process.listeners('unhandledRejection')
   process.removeAllListeners('unhandledRejection')

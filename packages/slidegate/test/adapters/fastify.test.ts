@@ -135,7 +135,7 @@ describe('Fastify 5', () => {
       })
 
       it('counts separately from a route whose name has the same 32-bit hash', async () => {
-        // Their names collide in FNV-1a, after the name of the app's limiter.
+        // The FNV-1a hashes of these names collide, after the name of the app's limiter.
         const urls = ['/v1/reports/42079', '/v1/reports/490456']
         const server = await temporaryApp((app) => {
           app.register(rateLimit({ ...around, store: newStore() }))
@@ -403,7 +403,7 @@ describe('Fastify 5', () => {
   })
 })
 
-/** An app with a route that serves `/`, and an error handler. `mount` adds plugins before them. */
+/** Starts an app with a route that serves `/`, and an error handler. `mount` adds plugins before them. */
 async function serve(
   mount: (app: FastifyInstance) => unknown,
   options: FastifyServerOptions = {},

@@ -257,7 +257,7 @@ describe('Fetch API specifics', () => {
   })
 
   describe('a watched body', () => {
-    /** A handler whose responses are watched, and their reported results. */
+    /** Returns a handler whose responses are watched, and their reported results. */
     function watching(handler: () => Response): {
       ask: (init?: RequestInit) => Promise<Response>
       told: unknown[]
@@ -439,7 +439,7 @@ describe('Fetch API specifics', () => {
   })
 })
 
-/** A server whose wrapped handler serves every path. Errors get a 500. */
+/** Starts a server whose wrapped handler serves every path. Errors get a 500. */
 async function serve(
   wrap: (handler: Handler) => Handler,
   told: (bindings: HttpBindings) => Partial<HttpBindings>,

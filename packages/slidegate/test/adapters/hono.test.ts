@@ -377,7 +377,7 @@ describe('Hono 4', () => {
   })
 })
 
-/** An app whose handler serves every path. `mount` adds middleware before it. */
+/** Starts an app whose handler serves every path. `mount` adds middleware before it. */
 async function serve(mount: (app: Hono) => unknown): Promise<Server> {
   const errors: unknown[] = []
   let served = 0

@@ -2,7 +2,10 @@ import { connect, createServer, type Http2ServerRequest, type Http2ServerRespons
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-/** Opens an HTTP/2 connection to a server of the running test. A request resolves to its status, or why its stream closed. */
+/**
+ * Starts an HTTP/2 server for the running test and connects to it. A request resolves to its status, or to the error
+ * code if its stream closes without a response.
+ */
 export async function converseByHttp2(
   listener: (req: Http2ServerRequest, res: Http2ServerResponse) => unknown,
 ): Promise<{ ask: () => Promise<number | undefined>; isOpen: () => boolean }> {
@@ -24,5 +27,5 @@ export async function converseByHttp2(
   return { ask, isOpen: () => !session.destroyed }
 }
 
-/** RFC 9113, section 7. */
+/** An error code from RFC 9113, section 7. */
 export const CANCEL = 8

@@ -224,7 +224,7 @@ describe('Koa', () => {
   })
 })
 
-/** Silent, like the other adapters' servers. */
+/** Responds to errors with an empty 500, like the servers of the other adapters. */
 const answerErrors: Middleware = async (ctx, next) => {
   try {
     await next()

@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module'
 import { describe, expect, it, vi } from 'vitest'
 
-// Koa 2 passes the tests of Koa 3. They compile with the types of Koa 3.
+// Runs the Koa 3 tests on Koa 2. They compile with the types of Koa 3.
 
 const require = createRequire(import.meta.url)
 vi.mock('koa', () => ({ default: require('koa2') }))

@@ -44,12 +44,12 @@ export function perHour(limit: number): readonly Limit[] {
   return [slidingWindow({ limit, window: '1h', name: 'hourly' })]
 }
 
-/** A limiter that tests inspect. Its timeout is long enough for a slow machine. */
+/** Creates a limiter that tests inspect. Its timeout is long enough for a slow machine. */
 export function limiterOf(limit: number, store: Store = memoryStore()): Limiter {
   return createLimiter({ limits: perHour(limit), store, timeoutMs: 30_000 })
 }
 
-/** A limiter whose store is down. */
+/** Creates a limiter whose store is down. */
 export function unavailable(onStoreError: 'throw' | 'allow' | 'deny'): Limiter {
   const store = failing(memoryStore(), { reason: 'error', fail: (call) => call.reject(new Error('gone')) })
   return createLimiter({ limits: perHour(5), store, onStoreError, logger: false })
@@ -89,7 +89,7 @@ async function late(turns: number): Promise<number> {
   return 1
 }
 
-/** The guarantees of `rateLimit` for messages in every framework. */
+/** Tests the guarantees of `rateLimit` for messages, in every framework. */
 export async function messageSuite<Message, Chat extends ChatUnderTest>(
   adapter: MessageAdapter<Message, Chat>,
 ): Promise<void> {

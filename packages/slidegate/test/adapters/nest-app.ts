@@ -66,7 +66,10 @@ export interface App extends Server {
   readonly app: INestApplication
 }
 
-/** Starts an app whose `/` responds as the adapter suite expects. Errors are recorded, except those that are a response. */
+/**
+ * Starts an app whose `/` responds as the adapter suite expects. Records errors, except `HttpException`s, which are
+ * responses.
+ */
 export async function serveApp(platform: Platform, settings: AppSettings): Promise<App> {
   const errors: unknown[] = []
   let served = 0

@@ -315,7 +315,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
         seen.length = 0
       })
 
-      /** As in Nest's documentation. */
+      /** A filter as in Nest's documentation. */
       class Replacing implements ExceptionFilter<HttpException> {
         catch(exception: HttpException, host: ArgumentsHost): void {
           seen.push(exception)
@@ -351,7 +351,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
         const filters = { module: Root, providers: [{ provide: APP_FILTER, useClass: Replacing }] }
         const module = RateLimitModule.forRoot({ limits: perHour(1), store: newStore() })
         const cats = controllerAt('cats', ['a'])
-        // Filters that don't belong to a module run first, so the app gets none of its own.
+        // Filters that don't belong to a module would run first, so the app has none of its own.
         const server = await temporaryApp(platform, {
           imports: [module, filters],
           controllers: [cats],
@@ -432,7 +432,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
         return await context.create(instance, instance[name], name, ...rest, 'graphql')(...args)
       }
 
-      // Nest's filter would respond to errors as if they were from HTTP.
+      // The app's filter would respond as if the errors came from HTTP requests.
       const hasFilter = false
 
       it('fail instead of being unlimited, unless they are exempt', async () => {

@@ -14,7 +14,7 @@ import { verdictSuite } from './suite/verdicts.ts'
 
 export type { AdapterUnderTest, Server } from './suite/fixture.ts'
 
-/** The guarantees of `rateLimit` in every framework. */
+/** Tests the guarantees of `rateLimit` in every framework. */
 export function adapterSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   verdictSuite(adapter)
   optionSuite(adapter)

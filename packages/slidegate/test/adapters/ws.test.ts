@@ -105,7 +105,7 @@ async function connect(chat: Chat, headers: Record<string, string> = {}): Promis
   }
 }
 
-/** Resolves when all earlier messages have arrived and were decided. */
+/** Resolves when all earlier messages have arrived and have been decided. */
 async function roundTrips(chat: Chat, count = 3): Promise<void> {
   const socket = new WebSocket(`ws://127.0.0.1:${chat.port}`)
   await once(socket, 'open')
@@ -285,7 +285,7 @@ describe('a flood of 10,000 messages', () => {
     client.say(...Array(10_000).fill(message))
     await until('all of it', async () => client.denials.length === 9980)
     expect(chat.handled.length).toBe(20)
-    // The messages being decided, and denials in flight.
+    // This only includes messages that are being decided and denials in flight.
     expect(most).toBeLessThan(2 * CHUNKS)
   })
 

@@ -18,7 +18,7 @@ import {
 } from './fixture.ts'
 import { HISTORIES } from './histories.ts'
 
-// State in Redis as released versions stored it, byte for byte. The current code must continue exactly like that
+// Tests state that released versions stored in Redis, byte for byte. The current code must decide exactly like that
 // version, and write the same bytes. CONTRIBUTING.md shows how to add a folder with `npm run fixtures`.
 
 const byVersion = new Map(versions().map((version) => [version, readFixtures(version)]))
@@ -35,24 +35,26 @@ await allowAll(server.port)
 describe.each(all)('state stored by $version: $name', ({ fixture }) => {
   it('gives the same decisions as in that version', async () => {
     await restore(redis, fixture.stored)
-    // The restored state must be identical.
     expect(withoutTimes(await storedIn(redis))).toEqual(withoutTimes(fixture.stored))
     const results = await goOn(redis, fixture)
     for (const [i, step] of fixture.later.entries()) expectResult(results[i]!, step)
   })
 })
 
-/** A later version may return more fields. */
+/** Expects the recorded result. A later version may return more fields. */
 function expectResult(actual: RecordedStep, wanted: RecordedStep): void {
   expect({ actual }).toMatchObject({ actual: JSON.parse(JSON.stringify(wanted), patient) })
 }
 
-/** This process measures the times until expiry, and a machine may hang for seconds. */
+/** Tolerates differences in `expiresInMs`: this process measures it, and a machine may hang for seconds. */
 function patient(name: string, value: unknown): unknown {
   return name === 'expiresInMs' && value !== 0 ? expect.closeTo(value as number, -5) : value
 }
 
-/** Replaces TTLs with whether there is one. Redis expires keys by its own time, and versions may renew TTLs differently. */
+/**
+ * Replaces each TTL with whether the key has one. Redis expires keys by its own clock, and versions may renew TTLs
+ * differently.
+ */
 function withoutTimes(stored: readonly Stored[]): readonly object[] {
   return stored.map(({ ttlMs, ...each }) => ({ ...each, expires: ttlMs > 0 }))
 }
@@ -89,7 +91,7 @@ describe('state in an unknown format', () => {
       const before = await readKey(redis, key)
       const results = await goOn(redis, fixture)
       expect(results.some(isRefused)).toBe(true)
-      // Requests read these logs. Reservations and override indexes are only read by their own operations.
+      // Requests read all logs except reservations and override indexes, which only their own operations read.
       const isRead = !/:(r\d*|~overrides)$/.test(key)
       const hasOneKey = fixture.stored.every(
         (each) => isReceipt(each.key) || headOf(each.key) === headOf(key),

@@ -24,10 +24,10 @@ export type Stored =
 
 type Pairs = readonly (readonly [string, string])[]
 
-/** A history with its results in one version. These are the state in Redis, and later decisions based on it. */
+/** A history with its results in one version. The results are the state in Redis and later decisions based on it. */
 export interface Fixture extends History {
   readonly did: readonly RecordedStep[]
-  /** The clock after the history. */
+  /** The time of the clock after the history. */
   readonly storedAtMs: number
   readonly stored: readonly Stored[]
   readonly later: readonly RecordedStep[]
@@ -38,7 +38,7 @@ export function versions(): readonly string[] {
   return versionsIn(FOLDER)
 }
 
-/** The version folders, the newest last: 0.10.0 comes after 0.2.0. */
+/** Returns the version folders, the newest last: 0.10.0 comes after 0.2.0. */
 export function versionsIn(folder: string): readonly string[] {
   return readdirSync(folder).sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
 }
@@ -138,13 +138,13 @@ async function drawingTheSame<Result>(run: () => Promise<Result>): Promise<Resul
   }
 }
 
-/** All data in Redis, sorted by key. The random name that a store uses for its receipts is replaced. */
+/** Returns all data in Redis, sorted by key. The random name that a store uses for its receipts is replaced. */
 export async function storedIn(redis: Redis): Promise<readonly Stored[]> {
   const keys = (await redis.keys('*')).sort()
   return Promise.all(keys.map((key) => readKey(redis, key)))
 }
 
-/** In whole seconds, because Redis expires keys by its own time. */
+/** Returns the TTL in whole seconds, because Redis expires keys by its own clock. */
 const ttlOf = async (redis: Redis, key: string) => {
   const ms = await redis.pttl(key)
   return ms < 0 ? ms : 1000 * Math.ceil(ms / 1000)

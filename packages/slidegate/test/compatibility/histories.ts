@@ -41,7 +41,7 @@ const probes = (key: string, windowMs: number, most = 1): readonly Step[] => [
 const SECRET = 'a secret that is the same everywhere'
 const HOUR = 3_600_000
 
-/** Values that are known, new, and no longer counted. */
+/** Requests with values that are known, new, or no longer counted. */
 const LATER_VALUES: readonly Step[] = [
   call('list', 'u'),
   call('explain', 'u'),
@@ -294,7 +294,7 @@ const SHADOWS = (
   ] satisfies Declaration[]
 ).map((limit) => ({ ...limit, shadow: true }))
 
-/** State other than the counts of limits, and the format of keys. */
+/** Histories for state other than limits, and for the format of keys. */
 const BESIDE: Readonly<Record<string, History>> = {
   bans: {
     what: 'keys that are blocked by their denials, for the second time, and by hand; and one that will be soon',

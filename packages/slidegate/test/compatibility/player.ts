@@ -42,7 +42,7 @@ export interface Call {
   /** Arguments. `$name` is the result of the call with this name: a decision, or the token of a reservation. */
   readonly args: readonly Json[]
   readonly as?: string
-  /** How often, and with which pause. Only the last result is recorded. */
+  /** The number of calls, and `everyMs` the pause between them. Only the last result is recorded. */
   readonly times?: number
   readonly everyMs?: number
 }
@@ -166,7 +166,7 @@ const OWN: Readonly<Record<string, (made: Made, args: readonly unknown[]) => Pro
     }
   },
 
-  /** All overrides, sorted. The store returns them in any order. */
+  /** Returns all overrides, sorted. The store returns them in any order. */
   async overrides({ limiter }) {
     const found: Override[] = []
     for await (const override of (limiter as Limiter).overrides.list()) found.push(override)
@@ -189,7 +189,7 @@ function jsonOf(answer: unknown): Json {
 }
 
 function plain(name: string, value: unknown): unknown {
-  // Measured by this process.
+  // Rounded up to whole seconds, because this process measures it.
   if (name === 'expiresInMs') return 1000 * Math.ceil((value as number) / 1000)
   if (value === Number.POSITIVE_INFINITY) return 'Infinity'
   return isLimit(value) ? declarationOf(value) : value
@@ -207,7 +207,7 @@ function isReservation(answer: unknown): answer is Reservation {
   return typeof answer === 'object' && answer !== null && 'token' in answer
 }
 
-/** The decision without the declared properties of its limits. */
+/** Returns the decision without the declared properties of its limits. */
 function briefly({ allowed, atMs, remaining, retryAfterMs, resetAfterMs, deniedBy, ...more }: Decision) {
   const { blockedMs, limits } = more
   const each = limits.map((limit) => [

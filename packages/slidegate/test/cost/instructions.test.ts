@@ -34,7 +34,7 @@ const FIGURES: Readonly<Record<ShapeName, readonly [lone: number, batch: number]
   'window, peek': [112, 25.5],
 }
 
-/** Repeated measurements differ by 1%. Renewed TTLs add a few percent. */
+/** The tolerance. Repeated measurements differ by 1%, and renewed TTLs add a few percent. */
 const ROOM = 1.06
 
 const redis = await startCountingRedis()

@@ -38,7 +38,7 @@ async function copy(): Promise<string> {
 async function run(script: string, ports: Ports): Promise<{ code: number | null; printed: string[] }> {
   const shell = spawn('bash', ['-c', `exec 2>&1\n${script}`], {
     cwd: await copy(),
-    // Its own process group, to stop child processes too.
+    // Runs in its own process group, so that its child processes can be stopped too.
     detached: true,
     timeout: 540_000,
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -50,7 +50,7 @@ async function run(script: string, ports: Ports): Promise<{ code: number | null;
   try {
     process.kill(-shell.pid!, 'SIGKILL')
   } catch {
-    // All processes have exited.
+    // All processes have already exited.
   }
   await closed
   return { code, printed: output.split(END).map((each) => documented(each, ports)) }

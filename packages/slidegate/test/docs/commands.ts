@@ -17,7 +17,7 @@ export interface Commands {
   /** Page and line: `README.md:17`. */
   readonly name: string
   readonly commands: string
-  /** Expected output. `undefined` allows any output. */
+  /** The expected output. `undefined` allows any output. */
   readonly printed: string | undefined
 }
 
@@ -50,7 +50,7 @@ export interface Ports {
   readonly 8080: number
 }
 
-/** Long enough for a busy machine. Each request waits this long after a page stops Redis. */
+/** A timeout for a busy machine. After a page stops Redis, each request waits this long. */
 const TIMEOUT_MS = 2000
 
 /** Marks the end of a block's output. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { anchors, pages, ROOT } from './markdown.ts'
 
-// Numbers in links to a section of the benchmark report occur in that section, perhaps with more digits.
+// A number in a link to a section of the benchmark report must occur in that section, perhaps with more digits.
 
 const REPORT = readFileSync(join(ROOT, 'docs/benchmarks/README.md'), 'utf8')
 

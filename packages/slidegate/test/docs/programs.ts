@@ -55,9 +55,9 @@ const MAKES_LIMITER = /\b(createLimiter|upstreamLimiter|slidingCount|new Slidega
 export function codeOnServers(code: string, redisUrl: string, timeoutMs = 30_000): string {
   let own = code.replaceAll(REDIS_URL, redisUrl)
   for (const [listen, elsewhere] of Object.entries(LISTEN)) own = own.replaceAll(listen, elsewhere)
-  // Without a Redis, a longer timeout is only a longer wait.
+  // Without Redis, every request times out, so a longer timeout would only slow the test.
   if (own.includes(NO_REDIS)) return own
-  // Long timeouts, so that output is the same on a slow machine.
+  // Sets long timeouts, so that the output is the same on a slow machine.
   if (!own.includes('timeoutMs')) own = own.replaceAll(MAKES_LIMITER, '$& timeoutMs: 50,')
   return own.replaceAll(/timeoutMs: \d+/g, `timeoutMs: ${timeoutMs}`)
 }

@@ -24,7 +24,7 @@ afterAll(async () => {
   await site[Symbol.asyncDispose]()
 })
 
-/** Pages of all types. */
+/** One page of each type. */
 const SAMPLES = {
   'the front page': '/',
   'the README': '/overview',
@@ -34,7 +34,7 @@ const SAMPLES = {
   'a source': '/source/packages/server/examples/slidegate.yaml/',
 }
 
-// HTML, styles and scripts that load from other servers.
+// Match HTML, styles and scripts that load from other servers.
 const LOADING_TAG =
   /(<(?:script|link|img|iframe|source|video|audio|object|embed|image|use)\b[^>]*?(?:src|srcset|href|data)=\\?["'](?:https?:)?\/\/[^>]*>)/g
 const LOADING_CODE = /((?:@import|url\(|\bimport\(|\bfetch\()\s*\\?["'`]?(?:https?:)?\/\/[^\s"'`)]*)/g
@@ -137,7 +137,7 @@ describe('the site', () => {
     const { page } = window
     await page.goto(`${site.url}${address}`)
     for (const colorScheme of ['light', 'dark'] as const) {
-      // Without color transitions.
+      // Disables color transitions.
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       await page.locator(`html${colorScheme === 'dark' ? '.dark' : ':not(.dark)'}`).waitFor()
       expect(await violationsIn(window), colorScheme).toEqual([])

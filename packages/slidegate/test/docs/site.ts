@@ -12,12 +12,12 @@ import { ROOT } from './markdown.ts'
 const BASE = '/slidegate/'
 
 export interface BuiltSite extends AsyncDisposable {
-  /** Output of the build. */
+  /** The output of the build. */
   readonly log: string
   readonly base: string
   /** URL without a trailing slash. */
   readonly url: string
-  /** Returns files with this ending: path in the site -> content. */
+  /** Returns the files with this extension: path in the site -> content. */
   files(ending: string): Promise<Map<string, string>>
 }
 

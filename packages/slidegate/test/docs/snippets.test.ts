@@ -3,7 +3,8 @@ import { expect, it } from 'vitest'
 import { isServer, needsRedis } from './programs.ts'
 import { testServers, testSnippets } from './snippets.ts'
 
-// Tests the snippets of docs/. readme.test.ts tests those of READMEs, bench/test/migrate those of docs/migrate.
+// Tests the snippets of docs/. The snippets of READMEs are tested by readme.test.ts, those of docs/migrate by
+// bench/test/migrate.
 
 const snippets = testSnippets('docs', 'packages/slidegate/test')
 testServers(snippets)

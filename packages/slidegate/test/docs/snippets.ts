@@ -146,7 +146,7 @@ async function startRedisAlone(): Promise<Surroundings> {
 
 const fileOf = (program: Program) => program.name.replace(/\W+/g, '-')
 
-/** Compiles all of them at once. Returns what the compiler prints. */
+/** Compiles all programs at once. Returns the output of the compiler. */
 async function compile(programs: readonly Program[], folder: string, redisUrl: string): Promise<string> {
   // Compiles snippets of other packages separately: two Fastify plugins declare different route options.
   const ours: string[] = []
@@ -160,7 +160,7 @@ async function compile(programs: readonly Program[], folder: string, redisUrl: s
   const compilerOptions = {
     ...{ rootDir: '.', outDir: 'out', allowJs: true, checkJs: true },
     ...{ declaration: false, isolatedDeclarations: false, sourceMap: false, noUnusedLocals: false },
-    // The settings of Nest projects.
+    // These are the settings of Nest projects.
     ...{ experimentalDecorators: true, emitDecoratorMetadata: true },
   }
   let complaints = ''

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { tableOf, wordsIn } from '../../../../scripts/words.js'
 
-// `npm run words`: the words that it counts, and its output.
+// Tests `npm run words`: the words that it counts, and its output.
 
 it.each([
   ['headings, links and inline code count', '# A log\n\nSee [the page](a.md#b), or `npm test`.\n', 8],

@@ -9,7 +9,7 @@ import { storeConformance } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { installRuntime } from './installed.ts'
 
-// Runs the published code, dist/, in the runtimes themselves, since `slidegate` is imported by name.
+// Runs the published code in dist/ in the real runtimes. `slidegate` is imported by name.
 
 const { server, redis } = await useRedis()
 
@@ -85,7 +85,7 @@ describe.each(Object.keys(RUNTIMES) as (keyof typeof RUNTIMES)[])('in %s', (runt
     it('successful requests are refunded', async () => {
       const port = ports[`${adapter} refunding`]!
       for (let i = 0; i < 5; i++) {
-        // The refund comes after the response was sent, so perhaps after it arrived.
+        // The refund follows the response, so it may still be pending when the response arrives.
         await expect.poll(() => ask(port)).toEqual({ status: 200, left: '1' })
       }
     })

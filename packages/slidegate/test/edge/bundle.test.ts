@@ -6,7 +6,7 @@ import { bundleOf, freeNamesOf, PEERS } from './bundle.ts'
 
 const PACKAGE = new URL('../../package.json', import.meta.url)
 
-/** Entry points for servers on Node, which may use all of Node. */
+/** Entry points for servers on Node, which may use any Node module. */
 const NODES_OWN = [
   './redis',
   './testing',

@@ -91,7 +91,7 @@ describe.each<[string, () => Promise<Runtime>]>([
       clock.advance(500)
       expect((await limiter.acquire('key')).allowed).toBe(false)
       expect(permit.signal.aborted).toBe(false)
-      // The method that esbuild, Babel and others call.
+      // This is the method that esbuild, Babel and others call.
       const dispose = evaluate("Symbol.asyncDispose || Symbol.for('Symbol.asyncDispose')") as symbol
       await (permit as unknown as Record<symbol, () => Promise<void>>)[dispose]!()
       expect((await limiter.acquire('key')).allowed).toBe(true)
@@ -127,7 +127,7 @@ describe.each<[string, () => Promise<Runtime>]>([
       ['with a binary secret', 'new Uint8Array(40).fill(7)'],
     ])('keys are stored the same, %s', async (_, secret) => {
       await redis.flushall()
-      // A Uint8Array belongs to the runtime that created it.
+      // A Uint8Array belongs to the runtime that created it, so each runtime creates its own.
       const onNode = limiterOf(NODE, secret === undefined ? {} : { hashKeys: runInThisContext(secret) })
       const there = limiterOf(library, secret === undefined ? {} : { hashKeys: evaluate(secret) as string })
       for (const [i, key] of WEIRD_KEYS.entries()) {
@@ -231,7 +231,7 @@ const lone = fc.array(fc.integer({ min: 0xd700, max: 0xe000 })).map((units) => S
 
 const nodeModule = process.getBuiltinModule as (id: string) => unknown
 
-/** Behaves like a Node that was built without OpenSSL. */
+/** Loads modules like a Node that was built without OpenSSL. */
 function withoutCrypto(id: string): unknown {
   if (id === 'node:crypto') throw new Error('Node.js is not compiled with OpenSSL crypto support')
   return nodeModule(id)

@@ -21,12 +21,12 @@ export interface Runtime {
   evaluate(source: string): unknown
 }
 
-/** Vercel's edge runtime. */
+/** Starts Vercel's edge runtime. */
 export async function edgeRuntime(): Promise<Runtime> {
   return runtimeOf(new EdgeVM())
 }
 
-/** The edge runtime as in Next.js. `setImmediate` and the methods of `process` exist but throw. */
+/** Starts the edge runtime as in Next.js. `setImmediate` and the methods of `process` exist but throw. */
 export async function edgeRuntimeOfNext(): Promise<Runtime> {
   const unsupported = () => {
     throw new Error('A Node.js API is used which is not supported in the Edge Runtime')
@@ -49,7 +49,7 @@ export async function edgeRuntimeOfNext(): Promise<Runtime> {
   )
 }
 
-/** An edge runtime with this `process.getBuiltinModule`. */
+/** Starts an edge runtime with this `process.getBuiltinModule`. */
 export async function runtimeWith(getBuiltinModule: (id: string) => unknown): Promise<Runtime> {
   return runtimeOf(
     new EdgeVM({ extend: (context) => Object.assign(context, { process: { getBuiltinModule } }) }),
@@ -61,7 +61,7 @@ async function runtimeOf(edge: EdgeVM): Promise<Runtime> {
   return { library: await libraryIn(evaluate), evaluate }
 }
 
-/** The Web globals that the library may use, and nothing else. Timers are numbers. */
+/** Returns the Web globals that the library may use, and nothing else. Timers are numbers. */
 function webGlobals(): object {
   const timers = new Map<number, NodeJS.Timeout>()
   let lastTimer = 0
@@ -86,7 +86,7 @@ function webGlobals(): object {
 }
 
 /**
- * A runtime with only the language and Web globals.
+ * Creates a runtime with only the language and Web globals.
  *
  * @param isRequested while it returns false, random bytes, timers and clocks throw, as in Workers before a request
  */

@@ -94,11 +94,11 @@ describe.skipIf(process.platform !== 'linux')('when the clock of Redis is set', 
       async (stepMs) => {
         const limiter = limiterOf(limits)
         const traffics = ['a', 'b'].map((key) => new Traffic(limiter, [key], 10))
-        // Start times by the server's clock. Stretches don't overlap.
+        // The start of each stretch, by the server's clock. Stretches don't overlap.
         const beginningsMs: number[] = []
         const steps = [0, stepMs, longestMs(limits) + 2 * MINUTE_MS]
         for (const step of steps) {
-          // Computed first, since decisions arrive before this function continues.
+          // Recorded before the step, because decisions may arrive before `step` resolves.
           beginningsMs.push(Date.now() + server.offsetMs + step)
           await server.step(step)
           await more(traffics)
@@ -132,7 +132,7 @@ describe.skipIf(process.platform !== 'linux')('when the clock of Redis is set', 
         const limiter = limiterOf(limits)
         await exhaust(limiter)
         await server.step(stepMs)
-        // The next request notices the step, however long it takes to come.
+        // The next request detects the step, however much later it arrives.
         await server.step(1000)
         const denied = await limiter.consume('k')
         expect(denied.allowed).toBe(false)

@@ -79,7 +79,7 @@ it('a reply that arrives while the process is busy counts, even if it is read af
   const limiter = limiterOn(redis, 250)
   for (let i = 0; i < 3; i++) {
     const request = outcomeOf(() => limiter.consume('busy'))
-    // Until the request is sent.
+    // Waits until the request is sent.
     await nextTurn()
     block(300)
     expect((await request).error).toBeUndefined()

@@ -25,7 +25,7 @@ class Losing implements CommandClient {
 /** A breaker that never opens, so that each request is sent. */
 const UNBREAKABLE = { minRequests: 2 ** 20 }
 
-/** A long deadline, and the longest that a request may take once replies come again. */
+/** A long deadline. Once replies arrive again, no request may take longer than this. */
 const PATIENT_MS = 20_000
 
 it.each([1, 2, 20, 200])(
@@ -54,7 +54,7 @@ it("requests that timed out while they waited for a silent Redis don't delay lat
   for (let i = 0; i < 20; i++) await limiter.consume('k').catch(() => undefined)
   await Promise.allSettled(Array.from({ length: 2000 }, (_, i) => limiter.consume(`key${i}`)))
   client.isLosing = false
-  // If each were a probe after a pause, this would take a minute.
+  // If each of those requests were sent as a probe after a pause, this would take a minute.
   const patient = createLimiter({ limits, store, timeoutMs: PATIENT_MS })
   expect((await patient.consume('next')).remaining).toBe(299)
 })

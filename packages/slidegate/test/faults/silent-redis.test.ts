@@ -45,20 +45,20 @@ it("a client that waits for a silent Redis isn't sent more and more calls", asyn
   const [sentWhileSilent, silentMs] = [sent, performance.now() - sinceMs]
   server.thaw()
   await traffic.stop()
-  // The calls that may be in flight, and an occasional probe.
+  // Only the calls that may be in flight and an occasional probe were sent.
   expect(sentWhileSilent).toBeLessThan(40 + silentMs / 25)
 })
 
 it("a silent Redis doesn't charge requests later that timed out before they were sent", async () => {
   const limits = [slidingWindow({ limit: 100, window: '1h' })]
   const store = redisStore(redis)
-  // All requests are made before any times out, which would let others be sent.
+  // All requests are made before any of them times out, because a timeout lets another be sent.
   const limiter = createLimiter({ limits, store, timeoutMs: 2000, logger: false })
   const patient = createLimiter({ limits, store, timeoutMs: 30_000 })
   await untilAnswered(patient)
   server.freeze()
   const sent: Promise<unknown>[] = []
-  // The number of calls that are sent without waiting for a reply.
+  // This many calls are sent without waiting for a reply.
   for (let i = 0; i < 20; i++) {
     sent.push(limiter.consume(`sent${i}`).catch((error: unknown) => error))
     await nextTurn()

@@ -84,7 +84,7 @@ export const ipv4s: fc.Arbitrary<string> = fc.oneof(
 const NOT_TRANSLATED =
   /^(10|127|192\.168|169\.254|172\.(1[6-9]|2\d|3[01])|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\./
 
-/** The expected key of an address. */
+/** Returns the expected key of an address. */
 export function expectedKey(text: string, prefix: number): string {
   if (isIPv4(text)) return text
   const [bare = ''] = text.split('%', 1)

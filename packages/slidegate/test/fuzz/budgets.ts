@@ -1,7 +1,7 @@
 interface Budget {
-  /** Inputs of a normal run, which take one or two seconds. */
+  /** The inputs of a normal run, which takes one or two seconds. */
   readonly usual: number
-  /** The share of the inputs of a long run. Cheaper inputs have a larger one. */
+  /** This target's share of the inputs of a long run. Targets with cheaper inputs have a larger share. */
   readonly share: number
 }
 

@@ -59,7 +59,7 @@ fuzz(
   },
 )
 
-/** The part of an answer that both stores must agree on. Generated names and tokens differ. */
+/** Returns the part of an answer that both stores must agree on. Generated names and tokens differ. */
 function comparable(answer: Answer): unknown {
   if (!('value' in answer)) return answer
   const { value } = answer

@@ -11,7 +11,7 @@ export interface Stored {
   readonly dump: Buffer
 }
 
-/** The damage to one key. Random numbers are drawn for each damage, and each form uses some of them. */
+/** The damage to one key. All values are random, and each form of damage uses some of them. */
 export interface Damage {
   readonly how: number
   readonly at: number
@@ -76,14 +76,14 @@ export const damages: fc.Arbitrary<Damage> = fc.record({
 
 type Harm = (redis: Redis, key: string, damage: Damage, value: Buffer) => unknown
 
-/** Strings. Most have a header of numbers with two, six or seven bytes, and similar records. */
+/** Damage to strings. Most strings have a header and records of two-, six- and seven-byte numbers. */
 const OF_STRINGS: readonly Harm[] = [
   (redis, key, { at, more }, value) => {
     const changed = Buffer.from(value)
     changed[at % changed.length]! ^= 1 << (more % 8)
     return redis.set(key, changed)
   },
-  // Near the start, where bytes matter more.
+  // Damages bytes near the start, which matter more.
   (redis, key, { at, bytes }, value) => {
     const changed = Buffer.from(value)
     changed[at % Math.min(changed.length, 52)] = bytes[0]!

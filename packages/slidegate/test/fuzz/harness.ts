@@ -68,12 +68,12 @@ async function play<Input>(
     parameters,
   )
   if (!failed) return
-  // The failing input may be of any length.
+  // The failing input may be very long.
   const shown = fc.stringify(counterexample?.[0]).slice(0, MAX_SHOWN)
   throw new Error(`--seed ${seed} --path ${counterexamplePath}: ${shown}`, { cause: errorInstance })
 }
 
-/** The number of inputs of a target in this run. */
+/** Returns the number of inputs of a target in this run. */
 function countOf(name: TargetName): number {
   if (!isLong) return BUDGETS[name].usual
   const total = Object.values(BUDGETS).reduce((sum, { share }) => sum + share, 0)

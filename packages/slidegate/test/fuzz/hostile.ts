@@ -20,7 +20,7 @@ export class Given {
   }
 }
 
-/** A harmless value. */
+/** Wraps a harmless value. */
 export function plain(value: unknown): Given {
   return new Given(
     () => value,
@@ -213,7 +213,7 @@ const CHANGES: readonly Change[] = [
 
 const changes = fc.array(fc.tuple(fc.constantFrom(...CHANGES), fc.nat(), piece), { maxLength: 4 })
 
-/** Valid text with small changes: cut, doubled, spliced, flipped or folded. Sometimes unchanged. */
+/** Generates valid text with small changes: cut, doubled, spliced, flipped or folded. Sometimes it is unchanged. */
 export function mutated(valid: fc.Arbitrary<string>): fc.Arbitrary<string> {
   return fc
     .tuple(valid, changes, fc.array(valid, { maxLength: 1 }))
@@ -225,7 +225,7 @@ export function mutated(valid: fc.Arbitrary<string>): fc.Arbitrary<string> {
     )
 }
 
-/** Values whose properties throw, change, are circular, or lie about their type. Created for each use. */
+/** Values whose properties throw, change, are circular, or lie about their type. Each use creates a new value. */
 const TRAPS: readonly (() => unknown)[] = [
   () => {
     const cyclic: Record<string, unknown> = { limit: 1 }
@@ -288,7 +288,7 @@ export const hostile: fc.Arbitrary<Given> = fc.oneof(
   },
 )
 
-/** Objects that look like a valid one, and may not be. */
+/** Objects that look valid but may not be. */
 const GUISES: readonly ((valid: object) => unknown)[] = [
   (valid) => new Proxy(valid, {}),
   (valid) => Object.create(valid),
@@ -312,7 +312,7 @@ function withGetters(valid: object, read: (value: unknown, calls: number) => unk
 }
 
 /**
- * An object that is almost valid. One or two properties are wrong, or change between reads. Sometimes it is valid.
+ * Generates an object that is almost valid. One or two properties are wrong, or change between reads. Sometimes it is valid.
  *
  * @param names possible names of wrong properties
  */
@@ -335,7 +335,7 @@ export function nearly(valid: fc.Arbitrary<object>, names: readonly string[]): f
   )
 }
 
-/** A copy with other properties. */
+/** Returns a copy with other properties. */
 function changed(object: object, changes: readonly (readonly [string, Given])[]): Given {
   return new Given(
     () => ({ ...object, ...Object.fromEntries(changes.map(([name, given]) => [name, given.make()])) }),

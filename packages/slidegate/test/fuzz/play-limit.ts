@@ -21,7 +21,7 @@ export async function playLimit(limit: Limit, store: Store, clock: ManualClock):
   record(await limiter.consume('k', withValue(limit, 'b', limit.limit + 1)))
   if (!limit.shadow) await playToTheEdge(limiter, limit, clock, record)
   record(await limiter.peek('k', withValue(limit, 'c', 1)))
-  // More units than ever fit.
+  // Requests more units than ever fit.
   if (limit.kind.entries === undefined) {
     await limiter.charge('k', 2 ** 53 - 1)
     record(await limiter.consume('k'))

@@ -92,7 +92,7 @@ async function expectAnswer(limiter: Limiter, name: string): Promise<void> {
     await ASKS[name]!(limiter)
   } catch (error) {
     if (error instanceof StoreUnavailableError || error instanceof WaitError) return
-    // For example, a refund without effect.
+    // These include, for example, a refund without effect.
     if (!(error instanceof SlidegateError)) throw new Error('an error of another type', { cause: error })
   }
 }

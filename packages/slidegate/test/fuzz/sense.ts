@@ -36,7 +36,7 @@ export function expectTyped(error: unknown): void {
   expect(error.message.length).toBeLessThan(MAX_MESSAGE)
 }
 
-/** Whether the engine threw it for a revoked proxy or a class that was called. */
+/** Whether the JavaScript engine threw the error. It does so for a revoked proxy or a class that was called. */
 function isOfEngine(error: unknown): boolean {
   return (
     error instanceof TypeError &&

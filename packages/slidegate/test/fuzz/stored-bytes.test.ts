@@ -143,7 +143,7 @@ const round = async () => {
   return async () => {}
 }
 
-/** Far more CPU time than any input needs. */
+/** CPU seconds, far more than any input needs. */
 const SLOW_S = 1.5
 /** The most that stored data may grow, in bytes. A sorted set has at most 10,000 entries. */
 const MAX_GROWTH = 4 * 2 ** 20
@@ -199,20 +199,20 @@ function expectUsable(name: string, result: PromiseSettledResult<unknown>, allow
   }
   const error: unknown = result.reason
   if (error instanceof StoreUnavailableError && error.reason === 'invalid_state') return
-  // Not every limiter supports every operation, and a damaged one may report it late.
+  // Not every limiter supports every operation, and one with damaged state may report that late.
   if (error instanceof SlidegateError || error instanceof WaitError) return
   throw new Error(`${name} (${allowed})`, { cause: error })
 }
 
-/** The units left of a healthy key after this many requests. */
+/** Returns the units left of a healthy key after this many requests. */
 function leftOf(form: string, made: number): number {
   if (form === 'values') return LIMIT - 1
-  // The estimate of a sketch leaves one unit less.
+  // The estimate of a sketch is one unit too high.
   if (form === 'sketched values') return LIMIT - 2
   return (form === 'windows of one log' ? LIMIT - 1 : LIMIT) - made
 }
 
-/** CPU seconds that the server has used. Time spent waiting for a CPU doesn't count. */
+/** Returns the CPU seconds that the server has used. Time spent waiting for a CPU doesn't count. */
 async function workedFor(): Promise<number> {
   const seconds = (await control.info('cpu')).matchAll(/^used_cpu_(?:sys|user):([\d.]+)/gm)
   return Array.from(seconds, ([, each]) => Number(each)).reduce((sum, each) => sum + each, 0)

@@ -57,7 +57,7 @@ export function ruledBy(declarations: readonly Declaration[]): Ruled[] {
   }))
 }
 
-/** Whether two limits would share a log if they weren't buckets, which never do. */
+/** Whether two token buckets would share a log if buckets ever shared one. */
 function areAlike(a: Declaration, b: Declaration): boolean {
   return a.kind === 'bucket' && b.kind === 'bucket' && a.window === b.window && !a.shadow && !b.shadow
 }

@@ -19,7 +19,7 @@ export type Event =
   | { readonly type: 'refund'; readonly which: number; readonly units: number }
   | { readonly type: 'reset' | 'list'; readonly who: number }
   | { readonly type: 'wait'; readonly ms: number }
-  /** Waits for one window, up to the very edge of the latest charge. */
+  /** Waits for about one window, to around the moment when the latest charge expires. */
   | { readonly type: 'waitWindow'; readonly who: number; readonly which: number; readonly offBy: number }
 
 /** The id or value of a request, for limits that use one. */
@@ -36,7 +36,7 @@ export interface History {
   readonly events: readonly Event[]
 }
 
-/** Changes of daylight saving time in these zones, plus or minus some hours. */
+/** Times around daylight saving changes in these zones, within some hours. */
 const CHANGES = [
   '2024-03-31T01:00Z',
   '2024-10-27T01:00Z',
@@ -106,7 +106,7 @@ function eventOf(scale: Scale): fc.Arbitrary<Event> {
   )
 }
 
-/** A series of requests: some in the same millisecond, most in different ones. */
+/** Generates a series of requests: some in the same millisecond, most in different ones. */
 function burstOf(burst: number): fc.Arbitrary<Event[]> {
   const shape = {
     who: fc.constantFrom(0, 0, 0, 1),

@@ -22,7 +22,7 @@ type KeyedEvent =
   | ({ readonly type: 'peek' | 'explain' | 'charge'; readonly who: number } & RequestSpec)
   | { readonly type: 'refund'; readonly which: number; readonly units: number }
   | ({ readonly type: 'reserve'; readonly who: number } & RequestSpec)
-  /** Settles one of the reservations so far, with its object or its token. */
+  /** Settles one of the reservations so far, by its object or by its token. */
   | {
       readonly type: 'settle'
       readonly which: number
@@ -51,7 +51,7 @@ type KeyedEvent =
     }
   | { readonly type: 'listOverrides'; readonly who: number }
   | { readonly type: 'wait'; readonly ms: number }
-  /** Waits for the length of something that starts now, up to its very edge. */
+  /** Waits for the length of something that starts now, to around its end. */
   | { readonly type: 'waitFor'; readonly which: number; readonly offBy: number }
 
 export type KeyedAsking = Exclude<KeyedEvent, { readonly type: 'wait' | 'waitFor' }>
@@ -106,7 +106,7 @@ function banOf(scale: KeyedScale): fc.Arbitrary<BanRule | undefined> {
   return fc.oneof({ weight: 6, arbitrary: rule }, { weight: 1, arbitrary: fc.constant(undefined) })
 }
 
-/** Distinct values are only supported for single keys. */
+/** Generates the rules of each dimension. Distinct values are only supported for single keys. */
 function rulesOf(all: KeyedScale, dimensions: number): fc.Arbitrary<DimensionRules> {
   const counted = (kinds: readonly KindName[]) =>
     kinds.filter((kind) => dimensions === 1 || !VALUED.includes(kind))
@@ -126,7 +126,7 @@ function rulesOf(all: KeyedScale, dimensions: number): fc.Arbitrary<DimensionRul
   return fc.record({ sets, ban: banOf(scale) })
 }
 
-/** The same limits with different numbers: limits, refills, and the lengths of sliding windows. */
+/** Generates the same limits with different numbers: limits, refills, and the lengths of sliding windows. */
 function withOtherNumbers(limits: readonly Declaration[], scale: KeyedScale): fc.Arbitrary<Declaration[]> {
   const limit = fc.integer({ min: 1, max: scale.limit })
   const others = limits.map((declared): fc.Arbitrary<Declaration> => {

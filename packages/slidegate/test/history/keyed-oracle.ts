@@ -156,7 +156,7 @@ export class KeyedOracle {
     return model
   }
 
-  /** The override in force for a key, if any. */
+  /** Returns the override in force for a key, if any. */
   #shown(dimension: number, key: number): ShownOverride[] {
     const inForce = this.#override({ dimension, key }).at(this.#clock.now())
     if (inForce === undefined) return []
@@ -199,7 +199,7 @@ export class KeyedOracle {
   }
 
   /**
-   * The decision while a key is blocked. It has the state of the limits, and the wait until limits and ban allow the
+   * Returns the decision while a key is blocked. It has the state of the limits, and the wait until limits and ban allow the
    * request.
    */
   #denialByBan(
@@ -224,7 +224,7 @@ export class KeyedOracle {
     }
   }
 
-  /** The names of bans in force. */
+  /** Returns the names of bans in force. */
   #bansOf(oracle: Oracle, parts: readonly KeyPart[], nowMs: number): string[] {
     return parts
       .filter((part) => this.#blockedMs(oracle, [part], nowMs) > 0)
@@ -423,7 +423,7 @@ function ofKey(dimension: number, key: number): string {
   return `d${dimension}-k${key}`
 }
 
-/** The dimensions in which the request has a key, and that key. */
+/** Returns the dimensions in which the request has a key, with that key. */
 function chosen(key: KeyChoice): (readonly [dimension: number, key: number])[] {
   return key.flatMap((of, dimension) => (of === null ? [] : [[dimension, of] as const]))
 }

@@ -163,7 +163,7 @@ export class KeyedStorePlayer {
     return isCancelled ? limiter.cancel(reservation.token) : limiter.settle(reservation.token, actual)
   }
 
-  /** A key with one dimension only. */
+  /** Returns a key with one dimension only. */
   #one({ dimension, key }: { readonly dimension: number; readonly key: number }): Partial<AnyKey> {
     return this.#part(this.#history.dimensions.map((_, i) => (i === dimension ? key : null)))
   }
@@ -186,14 +186,14 @@ export class KeyedStorePlayer {
     return Object.fromEntries(named)
   }
 
-  /** A partial key: dimensions that aren't chosen are left out. */
+  /** Returns a partial key. Dimensions that aren't chosen are left out. */
   #part(choice: KeyChoice): Partial<AnyKey> {
     if (choice.length === 1) return this.#given(choice[0]!)
     const named = choice.flatMap((of, i) => (of === null ? [] : [[`d${i}`, this.#given(of)] as const]))
     return Object.fromEntries(named) as Partial<AnyKey>
   }
 
-  /** The same strings in all dimensions. */
+  /** Returns a key string. The strings are the same in all dimensions. */
   #given(of: number): string {
     return `${this.#name}-k${of}`
   }

@@ -85,7 +85,7 @@ export class OraclePlayer {
     }
   }
 
-  /** If there is no id, or no limit uses ids, the limiter creates one. */
+  /** Returns the id of a request. If there is no id, or no limit uses ids, the limiter creates one. */
   #idFor({ who, id }: { readonly who: number; readonly id: number | undefined }): number | undefined {
     return isAny(this.#ruled[who]!, FOUND) ? id : undefined
   }

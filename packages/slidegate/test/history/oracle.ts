@@ -139,7 +139,7 @@ export class Oracle {
     this.#charge(ruled, this.settle(ruled, clockMs, besides), request)
   }
 
-  /** Returns units to one log. */
+  /** Refunds units to one log. */
   takeBack(ruled: Ruled, nowMs: number, atMs: number, request: Request): number {
     return this.#log(ruled).refund(nowMs, atMs, request)
   }
@@ -227,7 +227,7 @@ export class Oracle {
     return nowMs
   }
 
-  /** Everything that affects the timestamp. */
+  /** Returns everything that affects the timestamp. */
   #timed(ruled: readonly Ruled[], besides: readonly Beside[]): Timed[] {
     for (const name of new Set(ruled.map(logOf))) {
       const sharing = ruled.filter((each) => logOf(each) === name)
@@ -253,7 +253,7 @@ export class Oracle {
     return known.flatMap((log) => log.entries!.list(nowMs)).find(({ name }) => name === id)
   }
 
-  /** The decision of a repeated request: its first charge, with current limits. */
+  /** Returns the decision of a repeated request: its first charge, with current limits. */
   #repeat(ruled: readonly Ruled[], nowMs: number, request: Request, { units, stampMs }: Entry): Decision {
     if (request.units > units) throw new Refused('reused_request_id')
     const decision = this.#decision(
@@ -284,7 +284,7 @@ export class Oracle {
     })
   }
 
-  /** A shadow limit charges a repeated request once, as an enforced limit would. */
+  /** Whether a shadow limit already has this request. It charges a repeated request once, as an enforced limit would. */
   #knows(ruled: Ruled, atMs: number, { id, isChosen }: Request): boolean {
     const { entries } = this.#log(ruled)
     const finds = entries?.are === 'request' || entries?.are === 'holder'
@@ -305,7 +305,7 @@ export class Oracle {
     return ruled.every((each, i) => fits[i] || logOf(each) !== logOf(ruled[place]!))
   }
 
-  /** Units that count. */
+  /** Returns the units that count. */
   used(ruled: Ruled, atMs: number): number {
     return this.#log(ruled).used(ruled.limit, atMs)
   }
@@ -337,7 +337,7 @@ export class Oracle {
     }
   }
 
-  /** The decision of a request that isn't charged. If it has a value that already counts, that value keeps its unit. */
+  /** Returns the decision of a request that isn't charged. If it has a value that already counts, that value keeps its unit. */
   #unchargedDecision(ruled: readonly Ruled[], nowMs: number, request: Request): Decision {
     const fits = ruled.map((each) => this.#fits(each, nowMs, request))
     const decision = this.#decision(ruled, nowMs, request, fits)
@@ -417,7 +417,7 @@ export function firstAfter(nowMs: number, holds: (ms: number) => boolean): numbe
   return after
 }
 
-/** The name of a limit's log. Limits with equal charges share a log, except for buckets. */
+/** Returns the name of a limit's log. Limits with equal charges share a log, except for buckets. */
 export function logOf({ limit, of = '', place = 0, isExempt }: Ruled): string {
   return `${of}/${limit.kind.logName(limit)}${limit.shadow && !isExempt ? `s${limit.name}` : ''}/${place}`
 }

@@ -74,7 +74,7 @@ const { HISTORIES } = process.env
 /** Multiplier for the number of decisions. `HISTORIES=20` plays more, with different seeds each time. */
 export const TIMES = Number(HISTORIES ?? 1)
 
-/** Options for the nth round: the same seed in every run, unless `HISTORIES` is set. */
+/** Returns options for the nth round. The seed is the same in every run, unless `HISTORIES` is set. */
 export function roundOf(n: number): { numRuns: number; seed?: number } {
   return HISTORIES === undefined ? { numRuns: 2, seed: n } : { numRuns: 2 }
 }

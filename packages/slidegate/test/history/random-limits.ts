@@ -49,7 +49,7 @@ function declarationOf(kind: KindName, scale: Scale): fc.Arbitrary<Declaration> 
   }
 }
 
-/** The highest capacity for which sums stay exact and the bucket refills within 366 days. */
+/** Returns the highest capacity with exact sums that refills within 366 days. */
 function mostTokens({ refill, window }: { readonly refill: number; readonly window: number }): number {
   return Math.floor(Math.min(2 ** 52 / window, (366 * 86_400_000 * refill) / window - 1))
 }

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { CommandClient } from '../../src/stores/redis/index.ts'
-// Some tests exchange the script, so this reads the current one.
+// Some tests replace the script, so this imports the current one.
 import { SCRIPT } from '../../src/stores/redis/script.generated.ts'
 
 type Changes = readonly (readonly [from: string, to: string])[]
@@ -45,8 +45,8 @@ function clientWith(redis: Redis, changes: Changes): CommandClient {
   }
 }
 
-/** A client that runs the script without its shortcuts for common ops. */
+/** Creates a client that runs the script without its shortcuts for common ops. */
 export const rareWayClient = (redis: Redis): CommandClient => clientWith(redis, RARE)
 
-/** A client whose script rewrites the whole log each time. */
+/** Creates a client whose script rewrites the whole log each time. */
 export const anewClient = (redis: Redis): CommandClient => clientWith(redis, ANEW)

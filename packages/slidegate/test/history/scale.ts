@@ -1,13 +1,13 @@
 import type { KindName } from './declarations.ts'
 
-/** How large the numbers of a history become. */
+/** The size of the numbers in a history. */
 export interface Scale {
   readonly limit: number
   readonly windowMs: number
   /** The shortest window. Default: 10 ms. */
   readonly shortestMs?: number
   readonly events: number
-  /** How many of ten waits are as long as a window. With fewer, logs become longer. */
+  /** How many of every ten waits are as long as a window. With fewer, logs become longer. */
   readonly longWaits: number
   /** The kinds of limits, and the most limits per limiter. A kind is chosen as often as it is listed. */
   readonly kinds: readonly KindName[]

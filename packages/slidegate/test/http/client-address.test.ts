@@ -83,7 +83,7 @@ describe('with a number of proxies', () => {
     [1, '198.51.100.3'],
     [2, '198.51.100.2'],
     [3, '198.51.100.1'],
-    // The header has no further addresses.
+    // The header has only three addresses.
     [4, '198.51.100.1'],
     [16, '198.51.100.1'],
   ])('for %i proxies, that many addresses are skipped', (trust, key) => {

@@ -14,7 +14,7 @@ import {
 import { fieldsOf, type PlainOptions as Options, plainGuard } from './plain.ts'
 
 const limits = [slidingWindow({ limit: 2, window: '1m', name: 'two' })]
-/** A store in which no time passes. */
+/** Creates a store in which no time passes. */
 const newStore = (): Store => memoryStore({ clock: () => 1_700_000_000_000 })
 const limiter = createLimiter({ name: 'shared', limits })
 
@@ -326,7 +326,7 @@ describe('a verdict without the store', () => {
   })
 })
 
-/** A store that responds later, like one in another process. */
+/** Creates a store that responds later, like one in another process. */
 function elsewhere(): Store {
   const store = memoryStore()
   return {
@@ -336,7 +336,7 @@ function elsewhere(): Store {
   }
 }
 
-/** A limiter with only `consume`, which the options accept. */
+/** Creates a limiter that has only `consume`. The options accept it. */
 function promising(): Limiter {
   const limiter = createLimiter({ limits })
   return { consume: (key: string) => limiter.consume(key) } as Limiter

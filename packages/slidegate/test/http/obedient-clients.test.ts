@@ -19,7 +19,7 @@ async function serve(): Promise<{
   readonly seen: { readonly status: number; readonly atMs: number }[]
 }> {
   const seen: { status: number; atMs: number }[] = []
-  // Time starts at the first denial, so the second request arrives within the window.
+  // The clock is stopped until the first denial, so the second request arrives within the window.
   const clock = () => 1_700_000_000_000 + (seen[1] === undefined ? 0 : performance.now() - seen[1].atMs)
   const store = memoryStore({ clock })
   const limit = rateLimit({ limits: [slidingWindow({ limit: 1, window: '1s' })], store })

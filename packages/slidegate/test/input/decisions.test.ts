@@ -31,7 +31,7 @@ function expected(allowed: boolean, names: readonly string[]): Decision {
 }
 
 it.each(Object.entries(limitersBy))('a decision by %s is plain data', async (_, limits) => {
-  // At the start of a fixed window.
+  // Sets the clock to the start of a fixed window.
   clock.set(Math.ceil(clock.now() / 60_000) * 60_000)
   const limiter = createLimiter({ limits, store: memoryStore({ clock: clock.now }) })
   const names = limits.map(({ name }) => name)

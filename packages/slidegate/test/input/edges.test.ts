@@ -10,7 +10,7 @@ import {
 import { Deadlines, type Due } from '../../src/resilience/deadlines.ts'
 import { bytesInUse } from '../faults/matrix/meter.ts'
 
-// Maximums that no other test covers: the maximum is accepted, and one more is rejected.
+// Tests maximums that no other test covers: the maximum is accepted, and one more is rejected.
 
 const limits = [slidingWindow({ limit: 20_000, window: '1h' })]
 

@@ -27,7 +27,7 @@ function limiterWith(options: Partial<LimiterOptions>) {
   return createLimiter({ limits, hashKeys: SECRET, timeoutMs: 30_000, ...options } as LimiterOptions)
 }
 
-/** Everything in Redis as text, keys and values. */
+/** Returns everything in Redis as text, keys and values. */
 async function allOf(): Promise<string> {
   const keys = await redis.keys('*')
   // A small value isn't compressed in a dump.
@@ -69,7 +69,7 @@ describe('with hashKeys', () => {
     const all = await allOf()
     expect(all).not.toMatch(/ada|lovelace/i)
     expect(all.match(/~[\w-]{22}/g)!.length).toBeGreaterThan(15)
-    // The same without hashKeys, to verify that the check works.
+    // Does the same without `hashKeys`, to verify that the check works.
     await createLimiter({ limits, store, timeoutMs: 30_000 }).consume(EMAIL)
     expect(await allOf()).toMatch(/ada/)
   })

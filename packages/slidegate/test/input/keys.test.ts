@@ -27,7 +27,7 @@ afterAll(async () => {
 })
 beforeEach(() => redis.flushall())
 
-/** The only key in Redis, without its bucket. */
+/** Returns the only key in Redis, without its bucket. */
 async function onlyKey(): Promise<string> {
   const keys = await redis.keys('*')
   expect(keys).toHaveLength(1)

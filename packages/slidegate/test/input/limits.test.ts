@@ -292,7 +292,7 @@ describe('the precision option', () => {
 
   it('defaults to the finest that keeps the log within its bound', () => {
     const finest = (limit: number, window: string) => slidingWindow({ limit, window }).precisionMs
-    // With room for a limit sixteen times as large.
+    // Leaves room for a limit sixteen times as large.
     expect(finest(4096, '366d')).toBe(1)
     expect(finest(4097, '65535ms')).toBe(1)
     expect(finest(4097, '65536ms')).toBe(2)

@@ -126,7 +126,7 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
     token = (await limiter.reserve('k', 5)).token
   })
 
-  /** All visible stored state. */
+  /** Returns all visible stored state. */
   async function state(): Promise<unknown> {
     const keys = (await redis.keys('*')).sort()
     const values = await Promise.all(keys.map((key) => redis.dumpBuffer(key)))

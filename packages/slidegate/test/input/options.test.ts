@@ -149,7 +149,7 @@ describe('createLimiter rejects, among the options for store failures,', () => {
       { limits, instances: 2 ** 20, logger: console },
       { limits, breaker: { failureRate: 1, minRequests: 1, maxBackoffMs: 10 } },
       { limits, breaker: { failureRate: Number.MIN_VALUE, minRequests: 2 ** 20, maxBackoffMs: 60_000 } },
-      // These are treated as omitted.
+      // These values are treated as omitted.
       {
         limits,
         ...({

@@ -47,14 +47,14 @@ const NO_UNITS = [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '1'
 describe.each(Object.entries(stores))('%s', (_, store) => {
   let limiter: Limiter
   let decision: Decision
-  /** One request of 2 units. */
+  /** Charges one request of 2 units. */
   beforeEach(async () => {
     await redis.flushall()
     limiter = createLimiter({ limits, store: store(), timeoutMs: 30_000 })
     decision = await limiter.consume('k', { cost: 2 })
   })
 
-  /** All visible stored state. */
+  /** Returns all visible stored state. */
   async function state(): Promise<unknown> {
     const keys = (await redis.keys('*')).sort()
     const values = await Promise.all(keys.map((key) => redis.getBuffer(key)))

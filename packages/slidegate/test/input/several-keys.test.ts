@@ -113,7 +113,7 @@ describe.each(Object.entries(stores))('a key on %s', (where, store) => {
     return { limiter, plain, decision }
   }
 
-  /** All operations that need a key of every dimension, then those that accept fewer. */
+  /** The operations that need a key for every dimension. Those in `some` accept fewer. */
   const whole = (limiter: Both, key: never, decision: never): (() => unknown)[] => [
     () => limiter.consume(key),
     () => limiter.consumeMany([{ key: { user: 'a', ip: 'b' } }, { key }]),
@@ -144,7 +144,7 @@ describe.each(Object.entries(stores))('a key on %s', (where, store) => {
     right: RegExp,
   ): Promise<void> {
     const before = (await redis.keys('*')).sort()
-    // Without a key, `waiting` covers all.
+    // Without a key, `waiting` covers all keys.
     const waiting = asks.filter((ask) => !(value === undefined && String(ask).includes('waiting')))
     for (const ask of waiting) await expectRefusal(ask, { code: 'invalid_key', value, right })
     expect((await redis.keys('*')).sort()).toEqual(before)

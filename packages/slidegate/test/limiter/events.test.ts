@@ -271,7 +271,7 @@ describe('the log', () => {
     expect(logger.lines).toEqual([])
   })
 
-  /** The store goes down and comes back. */
+  /** Makes the store fail for three requests. */
   async function goDown(limiter: Limiter): Promise<void> {
     store.failure = FAILURES.rejects
     for (let i = 0; i < 3; i++) await limiter.consume('k').catch(() => undefined)

@@ -41,7 +41,7 @@ each("%s: settling doesn't return units restamped after the clock was set back",
   })
   const reservation = await limiter.reserve('k', 10)
   clock.advance(-30_000)
-  // This denial restamps the charge, without the reservation knowing.
+  // This denial restamps the charge, but the reservation keeps the old timestamp.
   await limiter.consume('k', { cost: 20 })
   clock.advance(5000)
   await limiter.consume('k', { cost: 10 })

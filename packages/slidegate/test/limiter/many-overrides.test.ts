@@ -9,7 +9,7 @@ import type { Op } from '../../src/stores/store.ts'
 import { bytesInUse } from '../faults/matrix/meter.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// A decision costs the same with 10,000 overrides as with one, and a list holds one page at a time.
+// A decision costs the same with 10,000 overrides as with one, and listing holds one page in memory at a time.
 
 const { redis } = await useRedis()
 afterAll(() => redis.flushall())

@@ -3,7 +3,7 @@ import { createLimiter, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { listed } from '../support/overrides.ts'
 
-// A Redis substitute whose every page of overrides points to another page.
+// Uses a fake Redis in which every page of overrides points to another page.
 
 it('a page of overrides that points to itself is reported as a store error', async () => {
   const store = redisStore({ command: async () => [0, 0, '["k"]'] })

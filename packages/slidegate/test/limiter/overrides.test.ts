@@ -15,7 +15,7 @@ import { ManualClock } from '../../src/testing/index.ts'
 import { listed } from '../support/overrides.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// Cases that the conformance suite and the histories don't cover: other stored forms of keys, limits of functions, and
+// Tests cases that the conformance suite and the histories don't cover: other stored forms of keys, `limits` functions, and
 // rejections.
 
 const { redis } = await useRedis()

@@ -72,7 +72,7 @@ describe.each(Object.entries(stores))('slidingCount in %s', (_, storeOf) => {
 
   it('counts concurrent additions of more than 2^48 units as 2^46', async () => {
     const count = slidingCount({ period: '1h', store: storeOf(new ManualClock()), timeoutMs: 30_000 })
-    // A total of 2^49 units, which could become one op.
+    // Adds a total of 2^49 units, which could become one op.
     const answers = await Promise.all(Array.from({ length: 512 }, () => count.add('k', 2 ** 40)))
     expect(answers[1]).toBe(2 ** 41)
     expect(answers[511]).toBe(2 ** 46)

@@ -65,7 +65,7 @@ describe.each(Object.entries(limiters))('a limiter on %s', (_, create) => {
     const references: WeakRef<object>[] = []
     for (let i = 0; i < 5; i++) {
       for (let j = 0; j < 10; j++) references.push(await ask(limiter, `key${j}`))
-      // Long enough for all timers to fire, so that the next request finds none.
+      // Waits long enough for all timers to fire, so that the next request finds none.
       await delay(3 * TIMEOUT_MS)
     }
     // A late reply keeps its request until it arrives.

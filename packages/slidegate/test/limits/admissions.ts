@@ -37,7 +37,7 @@ interface Held {
   cost: number
 }
 
-/** The units that a limit admits over a series of steps, minus refunds. Time only moves forward. */
+/** Returns the units that a limit admits over a series of steps, minus refunds. Time only moves forward. */
 export async function admissionsOf(
   limit: Limit,
   windowMs: number,

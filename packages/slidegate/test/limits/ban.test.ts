@@ -128,7 +128,7 @@ describe('after the clock was set back', () => {
     await twins.consume(many, { cost: 2 })
     twins.clock.advance(-100_000)
     expect((await twins.explain(many)).bans).toMatchObject([{ denials: 2 }])
-    // This writes the log. The first denial is 9 s old, the second is new.
+    // This denial writes the log. Then the first denial is 9 s old, and the second is new.
     await twins.consume(many, { cost: 2 })
     twins.clock.advance(999)
     expect((await twins.explain(many)).bans).toMatchObject([{ denials: 3 }])
@@ -214,7 +214,7 @@ describe('the key of a ban in Redis', () => {
     await expectKept(100_000)
     await ask(deny)
     await ask(deny)
-    // Until the level is reset.
+    // The log is kept until the ban level is reset.
     await expectKept(50_000)
     await ask({ type: 'override', parts, blockMs: 0 })
     expect(await redis.dbsize()).toBe(0)

@@ -11,7 +11,7 @@ const { redis } = await useRedis()
 
 const stores = storesOn(redis)
 
-/** Sends a request every millisecond from now on. On Redis they share calls. */
+/** Sends a request every millisecond from now on. On Redis, the requests share calls. */
 async function everyMillisecond(
   clock: ManualClock,
   times: number,
@@ -60,7 +60,7 @@ describe.each(Object.entries(stores))('%s', (_, createStore) => {
     await long.consume('both')
     const decisions = await everyMillisecond(clock, units, () => short.consume('both'))
     expect((await short.peek('both')).remaining).toBe(200_000 - 65_000)
-    // After refunds of the newest, the remaining records would fit, but merged ones stay merged.
+    // After refunds of the newest charges, all records would fit, but records that were merged stay merged.
     const newest = decisions.slice(-100).reverse()
     await Promise.all(newest.map((decision) => short.refund('both', decision)))
     expect((await short.peek('both')).remaining).toBe(200_000 - 64_900)
@@ -84,7 +84,7 @@ describe.each(Object.entries(stores))('%s', (_, createStore) => {
     expect(await limiter.refund('far', far, 2)).toBe(2)
     expect(await limiter.refund('far', far)).toBe(1)
     expect((await limiter.peek('far')).remaining).toBe(20_000 - 1000 - 3 - 4096)
-    // Later charges each leave at their own time.
+    // Each later charge leaves the window at its own time.
     clock.set(far.atMs + 3_600_000)
     expect((await limiter.peek('far')).remaining).toBe(20_000 - 4096)
     clock.advance(1)

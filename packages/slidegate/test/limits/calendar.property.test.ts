@@ -45,7 +45,7 @@ const instant = fc
     return { timeZone, ms: setMs === undefined ? fromMs : Math.max(0, setMs + offByMs) }
   })
 
-/** A calendar without anything cached. */
+/** Uses a new calendar, without anything cached. */
 const startOf = (unit: Calendar['unit'], timeZone: string, ms: number) =>
   new Calendar(unit, timeZone).startOf(ms)
 const endOf = (unit: Calendar['unit'], timeZone: string, ms: number) => new Calendar(unit, timeZone).endOf(ms)

@@ -2,7 +2,7 @@ import { Temporal } from 'temporal-polyfill'
 import { describe, expect, it, vi } from 'vitest'
 import { Calendar } from '../../src/limits/calendar.ts'
 
-/** The window of an instant, with its edges in local time. */
+/** Returns the window of an instant, with its edges in local time. */
 function window(unit: Calendar['unit'], timeZone: string, at: string): string {
   const calendar = new Calendar(unit, timeZone)
   const ms = Date.parse(at)
@@ -118,13 +118,13 @@ it('a calendar computes each window once', () => {
       for (let ms = startMs; ms < endMs; ms += 60_000) {
         calendar.startOf(ms)
         calendar.endOf(ms)
-        // As for a log that was last charged a day ago.
+        // This call is like one for a log that was last charged a day ago.
         calendar.endOf(Math.max(startMs, calendar.startOf(ms) - 86_400_000))
         calendar.edgesAround(ms)
       }
     }
     askAll()
-    // A few for the zone's name, and for the edges before and after each.
+    // A few calls for the zone's name, and a few for the edges before and after each window.
     expect(asked.mock.calls.length).toBeLessThan(2 + 48 * 6)
   } finally {
     asked.mockRestore()

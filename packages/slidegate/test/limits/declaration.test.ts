@@ -46,7 +46,7 @@ const anyLimit: fc.Arbitrary<Limit> = fc.oneof(
   options({ limit: units, window, approximate: fc.boolean() }).map(distinct),
 )
 
-/** Everything that affects the decisions of a limit. */
+/** Returns everything that affects the decisions of a limit. */
 const factsOf = ({ kind, ...limit }: Limit) => ({
   ...limit,
   kind,

@@ -85,7 +85,7 @@ it('sketches of an earlier log are ignored', async () => {
   const clock = new ManualClock()
   const limiter = limiterOn(clock, 3)
   await admittedOf(limiter, ['a', 'b', 'c'])
-  // Has the same effect as an eviction.
+  // This has the same effect as an eviction.
   await redis.del((await redis.keys('*')).sort()[0]!)
   expect((await limiter.peek('k', { value: 'd' })).remaining).toBe(3)
   expect((await limiter.consume('k', { value: 'd' })).remaining).toBe(2)
@@ -147,7 +147,7 @@ it('a log with another length or impossible numbers is rejected', async () => {
   const good = (await redis.getBuffer(key))!
   const changes: readonly Buffer[] = [
     Buffer.concat([good, Buffer.of(0)]),
-    // A stamp between two sub-windows; a place beyond the last.
+    // A stamp between two sub-windows, and a place beyond the last one.
     Buffer.from(good.map((byte, i) => (i === 6 ? byte + 1 : byte))),
     Buffer.from(good.map((byte, i) => (i === 7 ? 11 : byte))),
   ]
@@ -210,11 +210,11 @@ it('the memory store keeps at most as many values as the maximum limit, and drop
   for (let n = 0; n < MAX_VALUES; n++) add(`v${n}`, 52_000)
   kind.check(logs.at(log), params, 52_000, used)
   expect(used).toEqual([MAX_VALUES])
-  // Values of the first sub-window have left.
+  // The values of the first sub-window have left the window.
   expect(kind.retryAfter(logs.at(log), params, 0, 52_000, 1)).toBe(11 * TENTH_MS)
 })
 
-/** Random numbers that are the same in each run. */
+/** Returns a generator of random numbers that are the same in each run. */
 function numbersOf(seed: number): (below: number) => number {
   let state = seed
   return (below) => {

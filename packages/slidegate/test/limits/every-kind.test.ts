@@ -10,7 +10,7 @@ import { changeTo, SAMPLES, type Sample } from '../support/kinds.ts'
 import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// The guarantees of every kind, whatever it counts. Add a new kind to SAMPLES to run these tests for it.
+// Tests the guarantees of every kind, whatever it counts. Add a new kind to SAMPLES to run these tests for it.
 
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
@@ -97,7 +97,7 @@ describe.each(everywhere)('$name, $where', ({ sample, scene, storeOf }) => {
       expect((await one.ask()).retryAfterMs).toBe(1)
       one.clock.advance(1)
       expect((await one.ask()).allowed).toBe(true)
-      // If there was room for several, uses it up before the next wait.
+      // If there was room for several requests, this uses it up before the next wait.
       while ((await one.peek()).allowed) await one.ask()
     }
   })
@@ -182,7 +182,7 @@ describe.each(everywhere)('$name, $where', ({ sample, scene, storeOf }) => {
       one.clock.advance(-backMs)
       const { allowed, retryAfterMs } = await one.ask()
       expect(allowed).toBe(false)
-      // A sliding counter may weight its old units as new ones, and the edge of a calendar window may be near or far.
+      // A sliding counter may count its old units as new ones, and the edge of a calendar window may be near or far.
       const longest = Math.max(before, 2 * one.limiter.limits[0]!.windowMs)
       expect(retryAfterMs).toBeLessThanOrEqual(longest)
       one.clock.advance(retryAfterMs + backMs)
@@ -471,7 +471,7 @@ describe.each(samples)('%s in Redis', (_, sample) => {
     const one = new Scene(sample, (clock) => redisStore(redis, { clock: clock.now }))
     await one.ask()
     await redis.pexpire(await key(), 5000)
-    // Into an earlier window, for any kind.
+    // Sets the clock back into an earlier window, for any kind.
     one.clock.advance(-2 * 86_400_000)
     const { resetAfterMs } = await one.ask()
     expect(await redis.pttl(await key())).toBeGreaterThan(resetAfterMs)
@@ -491,13 +491,13 @@ describe('the steps for adding a kind', () => {
 
   const FOLDER = 'docs/limits'
 
-  /** The pages about kinds. */
+  /** The text of all pages about kinds. */
   const PAGES = readdirSync(new URL(`../../../../${FOLDER}`, import.meta.url))
     .filter((name) => name.endsWith('.md'))
     .map((name) => read(`${FOLDER}/${name}`))
     .join('\n')
 
-  /** The changelog, and its next entries. */
+  /** The changelog and its unreleased entries. */
   const CHANGES = readdirSync(new URL('../../../../.changeset', import.meta.url))
     .map((name) => `.changeset/${name}`)
     .concat('packages/slidegate/CHANGELOG.md')

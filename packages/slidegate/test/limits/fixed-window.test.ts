@@ -37,7 +37,7 @@ describe('if the clocks of this process and of Redis differ', () => {
   it.each([-1.9, -1, 0, 1, 1.9])('by %s windows, the clock of Redis decides the hour', async (windows) => {
     setOwnClock(windows * HOUR_MS)
     const { atMs, resetAfterMs, remaining } = await limiterOf(hourly).consume('k', { cost: 2 })
-    // Full hours are a quarter past those of UTC.
+    // Full hours of this time zone are a quarter past those of UTC.
     const edgeMs = Math.floor((atMs - HOUR_MS / 4) / HOUR_MS + 1) * HOUR_MS + HOUR_MS / 4
     expect([resetAfterMs, remaining]).toEqual([edgeMs - atMs, 3])
     const later = limiterOf(hourly)
@@ -127,7 +127,7 @@ it('a log charged with other rules for its time zone stays in the window that it
   const limiter = limiterOf([calendarWindow({ limit: 5, unit: 'day' })], clock)
   await limiter.consume('k', { cost: 4 })
   const [key = ''] = await redis.keys('*:k:f*')
-  // By the rules of another process, the day began an hour later.
+  // Stores the start of the day by the rules of another process, where it began an hour later.
   const value = (await redis.getBuffer(key))!
   value.writeUIntBE(Date.parse('2026-06-10T01:00Z'), 1, 6)
   await redis.set(key, value, 'KEEPTTL')

@@ -10,7 +10,7 @@ import {
 } from '../../src/index.ts'
 import { type Log, limitSet, withLog } from '../../src/limits/limit-set.ts'
 
-// Which logs the limits of a limiter read.
+// Tests which logs the limits of a limiter read.
 
 const fixed = (window: number) => fixedWindow({ name: `fixed${window}`, limit: 10, window })
 

@@ -1,8 +1,8 @@
-/** Local time according to `Intl`, as an independent check of the calendar. */
+/** Computes local time with `Intl`, as an independent check of the calendar. */
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 
-/** Local time as the milliseconds that UTC would have at that time. */
+/** Returns local time as epoch milliseconds, as if it were UTC. */
 export function localMs(timeZone: string, ms: number): number {
   let format = formats.get(timeZone)
   if (format === undefined) {
@@ -34,7 +34,7 @@ export function localMs(timeZone: string, ms: number): number {
   return seconds + (((ms % 1000) + 1000) % 1000)
 }
 
-/** How far local time is ahead of UTC. */
+/** Returns how far local time is ahead of UTC. */
 export function offsetAt(timeZone: string, ms: number): number {
   return localMs(timeZone, ms) - ms
 }
@@ -48,7 +48,7 @@ export function ordinal(unit: 'day' | 'week' | 'month', timeZone: string, ms: nu
   return unit === 'week' ? Math.floor((day + 3) / 7) : 12 * local.getUTCFullYear() + local.getUTCMonth()
 }
 
-/** The next change of the local clock, if it comes within this time. */
+/** Returns the next change of the local clock, if it comes within this time. */
 export function nextSetting(timeZone: string, ms: number, withinMs: number): number | undefined {
   const stepMs = 5 * 86_400_000
   for (let fromMs = ms; fromMs < ms + withinMs; fromMs += stepMs) {

@@ -4,7 +4,7 @@ import type { Kind } from '../../src/limits/limit.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { SAMPLES } from '../support/kinds.ts'
 
-// Logs of a store in this process: each has a number, and writing to one never changes another.
+// Tests the logs of a memory store: each has a number, and writing to one never changes another.
 
 const NOW_MS = 1_700_000_000_000
 
@@ -21,7 +21,7 @@ function logsOf(kind: Kind, limits: readonly (typeof SAMPLES)[string][]) {
     logs,
     usedAt,
     used: (log: number) => usedAt(log, NOW_MS + 5000),
-    /** Ten requests, far enough apart that most logs store them separately. */
+    /** Charges ten requests, far enough apart that most logs store them separately. */
     fill(log: number, leaseMs = 0) {
       for (let i = 0; i < 10; i++) {
         kind.commit(logs.at(log), params, NOW_MS + 100 * i, { units: 1, leaseMs, entry: `entry${log}-${i}` })

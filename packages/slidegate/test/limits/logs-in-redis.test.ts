@@ -5,7 +5,7 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// The logs as other programs read them.
+// Reads the logs as other programs would.
 
 const { redis } = await useRedis()
 beforeEach(async () => {
@@ -88,7 +88,7 @@ describe("log: 'stream'", () => {
     const first = await readAfter(key, '0')
     expect(unitsAndTotals(first)).toEqual([[startMs, 2, 2]])
     expect(first[0]![1].filter((_, i) => i % 2 === 0)).toEqual(['id', 'cost', 'total'])
-    // Some are denied.
+    // Some of these requests are denied.
     await Promise.all([3, 9, 1].map((cost) => limiter.consume('k', { cost })))
     clock.advance(7)
     await limiter.charge('k', 12)
@@ -300,7 +300,7 @@ describe.each(['zset', 'stream'] as const)('log: %s', (log) => {
     expect(await redis.pttl(key)).toBeGreaterThan(most - 60_000)
   })
 
-  // Uses more entries than one charge removes.
+  // This uses more entries than one charge removes.
   it("doesn't count entries again that had left the window before the clock was set back", async () => {
     const limiter = limiterOf(log, 300, 1000)
     await limiter.consume('k', { cost: 250 })

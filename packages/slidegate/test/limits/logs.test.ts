@@ -18,7 +18,7 @@ import { ManualClock } from '../../src/testing/index.ts'
 import { anewClient, rareWayClient } from '../history/rare-way.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// The same window, stored in three ways.
+// Tests the same window, stored in three ways.
 
 const { redis } = await useRedis()
 
@@ -79,7 +79,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
     it('reports for each cost when the request that blocks it leaves', async () => {
       const { clock, limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 100, window: '1m' })
-      // 1 + 2 + ... + 13 units, a second apart.
+      // Charges 1 + 2 + ... + 13 units, a second apart.
       for (let cost = 1; cost <= 13; cost++) {
         expect((await limiter.consume('k', { cost })).resetAfterMs).toBe(60_000)
         clock.advance(1000)
@@ -165,7 +165,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
         }
         expect(await limiter.refund('k', decisions[0]!)).toBe(0)
         expect(await limiter.refund('k', third)).toBe(1)
-        // The next is the oldest now.
+        // The next request is now the oldest.
         expect(await limiter.refund('k', decisions[1]!)).toBe(1)
         expect(await limiter.peek('k')).toMatchObject({ remaining: 0, retryAfterMs: 10_000 - 2 })
       })

@@ -21,7 +21,7 @@ const stores = storesOn(redis)
 
 describe.each(Object.entries(stores))('%s', (name, store) => {
   it('keeps times beyond 1e14 to the millisecond', async () => {
-    // The year 6429: the last that fits in six bytes, minus the longest window.
+    // The year 6429 is the last that fits in six bytes, minus the longest window.
     const clock = new ManualClock(2 ** 47 - 40_000_000_000)
     const limits = [slidingWindow({ limit: 100, window: '1m' }), fixedWindow({ limit: 200, window: '1h' })]
     const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
@@ -43,7 +43,7 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     const limits = [slidingWindow({ limit: 4 * cost, window: 1000 })]
     const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
     await limiter.consume('endless', { cost })
-    // More than 2^48 units in total, which don't fit in six bytes.
+    // Charges more than 2^48 units in total, which don't fit in six bytes.
     for (let i = 0; i < 1200; i++) {
       clock.advance(500)
       const { allowed, remaining } = await limiter.consume('endless', { cost })
@@ -166,7 +166,7 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     expect((await limiter.consume('bucket', { cost: 3 })).retryAfterMs).toBe(1)
     expect((await limiter.consume('bucket', { cost: Number.MAX_SAFE_INTEGER })).allowed).toBe(false)
     clock.advance(1)
-    // 2^40 / 1000 tokens plus 2, of which 0.624 can't be used yet.
+    // 2^40 / 1000 + 2 tokens are free, of which the fraction of 0.624 can't be used yet.
     expect((await limiter.peek('bucket')).remaining).toBe(1_099_511_629)
     expect(await limiter.refund('bucket', decision)).toBe(capacity - 3 - 1_099_511_627)
     expect((await limiter.peek('bucket')).remaining).toBe(capacity - 1)
@@ -197,7 +197,7 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     expect((await limiter.consume('counter')).remaining).toBe(limit - 1)
     const decision = await limiter.consume('counter', { cost: limit - 3 })
     expect([decision.remaining, decision.resetAfterMs]).toEqual([2, 2 * yearMs])
-    // 3163 steps of 10^7 ms, the last of which is shorter.
+    // The window has 3163 steps of 10^7 ms, the last of which is shorter.
     clock.set(51 * yearMs + 10_000_000)
     const { remaining, retryAfterMs } = await limiter.consume('counter', { cost: limit })
     expect(remaining).toBe(limit - Math.ceil(((limit - 2) * 3162) / 3163))

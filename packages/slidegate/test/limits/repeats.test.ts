@@ -7,7 +7,7 @@ import { ManualClock } from '../../src/testing/index.ts'
 import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// Several decisions on one request, which was charged only once.
+// Tests repeated decisions on one request, which is charged only once.
 
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())

@@ -3,7 +3,7 @@ import { createLimiter, fixedWindow, type Limit, memoryStore, slidingCounter } f
 import { ManualClock } from '../../src/testing/index.ts'
 import { SAMPLES } from '../support/kinds.ts'
 
-// Returned units leave no trace.
+// Tests that refunded units leave no trace.
 
 /** The start of a ten-second window, and of a calendar day. */
 const START_MS = Date.parse('2026-11-22T03:00Z')
@@ -20,7 +20,7 @@ it.each(refundable)('%s: refunds remove the time of a charge', async (_, { make 
   const { clock, limiter } = worldOf(make({ limit: 3 }))
   const decision = await limiter.consume('k')
   expect(await limiter.refund('k', decision)).toBe(1)
-  // Set back by this little, a clock waits for the newest stamp.
+  // If the clock is set back by this little, operations use the newest stamp, if there is one.
   clock.set(START_MS - 500)
   expect((await limiter.consume('k')).atMs).toBe(START_MS - 500)
 })

@@ -24,7 +24,7 @@ function limiterOf(numbers: Numbers, clock: ManualClock): Limiter {
   return createLimiter({ limits: [slidingCounter(numbers)], store: memoryStore({ clock: clock.now }) })
 }
 
-/** A full limit at the end of a window, and another one window length later. */
+/** Uses up the limit at a window's end, and again one window length later. */
 function acrossAnEdge({ limit, window }: Numbers): Admission[] {
   const startMs = Math.ceil(1_700_000_000_000 / window) * window
   const clock = new ManualClock(startMs + window - 1)
@@ -49,18 +49,18 @@ describe('a sliding counter admits up to twice its limit minus one within one wi
 
     at('00:59.999')
     expect(limiter.consumeSync('k', { cost: 100 }).remaining).toBe(0)
-    // The first 100 count less and less,
+    // The first 100 units count less and less.
     at('01:00.600')
     expect(remaining()).toBe(1)
     at('01:15.000')
     expect(remaining()).toBe(25)
     at('01:30.000')
     expect(remaining()).toBe(50)
-    // but at least 1 until the window ends:
+    // They count at least 1 until the window ends.
     at('01:59.998')
     expect(limiter.consumeSync('k', { cost: 100 }).allowed).toBe(false)
     expect(limiter.consumeSync('k', { cost: 99 }).remaining).toBe(0)
-    // A total of 199 in the minute from 0:59.999 to 1:59.999.
+    // Now 199 were admitted in the minute from 0:59.999 to 1:59.999.
     at('01:59.999')
     expect(remaining()).toBe(0)
     at('02:00.000')

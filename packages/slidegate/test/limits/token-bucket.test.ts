@@ -14,12 +14,12 @@ interface Rate {
   readonly interval: number
 }
 
-/** The maximum that a bucket may admit in this many milliseconds. */
+/** Returns the most units that a bucket may admit in this many milliseconds. */
 function mostIn(ms: number, { capacity, refill, interval }: Rate): bigint {
   return BigInt(capacity) + (BigInt(ms) * BigInt(refill)) / BigInt(interval)
 }
 
-/** The first time span between admissions that exceeds it. */
+/** Returns the first time span in which the admissions exceed the maximum. */
 function excess(admissions: readonly Admission[], rate: Rate): string | undefined {
   for (const [first, { atMs: fromMs }] of admissions.entries()) {
     let units = 0n

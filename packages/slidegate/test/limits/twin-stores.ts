@@ -8,7 +8,7 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import type { ConsumeOp, ConsumeOutcome, ExplainOutcome, Op, Outcome, Store } from '../../src/stores/store.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 
-/** A memory store and a Redis store, which must answer the same ops equally. */
+/** A memory store and a Redis store, which must answer the same ops alike. */
 export class TwinStores {
   readonly clock: ManualClock = new ManualClock()
   /** Prefix of its keys in Redis. */

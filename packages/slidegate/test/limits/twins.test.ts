@@ -57,7 +57,10 @@ const KINDS: Readonly<Record<string, readonly [kind: Kind, alone?: Readonly<Reco
   ],
 }
 
-/** Names in only one file, for all kinds. Lua gets parameters as words, and has sections for the steps of a decision. */
+/**
+ * Names that only one of two paired files has, for all kinds. Lua gets parameters as words, and has sections for the
+ * steps of a decision.
+ */
 const USUAL = new Set(
   (
     'load save tag isOneByOne isUnshared logName params most renumber share words read createLogs newest restamp ' +
@@ -82,7 +85,7 @@ const read = (part: string) => readFileSync(new URL(`../../src/${part}`, import.
 
 const found = (text: string, pattern: RegExp) => Array.from(text.matchAll(pattern), ([, name]) => name!)
 
-/** The functions of a Lua file, with their names in camel case. */
+/** Returns the functions of a Lua file, with their names in camel case. */
 const luaNames = (lua: string) =>
   found(lua, /^(?:local )?function (?:\w+\.)?(\w+)/gm).map((name) =>
     name.replace(/_[a-z]/g, ([, letter]) => letter!.toUpperCase()),

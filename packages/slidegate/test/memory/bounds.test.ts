@@ -54,7 +54,7 @@ it('the memory of expired keys is freed', () => {
     store: memoryStore({ clock: clock.now }),
   })
   const growth = growthOf(() => {
-    // Three records per key, two of them in a ring.
+    // Each key gets three records, two of them in a ring.
     for (let round = 0; round < 3; round++) {
       for (let i = 0; i < 100_000; i++) limiter.consumeSync(`first${i}`)
       clock.advance(1)
@@ -62,7 +62,7 @@ it('the memory of expired keys is freed', () => {
     clock.advance(86_400_000)
     for (let i = 0; i < 2000; i++) limiter.consumeSync(`second${i}`)
   })
-  // Together they took more than 20 MB.
+  // Together, the first keys took more than 20 MB.
   expect(growth).toBeLessThan(8)
   expect(limiter.consumeSync('first0').remaining).toBe(9)
 })
@@ -99,7 +99,7 @@ it("many keys that open at once don't stall the process", () => {
   expect(limiter.consumeSync('foreign').allowed).toBe(false)
   // Every key has room for one request again.
   clock.advance(keys)
-  // CPU time, since the process may have to wait for the CPU.
+  // Measures CPU time, since the process may have to wait for the CPU.
   const before = process.cpuUsage()
   expect(limiter.consumeSync('foreign').allowed).toBe(true)
   const { user, system } = process.cpuUsage(before)

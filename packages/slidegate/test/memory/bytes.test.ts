@@ -15,7 +15,7 @@ import { MemoryOps } from '../../src/stores/memory/memory-ops.ts'
 import type { Op } from '../../src/stores/store.ts'
 import { bytesInUse } from '../faults/matrix/meter.ts'
 
-// maxKeys bounds the number of keys. In these floods, each key holds a lot of data.
+// `maxKeys` only bounds the number of keys. In these floods, each key holds a lot of data.
 
 const MAX_BYTES = 2 ** 21
 const HOUR_MS = 3_600_000

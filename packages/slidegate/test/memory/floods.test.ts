@@ -5,7 +5,7 @@ import { Slab } from '../../src/runtime/slab.ts'
 import { UseOrder } from '../../src/stores/memory/use-order.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 
-// An attacker can choose when all keys are at their limit, open, expire or collide. No single request may pay for all of them.
+// An attacker can make all keys reach their limit, open, expire or collide at once. No single request may pay for all of them.
 // These tests check the amount of work; `npm run flood` measures the time.
 
 const KEYS = 6400
@@ -102,7 +102,7 @@ it('keys that may all have expired are checked in batches', () => {
   const limiter = createLimiter({ limits: [slidingWindow({ limit: 10, window: '1m' })], store })
   for (let i = 0; i < KEYS; i++) limiter.consumeSync(`key${i}`)
   clock.advance(50_000)
-  // All keys except the last are charged and stay. The last is used but not charged.
+  // All keys except the last are charged, so they stay. The last is used but not charged.
   for (let i = 0; i < KEYS; i++) limiter.consumeSync(`key${i}`, { cost: i < KEYS - 1 ? 1 : 11 })
   clock.advance(11_000)
   // Each of 100 blocks of 64 keys could have an expired key, and only the last one does.

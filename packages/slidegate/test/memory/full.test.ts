@@ -149,7 +149,7 @@ describe('a full table of a limiter with bans', () => {
     const flood = () => {
       for (let i = 0; i < 500; i++) limiter.consumeSync(`foreign${i}`)
     }
-    /** Causes a denial, and a flood once the window is empty. Returns `blockedMs` of the denial. */
+    /** Causes a denial, then a flood once the window is empty. Returns `blockedMs` of the denial. */
     const round = () => {
       use(limiter, 'attacker')
       const { blockedMs } = limiter.consumeSync('attacker')

@@ -5,7 +5,7 @@ import { BLOCK_SLOTS, Expiry } from '../../src/stores/memory/expiry.ts'
 import { KeyMap } from '../../src/stores/memory/key-map.ts'
 import { UseOrder } from '../../src/stores/memory/use-order.ts'
 
-// The tables of a memory store, compared with simple models.
+// Compares the tables of a memory store with simple models.
 
 const slots = fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 1000 }))
 const times = fc.integer({ min: 1, max: 100 })
@@ -77,12 +77,12 @@ it('the least recently used slot that may not be at its limit is found', () => {
     ms: times,
   })
   fc.assert(
-    // Few keys, or enough that a search checks only a sample.
+    // Uses few keys, or so many that a search checks only a sample.
     fc.property(
       fc.constantFrom(0, 20, 300, 3000),
       fc.array(op, { maxLength: 300, size: 'max' }),
       (held, ops) => {
-        // Chunks of 64 rows, so some are freed.
+        // Uses chunks of 64 rows, so that some are freed.
         const slab = new Slab(2, 6)
         slab.create()
         const order = new UseOrder(slab)

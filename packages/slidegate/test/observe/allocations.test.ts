@@ -15,7 +15,7 @@ it('an unmeasured decision allocates nothing for events, and a measured one at m
   // A decision allocates this much, which proves that the heap was read.
   expect(never).toBeGreaterThan(100)
   expect(Math.abs(stopped - never)).toBeLessThan(4)
-  // { key, decision }.
+  // The size of `{ key, decision }`.
   expect(measured - never).toBeLessThan(64)
   expect(counting).toBeLessThan(1)
   expect(calls).toBeLessThan(1)

@@ -31,7 +31,7 @@ function counted(options: LimiterOptions): { limiter: Limiter; counts: DecisionC
   return { limiter, counts, told }
 }
 
-/** The expected counts, computed from all decisions at once. */
+/** Returns the expected counts, computed from all decisions at once. */
 function recount(
   decisions: readonly Decision[],
 ): Omit<DecisionCountsSnapshot, 'limits'> & { limits: object[] } {
@@ -168,7 +168,7 @@ describe('bans', () => {
       ban: { after: 2, within: '1h', for: '1h' },
     })
     for (let i = 0; i < 6; i++) await limiter.consume('k')
-    // Admitted, denied, denied with a ban, and three denied by the ban.
+    // The requests: one admitted, one denied, one denied with a ban, and three denied by the ban.
     expect(counts.read()).toMatchObject({
       decisions: { store: { allowed: 1, denied: 5 } },
       ...{ bans: 1, blocked: 3 },

@@ -79,7 +79,7 @@ describe('a collection', () => {
     let last: number[] = [0, 0, 0, 0, 0]
     for (let round = 1; round <= 10; round++) {
       for (let i = 0; i < 9_975; i++) counted.observe(i < 7_500 ? 3 : 7)
-      // One value in four hundred gives a quarter of a value per round, which rounding would lose.
+      // One value in four hundred adds a quarter of a value per round, which rounding would lose.
       for (let i = 0; i < 25; i++) counted.observe(50)
       const { counts } = await told()
       const added = counts.map((count, i) => count - last[i]!)

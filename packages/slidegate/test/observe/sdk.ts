@@ -54,7 +54,7 @@ export class Collected {
   }
 }
 
-/** A meter of the real SDK, and its collected metrics. */
+/** Returns a meter of the real SDK, and a function that collects its metrics. */
 export function meterOf(): { readonly meter: Meter; collect(): Promise<Collected> } {
   const reader = new Reader()
   const provider = new MeterProvider({ readers: [reader] })

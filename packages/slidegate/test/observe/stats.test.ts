@@ -16,7 +16,7 @@ const limits = [slidingWindow({ limit: 1000, window: '1h' })]
 const settings = { limits, timeoutMs: 30_000, logger: false } as const
 
 describe('the Redis store', () => {
-  /** A store that has sent its first call. */
+  /** Creates a limiter whose store has already sent its first call. */
   async function ready(store: RedisStore): Promise<ReturnType<typeof createLimiter>> {
     const limiter = createLimiter({ ...settings, store })
     await limiter.consume('first')
@@ -172,7 +172,7 @@ describe('a limiter', () => {
     await isRejected(limiter.wait('k', { signal: abort.signal }), 'aborted')
     await isRejected(limiter.wait('k', { maxWaitMs: 0 }), 'timeout')
     await isRejected(limiter.wait('other', { cost: 2 }), 'impossible')
-    // // The window plus a grain.
+    // Waits for the window plus a grain.
     await vi.advanceTimersByTimeAsync(10_100)
     await served
     const { waits, waitErrors } = limiter.stats()

@@ -206,7 +206,7 @@ describe('the span of a failure', () => {
     onTestFinished(() => diag.disable())
     const { limiter } = tracedOn()
     await expect(limiter.schedule('k', () => Promise.reject(new Error('mine')))).rejects.toThrow('mine')
-    // Would contain, for example, that a span ended twice.
+    // A span that ended twice, for example, would be reported here.
     expect(complaints).toEqual([])
     expect(only().attributes).toMatchObject(ACQUIRED)
     expect(only().status.code).toBe(SpanStatusCode.UNSET)

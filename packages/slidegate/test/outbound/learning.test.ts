@@ -8,7 +8,7 @@ import { ManualClock } from '../../src/testing/index.ts'
 import { errorOf } from '../input/refusal.ts'
 import { answer, ok, SENDERS, upstreamOf } from './senders.ts'
 
-/** Two processes that share a budget of 10 per 10 s, on a manual clock. */
+/** Creates two limiters, like two processes with a budget of 10 per 10 s. The clock is manual. */
 function budget(options: Partial<UpstreamLimiterOptions> = {}) {
   const clock = new ManualClock()
   const store: MemoryStore = memoryStore({ clock: clock.now })
@@ -19,7 +19,7 @@ function budget(options: Partial<UpstreamLimiterOptions> = {}) {
 const options = { key: 'k', retry: false } as const
 
 describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
-  // No time passes in this process, since a late response would be charged again.
+  // Stops the time of this process, because a late response would be charged again.
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
   afterEach(() => void vi.useRealTimers())
 

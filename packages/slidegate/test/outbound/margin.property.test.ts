@@ -12,10 +12,10 @@ interface Course {
   readonly isLost: boolean
 }
 
-/** Mostly within the margin, sometimes several windows. */
+/** A transit time: mostly within the margin, sometimes several windows. */
 const thereMs = fc.oneof({ weight: 5, arbitrary: fc.nat(15) }, fc.nat(300))
 const backMs = fc.oneof({ weight: 5, arbitrary: fc.nat(3) }, fc.nat(300))
-/** Mostly more simultaneous requests than slots. */
+/** A start time: mostly early, so that more requests start together than there are slots. */
 const startMs = fc.oneof({ weight: 5, arbitrary: fc.nat(5) }, fc.nat(300))
 const isLost = fc.oneof({ weight: 5, arbitrary: fc.constant(false) }, fc.boolean())
 const courses = fc.array(fc.record<Course>({ startMs, thereMs, backMs, isLost }), {

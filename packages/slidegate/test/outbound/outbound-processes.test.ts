@@ -37,7 +37,7 @@ export interface Report {
 
 const PROCESSES = 3
 
-/** The time until a limit learned by one process reaches the others. It takes a few store calls, if no process pauses. */
+/** The time until a limit learned by one process reaches the others. Unless a process pauses, it takes a few store calls. */
 const TOLD_IN_MS = 250
 
 /** The length of a run. For a long run, set `OUTBOUND_MS=60000`. */
@@ -88,8 +88,8 @@ const arrived = (upstream: Upstream, count: number, from = 0) =>
   )
 
 /**
- * The share of the permitted rate that was used. `limit` more requests should arrive within a window of each arrival. Uses the
- * median, since a machine may pause.
+ * Returns the share of the permitted rate that was used.
+ * `limit` more requests should arrive within a window of each arrival. Uses the median, since a machine may pause.
  */
 function usedRate(arrivals: readonly Arrival[], limit: number, windowMs: number): number {
   const tookMs = arrivals.slice(limit).map(({ atMs }, i) => atMs - arrivals[i]!.atMs)

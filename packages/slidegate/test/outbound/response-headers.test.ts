@@ -13,7 +13,7 @@ function read(fields: Readonly<Record<string, string>>): ResponseHeaders {
   return readResponseHeaders((name) => lower.get(name), NOW_MS)
 }
 
-/** The defined fields only. */
+/** Returns the result without undefined fields. */
 function quotas(fields: Readonly<Record<string, string>>): unknown {
   return JSON.parse(JSON.stringify(read(fields).quotas))
 }

@@ -8,7 +8,7 @@ import { errorOf } from '../input/refusal.ts'
 import { until } from '../support/until.ts'
 import { answer, hangUp, ok, SENDERS, upstreamOf } from './senders.ts'
 
-/** A budget of 10 per 10 s on a manual clock. The margin is so long that no charge is moved. */
+/** Creates a budget of 10 per 10 s on a manual clock. The margin is so long that no charge is moved. */
 function budget() {
   const clock = new ManualClock()
   const limiter = upstreamLimiter({

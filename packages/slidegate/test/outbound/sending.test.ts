@@ -28,7 +28,7 @@ import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { answer, hangUp, ok, SENDERS, upstreamOf } from './senders.ts'
 
-/** A budget of 10 per 10 s on a manual clock. By default, the margin is so long that no charge is moved. */
+/** Creates a budget of 10 per 10 s on a manual clock. By default, the margin is so long that no charge is moved. */
 function budget(options: Partial<UpstreamLimiterOptions> = {}) {
   const clock = new ManualClock()
   const limiter = upstreamLimiter({

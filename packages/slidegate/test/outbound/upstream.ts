@@ -37,7 +37,7 @@ export interface UpstreamOptions {
   readonly latencyMs: () => number
 }
 
-/** A clock that all processes of this machine share and that is never set. */
+/** Reads a clock that all processes of this machine share and that is never set. */
 function machineMs(): number {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1000 + nanoseconds / 1e6

@@ -9,7 +9,7 @@ import { allReady } from '../support/all-ready.js'
 
 /** @typedef {import('./outbound-processes.test.ts').Order} Order */
 
-/** A clock that all processes of the machine share. */
+/** Reads a clock that all processes of the machine share. */
 function machineMs() {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1000 + nanoseconds / 1e6
@@ -30,7 +30,7 @@ process.once('message', async (/** @type {Order} */ order) => {
   /** @type {import('./outbound-processes.test.ts').Report} */
   const report = { sent: {}, taughtAtMs: undefined, pausedMs: 0, failures: [] }
 
-  /** The transit time, which is sometimes longer than the margin. */
+  /** Returns a transit time, which is sometimes longer than the margin. */
   function transit() {
     const [usualMs, rareMs] = order.transitMs
     return Math.random() * (Math.random() < 0.03 ? rareMs : usualMs)

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { linkTargets, ROOT } from '../docs/markdown.ts'
 import { emptyFolder, type Packed, pack } from './npm.ts'
 
-// The contents of the tarballs that npm would publish.
+// Tests the contents of the tarballs that npm would publish.
 
 const ALWAYS = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
 

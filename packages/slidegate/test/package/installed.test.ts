@@ -188,7 +188,7 @@ describe('npm install slidegate', () => {
   })
 
   it('prints no warnings', () => {
-    // Warnings about this machine's settings don't matter.
+    // Ignores warnings about this machine's npm settings.
     const warnings = said.stderr
       .split('\n')
       .filter((line) => /warn/i.test(line) && !/Unknown \w+ config/.test(line))
@@ -295,7 +295,7 @@ describe.each([NODES[0], NODES.at(-1)!])('on Node %s', (version) => {
       cwd: whole,
       env: { ...ownEnvironment(), PATH, REDIS_URL: '' },
       stdio: ['ignore', 'pipe', 'pipe'],
-      // Its own process group, since npx starts the service as a child and leaves it running if npx is killed.
+      // Runs in its own process group, since npx starts the service as a child and leaves it running if npx is killed.
       detached: true,
     })
     onTestFinished(() => endGroup(npx.pid!))
@@ -321,7 +321,7 @@ function endGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // // It has already ended.
+    // It has already ended.
   }
 }
 

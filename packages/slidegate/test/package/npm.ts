@@ -35,7 +35,7 @@ export async function installPrograms(
 }
 
 const folders: string[] = []
-// At the top level, since Vitest ignores hooks that are added by a hook.
+// Registered at the top level, since Vitest ignores hooks that a hook adds.
 afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true }))))
 
 /** Creates a folder outside the repository. It is deleted after the last test of the file. */

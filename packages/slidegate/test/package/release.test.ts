@@ -10,7 +10,7 @@ import { ROOT } from '../docs/markdown.ts'
 import { NODES } from './nodes.ts'
 import { emptyFolder } from './npm.ts'
 
-// Tests how a version is released. Runs the scripts of the CI workflows, as far as they need no host.
+// Tests how a version is released. Runs those scripts of the CI workflows that don't need the CI host.
 
 const PACKAGES = ['slidegate', 'server']
 const PRIVATE = ['packages/replay', 'packages/dashboard']

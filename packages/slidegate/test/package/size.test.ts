@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { ROOT } from '../docs/markdown.ts'
 import { importsOf, manifestOf } from './npm.ts'
 
-// The sizes in docs/dependencies.md are the budget: actual sizes are at most that, and not much smaller.
+// The sizes in docs/dependencies.md are the budget: actual sizes must not be larger, and not much smaller.
 
 const manifest = await manifestOf('slidegate')
 const page = readFileSync(join(ROOT, 'docs/dependencies.md'), 'utf8')

@@ -18,7 +18,7 @@ function expectHeld(admissions: readonly Admission[], limit: number, windowMs: n
   expect(fullest).toBeGreaterThanOrEqual(0.97 * limit)
 }
 
-/** Reads the logs that the workers' limits stored, with a limit of its own. */
+/** Creates a limiter that reads the logs of the workers, with its own limit. */
 function auditor(windowMs: number): Limiter {
   return createLimiter({
     name: 'audit',
@@ -66,7 +66,7 @@ it('processes with and without leases never exceed the limit, by the times when 
   const leaseMs = 100
   const order = { port: server.port, limits: [{ limit, window }], keys: 1, costs: 1, durationMs: 2500 }
   const leasing = { ...order, leaseMs }
-  // Some workers pause now and then, so that their leases are spent at the last moment, or have expired.
+  // Some workers pause now and then, so that their leases are spent at the last moment or expire.
   const [resting, longer] = [95, 150].map((pauseMs) => ({ ...leasing, pauseMs }))
   const { admissions } = await audit([order, leasing, resting!, longer!])
   expectHeld(admissions, limit, window)

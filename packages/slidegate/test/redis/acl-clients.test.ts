@@ -23,7 +23,7 @@ import { startSentinel } from '../support/redis-sentinel.ts'
 import { startRedis } from '../support/redis-server.ts'
 import { limiterOn } from './store-on.ts'
 
-// Clients with exactly the rights in the table of docs/production.md.
+// Tests clients with exactly the rights in the table of docs/production.md.
 
 const page = readFileSync(join(ROOT, 'docs/production.md'), 'utf8')
 

@@ -28,7 +28,7 @@ function connect(username: string, port = server.port): Redis {
 
 async function conform(client: RedisClient): Promise<void> {
   const limits = [slidingWindow({ limit: 2, window: '1h' })]
-  // Runs first, because requests work without overrides that can't be read.
+  // Runs first, because a request also succeeds if its overrides can't be read.
   await override(client)
   for (const { run } of storeConformance) {
     await run(({ clock }) => redisStore(client, { clock, prefix: `slidegate:${randomUUID()}` }))
@@ -124,7 +124,7 @@ describe('the documented commands', () => {
   const commandsAmong = (names: Iterable<string>) =>
     Array.from(new Set(names), (name) => name.toLowerCase()).filter((name) => known.has(name))
 
-  // The second is inside a function, because upvalues are slower.
+  // The second statement is inside a function, because upvalues are slower.
   const ALIASES = [
     'local call_redis, pcall_redis = redis.call, redis.pcall\n',
     'local call_redis, pcall_redis, struct_pack, struct_unpack = redis.call, redis.pcall, struct.pack, struct.unpack\n',
@@ -166,7 +166,7 @@ describe('docs/production.md', () => {
   const blocks = codeBlocks(readFileSync(join(ROOT, 'docs/production.md'), 'utf8')).map(({ code }) => code)
   const words = (code: string) => code.replaceAll("'", '').split(/\s+/)
 
-  /** A user's rights as the server stores them, without the password. */
+  /** Returns a user's rights as the server stores them, without the password. */
   async function rightsOf(redis: Redis, username: string): Promise<unknown> {
     const words = (await redis.call('ACL', 'GETUSER', username)) as unknown[]
     return words.filter((_, i) => words[i - 1] !== 'passwords')

@@ -100,7 +100,7 @@ it('if nothing is in flight, half of the waiting requests are sent immediately a
   ask(63)
   await settled()
   expect(transport.sizes).toEqual([32])
-  // Requests that arrive meanwhile are sent with them.
+  // Requests that arrive before the next turn are sent with the rest.
   ask(2)
   await nextTurn()
   expect(transport.sizes).toEqual([32, 33])
@@ -191,7 +191,7 @@ it('a server that answers after a silence gets full calls again', async () => {
     await nextTurn()
     giveUp()
   }
-  // One op at a time while the server is silent.
+  // While the server is silent, ops are sent one at a time.
   ask(64)
   await nextTurn()
   const sent = OF_SERVER.maxCalls + 1

@@ -54,7 +54,7 @@ describe.each(Object.entries(CLUSTER_CLIENTS))('%s', (_, connect) => {
   })
 
   it('loads the script on the target server of a slot migration', async () => {
-    // One key per call, because several keys that aren't on the same server get TRYAGAIN instead of ASK.
+    // One key per call, because a call with keys on different servers gets TRYAGAIN instead of ASK.
     const limiter = limiterOn({ ...connectionOf(connection.client), resends: false })
     await limiter.consume('moved')
     const slot = crc16(tagsOf(1)[0]!) % 16_384

@@ -59,7 +59,7 @@ async function askBetween(limiter: Limiter): Promise<unknown> {
   return bad
 }
 
-/** Damage that can't be detected must still give a plausible answer. */
+/** Expects `invalid_state`, or a plausible answer if the damage can't be detected. */
 function expectSense(answer: unknown): void {
   if (answer instanceof StoreUnavailableError) expect(answer.reason).toBe('invalid_state')
   else expect((answer as Decision).remaining).toBeGreaterThanOrEqual(0)
@@ -106,7 +106,7 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
     expect((await limiter.consume('bad')).remaining).toBe(499)
   })
 
-  // With 41 requests, its ring is about to be resized.
+  // With 41 requests, the ring of the log is about to be resized.
   it.each([41, 60])(
     "doesn't disturb other requests if its log is truncated anywhere: %i requests",
     async (requests) => {
@@ -114,7 +114,7 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
       const key = await filledLog(limiter, requests)
       const value = (await redis.getBuffer(key))!
       for (let length = 1; length < value.length; length += length < 100 ? 1 : 13) {
-        // While everything counts, and after the older half has expired.
+        // Reads it while everything counts, and after the older half has expired.
         for (const laterMs of [0, 3_599_970]) {
           await redis.flushall()
           await redis.set(key, value.subarray(0, length))
@@ -141,7 +141,7 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
   })
 
   it("doesn't disturb other requests if a number in its header is extreme", async () => {
-    // Offsets of numbers in the header of a window log, and of other logs.
+    // These are the offsets of numbers in the headers of window logs and other logs.
     const numbers = [1, 7, 9, 13, 15, 19, 21, 25, 27, 33, 39, 45].map((at) => [at, 6] as const)
     const counts = [7, 31, 35, 37, 51, 53].map((at) => [at, 2] as const)
     for (const requests of [1, 4, 60]) {
@@ -254,7 +254,7 @@ it('a window log whose oldest total is above its newest is rejected', async () =
   })
   const key = await filledLog(limiter, 3)
   const value = (await redis.getBuffer(key))!
-  // If it were accepted, more than all units would be free.
+  // If it were accepted, more units than the limit would be free.
   const base = Buffer.from(value)
   base.writeUIntBE(2 ** 40, 15, 6)
   const record = Buffer.from(value)
@@ -285,7 +285,7 @@ describe('an override', () => {
     ...['null', 'true', '5', '"exempt"', '{', '{"hour":5}', '{"hour":{"limit":0}}', '{"hour":{"limit":1.5}}'],
     ...['{"hour":{"limit":"5"}}', '{"hour":{"limit":1e999}}', '{"hour":{"limit":1099511627777}}', 'EXEMPT'],
     ...['{"hour":{"limit":null}}', '{"hour":{"limit":[5]}}', '['.repeat(2000), '[]', '{"hour":[5]}'],
-    // cjson accepts these.
+    // cjson accepts these texts.
     ...[
       '{"hour":{"limit":0x10}}',
       '{"hour":{"limit":inf}}',
@@ -298,7 +298,7 @@ describe('an override', () => {
       '{"hour":{"limit":5}} ',
       '{"ho\tur":{"limit":5}}',
     ],
-    // Valid except for their separators and brackets.
+    // These are valid except for their separators and brackets.
     ...[
       '{"hour":{"limit":5}]',
       '["hour":{"limit":5}}',

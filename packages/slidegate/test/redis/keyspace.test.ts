@@ -165,7 +165,7 @@ it('callers are spread evenly over the buckets', async () => {
   expect(Math.max(...perTag.values())).toBeLessThan(200)
 })
 
-/** The override index of a part's bucket. */
+/** Returns the override index of a part's bucket. */
 function indexOf(space: Keyspace, part: Part): string {
   const keys: string[] = []
   space.append({ type: 'override', parts: [part] }, keys)

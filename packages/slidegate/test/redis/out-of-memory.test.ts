@@ -36,7 +36,7 @@ beforeEach(async () => {
   })
 })
 
-/** Everything that is stored. */
+/** Returns everything that is stored. */
 async function contents(): Promise<Record<string, string>> {
   const keys = (await redis.keys('*')).sort()
   const values = await Promise.all(keys.map((key) => redis.getBuffer(key)))

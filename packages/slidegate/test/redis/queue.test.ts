@@ -18,7 +18,7 @@ function requestOf(key: string, cost = 1): ConsumeOp {
   return { type: 'consume', parts: [{ key, set }], cost, count: 1, leaseMs: 0 }
 }
 
-/** A queue with one waiting request for each of 2,000 keys, about eight per slot. */
+/** Creates a queue with one waiting request for each of 2,000 keys. There are about eight keys per slot. */
 function crowdedQueue(): { backlog: Backlog; queue: Queue } {
   const backlog = new Backlog(BATCHERS, 1)
   const queue = new Queue(backlog)
@@ -47,7 +47,7 @@ it('a key takes at most a quarter of the remaining room, even if it shares a slo
   for (let attacker = 0; attacker < 12; attacker++) {
     const room = MAX_WAITING - backlog.size
     expect(flood(queue, `attacker ${attacker}`)).toBe(Math.ceil(room / 5))
-    // Its share of the smaller room is already taken.
+    // The attacker already has its share of the remaining room.
     expect(flood(queue, `attacker ${attacker}`)).toBe(0)
   }
   expect(queue.add(requestOf('newcomer'), undefined, call)).toBe(true)

@@ -99,7 +99,7 @@ const CLUSTER: Readonly<Record<string, Connect>> = {
 
 const SCRIPT = "return redis.call('INCR', KEYS[1])"
 
-/** How long to wait for a resend, or to be sure that there is none. */
+/** Returns how long to wait for a resend, or to exclude one. */
 const withinMs = ({ resends }: Connected, notMs: number): number => (resends ? 30_000 : notMs)
 
 /** Kills a server that has received a command. If the restarted server executes the command, it was sent twice. */
@@ -112,7 +112,7 @@ async function isSentTwice(
   await send('EVAL', SCRIPT, 1, ['slidegate:before{counter}'])
   server.freeze()
   void send('EVAL', SCRIPT, 1, ['slidegate:{counter}']).catch(() => {})
-  // Until the command is sent.
+  // Waits until the command is sent.
   await delay(300)
   await server.kill()
   await server.start()

@@ -14,7 +14,7 @@ import { ManualClock } from '../../src/testing/index.ts'
 import { listed } from '../support/overrides.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// Logs that no limit reads: bans, reservations and overrides.
+// Tests logs that no limit reads: bans, reservations and overrides.
 
 const { redis } = await useRedis()
 beforeEach(async () => {
@@ -37,7 +37,7 @@ function limiterWith(options: Partial<LimiterOptions> = {}, clock?: ManualClock)
 
 const keyOf = async (log: string, key = 'k') => (await redis.keys(`*:${key}:${log}`))[0] ?? 'slidegate:none'
 
-/** The TTL of a log that must be kept for `keepMs`. It is a quarter longer, and at least 5 s. */
+/** Returns the TTL of a log that must be kept for `keepMs`. It is a quarter longer, and at least 5 s. */
 const lifetimeOf = (keepMs: number) => keepMs + Math.max(5000, keepMs / 4)
 
 async function expectLifetime(log: string, keepMs: number): Promise<void> {
@@ -55,7 +55,7 @@ describe('the TTL', () => {
       expect(await redis.dbsize()).toBe(2)
     }
     await limiter.block('k', 10)
-    // It may have expired already.
+    // The key may have expired already.
     expect(await redis.pttl(await keyOf('o'))).toBeLessThanOrEqual(lifetimeOf(10))
   })
 
@@ -77,7 +77,7 @@ describe('the TTL', () => {
     expect(await redis.keys('*:k:*')).toEqual([])
   })
 
-  // Overrides are configuration, so those without a TTL must last.
+  // Overrides are configuration, so those without a TTL must never expire.
   it("matches an override's later part, and its index has the same TTL or none", async () => {
     const limiter = limiterWith({ overrides: true })
     const expectIndex = async (key: string, isLasting: boolean) => {
@@ -157,7 +157,7 @@ describe('without free memory', () => {
     const [high, low] = [await limiter.reserve('k', 6), await limiter.reserve('k', 6)]
     await limiter.overrides.set('other', NUMBERS)
     await limiter.consume('known')
-    // Set by hand, so that a block exists already.
+    // Blocks the key manually, so that a block already exists.
     await limiter.block('blocked', '1h')
     const before = await contents()
     await fill()
@@ -177,7 +177,7 @@ describe('without free memory', () => {
       expect(error, name).toMatchObject({ reason: 'error', message: expect.stringContaining('OOM') })
       expect(await contents(), name).toEqual(before)
     }
-    // A denial is still a denial, although it isn't counted. A waiter waits without a queue entry.
+    // A denial is still returned, although it isn't counted. A waiter waits without a queue entry.
     expect((await limiter.consume('k', { cost: 19 })).deniedBy).toEqual(['20-per-1h', 'fixed'])
     await expect(limiter.wait('k', { cost: 19, maxWaitMs: 50 })).rejects.toMatchObject({ reason: 'timeout' })
     expect(await contents()).toEqual(before)

@@ -13,8 +13,8 @@ import {
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// Limits on the work of one call, since Redis serves no other client meanwhile. Thousands of requests of all kinds arrive at
-// once.
+// Tests the limits on the work of one call: Redis serves no other client meanwhile. Thousands of requests of all kinds
+// arrive at once.
 
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
@@ -24,7 +24,7 @@ interface Sent {
   readonly bytes: number
 }
 
-/** A store, and a record of its calls. */
+/** Creates a store, and a record of its calls. */
 function watched() {
   const sent: Sent[] = []
   const command = (words: readonly string[]) => {
@@ -39,10 +39,10 @@ const most = (numbers: readonly number[]) => numbers.reduce((a, b) => Math.max(a
 
 const FEW = { limit: 1000, window: '1h' } as const
 
-/** A name of the maximum length. */
+/** Returns a name of the maximum length. */
 const long = (n: number) => `${n}`.padEnd(128, '.')
 
-/** Limits with a log each. */
+/** Creates limits, each with its own log. */
 function limitsOf(logs: number): Limit[] {
   const hours = Array.from({ length: logs }, (_, i): Duration => `${i + 1}h`)
   return hours.map((window, i) => {
@@ -118,7 +118,7 @@ it('at most 16 calls are in flight, however many requests come', async () => {
   })
   await limiter.consume('first')
   await Promise.all(Array.from({ length: 10_000 }, (_, i) => limiter.consume(`key${i}`)))
-  // Fewer if Redis is slow.
+  // The number is lower if Redis is slow.
   expect(highest).toBeGreaterThan(1)
   expect(highest).toBeLessThanOrEqual(16)
 })

@@ -10,7 +10,7 @@ import type { Op } from '../../src/stores/store.ts'
 import { SAMPLES } from '../support/kinds.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// Errors distinguish values in place of a log: Redis reports another type, the script reports other bytes.
+// Tests errors about a foreign value in place of a log: Redis reports another type, the script reports other bytes.
 
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())

@@ -6,14 +6,14 @@ import { keyspace } from '../../src/stores/redis/keyspace.ts'
 import { ScriptTransport } from '../../src/stores/redis/transport.ts'
 import type { Store } from '../../src/stores/store.ts'
 
-/** A store that uses this connection. On a Cluster, all its keys are in one slot. */
+/** Creates a store that uses this connection. On a Cluster, all its keys are in one slot. */
 function storeOn(connection: Connection, prefix = 'slidegate'): Store {
   const transport = new ScriptTransport(connection, keyspace(prefix, 1))
   const { apply } = batchedStore([transport], { maxCalls: 16, readsFirst: false }, () => 0)
   return { apply, connection, failurePolicy, close() {} }
 }
 
-/** A limiter of 1,000 per hour with keys that no other test uses. */
+/** Creates a limiter of 1,000 per hour with keys that no other test uses. */
 export function limiterOn(
   connection: Connection,
   options: { readonly prefix?: string; readonly timeoutMs?: number } = {},

@@ -6,7 +6,7 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-// State in format 1, byte for byte. Every released version must read it, because old and new versions share a Redis
+// Tests state in format 1, byte for byte. Every released version must read it, because old and new versions share a Redis
 // during a rolling deploy. After the first release, a change that breaks one of these tests needs a new format.
 
 const START_MS = 1_700_000_000_000
@@ -65,7 +65,7 @@ it('a sliding counter can be read', async () => {
   await put('slidegate:{110}:api:u:c3600000', SLIDING_COUNTER)
   clock.set(START_MS)
   const limiter = limiterOf(slidingCounter({ limit: 9, window: '1h' }))
-  // 800 s of the hour have passed: 7/9 of the 5 units, rounded up.
+  // 800 s of the hour have passed, so 7/9 of the 5 units count, rounded up.
   const { remaining, retryAfterMs, resetAfterMs } = await limiter.consume('u', { cost: 2 })
   expect([remaining, retryAfterMs, resetAfterMs]).toEqual([1, 640_000, 6_400_000])
   expect((await limiter.consume('u')).remaining).toBe(0)

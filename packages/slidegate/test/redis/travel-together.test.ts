@@ -63,7 +63,7 @@ const OPS: Readonly<Record<string, (key: string, atMs: number) => Op>> = {
 }
 
 it.each(Object.entries(OPS))('%s in a batch gets the same answer as alone', async (_, opOf) => {
-  // With the clock unchanged, set back a little, and set back far enough that state is restamped.
+  // The clock is unchanged, set back a little, or set back far enough that state is restamped.
   for (const backMs of [0, 400, 5000]) {
     await redis.flushall()
     const clocks = [new ManualClock(), new ManualClock()] as const
@@ -118,7 +118,7 @@ it.each(Object.entries(SAMPLES))('%s keeps the state of keys in one batch separa
       return outcomesOf(store, ops)
     }
     const outcomes = [await ask('ahead', 'ahead too')]
-    // A step of more than a second: charges count as if made now.
+    // After a step back of more than a second, charges count as if made now.
     clock.advance(-2000)
     outcomes.push(await ask('new', 'ahead', 'newer', 'ahead too', 'newest'))
     clock.advance(9000)

@@ -53,7 +53,7 @@ const KEEP_MS: Readonly<Record<string, number>> = {
   w1sshadow: 60_000,
   w500: 3499,
   c5000: 10_000,
-  // The time to refill the most that is requested below: 60 times 5 units.
+  // The time to refill the most units that are requested below: 60 times 5.
   t1000: 15_000,
   z2000: 2000,
   x3000: 3000,
@@ -96,7 +96,7 @@ function limitersOf(clock?: ManualClock): Limiter[] {
   return CONFIGURATIONS.map((limits) => createLimiter({ limits, store, timeoutMs: 30_000 }))
 }
 
-/** The TTL of a log that must be kept for `keepMs`. It is a quarter longer, and at least 5 s. */
+/** Returns the TTL of a log that must be kept for `keepMs`. It is a quarter longer, and at least 5 s. */
 const lifetimeOf = (keepMs: number) => keepMs + Math.max(5000, keepMs / 4)
 
 /** TTLs of keys that haven't expired since they were listed. */
@@ -179,7 +179,7 @@ it('the TTL is renewed by a request that counts for longer', async () => {
   const [key = ''] = await redis.keys('*')
   for (let i = 0; i < 8; i++) {
     clock.advance(1_200_000)
-    // The TTL as if Redis used this clock.
+    // Shortens the TTL as if Redis used this clock.
     await redis.pexpire(key, 3_300_000)
     await limiter.consume('k')
     expect(await redis.pttl(key)).toBeGreaterThan(3_600_000)
@@ -210,7 +210,7 @@ it('held slots and counted values live for their window plus a quarter', async (
       expect(ttlMs, log).toBeLessThanOrEqual(lifetimeOf(keepMs))
     }
   }
-  // A renewal extends the TTL as well. Here, the slot seems to have been renewed 15 minutes ago.
+  // A renewal extends the TTL as well. This makes the slot look as if it was renewed 15 minutes ago.
   const [held = ''] = await redis.keys('*:k3600000')
   for (const holder of await redis.zrange(held, 0, -1)) await redis.zadd(held, Date.now() - 900_000, holder)
   await redis.pexpire(held, 3_600_000)
@@ -322,7 +322,7 @@ it('a token bucket lives slightly longer than its debt', async () => {
     const [key = 'slidegate:none'] = await redis.keys('*')
     const ttlMs = await redis.pttl(key)
     expect(ttlMs).toBeLessThanOrEqual(lifetimeOf(mostMs))
-    // Meanwhile, the debt shrinks and the key ages.
+    // As time passes, the debt shrinks and the TTL runs down.
     const passedMs = performance.now() - startMs
     expect(ttlMs).toBeGreaterThan(lifetimeOf(debtMs) - 5000 - 2 * passedMs)
   }
@@ -350,7 +350,7 @@ it('the TTL of a token bucket is renewed only if it would end before the debt is
     await limiter.consume('k', { cost })
     return redis.pttl(key)
   }
-  // The TTL ends after 75 minutes. The debt is paid after 74, 75 and 76 minutes.
+  // The TTL ends after 75 minutes. The debts below are paid off after 74, 75 and 76 minutes.
   expect(await charged(14)).toBeLessThanOrEqual(1_000_000)
   clock.advance(hour / 2)
   expect(await charged(1)).toBeLessThanOrEqual(1_000_000)
@@ -381,7 +381,7 @@ it('a sliding counter lives until its window and the next one are over', async (
   let decision = await limiter.consume('k')
   const [key = ''] = await redis.keys('*')
   for (let i = 0; i < 40; i++) {
-    // The TTL as if Redis used this clock.
+    // Shortens the TTL as if Redis used this clock.
     const ttlMs = await redis.pttl(key)
     clock.advance(hour / 4)
     await redis.pexpire(key, ttlMs - hour / 4)

@@ -9,7 +9,7 @@ import { serveStore, serviceStore } from '../../src/stores/remote/index.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 
-// Whatever a service or an impostor does, each request is decided in time and nothing is charged twice.
+// Whatever a service or an impostor does, each request must be decided in time and nothing charged twice.
 
 type Answer = (request: IncomingMessage, response: ServerResponse, body: string) => unknown
 
@@ -206,7 +206,7 @@ describe('a request that may have arrived', () => {
     const hasty = limiterAt(url, { store, timeoutMs: 50 })
     await Promise.allSettled(Array.from({ length: 10 }, () => hasty.consume('k')))
     isSilent = false
-    // Another key, since on a busy machine some of the ten requests are sent and charged only now.
+    // Uses another key, because some of the ten requests may only be sent and charged now, on a busy machine.
     expect((await limiterAt(url, { store }).consume('later')).allowed).toBe(true)
     await store.close()
   })

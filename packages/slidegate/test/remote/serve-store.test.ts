@@ -22,7 +22,7 @@ import { useRedis } from '../support/use-redis.ts'
 import { damagedBody, sentBodies, VICTIM } from './bodies.ts'
 import { served } from './served.ts'
 
-// Bodies from the network may be malicious.
+// Tests that malicious bodies from the network do no harm.
 
 const { redis } = await useRedis()
 const bodies = await sentBodies()
@@ -101,7 +101,7 @@ describe.each(Object.entries(STORES))('a service on %s', (_, open) => {
   })
 })
 
-/** The error names both versions. */
+/** Matches the error, which names both versions. */
 const REFUSED = (version: unknown) =>
   new RegExp(
     `the body has version ${version} of the store format, but this side supports version ${WIRE_VERSION};`,

@@ -35,12 +35,12 @@ import { until } from '../support/until.ts'
 
 import { held, recorded } from './stores.ts'
 
-/** Almost every key is on its own shard. */
+/** Returns the shard of an op. Almost every key is on its own shard. */
 const shardOf = ({ parts: [part] }: Op) => bucketOf(part!.key, 1024)
 
 let names = 0
 
-/** A part whose key has its own limiter. */
+/** Creates a part whose key has its own limiter. */
 function partOf(key: string, ...limits: readonly Limit[]): Part {
   return { key, set: limitSet(`s${names++}/${key}`, limits) }
 }
@@ -53,7 +53,7 @@ async function ask<T extends Outcome = ConsumeOutcome>(store: Store, op: Op): Pr
   return (await outcomesOf(store, [op]))[0] as T
 }
 
-/** Units used of the first limit of a key. */
+/** Returns the used units of a key's first limit. */
 async function usedOf(store: Store, part: Part): Promise<number> {
   return (await ask(store, { type: 'peek', parts: [part], cost: 1, count: 1 })).limits[0]!
 }
@@ -63,7 +63,7 @@ const usedOfEach = (store: Store, parts: readonly Part[]) =>
 
 const hourly = (limit: number, name?: string) => slidingWindow({ limit, window: '1h', ...(name && { name }) })
 
-/** Several shards in this process, and a recorder of the ops that reach them. */
+/** Creates several shards in this process, and a recorder of the ops that reach them. */
 function scene() {
   const clock = new ManualClock()
   const memory = memoryStore({ clock: clock.now })
@@ -220,7 +220,7 @@ describe('an op for several keys', () => {
     for (const { charges } of (await limiter.explain(key, { charges: true })).limits) {
       expect(charges).toEqual([{ atMs: expect.any(Number), units: 1 }])
     }
-    // Only the second request is left, for an hour from its own timestamp.
+    // Only the second charge is left. It counts for an hour from its own timestamp.
     for (const clock of Object.values(clocks)) clock.advance(3_600_000 - 1)
     expect((await limiter.peek(key)).limits.map(({ remaining }) => remaining)).toEqual([8, 8])
     for (const clock of Object.values(clocks)) clock.advance(1)
@@ -322,7 +322,7 @@ describe('shards', () => {
 })
 
 describe('if a shard is down', () => {
-  /** A store whose key `down` can't be reached. */
+  /** Creates a store whose key `down` can't be reached. */
   function outage(onStoreError: OnStoreError) {
     const memory = memoryStore()
     let isDown = true
@@ -411,7 +411,7 @@ describe('on a Cluster', () => {
   let cluster: RedisCluster
   let client: Cluster
   beforeAll(async () => {
-    // One shard of it may be down while the others work.
+    // One shard may be down while the others work.
     cluster = await startCluster({
       masters: 3,
       replicas: 0,
@@ -490,7 +490,7 @@ describe('on a Cluster', () => {
     // Three users denied the request, and the last two found the shared key used up.
     expect(outcomes.map(({ admitted }) => admitted)).toEqual([0, 0, 1, 1, 1, 0, 0, 0])
     const ofShared = outcomes.map(({ limits }) => limits.slice(3, 5))
-    // As if each request had been sent alone, after those before it: there was room.
+    // Each outcome is as if its request had been sent alone, after the earlier ones: there was room.
     expect([ofShared[0], ofShared[1], ofShared[5]]).toEqual([
       [0, 0],
       [1, 0],
@@ -499,7 +499,7 @@ describe('on a Cluster', () => {
     expect(ofShared[7]![1]).toBeGreaterThan(0)
     await until('three units are returned', async () => (await usedOf(raw, shared)) === 3)
     expect(await usedOfEach(raw, users)).toEqual([1, 1, 1, 1, 1, 1, 0, 0])
-    // The shadow limit had room for five, of which two were denied.
+    // The shadow limit had room for five requests, two of which were denied.
     const { limits } = await ask(raw, { type: 'peek', parts: [shared], cost: 1, count: 1 })
     expect(limits[3]).toBe(3)
   })

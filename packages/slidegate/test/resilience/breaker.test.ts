@@ -11,7 +11,7 @@ afterEach(() => {
 const USUAL = { failureRate: 0.5, minRequests: 5, maxBackoffMs: 500 }
 const error = new Error('ECONNREFUSED')
 
-/** A breaker, its events, and a function that makes requests. */
+/** Creates a breaker, its events, and a function that makes requests. */
 function breakerWith(options = USUAL) {
   const emitted: string[] = []
   const listener = { opened: () => emitted.push('opened'), closed: () => emitted.push('closed') }
@@ -86,7 +86,7 @@ describe('a breaker opens', () => {
   ])('not for one slow moment among thousands of successes: %s', (_, before, idleMs) => {
     const { ask, emitted } = breakerWith()
     for (let i = 0; i < before; i++) ask(i, true)
-    // 5 answers in each millisecond.
+    // The store answers 5 times per millisecond.
     for (let i = 0; i < 5000; i++) ask(idleMs + 10 + i / 5, false)
     for (let i = 0; i < 500; i++) ask(idleMs + 1011, true)
     for (let i = 0; i < 100; i++) ask(idleMs + 1012, false)
@@ -109,7 +109,7 @@ describe('a breaker opens', () => {
     for (const beginMs of [0, 1_000_000]) {
       for (let i = 0; i < 1000; i++) ask(beginMs + i / 5, false)
       for (let i = 0; i < 1400; i++) ask(beginMs + 201, true)
-      // 1,000 successes, one of which ended the attempt, and 1,400 failures are below the rate.
+      // With 1,000 successes, one of which ended the attempt, 1,400 failures are below the rate.
       expect(emitted.at(-1)).toBe(beginMs === 0 ? undefined : 'closed')
       for (let i = 0; i < 200; i++) ask(beginMs + 202, true)
       expect(emitted.at(-1)).toBe('opened')
@@ -182,7 +182,7 @@ describe('an open breaker', () => {
     ask(300, false)
     expect(emitted).toEqual(['opened', 'closed'])
     expect([1, 2, 3].map(() => breaker.admits(300))).toEqual([true, true, true])
-    // Failures before it closed are forgotten, as is the length of the outage.
+    // Failures before the breaker closed are forgotten, and so is the length of the outage.
     for (const fails of [true, false, false, false, false]) ask(301, fails)
     expect(emitted).toEqual(['opened', 'closed'])
     for (let i = 0; i < 2; i++) ask(301, true)
@@ -200,7 +200,7 @@ describe('an open breaker', () => {
     breaker.succeeded(50, false)
     expect(breaker.pauseAt(50)).toBe(50)
     expect(breaker.admits(100)).toBe(true)
-    // The attempt is in flight: neither result may end it or let a second one through.
+    // The probe is in flight: results of other calls must not end it or admit a second one.
     breaker.failed(110, error, false)
     breaker.succeeded(110, false)
     expect([breaker.admits(111), breaker.admits(599)]).toEqual([false, false])
@@ -243,7 +243,7 @@ describe("a limiter's breaker", () => {
       reasons.push(await reasonOf(`k${i}`))
       await vi.advanceTimersByTimeAsync(10)
     }
-    // 5 calls until it opens; then after 100, 300 and 700 ms.
+    // Five calls until the breaker opens, then one after 100, 300 and 700 ms each.
     expect(store.asked.length).toBe(8)
     expect(reasons.filter((reason) => reason === 'down').length).toBe(92)
     expect(events).toEqual([['down', 'error']])
@@ -320,7 +320,7 @@ describe("a limiter's breaker", () => {
     await vi.advanceTimersByTimeAsync(100)
     over.release()
     expect(await reasonOf('k')).toBe('down')
-    // 200 ms after the attempt timed out.
+    // Now 200 ms have passed since the attempt timed out.
     await vi.advanceTimersByTimeAsync(100)
     expect(await reasonOf('k')).toBe('store')
     expect(events.length).toBe(2)

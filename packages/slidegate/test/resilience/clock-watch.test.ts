@@ -22,7 +22,7 @@ describe('a clock watch', () => {
     const answer = watched()
     for (let i = 0; i < 10; i++) expect(answer(1000.3 + 10 * i, 0)).toBe(0)
     const byMs = answer(2000, stepMs)
-    // As exact as two answers with a latency of 2 ms allow, and never more than the real step.
+    // The estimate is as exact as two answers with a latency of 2 ms allow, and never exceeds the real step.
     expect(Math.abs(byMs - stepMs)).toBeLessThanOrEqual(4)
     expect(Math.abs(byMs)).toBeLessThanOrEqual(Math.abs(stepMs))
     for (let i = 0; i < 10; i++) expect(answer(2010 + 10 * i, stepMs)).toBe(0)
@@ -52,7 +52,7 @@ describe('a clock watch', () => {
 
 describe('the clockStep event', async () => {
   const { redis } = await useRedis()
-  // Fake time: a real pause of this process would look like a step of the store's manual clock.
+  // Uses fake time, because a real pause of this process would look like a step of the store's manual clock.
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
   afterEach(() => void vi.useRealTimers())
   const limits = [slidingWindow({ limit: 1000, window: '1m' })]
@@ -71,7 +71,7 @@ describe('the clockStep event', async () => {
       () => limiter.peek('k'),
       () => limiter.consume('k', { cost: 2000 }),
     ]
-    // Admitted, peeked, denied: every answer contains the store's time.
+    // Every answer contains the store's time: an admission, a peek and a denial.
     for (const ask of asks) {
       await ask()
       clock.advance(600_000)

@@ -24,7 +24,7 @@ const { redis } = await useRedis()
 
 let scenes = 0
 
-/** A limiter on a cached store. `behind` records the ops that reach the store. */
+/** Creates a limiter on a cached store. `behind` records the ops that reach the store. */
 function scene(
   limits: readonly Limit[] = [slidingWindow({ limit: 5, window: 1000 })],
   options: { maxStaleMs?: number; maxKeys?: number } = {},
@@ -180,7 +180,7 @@ it('a limit that frees up before the others has room, and is no longer listed in
 
 it('a refund, charge, admission or reset drops cached denials of its key', async () => {
   const { behind, limiter, limiterOf } = scene()
-  // As after a deploy that changes the limits: both share the log.
+  // Acts like a deploy that changes the limits: both limiters share the log.
   const other = limiterOf('api', [slidingWindow({ limit: 10, window: 1000 })])
   const mayChange: Record<string, () => Promise<unknown>> = {
     refund: async () => limiter.refund('k', admitted, 1),
@@ -259,7 +259,7 @@ it("a cached denial ends early rather than late between the store's milliseconds
 })
 
 describe('while an answer is in flight', () => {
-  /** A cached store whose answers can be held back. */
+  /** Creates a cached store whose answers can be held back. */
   function heldScene() {
     const clock = new ManualClock()
     const behind = held(memoryStore({ clock: clock.now }))

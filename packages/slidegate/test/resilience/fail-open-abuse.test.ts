@@ -46,7 +46,7 @@ async function sourcesOf(requests: readonly Promise<Decision>[]): Promise<Partia
   return sources
 }
 
-/** Limits with 64 logs, so that each op takes Redis long. */
+/** Limits with 64 logs, so that each op takes Redis a long time. */
 const SLOW = Array.from({ length: 64 }, (_, i) =>
   slidingWindow({
     limit: 1_000_000,
@@ -230,7 +230,7 @@ describe('a flood for one key that Redis answers too slowly', () => {
       answers.shift()!()
       for (let turn = 0; turn < 10; turn++) await nextTurn()
     }
-    // Only the calls that were in flight, and one more.
+    // The store only got the calls that were in flight, and one more.
     expect([source, calls]).toEqual(['store', 17])
     isSlow = false
     for (const answer of answers.splice(0)) answer()

@@ -46,7 +46,7 @@ export interface FailingStore extends Store {
   isOverloaded?(op: Op, sinceMs: number): boolean
 }
 
-/** Wraps a store that seems to be in another process, and fails on demand. */
+/** Wraps a store so that it fails on demand. The store seems to be in another process. */
 export function failing(store: Store, failure?: Failure): FailingStore {
   const asked: Op[] = []
   return {

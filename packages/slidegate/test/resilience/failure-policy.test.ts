@@ -19,7 +19,7 @@ import { FAILURES, type FailingStore, type Failure, failing } from './failing-st
 
 const POLICIES: readonly OnStoreError[] = ['throw', 'deny', 'allow', 'local']
 const TIMEOUT_MS = 50
-/** Never opens, so that every request reaches the store. */
+/** A breaker that never opens, so that every request reaches the store. */
 const UNBREAKABLE = { minRequests: 2 ** 20 }
 
 const limits = [
@@ -45,7 +45,7 @@ function storeThat(failure?: Failure): FailingStore {
   return failing(memoryStore({ clock: clock.now }), failure)
 }
 
-/** Settles a request, and lets its deadline pass meanwhile. */
+/** Waits for a request while its deadline passes. */
 async function settled<T>(request: Promise<T>): Promise<T> {
   const outcome = request.then(
     (value) => ({ value }),
@@ -226,7 +226,7 @@ describe('a denial without the store', () => {
       waits.add(retryAfterMs)
       await vi.advanceTimersByTimeAsync(50)
     }
-    // For as long as the breaker is open.
+    // Callers should wait for as long as the breaker is open.
     expect(Math.max(...waits)).toBeGreaterThan(1000)
     expect(store.asked.length).toBeLessThan(30)
   })

@@ -5,11 +5,11 @@ import { createLimiter, failurePolicy, slidingWindow, withDenyCache, withLeases 
 import type { ConsumeOutcome, Store } from '../../src/stores/store.ts'
 import { bytesInUse } from '../faults/matrix/meter.ts'
 
-// While the store counts, the memory of this process must stay bounded, however many keys there are.
+// As long as the store counts, the memory of this process must stay bounded, however many keys there are.
 
 const limits = [slidingWindow({ limit: 5, window: '1h' })]
 
-/** A store without state, so it needs no memory. */
+/** Creates a store without state, so it needs no memory. */
 function answering(admitted: number): Store {
   const used = 5 - 5 * admitted
   const outcome: ConsumeOutcome = {

@@ -133,7 +133,7 @@ describe('a reply after the deadline', () => {
     for (const position of [0, 1, 3, 4, 5]) late.add({ ...op, count: 1 }, outcome, position, position + 1)
     await vi.advanceTimersByTimeAsync(1)
     const refunds = behind.ops.filter((each) => each.type === 'refund')
-    // The shadow limit was charged for the first two only.
+    // The shadow limit was only charged for the first two.
     expect(refunds.map(({ units, charged }) => [units, charged])).toEqual([
       [2, [true, true]],
       [3, [true, false]],
@@ -220,7 +220,7 @@ describe('a reply after the deadline', () => {
 
 const { redis } = await useRedis()
 
-/** A client whose replies can be held back. Commands are executed immediately in any case. */
+/** Creates a client whose replies can be held back. Commands are executed immediately in any case. */
 function holding() {
   let gate: Promise<void> | undefined
   let carriedOut = 0
@@ -262,7 +262,7 @@ describe('requests that Redis decides in one batch', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     onTestFinished(() => void vi.useRealTimers())
     const openFirst = gate.hold()
-    // The number of calls that are sent without waiting for a reply. Requests after them wait for each other.
+    // This many calls are sent without waiting for a reply. Later requests wait for each other.
     const ahead = [limiter.peek('a')]
     await nextTurn()
     ahead.push(limiter.peek('b'))
@@ -317,7 +317,7 @@ describe('a Redis server that was frozen', () => {
     await patient.peek('k')
     server.freeze()
     const pending = []
-    // Few enough to be sent before the store counts as silent.
+    // There are so few calls that all are sent before the store counts as silent.
     for (let i = 0; i < 3; i++) pending.push(...Array.from({ length: 10 }, () => limiter.consume('k')))
     const settled = await Promise.allSettled(pending)
     expect(

@@ -31,7 +31,7 @@ const START_MS = 1_700_000_000_000
 
 const MINUTE = slidingWindow({ limit: 1000, window: '1m' })
 
-/** A limiter on a leasing store, and one that doesn't lease. `behind` records the ops that reach the store. */
+/** Creates a limiter on a leasing store, and one that doesn't lease. `behind` records the ops that reach the store. */
 function scene(
   limits: readonly Limit[] = [MINUTE],
   options: LeaseOptions = {},
@@ -60,7 +60,7 @@ const usedOf = async (limiter: Limiter, key = 'k') => {
   const { limit, remaining } = (await limiter.peek(key)).limits[0]!
   return limit - remaining
 }
-/** A call to a store that can time out. */
+/** Calls a store. The call can time out. */
 function asking(store: Store, op: Op) {
   const call = {
     isSettled: false,
@@ -357,7 +357,7 @@ describe('while a lease is in flight', () => {
     asking(store, behind.ops[0]!).timeOut()
     far.isHolding = false
     expect((await limiter.consume('k')).allowed).toBe(true)
-    // After a while, the answer is no longer expected, and the call counts as settled.
+    // After a while, the store stops waiting for the answer and settles the call.
     const [lost] = far.waiting
     clock.advance(500)
     expect(lost!.isSettled).toBe(false)
@@ -532,7 +532,7 @@ describe('leases and limits', () => {
     await times(6, limiter)
     far.isHolding = true
     const [op] = behind.ops as [Op]
-    // A quarter of the room that is left of 65,536, plus the request that was sent.
+    // A key can take a quarter of the room that is left of 65,536 places. One more request was already sent.
     const waiting = Array.from({ length: 13_108 + 1 }, () => asking(store, op))
     await expect(limiter.consume('k')).rejects.toMatchObject({ reason: 'overload' })
     expect(waiting.every(({ answers }) => answers === 0)).toBe(true)

@@ -55,7 +55,7 @@ describe('the local share', () => {
         return processes.decide(op, 100)
       }
       for (let i = 0; i < share; i++) expect(ask().admitted).toBe(1)
-      // All processes together refill at the rate of one store at most.
+      // All processes together refill no faster than one store.
       const everyMs = Math.ceil((1000 * instances) / refill)
       for (let i = 0; i < 3; i++) {
         expect([ask().admitted, ask().limits[1]]).toEqual([0, everyMs])
@@ -231,7 +231,7 @@ describe('with 100,000 keys', () => {
     expect(another).toMatchObject({ allowed: false, source: 'failClosed', deniedBy: [] })
     expect(another.retryAfterMs).toBeGreaterThanOrEqual(100)
     expect(another.retryAfterMs).toBeLessThanOrEqual(500)
-    // The deadline ends these rather than the breaker, so there is no caller on the stack to catch an error.
+    // The deadline ends these requests, not the breaker, so no caller on the stack could catch an error.
     const patient = limiterOf([hourly(1)], { store, timeoutMs: 20, breaker: UNBREAKABLE }).limiter
     await Promise.all(Array.from({ length: 100_000 }, (_, i) => patient.consume(`k${i}`)))
     const both = await Promise.allSettled([patient.charge('another', 1), patient.consume('k1')])

@@ -11,7 +11,7 @@ import {
 import { ManualClock } from '../../src/testing/index.ts'
 import { type HeldStore, held, recorded } from './stores.ts'
 
-// Requests with an id or value. No wrapper may answer one based on the answer to another.
+// Tests requests with an id or value. No wrapper may answer one of them from the answer to another.
 
 describe('an answer after the deadline', () => {
   beforeEach(() => {

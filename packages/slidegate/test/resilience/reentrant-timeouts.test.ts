@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { createLimiter, failurePolicy, memoryStore, slidingWindow } from '../../src/index.ts'
 import type { Store } from '../../src/stores/store.ts'
 
-// A request that times out on one shard of a Cluster may call another shard while other timeouts are being handled.
+// When a request times out on one shard of a Cluster, it may call another shard while other timeouts are being handled.
 
 it.each(['allow', 'local'] as const)(
   'a request sent while a deadline passes is decided by the store, onStoreError: %s',

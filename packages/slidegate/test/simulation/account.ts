@@ -31,7 +31,7 @@ export function accountsOf(world: World, processes: readonly Process[]): Account
       const account = accounts.get(name) ?? newAccount(world, name, request, part.set)
       accounts.set(name, account)
       account.requests.push(request)
-      // A reset that is lost still drops the leases of its process.
+      // Even a lost reset drops the leases of its process.
       if (question === 'reset') account.isDisturbed = true
     }
   }

@@ -31,7 +31,7 @@ function expectNeverOver(world: World, account: Account): void {
     if (execution === undefined || isLate || decision === undefined || returned.has(each)) continue
     const { generation } = execution
     if (doubtful.has(generation)) continue
-    // By the server's clock, which wasn't set within a generation.
+    // The time by the server's clock, which isn't set within a generation.
     const atMs = decision.source === 'lease' ? each.heardAtMs! + execution.skewMs : decision.atMs
     const spent = generations.get(generation)
     const unit = { atMs, cost }
@@ -50,8 +50,8 @@ function expectNeverOver(world: World, account: Account): void {
 }
 
 /**
- * Returns generations in which a refund from an earlier generation took units.
- * That can happen in the same grain, if a clock is set or data is lost.
+ * Returns generations in which a refund of a charge from an earlier generation took units.
+ * This can happen within a grain if the clock is set or data is lost.
  */
 function doubtfulGenerations({ executions, definition }: Account): Set<number> {
   const coarsest = Math.max(...definition.limits.map(({ precisionMs }) => precisionMs))

@@ -33,11 +33,11 @@ export interface CallerRequest {
   /** Units that a refund returned. */
   returned?: number
   error?: unknown
-  /** The execution that charged it. `position`: its place in it. `heardAtMs`: when the reply came, in epoch milliseconds. */
+  /** The execution that charged it, and its position there. `heardAtMs`: when the reply arrived, in epoch milliseconds. */
   execution?: Execution
   position?: number
   heardAtMs?: number
-  /** Whether it had already been answered by something else. */
+  /** Whether it had already been answered without the store. */
   isLate?: boolean
   /** How often its key had been reset in this process. */
   localGeneration?: number

@@ -52,8 +52,8 @@ function stall(world: World, limiter: WatchedLimiter, key: string, cost: number)
 }
 
 /**
- * When a lease is spent, and when others take all free units. Times are fractions of the lease; the second counts from the end
- * of the window that starts with the lease.
+ * When a lease is spent, and when others take all free units.
+ * Both times are fractions of the lease. The second counts from the end of the window that starts with the lease.
  */
 const TRIALS: readonly (readonly [number, number])[] = [
   [0.5, 0],
@@ -96,7 +96,8 @@ function tryLease(
     const least = Math.min(...definition.limits.map(({ limit }) => limit))
     for (let cost = least; cost >= 1; cost = Math.floor(cost / 2)) consume(other, cost, 2)
   }
-  // Starts when a fixed window ends during the lease, or when a sliding window has just dropped it.
+  // For a fixed window, starts so that the window ends during the lease. For a sliding window, others take
+  // all units when it has just dropped the lease.
   const isFixed = kind.tag === 'f'
   const startMs = isFixed ? Math.max(1, windowMs - (Math.floor(loop.wallMs) % windowMs) - leaseMs / 2) : 1
   const endMs = isFixed ? spentMs + 1 : windowMs + leaseMs * takenAfter + random.int(0, 2)

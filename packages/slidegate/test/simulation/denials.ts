@@ -4,8 +4,8 @@ import { nameOf } from './server.ts'
 import type { World } from './world.ts'
 
 /**
- * Checks a cached denial: the server would deny the request too.
- * The exception is room that this process can't know about yet.
+ * Checks that the server would deny a request that the cache denied.
+ * Room that this process can't know about yet is an exception.
  */
 export function expectDenialIsRight(world: World, request: CallerRequest, op: ConsumeOp): void {
   const server = world.serverOf(request.key)

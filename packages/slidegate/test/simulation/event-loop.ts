@@ -7,7 +7,7 @@ const realImmediate: typeof setImmediate = setImmediate
 /** Ten minutes past midnight, so that no window of an hour ends within a run. */
 const EPOCH_MS: number = Date.UTC(2030, 0, 1, 0, 10)
 
-/** How early and late timers fire. Node counts whole milliseconds from an earlier reading of the clock. */
+/** How early and how late timers fire. Node counts whole milliseconds from an earlier reading of the clock. */
 const EARLY_MS = 0.95
 const LATE_MS = 0.5
 

@@ -84,7 +84,7 @@ export class Process {
     }
   }
 
-  /** A store like the one for a Cluster: each server has its own batcher. */
+  /** Creates a store like the one for a Cluster: each server has its own batcher. */
   #farStore(): Store {
     const backlog = new Backlog(1, 1)
     // The options for one server, or for a Cluster.

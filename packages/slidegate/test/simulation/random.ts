@@ -13,7 +13,7 @@ export class Random {
     for (let i = 0; i < 16; i++) this.#generator.next()
   }
 
-  /** A number from 0 (inclusive) to 1 (exclusive). */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   real(): number {
     return uniformFloat64(this.#generator)
   }
@@ -34,12 +34,12 @@ export class Random {
     return items[this.int(0, items.length - 1)]!
   }
 
-  /** A random subset, perhaps empty. */
+  /** Returns a random subset, perhaps empty. */
   some<Item>(items: readonly Item[], share: number): Item[] {
     return items.filter(() => this.chance(share))
   }
 
-  /** Exponentially distributed waits: many are short and few are long. */
+  /** Returns an exponentially distributed wait: many are short and few are long. */
   exponential(mean: number): number {
     return -mean * Math.log(1 - this.real())
   }

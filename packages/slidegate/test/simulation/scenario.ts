@@ -116,7 +116,7 @@ export function processOptionsOf(random: Random): ProcessOptions {
 }
 
 export function trafficOf(random: Random): Traffic {
-  // Each kind of action is left out of some runs, because a rare action is more frequent if there are few others.
+  // Each kind of action is left out of some runs, so that the remaining actions, even rare ones, are more frequent there.
   const often = (share: number) => (random.chance(0.5) ? share : 0)
   return {
     lastsMs: random.pick([300, 800, 1500]),

@@ -8,7 +8,7 @@ import type { EventLoop } from './event-loop.ts'
 export interface Execution {
   readonly op: Op
   readonly outcome: Outcome
-  /** The process that sent the op. `sentAtMs` is when. */
+  /** The process that sent the op, and the time at which it did. */
   readonly by: number
   readonly sentAtMs: number
   /** When it was executed: by the simulated time, and by the server's clock. */
@@ -56,7 +56,7 @@ export class Server {
     return Math.floor(this.#loop.wallMs) + this.skewMs
   }
 
-  /** Runs a task, after the server is thawed if it is frozen. */
+  /** Runs a task. If the server is frozen, the task runs after it is thawed. */
   receive(task: () => void): void {
     if (this.isFrozen) this.#held.push(task)
     else task()

@@ -34,7 +34,7 @@ export async function simulate(seed: number, isTraced = false): Promise<World> {
     startWeather(world, processes, climateOf(random), traffic.lastsMs)
     startCallers(world, processes, traffic)
     const isViolated = () => world.violations.length > 0
-    // Bad weather can last longer.
+    // Bad weather can last longer than the traffic.
     while (!isViolated() && !isFine(world, processes, traffic.lastsMs)) await loop.run(100, isViolated)
     if (!isViolated()) await expectBack(world, processes, traffic.keys)
     if (!isViolated()) await expectQuiet(world, processes)

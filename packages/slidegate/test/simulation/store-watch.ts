@@ -55,7 +55,7 @@ export class StoreWatch {
   }
 
   /**
-   * Checks that a store that is down receives one probe at a time. None may be sent before its pause is over.
+   * Checks that a store that is down receives one probe at a time. No probe may be sent before its pause is over.
    * Another probe may be sent if an answer takes longer than the longest pause. Each server has its own breaker.
    */
   asks(request: CallerRequest): void {
@@ -91,7 +91,10 @@ export class StoreWatch {
     if (this.#isDown && this.#failedAtMs < this.#probedAtMs) this.#failedAtMs = this.#world.loop.nowMs
   }
 
-  /** Handles a probe that was answered without the store. Its result shows nothing, so the next may be sent immediately. */
+  /**
+   * Handles a probe that was answered without the store. This shows nothing about the store, so the next probe may be
+   * sent immediately.
+   */
   withdraws(request: CallerRequest): void {
     if (!this.#probes.delete(request)) return
     this.#world.count('probes answered without the store')

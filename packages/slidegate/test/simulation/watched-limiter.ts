@@ -16,7 +16,7 @@ export class WatchedLimiter {
   readonly process: Process
   readonly name: string
   readonly requests: CallerRequest[] = []
-  /** Ops that callers sent, other than those the library sent on its own. */
+  /** Ops that callers sent. Ops that the library sent on its own aren't included. */
   readonly callersOps = new Map<Op, CallerRequest>()
   readonly #world: World
   readonly #limiter: Limiter
@@ -132,7 +132,7 @@ export class WatchedLimiter {
     expectAnswer(this.#world, request)
   }
 
-  /** The store as the limiter sees it. */
+  /** Wraps the store to record the limiter's ops. */
   #observed(store: Store): Store {
     return {
       failurePolicy,

@@ -9,9 +9,9 @@ export interface Weather {
   readonly refused?: number
   /** The share lost before they reach the server. */
   readonly lost?: number
-  /** The share executed, whose replies are lost. */
+  /** The share executed although their replies are lost. */
   readonly unheard?: number
-  /** The share of ops that fail in a batch that succeeds. */
+  /** The share of ops that fail although their batch succeeds. */
   readonly damaged?: number
   readonly isFrozen?: boolean
   /** Whether clients know that they aren't connected. */
@@ -32,7 +32,7 @@ const BAD: readonly Weather[] = [
   { name: 'flaky', delayMs: [0.1, 60], refused: 0.2, lost: 0.1, unheard: 0.1, damaged: 0.05 },
 ]
 
-/** The share of lost calls that fail in the end, when the client notices. */
+/** The share of lost calls that fail eventually, when the client detects the loss. */
 export const NOTICED: number = 0.5
 export const NOTICED_MS: readonly [number, number] = [1, 2000]
 

@@ -15,7 +15,7 @@ const shareOf = (nth: number) => ({ place: nth, of: 3 })
 const numbered = <Connect>(clients: Readonly<Record<string, Connect>>) =>
   Object.entries(clients).map(([name, connect], nth) => [name, connect, nth] as const)
 
-/** One bucket for this case, so that its keys share a call. That is rare otherwise. */
+/** Uses one bucket for this case, so that its keys share a call. Otherwise that is rare. */
 const bucketsOnCluster = (name: string) => (name === SEVERAL_KEYS ? 1 : 64)
 const SEVERAL_KEYS = 'a request with several keys is charged to all of them or none'
 
@@ -42,7 +42,7 @@ describe('Redis with Sentinel', () => {
   beforeAll(async () => {
     sentinel = await startSentinel()
     const { sentinels, masterName } = sentinel
-    // Don't fail over from a master that hangs, because its replica may lack recent charges.
+    // Prevents a failover from a master that hangs, because its replica may lack recent charges.
     for (const port of sentinels)
       await ask(port, 'SENTINEL', 'SET', masterName, 'down-after-milliseconds', 60_000)
   })

@@ -3,7 +3,7 @@ import { ask } from './ask.ts'
 /** An ACL pattern for keys whose prefix starts with the default one. */
 const KEYS = '~slidegate:*'
 
-/** Redis commands a store needs, by feature. The store sends them or its script calls them. */
+/** Redis commands that a store needs, by feature. The store sends them or its script calls them. */
 export const COMMANDS_FOR = {
   'any limit': ['evalsha', 'eval', 'time', 'getrange', 'mget', 'setrange', 'set', 'del', 'pexpire'],
   'a sorted set': [
@@ -16,25 +16,25 @@ export const COMMANDS_FOR = {
 } as const
 
 /**
- * All commands a store needs.
+ * All commands that a store needs.
  * The list in docs/production.md is the same, and acl.test.ts checks that the script calls no others.
  */
 export const COMMANDS: readonly string[] = Object.values(COMMANDS_FOR).flat()
 
 /** Commands that only tests use. The script must not call any of them: see acl.test.ts. */
 export const COMMANDS_OF_TESTS: readonly string[] = [
-  // Sent by the clients. AUTH, HELLO, QUIT and RESET need no permission.
+  // Clients send these. AUTH, HELLO, QUIT and RESET need no permission.
   ...['ping', 'info', 'client', 'select', 'asking', 'readonly', 'multi', 'exec'],
-  // Used to inspect state.
+  // Tests inspect state with these.
   ...['keys', 'scan', 'pttl', 'type', 'dump', 'dbsize', 'strlen', 'xread'],
   ...['memory', 'slowlog', 'role', 'echo', 'command', 'monitor'],
-  // Used to cause damage.
+  // Tests cause damage with these.
   ...['flushall', 'rpush', 'hset', 'incr', 'restore', 'script', 'config', 'acl', 'save'],
-  // Used to set up servers, and sent between servers.
+  // Tests set up servers with these, or servers send them to each other.
   ...['cluster', 'migrate', 'restore-asking', 'wait', 'replicaof', 'slaveof', 'psync', 'replconf'],
 ]
 
-/** ACL rules for a store's user, to append to its name and password. */
+/** Returns ACL rules for a store's user, to append to its name and password. */
 export function rulesFor(commands: readonly string[] = COMMANDS): string[] {
   return [KEYS, ...commands.map((name) => `+${name}`)]
 }

@@ -7,7 +7,7 @@ export async function ask(port: number, name: string, ...words: (string | number
     enableReadyCheck: false,
     disableClientInfo: true,
     retryStrategy: () => null,
-    // Longer than a busy machine may hang.
+    // This is longer than a busy machine may hang.
     connectTimeout: 10_000,
     commandTimeout: 15_000,
   })

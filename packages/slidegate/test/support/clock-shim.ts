@@ -8,7 +8,7 @@ import { ask } from './ask.ts'
 import { type RedisServer, startRedis } from './redis-server.ts'
 import { until } from './until.ts'
 
-/** How far the clock that scripts read is ahead of this process's monotonic clock. */
+/** Returns how far the clock of scripts is ahead of this process's monotonic clock. */
 async function aheadMs(port: number): Promise<number> {
   const [seconds, micros] = (await ask(port, 'EVAL', "return redis.call('TIME')", 0)) as [string, string]
   return Number(seconds) * 1000 + Number(micros) / 1000 - performance.now()

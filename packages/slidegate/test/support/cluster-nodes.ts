@@ -52,7 +52,7 @@ export async function join(nodes: readonly ClusterNode[], masterCount: number): 
   )
   await until('all nodes know each other', async () => {
     const views = await Promise.all(nodes.map(({ port }) => askView(port)))
-    // Introduce every node to every other, which is faster than gossip. Repeat it, because a node that doesn't
+    // Introduces every node to every other, which is faster than gossip. Repeats this, because a node that doesn't
     // respond in time is forgotten.
     for (const [i, { port }] of nodes.entries()) {
       const strangers = nodes.slice(i + 1).filter((other) => !views[i]!.some(({ id }) => id === other.id))

@@ -18,7 +18,7 @@ export async function askView(port: number): Promise<NodeLine[]> {
   return text.trim().split('\n').map(parse)
 }
 
-/** `<id> <ip:port@bus[,host]> <flags> <master> <ping> <pong> <epoch> <link> <slot> ...` */
+/** Parses `<id> <ip:port@bus[,host]> <flags> <master> <ping> <pong> <epoch> <link> <slot> ...`. */
 function parse(line: string): NodeLine {
   const [id = '', address = '', flags = '', master = '-', , , epoch = '0', , ...slots] = line.split(' ')
   return {
@@ -45,7 +45,7 @@ export function hasSlot({ slots }: NodeLine, slot: number): boolean {
   return slots.some(([first, last]) => first <= slot && slot <= last)
 }
 
-/** The roles of all nodes and their slots, as text. All nodes must agree on it. */
+/** Returns the roles of all nodes and their slots, as text. All nodes must agree on it. */
 export function rolesOf(view: readonly NodeLine[]): string {
   const roles = view.map(({ id, flags, masterId, slots }) => {
     const standing = flags.filter((flag) => flag !== 'myself').join(',')

@@ -34,7 +34,7 @@ export async function startCountingRedis(): Promise<CountingRedis> {
   })
 }
 
-/** The main thread's instructions since the start. */
+/** Returns the main thread's instructions since the start. */
 async function executed(pid: number): Promise<number> {
   const words = [`--pid=${pid}`, '--max-invoke-ms=1', 'status', 'internal']
   const { stdout } = await run('vgdb', words)

@@ -49,7 +49,7 @@ export class ProxiedConnection {
     client.on('error', () => {})
     this.#server.on('error', () => {})
     client.once('close', () => this.destroy())
-    // A closed connection is traffic too: in a black hole, the other side keeps waiting.
+    // A close is traffic too: in a black hole, the other side doesn't notice it and keeps waiting.
     this.#server.once('close', () => {
       if (!this.#swallows()) this.destroy()
     })

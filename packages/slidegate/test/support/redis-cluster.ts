@@ -49,7 +49,7 @@ export interface ClusterOptions {
 export async function startCluster(options: ClusterOptions = {}): Promise<RedisCluster> {
   const { masters: masterCount = 3, replicas: replicaCount = 1, settings = [] } = options
   const size = masterCount * (1 + replicaCount)
-  // Without replicas, nothing can take over: wait longer for a master that hangs.
+  // Without replicas, no node can take over, so nodes wait longer for a master that hangs.
   const patience = replicaCount === 0 ? ['--cluster-node-timeout', '10000'] : []
   const processes = await startAll(size, [...patience, ...settings])
   const stop = async () => {
@@ -79,7 +79,7 @@ function connected(
   const awake = () => nodes.filter(({ isAwake }) => isAwake)
   const nodeOf = ({ id }: NodeLine) => nodes.find((node) => node.id === id)!
 
-  /** The view of the node that knows the latest change. */
+  /** Returns the view of the node that knows the latest change. */
   async function bestView(): Promise<NodeLine[]> {
     const views = await Promise.all(awake().map(({ port }) => askView(port)))
     const newest = (view: NodeLine[]) => Math.max(...view.map(({ epoch }) => epoch))

@@ -167,7 +167,7 @@ function watched(
     master,
     async failover() {
       const old = await master()
-      // Rejected while a failover is running, and until replicas are known.
+      // Sentinels reject this while a failover is running, and until replicas are known.
       await until('a failover begins', async () => {
         await ask(awake()[0]!.port, 'SENTINEL', 'FAILOVER', MASTER_NAME)
         return true

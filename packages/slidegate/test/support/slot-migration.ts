@@ -45,7 +45,7 @@ export async function openSlot(
       return keys.length
     },
     async finish() {
-      // Update the new owner first: the slot must never be without an owner, and the new one announces it.
+      // Updates the new owner first: the slot must never be without an owner, and the new owner announces the change.
       for (const { port } of [to, from, ...masters.filter(({ id }) => id !== to.id && id !== from.id)]) {
         await ask(port, 'CLUSTER', 'SETSLOT', slot, 'NODE', to.id)
       }

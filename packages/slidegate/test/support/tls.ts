@@ -25,7 +25,7 @@ export async function makeCertificates(): Promise<Certificates> {
   const file = (name: string) => join(folder, name)
   const openssl = (...words: string[]) => run('openssl', words, { cwd: folder })
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  // List all extensions, so that the machine's configuration has no effect.
+  // Lists all extensions, so that the machine's configuration has no effect.
   await writeFile(
     file('openssl.cnf'),
     [

@@ -6,7 +6,7 @@ import { type RedisServer, startRedis } from './redis-server.ts'
 export async function useRedis(): Promise<{ server: RedisServer; redis: Redis }> {
   const server = await startRedis()
   const redis = new Redis(server.port, { autoResendUnfulfilledCommands: false })
-  // Wait until the client is connected: a test may block the event loop.
+  // Waits until the client is connected, because a test may block the event loop.
   await redis.ping()
   afterAll(async () => {
     await redis.quit()

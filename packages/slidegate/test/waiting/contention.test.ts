@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { Contention } from '../../src/limiter/waiting/denial.ts'
 
-/** By default, the delay is the longest possible. */
+/** Creates a `Contention` with a fixed random number. By default, its delays are the longest possible. */
 function contention(random = 1): Contention {
   const spy = vi.spyOn(Math, 'random').mockReturnValue(random)
   onTestFinished(() => spy.mockRestore())

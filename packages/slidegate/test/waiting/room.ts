@@ -13,11 +13,11 @@ import type { ConsumeOp, ConsumeOutcome, Op, Part, Store } from '../../src/store
 export interface Room {
   readonly room: WaitingRoom
   wait(key: string, options?: WaitOptions): Promise<Decision>
-  /** The current outcome. */
+  /** Returns the current outcome, without a charge. */
   peek(key: string): Promise<ConsumeOutcome>
-  /** Units in the first limit's window. */
+  /** Returns the units used in the first limit's window. */
   used(key: string): Promise<number>
-  /** Returns the charge of an op's first request, or releases what it holds. */
+  /** Refunds the charge of an op's first request, or releases what it holds. */
   giveBack(op: ConsumeOp, outcome: ConsumeOutcome): Promise<void>
   release(op: ConsumeOp): Promise<void>
   /** The ops sent, and their outcomes. */

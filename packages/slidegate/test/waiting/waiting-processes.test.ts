@@ -20,7 +20,7 @@ export interface Order {
 }
 
 export interface Report {
-  /** Admissions with the time of each request, by the machine's clock, which the server shares. */
+  /** Admissions, with the time of each request. All times are by the machine's clock, which the server shares. */
   readonly admissions: (Admission & { readonly sinceMs: number })[]
   endedAtMs: number
 }
@@ -47,14 +47,14 @@ it.each([
   )
   const reports = await Promise.all(orders.map((order) => work<Order, Report>(WORKER, order)))
 
-  // The time during which all of them are waiting.
+  // Until then, all processes are waiting.
   const untilMs = Math.min(...reports.map(({ endedAtMs }) => endedAtMs))
   const shares = reports.map(({ admissions }) => admissions.filter(({ atMs }) => atMs < untilMs).length)
   const all = shares.reduce((sum, share) => sum + share, 0)
   const { limit, cost, windowMs, callers } = numbers
   const admissions = reports.flatMap((report) => report.admissions)
   const inOrder = admissions.map(({ atMs }) => atMs).sort((a, b) => a - b)
-  // Counts admissions of others in between, because the machine may stall all of them.
+  // Counts admissions of others during each wait, not its duration, because the machine may stall all processes.
   const overtaken = admissions.map(
     ({ atMs, sinceMs }) => inOrder.filter((otherMs) => otherMs > sinceMs && otherMs < atMs).length,
   )

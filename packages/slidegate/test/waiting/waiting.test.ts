@@ -23,14 +23,14 @@ import { type Room, roomOn } from './room.ts'
 
 const HOUR = [slidingWindow({ limit: 5, window: '1h' })]
 
-/** The error with which a wait is rejected. */
+/** Returns the error with which a wait is rejected. */
 async function rejection(promise: Promise<unknown>): Promise<WaitError> {
   const error = await errorOf(() => promise)
   expect(error).toBeInstanceOf(WaitError)
   return error as WaitError
 }
 
-/** Names in order of admission. */
+/** Returns the names of waits in order of admission. */
 async function admissions(waits: Readonly<Record<string, Promise<unknown>>>): Promise<string[]> {
   const admitted: string[] = []
   await Promise.all(
@@ -234,7 +234,7 @@ describe('a wait', () => {
     store.isHolding = false
     store.release()
     const results = await settled
-    // The others get the units of the first.
+    // The others get the units of the first one.
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(4 - aborted)
     await turn()
     expect(await room.used('k')).toBe(4 - aborted)
@@ -327,7 +327,7 @@ describe('several waiting processes', () => {
       [0, 1, 2, 3],
       [0, 1, 2, 3],
     ])
-    // A process that finds the room taken sends again once there is room, not in between.
+    // A process that finds the room taken tries again once there is room, not earlier.
     for (const { asked } of rooms) expect(asked.length).toBeLessThanOrEqual(4 + 8)
   })
 
@@ -408,7 +408,8 @@ describe('limits that differ per request', () => {
     const [one, other] = [make(), make()]
     await one.consume('k', { cost: 4 })
     const waits = Array.from({ length: 3 }, () => one.wait('k'))
-    // Waits until they are in line. No timer runs, so on any machine, none of them is woken before the override is set.
+    // Waits until all of them are in the queue. No timer runs, so on any machine, none of them is woken before the
+    // override is set.
     for (let i = 0; i < 50; i++) await undefined
     await other.overrides.set('k', { limit: 2 })
     const decisions = await Promise.all(waits)
@@ -441,7 +442,7 @@ describe('a key with several dimensions', () => {
     const shardOf: NonNullable<Store['shardOf']> = ({ parts }) => {
       return parts[0]!.set.limiter.endsWith('user') ? 0 : 1
     }
-    /** Each process is closer to another shard. */
+    /** Creates a store. Each process is closer to another shard. */
     const storeAt = (near: number): Store => ({
       shardOf,
       failurePolicy,
@@ -547,7 +548,7 @@ describe('returned units', () => {
     store.isHolding = true
     const wait = room.wait('k', { maxWaitMs: 2 ** 31 - 1 })
     await turn()
-    // Its op was denied before that, but the reply hasn't arrived.
+    // Its op has already been denied, but the reply hasn't arrived.
     store.isHolding = false
     const { op, outcome } = room.asked[0]!
     await room.giveBack(op, outcome)
@@ -585,7 +586,7 @@ describe('the waiting state', () => {
     await turn()
     const { length, expectedWaitMs } = room.room.state('k')
     expect(length).toBe(3)
-    // Two units in 12 minutes, six more in 36.
+    // The bucket refills two units in 12 minutes, and six more in 36.
     expect(expectedWaitMs / 60_000).toBeCloseTo(48, 0)
     expect(room.room.state()).toEqual({ length, expectedWaitMs: expect.closeTo(expectedWaitMs, -4) })
     expect(room.room.state('other')).toEqual({ length: 0, expectedWaitMs: 0 })
@@ -596,7 +597,7 @@ describe('the waiting state', () => {
 })
 
 describe('thousands of waiting requests', () => {
-  /** CPU time of this process since then, unaffected by other load on the machine. */
+  /** Returns the CPU time of this process since then, unaffected by other load. */
   function workedMs(since: NodeJS.CpuUsage): number {
     const { user, system } = process.cpuUsage(since)
     return (user + system) / 1000

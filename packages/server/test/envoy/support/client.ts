@@ -30,7 +30,7 @@ export const METHOD = (
   definitions['envoy.service.ratelimit.v3.RateLimitService'] as unknown as Record<string, MethodDefinition>
 ).ShouldRateLimit!
 
-/** A descriptor in short form: entries in order, with `hits`, `limit` and `negative` as symbols. */
+/** A descriptor in short form. It has the entries in order, and `hits`, `limit` and `negative` as symbols. */
 export type Entries = Readonly<Record<string, string>>
 
 export interface LongDescriptor {

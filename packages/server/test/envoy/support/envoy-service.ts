@@ -15,7 +15,7 @@ export interface EnvoyService extends RunningService, AsyncDisposable {
   change(files: Files, config?: Partial<Config>): void
 }
 
-/** The contents of a folder as files. */
+/** Returns the domains of a folder with these files. */
 export function domainsIn(files: Files): Domains {
   const folder = mkdtempSync(join(tmpdir(), 'slidegate-envoy-'))
   try {
@@ -26,7 +26,7 @@ export function domainsIn(files: Files): Domains {
   }
 }
 
-/** A service in this process with these domains, on free loopback ports. Stop it with `await using`. */
+/** Starts a service in this process with these domains, on free loopback ports. Stop it with `await using`. */
 export async function envoyService(
   files: Files,
   config: Partial<Config> = {},

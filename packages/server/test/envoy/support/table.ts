@@ -4,11 +4,11 @@ import type { Files } from './envoy-service.ts'
 /** A request with its expected statuses, such as `OK 4/5 DAY`, `OVER 0/5 DAY`, `none` or `unlimited`. */
 export interface Step {
   readonly send: readonly (Entries | LongDescriptor)[]
-  /** For all descriptors. Default: 0. */
+  /** Hits for all descriptors. Default: 0. */
   readonly hits?: number
   readonly times?: number
   readonly statuses: readonly string[]
-  /** Default: OVER_LIMIT if any status is. */
+  /** The overall code. Default: OVER_LIMIT if any status is OVER. */
   readonly overall?: 'OK' | 'OVER_LIMIT'
   readonly metadata?: unknown
 }
@@ -379,7 +379,7 @@ descriptors:
         send: [{ entries: [{ key: 'closed', value: '1' }], hitsAddend: { value: 0 } }],
         statuses: ['OVER 0/0 HOUR'],
       },
-      // More than any limit.
+      // More hits than any limit.
       { send: [{ a: '2' }], hits: 4_294_967_295, statuses: ['OVER 0/10 HOUR'] },
       {
         send: [{ entries: [{ key: 'a', value: '2' }], hitsAddend: { value: 2 ** 63 } }],

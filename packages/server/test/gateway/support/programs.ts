@@ -16,12 +16,12 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
 
-/** A file from the documentation or examples. */
+/** Reads a file of the documentation or examples. */
 export function deployed(name: string): Promise<string> {
   return readFile(join(DEPLOY, name), 'utf8')
 }
 
-/** Replaces texts that must exist. */
+/** Replaces texts, each of which must exist. */
 export function replaced(text: string, replacements: Readonly<Record<string, string>>): string {
   return Object.entries(replacements).reduce((all, [from, to]) => {
     if (!all.includes(from)) throw new Error(`missing text: ${from}`)
@@ -56,7 +56,7 @@ export async function startUpstream(): Promise<Upstream> {
       response.end('hello\n')
     })
   })
-  // Gateways keep connections open: none closes during a request after a pause.
+  // Keeps gateways' connections open, so that none closes during a request after a pause.
   server.keepAliveTimeout = 0
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
@@ -76,7 +76,7 @@ export interface Gateway extends AsyncDisposable {
 
 /** Addresses for a gateway. */
 export interface Behind {
-  /** Host and port. */
+  /** The host and port of the service. */
   readonly slidegate: string
   readonly upstream: string
   readonly token?: string
@@ -105,14 +105,14 @@ async function runCaddy(config: string, port: number, token = ''): Promise<Gatew
   return startGateway('caddy', ['run', '--config', file, '--adapter', 'caddyfile'], port, folder, environment)
 }
 
-/** An nginx that returns its reading of a path. */
+/** Starts an nginx that returns its reading of a path. */
 export async function startPathNginx(): Promise<Gateway> {
   const port = await freePort()
   const location = 'location / { default_type text/plain; return 200 $uri; }'
   return runNginx(`events {} http { server { listen 127.0.0.1:${port}; ${location} } }`, port)
 }
 
-/** A Caddy that returns the route that matches a path. */
+/** Starts a Caddy that returns the route that matches a path. */
 export async function startPathCaddy(routes: readonly string[]): Promise<Gateway> {
   const port = await freePort()
   const handlers = routes.map((route) => `handle ${route} {\nrespond * "${route}"\n}`).join('\n')
@@ -122,7 +122,7 @@ export async function startPathCaddy(routes: readonly string[]): Promise<Gateway
   )
 }
 
-/** The installed nginx with the example configuration. */
+/** Starts the installed nginx with the example configuration. */
 export async function startNginx({ slidegate, upstream, token, changes = {} }: Behind): Promise<Gateway> {
   const port = await freePort()
   const ofToken = '# proxy_set_header X-Slidegate-Token "the token"'
@@ -139,7 +139,7 @@ export async function startNginx({ slidegate, upstream, token, changes = {} }: B
   return runNginx(config, port)
 }
 
-/** The installed Caddy with the example configuration. */
+/** Starts the installed Caddy with the example configuration. */
 export async function startCaddy({ slidegate, upstream, token, changes = {} }: Behind): Promise<Gateway> {
   const port = await freePort()
   const config = replaced(await deployed('caddy/Caddyfile'), {
@@ -151,7 +151,7 @@ export async function startCaddy({ slidegate, upstream, token, changes = {} }: B
   return runCaddy(config, port, token)
 }
 
-/** Waits until the program responds. Stops it and removes its folder. */
+/** Waits until the program responds. The result stops it and removes its folder. */
 async function startGateway(
   program: string,
   words: readonly string[],
@@ -191,7 +191,7 @@ export interface Load {
   readonly requests: number
   /** Responses by status. */
   readonly statuses: Readonly<Record<string, number>>
-  /** Denials without a header for the time to retry. */
+  /** Denials that lack a `Retry-After`, `RateLimit` or `RateLimit-Policy` header. */
   readonly untold: number
 }
 

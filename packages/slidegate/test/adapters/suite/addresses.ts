@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest'
 import type { HandlerArguments } from '../../../src/http/index.ts'
 import { type AdapterUnderTest, inTurn, limitedTo, type Server, serve } from './fixture.ts'
 
-/** The default key: the client's address. */
+/** Tests the default key, which is the client's address. */
 export function addressSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   describe("the client's address", () => {
     const from = (server: Server, forwardedFor: string) =>
       fetch(server.url, { headers: { 'X-Forwarded-For': forwardedFor } })
 
-    /** Whether requests from these addresses are admitted, in order, with one request per caller. */
+    /** Returns whether each request is admitted, with one request per caller. Sends them in order from these addresses. */
     async function admitted(addresses: readonly string[]): Promise<boolean[]> {
       const server = await serve(adapter, limitedTo(1), { behindProxy: true })
       const answers = await inTurn(addresses, (address) => from(server, address))

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { GuardOptions, HandlerArguments } from '../../../src/http/index.ts'
 import { type AdapterUnderTest, ask, limitedTo, rateLimitHeaders, serve } from './fixture.ts'
 
-/** The body and headers of a denial, by what the client accepts. */
+/** Tests the body and headers of a denial, by the request's `Accept` header. */
 export function bodySuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   describe('the body of a denial follows the Accept header', () => {
     const problem = {

@@ -3,7 +3,7 @@ import type { GuardOptions, HandlerArguments } from '../../../src/http/index.ts'
 import { createLimiter, fixedWindow, slidingWindow } from '../../../src/index.ts'
 import { type AdapterUnderTest, ask, newStore, type Server, serve, time } from './fixture.ts'
 
-/** A client's request, and how long after the previous one it is sent. */
+/** A client's request, and its delay after the previous one. */
 interface Line {
   readonly laterMs?: number
   readonly method?: string
@@ -36,7 +36,7 @@ const SCRIPT: readonly Line[] = [
   { headers: ann, laterMs: 60_000 },
 ]
 
-/** The same conversation gets the same responses in every framework. */
+/** Tests that the same conversation gets the same responses in every framework. */
 export function conversationSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   const said = (name: string) => (request: Args[0]) => adapter.header(request, name)
 

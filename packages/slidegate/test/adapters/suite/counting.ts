@@ -10,7 +10,7 @@ import {
 } from '../../../src/index.ts'
 import { type AdapterUnderTest, ask, newStore, perMinute, type Server, serve, until } from './fixture.ts'
 
-/** The units that count after the response. */
+/** Tests which units still count after the response. */
 export function countingSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   type Options = GuardOptions<Args>
 
@@ -18,7 +18,7 @@ export function countingSuite<Args extends HandlerArguments>(adapter: AdapterUnd
     const limiterOf = (limit: number, store: Store = newStore()): Limiter =>
       createLimiter({ limits: [perMinute(limit)], store })
 
-    /** Expects this many units to be used in the end. */
+    /** Waits until exactly this many units are used. */
     async function expectUsed(
       units: number,
       options: GuardOptions<Args>,

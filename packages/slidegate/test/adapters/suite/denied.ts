@@ -14,15 +14,15 @@ import {
   until,
 } from './fixture.ts'
 
-/** Requests that exceed the limits, with each `denied` policy. */
+/** Tests requests that exceed the limits, with each `denied` policy. */
 export function deniedSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   const drops = adapter.drops ?? true
 
-  /** A limiter with a short window and the real clock. */
+  /** Creates a limiter with a short window and the real clock. */
   const soon = (limit: number): Limiter =>
     createLimiter({ limits: [slidingWindow({ limit, window: '100ms' })], store: memoryStore() })
 
-  /** A limiter whose window doesn't move during a test. */
+  /** Creates a limiter whose window doesn't move during a test. */
   const never = (limit: number, maxWaiting?: number): Limiter =>
     createLimiter({ limits: [perMinute(limit)], store: newStore(), ...(maxWaiting && { maxWaiting }) })
 

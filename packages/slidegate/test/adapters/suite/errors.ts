@@ -3,7 +3,7 @@ import type { GuardOptions, HandlerArguments } from '../../../src/http/index.ts'
 import { failurePolicy, type Store, StoreUnavailableError } from '../../../src/index.ts'
 import { type AdapterUnderTest, limitedTo, rateLimitHeaders, serve, statuses } from './fixture.ts'
 
-/** Errors in options and stores. */
+/** Tests errors caused by options and stores. */
 export function errorSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   describe('an error goes to the framework once and never bypasses the limit', () => {
     const thrown = new Error('thrown by the user')

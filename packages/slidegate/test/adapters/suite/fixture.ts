@@ -44,7 +44,7 @@ export function perMinute(limit: number): Limit {
   return slidingWindow({ limit, window: '1m', name: 'per-minute' })
 }
 
-/** Options with a limit of `limit` requests per minute and caller. */
+/** Returns options with a limit of `limit` requests per minute and caller. */
 export function limitedTo<Args extends HandlerArguments>(
   limit: number,
   options: GuardOptions<Args> = {},

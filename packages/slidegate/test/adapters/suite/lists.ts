@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { GuardOptions, HandlerArguments } from '../../../src/http/index.ts'
 import { type AdapterUnderTest, inTurn, limitedTo, rateLimitHeaders, type Server, serve } from './fixture.ts'
 
-/** The `allow`, `deny` and `address` options. */
+/** Tests the `allow`, `deny` and `address` options. */
 export function listSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   describe('address lists', () => {
     const address: GuardOptions<Args>['address'] = { trust: ['loopback'] }

@@ -9,10 +9,10 @@ import { type AdapterUnderTest, limitedTo, perMinute, START_MS, serve, time } fr
 
 const AMOUNT = 1500
 const LIMIT = 500
-/** Autocannon checks this often for the last response. */
+/** Autocannon checks for the last response every 20 ms. */
 const LOAD = { amount: AMOUNT, connections: 20, sampleInt: 20 }
 
-/** Sends many requests at once on each of many connections. */
+/** Tests exact limits with many concurrent requests on many connections. */
 export function loadSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   let server: RedisServer
   let redis: Redis

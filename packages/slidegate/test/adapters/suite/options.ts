@@ -15,7 +15,7 @@ import {
   time,
 } from './fixture.ts'
 
-/** The effects of options. */
+/** Tests the effects of options. */
 export function optionSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   describe('options', () => {
     const said = (name: string) => (request: Args[0]) => adapter.header(request, name)

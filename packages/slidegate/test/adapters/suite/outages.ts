@@ -5,7 +5,7 @@ import { type AdapterUnderTest, list, perMinute, rateLimitHeaders, type Server, 
 
 const down: Store = { failurePolicy, apply: (_, call) => call.reject(new Error('ECONNREFUSED')), close() {} }
 
-/** Responses while the store is down, for each `onStoreError`. */
+/** Tests responses while the store is down, for each `onStoreError`. */
 export function outageSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   describe('while the store is down', () => {
     const serveWith = (onStoreError: OnStoreError, options = {}): Promise<Server> => {

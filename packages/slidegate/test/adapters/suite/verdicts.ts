@@ -13,7 +13,7 @@ import {
   time,
 } from './fixture.ts'
 
-/** Headers and bodies that a caller sees. */
+/** Tests the headers and bodies that a caller sees. */
 export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
   describe('a request within the limits', () => {
     it('gets served, with the remaining quota in headers', async () => {

@@ -40,7 +40,7 @@ export class Calls {
     this.#atMs[i] = atMs
   }
 
-  /** Durations of calls that ended in this interval of `performance.now()`. */
+  /** Returns the durations of calls that ended in this interval of `performance.now()`. */
   durationsMs(fromMs: number, toMs: number = Number.POSITIVE_INFINITY): number[] {
     return this.#ended(fromMs, toMs).map((i) => this.#endMs[i]! - this.#startMs[i]!)
   }
@@ -57,7 +57,7 @@ export class Calls {
 
   /**
    * Returns the time from which the store has answered calls.
-   * Ignores one call in a hundred, which may be the machine's fault.
+   * Ignores one call in a hundred, which the machine may have delayed.
    */
   answeredSinceMs(fromMs: number): number {
     const store = this.#outcomes.indexOf('store')
@@ -72,7 +72,7 @@ export class Calls {
     return sinceMs
   }
 
-  /** Admissions by the store, by key. */
+  /** Returns the admissions by the store, by key. */
   admissions(): Map<string, Admission[]> {
     const store = this.#outcomes.indexOf('store')
     const byKey = new Map<string, Admission[]>(this.#keys.map((key) => [key, []]))

@@ -12,7 +12,7 @@ export interface Cell {
 
 const POLICIES: readonly OnStoreError[] = ['throw', 'deny', 'allow', 'local']
 
-/** Selected names. If left out, all are selected. */
+/** The selected names. A list that is left out selects all. */
 export interface Selection {
   readonly faults?: readonly string[]
   readonly clients?: readonly string[]
@@ -31,7 +31,7 @@ function chosen<T>(all: readonly T[], names: readonly string[] | undefined, name
   return all.filter((one) => names?.includes(nameOf(one)) ?? true)
 }
 
-/** Every fault with every client that it can affect. */
+/** Returns every fault with every client that it can affect. */
 export function cellsOf({ faults, clients }: Selection): Cell[] {
   const named = chosen(CLIENTS, clients, ({ name }) => name)
   return chosen(FAULTS, faults, ({ name }) => name).flatMap((fault) =>
@@ -47,7 +47,7 @@ const TELLING: Readonly<Record<string, string>> = {
   'cut-after-request': 'ioredis-5-set',
 }
 
-/** Every fault once, with a different client each. Slow combinations are left to the full run. */
+/** Returns every fault once, with clients in turn. Slow combinations are left to the full run. */
 export function cellsInShort(): Cell[] {
   return FAULTS.filter(({ backWithinMs }) => backWithinMs === undefined).map((fault, i) => {
     const clients = CLIENTS.filter(

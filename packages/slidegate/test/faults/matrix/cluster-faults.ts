@@ -4,7 +4,7 @@ import { until } from '../../support/until.ts'
 import type { Course, Fault, Scene } from './fault.ts'
 import { STRUCK_SLOT, STRUCK_TAG } from './keys.ts'
 
-/** The master that all faults affect. */
+/** Returns the master that all faults affect. */
 function struckMaster(redis: RedisCluster): Promise<ClusterNode> {
   return redis.masterOf(STRUCK_SLOT)
 }
@@ -63,7 +63,7 @@ async function reshard(redis: RedisCluster, master: ClusterNode): Promise<Course
 
 let shared: Promise<RedisCluster> | undefined
 
-/** One cluster for all faults, because it takes a long time to start. */
+/** Returns one cluster for all faults, because it takes a long time to start. */
 function cluster(): Promise<RedisCluster> {
   shared ??= startCluster()
   return shared

@@ -30,7 +30,7 @@ export interface Fault {
   readonly keepsData: boolean
   /** Milliseconds from the start of the fault until it is healed. */
   readonly lastsMs: number
-  /** How long clients may take to recover if only their own timeouts detect it. Default: 1 s. */
+  /** How long clients may take to recover if only their own timeouts detect the fault. Default: 1 s. */
   readonly backWithinMs?: number
   setUp(): Promise<Scene>
 }

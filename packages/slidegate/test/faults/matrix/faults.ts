@@ -11,7 +11,7 @@ export const FAULTS: readonly Fault[] = [
   ...CLUSTER_FAULTS,
 ]
 
-/** Stops the servers that faults share. */
+/** Stops the servers that several faults share. */
 export async function stopShared(): Promise<void> {
   await Promise.all([stopSentinel(), stopCluster()])
 }

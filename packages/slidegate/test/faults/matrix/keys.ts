@@ -18,7 +18,7 @@ const STRUCK_BUCKET = 5
 /** Buckets in the other two thirds of all slots. */
 const OTHER_BUCKETS = [30, 55]
 
-/** Several keys in the affected bucket, which share calls, and some in other buckets. */
+/** Returns several keys in the affected bucket, which share calls, and some in other buckets. */
 export function keysWith(prefix: string): readonly string[] {
   return [
     ...namesIn(STRUCK_BUCKET, prefix, 3),

@@ -14,7 +14,7 @@ const results: Result[] = []
 
 afterAll(async () => {
   await stopShared()
-  // The results of some policies would be mistaken for those of all.
+  // Doesn't write results of a selection of policies: they would be mistaken for results of all policies.
   if (SELECTION !== undefined && SELECTION.policies === undefined) await writeResults(results)
 })
 

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm'
 
 const TICK_MS = 10
 
-/** A timer as long as the deadline of calls. It shows how much of a delay is the machine's fault. */
+/** A timer as long as the deadline of calls. It shows how much of a delay the machine causes. */
 const CONTROL_MS = 50
 
 /** Measures how long this process's event loop hangs, and how late its timers are. */

@@ -9,7 +9,7 @@ function lasting(
   return (proxy) => ({ inject: async () => begin(proxy), heal: async () => end(proxy) })
 }
 
-/** A fault of single connections, repeated every 100 ms. */
+/** Creates a fault of single connections, repeated every 100 ms. */
 function repeated(cut: (proxy: TcpProxy) => void): (proxy: TcpProxy) => Course {
   return (proxy) => {
     let timer: NodeJS.Timeout | undefined
@@ -26,7 +26,7 @@ function repeated(cut: (proxy: TcpProxy) => void): (proxy: TcpProxy) => Course {
   }
 }
 
-/** A new server behind a proxy for each fault. */
+/** Starts a new server behind a proxy for each fault. */
 function behindProxy(course: (proxy: TcpProxy) => Course) {
   return async (): Promise<Scene> => {
     const server = await startRedis()

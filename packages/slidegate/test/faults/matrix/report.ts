@@ -31,7 +31,7 @@ export interface PolicyReport {
   readonly overAcross: number
   /** Units that the store reported as admitted, but didn't charge. */
   readonly uncharged: number
-  /** Units charged beyond those and all requests that timed out. */
+  /** Units charged beyond all admitted requests and all that were sent and not answered. */
   readonly overcharged: number
   /** Requests admitted for a new key. */
   readonly afresh: { readonly admitted: number; readonly limit: number }

@@ -12,7 +12,7 @@ export interface Result {
   readonly feltPercent: number
   readonly p99Ms: number
   readonly longestMs: number
-  /** How late timers of 50 ms were (99th percentile). This much is the machine's fault. */
+  /** How late timers of 50 ms were (99th percentile). This much of a delay is caused by the machine. */
   readonly lateMs: number
   /** The time from the return of the store until it answers all calls. It is -1 if that took too long. */
   readonly backMs: number
@@ -44,7 +44,7 @@ export function resultOf(report: Report, complaints: readonly string[]): Result 
   }
 }
 
-/** Only the policy `throw` reports reasons. */
+/** Returns the reasons. Only the policy `throw` reports them. */
 function reasonsOf(policies: readonly PolicyReport[]): string {
   const thrown = policies.find(({ policy }) => policy === 'throw')
   const reasons = [...(thrown?.meanwhile ?? new Map<CallOutcome, number>())].filter(

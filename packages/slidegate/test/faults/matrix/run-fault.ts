@@ -71,7 +71,7 @@ async function happen({ lastsMs }: Fault, { inject, heal }: Course): Promise<Mom
   return { injectedMs, healMs, returnedMs: performance.now() }
 }
 
-/** Returns how long each took to recover, or `Infinity` if that took too long. */
+/** Returns how long each subject took to recover, or `Infinity` if it took too long. */
 async function back(subjects: readonly Subject[], returnedMs: number): Promise<number[]> {
   for (;;) {
     await delay(50)

@@ -6,7 +6,7 @@ import type { Fault, Scene } from './fault.ts'
 
 let shared: Promise<RedisSentinel> | undefined
 
-/** One setup for all faults, because it takes a long time to start. */
+/** Returns one setup for all faults, because it takes a long time to start. */
 function sentinel(): Promise<RedisSentinel> {
   shared ??= startSentinel()
   return shared

@@ -60,7 +60,7 @@ function flush({ port }: RedisServer): Course {
   }
 }
 
-/** Makes it a replica of a server that doesn't exist. It keeps its data, and rejects writes. */
+/** Makes the server a replica of a server that doesn't exist. It keeps its data and rejects writes. */
 function demote({ port }: RedisServer): Course {
   return {
     inject: async () => {
@@ -135,7 +135,7 @@ function busy({ port }: RedisServer): Course {
   }
 }
 
-/** A new server for each fault. */
+/** Starts a new server for each fault. */
 function onServer(course: (server: RedisServer) => Course, settings: readonly string[] = []) {
   return async (): Promise<Scene> => {
     const server = await startRedis(settings)

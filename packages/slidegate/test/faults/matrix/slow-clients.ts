@@ -6,7 +6,7 @@ export interface SlowClients {
   readonly faults: readonly string[]
   readonly clients: readonly string[]
   readonly why: string
-  /** How long it may take. */
+  /** How long the client may take. */
   readonly backWithinMs: number
 }
 

@@ -79,7 +79,7 @@ export class Subject {
     return Math.max(0, Math.max(...fullest) - TIGHT.limit)
   }
 
-  /** For each key, the admissions that the store reported and the units that it charged. */
+  /** Returns reported admissions and charged units, for each key. */
   async charges(): Promise<{ admitted: number; charged: number }[]> {
     const admissions = this.calls.admissions()
     return this.#patiently(WIDE, (limiter) =>

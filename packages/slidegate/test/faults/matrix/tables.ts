@@ -29,7 +29,7 @@ export function tablesOf(results: readonly Result[]): string {
   return `${[CAPTION, ...tables, '\nClients that recover late:\n\n', ...notes].join('')}\n`
 }
 
-/** Numbers of the notes on a client that may be late. */
+/** Returns the numbers of the notes on a client that may be slow to recover. */
 function notesOf(fault: string, client: string): string {
   const numbers = SLOW_CLIENTS.flatMap(({ faults, clients }, i) =>
     faults.includes(fault) && clients.includes(client) ? [i + 1] : [],

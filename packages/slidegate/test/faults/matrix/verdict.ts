@@ -10,7 +10,7 @@ export interface Bounds {
   readonly slackMs: number
   readonly backWithinMs: number
   readonly blockedMs: number
-  /** The share of calls that the store must answer during an imperceptible fault. */
+  /** The share of calls that the store must answer during an unnoticeable fault. */
   readonly answeredShare: number
   /** If timers are later than this (99th percentile), call times aren't checked. */
   readonly starvedMs: number
@@ -35,7 +35,7 @@ export const LOOSE: Bounds = {
   blockedMs: 250,
   answeredShare: 0.8,
   starvedMs: TIMEOUT_MS / 2,
-  // With replies delayed by 20 ms, 30 ms are left, which is too little on a machine this busy.
+  // With replies delayed by 20 ms, 30 ms of the timeout are left, which is too little on a machine this busy.
   busyMs: TIMEOUT_MS / 5,
 }
 

@@ -51,7 +51,7 @@ function labelOf(unit: Unit, timeZone: string): (ms: number) => string {
   }
 }
 
-/** The first moment with this label, or the first one after it. Searches with growing steps, then by bisection. */
+/** Returns the first moment with this label, or the first one after it. Searches with growing steps, then by bisection. */
 function edge(label: (ms: number) => string, ms: number, direction: 1 | -1): number {
   const wanted = label(ms)
   let inside = ms

@@ -94,7 +94,7 @@ export class RequestsModel extends EntriesModel {
     this.add(nowMs, id, units)
   }
 
-  /** Returns all units of the request, or nothing. */
+  /** Refunds all units of the request, or none. */
   refund(nowMs: number, atMs: number, { id, units }: Request): number {
     const isIt = ({ name, stampMs }: Entry) => name === id && (this.#are === 'holder' || stampMs === atMs)
     const entry = this.counting(nowMs).find(isIt)

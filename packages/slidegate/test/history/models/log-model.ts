@@ -29,7 +29,7 @@ export interface LogModel {
   need(nowMs: number, request: Request): number
   /** `limits` are all charged limits that share the log. */
   charge(limits: readonly Limit[], nowMs: number, request: Request): void
-  /** Returns units charged at `atMs`. The result is how many were returned. */
+  /** Refunds units charged at `atMs`. Returns how many were refunded. */
   refund(nowMs: number, atMs: number, request: Request): number
   /** The individual charges that count, if the log keeps their times. */
   charges?(limit: Limit, nowMs: number): readonly Stamped[]

@@ -68,7 +68,7 @@ export class OverrideModel {
   }
 }
 
-/** The override as the library returns it, except for the key and its dimension. */
+/** Returns the override as the library returns it, except for the key and its dimension. */
 export function shown({ rule, ruleMs, blockedMs }: InForce, declared: readonly Declaration[]) {
   const byName = typeof rule === 'object' ? rule : undefined
   const unused = Object.keys(byName ?? {}).filter(
@@ -96,7 +96,7 @@ export function withNumbers(declared: readonly Declaration[], rule: InForce['rul
   return declared.map((each, i) => changed(each, numbersOf(byName, i, declared.length)) ?? each)
 }
 
-/** Exempt limits only count. They still use the same logs, and share them. */
+/** Makes all limits exempt, so that they only count. They still use and share the same logs. */
 export function exempt(ruled: readonly Ruled[]): Ruled[] {
   return ruled.map((each) =>
     each.limit.shadow ? each : { ...each, isExempt: true, limit: { ...each.limit, shadow: true } },

@@ -79,7 +79,7 @@ export class SlidingCounterModel implements LogModel {
     return Number(returned)
   }
 
-  /** Units in the current window and in the one before, at this moment. */
+  /** Returns the units in the current window and in the one before, at this moment. */
   #at(nowMs: number): { readonly current: bigint; readonly previous: bigint } {
     const windowsSince = (this.#startOf(nowMs) - this.#startMs) / this.#windowMs
     const [current, previous] = [this.#saturated(this.#current), this.#saturated(this.#previous)]
@@ -97,7 +97,7 @@ export class SlidingCounterModel implements LogModel {
   }
 }
 
-/** The finest precision at which all sums stay exact. */
+/** Returns the finest precision at which all sums stay exact. */
 function finestPrecision(limit: number, windowMs: number): number {
   for (let decade = 1; ; decade *= 10) {
     for (const step of [1, 2, 5]) {
