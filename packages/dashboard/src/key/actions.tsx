@@ -115,7 +115,7 @@ function ActionDialog({
           title="Block this key?"
           action="Block"
           isDangerous
-          missing={durationProblem(span) && 'Correct the duration to block.'}
+          missing={durationProblem(span) && 'Enter a valid duration.'}
           onConfirm={() =>
             done(
               request('POST', '/v1/admin/block', {

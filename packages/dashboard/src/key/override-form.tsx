@@ -99,7 +99,7 @@ export function OverrideForm({
         value={ttl}
         onInput={setTtl}
         problem={durationProblem(ttl)}
-        hint="Such as 30m, 12h or 7d. Leave it empty to keep it until you delete it."
+        hint="Such as 30m, 12h or 7d. If empty, the override lasts until you delete it."
       />
     </Confirm>
   )

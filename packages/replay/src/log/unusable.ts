@@ -1,4 +1,4 @@
-// Detects a replay that skipped nearly all lines, which is a wrong option rather than a result.
+// Detects a replay that skipped nearly all lines: an option is wrong, so the result is meaningless.
 
 import { formatCount } from '../text.ts'
 import type { Skipped } from './parse-line.ts'

@@ -12,7 +12,7 @@ import type { Replayed, Run } from '../replay.ts'
 export interface Report {
   /** Decided requests: `admitted` plus `denied`. */
   readonly requests: number
-  /** Lines that could not be parsed, or came too late to be sorted in. */
+  /** Lines that couldn't be parsed, or were too far out of order to be sorted. */
   readonly skipped: number
   readonly admitted: number
   readonly denied: number

@@ -8,7 +8,7 @@ import { Rates, type SecondCounts, type SpanCounts } from './rates.ts'
 import { type CallerSketch, HALF_MS, type Ranking, SlidingKeys, type TopCounts } from './sliding-keys.ts'
 import type { Every } from './timer.ts'
 
-/** The maximum number of limiters with counts. A further one is only counted once one of these has been idle for this long. */
+/** Maximum number of limiters with counts. Another one only gets counts when one of these has been idle for `IDLE_MS`. */
 const MAX_LIMITERS = 1024
 const IDLE_MS = 2 * HALF_MS
 

@@ -74,7 +74,7 @@ export function liveRoutes(app: App, context: Context): void {
       config: read,
       schema: {
         tags,
-        summary: 'Get the last five minutes by second',
+        summary: 'Get per-second counts of the last five minutes',
         description: 'Covers all instances that share the store, and all limiters unless you name one.',
         querystring: HistoryQuery,
         response: { 200: History },

@@ -21,9 +21,9 @@ export interface ClientEvent<S extends AnySocket = Socket> {
 }
 
 /**
- * The options that all adapters for messages share. Default `maxPending`: 1,000.
+ * The options shared by all message adapters. Default `maxPending`: 1,000.
  *
- * Socket.IO can't pause reading, so exceeding this closes the connection. Each event can be as large as the server's
+ * Socket.IO can't pause reading: a connection that exceeds `maxPending` is closed. Each event can be as large as the server's
  * `maxHttpBufferSize`.
  */
 export type RateLimitOptions<S extends AnySocket = Socket> = MessageOptions<ClientEvent<S>>

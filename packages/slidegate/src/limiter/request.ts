@@ -107,7 +107,7 @@ export class RequestNamer {
     if (!keep(parts, 'request') && !keep(parts, 'holder')) {
       throw new SlidegateError(
         'invalid_request_id',
-        "no limit of this limiter finds requests by id; add one with log: 'zset'",
+        "no limit of this limiter stores request ids; add one with log: 'zset'",
         requestId,
       )
     }

@@ -60,7 +60,7 @@ type Read = (name: string) => string | undefined
 
 const PREFIXES = ['ratelimit-', 'x-ratelimit-', 'x-rate-limit-']
 
-/** Reads `RateLimit-Policy` and `RateLimit`. They are lists since draft 8 and a dictionary in draft 7. */
+/** Reads `RateLimit-Policy` and `RateLimit`. They're lists from draft 8 on, and dictionaries in draft 7. */
 function structuredQuotas(read: Read): readonly Quota[] {
   const policies = policiesIn(read('ratelimit-policy'))
   const field = read('ratelimit')

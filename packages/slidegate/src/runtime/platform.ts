@@ -66,7 +66,7 @@ function base64url(bytes: Uint8Array): string {
   return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }
 
-/** Encodes a text as UTF-8 in base64url. */
+/** Encodes text as UTF-8, then as base64url. */
 export function toBase64url(text: string): string {
   return base64url(utf8(text))
 }

@@ -90,10 +90,10 @@ export class MemoryOps implements Memory {
     const added = parts.filter((part) => part.set.isOverridable && !overrides.has(part)).length
     if (overrides.size + added > this.#maxOverrides) overrides.sweep(clockMs, MOST_SWEPT)
     if (added > 0 && overrides.size + added > this.#maxOverrides) {
-      throw full(`${overrides.size} overrides, as many as it may hold`, parts)
+      throw full(`${overrides.size} overrides, the maximum`, parts)
     }
     if ((added > 0 || this.#keys.isHeavy) && !this.#keys.makeRoom(added, clockMs)) {
-      throw full('overrides, and of keys at their limits', parts)
+      throw full('overrides and keys at their limits', parts)
     }
   }
 

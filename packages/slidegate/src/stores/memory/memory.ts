@@ -21,16 +21,16 @@ export interface MemoryStoreOptions {
    * Maximum number of keys and overrides, from 1. Default: 1,000,000.
    *
    * When the store is full, it drops expired keys first, then the least recently used key that isn't at its limit. Keys with
-   * denials or bans count as at their limit. Overrides stay until they end. The store takes up to 1 KiB per key of `maxKeys`,
+   * counted denials or bans are kept, too. Overrides stay until they end. The store takes up to 1 KiB per key of `maxKeys`,
    * or 256 MiB if that is more.
    */
   readonly maxKeys?: number
   /**
    * The answer to a new key if no key can be dropped. Default: `throw`.
    *
-   * `throw` throws a `StoreUnavailableError` with the reason `full`, `deny` denies until the first key is below its limit,
-   * and `allow` admits without counting. A request checks up to 1,024 limits for a key to drop. With bans, keys with a single
-   * denial can fill the store for the `within` of the ban.
+   * `throw` throws a `StoreUnavailableError` with the reason `full`. `deny` denies until a stored key is below its limit and
+   * can be dropped. `allow` admits without counting. To find a key to drop, a request checks at most 1,024 limits. With bans,
+   * a key with a single denial is kept for the ban's `within`, so such keys can fill the store.
    */
   readonly onFull?: OnFull
   /** Maximum number of overrides, from 1. Further ones are rejected with the reason `full`. Default: `maxKeys`. */

@@ -124,7 +124,7 @@ class Batcher implements Receiver {
   #silentSinceMs = Number.POSITIVE_INFINITY
   /** Milliseconds that Redis takes per call, estimated from the times between its answers. */
   #tookMs = 0
-  /** Fires when a Redis that stopped answering gets another op. */
+  /** Runs while Redis doesn't answer. When it fires, the next op is sent. */
   #pause: Timer | undefined
   /** The timers' own async context, so that they don't retain that of a request. */
   readonly #origin = asyncOrigin('slidegate.batcher')

@@ -1,4 +1,4 @@
-// Creates clients from URLs, with the installed package. No other file imports these packages.
+// Creates clients from URLs, with node-redis or ioredis, whichever is installed. No other file imports these packages.
 
 import type { RedisClient } from './clients.ts'
 import type { Address, Servers } from './url.ts'

@@ -84,7 +84,7 @@ export class PendingOp implements Request {
   }
 }
 
-/** The ops of one key, or of all keys of an op. Equal ops may join the last of them. */
+/** The waiting ops for one key, or for one combination of keys. An equal op may join the last one. */
 class KeyQueue {
   /** Its place in the queue's table, and the next key queue at the same place. */
   readonly place: number

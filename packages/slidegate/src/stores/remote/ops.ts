@@ -204,7 +204,7 @@ function checkNames(op: Op): void {
   throw wrong('requestId', (op as Named).requestId, 'set if and only if limits keep entries')
 }
 
-/** A limit of values takes one key, and each value costs one unit. */
+/** Checks that a request to a distinct-value limit has one key and costs one unit. */
 function checkValues(op: Op): void {
   const { parts } = op
   if (parts.every(({ set }) => !set.keeps.has('value' satisfies Entries))) return

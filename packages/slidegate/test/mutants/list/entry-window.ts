@@ -38,7 +38,7 @@ export const entryWindow: Mutants = {
       ['if is_known and entries == HOLDER and', 'if is_known and'],
     ],
     'histories 1 > concurrency': [['if held_at and op.hold ~= RENEWED then', 'if held_at then']],
-    'conformance > after a large step back, slots are held for a ttl from now': [
+    'conformance > after the clock is set far back, slots are held for one more ttl': [
       ["write_all('ZADD', key, moved)", ''],
     ],
     "limits/logs-in-redis > log: zset > doesn't count entries again that had left the window before the clock was set back":
