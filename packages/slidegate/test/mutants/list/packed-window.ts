@@ -9,7 +9,7 @@ export const packedWindow: Mutants = {
       ['if first_of_back <= bound', 'if first_of_back < bound'],
       ['total, stamp = struct_unpack(RECORD_FORMAT, records, place + (rest - 1) * WIDTH + 1)', ''],
       ['value = column == TOTAL and total or stamp', ''],
-      ['value > bound then\n      -- Among', 'value >= bound then\n      -- Among'],
+      ['value > bound then\n      -- It is', 'value >= bound then\n      -- It is'],
       [
         'before = total\n        total, stamp = struct_unpack(RECORD_FORMAT, records, place + 1)',
         'total, stamp = struct_unpack(RECORD_FORMAT, records, place + 1)',
