@@ -2,6 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { type Explanation, keyOf, type OneKey } from '../api-types.ts'
+import { numberProblem } from '../components/field.tsx'
 import { useUniqueId } from '../components/unique-id.ts'
 import { count, roundDuration } from '../format.ts'
 import { useQuery } from '../use-query.ts'
@@ -11,7 +12,7 @@ const EVERY_MS = 1000
 export function CostCheck({ of, usual }: { readonly of: OneKey; readonly usual: Explanation }) {
   const id = useUniqueId()
   const [text, setText] = useState('1')
-  const cost = /^[1-9][0-9]{0,14}$/.test(text.trim()) ? Number(text) : undefined
+  const cost = text.trim() !== '' && numberProblem(text) === undefined ? Number(text) : undefined
   const isOther = cost !== undefined && cost !== usual.cost
   const body = { limiter: of.limiter, key: keyOf(of), cost }
   const { data, error } = useQuery<Explanation>(isOther ? '/v1/explain' : undefined, {

@@ -4,6 +4,7 @@ import { type Command, Option } from 'commander'
 import { UsageError } from '#replay/errors.js'
 import { printable } from '#replay/text.js'
 import { print, type ServiceFlags, targetOf, withServiceOptions } from '../client/command.ts'
+import { isRedisUrl, withoutCredentials } from '../config/redis-url.ts'
 import type { StoreConfig } from '../config/schema.ts'
 import type { Check } from '../doctor/check.ts'
 
@@ -16,8 +17,6 @@ const EXIT_PROBLEMS = 1
 
 /** The default of limiters. */
 const TIMEOUT_MS = 50
-
-const REDIS_URL = /^(redis|valkey)s?:\/\/[^\s/?#]+(\/[0-9]*)?$/
 
 export function addDoctorCommand(program: Command): void {
   const command = program
@@ -72,8 +71,7 @@ async function checkStore({ config: file, redis }: DoctorFlags, isServiceWanted:
 /** @throws {UsageError} */
 function redisOf(text: string): NonNullable<StoreConfig['redis']> {
   const urls = text.split(',')
-  const isValid = urls.every((url) => REDIS_URL.test(url) && URL.canParse(url))
-  if (isValid) return { url: urls.length === 1 ? text : urls }
-  const shown = printable(text.replaceAll(/\/\/[^\s/]*@/g, '//'))
+  if (urls.every(isRedisUrl)) return { url: urls.length === 1 ? text : urls }
+  const shown = printable(withoutCredentials(text))
   throw new UsageError(`invalid --redis "${shown}"; write it like redis://user:password@127.0.0.1:6379`)
 }

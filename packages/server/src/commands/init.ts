@@ -6,6 +6,7 @@ import { type Command, Option } from 'commander'
 import { messageOf, UsageError } from '#replay/errors.js'
 import { printable } from '#replay/text.js'
 import { type OutputFlags, print, withOutputOptions } from '../client/command.ts'
+import { isRedisUrl, withoutCredentials } from '../config/redis-url.ts'
 
 const KINDS = {
   api: {
@@ -137,9 +138,9 @@ function kindIn(text: string): Kind {
 }
 
 function storeIn(text: string): string {
-  if (text === 'memory' || (/^(redis|valkey)s?:\/\/[^\s/?#$]+(\/[0-9]*)?$/.test(text) && URL.canParse(text)))
-    return text
-  const shown = printable(text.replaceAll(/\/\/[^\s/]*@/g, '//'))
+  // A configuration would replace `$` by variables of the environment.
+  if (text === 'memory' || (isRedisUrl(text) && !text.includes('$'))) return text
+  const shown = printable(withoutCredentials(text))
   throw new UsageError(
     `invalid --store "${shown}"; it must be memory, or like redis://user:password@127.0.0.1:6379`,
   )

@@ -9,6 +9,7 @@ import {
   type TUnsafe,
   Type,
 } from '../json-schema.ts'
+import { REDIS_URL_PATTERN } from './redis-url.ts'
 
 /*
  * A title describes a valid value and completes "it must be ...". A description explains the field; editors show it.
@@ -354,7 +355,7 @@ const MemorySchema = closed('Keeps state in this process.', {
 })
 
 const RedisUrl = Type.String({
-  pattern: '^(redis|valkey)s?://[^\\s/?#]+(/[0-9]*)?$',
+  pattern: REDIS_URL_PATTERN,
   writeOnly: true,
   title: 'a URL such as redis://user:password@host:6379/0 or, with TLS, rediss://host',
 })
