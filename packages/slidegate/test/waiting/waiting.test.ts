@@ -84,10 +84,15 @@ describe('a waiting request', () => {
   })
 
   it('gets its turn in order of arrival, and is resent only when there is room', async () => {
-    const room = roomOn(memoryStore(), [slidingWindow({ limit: 1, window: 20 })])
+    // A pause of the process could add a request.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const store = memoryStore({ clock: () => Math.floor(performance.now()) })
+    const room = roomOn(store, [slidingWindow({ limit: 1, window: 20 })])
     const order = 'abcdefgh'.split('')
-    const waits = Object.fromEntries(order.map((name) => [name, room.wait('k')]))
-    expect(await admissions(waits)).toEqual(order)
+    const admitted = admissions(Object.fromEntries(order.map((name) => [name, room.wait('k')])))
+    await vi.advanceTimersByTimeAsync(20 * order.length)
+    expect(await admitted).toEqual(order)
     expect(room.asked).toHaveLength(order.length)
   })
 
