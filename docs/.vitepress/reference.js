@@ -105,15 +105,7 @@ const options = {
   intentionallyNotExported: [
     ...['ConsumeOp', 'PeekOp', 'ChargeOp', 'RefundOp', 'HoldOp', 'ListOp', 'ResetOp', 'SettleOp'],
     ...['ExplainOp', 'OverrideOp', 'OverridesOp', 'Any', 'LimitsFunction', 'HandlerResponse'],
-    ...[
-      'Kind',
-      'FailureSettings',
-      'FailureReports',
-      'PLATFORM_HEADERS',
-      'MessageOptions',
-      'HandlerGuards',
-      'Handler',
-    ],
+    ...['Kind', 'FailureSettings', 'FailureReports', 'PLATFORM_HEADERS', 'HandlerGuards', 'Handler'],
     ...['Context', 'NodeRequest', 'NodeResponse', 'Next', 'Args', 'AnyResponse'],
   ],
 }

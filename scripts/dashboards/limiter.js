@@ -48,7 +48,7 @@ export const limiter = dashboard({
         }),
         number({
           title: 'Callers',
-          description: 'Distinct keys in the last minutes, estimated.',
+          description: 'Distinct keys in the last few minutes, estimated.',
           alert: 'SlidegateManyCallers',
           queries: [{ expr: `max(slidegate_distinct_callers{${OF}})` }],
         }),
@@ -153,7 +153,7 @@ export const limiter = dashboard({
         }),
         lines({
           title: 'Callers',
-          description: 'Distinct keys in the last minutes, estimated.',
+          description: 'Distinct keys in the last few minutes, estimated.',
           size: [6, 8],
           alert: 'SlidegateManyCallers',
           queries: [{ expr: `max(slidegate_distinct_callers{${OF}})`, legend: 'callers' }],

@@ -178,7 +178,7 @@ export const overview = dashboard({
         lines({
           title: 'Callers',
           description:
-            'Distinct keys in the last minutes, estimated. Far more than usual: a distributed attack.',
+            'Distinct keys in the last few minutes, estimated. Far more than usual: a distributed attack.',
           alert: 'SlidegateManyCallers',
           queries: [{ expr: 'max by (limiter) (slidegate_distinct_callers)', legend: '{{limiter}}' }],
         }),

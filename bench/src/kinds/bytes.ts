@@ -84,7 +84,11 @@ async function weighKind(redis: Redis, kind: WeighedKind, limit: number): Promis
         nowMs = atMs
         const decision = await limiter.consume(
           KEY,
-          kind.values && { value: `10.0.${number >> 8}.${number & 255}` },
+          kind.values
+            ? { value: `10.0.${number >> 8}.${number & 255}` }
+            : kind.grows === 'holder'
+              ? { requestId: `${number}` }
+              : {},
         )
         assert.equal(decision.atMs, atMs, 'the decision uses the time that was passed')
         return decision.allowed

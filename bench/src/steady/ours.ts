@@ -69,17 +69,17 @@ export async function slidegateCpuSide(
   }
 }
 
-async function ask(
-  limiter: Limiter,
-  key: string,
-  { values, isHeld }: Use,
-  number: number,
-): Promise<Decision> {
-  const options = values && { value: values === 'known' ? KNOWN_VALUE : `new-${number}` }
-  if (!isHeld) return limiter.consume(key, options)
+async function ask(limiter: Limiter, key: string, use: Use, number: number): Promise<Decision> {
+  if (!use.isHeld) return limiter.consume(key, optionsOf(use, `new-${number}`))
   const permit = await limiter.acquire(key)
   if (permit.allowed) assert(await permit.release(), 'the permit is held until its release')
   return permit.decision
+}
+
+/** The options of a request with a new name. */
+function optionsOf({ limits, values }: Use, name: string): ConsumeOptions {
+  if (values !== undefined) return { value: values === 'known' ? KNOWN_VALUE : name }
+  return limits.some(({ kind }) => kind.entries?.are === 'holder') ? { requestId: name } : {}
 }
 
 export function limiterOf(redis: Redis, name: string, { limits }: Use, clock?: () => number): Limiter {
@@ -91,7 +91,7 @@ async function fill(redis: Redis, name: string, traffic: Traffic, use: Use, keys
   const [first, ...others] = keys
   // Creates the logs to copy to.
   const limiter = limiterOf(redis, name, use)
-  await Promise.all(keys.map((key) => limiter.consume(key, use.values && { value: KNOWN_VALUE })))
+  await Promise.all(keys.map((key) => limiter.consume(key, optionsOf(use, KNOWN_VALUE))))
   limiter.close()
   const logs = logsByKey(await redis.keys(`slidegate:*:${name}:*`), name)
   assert.equal(logs.size, keys.length)
@@ -127,8 +127,12 @@ async function makePast(redis: Redis, name: string, traffic: Traffic, use: Use, 
   for (let first = 0; first < times.length; first += STEP) {
     const made = times.slice(first, first + STEP).map((atMs, i) => {
       nowMs = atMs
-      const options: ConsumeOptions = { cost: traffic.cost }
-      return past.consume(key, use.values ? { ...options, value: nameOf(traffic, first + i) } : options)
+      const name = nameOf(traffic, first + i)
+      return past.consume(key, {
+        cost: traffic.cost,
+        ...optionsOf(use, name),
+        ...(use.values && { value: name }),
+      })
     })
     for (const [i, { allowed, atMs }] of (await Promise.all(made)).entries()) {
       assert(allowed && atMs <= times[first + i]!, 'the limits admit all past requests')

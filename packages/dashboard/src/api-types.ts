@@ -1,6 +1,13 @@
 // Types of API responses that the server's `admin/api-types.ts` doesn't have, and the keys sent to the API.
 
-export type { AuditEntry, SpanUsage, TailDecision, TopKey } from '../../server/src/admin/api-types.ts'
+export type {
+  AuditEntry,
+  BanStatus,
+  FoundKey,
+  SpanUsage,
+  TailDecision,
+  TopKey,
+} from '../../server/src/admin/api-types.ts'
 
 import type { TopKey } from '../../server/src/admin/api-types.ts'
 
@@ -38,7 +45,7 @@ export interface TopKeyList {
   /** An estimate of the distinct keys in that time. */
   readonly distinct?: number
   readonly keys: readonly TopKey[]
-  /** The most that any other key can have. */
+  /** Maximum count of a key that isn't listed. */
   readonly unlisted: number
 }
 
@@ -64,7 +71,7 @@ export interface LimitNumbers {
   readonly refill?: number
 }
 
-/** Whether it changes or exempts limits. An override may also just block. */
+/** Whether an override changes limits or exempts the key. It may also only block the key. */
 export function hasRule({ limits, exempt }: Override): boolean {
   return limits !== undefined || exempt === true
 }
@@ -106,6 +113,9 @@ export interface Charge {
 }
 
 interface ExplainedBan {
+  /** 0 if it isn't banned now. */
+  readonly blockedMs: number
+  readonly sinceMs?: number
   readonly level: number
   readonly denials: number
 }

@@ -86,7 +86,7 @@ export async function* events(
 
 async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
   const bearer = token()
-  // Relative to the page, which may be below any path.
+  // The URL is relative to the page, which may be below any path.
   const url = new URL(`.${path}`, new URL('.', location.href))
   const response = await fetch(url, {
     method,

@@ -5,13 +5,15 @@ import { Route, Router, Switch } from 'wouter-preact'
 import { takeTokenOfLink } from './api.ts'
 import { AuditPage } from './audit/audit.tsx'
 import { ConfigurationPage } from './configuration/configuration.tsx'
+import { FindPage } from './find/find.tsx'
 import { KeyPage } from './key/key.tsx'
 import { LimiterPage } from './limiter/limiter.tsx'
 import { LiveProvider } from './live.tsx'
 import { OverviewPage } from './overview/overview.tsx'
 import { useHashRoute } from './routes.ts'
+import { RunbookPage } from './runbook/runbook.tsx'
 import { SessionProvider, useSession } from './session.tsx'
-import { Bar, TokensBanner } from './shell.tsx'
+import { Bar, StaleBand, TokensBanner } from './shell.tsx'
 import { SignInPage } from './sign-in.tsx'
 import { SimulatorPage } from './simulator/simulator.tsx'
 import { keptTheme, setTheme } from './theme.ts'
@@ -41,10 +43,11 @@ function Shell() {
       </button>
       <Bar />
       <TokensBanner />
+      <StaleBand />
       {main}
     </>
   )
-  // Another user may see other limiters.
+  // A new provider for each user, because another user may see other limiters.
   return may('read') ? <LiveProvider key={`${who?.name} ${who?.role}`}>{all}</LiveProvider> : all
 }
 
@@ -54,9 +57,11 @@ function Pages() {
       <Route path="/limiters/:name/keys/:dimension/:key" component={KeyPage} />
       <Route path="/limiters/:name/keys/:key" component={KeyPage} />
       <Route path="/limiters/:name" component={LimiterPage} />
+      <Route path="/find/:key" component={FindPage} />
       <Route path="/simulator" component={SimulatorPage} />
       <Route path="/configuration" component={ConfigurationPage} />
       <Route path="/audit" component={AuditPage} />
+      <Route path="/runbook/:alert?" component={RunbookPage} />
       <Route component={OverviewPage} />
     </Switch>
   )

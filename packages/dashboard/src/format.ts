@@ -19,7 +19,7 @@ export function compact(value: number | null | undefined): string {
   return Math.abs(value) < 10_000 ? decimal(value) : short.format(value)
 }
 
-/** A whole number from 100 on, three digits below. */
+/** A whole number if 100 or more, otherwise three digits. */
 export function decimal(value: number | null | undefined): string {
   if (!isNumber(value)) return NONE
   return Math.abs(value) >= 100 ? whole.format(value) : precise.format(value)
@@ -100,12 +100,27 @@ export function timeOfDay(atMs: number): string {
   return clock.format(atMs)
 }
 
+const minute = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
+const weekday = new Intl.DateTimeFormat('en-GB', { weekday: 'short', hour: '2-digit', minute: '2-digit' })
+const day = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'numeric', month: 'short' })
+
+/** A time on an axis: 14:03:59, 14:03 or Fri, 14:00, as fine as the steps of the chart. */
+export function axisTime(atMs: number, stepSeconds: number): string {
+  if (stepSeconds < 60) return clock.format(atMs)
+  return (stepSeconds < 3600 ? minute : weekday).format(atMs)
+}
+
+/** The start of a step: 14:03:59, 14:03 or Fri, 27 Nov, 14:00. */
+export function stepTime(atMs: number, stepSeconds: number): string {
+  return stepSeconds < 3600 ? axisTime(atMs, stepSeconds) : `${day.format(atMs)}, ${minute.format(atMs)}`
+}
+
 /** 22 Nov 2026, 14:03:59 */
 export function dateTime(atMs: number): string {
   return `${date.format(atMs)}, ${clock.format(atMs)}`
 }
 
-/** 2026-01-05 09:39:59, in UTC. Logs of several machines agree in it. */
+/** 2026-01-05 09:39:59, in UTC, as in logs. */
 export function utc(atMs: number): string {
   return new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')
 }

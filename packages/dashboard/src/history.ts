@@ -8,7 +8,7 @@ import { secondOf, useLive } from './live.tsx'
 /** Seconds that are kept. */
 const KEPT = 300
 
-/** The last minutes of one limiter or of all: history, then live updates. */
+/** The last few minutes of one limiter or of all: history, then live updates. */
 export function useHistory(limiter?: string): History | undefined {
   const { overview, connections } = useLive()
   const [gaps, setGaps] = useState(0)
@@ -28,7 +28,7 @@ export function useHistory(limiter?: string): History | undefined {
     if (overview === undefined || history === undefined || history.of !== limiter) return
     const rows = appended(history.rows, overview, limiter)
     if (rows === undefined) {
-      // Reload once per gap: an instance that doesn't respond leaves it open.
+      // Reloads only once per gap: if an instance doesn't respond, the gap remains.
       if (missed.current !== overview) setGaps((sum) => sum + 1)
       missed.current = overview
     } else if (rows !== history.rows) setHistory({ of: limiter, rows })

@@ -5,11 +5,13 @@ import { useContext, useEffect, useState } from 'preact/hooks'
 import type { LimiterRates, Overview } from '../../server/src/admin/api-types.ts'
 import { events } from './api.ts'
 
-/** The latest update, what charts remember, and the state of the connection. */
+/** The latest update, earlier values for charts, and the state of the connection. */
 export interface Live {
   readonly state: 'connecting' | 'live' | 'lost'
   /** The last update. */
   readonly overview: Overview | undefined
+  /** When it arrived, by the browser's clock. */
+  readonly heardAtMs: number
   /** Number of connections so far. Queries are repeated after each new one. */
   readonly connections: number
   /** Latency of store calls in milliseconds, since the page was opened. */
@@ -28,6 +30,7 @@ interface Latency {
 const NOTHING: Live = {
   state: 'connecting',
   overview: undefined,
+  heardAtMs: 0,
   connections: 0,
   latency: { seconds: [], p50: [], p99: [] },
   traces: new Map(),
@@ -116,12 +119,14 @@ function heard(last: Live, overview: Overview): Live {
   const { callMs } = overview.store
   const { seconds, p50, p99 } = last.latency
   const second = secondOf(overview)
-  // A repeated second replaces the overview only.
-  if (last.state === 'live' && second === seconds.at(-1)) return { ...last, overview }
+  const heardAtMs = Date.now()
+  // If the second is repeated, only the overview is replaced.
+  if (last.state === 'live' && second === seconds.at(-1)) return { ...last, overview, heardAtMs }
   const isNew = last.state !== 'live'
   return {
     state: 'live',
     overview,
+    heardAtMs,
     connections: last.connections + (isNew ? 1 : 0),
     latency: {
       seconds: [...seconds, second].slice(-KEPT),
@@ -143,7 +148,7 @@ export function secondOf({ atMs }: Overview): number {
   return Math.floor(atMs / 1000)
 }
 
-/** A limiter's requests in that second. */
+/** Returns the requests per second of a limiter. */
 export function requestsPerSecond({ allowedPerSecond, deniedPerSecond }: LimiterRates): number {
   return allowedPerSecond + deniedPerSecond
 }

@@ -11,7 +11,7 @@ export function useHashRoute(): ReturnType<typeof useHashLocation> {
   return [place.replaceAll('%', '%25'), navigate]
 }
 
-/** Decodes a route parameter. One that isn't valid encoding is returned as it is. */
+/** Decodes a route parameter. Returns it unchanged if its encoding is invalid. */
 export function decodeParameter(parameter: string): string {
   try {
     return decodeURIComponent(parameter)
@@ -22,6 +22,10 @@ export function decodeParameter(parameter: string): string {
 
 export function limiterHref(limiter: string): string {
   return `#/limiters/${encodeURIComponent(limiter)}`
+}
+
+export function findHref(key: string): string {
+  return `#/find/${encodeURIComponent(key)}`
 }
 
 /** @param dimension only for limiters with dimensions */

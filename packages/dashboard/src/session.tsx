@@ -41,7 +41,7 @@ export function SessionProvider({ children }: { readonly children: ComponentChil
       const who = await request<Whoami>('GET', '/v1/admin/whoami')
       setKnown({ state: 'known', who, problem: undefined })
     } catch (error) {
-      // The error is about a token that has since been replaced.
+      // Ignores the error, because the token has been replaced since.
       if (token() !== sent) return
       if (!(error instanceof ApiError) || error.status >= 500) {
         setKnown((last) => (last.state === 'known' ? last : { ...last, state: 'unreachable' }))

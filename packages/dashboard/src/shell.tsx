@@ -2,6 +2,8 @@
 
 import { useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
+import { FindField } from './find/find-field.tsx'
+import { timeOfDay } from './format.ts'
 import { useLive } from './live.tsx'
 import { useSession } from './session.tsx'
 import { keptTheme, setTheme, type Theme } from './theme.ts'
@@ -32,6 +34,7 @@ export function Bar() {
             ))}
           </nav>
         )}
+        {may('read') && <FindField />}
         <div class="bar-end">
           {may('read') && <Connection />}
           <ThemeChoice />
@@ -51,6 +54,20 @@ export function TokensBanner() {
       <p>
         This service has no tokens. Before other machines use it, set <code>auth.tokens</code> in its
         configuration.
+      </p>
+    </aside>
+  )
+}
+
+/** Warns that everything on the page is from the past. */
+export function StaleBand() {
+  const { state, overview, heardAtMs } = useLive()
+  if (state !== 'lost' || overview === undefined) return null
+  return (
+    <aside class="banner stale-band" aria-label="Connection">
+      <p role="alert">
+        <b>No connection to the service since {timeOfDay(heardAtMs)}.</b> The numbers below are from then.
+        Retrying.
       </p>
     </aside>
   )

@@ -4,9 +4,12 @@ import { useCallback, useEffect, useState } from 'preact/hooks'
 import { request } from './api.ts'
 import { useLive, useVisible } from './live.tsx'
 
+/** The time after which an unanswered request counts as failed. The service's own deadlines are shorter. */
+const DEADLINE_MS = 10_000
+
 /** The state of a query. */
 export interface Query<Answer> {
-  /** The last response. It stays while the next one loads. */
+  /** The last response. It is kept while the next one loads. */
   readonly data: Answer | undefined
   /** Why the last request failed. */
   readonly error: Error | undefined
@@ -15,14 +18,14 @@ export interface Query<Answer> {
 }
 
 export interface QueryOptions {
-  /** Makes it a POST. */
+  /** If present, the request is a POST. */
   readonly body?: unknown
   /** Repeats the request at this interval while the tab is visible. Default: never. */
   readonly everyMs?: number
 }
 
 /**
- * Queries the service, and again when a lost connection is restored.
+ * Queries the service now, and whenever a lost connection is restored.
  *
  * @param path `undefined` to query nothing yet
  */
@@ -43,7 +46,8 @@ export function useQuery<Answer>(
     const turn = async (): Promise<void> => {
       try {
         const sent = text === undefined ? undefined : JSON.parse(text)
-        const data = await request<Answer>(sent === undefined ? 'GET' : 'POST', path, sent, gone.signal)
+        const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(DEADLINE_MS)])
+        const data = await request<Answer>(sent === undefined ? 'GET' : 'POST', path, sent, signal)
         setState({ of, data })
       } catch (error) {
         if (gone.signal.aborted) return

@@ -14,6 +14,7 @@ const PLACES: readonly (readonly [place: string, shows: RegExp])[] = [
   ['/limiters/api', /of 520 requests/],
   ['/limiters/login', /of 9 requests/],
   ['/limiters/api/keys/user%3A1', /user:1/],
+  ['/find/user%3A1', /hourly/],
   ['/simulator', /./],
   ['/configuration', /Active/],
   ['/audit', /Changes|reset/],

@@ -11,7 +11,13 @@ function rates(name: string, allowedPerSecond: number): LimiterRates {
 
 function overviewAt(second: number): Overview {
   return {
-    ...{ atMs: second * 1000, instances: [], missing: 0, limiters: [rates('api', 5), rates('login', 1)] },
+    ...{
+      atMs: second * 1000,
+      instances: [],
+      gone: [],
+      missing: 0,
+      limiters: [rates('api', 5), rates('login', 1)],
+    },
     store: { kind: 'memory', up: true, callsPerSecond: 0, callMs: null, requestsPerCall: null, servers: [] },
   }
 }

@@ -107,10 +107,10 @@ async function press(dialog: Locator, button: string): Promise<void> {
   await dialog.waitFor({ state: 'detached' })
 }
 
-/** The key's changes as shown, newest first. */
+/** The kinds of the key's changes as shown, newest first. */
 function changesOn(page: Page): Promise<string[]> {
   const rows = page.getByRole('region', { name: 'Changes' }).locator('tbody tr')
-  return rows.evaluateAll((all) => all.map((row) => row.children[2]?.textContent ?? ''))
+  return rows.evaluateAll((all) => all.map((row) => row.children[1]?.textContent?.split(':')[0] ?? ''))
 }
 
 describe('the window picture', () => {
@@ -235,7 +235,7 @@ describe('an operator', () => {
     const { page } = window
 
     const reset = await dialogOf(page, 'Reset…')
-    expect(await reset.textContent()).toContain('api forgets what ann has used: 7 of 40-per-1m, 7 of slow')
+    expect(await reset.textContent()).toContain('the usage of ann in api (7 of 40-per-1m, 7 of slow)')
     await reset.getByRole('button', { name: 'Cancel' }).click()
     expect((await explain('api', 'ann')).limits[0].used).toBe(7)
     await press(await dialogOf(page, 'Reset…'), 'Reset')
@@ -258,7 +258,7 @@ describe('an operator', () => {
 
     const override = await dialogOf(page, 'Override…')
     const unnamed = override.getByRole('group', { name: '40-per-1m' })
-    expect(await unnamed.textContent()).toContain('Give it a name in the configuration')
+    expect(await unnamed.textContent()).toContain('give it a name in the configuration')
     expect(await unnamed.getByLabel('Limit').isDisabled()).toBe(true)
     const named = override.getByRole('group', { name: 'slow' })
     const set = override.getByRole('button', { name: 'Set override' })
@@ -322,7 +322,7 @@ describe('an operator', () => {
     const block = await dialogOf(page, 'Block…')
     await block.getByLabel('Duration').fill('')
     await press(block, 'Block')
-    await page.getByText('blocked until unblocked').waitFor()
+    await page.getByText('blocked until unblocked', { exact: true }).waitFor()
     await page.getByText('is denied until the key is unblocked').waitFor()
     expect(await explain('login', { user: 'eve' })).toMatchObject({
       blockedMs: null,
@@ -363,7 +363,7 @@ describe('an operator', () => {
     await limit.fill('abc')
     await span.fill('1 min')
     expect(await limit.getAttribute('aria-invalid')).toBe('true')
-    expect(await described(limit)).toBe('“abc” isn’t a whole number from 1. Example: 300.')
+    expect(await described(limit)).toBe('“abc” isn’t a positive whole number. Example: 300.')
     expect(await described(span)).toBe('“1 min” isn’t a duration. Write a number and a unit: 1m.')
     expect(await described(set)).toBe('Correct the limit of slow and the window of slow to set the override.')
     expect(await violationsIn(window)).toEqual([])
@@ -438,7 +438,7 @@ describe('an operator', () => {
 it('the changes of a limiter with hashKeys are unknown', async () => {
   await service.post('/v1/admin/reset', { limiter: 'hashed', key: 'zoe' }, BOSS)
   await using window = await open('hashed', 'zoe')
-  await window.page.getByText('the audit stores the keys of this limiter as hashes').waitFor()
+  await window.page.getByText('the audit log stores the keys of this limiter as hashes').waitFor()
 })
 
 it('live decisions only include this key', async () => {
@@ -476,7 +476,7 @@ it('a form looks up a key in a dimension', async () => {
   await consume('login', { user: 'ann/1', address: '192.0.2.7' }, 2)
   await using window = await open('api', 'anything')
   const { page } = window
-  const form = page.getByRole('search')
+  const form = page.getByRole('search', { name: 'Look up a key' })
   await form.getByLabel('Limiter').selectOption('login')
   await form.getByLabel('Dimension').selectOption('address')
   await form.getByLabel('Key').fill('192.0.2.7')

@@ -144,7 +144,7 @@ describe('the page of a limiter', () => {
     await using window = await browser.open(service.adminLink!)
     const { page } = window
     await page.getByRole('link', { name: 'shop' }).click()
-    await page.getByText('It may be a domain of Envoy').waitFor()
+    await page.getByText('It may be an Envoy domain').waitFor()
     const keys = page.getByRole('table', { name: 'Keys', exact: true }).locator('tbody tr')
     // An empty table has a row, too.
     await expect.poll(() => keys.locator('td.number').allInnerTexts()).toEqual(['1', '0', '0%', '–'])
@@ -265,15 +265,13 @@ describe('changes to limits', () => {
     expect(await shadowed()).toEqual({})
 
     await window.go('/audit')
-    await page.getByRole('cell', { name: 'operator' }).first().waitFor()
+    await page.getByRole('table', { name: 'Changes' }).getByText('operator').first().waitFor()
     const told = await service.get('/v1/admin/audit', admin)
     const rows = await rowsOf(window, 'Changes')
     expect(rows).toHaveLength(told.body.entries.length)
-    expect(
-      rows.map(([, who, what, limiter, , detail, result]) => [who, what, limiter, detail, result]),
-    ).toEqual([
-      ['operator', 'shadow', 'api', '{"limit":"stricter","shadow":null}', 'done'],
-      ['operator', 'shadow', 'api', '{"limit":"stricter","shadow":false}', 'done'],
+    expect(rows.map(([, what, limiter, result]) => [what, limiter, result])).toEqual([
+      ['shadow: stricter: enforced → as configured', 'api', 'done\nUndo'],
+      ['shadow: stricter: as configured → enforced', 'api', 'done\nUndo'],
     ])
   })
 })

@@ -226,7 +226,7 @@ const TRAFFICS: readonly Traffic[] = [
   {
     is: 'one address that tries 500 accounts, or 500 users behind one address',
     verdict: 'unclear',
-    says: /missing/,
+    says: /check whether their requests succeed/,
     names: ['203.0.113.9'],
     observed: (crowd) =>
       observe(
@@ -293,7 +293,7 @@ const TRAFFICS: readonly Traffic[] = [
   {
     is: 'a limit that is ten times too low for everyone',
     verdict: 'unclear',
-    says: /far too low.* missing/,
+    says: /far too low.* with their usual demand/,
     observed: (crowd) => observe(callers(crowd, { many: 200, least: 200, most: 400 }), SECONDS, PER_MINUTE),
   },
   {
@@ -340,7 +340,7 @@ const TRAFFICS: readonly Traffic[] = [
   {
     is: 'slightly denied callers of a private network',
     verdict: 'unclear',
-    says: /private.* missing/,
+    says: /private.*Check who owns/,
     observed: (crowd) =>
       observe(
         callers(crowd, { many: 300, least: 30, most: 50 }, (i) => `10.1.${i % 3}.${1 + Math.floor(i / 3)}`),
@@ -351,19 +351,19 @@ const TRAFFICS: readonly Traffic[] = [
   {
     is: 'users that are each at two and a half times the limit',
     verdict: 'unclear',
-    says: /no single cause|denied share of each is missing/i,
+    says: /no single cause|doesn’t know the denied share/i,
     observed: (crowd) => observe(callers(crowd, { many: 200, least: 110, most: 130 }), SECONDS, PER_MINUTE),
   },
   {
     is: 'more slightly denied users than the service can count',
     verdict: 'unclear',
-    says: /denied share of each is missing/,
+    says: /doesn’t know the denied share/,
     observed: (crowd) => observe(callers(crowd, { many: 8000, least: 25, most: 40 }), SECONDS, PER_MINUTE),
   },
   {
     is: 'one client at two and a half times the limit',
     verdict: 'unclear',
-    says: /usual demand is missing/,
+    says: /with its usual demand/,
     names: ['eager'],
     observed: (crowd) =>
       observe(

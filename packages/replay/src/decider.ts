@@ -44,12 +44,19 @@ export function memoryDecider(limits: readonly Limit[]): Decider {
   }
 }
 
-/** Decides on Redis. Doesn't wait between requests: the store reads the clock immediately and keeps their order. */
+/** Decides on Redis. Sends a batch without waiting: the store reads the clock immediately and keeps the order. */
 export function redisDecider(limits: readonly Limit[], { redis, prefix }: RedisConnection): Decider {
   let nowMs = 0
   const store = redisStore(redis, { prefix, clock: () => nowMs })
   // The first failure ends the run and is reported there.
-  const limiter = createLimiter({ name: 'replay', limits, store, timeoutMs: REDIS_TIMEOUT_MS, logger: false })
+  const limiter = createLimiter({
+    name: 'replay',
+    limits,
+    store,
+    timeoutMs: REDIS_TIMEOUT_MS,
+    logger: false,
+    warnings: false,
+  })
   return {
     decide: (requests) =>
       Promise.all(
@@ -116,7 +123,7 @@ async function removeAndDisconnect(redis: Redis, prefix: string): Promise<void> 
       cursor = next
     } while (cursor !== '0')
   } catch {
-    // Remaining keys expire.
+    // Ignored, because the remaining keys expire.
   } finally {
     redis.disconnect()
   }

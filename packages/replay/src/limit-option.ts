@@ -1,6 +1,6 @@
 // Parses --limit and --compare.
 
-import { fixedWindow, type Limit, SlidegateError, slidingWindow, tokenBucket } from 'slidegate'
+import { type Duration, fixedWindow, type Limit, SlidegateError, slidingWindow, tokenBucket } from 'slidegate'
 import { messageOf, UsageError } from './errors.ts'
 import { printable } from './text.ts'
 
@@ -13,7 +13,7 @@ export function parseLimit(text: string): Limit {
     throw new UsageError(`invalid --limit "${printable(text)}"; write it like 100/1m or name=100/1m`)
   const [, name, limit, window] = match
   try {
-    return slidingWindow({ limit: Number(limit), window: window!, name })
+    return slidingWindow({ limit: Number(limit), window: window as Duration, name })
   } catch (error) {
     if (error instanceof SlidegateError)
       throw new UsageError(`--limit ${printable(text)}: ${messageOf(error)}`)

@@ -20,7 +20,7 @@ export interface Replayed {
   toMs: number
 }
 
-/** Requests per batch, and so in flight to Redis. */
+/** Number of requests per batch. With --store, all of them are in flight together. */
 const BATCH = 1024
 
 /** Runs the requests of a log through each limiter, in order of time. */

@@ -89,7 +89,7 @@ export async function runReplay(file: string, flags: ReplayFlags, version: strin
   }
 }
 
-/** @throws {UsageError} if one of these options is set, which need a limit */
+/** @throws {UsageError} if one of these options is set, because they need a limit */
 function mustHaveNone(flags: ReplayFlags, names: readonly (keyof ReplayFlags)[]): void {
   const name = names.find((each) => flags[each] !== undefined)
   if (name !== undefined) throw new UsageError(`--${name} needs a --limit, such as --limit 100/1m`)
@@ -148,7 +148,7 @@ async function progressOf(file: string): Promise<Progress> {
       format: '  {bar} {percentage}%',
       stream: process.stderr,
       clearOnComplete: true,
-      // An interrupted run leaves the terminal unchanged. A signal handler would prevent the interruption.
+      // Changes no terminal settings, so that Ctrl-C leaves none behind. A signal handler would prevent Ctrl-C.
       linewrap: true,
       gracefulExit: false,
     },

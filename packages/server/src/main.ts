@@ -10,11 +10,14 @@ import {
   addResetCommand,
   addShadowCommand,
   addUnblockCommand,
+  addUndoCommand,
 } from './commands/actions.ts'
 import { addConsumeCommand, addExplainCommand, addPeekCommand } from './commands/ask.ts'
 import { addBenchCommand } from './commands/bench.ts'
 import { addDoctorCommand } from './commands/doctor.ts'
+import { addHistoryCommand } from './commands/history.ts'
 import { addInitCommand } from './commands/init.ts'
+import { addBansCommand, addFindCommand } from './commands/keys.ts'
 import { addOverrideCommand } from './commands/override.ts'
 import { addDemoCommand, addReplayCommand } from './commands/replay.ts'
 import { addServeCommand, asServe } from './commands/serve.ts'
@@ -45,6 +48,9 @@ const COMMANDS = [
   addLimitersCommand,
   addUsageCommand,
   addTopCommand,
+  addHistoryCommand,
+  addFindCommand,
+  addBansCommand,
   addTailCommand,
   addResetCommand,
   addBlockCommand,
@@ -53,13 +59,14 @@ const COMMANDS = [
   addShadowCommand,
   addDrainCommand,
   addAuditCommand,
+  addUndoCommand,
   addCaptureCommand,
   addBenchCommand,
   addReplayCommand,
   addDemoCommand,
 ]
 
-/** The bins of this package. `npx slidegate-server` runs the one named like the package. */
+/** The commands that this package installs. `npx slidegate-server` runs the one with the package's name. */
 export type Bin = 'slidegate' | 'slidegate-server'
 
 function newProgram(bin: Bin): Command {
@@ -92,7 +99,7 @@ function report(error: unknown): number {
   }
   complain(messageOf(error))
   if (error instanceof ClientError) return error.exitCode
-  // Compares the name, since most commands don't load the library: that takes longer than they run.
+  // Compares the name, since loading the library for its class would take longer than most commands.
   const isMistake = error instanceof UsageError || (error as Error).name === 'SlidegateError'
   return isMistake ? EXIT_USAGE : EXIT_FAILURE
 }

@@ -30,9 +30,11 @@ const MOST_CAUSES = 4
 const NAMING: readonly string[] = ['invalid_state', 'full']
 
 /**
- * An error for the log, with standard properties only. Others may contain what a caller sent, as the commands of Redis
- * clients do. The message of a `SlidegateError` quotes the wrong value, so it is omitted. So is the stack of a
- * `StoreUnavailableError`: the program isn't at fault.
+ * An error for the log, with standard properties only.
+ *
+ * Other properties may contain callers' data, such as the commands that Redis clients attach. The message of a
+ * `SlidegateError` is omitted, because it quotes the invalid value. The stack of a `StoreUnavailableError` is omitted, because
+ * the error isn't a bug of the program.
  */
 export function redactError(error: unknown, causes = MOST_CAUSES, hasStack = true): RedactedError {
   if (!(error instanceof Error)) return { type: typeof error }

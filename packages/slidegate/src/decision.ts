@@ -14,9 +14,9 @@ export interface LimitDecision {
   /** Units allowed per window. */
   readonly limit: number
   readonly windowMs: number
-  /** The step in which the window slides. For a fixed window: its length. */
+  /** The window slides in steps of this length. For a fixed window: the window's length. */
   readonly precisionMs: number
-  /** A shadow limit is counted and reported, but never denies. */
+  /** Whether this is a shadow limit, which is counted and reported but never denies. */
   readonly shadow: boolean
   /** Whether this limit had room for the cost. */
   readonly allowed: boolean
@@ -32,8 +32,8 @@ export interface LimitDecision {
  * The decision on one request: plain data.
  *
  * Example: `slidingWindow({ limit: 10, window: '1s' })`, with ten requests of cost 1 that start at 0 ms and are 50 ms apart. The
- * tenth, at 450 ms, is allowed with `remaining` 0 and `resetAfterMs` 1000. Another at 500 ms is denied with `retryAfterMs` 500,
- * because the first leaves the window at 1000 ms, and with `resetAfterMs` 950.
+ * tenth, at 450 ms, is allowed with `remaining` 0 and `resetAfterMs` 1000. Another at 500 ms is denied. Its `retryAfterMs` is
+ * 500, because the first request leaves the window at 1000 ms. Its `resetAfterMs` is 950, because the last one leaves at 1450 ms.
  */
 export interface Decision {
   readonly allowed: boolean
@@ -46,7 +46,7 @@ export interface Decision {
    */
   readonly remaining: number
   /**
-   * Milliseconds until the same request would be allowed, if no other is charged until then.
+   * Milliseconds until the same request would be allowed, unless another is charged first.
    *
    * Exact to the millisecond. 0 if allowed, `Infinity` if the cost exceeds a limit. For a blocked key: until its ban is over and
    * its limits have room.
@@ -55,24 +55,25 @@ export interface Decision {
   /** Milliseconds until all enforced limits are unused again. */
   readonly resetAfterMs: number
   /**
-   * Active bans, then enforced limits without room, by name and in declared order. A ban is named `ban`, or like `ip.ban` with
-   * dimensions.
+   * Active bans and blocks, then enforced limits without room, by name.
+   *
+   * In declared order. A ban is named `ban` and a block `block`; with dimensions, they are named like `ip.ban`.
    */
   readonly deniedBy: readonly string[]
   /**
-   * One entry per limit, including shadow limits, in declared order. With `failOpen` and `failClosed`, they look like those of an
+   * One entry per limit, including shadow limits, in declared order. With `failOpen` and `failClosed`, the entries describe an
    * unused key.
    */
   readonly limits: readonly LimitDecision[]
   readonly source: Source
   /**
-   * Milliseconds until the ban is over, the maximum of all keys. Only set if a key is blocked.
+   * Milliseconds until the ban is over. Only set if a key is blocked; if several are, the longest time.
    *
-   * If this denial caused the ban, `deniedBy` names only limits.
+   * If this denial caused the ban, `deniedBy` doesn't name the ban, only limits.
    */
   readonly blockedMs?: number
   /**
-   * When the store charged the request, in epoch milliseconds by its clock.
+   * When the store charged the request, in epoch milliseconds by the store's clock.
    *
    * On a Cluster, each server has its own clock. This is the latest of their times.
    */
@@ -82,16 +83,16 @@ export interface Decision {
 export const NO_NAMES: readonly string[] = Object.freeze([])
 
 /**
- * The name in `deniedBy` for a ban of this limiter's keys.
+ * The name in `deniedBy` for a ban or block of this limiter's keys.
  *
  * @param limiter the limiter's name, followed by `/` and the dimension if there is one
  */
-export function banName(limiter: string): string {
+export function banName(limiter: string, type: 'ban' | 'block'): string {
   const slash = limiter.indexOf('/')
-  return slash < 0 ? 'ban' : `${limiter.slice(slash + 1)}.ban`
+  return slash < 0 ? type : `${limiter.slice(slash + 1)}.${type}`
 }
 
-/** The bans that denied the request. Empty if this denial caused the ban. */
+/** The bans and blocks that denied the request. Empty if this denial caused the ban. */
 export function bansIn({ blockedMs, deniedBy, limits }: Decision): readonly string[] {
   if (blockedMs === undefined) return NO_NAMES
   return deniedBy.filter((name) => limits.every((limit) => limit.name !== name))
@@ -102,7 +103,7 @@ export function isCounted(source: Source): boolean {
   return source === 'store' || source === 'lease' || source === 'fallback'
 }
 
-/** Whether the usage was known when the decision was made. */
+/** Whether the decision is based on the key's usage. */
 export function isDecided(source: Source): boolean {
   return source !== 'failOpen' && source !== 'failClosed'
 }

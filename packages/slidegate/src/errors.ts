@@ -42,7 +42,7 @@ export class SlidegateError extends Error {
   }
 }
 
-/** For invalid options that have no code of their own. */
+/** Creates the error for an invalid option that has no code of its own. */
 export function invalidOption(message: string, value?: unknown): SlidegateError {
   return new SlidegateError('invalid_option', message, value)
 }
@@ -82,17 +82,32 @@ export function asUnavailable(error: unknown, store = 'the store'): StoreUnavail
   return new StoreUnavailableError('error', `${store} failed: ${message}`, { cause: error })
 }
 
-/** Why a store didn't answer, if its connection knows. */
+/** A connection's explanation of why the store didn't answer. */
 export interface Diagnosis {
-  /** For example `Redis at 127.0.0.1:6379 did not answer`. */
   readonly message: string
-  /** The connection's last error. */
   readonly cause?: Error | undefined
 }
 
+/** The error for a request without an answer. */
 export function noAnswer({ message, cause }: Diagnosis, withinMs: number): StoreUnavailableError {
-  const why = cause === undefined ? '' : ` (${cause.message})`
-  return new StoreUnavailableError('timeout', `${message} within ${withinMs} ms${why}`, cause && { cause })
+  if (cause !== undefined) return withReason('timeout', message, cause)
+  return new StoreUnavailableError('timeout', `${message} within ${withinMs} ms`)
+}
+
+/** The error for a request that couldn't be sent. `fetch` has the reason as the cause of its error. */
+export function noConnection(store: string, cause: unknown, why: unknown = cause): StoreUnavailableError {
+  return withReason('error', `no connection to ${store}`, cause, why)
+}
+
+function withReason(
+  reason: StoreUnavailableReason,
+  message: string,
+  cause: unknown,
+  why: unknown = cause,
+): StoreUnavailableError {
+  const isKnown = (address: string) => message.includes(address.trim())
+  const short = plainError(why).message.replace(/ \S+$/, (last) => (isKnown(last) ? '' : last))
+  return new StoreUnavailableError(reason, `${message} (${short})`, { cause })
 }
 
 /**
@@ -142,7 +157,7 @@ export class WaitError extends Error {
   }
 }
 
-/** Whether an error has this brand. It may come from another copy of the package. */
+/** Whether an error is marked with this symbol. The error may come from another copy of the package. */
 export function isBranded(candidate: unknown, brand: symbol): boolean {
   return typeof candidate === 'object' && candidate !== null && brand in candidate
 }
@@ -163,9 +178,9 @@ const SHOWN = 64
 function kindOf(value: object): string {
   try {
     if (value instanceof Promise) return 'a promise'
-    return Array.isArray(value) ? 'an array' : 'an object'
+    return Array.isArray(value) ? `an array of ${value.length}` : 'an object'
   } catch {
-    // A revoked proxy throws.
+    // Array.isArray throws for a revoked proxy.
     return 'an object'
   }
 }
@@ -193,16 +208,52 @@ export function checkNames<Options extends object>(
     ([name, value]) => value !== undefined && !Object.hasOwn(names, name),
   )?.[0]
   if (unknown === undefined) return
-  const known = Object.keys(names).join(', ')
-  throw new SlidegateError(
-    code,
-    `unknown option ${show(unknown)} for ${what}; expected one of: ${known}`,
-    unknown,
-  )
+  const known = Object.keys(names)
+  const near = known.find((name) => isNear(unknown, name))
+  const right = near === undefined ? `expected one of: ${known.join(', ')}` : `did you mean "${near}"?`
+  throw new SlidegateError(code, `unknown option ${show(unknown)} for ${what}; ${right}`, unknown)
+}
+
+/** Whether a name has all letters of a word and a similar length. Ignores case and positions, to keep the code small. */
+function isNear(word: string, name: string): boolean {
+  const hasAll = [...word.toLowerCase()].every((letter) => name.toLowerCase().includes(letter))
+  return hasAll && Math.abs(name.length - word.length) <= word.length / 3
 }
 
 /** Whether a value is a class instance, of any realm. */
 function isInstance(value: object): boolean {
   const prototype = Object.getPrototypeOf(value)
   return prototype !== null && Object.getPrototypeOf(prototype) !== null
+}
+
+/** @throws {SlidegateError} `invalid_option` */
+export function checkTimeout(timeoutMs: number): void {
+  checkInteger('timeoutMs', timeoutMs, 1, 2 ** 31 - 1)
+}
+
+/** @throws {SlidegateError} `invalid_option` if it isn't an integer in this range */
+export function checkInteger(name: string, value: unknown, least: number, most: number): void {
+  const isRight = Number.isInteger(value) && (value as number) >= least && (value as number) <= most
+  checkThat(isRight, name, value, `an integer from ${least} to ${most}`)
+}
+
+/** Rejects a value that isn't right. The error contains what would be. */
+export function checkThat(
+  isRight: boolean,
+  what: string,
+  value: unknown,
+  right: string,
+  code: SlidegateErrorCode = 'invalid_option',
+): asserts isRight {
+  if (!isRight) throw wrongValue(what, value, right, code)
+}
+
+/** The error for a value that isn't right. */
+export function wrongValue(
+  what: string,
+  value: unknown,
+  right: string,
+  code: SlidegateErrorCode = 'invalid_option',
+): SlidegateError {
+  return new SlidegateError(code, `${what} is ${show(value)}; it must be ${right}`, value)
 }

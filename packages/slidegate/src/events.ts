@@ -1,6 +1,7 @@
 // The events, log lines and stats of a limiter.
 import type { Decision } from './decision.ts'
 import {
+  checkThat,
   invalidOption,
   StoreUnavailableError,
   type StoreUnavailableReason,
@@ -16,7 +17,7 @@ export interface LimiterEvents<Key extends AnyKey = string> {
   readonly decision: { readonly key: Key; readonly decision: Decision }
   /** The store didn't answer. `onStoreError` decided the request. */
   readonly storeError: { readonly error: StoreUnavailableError }
-  /** The circuit breaker opened. On a Cluster: the breaker of one part of it. */
+  /** The circuit breaker opened. On a Cluster, each bucket of keys has its own. */
   readonly storeDown: { readonly error: StoreUnavailableError }
   /** The whole store answers again. Only a request can detect this, so without traffic the event is late. */
   readonly storeUp: {
@@ -58,9 +59,9 @@ export interface Logger {
 export interface LimiterStats {
   /** Store operations that got no answer, by reason. Those with `down` were never sent. */
   readonly storeErrors: Readonly<Record<StoreUnavailableReason, number>>
-  /** Requests decided without the store, by `source`. On a Cluster: counted per part. */
+  /** Requests decided without the store, by `source`. On a Cluster, a request counts once per bucket of its keys. */
   readonly withoutStore: Readonly<Record<'failOpen' | 'failClosed' | 'fallback', number>>
-  /** How often a circuit breaker opened. On a Cluster, each part has its own. */
+  /** How often a circuit breaker opened. On a Cluster, each bucket of keys has its own. */
   readonly breakerOpened: number
   /** Whether a circuit breaker is open now. */
   readonly isStoreDown: boolean
@@ -108,7 +109,7 @@ export class StatCounts {
 export class Announcer {
   readonly #limiter: string
   readonly logger: Logger | undefined
-  /** Lists are replaced, never modified: a listener added during an event gets the next one. */
+  /** Lists are replaced, never modified. A listener added during an event is first called for the next event. */
   readonly #listeners: Record<LimiterEvent, readonly AnyListener[]> = { ...NO_LISTENERS }
   /** Listeners whose error has been logged. */
   readonly #failing = new WeakSet<object>()
@@ -125,7 +126,7 @@ export class Announcer {
     this.#listeners[event] = [...this.#listeners[event], listener as AnyListener]
   }
 
-  /** Removes a listener once. @throws the same errors as `on` */
+  /** Removes one registration of a listener. @throws the same errors as `on` */
   off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, AnyKey>): void {
     check(event, listener)
     const listeners = this.#listeners[event]
@@ -153,7 +154,7 @@ export class Announcer {
     for (const listener of this.#listeners[event]) {
       try {
         const result: unknown = listener(what)
-        // An async listener fails through its promise.
+        // An async listener reports an error by rejecting.
         if (result instanceof Promise) result.catch((error: unknown) => this.#failed(event, listener, error))
       } catch (error) {
         this.#failed(event, listener, error)
@@ -181,12 +182,10 @@ function check(event: LimiterEvent, listener: unknown): void {
   if (!EVENTS.includes(event)) {
     throw invalidOption(`unknown event ${show(event)}; expected one of: ${EVENTS.join(', ')}`, event)
   }
-  if (typeof listener !== 'function') {
-    throw invalidOption(`the listener is ${show(listener)}; it must be a function`, listener)
-  }
+  checkThat(typeof listener === 'function', 'the listener', listener, 'a function')
 }
 
-/** Receives the reports of a failure policy. An interface: the store may come from another copy of the package. */
+/** Receives the reports of a failure policy. It's an interface, since the store may come from another copy of the package. */
 export interface FailureReports extends Pick<Announcer, 'logger' | 'log' | 'named' | 'storeFailed' | 'emit'> {
   readonly counts: Pick<
     StatCounts,

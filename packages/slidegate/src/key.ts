@@ -21,18 +21,18 @@ const EXCLAMATION_MARK = 0x21
 const TILDE = 0x7e
 
 const MIN_SECRET_BYTES = 16
-/** Base64url characters, with 6 bits each. */
+/** Length in base64url characters of 6 bits each. */
 const HASH_LENGTH = 22
 
 /** How keys, ids and values are stored. The stored form is never parsed. */
 export interface KeyEncoding {
   /** Whether the stored form hides the text. */
   readonly isSecret: boolean
-  /** Whether a key found in the store is its own stored form. Doesn't check all of its characters again. */
+  /** Whether a key in the store is the caller's key, unchanged. Only looks at its first character. */
   isSame(key: unknown): key is string
   /** @throws {SlidegateError} `invalid_key` unless it is a non-empty well-formed string of up to 64 KiB in UTF-8 */
   key(key: unknown): string
-  /** The same for any other text. `what` is its name in errors. */
+  /** Like `key`, for an id or a value. Errors have the code `code`, and name the text by `what`. */
   text(text: unknown, what: string, code: SlidegateErrorCode): string
 }
 
@@ -53,7 +53,7 @@ function hashedEncoding(secret: unknown): KeyEncoding {
   const mac = hmacSha256(secretBytes(secret))
   const text: KeyEncoding['text'] = (given, what, code) => {
     checkText(given, what, code)
-    // A value and a key with the same text must differ.
+    // A value and a key with the same text must have different hashes.
     return `~${mac(`${what}:${given}`).slice(0, HASH_LENGTH)}`
   }
   const isSame = (_: unknown): _ is string => false
@@ -63,7 +63,7 @@ function hashedEncoding(secret: unknown): KeyEncoding {
 /**
  * Chooses the encoding by a limiter's options.
  *
- * A secret that is present but undefined, like an unset environment variable, must not silently store plain keys.
+ * An undefined secret, for example from an unset environment variable, throws instead of silently storing plain keys.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -110,13 +110,13 @@ function checkText(text: unknown, what: string, code: SlidegateErrorCode): void 
   if (!text.isWellFormed()) throw invalid(`the ${what} has a lone surrogate: ${show(text)}`)
 }
 
-/** Checks the length in UTF-16 units first: each takes one to three bytes. */
+/** Checks the length in UTF-16 units first: each takes one to three bytes in UTF-8. */
 function isTooLong(text: string): boolean {
   if (text.length > MAX_KEY_BYTES) return true
   return text.length > MAX_KEY_BYTES / 3 && utf8(text).length > MAX_KEY_BYTES
 }
 
-/** Whether a key is short, printable ASCII without spaces that doesn't look like a hash. Twice as fast as a pattern. */
+/** Whether a key is short, printable ASCII without spaces, and no hash. Twice as fast as a regular expression. */
 function isPlain(key: string): boolean {
   if (key === '' || key.length > MAX_PLAIN_LENGTH || key.charCodeAt(0) === TILDE) return false
   for (let i = 0; i < key.length; i++) {

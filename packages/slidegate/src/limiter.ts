@@ -47,9 +47,11 @@ export interface CommonOptions {
   readonly breaker?: BreakerOptions
   /** Receives a line when the store goes down or comes back. `false` turns logging off. Default: `console`. */
   readonly logger?: Logger | false
+  /** `false` turns off process warnings about likely mistakes, each of which is emitted once. Default: true. */
+  readonly warnings?: boolean
   /** Enables {@link Limiter.overrides} and `block`. Each decision then also reads the key's override. Default: false. */
   readonly overrides?: boolean
-  /** Maximum number of waiting requests, from 1 to 2^20. One key gets at most nine tenths of it. Default: 10,000. */
+  /** Maximum number of waiting requests, from 1 to 2^20. A single key can use nine tenths of it. Default: 10,000. */
   readonly maxWaiting?: number
   /** How long a reservation stays open, from 10 ms to 366 days. See {@link Limiter.reserve}. Default: 1 hour. */
   readonly reservationTtl?: Duration
@@ -88,14 +90,14 @@ export interface DimensionOptions<Dimension extends string> extends CommonOption
    * Names are 1 to 64 of `A-Z a-z 0-9 _ -`. Decisions name a limit like `user.100-per-1m`.
    */
   readonly dimensions: Readonly<Record<Dimension, LimitsOption>>
-  /** Bans by dimension. Counts denials by the dimension's limits, and bans only that dimension's key. */
+  /** Bans by dimension. Denials by a dimension's limits count towards its ban, which blocks only that dimension's key. */
   readonly ban?: Readonly<Partial<Record<Dimension, BanOptions>>>
   readonly limits?: never
 }
 
 /** Options of a request. */
 export interface ConsumeOptions extends RequestNames {
-  /** Units that the request costs, an integer from 1. Default: 1. */
+  /** Units that the request costs, a positive integer. Default: 1. */
   readonly cost?: number
   /** Passed to `limits` if it is a function. */
   readonly request?: unknown
@@ -162,9 +164,9 @@ export interface Limiter<Key extends AnyKey = string> {
   /**
    * Charges an estimate, to be settled when you know the actual cost.
    *
-   * For the tokens of a language model or the bytes of a response. An estimate that is never settled stays charged. It can be
-   * settled by any process with the same `reservationTtl`, and can't be refunded. Not available for limits that store each
-   * request separately.
+   * Use it for the tokens of a language model or the bytes of a response. An estimate that is never settled stays charged. Any
+   * process with the same `reservationTtl` can settle it. A reservation can't be refunded. Not available for limits that store
+   * each request separately.
    */
   reserve(key: Key, estimate: number, options?: KeyOptions): Promise<Reservation>
   /** Settles a reservation made by any process. See {@link Reservation.settle}. */
@@ -176,7 +178,7 @@ export interface Limiter<Key extends AnyKey = string> {
    *
    * May exceed the limits.
    *
-   * @param units an integer from 1; at most 2^46 are counted
+   * @param units a positive integer; at most 2^46 are counted
    */
   charge(key: Key, units: number, options?: Pick<ConsumeOptions, 'value' | 'request'>): Promise<void>
   /** Consumes a request and holds a slot of each `concurrency` limit until it is released. Other limits are only charged. */
@@ -184,7 +186,8 @@ export interface Limiter<Key extends AnyKey = string> {
   /**
    * Releases the slot of a request, given its `requestId` and `cost`.
    *
-   * Any process may have consumed it. Resolves to whether the slot was still held. A {@link Permit} has its own `release`.
+   * The request may have been consumed in another process. Resolves to whether the slot was still held. A {@link Permit} has its
+   * own `release`.
    */
   release(key: Key, requestId: string, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<boolean>
   /** Renews the slot of a request, like `release`. Resolves to whether it was still held. */
@@ -200,9 +203,9 @@ export interface Limiter<Key extends AnyKey = string> {
   /**
    * Returns units of an admitted request, at most once.
    *
-   * Resolves to the number of units returned, the minimum of all enforced limits. It is lower if some have already left the
-   * window. After a `StoreUnavailableError`, they may have been returned. A retry has an effect only if the first refund was
-   * never sent.
+   * Resolves to the number of units returned, the minimum of all enforced limits. Units that have already left the window aren't
+   * returned. After a `StoreUnavailableError`, it is unknown whether units were returned. A retry only has an effect if the first
+   * refund was never sent.
    *
    * Rejects with `invalid_refund` if the decision was a denial or a peek, or belongs to another limiter or key, or if more units
    * are returned than were charged. Limits that store each request separately can only return whole requests.
@@ -213,7 +216,7 @@ export interface Limiter<Key extends AnyKey = string> {
   /**
    * Denies all requests of the key for this long, from 10 ms to 366 days.
    *
-   * Needs `overrides: true`. The block is part of the key's override and leaves its numbers unchanged.
+   * Needs `overrides: true`. The block is stored in the key's override and doesn't change the limits in it.
    */
   block(key: Partial<Key>, duration: Duration): Promise<void>
   /** Ends the key's block and ban, and deletes its counted denials and earlier bans. */

@@ -126,7 +126,7 @@ it("the service uses only the library's public entry points, and the dashboard r
   expect(outside('server', /^(?!vitest)[^.]/)).toEqual([])
   expect(outside('replay', /^(?!vitest|fastify|pino)[^.]/)).toEqual([])
   const page =
-    /server\/src\/admin\/api-types$|replay\/src\/(text|log\/(?!read-lines).*|counts\/(fullest-window|needed-limits))$|^(?!node:|ioredis|fastify|vitest)[^.]/
+    /server\/src\/admin\/api-types$|docs\/alerts\.md\?raw$|replay\/src\/(text|log\/(?!read-lines).*|counts\/(fullest-window|needed-limits))$|^(?!node:|ioredis|fastify|vitest)[^.]/
   expect(outside('dashboard', page)).toEqual([])
 })
 

@@ -3,7 +3,7 @@
 import { useMemo, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
 import type { History } from '../../../server/src/admin/api-types.ts'
-import { NONE, rate, timeOfDay } from '../format.ts'
+import { axisTime, NONE, rate, stepTime } from '../format.ts'
 import { colourOf } from '../theme.ts'
 import { axisIn, faint, usePlot } from './plot.ts'
 
@@ -12,7 +12,7 @@ type ChartTone = 'allowed' | 'denied' | 'shadow-denied' | 'accent' | 'muted'
 export interface ChartSeries {
   readonly label: string
   readonly tone: ChartTone
-  /** One per second, `null` if there is no value. */
+  /** One per step, `null` if there is no value. */
   readonly values: readonly (number | null)[]
   readonly isDashed?: boolean
   /** Whether the area below the line is filled. */
@@ -20,18 +20,23 @@ export interface ChartSeries {
 }
 
 const HEIGHT = 180
-const SPAN_SECONDS = 300
 
-/** Lines over time. The legend shows the latest values, or those at the pointer, which all charts share. */
+/** The steps of a chart by second. Other charts are as long as their data. */
+const SECONDS = 300
+
+/** Lines over time. The legend shows the values at the pointer, which all charts share, or else the latest values. */
 export function Chart({
   title,
   seconds,
+  stepSeconds = 1,
   series,
   format,
 }: {
   readonly title: string
   /** Epoch seconds, in ascending order. */
   readonly seconds: readonly number[]
+  /** The seconds between two values. Default: 1. */
+  readonly stepSeconds?: number
   readonly series: readonly ChartSeries[]
   /** Formats a value. */
   readonly format: (value: number) => string
@@ -47,18 +52,23 @@ export function Chart({
       return {
         height: HEIGHT,
         legend: { show: false },
-        cursor: { drag: { x: false, y: false }, y: false, points: { size: 7 }, sync: { key: 'time' } },
+        cursor: {
+          drag: { x: false, y: false },
+          y: false,
+          points: { size: 7 },
+          sync: { key: `time-${stepSeconds}` },
+        },
         scales: {
-          x: { time: true, range: (_plot, _first, last) => reach(last) },
+          x: { time: true, range: (_plot, first, last) => reach(first, last, stepSeconds) },
           y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.1 : 1] },
         },
-        padding: [8, 8, 0, 0],
+        padding: [8, 24, 0, 0],
         axes: [
           {
             ...axis,
             space: 90,
             size: 26,
-            values: (_plot, times) => times.map((time) => timeOfDay(time * 1000)),
+            values: (_plot, times) => times.map((time) => axisTime(time * 1000, stepSeconds)),
           },
           { ...axis, size: 62, values: (_plot, values) => values.map((value) => writer.current(value)) },
         ],
@@ -70,7 +80,7 @@ export function Chart({
               label,
               stroke: colour,
               width: 1.75,
-              points: { show: false },
+              points: { size: 4, fill: colour, filter: alone },
               ...(isDashed && { dash: [5, 4] }),
               ...(isFilled && { fill: faint(colour, 0.13) }),
             }
@@ -80,7 +90,7 @@ export function Chart({
       }
     },
     data,
-    JSON.stringify(shape),
+    JSON.stringify([shape, stepSeconds]),
   )
 
   const at = pointed !== null && pointed < seconds.length ? pointed : seconds.length - 1
@@ -88,7 +98,7 @@ export function Chart({
     const value = values[at]
     return value === null || value === undefined ? NONE : format(value)
   })
-  const time = seconds[at] === undefined ? '' : timeOfDay(seconds[at] * 1000)
+  const time = seconds[at] === undefined ? '' : stepTime(seconds[at] * 1000, stepSeconds)
   const described = series.map(({ label }, i) => `${label} ${texts[i]}`).join(', ')
   return (
     <figure class="chart" data-seconds={seconds.length} data-last={seconds.at(-1)}>
@@ -109,16 +119,23 @@ export function Chart({
   )
 }
 
-function reach(last: number | null): [number, number] {
+function reach(first: number | null, last: number | null, stepSeconds: number): [number, number] {
   const end = last ?? Math.floor(Date.now() / 1000)
-  return [end - SPAN_SECONDS + 1, end]
+  return [stepSeconds > 1 && first !== null ? first : end - SECONDS + 1, end]
+}
+
+/** The points between two gaps, which no line shows. */
+function alone({ data }: uPlot, line: number): number[] {
+  const values = data[line]!
+  const isGap = (i: number) => values[i] === null || values[i] === undefined
+  return Array.from(values, (_, i) => i).filter((i) => !isGap(i) && isGap(i - 1) && isGap(i + 1))
 }
 
 function dataOf(seconds: readonly number[], series: readonly ChartSeries[]): uPlot.AlignedData {
   return [seconds, ...series.map(({ values }) => values)] as unknown as uPlot.AlignedData
 }
 
-/** Decisions of the last minutes. */
+/** Decisions of the last few minutes. */
 export function RequestChart({ title, history }: { readonly title: string; readonly history: History }) {
   const { seconds, allowed, denied, shadowDenied } = history
   return (

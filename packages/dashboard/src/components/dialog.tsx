@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { Field } from './field.tsx'
 import { sentenceOf } from './status.tsx'
 import { useUniqueId } from './unique-id.ts'
 
@@ -37,10 +38,18 @@ function Dialog({
   )
 }
 
+/** The most characters of a reason. */
+const MAX_REASON = 200
+
+/** The operator's words for the audit. Empty without a reason. */
+export interface Reason {
+  readonly reason?: string
+}
+
 /**
- * A dialog that confirms an action, runs it and closes, or shows why it failed.
+ * A dialog that confirms an action, runs it and closes.
  *
- * Pass the fields that the action needs as children.
+ * It has a field for a reason, and shows why the action failed. If the response has a `hint`, it stays open to show it. Pass the fields that the action needs as children.
  */
 export function Confirm({
   title,
@@ -55,19 +64,25 @@ export function Confirm({
   /** The button's label: a verb. */
   readonly action: string
   readonly isDangerous?: boolean
-  /** Why it can't be confirmed yet. */
+  /** Why the action can't be confirmed yet. */
   readonly missing?: string | undefined
-  readonly onConfirm: () => Promise<unknown>
+  readonly onConfirm: (reason: Reason) => Promise<unknown>
   readonly onClose: () => void
-  /** A sentence about what it does, and fields. */
+  /** A sentence about what the action does, and fields. */
   readonly children: ComponentChildren
 }) {
   const [isBusy, setBusy] = useState(false)
   const [problem, setProblem] = useState<string>()
+  const [reason, setReason] = useState('')
+  const [hint, setHint] = useState<string>()
   const missingId = useUniqueId()
   const confirm = async (event: Event & { readonly currentTarget: HTMLFormElement }): Promise<void> => {
     event.preventDefault()
     if (isBusy) return
+    if (hint !== undefined) {
+      onClose()
+      return
+    }
     if (missing !== undefined) {
       const form = event.currentTarget
       const field =
@@ -78,8 +93,13 @@ export function Confirm({
     setBusy(true)
     setProblem(undefined)
     try {
-      await onConfirm()
-      onClose()
+      const given = reason.trim()
+      const answer = (await onConfirm(given === '' ? {} : { reason: given })) as
+        | { readonly hint?: string }
+        | undefined
+      if (answer?.hint === undefined) onClose()
+      else setHint(`Done. Note that ${answer.hint}.`)
+      setBusy(false)
     } catch (error) {
       setProblem(sentenceOf(error as Error))
       setBusy(false)
@@ -89,6 +109,19 @@ export function Confirm({
     <Dialog title={title} onClose={onClose}>
       <form class="dialog-body" onSubmit={confirm}>
         {children}
+        <Field
+          label="Reason (optional)"
+          value={reason}
+          onInput={setReason}
+          problem={undefined}
+          hint="For the audit. Anyone who may read it sees this."
+          maxLength={MAX_REASON}
+        />
+        {hint !== undefined && (
+          <p class="notice warn" role="status">
+            {hint}
+          </p>
+        )}
         {problem !== undefined && (
           <p class="denied" role="alert">
             {problem}
@@ -98,17 +131,19 @@ export function Confirm({
           <span class="field-hint" id={missingId} role="status">
             {missing}
           </span>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          {/* Not `disabled`: the keyboard reaches it, and a screen reader reads why. */}
+          {hint === undefined && (
+            <button type="button" onClick={onClose}>
+              Cancel
+            </button>
+          )}
+          {/* Not `disabled`, so that the keyboard reaches it and a screen reader reads the reason. */}
           <button
             type="submit"
             class={isDangerous ? 'dangerous' : 'primary'}
             aria-disabled={isBusy || missing !== undefined}
             aria-describedby={missing === undefined ? undefined : missingId}
           >
-            {action}
+            {hint === undefined ? action : 'Close'}
           </button>
         </div>
       </form>

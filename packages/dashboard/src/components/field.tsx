@@ -9,6 +9,7 @@ export function Field({
   problem,
   hint,
   size,
+  maxLength,
   placeholder,
   isNumber = false,
 }: {
@@ -20,6 +21,7 @@ export function Field({
   /** Shown while nothing is wrong. */
   readonly hint?: string
   readonly size?: number
+  readonly maxLength?: number
   readonly placeholder?: string
   readonly isNumber?: boolean
 }) {
@@ -36,7 +38,7 @@ export function Field({
         value={value}
         onInput={(event) => onInput(event.currentTarget.value)}
         aria-invalid={problem !== undefined}
-        {...{ size, placeholder }}
+        {...{ size, maxLength, placeholder }}
         {...(note !== undefined && { 'aria-describedby': `${id}-note` })}
       />
       {note !== undefined && (
@@ -62,5 +64,5 @@ export function durationProblem(text: string): string | undefined {
 /** The problem with a whole number, if any. An empty text is valid. */
 export function numberProblem(text: string): string | undefined {
   if (text.trim() === '' || /^[1-9][0-9]{0,14}$/.test(text.trim())) return undefined
-  return `“${text.trim()}” isn’t a whole number from 1. Example: 300.`
+  return `“${text.trim()}” isn’t a positive whole number. Example: 300.`
 }

@@ -3,9 +3,9 @@
 import { keyHref } from '../routes.ts'
 
 /** The service shortens a long key to its beginning and a hash. */
-const CUT = /^.{200}\.\.\.~[\w-]{22}$/s
+const CUT = /^.{38,}\.\.\.~[\w-]{22}$/s
 
-/** A shortened key can't be looked up. */
+/** Whether a key was shortened, so that it can't be looked up. */
 export function isCut(key: string): boolean {
   return CUT.test(key)
 }

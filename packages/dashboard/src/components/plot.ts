@@ -9,7 +9,7 @@ import 'uplot/dist/uPlot.min.css'
 /**
  * A plot as wide as its element. It is rebuilt when colours change.
  *
- * @param look it is also rebuilt when this changes
+ * @param look the plot is also rebuilt when this changes
  */
 export function usePlot(
   optionsOf: (element: HTMLElement) => Omit<uPlot.Options, 'width'>,

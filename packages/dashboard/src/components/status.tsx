@@ -18,7 +18,7 @@ export function Badge({
   return <span class={`badge ${tone}`}>{children}</span>
 }
 
-/** A message. Screen readers announce a `bad` one at once. */
+/** A message. Screen readers immediately announce a `bad` message. */
 export function Notice({
   tone = 'plain',
   children,

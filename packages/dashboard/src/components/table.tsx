@@ -34,7 +34,7 @@ export function Table<Row>({
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
   readonly keyOf: (row: Row) => string
-  /** The id of the column that it is sorted by at first. Default: the order of `rows`. */
+  /** The id of the column that the table is sorted by at first. Default: the order of `rows`. */
   readonly sortedBy?: string
   /** The text that the filter searches. Default: no filter. */
   readonly filterBy?: (row: Row) => string

@@ -107,7 +107,7 @@ export function Tail({
   )
 }
 
-/** The stream has the key in any dimension. The service shortens long keys. */
+/** Whether a decision is on this key. The stream contains the key in any dimension, and long keys are shortened. */
 function isOf({ key }: TailDecision, of: OneKey | undefined): boolean {
   if (of?.dimension === undefined || typeof key === 'string') return true
   const shown = key[of.dimension]
@@ -122,7 +122,7 @@ function columnsOf(limiter: string, of: OneKey | undefined, hasPages: boolean): 
   }
   return [
     { id: 'at', label: 'At', cell: ({ atMs }) => timeOfDay(atMs) },
-    // Without dimensions, it would be the same in each line.
+    // Without dimensions, the key would be the same in each line.
     ...(of === undefined || of.dimension !== undefined ? [key] : []),
     { id: 'cost', label: 'Cost', cell: ({ cost }) => count(cost), isNumber: true, isMinor: true },
     { id: 'outcome', label: 'Outcome', cell: (line) => <Outcome {...line} /> },

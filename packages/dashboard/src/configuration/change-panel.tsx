@@ -73,7 +73,7 @@ export function ChangePanel({ configuration }: { readonly configuration: Configu
             <button type="button" onClick={() => write(configuration.inForce)}>
               Start from the active configuration
             </button>
-            <span class="field-hint">Secrets are shown as ***, which the check rejects.</span>
+            <span class="field-hint">Replace the secrets shown as ***: the check rejects them.</span>
           </div>
         </form>
       ) : (

@@ -1,4 +1,4 @@
-// Actions on a key: reset, block, unblock, override. Each needs a confirmation, and is in the audit.
+// Actions on a key: reset, block, unblock, override. Each needs a confirmation, and is recorded in the audit log.
 
 import { useState } from 'preact/hooks'
 import { request } from '../api.ts'
@@ -90,7 +90,7 @@ function ActionDialog({
   const [span, setSpan] = useState('10m')
   const { limiter } = of
   const body = { limiter, key: keyOf(of) }
-  // The audit has failed actions, too.
+  // Also after a failure, because failed actions are recorded, too.
   const done = (answer: Promise<unknown>): Promise<unknown> => answer.finally(onDone)
   const whom = <Whom of={of} />
   switch (action) {
@@ -100,12 +100,13 @@ function ActionDialog({
           title="Reset this key?"
           action="Reset"
           isDangerous
-          onConfirm={() => done(request('POST', '/v1/admin/reset', body))}
+          onConfirm={(reason) => done(request('POST', '/v1/admin/reset', { ...body, ...reason }))}
           onClose={onClose}
         >
           <p>
-            <b>{limiter}</b> forgets what {whom} has used{usedInWords(explained)}, its bans and its
-            reservations. All its limits are free at once. Its override stays.
+            Deletes the usage of {whom} in <b>{limiter}</b>
+            {usedInWords(explained)}, its bans and its reservations. All its limits are free at once. Its
+            override is kept.
           </p>
         </Confirm>
       )
@@ -116,10 +117,10 @@ function ActionDialog({
           action="Block"
           isDangerous
           missing={durationProblem(span) && 'Enter a valid duration.'}
-          onConfirm={() =>
+          onConfirm={(reason) =>
             done(
               request('POST', '/v1/admin/block', {
-                ...body,
+                ...{ ...body, ...reason },
                 ...(span.trim() !== '' && { ttl: span.trim() }),
               }),
             )
@@ -128,14 +129,14 @@ function ActionDialog({
         >
           <p>
             <b>{limiter}</b> denies all requests of {whom}, on all instances, from now on
-            {explained.blockedMs !== 0 && `. It is already ${blockInWords(explained.blockedMs)}`}.
+            {explained.blockedMs !== 0 && `. The key is already ${blockInWords(explained.blockedMs)}`}.
           </p>
           <Field
             label="Duration"
             value={span}
             onInput={setSpan}
             problem={durationProblem(span)}
-            hint="Such as 30s, 10m, 12h or 7d. Leave it empty to block until you unblock it."
+            hint="Such as 30s, 10m, 12h or 7d. If empty, the key is blocked until you unblock it."
           />
         </Confirm>
       )
@@ -144,12 +145,12 @@ function ActionDialog({
         <Confirm
           title="Unblock this key?"
           action="Unblock"
-          onConfirm={() => done(request('POST', '/v1/admin/unblock', body))}
+          onConfirm={(reason) => done(request('POST', '/v1/admin/unblock', { ...body, ...reason }))}
           onClose={onClose}
         >
           <p>
-            <b>{limiter}</b> no longer blocks {whom}, and forgets its denials and earlier bans. Its limits and
-            its override stay.
+            Ends the block and the ban of {whom} in <b>{limiter}</b>, and deletes its counted denials and
+            earlier bans. Its usage and override are kept.
           </p>
         </Confirm>
       )
@@ -159,12 +160,12 @@ function ActionDialog({
           title="Delete the override?"
           action="Delete"
           isDangerous
-          onConfirm={() => done(request('DELETE', '/v1/admin/overrides', body))}
+          onConfirm={(reason) => done(request('DELETE', '/v1/admin/overrides', { ...body, ...reason }))}
           onClose={onClose}
         >
           <p>
-            {whom} gets the declared limits of <b>{limiter}</b> again, on all instances. A block ends, too.
-            Its usage still counts.
+            The configured limits of <b>{limiter}</b> apply to {whom} again, on all instances. If the key is
+            blocked, its block ends, too. Its usage still counts.
           </p>
         </Confirm>
       )
@@ -173,6 +174,7 @@ function ActionDialog({
         <OverrideForm
           whom={whom}
           limits={draftsOf(of, explained, namesIn(config))}
+          blockedMs={explained.blockedMs}
           isExempt={explained.overrides.some(({ exempt }) => exempt === true)}
           onSet={(change) => done(request('PUT', '/v1/admin/overrides', { ...body, ...change }))}
           onClose={onClose}
@@ -204,5 +206,5 @@ function Whom({ of: { key, dimension } }: { readonly of: OneKey }) {
 function usedInWords({ limits }: Explanation): string {
   const used = limits.filter((limit) => limit.used > 0)
   if (used.length === 0) return ''
-  return `: ${used.map((limit) => `${count(limit.used)} of ${limit.name}`).join(', ')}`
+  return ` (${used.map((limit) => `${count(limit.used)} of ${limit.name}`).join(', ')})`
 }

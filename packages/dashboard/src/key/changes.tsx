@@ -1,49 +1,38 @@
-// Changes by operators to a key, from the audit.
+// Changes by operators to a key, from the audit log.
 
 import type { AuditEntry, OneKey } from '../api-types.ts'
-import { AuditResult, Loaded } from '../components/status.tsx'
-import { type Column, Table } from '../components/table.tsx'
-import { dateTime } from '../format.ts'
+import { AuditTable } from '../components/audit-table.tsx'
+import { Loaded } from '../components/status.tsx'
 import type { Query } from '../use-query.ts'
-
-const COLUMNS: readonly Column<AuditEntry>[] = [
-  { id: 'at', label: 'When', cell: ({ atMs }) => dateTime(atMs) },
-  { id: 'who', label: 'Who', cell: ({ who }) => who },
-  { id: 'what', label: 'What', cell: ({ what }) => what },
-  {
-    id: 'detail',
-    label: 'Detail',
-    cell: ({ detail }) => detail !== undefined && <code>{JSON.stringify(detail)}</code>,
-    isMinor: true,
-  },
-  { id: 'result', label: 'Result', cell: (entry) => <AuditResult {...entry} /> },
-]
 
 export function Changes({
   query,
   of,
   hashesKeys,
+  onDone,
 }: {
   readonly query: Query<{ entries: AuditEntry[] }>
   readonly of: OneKey
-  /** Whether the audit stores this limiter's keys as hashes. */
+  /** Whether the audit log stores this limiter's keys as hashes. */
   readonly hashesKeys: boolean
+  /** Called when a change was undone. */
+  readonly onDone: () => void
 }) {
   return (
     <section class="panel" aria-labelledby="changes">
       <h2 id="changes">Changes</h2>
       <Loaded query={query}>
         {({ entries }) => (
-          <Table
+          <AuditTable
             label="Changes to this key, newest first"
-            columns={COLUMNS}
-            rows={entries.filter((entry) => isOf(entry, of))}
-            keyOf={({ id }) => id}
+            entries={entries.filter((entry) => isOf(entry, of))}
+            onDone={onDone}
+            isOneKey
             pageSize={10}
             empty={
               hashesKeys
-                ? 'Unknown: the audit stores the keys of this limiter as hashes.'
-                : 'No changes in the audit.'
+                ? 'Unknown: the audit log stores the keys of this limiter as hashes.'
+                : 'No changes in the audit log.'
             }
           />
         )}

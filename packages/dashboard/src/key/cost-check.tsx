@@ -34,7 +34,7 @@ export function CostCheck({ of, usual }: { readonly of: OneKey; readonly usual: 
       />
       <span class="verdict">
         {cost === undefined
-          ? 'units. Enter a whole number from 1.'
+          ? 'units. Enter a positive whole number.'
           : `${cost === 1 ? 'unit' : 'units'} ${explanation === undefined ? (error === undefined ? '…' : 'can’t be checked now.') : verdictOf(explanation)}`}
       </span>
     </p>

@@ -14,12 +14,13 @@ import {
 import { PageHeader } from '../components/page-header.tsx'
 import { Badge, Loaded, Notice } from '../components/status.tsx'
 import { Tail } from '../components/tail.tsx'
-import { blockInWords, count, roundDuration, ruleInWords } from '../format.ts'
+import { blockInWords, count, dateTime, roundDuration, ruleInWords } from '../format.ts'
 import { decodeParameter, limiterHref } from '../routes.ts'
 import { useQuery } from '../use-query.ts'
 import { Actions } from './actions.tsx'
 import { Changes } from './changes.tsx'
 import { CostCheck } from './cost-check.tsx'
+import { KeyHistory } from './key-history.tsx'
 import { LimitPanel } from './limit-panel.tsx'
 import { LookUp } from './look-up.tsx'
 import { useServiceClock } from './motion.ts'
@@ -44,7 +45,7 @@ export function KeyPage({
     key: decodeParameter(key),
     dimension: dimension === undefined ? undefined : decodeParameter(dimension),
   }
-  // A component per key, so another one doesn't start with this one's numbers.
+  // A new component for each key, so that no numbers of the previous key are shown.
   return <Key key={JSON.stringify(of)} of={of} />
 }
 
@@ -98,8 +99,9 @@ function Key({ of }: { readonly of: OneKey }) {
           </>
         )}
       </Loaded>
+      <KeyHistory of={of} limits={query.data?.limits ?? []} />
       <Tail limiter={limiter} of={of} />
-      <Changes query={audit} of={of} hashesKeys={declared?.hashesKeys === true} />
+      <Changes query={audit} of={of} hashesKeys={declared?.hashesKeys === true} onDone={reload} />
     </>
   )
 }
@@ -108,12 +110,17 @@ function Key({ of }: { readonly of: OneKey }) {
 function Verdict({ of, explained }: { readonly of: OneKey; readonly explained: Explanation }) {
   const { allowed, blockedMs, bans } = explained
   const rules = explained.overrides.filter(hasRule)
+  // A block by an operator comes first.
+  const isBlocked = explained.overrides.some((override) => override.blockedMs !== undefined)
+  const banned = isBlocked ? undefined : bans.find((ban) => ban.blockedMs > 0)
   return (
     <section class="panel verdict-panel" aria-labelledby="verdict">
       <div class="panel-head">
         <h2 id="verdict">Now</h2>
         {blockedMs !== 0 ? (
-          <Badge tone="bad">{blockInWords(blockedMs)}</Badge>
+          <Badge tone="bad">
+            {banned === undefined ? blockInWords(blockedMs) : `banned for ${roundDuration(banned.blockedMs)}`}
+          </Badge>
         ) : allowed ? (
           <Badge tone="good">admitted</Badge>
         ) : (
@@ -122,12 +129,21 @@ function Verdict({ of, explained }: { readonly of: OneKey; readonly explained: E
       </div>
       <CostCheck of={of} usual={explained} />
       <dl class="facts">
+        {banned?.sinceMs !== undefined && (
+          <>
+            <dt>Banned since</dt>
+            <dd>{dateTime(banned.sinceMs)}</dd>
+          </>
+        )}
         {bans.some(({ level, denials }) => level > 0 || denials > 0) && (
           <>
             <dt>Next ban</dt>
             <dd>
               {bans
-                .map(({ denials, level }) => `${count(denials)} denials so far, after ${count(level)} bans`)
+                .map(
+                  ({ denials, level }) =>
+                    `${count(denials)} denials so far, after ${count(level)} ${level === 1 ? 'ban' : 'bans'}`,
+                )
                 .join(', ')}
             </dd>
           </>

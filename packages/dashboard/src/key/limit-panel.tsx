@@ -45,7 +45,7 @@ export function LimitPanel({
       <div class="filling">
         <meter
           class="hidden"
-          aria-label={`Used of ${name}`}
+          aria-label={`Usage of ${name}`}
           min={0}
           max={most}
           value={Math.min(used, most)}

@@ -9,7 +9,7 @@ const STEP_MS = 500
 /** The share of a smaller difference to correct at a time, because network delays vary. */
 const SHARE = 0.2
 
-/** An estimate of the store's clock, which usage is measured by. */
+/** An estimate of the store's clock. All times of usage come from that clock. */
 export interface ServiceClock {
   now(): number
 }

@@ -11,6 +11,7 @@ import {
 } from '../api-types.ts'
 import { Confirm } from '../components/dialog.tsx'
 import { durationProblem, numberProblem, Field as TextField } from '../components/field.tsx'
+import { blockInWords } from '../format.ts'
 
 const LABELS: Readonly<Record<Field, string>> = {
   limit: 'Limit',
@@ -24,12 +25,15 @@ const listed = new Intl.ListFormat('en')
 export function OverrideForm({
   whom,
   limits,
+  blockedMs,
   isExempt: wasExempt,
   onSet,
   onClose,
 }: {
   readonly whom: ComponentChildren
   readonly limits: readonly LimitDraft[]
+  /** 0 if the key isn't blocked. */
+  readonly blockedMs: number | null
   readonly isExempt: boolean
   readonly onSet: (change: object) => Promise<unknown>
   readonly onClose: () => void
@@ -65,8 +69,9 @@ export function OverrideForm({
       title="Override"
       action="Set override"
       missing={missing}
-      onConfirm={() =>
+      onConfirm={(reason) =>
         onSet({
+          ...reason,
           ...(isExempt ? { exempt: true } : { limits: typed }),
           ...(ttl.trim() !== '' && { ttl: ttl.trim() }),
         })
@@ -77,6 +82,11 @@ export function OverrideForm({
         Changes the limits of {whom} on all instances, from now on. Its usage still counts. An earlier
         override is replaced.
       </p>
+      {blockedMs !== 0 && (
+        <p class="notice warn">
+          The key is {blockInWords(blockedMs)}, and stays so: unblock it to admit its requests.
+        </p>
+      )}
       <label class="choice">
         <input
           type="checkbox"
@@ -137,7 +147,7 @@ type Field = 'limit' | 'window' | 'capacity' | 'refill'
 /** The input for one limit. An empty field keeps the declared number. */
 interface LimitDraft {
   readonly name: string
-  /** Why it can't be changed. */
+  /** Why the limit can't be changed. */
   readonly problem: string | undefined
   readonly fields: readonly FieldDraft[]
 }
@@ -166,7 +176,9 @@ export function draftsOf(
   return limits.map((limit) => {
     const name = declaredName(of, limit)
     const problem =
-      isOnly || names.has(name) ? undefined : 'Give it a name in the configuration to change it here.'
+      isOnly || names.has(name)
+        ? undefined
+        : 'To change this limit here, give it a name in the configuration.'
     const numbers = set[name] ?? (isOnly ? set[''] : undefined)
     return { name, problem, fields: fieldsOf(limit, numbers) }
   })

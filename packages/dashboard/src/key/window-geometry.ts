@@ -7,7 +7,7 @@ export interface Frame {
   readonly width: number
   /** Pixels per millisecond. */
   readonly scale: number
-  /** The position of now. */
+  /** The position of the current time. */
   readonly now: number
   /** The position of the window's start. Undefined if the kind doesn't store times of charges. */
   readonly edge: number | undefined
@@ -46,7 +46,7 @@ export function countsMs({ windowMs, precisionMs }: ExplainedLimit): number {
   return windowMs + Math.max(0, precisionMs - 1)
 }
 
-/** The frame shows a bit before the window, and some time after now. */
+/** The frame also shows some time before the window and after the current time. */
 export function frameOf(limit: ExplainedLimit, width: number): Frame {
   const hasTimes = limit.charges !== undefined
   const spanMs = countsMs(limit)
@@ -121,7 +121,7 @@ const STEPS_MS = [
 const TICK_SPACE = 78
 const TICK_MARGIN = 26
 
-/** Round times before and after now, as many as fit. */
+/** Returns round times before and after the current time, as many as fit. */
 export function ticksOf({
   width,
   scale,

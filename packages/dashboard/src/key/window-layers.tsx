@@ -102,7 +102,7 @@ export function FixedWindow({
   )
 }
 
-/** The parts that don't move: now, the window's edge, the axis. */
+/** The parts that don't move: the current time, the window's edge, the axis. */
 export function Borders({
   limit,
   frame,

@@ -12,8 +12,8 @@ import { AXIS, Borders, FixedWindow, LEVEL, Levels, MARKS, Marks } from './windo
 const REACH = 12
 
 /**
- * A moving window. Charges enter at now, drift to the edge, and are free behind it. A chart above them shows past usage, and
- * future usage if there are no more requests.
+ * A moving window. Charges enter at the present, drift to the window's edge, and no longer count behind it. A chart above them
+ * shows past usage, and future usage if there are no more requests.
  */
 export function WindowPicture({
   limit,

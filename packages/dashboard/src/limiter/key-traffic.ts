@@ -4,7 +4,7 @@ import { parseDuration } from '../../../replay/src/text.ts'
 import type { DeclaredLimit, TopKey, TopKeyList } from '../api-types.ts'
 import { decimal } from '../format.ts'
 
-/** A number between two bounds, because sketches count with an error. */
+/** Bounds of a number, because the service only estimates some counts. */
 export interface Range {
   readonly least: number
   readonly most: number
@@ -16,12 +16,12 @@ export function rangeInWords({ least, most }: Range, inWords: (value: number) =>
   return texts[0] === texts[1] ? texts[0]! : texts.join(' to ')
 }
 
-/** The certain demand: `26 ×`. */
+/** The lower bound of the demand: `26 ×`. */
 export function demandInWords({ least }: Range): string {
   return `${decimal(Math.round(least * 100) / 100)} ×`
 }
 
-/** A key's traffic in the last minutes. */
+/** A key's traffic in the last few minutes. */
 export interface KeyTraffic {
   readonly key: string
   readonly dimension?: string
@@ -32,7 +32,7 @@ export interface KeyTraffic {
   readonly demand: Range | undefined
 }
 
-/** Joins the lists by key, those with the most denials first. */
+/** Joins the lists by key. Keys with the most denials come first. */
 export function keyTraffic(
   requests: TopKeyList,
   denials: TopKeyList,

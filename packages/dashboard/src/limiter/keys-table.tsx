@@ -81,12 +81,11 @@ export function KeysTable({
         filterBy={textOf}
         filterLabel="Filter by key"
         pageSize={PAGE}
-        empty="No requests in the last minutes."
+        empty="No requests in the last few minutes."
       />
       <p class="muted">
-        Demand: the requests as a multiple of what the limits of keys without a plan or an override admit in
-        that time. Ranges are estimates: the service counts the busiest keys exactly, and the others with an
-        error.
+        Demand: how many times more requests a key sent than the usual limits admit in that time. Plans and
+        overrides aren’t considered. Ranges are estimates: the service only counts the busiest keys exactly.
       </p>
     </>
   )
@@ -108,7 +107,7 @@ function FullestLimit({ of }: { readonly of: OneKey }) {
   const { name, used, limit, shadow } = fullest
   return (
     <span class="use">
-      <UsageMeter share={used / limit} label={`Used of ${name}`} />
+      <UsageMeter share={used / limit} label={`Usage of ${name}`} />
       <span>
         {share(used / limit)}{' '}
         <span class="muted">

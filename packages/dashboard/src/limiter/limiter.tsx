@@ -2,10 +2,11 @@
 
 import { useMemo } from 'preact/hooks'
 import type { DeclaredLimiter, TopKeyList } from '../api-types.ts'
-import { RequestChart } from '../components/chart.tsx'
+import { Bans } from '../components/bans.tsx'
+import { OutageNotice } from '../components/outage.tsx'
 import { PageHeader } from '../components/page-header.tsx'
 import { Stat, Stats } from '../components/stats.tsx'
-import { Badge, Loaded, Notice } from '../components/status.tsx'
+import { Badge, Loaded } from '../components/status.tsx'
 import { Tail } from '../components/tail.tsx'
 import { compact, count, duration, rate, ratio, share } from '../format.ts'
 import { useHistory } from '../history.ts'
@@ -16,17 +17,17 @@ import { keyTraffic } from './key-traffic.ts'
 import { KeysTable } from './keys-table.tsx'
 import { Limits } from './limits.tsx'
 import { Overrides } from './overrides.tsx'
-import { UsageTable } from './usage-table.tsx'
+import { Traffic } from './traffic.tsx'
 import { evidenceOf, VerdictNotice } from './verdict.tsx'
 
 const EVERY_MS = 3000
 const KEYS_EVERY_MS = 5000
-/** The most keys that the service lists. */
+/** Maximum number of keys that the service lists. */
 const LISTED = 1000
 
 export function LimiterPage({ params }: { readonly params: { readonly name: string } }) {
   const name = decodeParameter(params.name)
-  // With a key, another limiter doesn't start with this one's numbers.
+  // A new component for each limiter, so that no numbers of the previous limiter are shown.
   return <OneLimiter key={name} name={name} />
 }
 
@@ -40,11 +41,11 @@ function OneLimiter({ name }: { readonly name: string }) {
   // Keys from Envoy's descriptors can't be looked up.
   const hasPages = declared !== undefined
   const keys = useMemo(() => {
-    // Without the limits, demand would be missing for a moment.
+    // Waits for the limits, because the demand depends on them.
     if (!requests.data || !denials.data || !limiters.data) return undefined
     return keyTraffic(requests.data, denials.data, declared?.limits ?? [])
   }, [requests.data, denials.data, limiters.data === undefined])
-  // Judged when keys arrive, not with each second.
+  // Updated when keys arrive, not every second.
   const evidence = useMemo(
     () => history && keys && requests.data && evidenceOf(history, requests.data, keys, KEYS_EVERY_MS),
     [keys, history === undefined],
@@ -57,17 +58,14 @@ function OneLimiter({ name }: { readonly name: string }) {
       </PageHeader>
       <Numbers name={name} />
       {evidence !== undefined && <VerdictNotice {...{ limiter: name, hasPages, evidence }} />}
-      <div class="panel">
-        {history !== undefined && <RequestChart title="Requests per second" history={history} />}
-        <UsageTable path={`${path}/usage`} />
-      </div>
+      <Traffic limiter={name} history={history} hasPages={hasPages} />
       <section class="panel" aria-labelledby="limits">
         <h2 id="limits">Limits</h2>
         <Loaded query={limiters}>
           {() =>
             declared === undefined ? (
               <p class="muted">
-                The configuration has no limiter with this name. It may be a domain of Envoy, or was removed.
+                The configuration has no limiter with this name. It may be an Envoy domain, or was removed.
               </p>
             ) : (
               <Limits limiter={declared} reload={limiters.reload} />
@@ -87,6 +85,7 @@ function OneLimiter({ name }: { readonly name: string }) {
           {() => keys !== undefined && <KeysTable {...{ limiter: name, hasPages, keys }} />}
         </Loaded>
       </section>
+      {declared !== undefined && <Bans limiter={name} />}
       {declared !== undefined && <Overrides limiter={declared} />}
       <Tail limiter={name} hasPages={hasPages} />
     </>
@@ -100,13 +99,7 @@ function Numbers({ name }: { readonly name: string }) {
   const { deniedPerSecond, shadowDeniedPerSecond, callers, waiting } = rates
   return (
     <>
-      {rates.isStoreDown && (
-        <Notice tone="bad">
-          <p>
-            The store is down. Requests are decided without it, by <code>onStoreError</code>.
-          </p>
-        </Notice>
-      )}
+      <OutageNotice limiters={[rates]} />
       <Stats label="In the last second">
         <Stat name="Requests" value={rate(requestsPerSecond(rates))} />
         <Stat name="Denied" value={rate(deniedPerSecond)} tone={deniedPerSecond > 0 ? 'denied' : undefined} />

@@ -100,11 +100,11 @@ export function Limits({
         columns={columns}
         rows={limiter.limits}
         keyOf={rowKeyOf}
-        empty="It only has plans."
+        empty="This limiter only has plans."
       />
       <p class="muted">
-        Sums over all instances, each since its start. A shadow limit counts the denials that it would have
-        made. Nearly full: requests admitted when at least 80% of the limit was used.
+        Counts cover all instances since they started. Denials of a shadow limit are those it would have made.
+        Nearly full: requests admitted when at least 80% of the limit was used.
       </p>
       <Plans limiter={limiter} />
       {change !== undefined && (
@@ -113,8 +113,9 @@ export function Limits({
           action={change.shadow === null ? 'Restore' : change.shadow ? 'Make shadow' : 'Enforce'}
           isDangerous={change.shadow === true}
           onClose={() => setChange(undefined)}
-          onConfirm={async () => {
+          onConfirm={async (reason) => {
             await request('POST', '/v1/admin/shadow', {
+              ...reason,
               limiter: name,
               limit: change.limit,
               shadow: change.shadow,

@@ -1,4 +1,4 @@
-// A verdict from the denied keys: abuse, a limit that is too tight, or the data that is missing.
+// Judges from the denied keys why requests are denied: abuse, a limit that is too tight, or unclear.
 
 import type { History } from '../../../server/src/admin/api-types.ts'
 import type { TopKeyList } from '../api-types.ts'
@@ -8,7 +8,7 @@ import { count, duration, ratio, share } from '../format.ts'
 import { demandInWords, idOf, type KeyTraffic, rangeInWords } from './key-traffic.ts'
 import { type Network, networksOf, prefixOf } from './networks.ts'
 
-/** A limiter's traffic in the last minutes. */
+/** A limiter's traffic in the last few minutes. */
 export interface Evidence {
   readonly spanMs: number
   readonly requests: number
@@ -20,36 +20,36 @@ export interface Evidence {
   readonly callers: number
   /** The keys with the most requests or denials. */
   readonly keys: readonly KeyTraffic[]
-  /** The most requests that any other key can have. */
+  /** Maximum number of requests of a key that isn't listed. */
   readonly unlisted: number
 }
 
 export interface Verdict {
   readonly kind: 'none' | 'abuse' | 'retries' | 'distributed' | 'tight' | 'unclear'
   readonly title: string
-  /** The numbers behind it, and what to do or what is missing. */
+  /** The numbers behind the verdict, and what to do or check. */
   readonly text: string
-  /** The keys that it is about, those with the most denials first. */
+  /** The keys that the verdict is about, those with the most denials first. */
   readonly keys: readonly KeyTraffic[]
   readonly networks: readonly Network<KeyTraffic>[]
 }
 
 const ENOUGH_DENIALS = 20
-/** With fewer callers, nothing shows what is usual. */
+/** With fewer callers, it's unknown what is usual. */
 const ENOUGH_CALLERS = 10
 /** Keys explain the denials if they have this share of them. */
 const MOST = 0.5
 const NEARLY_ALL = 0.9
 /** A demand of this multiple of the limit is far above it. */
 const FAR = 3
-/** A demand up to this multiple is close to it. Then half of the requests are denied. */
+/** A demand up to this multiple of the limit is close to it. Up to there, at most half of the requests are denied. */
 const CLOSE = 2
-/** The most keys that are a few: a number, or a share of the callers. */
+/** Maximum number of keys that count as few. `FEW_SHARE` is relative to the number of callers. */
 const FEW = 10
 const FEW_SHARE = 0.05
 /** A network with this many keys at the limit is crowded. */
 const CROWDED = 5
-/** Many callers behind one key. */
+/** From this number on, keys or callers count as many. */
 const MANY = 10
 
 /** Judges why requests are denied. */
@@ -62,7 +62,7 @@ export function verdictOf(evidence: Evidence): Verdict {
   }
   const ofAll = `${count(denied)} of ${count(requests)} requests in ${span} were denied.`
   if (denied < ENOUGH_DENIALS) {
-    return made('unclear', 'Too few denials to judge', `${ofAll} It takes at least ${ENOUGH_DENIALS}.`)
+    return made('unclear', 'Too few denials to judge', `${ofAll} A verdict needs at least ${ENOUGH_DENIALS}.`)
   }
   const dimensions = new Set(keys.filter(isDenied).map(({ dimension }) => dimension))
   const verdicts = Array.from(dimensions, (dimension) => judge(dimension, evidence))
@@ -70,7 +70,7 @@ export function verdictOf(evidence: Evidence): Verdict {
     verdicts.find(({ kind }) => kind === 'distributed') ??
     verdicts.find(({ kind }) => kind !== 'unclear') ??
     verdicts[0] ??
-    unclear('The denied keys are missing.')
+    unclear('The service doesn’t know which keys were denied.')
   return { ...found, text: `${ofAll} ${found.text}` }
 }
 
@@ -85,12 +85,12 @@ function judge(dimension: string | undefined, evidence: Evidence): Verdict {
   const behind = shareOf(far) >= MOST ? judgeCallersBehind(far, evidence) : undefined
   if (behind !== undefined) return behind
   if (shareOf([first]) >= MOST && isClose(first)) {
-    const text = `It is only slightly above the limit. An override or a plan can give it more.`
+    const text = `This key is only slightly above the limit. An override or a plan can raise its limit.`
     return made('tight', `The limit is too tight for ${first.key}`, text, [first])
   }
   const isAlone = shareOf([first]) >= 0.9 && first.shareDenied.least >= NEARLY_ALL
   if (isAlone && isSteady(evidence.deniedBySecond)) {
-    const text = `It keeps the same rate although nearly all its requests are denied: a client that retries in a loop, by mistake or on purpose.`
+    const text = `Its rate stays the same although nearly all its requests are denied. The client probably retries in a loop.`
     return made('retries', `${first.key} doesn’t back off`, text, [first])
   }
   const networks = judgeNetworks(keys)
@@ -102,7 +102,7 @@ function judge(dimension: string | undefined, evidence: Evidence): Verdict {
     return made('abuse', title, text, far)
   }
   if (isByFew) {
-    const text = `There ${callers === 1 ? 'is one caller' : `are ${count(callers)} callers`}, which doesn’t show what is usual. Either this is abuse, or the limit is far too low.`
+    const text = `With only ${callers === 1 ? 'one caller' : `${count(callers)} callers`}, it’s unknown what is usual. Either this is abuse, or the limit is far too low.`
     return unclear(text, far)
   }
   const many = judgeMany(keys, callers)
@@ -110,7 +110,7 @@ function judge(dimension: string | undefined, evidence: Evidence): Verdict {
   return unclear(reasonsFor(first), [first])
 }
 
-/** Finds out whether a few keys stand for many callers, which another dimension shows. */
+/** Uses another dimension to find out whether many callers are behind a few keys. */
 function judgeCallersBehind(far: readonly KeyTraffic[], evidence: Evidence): Verdict | undefined {
   const dimensions = new Set(evidence.keys.map(({ dimension }) => dimension))
   dimensions.delete(far[0]!.dimension)
@@ -127,7 +127,7 @@ function judgeCallersBehind(far: readonly KeyTraffic[], evidence: Evidence): Ver
       return made('distributed', title, `${behind}.`, far, networks)
     }
     return unclear(
-      `${behind}. Either many callers share the denied key, or one caller tries them all. The outcome of their requests is missing.`,
+      `${behind}. Either these are many callers, or one caller that tries many of them. To find out, check whether their requests succeed.`,
       far,
     )
   }
@@ -157,17 +157,17 @@ function judgeNetworks(keys: readonly KeyTraffic[]): Verdict | undefined {
   if (inCrowds.length < MANY || mostDeniedOf(inCrowds) < MOST * mostDeniedOf(deniedKeys)) return undefined
   const where = `${count(inCrowds.length)} listed keys at the limit share ${crowded.length === 1 ? 'a network' : `${count(crowded.length)} networks`}.`
   if (crowded.every(({ prefix }) => PRIVATE.test(prefix))) {
-    const text = `${where} They are private: the limit is too tight for your own callers, or one of them attacks. The owners of these addresses are missing.`
+    const text = `${where} These addresses are private. Either the limit is too tight for your own callers, or one of them attacks. Check who owns the addresses.`
     return unclear(text, [], crowded)
   }
-  const text = `${where} If they belong to a customer, the limit is too tight instead.`
+  const text = `${where} But if the addresses belong to a customer, the limit is too tight.`
   return made('distributed', 'This looks like one attacker with many addresses', text, [], crowded)
 }
 
 /** Judges denials that are spread over many keys. */
 function judgeMany(keys: readonly KeyTraffic[], callers: number): Verdict {
   const deniedKeys = keys.filter(isDenied)
-  // Bounds are too wide to judge some keys. Keys far above the limit have the narrowest ones.
+  // The counts of some keys are too uncertain to judge them. Those of keys far above the limit are the most certain.
   const close = deniedKeys.filter(isClose)
   const far = deniedKeys.filter(isFar)
   if (close.length >= FEW / 2 && deniedOf(close) >= 4 * deniedOf(far)) {
@@ -175,26 +175,26 @@ function judgeMany(keys: readonly KeyTraffic[], callers: number): Verdict {
     return made('tight', 'The limit is too tight', text, deniedKeys)
   }
   if (far.length > FEW && deniedOf(far) > deniedOf(close)) {
-    const text = `At least ${count(far.length)} keys are far above the limit, and share no network. Either the limit is far too low, or one attacker has many keys. Their usual demand is missing.`
+    const text = `At least ${count(far.length)} keys are far above the limit, and share no network. Either the limit is far too low, or one attacker has many keys. Compare with their usual demand.`
     return unclear(text, far)
   }
   const isUncertain = close.length + far.length < deniedKeys.length / 2
   const text = isUncertain
-    ? `The service only counts the busiest keys exactly. With about ${count(callers)} callers, the denied share of each is missing.`
-    : 'Some of the denied keys are far above the limit, some are close to it. No single cause explains most denials.'
+    ? `The service only counts the busiest keys exactly. With about ${count(callers)} callers, it doesn’t know the denied share of each.`
+    : 'Some of the denied keys are far above the limit, others are close to it. No single cause explains most denials.'
   return unclear(text, deniedKeys)
 }
 
 const PRIVATE = /^(10\.|127\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|f[cd]..:)/
 
-/** Why a key can't be judged that has most of the denials. */
+/** Explains why the key with most of the denials can't be judged. */
 function reasonsFor({ shareDenied, demand }: KeyTraffic): string {
-  if (demand === undefined) return 'The limits of this key are missing, so its demand isn’t known.'
-  if (shareDenied.least < MOST) return 'Its counts are too uncertain.'
+  if (demand === undefined) return 'The limits of this key aren’t known, and so its demand isn’t either.'
+  if (shareDenied.least < MOST) return 'The estimated counts of this key are too uncertain.'
   if (demand.most >= FAR && demand.least < FAR) {
-    return 'Its requests came in a burst, cost more than 1, or were blocked, or the window is longer than the counts. Its page shows which.'
+    return 'Its requests may have come in a burst, cost more than 1 or been blocked, or the window is longer than the time counted. The key’s page shows the cause.'
   }
-  return `Its demand is too high for a limit that is slightly too tight, and too low for abuse. Its usual demand is missing.`
+  return `Its demand is too high for a limit that is slightly too tight, and too low for abuse. Compare with its usual demand.`
 }
 
 function isDenied({ denied }: KeyTraffic): boolean {
@@ -213,7 +213,7 @@ function hasAddress({ key }: KeyTraffic): boolean {
   return prefixOf(key) !== undefined
 }
 
-/** The denials that these keys have for certain. */
+/** Returns the lower bound of these keys' denials. */
 function deniedOf(keys: readonly KeyTraffic[]): number {
   return keys.reduce((sum, { denied }) => sum + denied.least, 0)
 }
@@ -294,7 +294,7 @@ const TONES: Readonly<Record<Verdict['kind'], Tone>> = {
 
 const SHOWN = 3
 
-/** Shows the verdict, with links to the keys that it is about. */
+/** Shows the verdict, with links to its keys. */
 export function VerdictNotice({
   limiter,
   evidence,

@@ -32,9 +32,9 @@ const COLUMNS: readonly Column<LimiterRates>[] = [
   {
     id: 'name',
     label: 'Limiter',
-    cell: ({ name, isStoreDown }) => (
+    cell: ({ name, outage }) => (
       <>
-        <a href={limiterHref(name)}>{name}</a> {isStoreDown && <Badge tone="bad">store down</Badge>}
+        <a href={limiterHref(name)}>{name}</a> {outage !== undefined && <Badge tone="bad">store down</Badge>}
       </>
     ),
     sort: nameOf,

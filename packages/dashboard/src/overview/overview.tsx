@@ -1,13 +1,17 @@
 // The overview page: all limiters, instances and the store at a glance.
 
-import type { LimiterRates, Overview, StoreStatus } from '../../../server/src/admin/api-types.ts'
+import type { History, LimiterRates, Overview, StoreStatus } from '../../../server/src/admin/api-types.ts'
+import { Bans } from '../components/bans.tsx'
 import { Chart, RequestChart } from '../components/chart.tsx'
+import { OutageNotice } from '../components/outage.tsx'
 import { PageHeader } from '../components/page-header.tsx'
 import { Stat, Stats } from '../components/stats.tsx'
 import { Notice } from '../components/status.tsx'
 import { count, duration, rate, ratio, share } from '../format.ts'
 import { useHistory } from '../history.ts'
 import { useLive } from '../live.tsx'
+import { RunbookLink } from '../runbook/runbook-link.tsx'
+import { FirstRequest } from './first-request.tsx'
 import { LimiterTable } from './limiter-table.tsx'
 import { Servers } from './servers.tsx'
 
@@ -22,6 +26,7 @@ export function OverviewPage() {
       ) : (
         <>
           <Warnings overview={overview} />
+          {isUnused(history) && <FirstRequest />}
           <Numbers overview={overview} />
           <div class="columns">
             <div class="panel">
@@ -46,6 +51,7 @@ export function OverviewPage() {
             <h2 id="limiters">Limiters</h2>
             <LimiterTable limiters={overview.limiters} />
           </section>
+          <Bans />
           <Servers overview={overview} />
         </>
       )}
@@ -53,33 +59,60 @@ export function OverviewPage() {
   )
 }
 
-function Warnings({ overview: { store, missing, limiters } }: { readonly overview: Overview }) {
-  const down = limiters.filter(({ isStoreDown }) => isStoreDown).map(({ name }) => name)
+/** Whether there were no requests in the last few minutes. */
+function isUnused(history: History | undefined): boolean {
+  return history !== undefined && [...history.allowed, ...history.denied].every((count) => count === 0)
+}
+
+function Warnings({ overview: { instances, missing, limiters } }: { readonly overview: Overview }) {
   return (
     <>
-      {(!store.up || down.length > 0) && (
-        <Notice tone="bad">
-          <p>
-            The store is down{down.length > 0 && ` for ${listed(down)}`}. Requests are decided without it, by{' '}
-            <code>onStoreError</code>.
-          </p>
-        </Notice>
-      )}
+      <OutageNotice limiters={limiters} />
+      <FileNotice instances={instances} state="invalid" />
+      <FileNotice instances={instances} state="restart" />
       {missing > 0 && (
         <Notice tone="warn">
           <p>
             {missing === 1 ? 'One instance has' : `${missing} instances have`} not responded. The numbers
             don’t include {missing === 1 ? 'it' : 'them'}.
           </p>
+          <RunbookLink alert="SlidegateInstanceDown" />
         </Notice>
       )}
     </>
   )
 }
 
-function listed(names: readonly string[]): string {
-  const shown = names.slice(0, 5).join(', ')
-  return names.length > 5 ? `${shown} and ${names.length - 5} others` : shown
+/** Warns about configuration files that aren't in force. */
+function FileNotice({
+  instances,
+  state,
+}: {
+  readonly instances: Overview['instances']
+  readonly state: 'invalid' | 'restart'
+}) {
+  const names = instances
+    .filter(({ configuration }) => configuration === state)
+    .map(({ host, pid }) => `${host}/${pid}`)
+  if (names.length === 0) return null
+  return (
+    <Notice tone="warn">
+      {state === 'invalid' ? (
+        <>
+          <p>
+            The configuration file of {names.join(', ')} is invalid. The previous configuration stays in
+            force, but a restart would fail. <a href="#/configuration">See the problems</a>
+          </p>
+          <RunbookLink alert="SlidegateConfigInvalid" />
+        </>
+      ) : (
+        <p>
+          A part of the configuration file of {names.join(', ')} takes effect at the next start: its
+          listeners, store, caps or tracing have changed.
+        </p>
+      )}
+    </Notice>
+  )
 }
 
 function Numbers({ overview: { limiters, store, instances } }: { readonly overview: Overview }) {

@@ -1,6 +1,7 @@
 // The service's instances and the store's servers.
 
 import type {
+  GoneInstance,
   InstanceStatus,
   Overview,
   RedisServerStatus,
@@ -8,14 +9,15 @@ import type {
 } from '../../../server/src/admin/api-types.ts'
 import { Badge } from '../components/status.tsx'
 import { type Column, Table } from '../components/table.tsx'
-import { bytes, count, dateTime, decimal, duration, NONE, rate, share } from '../format.ts'
+import { bytes, count, dateTime, decimal, duration, NONE, rate, share, timeOfDay } from '../format.ts'
+import { RunbookLink } from '../runbook/runbook-link.tsx'
 
-export function Servers({ overview: { instances, store } }: { readonly overview: Overview }) {
+export function Servers({ overview: { instances, gone, store } }: { readonly overview: Overview }) {
   return (
     <div class="columns uneven">
       <section class="panel" aria-labelledby="instances">
         <h2 id="instances">Instances</h2>
-        <Table label="Instances" columns={INSTANCES} rows={instances} keyOf={({ id }) => id} />
+        <Table label="Instances" columns={INSTANCES} rows={[...instances, ...gone]} keyOf={({ id }) => id} />
       </section>
       <section class="panel" aria-labelledby="store">
         <div class="panel-head">
@@ -43,24 +45,45 @@ function StoreState({ store }: { readonly store: StoreStatus }) {
       {kind === 'memory' ? 'In this process ' : 'Redis '}
       <Badge tone={up ? 'good' : 'bad'}>{up ? 'up' : 'down'}</Badge>
       {kind === 'redis' && ` ${rate(callsPerSecond)} calls`}
-      {requestsPerCall !== null && `, ${decimal(requestsPerCall)} requests each`}
+      {requestsPerCall !== null &&
+        `, ${decimal(requestsPerCall)} ${requestsPerCall === 1 ? 'request' : 'requests'} each`}
     </span>
   )
 }
 
-const INSTANCES: readonly Column<InstanceStatus>[] = [
+type Instance = InstanceStatus | GoneInstance
+
+const INSTANCES: readonly Column<Instance>[] = [
   {
     id: 'host',
     label: 'Process',
-    cell: ({ host, pid, isSelf }) => (
+    cell: (instance) => (
       <>
-        {host}/{pid} {isSelf && <Badge>this one</Badge>}
+        {instance.host}/{instance.pid} {'isSelf' in instance && instance.isSelf && <Badge>this one</Badge>}
+        {'goneSinceMs' in instance && <Gone instance={instance} />}
       </>
     ),
+  },
+  {
+    id: 'requests',
+    label: 'Requests',
+    cell: (instance) => ('perSecond' in instance ? rate(instance.perSecond) : NONE),
+    isNumber: true,
   },
   { id: 'version', label: 'Version', cell: ({ version }) => version },
   { id: 'started', label: 'Since', cell: ({ startedAtMs }) => dateTime(startedAtMs) },
 ]
+
+/** An instance that ended without stopping properly. */
+function Gone({ instance: { goneSinceMs, lastPerSecond } }: { readonly instance: GoneInstance }) {
+  return (
+    <div>
+      <Badge tone="bad">gone</Badge> since{' '}
+      <time dateTime={new Date(goneSinceMs).toISOString()}>{timeOfDay(goneSinceMs)}</time>, last{' '}
+      {rate(lastPerSecond)}. <RunbookLink alert="SlidegateInstanceDown" />
+    </div>
+  )
+}
 
 const SERVERS: readonly Column<RedisServerStatus>[] = [
   {
@@ -68,7 +91,7 @@ const SERVERS: readonly Column<RedisServerStatus>[] = [
     label: 'Server',
     cell: ({ node, up, version, role }) => (
       <>
-        {node} {!up && <Badge tone="bad">down</Badge>}
+        {node} {!up && <Badge tone="bad">down</Badge>} {!up && <RunbookLink alert="SlidegateRedisDown" />}
         <div class="muted">{[role, version].filter(Boolean).join(' ')}</div>
       </>
     ),
@@ -104,7 +127,8 @@ function memoryIn({ usedMemoryBytes, maxMemoryBytes }: RedisServerStatus) {
   const isNearlyFull = usedMemoryBytes > 0.9 * maxMemoryBytes
   return (
     <span class={isNearlyFull ? 'denied' : undefined}>
-      {bytes(usedMemoryBytes)} of {bytes(maxMemoryBytes)} ({share(usedMemoryBytes / maxMemoryBytes)})
+      {bytes(usedMemoryBytes)} of {bytes(maxMemoryBytes)} ({share(usedMemoryBytes / maxMemoryBytes)}){' '}
+      {isNearlyFull && <RunbookLink alert="SlidegateRedisMemoryHigh" />}
     </span>
   )
 }
@@ -112,5 +136,9 @@ function memoryIn({ usedMemoryBytes, maxMemoryBytes }: RedisServerStatus) {
 /** Evicted keys lose their counts, so limits admit too much. */
 function evictedIn({ evictedKeys }: RedisServerStatus) {
   if (!evictedKeys) return count(evictedKeys)
-  return <span class="denied">{count(evictedKeys)}</span>
+  return (
+    <span class="denied">
+      {count(evictedKeys)} <RunbookLink alert="SlidegateRedisEvictions" />
+    </span>
+  )
 }

@@ -6,7 +6,7 @@ import { sentenceOf } from '../components/status.tsx'
 import { useUniqueId } from '../components/unique-id.ts'
 import { useLive } from '../live.tsx'
 
-/** The most that the service returns. */
+/** Maximum number of requests that the service returns. */
 const COUNT = 100_000
 
 export function CapturedChoice({ onChoose }: { readonly onChoose: (name: string, file: Blob) => void }) {

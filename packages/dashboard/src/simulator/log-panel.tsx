@@ -223,7 +223,8 @@ function Summary({ name, log }: { readonly name: string; readonly log: LogSummar
       {releasedEarly > 0 && (
         <Notice tone="warn">
           <p>
-            {count(releasedEarly)} requests may be out of order, because its lines are too far out of order.
+            {count(releasedEarly)} requests may be simulated in the wrong order, because lines of the log are
+            too far out of order.
           </p>
         </Notice>
       )}

@@ -6,7 +6,7 @@ import type { KindName } from './choices.ts'
 import type { ReadOptions } from './log.ts'
 import type { Simulated, Timeline } from './simulate.ts'
 
-/** A message to the worker. A new one cancels the one before. */
+/** A message to the worker. A new message cancels the previous one. */
 export type Question = LoadQuestion | SimulateQuestion
 
 export interface LoadQuestion {

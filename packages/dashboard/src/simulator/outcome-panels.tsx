@@ -80,8 +80,8 @@ export function ComparisonPanel({ outcome, log }: { readonly outcome: Outcome; r
       <Table label="Comparison of kinds" columns={columns} rows={results} keyOf={({ kind }) => kind} />
       <p class="muted">
         The fullest window is the highest usage that one caller reached within any {formatDuration(windowMs)}
-        {log.hasCosts ? ', in units' : ''}. Above 100%, a caller got more than the limit: across a boundary,
-        or from a full bucket.
+        {log.hasCosts ? ', in units' : ''}. Above 100%, a caller got more than the limit: across a window
+        boundary, or from a full bucket.
       </p>
     </section>
   )
@@ -243,8 +243,8 @@ export function NeedsPanel({
     <section class="panel needs" aria-label="Limits that would fit">
       <h2>Which limit would fit?</h2>
       <p class="muted">
-        The sliding window limit per {formatDuration(question.windowMs)} that would never have denied this
-        share of callers.
+        The lowest sliding window limit per {formatDuration(question.windowMs)} that would never have denied
+        this share of callers.
       </p>
       <Table label="Limits that would fit" columns={columns} rows={needs} keyOf={({ share }) => `${share}`} />
     </section>

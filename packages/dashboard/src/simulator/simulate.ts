@@ -20,13 +20,13 @@ export interface Simulated {
   readonly kind: KindName
   readonly admitted: number
   readonly denied: number
-  /** By the steps of {@link Timeline}. */
+  /** Admitted requests in each step of the {@link Timeline}. */
   readonly admittedOverTime: Uint32Array
   readonly deniedOverTime: Uint32Array
   /** Callers that were denied at least once. */
   readonly deniedCallers: number
   readonly deniedMost: readonly DeniedCaller[]
-  /** The most units of one caller in any window, `null` if there are none. */
+  /** The window with the most units of one caller, `null` if there are none. */
   readonly fullest: FullestOfAll | null
 }
 
@@ -39,7 +39,7 @@ export interface DeniedCaller {
 interface FullestOfAll {
   readonly units: number
   readonly key: string
-  /** The time of its last request. */
+  /** The time of the last request in the window. */
   readonly atMs: number
 }
 
@@ -52,12 +52,12 @@ export interface Timeline {
 
 const MAX_STEPS = 240
 const DAY = 86_400_000
-/** Logs may span the years from 1970 to 3000. */
+/** Long enough for logs from 1970 to 3000. */
 const LONGEST_STEP = 5 * 365 * DAY
 const STEPS = [...WINDOW_STEPS, ...[2, 7, 30, 90, 365].map((days) => days * DAY)]
 const MOST_DENIED = 10
 
-/** Requests between two pauses. */
+/** Number of requests between two pauses. */
 const STRIDE = 512
 
 /** Callers per store: few enough to fit the CPU cache, and to avoid evictions. */
@@ -72,8 +72,8 @@ export function timelineOf({ fromMs, toMs }: Log): Timeline {
 /**
  * Sends a log's requests, at their time in the log, through limiters of these kinds.
  *
- * These are the limiters that the service uses. Callers don't affect each other, so they run one after another, which is much
- * faster. Yields its progress from 0 to 1, and can be stopped at each yield.
+ * These are the limiters that the service uses. Callers don't affect each other, so their requests run caller by caller, which
+ * is much faster. Yields its progress from 0 to 1, and can be stopped at each yield.
  *
  * @throws {SlidegateError} if a kind doesn't support these numbers
  */

@@ -11,11 +11,11 @@ const PROGRESS_MS = 100
 
 let turn = 0
 let log: Log | undefined
-/** Needs depend only on the log and the window. */
+/** The last needs, cached because they depend only on the log and the window. */
 let known: { readonly log: Log; readonly windowMs: number; readonly needs: readonly Need[] } | undefined
 
 addEventListener('message', ({ data }: MessageEvent<Question>) => {
-  // A message about the previous log.
+  // Ignores a message about the previous log.
   if (data.type === 'simulate' && log === undefined) return
   const pieces = new Pieces(++turn)
   if (data.type === 'load') void load(data, pieces)
@@ -68,7 +68,7 @@ class Pieces {
 
 const channel = new MessageChannel()
 
-/** Nested timers wait some milliseconds. Messages don't. */
+/** Uses a message instead of a timer: nested timers wait some milliseconds. */
 function nextTask(): Promise<void> {
   return new Promise((resolve) => {
     channel.port1.onmessage = () => resolve()

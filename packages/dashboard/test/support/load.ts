@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 /** A service that accepts JSON. */
 export interface Asked {
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<{ readonly status: number }>
@@ -14,7 +15,8 @@ export async function ask(
   headers?: Record<string, string>,
 ): Promise<void> {
   for (let from = 0; from < keys.length; from += BATCH) {
-    const requests = keys.slice(from, from + BATCH).map((key) => ({ key }))
+    const named = () => limiter === 'reports' && { requestId: randomUUID() }
+    const requests = keys.slice(from, from + BATCH).map((key) => ({ key, ...named() }))
     const { status } = await service.post('/v1/consume', { limiter, requests }, headers)
     if (status !== 200 && status !== 429) throw new Error(`consume responded ${status}`)
   }

@@ -2,6 +2,7 @@ import { randomSequence } from '../../../replay/test/support/logs.ts'
 import type { History } from '../../../server/src/admin/api-types.ts'
 import { mergeTop } from '../../../server/src/admin/merge-keys.ts'
 import { SlidingKeys } from '../../../server/src/admin/sliding-keys.ts'
+import type { Decision } from '../../../slidegate/src/decision.ts'
 import type { DeclaredLimit, TopKeyList } from '../../src/api-types.ts'
 
 /** A request: its time in milliseconds, and its key or the keys of its dimensions. */
@@ -60,7 +61,8 @@ export function observe(
     const column = blamed.size > 0 ? denied : allowed
     column[second]!++
     usage.count(atMs)
-    for (const [dimension, each] of parts) usage.add(each, dimension, blamed.has(dimension))
+    const decision = { allowed: blamed.size === 0, cost: 1 } as Decision
+    for (const [dimension, each] of parts) usage.add(each, dimension, decision, blamed.has(dimension))
   }
   const list = (by: 'requests' | 'denials') => mergeTop([usage.counts(by, seconds * 1000)], LISTED)
   return {

@@ -19,8 +19,8 @@ const CAPACITY = 5_000_000
  *
  * The result is exact: it uses only the times of the requests, which must be added in order.
  *
- * Drops keys without units in the window. If the rest doesn't fit, drops the keys with the fewest units until half the room is
- * free. If such a key becomes the busiest later, the result may be too low.
+ * To bound memory, it drops keys without units in the window. If the rest doesn't fit, it drops the keys with the fewest units
+ * until half the room is free. If a dropped key becomes the busiest later, the result may be too low.
  */
 export class FullestWindow {
   readonly #windowMs: number

@@ -16,7 +16,7 @@ const MAX_STEPS = 480
 export interface Step {
   admitted: number
   denied: number
-  /** By limit: units in any caller's fullest window that ended with an admitted request. */
+  /** For each limit: the most units of one caller in a window. Only windows that end with an admission in this step. */
   fullest: number[]
 }
 
@@ -28,7 +28,7 @@ export interface Steps {
   readonly steps: readonly Readonly<Step>[]
 }
 
-/** Counts decisions over time. Steps get longer as the log does. */
+/** Counts decisions over time. Steps get longer as the log gets longer. */
 export class OverTime {
   readonly #limits: number
   #finest = 0

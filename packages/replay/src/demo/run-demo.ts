@@ -6,9 +6,9 @@ import { fixedWindow, type Limit, slidingWindow } from 'slidegate'
 import { formatPercent } from '../text.ts'
 import { measureBoundaryBurst } from './boundary-burst.ts'
 
-const LIMIT = { limit: 100, window: '3s' }
+const LIMIT = { limit: 100, window: '3s' } as const
 
-/** Time from the start of the first burst to the boundary. Each retry gives a slow machine more. */
+/** Time from the start of the first burst to the boundary. Each retry gives a slow machine more time. */
 const LEADS_MS = [400, 800, 1500]
 
 export async function runDemo(): Promise<void> {
@@ -28,7 +28,7 @@ export async function runDemo(): Promise<void> {
 
   if (fixed !== 2 * LIMIT.limit || sliding !== LIMIT.limit) {
     throw new Error(
-      `expected ${2 * LIMIT.limit} and ${LIMIT.limit} admitted requests, but measured ${fixed} and ${sliding}`,
+      `expected ${2 * LIMIT.limit} admissions in a fixed window and ${LIMIT.limit} in a sliding window, but measured ${fixed} and ${sliding}`,
     )
   }
 }

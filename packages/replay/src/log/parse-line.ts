@@ -19,7 +19,7 @@ export interface LineOptions {
   readonly costField?: string | undefined
 }
 
-/** Returns a line parser. It never throws, and has few distinct reasons, so that they can be counted. */
+/** Returns a line parser. It never throws, and reports few distinct reasons, so that they can be counted. */
 export function lineParser({ format, key, timeField, costField }: LineOptions): ParseLine {
   const parseAccessLog = accessLogParser(key)
   const parseJson = jsonLineParser(key, timeField, costField)
@@ -155,8 +155,8 @@ const MAX_KEY_CHARS = 256
 /**
  * Copies a key out of its line. Replaces the end of a long key by a hash.
  *
- * In JavaScript, a substring keeps the whole string alive, and so the whole chunk of the file. Hashing bounds the size of the
- * table of callers.
+ * Without the copy, the substring would keep the whole chunk of the file in memory. The hash bounds the size of the table of
+ * callers.
  */
 function detachedKey(text: string): string {
   if (text.length <= MAX_KEY_CHARS) return detached(text.toWellFormed())

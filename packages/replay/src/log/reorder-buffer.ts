@@ -10,7 +10,7 @@ interface ReorderOptions {
   readonly capacity: number
 }
 
-/** Smallest jump ahead that isn't trusted at first, if it also exceeds the bound. */
+/** A jump ahead by this much isn't trusted at first, if it also exceeds `boundMs`. */
 export const LEAP_MS = 86_400_000
 
 /** Number of consecutive lines that confirm a jump. */
@@ -22,9 +22,9 @@ export const LEAP_LINES = 100
  * Servers write a line when a request ends, and several servers may share a file, so lines are slightly out of order. The
  * buffer holds a request until it sees one that is newer by more than the bound. Later arrivals are too late.
  *
- * One absurd time in the future would make everything after it too late. So a jump of more than a day counts only once
+ * A single wrong time in the future would make everything after it too late. So a jump of more than a day counts only once
  * `LEAP_LINES` consecutive lines confirm it, as after a pause. Until then, those requests are held and decided at their time.
- * If the log starts with the absurd line, a time more than a day older replaces it, as long as nothing was released.
+ * If the log starts with the wrong time, a time more than a day older replaces it, as long as nothing was released.
  */
 export class ReorderBuffer {
   readonly #held = new TinyQueue<LoggedRequest>([], (a, b) => a.timeMs - b.timeMs || a.line - b.line)

@@ -306,7 +306,9 @@ function leftOutSection({ report, run }: HtmlReportOptions): Markup {
   const remarks = [
     ...remarksOf(report),
     ...(uncounted > 0
-      ? [`${formatCount(uncounted)} requests came from more callers than this report counts separately`]
+      ? [
+          `${formatCount(uncounted)} requests came from callers that this report doesn't count separately, because there are too many`,
+        ]
       : []),
   ].map((remark) => element('p', {}, `${remark}.`))
   if (skipped === 0 && remarks.length === 0) return together([])

@@ -100,7 +100,7 @@ export function table(caption: string, heads: readonly Child[], rows: readonly (
       {},
       element('caption', {}, caption),
       element('thead', {}, element('tr', {}, ...inHead)),
-      // Too many for arguments of a call.
+      // Joined first, because there may be too many rows to pass as arguments.
       element('tbody', {}, together(inBody)),
     ),
   )

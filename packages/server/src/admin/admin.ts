@@ -7,15 +7,26 @@ import type { RedisStore } from 'slidegate/redis'
 import type { StoreConfig } from '../config/schema.ts'
 import { RedisHealth } from '../metrics/redis-health.ts'
 import type { Processes } from '../service/instance.ts'
-import type { Service } from '../service/service.ts'
+import type { FileState } from '../service/readiness.ts'
+import type { ActiveLimiter, Service } from '../service/service.ts'
 import type { SpanUsage } from './api-types.ts'
-import { Audit, MemoryAuditLog, RedisAuditLog } from './audit.ts'
+import { Audit } from './audit.ts'
+import { MemoryAuditLog, RedisAuditLog } from './audit-log.ts'
+import { MemoryBanLog, RedisBanLog } from './ban-log.ts'
+import { BanRecorder } from './ban-recorder.ts'
+import { Bans } from './bans.ts'
 import { EventStreams } from './event-streams.ts'
+import { findKey } from './find-key.ts'
+import { History } from './history/history.ts'
+import { MemoryHistoryStore } from './history/history-store.ts'
+import { RedisHistoryStore } from './history/redis-history-store.ts'
 import { Instances, type InstancesOptions } from './instances.ts'
-import { concealing, isConcealed, mapKey } from './keys.ts'
+import { concealing, isConcealed, mapKey, shortKey } from './keys.ts'
+import { type DenialTimes, denialWord, mergeDenials } from './last-denials.ts'
 import { type LimiterState, mergeLimits, mergeStates, statesOf } from './limiter-states.ts'
 import { Live } from './live.ts'
 import { type Callers, mergeCallers, mergeTop, renameKeys, type TopReport } from './merge-keys.ts'
+import { decisionsIn } from './merge-reports.ts'
 import { type SpanCounts, usageOf } from './rates.ts'
 import { RedisLink } from './redis-link.ts'
 import {
@@ -37,11 +48,16 @@ interface AdminOptions {
   readonly redisStore?: RedisStore | undefined
   /** Returns the counts of a limiter's limits in this process. */
   readonly limitsOf?: ((limiter: string) => readonly LimitCounts[]) | undefined
+  /** Whether the store of a limiter or an Envoy domain is down. */
+  readonly isStoreDown: (limiter: string) => boolean
+  readonly fileState: () => FileState
   /** The base folder of relative file names. */
   readonly folder: string
   readonly log: Logger
-  /** Default: a timer. */
+  /** Calls a function periodically. Default: with a timer. */
   readonly every?: Every | undefined
+  /** The wall clock of the history, in epoch milliseconds. Default: `Date.now`. */
+  readonly now?: (() => number) | undefined
 }
 
 /** How long the startup waits for Redis. */
@@ -50,9 +66,12 @@ const START_MS = 500
 /** Shows and changes the running service, across all processes. */
 export class Admin {
   readonly audit: Audit
+  readonly bans: Bans
+  readonly banRecorder: BanRecorder
   readonly shadowSwitches: ShadowSwitches
   readonly tail: Tail
   readonly live: Live
+  readonly history: History
   /** Statistics of the Redis servers, if the store is in Redis. */
   readonly redis: RedisHealth | undefined
   readonly #usage: Usage
@@ -65,6 +84,7 @@ export class Admin {
 
   constructor(options: AdminOptions) {
     const { service, processes, store, folder, log, redisStore, limitsOf, every = everyByTimer } = options
+    const { isStoreDown, fileState, now = Date.now } = options
     const link = store.redis && new RedisLink(store.redis, folder)
     this.#link = link
     this.redis = link && new RedisHealth(link, log)
@@ -73,13 +93,32 @@ export class Admin {
     this.#usage = new Usage(undefined, every)
     this.#streams = new EventStreams(every)
     this.audit = new Audit(service, link ? new RedisAuditLog(link) : new MemoryAuditLog(), log)
+    // A log of its own, so that an attack can't displace changes by operators.
+    const past = link ? new RedisAuditLog(link, '{audit}:bans') : new MemoryAuditLog()
+    const records = link ? new RedisBanLog(link) : new MemoryBanLog()
+    this.bans = new Bans(service, records, log)
+    this.banRecorder = new BanRecorder(service, records, past, log)
     this.shadowSwitches = link ? new RedisShadowSwitches(link) : new MemoryShadowSwitches()
-    const instances = new Instances({ processes, link, every, log, concealed: concealedBy(service) })
+    const perSecond = () => decisionsIn(this.#usage.secondsOf(this.#usage.names(), 1))
+    const concealed = concealedBy(service)
+    const instances = new Instances({ processes, link, every, log, perSecond, concealed })
     this.#instances = instances
     this.tail = new Tail(instances, this.#streams)
     this.live = new Live({
-      ...{ service, instances, usage: this.#usage, streams: this.#streams, redisStore },
+      ...{
+        service,
+        instances,
+        usage: this.#usage,
+        streams: this.#streams,
+        redisStore,
+        isStoreDown,
+        fileState,
+      },
       servers: async () => (await this.redis?.servers()) ?? [],
+    })
+    this.history = new History({
+      ...{ service, usage: this.#usage, every, log, now },
+      store: link ? new RedisHistoryStore(link, now) : new MemoryHistoryStore(now),
     })
     this.#shadowSync = new ShadowSync(service, this.shadowSwitches, every, log)
     instances.answer('usage', (limiter) => this.#usage.spansOf(limiter as string))
@@ -89,6 +128,7 @@ export class Admin {
     })
     instances.answer('limits', (limiter) => limitsOf?.(limiter as string) ?? [])
     instances.answer('states', (limiters) => statesOf(service, limiters as string[]))
+    instances.answer('denials', (word) => this.#usage.lastDenialsOf(word as string))
     instances.answer('shadow', () => this.#shadowSync.apply().then(() => true))
     processes.answer('drain', (drain) => {
       service.isDraining = drain as boolean
@@ -100,17 +140,18 @@ export class Admin {
   decided(limiter: string, key: AnyKey, decision: Decision): void {
     this.#usage.record(limiter, key, decision)
     this.tail.decided(limiter, key, decision)
+    this.banRecorder.decided(limiter, key, decision)
   }
 
   /** Applies the shadow switches. Waits for the first connection to Redis, up to a timeout. */
   async start(): Promise<void> {
     const link = this.#link
-    // While still connecting, don't log a failure yet.
+    // Skipped while still connecting, so that no failure is logged yet.
     if (link === undefined || (await link.connected(START_MS)) || link.isUnreachable)
       await this.#shadowSync.apply()
   }
 
-  /** Applies the shadow switches in all processes. Processes that can't be reached follow a moment later. */
+  /** Applies the shadow switches in all processes. Those that can't be reached now apply them a moment later. */
   async applyShadowSwitches(): Promise<void> {
     await this.#instances.ask('shadow')
   }
@@ -137,7 +178,7 @@ export class Admin {
     const answers = (await this.#instances.ask('top', { limiter, by })) as readonly TopCounts[]
     const conceal = concealing(this.#service, limiter)
     if (conceal === undefined) return mergeTop(answers, count)
-    // Other instances send concealed keys. Conceal ours to merge them, then restore the keys that we know.
+    // Other instances send concealed keys. To merge them, conceal this instance's keys, then restore those that it knows.
     const known = new Map<string, string>()
     const rename = (key: string): string => {
       if (isConcealed(key)) return key
@@ -166,16 +207,24 @@ export class Admin {
     return mergeStates(answers as readonly Record<string, LimiterState>[])
   }
 
+  /** Looks up a key in limiters. */
+  async find(limiters: readonly ActiveLimiter[], key: string): ReturnType<typeof findKey> {
+    const answers = await this.#instances.ask('denials', denialWord(shortKey(key)))
+    return findKey(limiters, key, mergeDenials(answers as readonly DenialTimes[]))
+  }
+
   /** Ends all event streams. */
   closeStreams(): void {
     this.#streams.close()
   }
 
-  close(): void {
+  /** Ends everything, after an attempt to store the counts of the current minute. */
+  async close(): Promise<void> {
     this.#streams.close()
     this.#usage.close()
     this.#instances.close()
     this.#shadowSync.close()
+    await this.history.close()
     this.#link?.close()
   }
 }

@@ -26,6 +26,15 @@ export const ProcessShape = Type.Object({
   ...{ pid: Type.Integer({ minimum: 0 }), startedAtMs: Count },
 })
 
+/** The schema of a record of a ban or block. */
+export const BanShape = Type.Object({
+  ...{ limiter: Name, dimension: Type.Optional(Name), key: Type.String({ maxLength: 256 }) },
+  ...{ isHashed: Type.Optional(Type.Literal(true)), type: Type.Enum(['ban', 'block']), who: Name },
+  ...{ limits: Type.Optional(Type.Array(Name, { maxItems: 1024 })), denials: Type.Optional(Count) },
+  ...{ withinMs: Type.Optional(Count), level: Type.Optional(Count), reason: Type.Optional(Text) },
+  ...{ sinceMs: Count, untilMs: Type.Union([Count, Type.Null()]) },
+})
+
 const State = Type.Object({
   stats: Type.Object({
     ...{ storeErrors: Named(Count), withoutStore: Named(Count), waitErrors: Named(Count), waits: Histogram },
@@ -34,7 +43,7 @@ const State = Type.Object({
   waiting: Type.Object({ length: Count, expectedWaitMs: Type.Union([Count, Type.Null()]) }),
 })
 
-/** Schemas of answers, by query. They may come from another version, or from anyone who can write to Redis. */
+/** Schemas of answers, by query. Answers may come from another version, or from anyone who can write to Redis. */
 const ANSWERS: Readonly<Record<string, TSchema>> = {
   usage: Type.Array(Type.Object({ seconds: Count, counts: Counts }), { minItems: 4, maxItems: 4 }),
   top: Type.Object({ spanMs: Count, summaries: Summaries, callers: Text }),
@@ -45,6 +54,7 @@ const ANSWERS: Readonly<Record<string, TSchema>> = {
     }),
     { maxItems: 128 },
   ),
+  denials: Named(Count),
   shadow: Type.Boolean(),
   tail: Type.Object({
     lines: Type.Array(
@@ -59,9 +69,13 @@ const ANSWERS: Readonly<Record<string, TSchema>> = {
   live: Type.Object({
     process: ProcessShape,
     isRedis: Type.Boolean(),
+    fileState: Type.Enum(['applied', 'invalid', 'restart']),
     calls: Type.Optional(Type.Object({ spanMs: Count, calls: Count, requests: Count, callMs: Histogram })),
     limiters: Type.Array(
-      Type.Object({ name: Name, waiting: Count, isStoreDown: Type.Boolean(), latest: Seconds }),
+      Type.Object({
+        ...{ name: Name, waiting: Count, isStoreDown: Type.Boolean(), latest: Seconds },
+        ...{ onStoreError: Type.Enum(['throw', 'deny', 'allow', 'local']), instances: Count },
+      }),
       { maxItems: 10_000 },
     ),
   }),
@@ -73,7 +87,7 @@ const Names = Type.Array(Name, { maxItems: 10_000 })
 
 /** Schemas of arguments, by query. */
 const QUESTIONS: Readonly<Record<string, TSchema>> = {
-  ...{ usage: Name, limits: Name, states: Names, seconds: Names },
+  ...{ usage: Name, limits: Name, denials: Name, states: Names, seconds: Names },
   ...{ shadow: Type.Unknown(), live: Type.Unknown(), callers: Type.Unknown() },
   top: Type.Object({ limiter: Name, by: Type.Enum(['requests', 'denials']) }),
   tail: Type.Object({

@@ -8,6 +8,8 @@ import type { Static } from '../json-schema.ts'
 export type Overview = Static<typeof schemas.Overview>
 /** An instance on the same store. */
 export type InstanceStatus = Overview['instances'][number]
+/** An instance that ended without a goodbye. */
+export type GoneInstance = Overview['gone'][number]
 export type StoreStatus = Overview['store']
 export type RedisServerStatus = StoreStatus['servers'][number]
 /** The rates of a limiter in one second. */
@@ -16,10 +18,13 @@ export type LimiterRates = Overview['limiters'][number]
 /** The last five minutes by second, across all instances. Columns have equal length, oldest first. */
 export type History = Static<typeof schemas.History>
 
+/** Counts of a limiter or a key over an hour or a week. Columns have equal length, oldest first. */
+export type CountSeries = Static<typeof schemas.CountSeries>
+
 /** Counts of a limit, across all instances since they started. */
 export type LimitTotals = Static<typeof schemas.LimitsAnswer>['limits'][number]
 
-/** The configuration in force, and how its file differs. */
+/** The configuration in force, and how the file differs from it. */
 export type ConfigurationState = Static<typeof schemas.Configuration>
 export type DiffLine = ConfigurationState['diff'][number]
 export type ConfigurationProblem = ConfigurationState['problems'][number]
@@ -30,6 +35,12 @@ export type SpanUsage = Static<typeof schemas.UsageAnswer>['usage'][number]
 /** How often a key occurred: between `count - error` and `count` times. */
 export type TopKey = Static<typeof schemas.TopAnswer>['keys'][number]
 
+/** A key that is banned or blocked now. */
+export type BanStatus = Static<typeof schemas.BansAnswer>['bans'][number]
+
+/** A limiter's view of a key. */
+export type FoundKey = Static<typeof schemas.KeysAnswer>['found'][number]
+
 /** An entry of the audit log. */
 export type AuditEntry = Static<typeof schemas.AuditAnswer>['entries'][number]
 
@@ -39,10 +50,10 @@ export interface TailDecision extends Pick<Decision, 'atMs' | 'allowed' | 'cost'
   readonly key: string | Readonly<Record<string, string>>
   /** `null` if no limit is enforced. */
   readonly remaining: number | null
-  /** `null` if it will never be admitted. */
+  /** `null` if the request would never be admitted. */
   readonly retryAfterMs: number | null
-  /** `null`: until it is unblocked. */
+  /** `null` if the key is blocked until an operator unblocks it. */
   readonly blockedMs?: number | null
-  /** Shadow limits that would have denied it. */
+  /** Shadow limits that would have denied the request. */
   readonly shadowDeniedBy?: readonly string[]
 }

@@ -20,7 +20,7 @@ interface EventSource {
   /**
    * Returns the text to send now; empty if there is none.
    *
-   * @param take whether the reader has taken the previous events; if not, new ones won't be sent
+   * @param take whether the reader has read all previous events; if not, no new ones should be returned
    */
   next(take: boolean): Promise<string>
   /** Called when the stream ends. */
@@ -91,7 +91,7 @@ export class EventStreams {
         done(error)
       },
     })
-    // An empty comment signals the reader that the stream is open.
+    // Sends an empty comment, so that the reader knows that the stream is open.
     stream.push(':\n\n')
     this.#open.add(stream)
     void poll()

@@ -5,20 +5,21 @@ import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { type Processes, VERSION } from '../service/instance.ts'
 import { hasShape, isAnswer, isQuestion, ProcessShape } from './answer-shapes.ts'
-import type { InstanceStatus } from './api-types.ts'
+import type { GoneInstance } from './api-types.ts'
+import { Presence, type Process } from './presence.ts'
 import type { RedisLink } from './redis-link.ts'
 import type { Every } from './timer.ts'
 
-/** A process, as it announces itself to others. */
-export interface Process extends Omit<InstanceStatus, 'isSelf'> {
-  /** Identifies the process. All processes of an instance share `id`. */
-  readonly process: string
-}
-
 /** A message between processes. Messages with another version are ignored. */
 type Message =
-  /** Announces a process. With `hello`, all others announce themselves too. */
-  | { readonly v: 1; readonly type: 'here'; readonly from: Process; readonly hello?: boolean }
+  /** Announces a process and its decisions in the last second. With `hello`, all others announce themselves in reply. */
+  | {
+      readonly v: 1
+      readonly type: 'here'
+      readonly from: Process
+      readonly perSecond: number
+      readonly hello?: boolean
+    }
   | { readonly v: 1; readonly type: 'gone'; readonly process: string }
   | {
       readonly v: 1
@@ -52,14 +53,8 @@ interface Round {
 
 const HERE_EVERY_MS = 1000
 
-/** A process that is silent for this long counts as gone. */
-const GONE_MS = 3500
-
 /** How long to wait for answers. */
 const ANSWER_MS = 1000
-
-/** The maximum number of other processes to track. */
-const MAX_OTHERS = 256
 
 /** Longer messages are ignored. */
 const MAX_CHARS = 32 * 2 ** 20
@@ -71,6 +66,8 @@ export interface InstancesOptions {
   readonly link: RedisLink | undefined
   readonly every: Every
   readonly log: Logger
+  /** Returns the decisions of this process in the last second. */
+  readonly perSecond: () => number
   /** By query: removes secrets from an answer before it is sent through Redis. */
   readonly concealed?: Readonly<Record<string, (answer: unknown, argument: unknown) => unknown>>
   /** A monotonic clock, in milliseconds. */
@@ -89,10 +86,10 @@ export class Instances implements Processes {
   readonly #processes: Processes
   readonly #link: RedisLink | undefined
   readonly #concealed: NonNullable<InstancesOptions['concealed']>
-  readonly #now: () => number
+  readonly #perSecond: () => number
   readonly #self: Process
   readonly #answers = new Map<string, (argument: unknown) => unknown>()
-  readonly #others = new Map<string, { readonly info: Process; heardAtMs: number }>()
+  readonly #others: Presence
   readonly #rounds = new Map<number, Round>()
   readonly #all: string
   readonly #stop: () => void
@@ -103,6 +100,7 @@ export class Instances implements Processes {
     link,
     every,
     log,
+    perSecond,
     concealed = {},
     now = () => performance.now(),
   }: InstancesOptions) {
@@ -110,7 +108,8 @@ export class Instances implements Processes {
     this.instance = processes.instance
     this.#link = link
     this.#concealed = concealed
-    this.#now = now
+    this.#perSecond = perSecond
+    this.#others = new Presence(now)
     this.#self = {
       id: processes.instance,
       process: randomUUID(),
@@ -122,7 +121,7 @@ export class Instances implements Processes {
     this.#all = `${link?.prefix}:{instances}`
     link?.subscribe([this.#all, this.#channelOf(this.#self.process)], {
       heard: (text) => this.#heard(text),
-      subscribed: () => this.#say({ v: 1, type: 'here', from: this.#self, hello: true }),
+      subscribed: () => this.#beat(true),
       refused: (reason) =>
         log.warn({ reason }, "can't query other instances: the admin API shows only this one"),
     })
@@ -135,7 +134,12 @@ export class Instances implements Processes {
 
   /** Returns the number of known instances, including this one. */
   count(): number {
-    return 1 + new Set(this.#present().map((process) => this.#others.get(process)!.info.id)).size
+    return 1 + new Set(this.#present().map(({ id }) => id)).size
+  }
+
+  /** Returns the instances that ended without a goodbye in the last 15 minutes. */
+  gone(): readonly GoneInstance[] {
+    return this.#others.gone()
   }
 
   answer(question: string, answer: (argument: unknown) => unknown): void {
@@ -147,7 +151,7 @@ export class Instances implements Processes {
     return (await this.askAll(question, argument)).answers
   }
 
-  /** Queries all processes. Leaves out those that are gone or late. */
+  /** Queries all processes. Leaves out the answers of those that are gone or late. */
   async askAll(question: string, argument?: unknown): Promise<Answers> {
     const [own, others] = await Promise.all([
       this.#processes.ask(question, argument),
@@ -162,7 +166,7 @@ export class Instances implements Processes {
   }
 
   async #askOthers(question: string, argument: unknown): Promise<Answers> {
-    const waiting = new Set(this.#present())
+    const waiting = new Set(this.#present().map(({ process }) => process))
     if (waiting.size === 0) return { answers: [], missing: 0 }
     const number = ++this.#lastRound
     const answers: unknown[] = []
@@ -179,19 +183,13 @@ export class Instances implements Processes {
     return { answers, missing: waiting.size }
   }
 
-  /** Returns the known processes of other instances. Siblings are queried directly. */
-  #present(): string[] {
-    const nowMs = this.#now()
-    const found: string[] = []
-    for (const [process, { info, heardAtMs }] of this.#others) {
-      if (nowMs - heardAtMs > GONE_MS) this.#others.delete(process)
-      else if (info.id !== this.#self.id) found.push(process)
-    }
-    return found
+  /** Returns the known processes of other instances. Those of this instance are queried directly. */
+  #present(): readonly Process[] {
+    return this.#others.present().filter(({ id }) => id !== this.#self.id)
   }
 
-  #beat(): void {
-    this.#say({ v: 1, type: 'here', from: this.#self })
+  #beat(hello = false): void {
+    this.#say({ v: 1, type: 'here', from: this.#self, perSecond: this.#perSecond(), ...(hello && { hello }) })
   }
 
   #say(message: Message, channel = this.#all): void {
@@ -201,7 +199,7 @@ export class Instances implements Processes {
   #heard(text: string): void {
     const message = messageIn(text)
     if (message === undefined) return
-    if (message.type === 'here') this.#met(message.from, message.hello === true)
+    if (message.type === 'here') this.#met(message)
     else if (message.type === 'gone') this.#left(message.process)
     else if (message.type === 'ask') void this.#reply(message)
     else {
@@ -212,25 +210,25 @@ export class Instances implements Processes {
     }
   }
 
-  #met(info: Process, isNew: boolean): void {
-    if (info.process === this.#self.process) return
-    // Makes room by removing processes that are gone.
-    if (this.#others.size >= MAX_OTHERS) this.#present()
-    if (this.#others.has(info.process) || this.#others.size < MAX_OTHERS) {
-      this.#others.set(info.process, { info, heardAtMs: this.#now() })
+  #met({ from, perSecond, hello }: Message & { type: 'here' }): void {
+    if (from.process === this.#self.process) {
+      this.#others.echoed()
+      return
     }
-    if (isNew) this.#beat()
+    this.#others.heard(from, perSecond)
+    if (hello === true) this.#beat()
   }
 
   #left(process: string): void {
-    this.#others.delete(process)
+    this.#others.left(process)
     for (const round of this.#rounds.values()) {
       if (round.waiting.delete(process) && round.waiting.size === 0) round.done()
     }
   }
 
   async #reply({ from, round, question, argument }: Message & { type: 'ask' }): Promise<void> {
-    if (!this.#others.has(from) || this.#others.get(from)!.info.id === this.#self.id) return
+    const asker = this.#others.get(from)
+    if (asker === undefined || asker.id === this.#self.id) return
     let answer: unknown
     try {
       if (isQuestion(question, argument)) {
@@ -257,7 +255,7 @@ function messageIn(text: string): Message | undefined {
     const isRound = typeof message.from === 'string' && Number.isSafeInteger(message.round)
     switch (message.type) {
       case 'here':
-        return hasShape(ProcessShape, message.from) ? message : undefined
+        return isHeartbeat(message) ? message : undefined
       case 'gone':
         return typeof message.process === 'string' ? message : undefined
       case 'ask':
@@ -270,4 +268,8 @@ function messageIn(text: string): Message | undefined {
   } catch {
     return undefined
   }
+}
+
+function isHeartbeat({ from, perSecond }: { readonly from: unknown; readonly perSecond: unknown }): boolean {
+  return hasShape(ProcessShape, from) && Number.isFinite(perSecond) && (perSecond as number) >= 0
 }

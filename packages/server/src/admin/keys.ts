@@ -4,19 +4,26 @@ import { createHmac, hash } from 'node:crypto'
 import type { AnyKey } from 'slidegate'
 import type { Service } from '../service/service.ts'
 
-/** Longer keys are cut, and get a hash. */
+/** Longer keys are cut, and end with a hash. */
 const MAX_LENGTH = 256
 const BEGINNING = 200
 
-/** Characters of base64url, 6 bits each. */
+/** Length in base64url characters of 6 bits each. */
 const HASH_LENGTH = 22
+const ELLIPSIS = '...~'
 
 /** Shortens long keys, so that callers can't fill memory with them. */
-export function shortKey(key: string): string {
-  if (key.length <= MAX_LENGTH) return key
+export function shortKey(key: string, maxLength = MAX_LENGTH): string {
+  if (key.length <= maxLength) return key
   // Copies the bytes, since a substring keeps the whole string in memory.
   const digest = hash('sha256', key, 'base64url').slice(0, HASH_LENGTH)
-  return `${Buffer.from(key.slice(0, BEGINNING)).toString()}...~${digest}`
+  const length = Math.min(BEGINNING, maxLength - ELLIPSIS.length - HASH_LENGTH)
+  return `${Buffer.from(key.slice(0, length)).toString()}${ELLIPSIS}${digest}`
+}
+
+/** Whether {@link shortKey} has shortened a key. */
+export function isCut(key: string): boolean {
+  return /^.{200}\.\.\.~[\w-]{22}$/s.test(key)
 }
 
 /** Applies a function to each key of a request. Leaves out dimensions without a key. */
@@ -29,7 +36,7 @@ export function mapKey(
   return Object.fromEntries(given.map(([dimension, each]) => [dimension, change(each)]))
 }
 
-/** Returns a function that conceals keys from Redis. Returns undefined for limiters without `hashKeys`. */
+/** Returns a function that hashes keys before they are sent to Redis. Returns undefined without `hashKeys`. */
 export function concealing(service: Service, limiter: string): ((key: string) => string) | undefined {
   const secret = service.has(limiter) ? service.get(limiter).declared.config.hashKeys : undefined
   if (secret === undefined) return undefined

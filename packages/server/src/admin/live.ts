@@ -2,38 +2,19 @@
 
 import type { Readable } from 'node:stream'
 import type { RedisStore } from 'slidegate/redis'
+import type { LimiterConfig } from '../config/schema.ts'
+import type { FileState } from '../service/readiness.ts'
 import type { Service } from '../service/service.ts'
-import type {
-  History,
-  InstanceStatus,
-  LimiterRates,
-  Overview,
-  RedisServerStatus,
-  StoreStatus,
-} from './api-types.ts'
+import type { History, Overview, RedisServerStatus } from './api-types.ts'
 import { type EventStreams, eventOf } from './event-streams.ts'
-import type { Instances, Process } from './instances.ts'
+import type { Instances } from './instances.ts'
 import { concealing } from './keys.ts'
 import { type Callers, mergeCallers } from './merge-keys.ts'
+import { instancesOf, limitersOf, type ProcessReport, storeOf } from './merge-reports.ts'
 import type { SecondCounts } from './rates.ts'
 import type { CallerSketch } from './sliding-keys.ts'
-import { type Calls, CallTotals, mergeCalls } from './store-calls.ts'
+import { CallTotals } from './store-calls.ts'
 import type { Usage } from './usage.ts'
-
-/** The report of one process, as plain JSON. */
-interface ProcessReport {
-  readonly process: Process
-  readonly isRedis: boolean
-  readonly calls: Calls | undefined
-  readonly limiters: readonly LimiterReport[]
-}
-
-interface LimiterReport {
-  readonly name: string
-  readonly latest: SecondCounts
-  readonly waiting: number
-  readonly isStoreDown: boolean
-}
 
 const EVERY_MS = 1000
 
@@ -51,6 +32,9 @@ interface LiveOptions {
   /** The service's store, if it is in Redis. */
   readonly redisStore: RedisStore | undefined
   readonly servers: () => Promise<readonly RedisServerStatus[]>
+  /** Whether the store of a limiter or an Envoy domain is down. */
+  readonly isStoreDown: (domain: string) => boolean
+  readonly fileState: () => FileState
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number
 }
@@ -117,12 +101,13 @@ export class Live {
       servers(),
     ])
     const reports = answers as readonly ProcessReport[]
-    // The second that our own report covers: while waiting for others, the next one may have begun.
+    // Uses the second of this process's report: while it waited for other reports, the next second may have begun.
     const own = reports.find(({ process }) => process.process === instances.self.process)
     const { latest } = own?.limiters[0]?.latest ?? usage.secondsOf([], 1)
     return {
       atMs: 1000 * latest,
       instances: instancesOf(reports, instances.self),
+      gone: instances.gone(),
       missing,
       store: storeOf(reports, redisServers),
       limiters: limitersOf(reports, callers),
@@ -143,82 +128,46 @@ export class Live {
   }
 
   #report(): ProcessReport {
-    const { service, instances, usage, redisStore } = this.#options
-    const declared = service.active().map(({ declared, limiter }) => ({
-      name: declared.name,
-      waiting: limiter.waiting().length,
-      isStoreDown: limiter.stats().isStoreDown,
+    const { service, instances, usage, redisStore, isStoreDown, fileState } = this.#options
+    const declared = service.active().map(({ declared: { name, config }, limiter }) => ({
+      ...{
+        name,
+        waiting: limiter.waiting().length,
+        isStoreDown: limiter.stats().isStoreDown && isStoreDown(name),
+      },
+      ...policyOf(config),
     }))
     const names = new Set(declared.map(({ name }) => name))
     // Envoy domains aren't limiters of the configuration.
-    const others = usage.names().filter((name) => !names.has(name))
-    const all = [...declared, ...others.map((name) => ({ name, waiting: 0, isStoreDown: false }))]
+    const domains = usage.names().filter((name) => !names.has(name))
+    const policy = policyOf(service.config.envoy)
+    const all = [
+      ...declared,
+      ...domains.map((name) => ({ name, waiting: 0, isStoreDown: isStoreDown(name), ...policy })),
+    ]
     const limiters = all.map((each) => ({ ...each, latest: usage.secondsOf([each.name], 1) }))
     return {
       process: instances.self,
       isRedis: redisStore !== undefined,
+      fileState: fileState(),
       calls: this.#totals.lately(),
       limiters,
     }
   }
 }
 
-/** A host's clock is wrong if it differs by more. Then its latest second is taken as the current one. */
+function policyOf({
+  onStoreError = 'throw',
+  instances = 1,
+}: Pick<LimiterConfig, 'onStoreError' | 'instances'> = {}) {
+  return { onStoreError, instances }
+}
+
+/** Maximum clock difference. If a host's clock differs by more, its latest second counts as the current one. */
 const CLOCKS_DIFFER_SECONDS = 2
 
 function byOneClock(all: readonly SecondCounts[], latest: number): readonly SecondCounts[] {
   return all.map((each) =>
     Math.abs(each.latest - latest) <= CLOCKS_DIFFER_SECONDS ? each : { ...each, latest },
   )
-}
-
-function instancesOf(reports: readonly ProcessReport[], self: Process): InstanceStatus[] {
-  const byId = new Map<string, InstanceStatus>()
-  for (const { process } of reports) {
-    const { process: _, ...instance } = process
-    // The worker that started first represents its instance.
-    const known = byId.get(instance.id)
-    if (known === undefined || instance.startedAtMs < known.startedAtMs) {
-      byId.set(instance.id, { ...instance, isSelf: instance.id === self.id })
-    }
-  }
-  return Array.from(byId.values()).sort((a, b) => a.startedAtMs - b.startedAtMs || (a.id < b.id ? -1 : 1))
-}
-
-function storeOf(reports: readonly ProcessReport[], servers: readonly RedisServerStatus[]): StoreStatus {
-  const isRedis = reports.some((each) => each.isRedis)
-  const isDown = reports.some(({ limiters }) => limiters.some(({ isStoreDown }) => isStoreDown))
-  const calls = reports.flatMap((each) => each.calls ?? [])
-  return { kind: isRedis ? 'redis' : 'memory', up: !isDown, ...mergeCalls(calls), servers }
-}
-
-function limitersOf(
-  reports: readonly ProcessReport[],
-  callers: ReadonlyMap<string, Callers>,
-): readonly LimiterRates[] {
-  const byName = new Map<string, LimiterReport[]>()
-  for (const { limiters } of reports) {
-    for (const limiter of limiters) {
-      const known = byName.get(limiter.name)
-      if (known === undefined) byName.set(limiter.name, [limiter])
-      else known.push(limiter)
-    }
-  }
-  return Array.from(byName.keys())
-    .sort()
-    .map((name) => {
-      const each = byName.get(name)!
-      const sum = (of: (latest: SecondCounts) => readonly number[]) =>
-        each.reduce((total, { latest }) => total + (of(latest)[0] ?? 0), 0)
-      return {
-        name,
-        allowedPerSecond: sum(({ allowed }) => allowed),
-        deniedPerSecond: sum(({ denied }) => denied),
-        shadowDeniedPerSecond: sum(({ shadowDenied }) => shadowDenied),
-        withoutStorePerSecond: sum(({ withoutStore }) => withoutStore),
-        waiting: each.reduce((total, { waiting }) => total + waiting, 0),
-        callers: callers.get(name)?.distinct ?? 0,
-        isStoreDown: each.some(({ isStoreDown }) => isStoreDown),
-      }
-    })
 }

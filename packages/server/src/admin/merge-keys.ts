@@ -10,13 +10,13 @@ export type RenameKey = (key: string) => string
 
 /** Statistics of a limiter's callers. */
 export interface Callers {
-  /** The estimated number of distinct keys in the last minutes. */
+  /** The estimated number of distinct keys in the last few minutes. */
   readonly distinct: number
   /** A lower bound of the busiest key's share of all requests. */
   readonly topShare: number
 }
 
-/** Limiters to count before yielding to the event loop. Takes some milliseconds. */
+/** Number of limiters to count before yielding to the event loop. They take a few milliseconds. */
 export const AT_A_TIME = 32
 
 export interface TopReport {
@@ -24,7 +24,7 @@ export interface TopReport {
   /** The number of distinct keys, estimated within 2%. */
   readonly distinct: number
   readonly keys: TopKey[]
-  /** The most that any other key can have. */
+  /** Maximum count of a key that isn't listed. */
   readonly unlisted: number
 }
 
@@ -61,7 +61,8 @@ export function renameKeys(summaries: readonly Summary[], rename: RenameKey): Su
   }))
 }
 
-function partsOf(word: string): readonly [dimension: string, key: string] {
+/** Splits a word into dimension and key. */
+export function partsOf(word: string): readonly [dimension: string, key: string] {
   const end = word.indexOf('=')
   return [word.slice(0, end), word.slice(end + 1)]
 }

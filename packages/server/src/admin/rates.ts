@@ -25,7 +25,7 @@ export interface SpanCounts {
 
 /** Counts by second, latest first, as plain JSON. */
 export interface SecondCounts {
-  /** Epoch seconds of the first one, the last full second. */
+  /** Time of the first entry, the last full second, in epoch seconds. */
   readonly latest: number
   readonly allowed: readonly number[]
   readonly denied: readonly number[]
@@ -34,9 +34,19 @@ export interface SecondCounts {
   readonly withoutStore: readonly number[]
 }
 
+/** Counts of a limiter in one minute. */
+export interface MinuteCounts {
+  readonly allowed: number
+  readonly denied: number
+  /** Units charged to allowed requests. */
+  readonly units: number
+  readonly shadowDenied: number
+}
+
 /** Counts a limiter's decisions per second, in 16 KB. */
 export class Rates {
   readonly #counts = new Uint32Array(SECONDS * WIDTH)
+  #minute = { allowed: 0, denied: 0, units: 0, shadowDenied: 0 }
   readonly #since: number
   /** The current second. */
   #second: number
@@ -47,16 +57,29 @@ export class Rates {
     this.#second = this.#since
   }
 
-  add({ allowed, source, limits }: Decision, nowMs: number): void {
+  add({ allowed, cost, source, limits }: Decision, nowMs: number): void {
     this.#goOnTo(nowMs)
+    const minute = this.#minute
+    if (allowed) {
+      minute.allowed++
+      minute.units += cost
+    } else minute.denied++
     const row = (this.#second % SECONDS) * WIDTH
     this.#counts[row + (allowed ? 0 : DENIED) + SOURCES.indexOf(source)]!++
     for (let i = 0; i < limits.length; i++) {
       const limit = limits[i]!
       if (!limit.shadow || limit.allowed) continue
       this.#counts[row + SHADOW]!++
+      minute.shadowDenied++
       return
     }
+  }
+
+  /** Returns the counts since the last call. */
+  takeMinute(): MinuteCounts {
+    const minute = this.#minute
+    this.#minute = { allowed: 0, denied: 0, units: 0, shadowDenied: 0 }
+    return minute
   }
 
   /** Returns the counts for each of {@link SPANS}. */
@@ -105,7 +128,7 @@ export class Rates {
   }
 }
 
-/** @param processes the spans of each */
+/** @param processes the spans of each process */
 export function usageOf(processes: readonly (readonly SpanCounts[])[]): SpanUsage[] {
   return SPANS.map((spanSeconds, span) => {
     const seconds = Math.max(0, ...processes.map((spans) => spans[span]!.seconds))

@@ -22,7 +22,7 @@ const MAX_PENDING = 256
 
 const MAX_BACKOFF_MS = 1000
 
-/** The error of ioredis for any Cluster node that it can't connect to. */
+/** The error message of ioredis for any failure to connect to a Cluster node. */
 const CLOSED = 'Connection is closed.'
 
 /** How long the known nodes of a Cluster are trusted. */
@@ -34,7 +34,7 @@ const MAX_SERVERS = 256
 /**
  * The Redis connection of the admin API. It is separate from the store's, so it never delays requests.
  *
- * Reconnects until it is closed. A command that can't be sent fails immediately, and none is sent twice.
+ * Reconnects until it is closed. A command that can't be sent fails immediately, and no command is sent twice.
  */
 export class RedisLink {
   /** The prefix of all keys of the service. */
@@ -47,7 +47,7 @@ export class RedisLink {
   #listener: Redis | Cluster | undefined
   #pending = 0
   #nodesAtMs = performance.now()
-  /** Why there is no connection, once one was attempted. */
+  /** Why there is no connection. Undefined until the first attempt has failed. */
   #lastError: string | undefined
 
   /** @param folder the base folder of relative file names */
@@ -69,7 +69,7 @@ export class RedisLink {
     this.#redis.connect().catch(() => {})
   }
 
-  /** Whether it failed to connect, or lost its connection. False during the first attempt. */
+  /** Whether connecting failed or the connection was lost. False during the first attempt. */
   get isUnreachable(): boolean {
     return this.#redis.status !== 'ready' && this.#lastError !== undefined
   }
@@ -139,7 +139,7 @@ export class RedisLink {
     return new Map(await Promise.all(results))
   }
 
-  /** Discovers new and recovered replicas. Avoids the timer of ioredis, which may outlive the connection. */
+  /** Discovers new and recovered replicas. The timer of ioredis isn't used, since it may outlive the connection. */
   #lookForNodes(redis: Cluster): void {
     const nowMs = performance.now()
     if (nowMs - this.#nodesAtMs < NODES_MS) return
@@ -157,7 +157,7 @@ export class RedisLink {
       .finally(() => this.#pending--)
   }
 
-  /** Subscribes until closed, over a separate connection. Call it once. */
+  /** Subscribes over a separate connection, until the link is closed. Call it once. */
   subscribe(channels: readonly string[], listener: Listener): void {
     const redis = this.#connect()
     this.#listener = redis
@@ -192,7 +192,7 @@ interface Listener {
   heard(text: string): void
   /** Called when the subscription is active, again after each reconnect. */
   subscribed(): void
-  /** Called when Redis rejects the subscription; not again until it has succeeded. */
+  /** Called when Redis rejects the subscription. Further rejections in a row are ignored. */
   refused(reason: string): void
 }
 
@@ -200,7 +200,7 @@ async function inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     const timeOut = () => reject(new Error(`no response within ${ANSWER_MS} ms`))
-    // Allows one poll phase: if the event loop was blocked, the response may already be in the socket.
+    // Reads the socket once more: if the event loop was blocked, the response may already be there.
     timer = setTimeout(() => setImmediate(timeOut), ANSWER_MS)
   })
   try {
@@ -237,7 +237,7 @@ function urlsOf({ url }: RedisConfig): URL[] {
 }
 
 function redisOf(config: RedisConfig, folder: string): Redis | Cluster {
-  // A service without Redis starts faster if it isn't loaded.
+  // Loaded on demand, because a service without Redis starts faster without ioredis.
   const { Cluster, Redis } = require('ioredis') as typeof import('ioredis')
   const { cluster, tls } = config
   const urls = urlsOf(config)
@@ -254,9 +254,9 @@ function redisOf(config: RedisConfig, folder: string): Redis | Cluster {
     enableOfflineQueue: false,
     enableReadyCheck: false,
     disableClientInfo: true,
-    // The subscription is renewed at each `ready`.
+    // Not needed: `subscribe` subscribes again at each `ready` event.
     autoResubscribe: false,
-    // After a failover, the old primary keeps the connection but rejects writes. The name may resolve to the new one.
+    // After a failover, the old primary keeps the connection but rejects writes. The name may resolve to the new primary.
     reconnectOnError: ({ message }) => message.startsWith('READONLY'),
   }
   const backoffMs = (attempts: number) => Math.min(MAX_BACKOFF_MS, 50 * attempts)

@@ -51,7 +51,7 @@ export class MemoryShadowSwitches implements ShadowSwitches {
 /**
  * Keeps settings in Redis, in the sorted set `<prefix>:{shadow}`.
  *
- * Members are `<limiter>:<limit>`, scores 1 or 0. It only uses commands that the store needs anyway.
+ * Members are `<limiter>:<limit>`, scores 1 or 0. It only uses commands of the store, so it needs no extra permissions.
  */
 export class RedisShadowSwitches implements ShadowSwitches {
   readonly #link: RedisLink
@@ -113,13 +113,13 @@ function shadowSettingsOf(settings: Settings): ShadowSettings {
   return shadowSettings
 }
 
-/** How often settings are read. Picks up changes by instances that couldn't reach this one. */
+/** How often settings are read. This picks up changes by instances that couldn't reach this one. */
 export const SYNC_EVERY_MS = 900
 
 /**
  * Applies the settings of operators on any instance to this service.
  *
- * If they can't be read, the last known ones stay in force. Since it polls all the time, it also logs whether Redis is reachable.
+ * If the settings can't be read, the last known ones stay in force. Since this polls Redis all the time, it also logs outages.
  */
 export class ShadowSync {
   readonly #service: Service

@@ -1,8 +1,11 @@
-// Counts the busiest keys of the last minutes, in two halves of a window.
+// Counts the busiest keys of the last few minutes, in two halves of a window.
 
+import type { Decision } from 'slidegate'
+import { type KeyCounts, SlotCounts } from './history/key-counts.ts'
+import { WatchedKeys } from './history/watched-keys.ts'
 import { COARSE, HyperLogLog } from './hyperloglog.ts'
 import { keyHash } from './keys.ts'
-import { SpaceSaving, type Summary } from './space-saving.ts'
+import { NONE, SpaceSaving, type Summary } from './space-saving.ts'
 
 /** The number that keys are ranked by. */
 export type Ranking = 'requests' | 'denials'
@@ -27,7 +30,7 @@ export interface CallerSketch {
 /** The number of busiest keys in a sketch. */
 const GREATEST = 16
 
-/** Keys with a counter, per limiter and half of the window. */
+/** Number of keys with a counter, per limiter and half of the window. */
 const COUNTERS = 512
 
 /** The window slides by halves, so it covers between one and two of them. */
@@ -35,15 +38,17 @@ export const HALF_MS = 150_000
 
 /** Counts of one half of the window. */
 class Half {
-  readonly requests = new SpaceSaving(COUNTERS)
+  readonly minute = new SlotCounts(COUNTERS)
+  readonly requests = new SpaceSaving(COUNTERS, (slot) => this.minute.clear(slot))
   /** Created at the first denial. */
   denials: SpaceSaving | undefined
   readonly callers = new HyperLogLog()
   count = 0
 }
 
-/** Counts the keys of the last minutes. */
+/** Counts the keys of the last few minutes. */
 export class SlidingKeys {
+  readonly watched = new WatchedKeys()
   #former: Half | undefined
   #current = new Half()
   #since: number
@@ -60,11 +65,14 @@ export class SlidingKeys {
     this.#current.count++
   }
 
-  add(key: string, dimension: string, isDenied: boolean): void {
+  /** @param isDenied whether a limit or ban of this dimension denied the request */
+  add(key: string, dimension: string, decision: Decision, isDenied: boolean): void {
     const half = this.#current
     const hash = dimension === '' ? keyHash(key) : keyHash(key, keyHash(dimension))
     half.callers.add(hash)
-    half.requests.add(key, hash, dimension)
+    const slot = half.requests.add(key, hash, dimension)
+    if (slot !== NONE) half.minute.add(slot, decision, isDenied)
+    if (!this.watched.isEmpty) this.watched.add(key, dimension, hash, decision, isDenied)
     if (!isDenied) return
     half.denials ??= new SpaceSaving(COUNTERS)
     half.denials.add(key, hash, dimension)
@@ -86,6 +94,16 @@ export class SlidingKeys {
       top: halves.map(({ requests }) => requests.greatest(GREATEST)),
       sketch: HyperLogLog.union(halves.map(({ callers }) => callers.folded(COARSE))).text(),
     }
+  }
+
+  /** Returns the counts of each key since the last call. A key that lost its counter meanwhile may have more. */
+  takeMinute(nowMs: number): ReadonlyMap<string, KeyCounts> {
+    const words = new Map<string, KeyCounts>()
+    for (const { minute, requests } of this.#halves(nowMs)) {
+      minute.takeTo(words, (slot) => requests.wordAt(slot))
+    }
+    this.watched.takeTo(words)
+    return words
   }
 
   #halves(nowMs: number): readonly Half[] {

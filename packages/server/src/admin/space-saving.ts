@@ -17,7 +17,8 @@ export interface Summary {
   readonly counted: readonly Counted[]
 }
 
-const NONE = -1
+/** The slot of a word without a counter. */
+export const NONE = -1
 
 /** Cells of the filter, and chains of the hash table, per counter. */
 const CELLS = 16
@@ -50,10 +51,15 @@ export class SpaceSaving {
   readonly #chains: Int32Array
   /** By hash: how often words without a counter may have occurred. */
   readonly #cells: Uint32Array
+  readonly #taken: (slot: number) => void
 
-  /** @param capacity a power of two */
-  constructor(capacity: number) {
+  /**
+   * @param capacity a power of two
+   * @param taken called when a slot passes to another word
+   */
+  constructor(capacity: number, taken: (slot: number) => void = () => {}) {
     this.#capacity = capacity
+    this.#taken = taken
     this.#hashes = new Int32Array(capacity)
     this.#counts = new Uint32Array(capacity)
     this.#errors = new Uint32Array(capacity)
@@ -65,20 +71,28 @@ export class SpaceSaving {
   }
 
   /**
+   * Counts a word, and returns its slot or {@link NONE}.
+   *
    * @param hash the {@link keyHash} of label and word
    * @param label distinguishes equal words; must not contain `=`
    */
-  add(word: string, hash: number = keyHash(word), label = ''): void {
+  add(word: string, hash: number = keyHash(word), label = ''): number {
     let slot = this.#chains[this.#chainOf(hash)]!
     while (slot !== NONE && !this.#isAt(slot, word, hash, label)) slot = this.#next[slot]!
     if (slot === NONE) {
       slot = this.#slotFor(hash)
-      if (slot === NONE) return
+      if (slot === NONE) return NONE
       this.#words[slot] = detached(word)
       this.#labels[slot] = label
     }
     this.#counts[slot]!++
     this.#sink(this.#placeOf[slot]!)
+    return slot
+  }
+
+  /** Returns the word in a slot, after its label and `=`. */
+  wordAt(slot: number): string {
+    return `${this.#labels[slot]}=${this.#words[slot]}`
   }
 
   summary(): Summary {
@@ -101,7 +115,7 @@ export class SpaceSaving {
 
   #counted(slot: number): Counted {
     return {
-      word: `${this.#labels[slot]}=${this.#words[slot]}`,
+      word: this.wordAt(slot),
       count: this.#counts[slot]!,
       error: this.#errors[slot]!,
     }
@@ -138,6 +152,7 @@ export class SpaceSaving {
   }
 
   #forget(slot: number): void {
+    this.#taken(slot)
     const hash = this.#hashes[slot]!
     this.#cells[this.#cellOf(hash)] = Math.max(this.#cells[this.#cellOf(hash)]!, this.#counts[slot]!)
     const chain = this.#chainOf(hash)
@@ -196,7 +211,8 @@ export class SpaceSaving {
 /**
  * Merges summaries of several streams, such as other times or processes.
  *
- * Bounds add up. For a summary without a word, `floor` is its upper bound (Agarwal et al., "Mergeable Summaries", PODS 2012).
+ * The bounds of a word are added up. In a summary without the word, its upper bound is `floor` (Agarwal et al., "Mergeable
+ * Summaries", PODS 2012).
  * Sorts by the lower bound, highest first.
  */
 export function merged(summaries: readonly Summary[]): readonly Counted[] {

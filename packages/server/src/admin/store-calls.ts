@@ -40,12 +40,12 @@ export class CallTotals {
     this.#now = now
   }
 
-  /** Returns the calls of the last seconds. Undefined for a store in this process, and if the last query is too old. */
+  /** Returns the calls of the last few seconds. Undefined for a store in this process, and if it wasn't called recently. */
   lately(): Calls | undefined {
     const totals = this.#totals()
     if (totals === undefined) return undefined
     const from = totals.atMs - OVER_MS
-    // The last query may be hours old.
+    // The previous call of this method may be hours ago.
     const lately = this.#known.filter(({ atMs }) => atMs > from - OVER_MS)
     // Keeps the newest totals that are old enough, and all newer ones.
     const first = lately.findLastIndex(({ atMs }) => atMs <= from)

@@ -17,7 +17,7 @@ export interface TailFilter {
   readonly denied?: boolean | undefined
 }
 
-/** A query to a process: takes its lines, or only keeps the reader alive. */
+/** A query to a process. Takes a reader's lines, or only keeps the reader registered. */
 interface TailQuestion {
   readonly id: string
   readonly filter: TailFilter
@@ -46,7 +46,7 @@ const TAKE_EVERY_MS = 100
 /** The maximum number of readers, in all processes. */
 const MAX_READERS = 1024
 
-/** A reader without a query for this long is gone. */
+/** A reader that sends no query for this long is removed. */
 const GONE_MS = 5000
 
 const NOBODYS: TailFilter = { limiters: [] }
@@ -129,7 +129,7 @@ export class Tail {
     return this.#now() - askedAtMs > GONE_MS
   }
 
-  /** Removes gone readers, in case no decision does. Returns whether there is a free place. */
+  /** Removes readers that are gone: without decisions, nothing else does. Returns whether there is room for another. */
   #forgetGone(): boolean {
     for (const [id, reader] of this.#readers) if (this.#isGone(reader)) this.#readers.delete(id)
     return this.#readers.size < MAX_READERS

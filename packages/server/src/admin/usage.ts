@@ -2,9 +2,12 @@
 
 import { setImmediate } from 'node:timers/promises'
 import type { AnyKey, Decision } from 'slidegate'
+import type { KeyCounts } from './history/key-counts.ts'
+import type { WatchedOfLimiter } from './history/watched-keys.ts'
 import { shortKey } from './keys.ts'
+import { type DenialTimes, LastDenials } from './last-denials.ts'
 import { AT_A_TIME, type RenameKey, renameKeys } from './merge-keys.ts'
-import { Rates, type SecondCounts, type SpanCounts } from './rates.ts'
+import { type MinuteCounts, Rates, type SecondCounts, type SpanCounts } from './rates.ts'
 import { type CallerSketch, HALF_MS, type Ranking, SlidingKeys, type TopCounts } from './sliding-keys.ts'
 import type { Every } from './timer.ts'
 
@@ -18,21 +21,30 @@ interface LimiterUsage {
   askedAtMs: number
 }
 
+/** The counts of a limiter and its keys since the last minute. Keys are by dimension, `=` and key. */
+export interface LimiterMinute {
+  readonly limiter: string
+  readonly counts: MinuteCounts
+  readonly keys: ReadonlyMap<string, KeyCounts>
+}
+
 /** How often the clock is read. Decisions in between count at the last reading. */
 const TICK_MS = 50
 
 /**
  * Counts the decisions of this process, and their keys.
  *
- * Memory is bounded: about 250 KB per limiter, plus up to 2,048 keys of at most 256 characters.
+ * Memory is bounded: about 270 KB per limiter, plus up to 2,048 keys of at most 256 characters.
  */
 export class Usage {
   readonly #now: () => number
   readonly #sinceMs: number
   readonly #limiters = new Map<string, LimiterUsage>()
+  readonly #lastDenials = new LastDenials()
   readonly #stop: () => void
   readonly #isTicking: boolean
   #nowMs: number
+  #watched: ReadonlyMap<string, WatchedOfLimiter> = new Map()
   /** The last limiter used, which is usually the next one too. */
   #last: { readonly name: string; readonly usage: LimiterUsage } | undefined
 
@@ -57,16 +69,34 @@ export class Usage {
     usage.askedAtMs = nowMs
     usage.rates.add(decision, nowMs)
     usage.keys.count(nowMs)
-    const { allowed } = decision
     if (typeof key === 'string') {
-      usage.keys.add(shortKey(key), '', !allowed)
+      this.#countKey(usage, limiter, '', key, decision)
       return
     }
     for (const dimension of Object.keys(key)) {
       const each = key[dimension]
-      if (typeof each !== 'string') continue
-      usage.keys.add(shortKey(each), dimension, !allowed && isBlamed(dimension, decision))
+      if (typeof each === 'string') this.#countKey(usage, limiter, dimension, each, decision)
     }
+  }
+
+  /** Sets the keys to count exactly, by limiter. */
+  watch(watched: ReadonlyMap<string, WatchedOfLimiter>): void {
+    this.#watched = watched
+    for (const [name, usage] of this.#limiters) usage.keys.watched.watch(watched.get(name))
+  }
+
+  /** Yields the counts of each limiter since the last call, unless it was idle. */
+  *takeMinute(): Generator<LimiterMinute, void, undefined> {
+    for (const [limiter, { rates, keys }] of Array.from(this.#limiters)) {
+      const counts = rates.takeMinute()
+      if (counts.allowed + counts.denied === 0) continue
+      yield { limiter, counts, keys: keys.takeMinute(this.#tick()) }
+    }
+  }
+
+  /** Returns when a key was last denied. @param word see `denialWord` */
+  lastDenialsOf(word: string): DenialTimes {
+    return this.#lastDenials.of(word)
   }
 
   close(): void {
@@ -112,6 +142,20 @@ export class Usage {
     return Object.fromEntries(sketches)
   }
 
+  #countKey(
+    { keys }: LimiterUsage,
+    limiter: string,
+    dimension: string,
+    key: string,
+    decision: Decision,
+  ): void {
+    const short = shortKey(key)
+    const isDenied = !decision.allowed && (dimension === '' || isBlamed(dimension, decision))
+    if (isDenied && decision.blockedMs !== undefined) keys.watched.block(short, dimension)
+    keys.add(short, dimension, decision, isDenied)
+    if (isDenied) this.#lastDenials.add(limiter, dimension, short, this.#nowMs)
+  }
+
   #tick(): number {
     this.#nowMs = this.#now()
     return this.#nowMs
@@ -127,6 +171,7 @@ export class Usage {
   #add(limiter: string, nowMs: number): LimiterUsage | undefined {
     if (this.#limiters.size >= MAX_LIMITERS && !this.#forgetOne(nowMs)) return undefined
     const usage = { rates: new Rates(this.#sinceMs), keys: new SlidingKeys(nowMs), askedAtMs: nowMs }
+    usage.keys.watched.watch(this.#watched.get(limiter))
     this.#limiters.set(limiter, usage)
     return usage
   }

@@ -160,7 +160,7 @@ function lineOf(limiter: string, key: CapturedRequest['key'], decision: Decision
   return JSON.stringify(captured)
 }
 
-/** Undefined for a torn or foreign line. */
+/** Returns the limiter of a line. Undefined if the line is incomplete or isn't from a capture. */
 function limiterOf(line: string): string | undefined {
   try {
     const { limiter } = JSON.parse(line)
@@ -175,7 +175,7 @@ const WHOLE = 2 ** 32
 /**
  * Whether a key belongs to a sample of this share.
  *
- * The same in all processes, so a key that several of them see is in the sample of each.
+ * All processes decide alike, so all requests of a sampled key are captured.
  */
 function isSampled(key: string, share: number): boolean {
   return share >= 1 || keyHash(key) >>> 0 < share * WHOLE

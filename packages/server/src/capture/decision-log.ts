@@ -16,7 +16,7 @@ export interface LoggedDecision extends Pick<Decision, 'allowed' | 'cost' | 'den
   readonly key: string | Readonly<Record<string, string>>
   /** `null` if no limit is enforced. */
   readonly remaining: number | null
-  /** `null` if it will never be admitted. */
+  /** `null` if the request would never be admitted. */
   readonly retryAfterMs: number | null
   /** Shadow limits that would have denied the request. */
   readonly shadowDeniedBy: readonly string[]

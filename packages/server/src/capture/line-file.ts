@@ -7,7 +7,7 @@ interface LineFileOptions {
   readonly maxBytes?: number | undefined
 }
 
-/** Age at which the lock of a rotation is abandoned: its process has died. */
+/** Age at which the lock of a rotation is removed: its process must have died. */
 const STALE_MS = 10_000
 
 /** Bytes per read. */
@@ -18,8 +18,8 @@ const NEWLINE = 0x0a
 /**
  * A file that several processes can append lines to.
  *
- * A single write appends a batch, so that lines of different processes don't mix. A file that was rotated by another process or
- * by logrotate is replaced by a new one.
+ * A single write appends a batch, so that lines of different processes don't mix. After another process or logrotate has renamed
+ * the file, a new one is created.
  */
 export class LineFile {
   readonly path: string
@@ -45,7 +45,7 @@ export class LineFile {
       if (bytesWritten < bytes.length)
         throw new Error(`only ${bytesWritten} of ${bytes.length} bytes were written`)
     } catch (error) {
-      // The next process to open the file ends the torn line.
+      // The next process to open the file ends the incomplete line.
       await this.close()
       throw error
     }
@@ -104,7 +104,7 @@ export class LineFile {
       return
     }
     try {
-      // Another process may have renamed it, and not yet created the new one.
+      // Another process may have renamed the file, and not yet created the new one.
       const named = await stat(this.path).catch(() => undefined)
       if (named?.ino === inode) await rename(this.path, this.formerPath)
     } finally {
@@ -116,7 +116,7 @@ export class LineFile {
 /**
  * Ends a line that a killed process left incomplete.
  *
- * A line that another process is still writing looks the same. It gets an empty line after it, which `replay` skips.
+ * A line that another process is still writing looks the same. An empty line then follows it, which `replay` skips.
  */
 async function endLastLine(file: FileHandle): Promise<void> {
   const { size } = await file.stat()
@@ -134,7 +134,7 @@ async function openIfThere(path: string): Promise<FileHandle | undefined> {
   }
 }
 
-/** Yields the last line first. */
+/** Yields lines from the end of a file, the last line first. */
 async function* linesFromEnd(file: FileHandle): AsyncGenerator<string> {
   let { size: end } = await file.stat()
   let rest: Buffer = Buffer.alloc(0)

@@ -19,7 +19,7 @@ const MAX_CHARS = 8 * 2 ** 20
 const BATCH_LINES = 512
 const BATCH_CHARS = 64 * 2 ** 10
 
-/** Longest time that a line waits for others. */
+/** Longest time that a line waits for more lines before it is sent. */
 const WAIT_MS = 200
 
 const FLUSH_MS = 2000
@@ -68,7 +68,7 @@ export class LineQueue {
     const all = this.#flushAll().then(() => {
       isOver = true
     })
-    // In steps, so that time during which the process was suspended doesn't count.
+    // Waits in steps, so that time during which the process was suspended doesn't count.
     for (let ms = 0; !isOver && ms < FLUSH_MS; ms += FLUSH_STEP_MS) {
       await Promise.race([all, setTimeout(FLUSH_STEP_MS, undefined, { ref: false })])
     }

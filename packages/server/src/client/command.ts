@@ -14,6 +14,16 @@ export interface OutputFlags {
   readonly human?: boolean
 }
 
+/** The option of commands that change something. */
+export interface ReasonFlags {
+  readonly reason?: string
+}
+
+/** The reason as a part of a request. */
+export function reasonOf({ reason }: ReasonFlags): ReasonFlags {
+  return reason === undefined ? {} : { reason }
+}
+
 /** The options of all commands that call a service. */
 export interface ServiceFlags extends OutputFlags {
   readonly url: string
@@ -41,6 +51,11 @@ export function withServiceOptions(command: Command): Command {
     .option('--ca <file>', "CA certificates to trust instead of the system's")
     .option('--cert <file>', 'client certificate')
     .option('--cert-key <file>', 'private key of the client certificate')
+}
+
+/** Adds the option of commands that change something. */
+export function withReason(command: Command): Command {
+  return command.option('--reason <text>', 'why, for the audit; up to 200 characters')
 }
 
 export function withOutputOptions(command: Command): Command {

@@ -53,7 +53,7 @@ export class ServiceClient {
     throw this.#wrong(answer)
   }
 
-  /** Requests a decision. A denial is one too, but a 429 without a decision is an error. */
+  /** Requests a decision. A denial is also a decision, but a 429 without a decision is an error. */
   async decide(path: string, body: unknown): Promise<unknown> {
     const answer = await this.answer('POST', path, body)
     if (has(answer.body, 'allowed')) return answer.body

@@ -1,19 +1,27 @@
-// slidegate reset, block, unblock, shadow, drain.
+// slidegate reset, block, unblock, shadow, drain, undo.
 
 import { type Command, Option } from 'commander'
 import { printable } from '#replay/text.js'
 import { duration, type KeyBody, keyOf, keyText, onOff } from '../client/arguments.ts'
-import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'
+import {
+  addServiceCommand,
+  clientOf,
+  print,
+  type ReasonFlags,
+  reasonOf,
+  type ServiceFlags,
+  withReason,
+} from '../client/command.ts'
 import { blockedText, nameOf } from '../client/format.ts'
 
-interface KeyFlags extends ServiceFlags {
+interface KeyFlags extends ServiceFlags, ReasonFlags {
   readonly key?: string
   readonly ttl?: string
 }
 
 /** Adds a command that changes a key. */
 export function addKeyCommand(program: Command, name: string, description: string): Command {
-  return addServiceCommand(program, name, description)
+  return withReason(addServiceCommand(program, name, description))
     .argument('<limiter>', 'limiter name')
     .argument('[key...]', 'key; with dimensions, one or more pairs like user=42')
     .option('--key <key>', 'key that is used as is, even if it contains =')
@@ -53,18 +61,23 @@ async function act(
   flags: KeyFlags,
   result: string,
 ): Promise<void> {
-  const answer = await clientOf(flags).ask('POST', `/v1/admin/${what}`, 'done', body)
+  const answer = await clientOf(flags).ask('POST', `/v1/admin/${what}`, 'done', {
+    ...body,
+    ...reasonOf(flags),
+  })
   print(flags, answer, () => [`${keyText(body.key)} at ${printable(body.limiter)}: ${result}`])
 }
 
-interface ShadowFlags extends ServiceFlags {
+interface ShadowFlags extends ServiceFlags, ReasonFlags {
   readonly limit?: string
 }
 
 const SHADOW = { on: true, off: false, file: null } as const
 
 export function addShadowCommand(program: Command): void {
-  addServiceCommand(program, 'shadow', 'enable or disable shadow mode of limits, on all instances')
+  withReason(
+    addServiceCommand(program, 'shadow', 'enable or disable shadow mode of limits, on all instances'),
+  )
     .argument('<limiter>', 'limiter name')
     .argument('<on|off|file>', 'on: count but deny nothing; off: enforce; file: as configured')
     .addOption(new Option('--limit <name>', 'change this limit only'))
@@ -72,7 +85,7 @@ export function addShadowCommand(program: Command): void {
       if (!Object.hasOwn(SHADOW, word))
         command.error(`invalid mode "${printable(word)}"; it must be on, off or file`)
       const shadow = SHADOW[word as keyof typeof SHADOW]
-      const body = { limiter, shadow, ...(limit !== undefined && { limit }) }
+      const body = { limiter, shadow, ...(limit !== undefined && { limit }), ...reasonOf(flags) }
       const answer = await clientOf(flags).ask('POST', '/v1/admin/shadow', 'limits', body)
       const { limits } = answer as { limits: readonly { name: string; shadow: boolean }[] }
       const names = limits.map(nameOf).join(', ')
@@ -81,10 +94,21 @@ export function addShadowCommand(program: Command): void {
 }
 
 export function addDrainCommand(program: Command): void {
-  addServiceCommand(program, 'drain', 'take this instance out of load balancing, or put it back')
+  withReason(addServiceCommand(program, 'drain', 'take this instance out of load balancing, or put it back'))
     .argument('<on|off>', 'on: report not ready, but keep answering; off: report ready', onOff)
-    .action(async (drain: boolean, flags: ServiceFlags) => {
-      const answer = await clientOf(flags).ask('POST', '/v1/admin/drain', 'done', { drain })
+    .action(async (drain: boolean, flags: ServiceFlags & ReasonFlags) => {
+      const body = { drain, ...reasonOf(flags) }
+      const answer = await clientOf(flags).ask('POST', '/v1/admin/drain', 'done', body)
       print(flags, answer, () => [drain ? 'draining: this instance reports not ready' : 'ready for requests'])
+    })
+}
+
+export function addUndoCommand(program: Command): void {
+  withReason(addServiceCommand(program, 'undo', 'undo a change, unless something has changed since'))
+    .argument('<id>', 'id of the change, as slidegate audit prints it')
+    .action(async (id: string, flags: ServiceFlags & ReasonFlags) => {
+      const body = { id, ...reasonOf(flags) }
+      const answer = await clientOf(flags).ask('POST', '/v1/admin/undo', 'summary', body)
+      print(flags, answer, () => [`undone: ${printable((answer as { summary: string }).summary, 300)}`])
     })
 }

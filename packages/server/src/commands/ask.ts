@@ -6,12 +6,12 @@ import { keyOf, keyText, wholeNumber } from '../client/arguments.ts'
 import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'
 import {
   after,
-  blockedText,
   byWhat,
   type DecisionBody,
   decisionLines,
   type ExplanationBody,
   endWith,
+  lasting,
   nameOf,
   overrideText,
 } from '../client/format.ts'
@@ -56,7 +56,7 @@ async function ask(path: string, limiter: string, words: string[], flags: AskFla
 
 const BAR = 24
 
-/** Steps at which units free up. More would need a table. */
+/** Units free up at many times. Only the first of these are printed, because more would need a table. */
 const STEPS = 4
 
 export function addExplainCommand(program: Command): void {
@@ -72,17 +72,19 @@ export function addExplainCommand(program: Command): void {
 }
 
 function linesOf(limiter: string, key: string, explanation: ExplanationBody): string[] {
-  const { allowed, cost, deniedBy, retryAfterMs, blockedMs, limits, bans, overrides } = explanation
+  const { allowed, cost, deniedBy, retryAfterMs, limits, bans, overrides } = explanation
   const retry = retryAfterMs === null ? "retrying won't help" : `try again ${after(retryAfterMs)}`
   const verdict = allowed ? 'allowed now' : `denied${byWhat(deniedBy)}; ${retry}`
   const width = Math.max(0, ...limits.map((limit) => nameOf(limit).length))
   const details = [
-    ...(blockedMs === 0 ? [] : [blockedText(blockedMs)]),
     ...bans
       .filter(({ level, denials }) => level + denials > 0)
-      .map(({ dimension, level, denials }) => {
+      .map(({ dimension, blockedMs, sinceMs = 0, level, denials }) => {
         const which = dimension === undefined ? '' : `${printable(dimension)}: `
-        return `${which}consecutive bans: ${formatCount(level)}, denials towards the next: ${formatCount(denials)}`
+        const since = `since ${new Date(sinceMs).toISOString()}`
+        const banned =
+          blockedMs === 0 || blockedMs === null ? '' : `banned for ${lasting(blockedMs)}, ${since}; `
+        return `${which}${banned}consecutive bans: ${formatCount(level)}, denials towards the next ban: ${formatCount(denials)}`
       }),
     ...overrides.map((override) => {
       const { dimension } = override
@@ -101,7 +103,7 @@ function linesOf(limiter: string, key: string, explanation: ExplanationBody): st
 function limitLines(limit: ExplanationBody['limits'][number], width: number): string[] {
   const { used, remaining, frees } = limit
   const share = Math.min(1, used / limit.limit)
-  // Shows at least one mark for any usage and for any remainder.
+  // Shows at least one # if anything is used, and at least one dot if anything is left.
   const full = used === 0 ? 0 : share >= 1 ? BAR : Math.min(BAR - 1, Math.max(1, Math.round(share * BAR)))
   const bar = `[${'#'.repeat(full)}${'.'.repeat(BAR - full)}]`
   const head = `  ${nameOf(limit).padEnd(width)}  ${bar}  ${formatCount(used)} of ${formatCount(limit.limit)} used, ${formatCount(remaining)} left`

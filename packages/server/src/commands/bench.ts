@@ -50,7 +50,7 @@ export function addBenchCommand(program: Command): void {
       10,
     )
     .option('--keys <count>', 'number of keys', numberUpTo(MAX_KEYS), 100)
-    .option('--yes', 'allow load on a service on another machine')
+    .option('--yes', 'allow a load test of a service on another machine')
     .action(bench)
 }
 
@@ -58,11 +58,13 @@ async function bench(limiter: string, flags: BenchFlags): Promise<void> {
   const { seconds, connections, keys, yes } = flags
   const target = targetOf(flags)
   if (!isLoopback(target.url.hostname.replace(/^\[|\]$/g, '')) && yes !== true) {
-    throw new UsageError(`${target.url.hostname} is another machine; pass --yes to allow the load on it`)
+    throw new UsageError(
+      `${target.url.hostname} is another machine; pass --yes to run a load test against it`,
+    )
   }
   const run = randomBytes(4).toString('hex')
   const bodies = Array.from({ length: keys }, (_, i) => JSON.stringify({ limiter, key: `bench-${run}-${i}` }))
-  // If all requests would fail, a single one reports the error more clearly.
+  // Sends a single request first. If all requests would fail, its error is clearer.
   await new ServiceClient(target).decide('/v1/peek', JSON.parse(bodies[0]!))
   const report = reportOf(await load(target, bodies, seconds, connections), connections, keys)
   print(flags, report, () => linesOf(limiter, report))
@@ -115,7 +117,7 @@ function linesOf(limiter: string, report: Report): string[] {
     report
   const { p50, p90, p99, p99_9, max } = latencyMs
   return [
-    `${printable(limiter)}: ${formatCount(perSecond)} decisions per second, by ${connections} connections over ${formatCount(keys)} keys in ${seconds} s`,
+    `${printable(limiter)}: ${formatCount(perSecond)} decisions per second, with ${connections} connections and ${formatCount(keys)} keys, over ${seconds} s`,
     ...alignColumns([
       ['allowed', formatCount(allowed), formatPercent(allowed, requests)],
       ['denied', formatCount(denied), formatPercent(denied, requests)],

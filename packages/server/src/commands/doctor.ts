@@ -15,14 +15,14 @@ interface DoctorFlags extends ServiceFlags {
 
 const EXIT_PROBLEMS = 1
 
-/** The default of limiters. */
+/** The default `timeoutMs` of limiters. */
 const TIMEOUT_MS = 50
 
 export function addDoctorCommand(program: Command): void {
   const command = program
     .command('doctor')
-    .description('check Redis and a running service, and print how to fix what is wrong')
-    .option('-c, --config <file>', 'configuration whose Redis to check')
+    .description('check Redis and a running service, and print how to fix problems')
+    .option('-c, --config <file>', 'configuration file; checks its Redis')
     .addOption(
       new Option(
         '--redis <url>',

@@ -138,7 +138,7 @@ function kindIn(text: string): Kind {
 }
 
 function storeIn(text: string): string {
-  // A configuration would replace `$` by variables of the environment.
+  // No `$`, because in a configuration it starts an environment variable.
   if (text === 'memory' || (isRedisUrl(text) && !text.includes('$'))) return text
   const shown = printable(withoutCredentials(text))
   throw new UsageError(
@@ -209,7 +209,7 @@ function limiterLines(kind: Kind, units: string, window: string): string[] {
         'api:',
         '  limits:',
         `    - ${limit(units)}`,
-        '  # If the store is down: throw (503), deny (429), allow, or local (limits within each process).',
+        '  # If the store is down: throw (an error), deny, allow, or local (limits within each process).',
         '  onStoreError: local',
       ]
     case 'login':
@@ -227,8 +227,8 @@ function limiterLines(kind: Kind, units: string, window: string): string[] {
     case 'llm':
       return [
         `# Each key gets ${units} tokens in any ${window}.`,
-        '# Before a call of the model, POST /v1/reserve with an estimate.',
-        '# After it, POST /v1/settle with the actual count.',
+        '# Before calling the model, POST /v1/reserve with an estimate.',
+        '# After the call, POST /v1/settle with the actual count.',
         'llm:',
         '  limits:',
         `    - ${limit(units)}`,

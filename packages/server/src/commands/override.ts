@@ -8,6 +8,8 @@ import {
   clientOf,
   isForPeople,
   print,
+  type ReasonFlags,
+  reasonOf,
   type ServiceFlags,
   withServiceOptions,
   write,
@@ -16,7 +18,7 @@ import { type Numbers, type OverrideBody, overrideText, type Rule, ruleText } fr
 import { isObject } from '../config/reader.ts'
 import { addKeyCommand } from './actions.ts'
 
-interface OverrideFlags extends ServiceFlags {
+interface OverrideFlags extends ServiceFlags, ReasonFlags {
   readonly key?: string
   readonly limit?: readonly string[]
   readonly limits?: string
@@ -43,15 +45,20 @@ async function setOverride(limiter: string, words: string[], flags: OverrideFlag
   const rule = ruleOf(flags)
   const { exempt, limits } = rule
   const change = exempt ? { exempt } : { limits: limits?.[ONLY] ?? limits }
-  const body = { limiter, key, ...change, ...(flags.ttl && { ttl: flags.ttl }) }
+  const body = { limiter, key, ...change, ...(flags.ttl && { ttl: flags.ttl }), ...reasonOf(flags) }
   const answer = await clientOf(flags).ask('PUT', '/v1/admin/overrides', 'done', body)
   const end = flags.ttl === undefined ? 'until deleted' : `for ${flags.ttl}`
-  print(flags, answer, () => [`${keyText(key)} at ${printable(limiter)}: ${ruleText(rule)}, ${end}`])
+  const { hint } = answer as { readonly hint?: string }
+  print(flags, answer, () => [
+    `${keyText(key)} at ${printable(limiter)}: ${ruleText(rule)}, ${end}`,
+    ...(hint === undefined ? [] : [`note: ${printable(hint, 300)}`]),
+  ])
 }
 
 async function deleteOverride(limiter: string, words: string[], flags: OverrideFlags): Promise<void> {
   const key = keyOf(words, flags.key)
-  const answer = await clientOf(flags).ask('DELETE', '/v1/admin/overrides', 'done', { limiter, key })
+  const body = { limiter, key, ...reasonOf(flags) }
+  const answer = await clientOf(flags).ask('DELETE', '/v1/admin/overrides', 'done', body)
   const { existed } = answer as { existed: boolean }
   const result = existed ? 'override deleted' : 'no override found'
   print(flags, answer, () => [`${keyText(key)} at ${printable(limiter)}: ${result}`])
@@ -80,7 +87,7 @@ const ONLY = ''
 function ruleOf({ limit = [], limits, exempt }: OverrideFlags): Rule {
   const given = [...limit.map(numbersOf), ...(limits === undefined ? [] : parsed(limits))]
   if (exempt && given.length > 0)
-    throw new UsageError('limits and --exempt exclude each other; pass one of them')
+    throw new UsageError('both limits and --exempt are set; pass only one of them')
   if (exempt) return { exempt }
   if (given.length === 0) throw new UsageError('no limits are given; pass --limit, --limits or --exempt')
   if (given.length > 1 && given.some(([name]) => name === ONLY)) {

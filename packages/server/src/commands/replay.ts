@@ -8,7 +8,7 @@ import { VERSION } from '../service/instance.ts'
 export function addReplayCommand(program: Command): void {
   program
     .command('replay')
-    .description('replay a log through limits at its logged times, and report what they deny')
+    .description('replay a log through limits at the logged times, and report which requests they deny')
     .argument(
       '<file>',
       'access log in common, combined or JSON lines format, plain or gzip; - reads standard input',

@@ -39,7 +39,9 @@ async function tail(limiter: string | undefined, flags: TailFlags): Promise<void
     const received: unknown = JSON.parse(data)
     if (event === 'lost') {
       const { lost } = received as { lost: number }
-      process.stderr.write(`slidegate: ${formatCount(lost)} decisions were skipped: they came too fast\n`)
+      process.stderr.write(
+        `slidegate: ${formatCount(lost)} decisions were skipped, because they came faster than they could be printed\n`,
+      )
     } else if (event === 'decision') {
       await write(`${isHuman ? lineOf(received as TailDecision) : printableJson(received, 0)}\n`)
       if (++seen >= count) return end()

@@ -14,7 +14,7 @@ export function addValidateCommand(program: Command): void {
     .command('validate')
     .description('check a configuration file, and list its problems')
     .argument('<file>', 'configuration file, YAML or JSON')
-    .option('--before <file>', 'active configuration; also reports limits that would start with an empty log')
+    .option('--before <file>', 'active configuration; also reports limits that would start at zero')
   withOutputOptions(command).action(
     async (file: string, flags: OutputFlags & { readonly before?: string }) => {
       const { loadConfig } = await import('../config/load.ts')
@@ -58,7 +58,7 @@ function problemLines({ problems }: ConfigError): string[] {
   ]
 }
 
-/** Columns shown of a line. */
+/** Maximum number of columns of a line to show. */
 const WIDTH = 100
 
 /** Possible secrets: values of these fields, and users and passwords in URLs. */

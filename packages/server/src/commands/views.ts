@@ -21,13 +21,15 @@ interface LimiterReport {
 }
 
 export function addLimitersCommand(program: Command): void {
-  addServiceCommand(program, 'limiters', 'list limiters, with their limits, waiters and errors').action(
-    async (flags: ServiceFlags) => {
-      const answer = await clientOf(flags).ask('GET', '/v1/admin/limiters', 'limiters')
-      const { limiters } = answer as { limiters: readonly LimiterReport[] }
-      print(flags, answer, () => limiters.flatMap(limiterLines))
-    },
-  )
+  addServiceCommand(
+    program,
+    'limiters',
+    'list limiters, with their limits, waiting requests and errors',
+  ).action(async (flags: ServiceFlags) => {
+    const answer = await clientOf(flags).ask('GET', '/v1/admin/limiters', 'limiters')
+    const { limiters } = answer as { limiters: readonly LimiterReport[] }
+    print(flags, answer, () => limiters.flatMap(limiterLines))
+  })
 }
 
 function limiterLines({ name, limits, stats, waiting }: LimiterReport): string[] {
@@ -111,18 +113,25 @@ export function addAuditCommand(program: Command): void {
     })
 }
 
-function entryLine({ atMs, who, what, limiter, key, detail, instance, result, error }: AuditEntry): string {
+function entryLine(entry: AuditEntry): string {
+  const { id, atMs, who, what, limiter, key, detail, summary, reason, instance, result, error } = entry
   const words = [
     new Date(atMs).toISOString(),
     printable(who),
     printable(what),
     ...(limiter === undefined ? [] : [printable(limiter)]),
     ...(key === undefined ? [] : [keyText(key)]),
-    ...(detail === undefined ? [] : [printable(JSON.stringify(detail), 300)]),
+    ...(summary !== undefined
+      ? [printable(summary, 300)]
+      : detail !== undefined
+        ? [printable(JSON.stringify(detail), 300)]
+        : []),
+    ...(reason === undefined ? [] : [`"${printable(reason, 200)}"`]),
+    ...(entry.isUndone ? ['undone'] : []),
     ...(result === 'done'
       ? []
       : [`${printable(result)}${error === undefined ? '' : `: ${printable(error, 300)}`}`]),
-    `(${printable(instance)})`,
+    `(${printable(instance)}, ${id})`,
   ]
   return words.join('  ')
 }

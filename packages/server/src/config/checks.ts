@@ -20,7 +20,7 @@ export interface Checked {
   readonly environment: NodeJS.ProcessEnv
   /** Whether to read files that the configuration names. */
   readonly looksAtFiles: boolean
-  /** Whether a part matches the schema. Other parts aren't checked. */
+  /** Whether a part matches the schema. Only such parts are checked. */
   isSound(path: Path): boolean
   /** Reports a problem at a value or its name. */
   complain(path: Path, message: string, at?: 'value' | 'key'): void
@@ -43,7 +43,10 @@ function checkForwardAuth(checked: Checked): void {
   for (const [i, { limiter, plan }] of rules.entries()) {
     const path = ['forwardAuth', 'rules', i]
     if (last >= 0 && i === last + 1)
-      complain(path, 'no request reaches this rule: the one before it has no when, so it matches all')
+      complain(
+        path,
+        'no request reaches this rule: the previous rule has no when, so it matches every request',
+      )
     if (limiter === undefined) continue
     const known = Object.hasOwn(config.limiters, limiter) ? config.limiters[limiter] : undefined
     if (known === undefined) {
@@ -73,7 +76,7 @@ function checkStore(checked: Checked): void {
   const { servername: _, ...files } = store?.redis?.tls ?? {}
   if (areReadable(checked, ['store', 'redis', 'tls'], files) === undefined) return
   try {
-    // The store is closed before it connects.
+    // Only checks the options: the store is closed before it connects.
     openStore(storeConfigOf(store, environment), folder).close()
   } catch (error) {
     if (store === undefined) complain([], `REDIS_URL: ${messageOf(error)}`)

@@ -85,7 +85,7 @@ function parse(
   const tokens = Array.from(new Parser().parse(text))
   const tooDeep = firstTooDeep(tokens)
   if (tooDeep !== undefined) throw new ConfigError([problemFor(tooDeep, TOO_DEEP)])
-  // The reader finds duplicate names: the composer would compare each name with all others.
+  // The reader finds duplicate names. The composer would do this slowly, by comparing each name with all others.
   const composer = new Composer({ schema: 'core', resolveKnownTags: false, uniqueKeys: false })
   const [document, another] = composer.compose(tokens, true, text.length)
   if (document === undefined) return null
@@ -126,9 +126,9 @@ function atStart(file: string, message: string): ConfigProblem {
   return { file, line: 1, column: 1, message }
 }
 
-/** Anything shorter isn't a secret, and could be any word of a message. */
+/** Shorter values aren't hidden: they aren't secrets, and could match any word of a message. */
 const SHORTEST_SECRET = 8
-/** Maximum length of excerpts in messages: ours and the library's. */
+/** Maximum lengths of excerpts in messages of the service and of the YAML library. */
 const SHOWN = [64, 40]
 
 function withoutSecrets(message: string, secrets: ReadonlyMap<string, string>): string {

@@ -59,13 +59,13 @@ class LimiterCheck {
       if (plan.limits !== undefined && dimensions !== undefined)
         this.#complain(
           [...path, 'limits'],
-          'the limiter has dimensions, so its plans must have them too',
+          'the limiter has dimensions, so its plans must have dimensions, too',
           'key',
         )
       if (plan.dimensions !== undefined && dimensions === undefined)
         this.#complain(
           [...path, 'dimensions'],
-          'the limiter has limits, so its plans must have them too',
+          'the limiter has limits, so its plans must have limits, too',
           'key',
         )
       for (const dimension of Object.keys(plan.dimensions ?? {}))

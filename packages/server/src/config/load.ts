@@ -95,10 +95,10 @@ function domainsOf({ envoy }: Config, folder: string, problems: Problems): Domai
   }
 }
 
-/** Collects problems and the parts they are in. */
+/** Collects problems, and the parts of the configuration that they are in. */
 class Problems {
   readonly #document: SourceDocument
-  /** By content: the same problem may be found twice. */
+  /** Problems by content, because the same one may be found twice. */
   readonly #found = new Map<string, ConfigProblem>()
   readonly #elsewhere: ConfigProblem[] = []
   /** Paths of parts with problems. */

@@ -41,13 +41,13 @@ function published(schema: Json): Json {
   }
 }
 
-/** Free-form strings accept variables without a second alternative. */
+/** Whether a schema needs an alternative for variables. Free-form strings accept variables anyway. */
 function takesVariables({ type, pattern, minLength, enum: words }: Json): boolean {
   if (type === 'string') return pattern !== undefined || words !== undefined || Number(minLength ?? 0) > 1
   return words !== undefined || ['integer', 'number', 'boolean'].includes(String(type))
 }
 
-/** A copy in which all members are published. */
+/** Returns a copy whose members also accept variables. */
 function withMembers({ discriminator: _, $defs: __, ...schema }: Json): Json {
   const { properties, additionalProperties, items, oneOf, ...rest } = schema
   return {

@@ -5,7 +5,7 @@ import { ConfigError, type ConfigProblem } from './problem.ts'
 
 export type Path = readonly (string | number)[]
 
-/** Including values repeated by aliases. */
+/** Maximum number of values, including those repeated by aliases. */
 const MAX_VALUES = 500_000
 export const MAX_DEPTH = 100
 export const TOO_DEEP = 'values are nested deeper than 100 levels'
@@ -65,7 +65,7 @@ export class Reader {
       if (next === undefined) break
       const isLast = depth === path.length - 1
       const shown = isLast && at === 'key' ? (next.key ?? next.value) : (next.value ?? next.key)
-      // The mistake is in the target of an alias or merge.
+      // The problem is reported at the target of the alias or merge, which has the mistake.
       offset = startOf(shown)
       node = next.value
     }
@@ -124,7 +124,7 @@ export class Reader {
         own.set(name, value === null ? null : this.read(value))
       }
     }
-    // No assignment: a name may be __proto__.
+    // Doesn't assign to an object, because a name may be __proto__.
     return Object.fromEntries([...own, ...Array.from(merged).filter(([name]) => !own.has(name))])
   }
 
@@ -134,7 +134,8 @@ export class Reader {
     const read = value === null ? null : this.read(value)
     const sources = Array.isArray(read) ? [...read].reverse() : [read]
     if (!sources.every(isObject)) {
-      if (this.problems.length === before) this.#complain(value, '<< takes a map or a list of maps')
+      if (this.problems.length === before)
+        this.#complain(value, 'the value of << must be a map or a list of maps')
       return []
     }
     return Array.from(new Map(sources.flatMap((source) => Object.entries(source))))

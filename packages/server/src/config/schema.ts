@@ -233,7 +233,7 @@ const BanSchema = closed('Blocks a key that is denied too often.', {
 })
 
 const onStoreError = oneOf(
-  'The result of a request if the store fails: throw (503), deny (429), allow, or local (limits within this process). Default: throw.',
+  'The result of a request if the store fails: throw (an error, 503), deny (a denial, 503), allow, or local (limits within this process). Default: throw.',
   'throw',
   'deny',
   'allow',
@@ -275,7 +275,7 @@ const LimiterSchema = closed('A limiter: limits for one key, or dimensions with 
       ],
       {
         description:
-          "Limits of single keys; they take precedence over plans. The API can change any key's numbers or block it. false: disabled, which saves one read per decision.",
+          'Limits of single keys; they take precedence over plans. The API can change the limits of any key, or block it. false: disabled, which saves one read per decision.',
       },
     ),
   ),
@@ -365,7 +365,7 @@ const RedisSchema = closed('Keeps state in Redis 7.0, Valkey 7.2 or later.', {
     writeOnly: true,
     description: 'The server URL. For a Cluster, one or more nodes; the others are discovered.',
   }),
-  cluster: flag('Whether it is a Redis Cluster. Default: whether several URLs are given.'),
+  cluster: flag('Whether Redis is a Cluster. Default: true if several URLs are given.'),
   prefix: Type.Optional(
     Type.String({
       pattern: '^[A-Za-z0-9._:-]{1,128}$',
@@ -494,7 +494,7 @@ const ForwardAuthSchema = closed('Forward auth: gateways check each request here
     Type.Array(RuleSchema, { description: 'Rules in order. The first matching rule applies.' }),
   ),
   fromHeaders: flag(
-    'Whether the gateway may choose limiter and key with X-Slidegate-Limiter and X-Slidegate-Key if no rule matches. Enable it only if the gateway overwrites these headers of its clients. Default: false.',
+    'Whether the gateway may choose limiter and key with X-Slidegate-Limiter and X-Slidegate-Key if no rule matches. Enable it only if the gateway overwrites these headers when clients send them. Default: false.',
   ),
   trust: Type.Optional(
     Type.Union(
@@ -504,7 +504,7 @@ const ForwardAuthSchema = closed('Forward auth: gateways check each request here
       ],
       {
         description:
-          'Trusted proxies between the client and the service: their number, or their networks. The gateway is the first. Default: 1.',
+          'Trusted proxies between the client and the service: their number, or their networks. The gateway counts as the first. Default: 1.',
       },
     ),
   ),
@@ -586,7 +586,7 @@ const AuthSchema = closed('Authentication.', {
   anonymous: Type.Optional(
     Type.Union([Role, Type.Literal(false)], {
       description:
-        'Role of callers without a token. Default: on loopback, if no tokens are configured, they may request decisions, explain a key and read metrics, but not through a proxy; otherwise nothing.',
+        'Role of callers without a token. Default: none. But if no tokens are configured, callers on loopback may request decisions, explain a key and read metrics, unless they use a proxy.',
     }),
   ),
   hosts: Type.Optional(
@@ -669,7 +669,7 @@ const CaptureSchema = closed('Captures a sample of decisions for replay. Default
       minLength: 16,
       writeOnly: true,
       title: 'a secret of at least 16 characters',
-      description: 'Secret for hashing keys. Default: a random one per instance and start.',
+      description: 'Secret for hashing keys. Default: random for each instance, and new at each start.',
     }),
   ),
 })

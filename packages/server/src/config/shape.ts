@@ -207,7 +207,9 @@ function expected(schema: SchemaPart): string {
   if (schema.anyOf !== undefined) return listed(schema.anyOf.map(expected))
   const { minimum, exclusiveMinimum, maximum } = schema
   const above = exclusiveMinimum === undefined ? '' : ` above ${exclusiveMinimum}`
-  const range = `${above}${minimum === undefined ? '' : ` from ${numeral(minimum)}`}${maximum === undefined ? '' : ` up to ${numeral(maximum)}`}`
+  const from = minimum === undefined ? '' : ` from ${numeral(minimum)}`
+  const to = maximum === undefined ? '' : `${from === '' ? ' up' : ''} to ${numeral(maximum)}`
+  const range = `${above}${from}${to}`
   switch (schema.type) {
     case 'integer':
       return `an integer${range}`

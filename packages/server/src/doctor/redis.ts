@@ -1,4 +1,4 @@
-// Checks Redis: version, memory, persistence, latency, clock, replicas, Cluster and rights.
+// Checks Redis: version, memory, persistence, latency, clock, replicas, Cluster and permissions.
 
 import type { Redis } from 'ioredis'
 import { messageOf } from '#replay/errors.js'
@@ -17,10 +17,10 @@ const CONNECT_MS = 1000
 
 const MAX_CLOCK_MS = 1000
 const MAX_SCRIPT_MICROS = 1000
-/** The first call of a script takes longer. */
+/** With fewer calls, the average is too high, because the first call is slow. */
 const MIN_SCRIPT_CALLS = 100
 const MAX_LAG_BYTES = 2 ** 20
-/** Used memory, as a share of `maxmemory`. */
+/** Maximum share of `maxmemory` that may be used without a warning. */
 const MAX_MEMORY = 0.8
 
 const SETTINGS = 'docs/production.md#redis-settings'
@@ -71,7 +71,7 @@ async function latencyOf(link: RedisLink, target: string, timeoutMs: number): Pr
   const startMs = performance.now()
   for (let i = 0; i < PINGS && performance.now() - startMs < PINGS_MS; i++) {
     const sentMs = performance.now()
-    // Users without a right to PING get an error, which takes as long.
+    // Users without permission for PING get an error, which takes as long.
     await link
       .ask((redis) => redis.ping())
       .catch((error) => {
@@ -95,7 +95,7 @@ async function latencyOf(link: RedisLink, target: string, timeoutMs: number): Pr
 }
 
 interface Facts {
-  /** `undefined` if this user may not read it, as for the others. */
+  /** `undefined` if this user may not read it. The same applies to the other facts. */
   readonly info: string | undefined
   readonly cluster: string | undefined
   /** The server's clock minus this machine's, in milliseconds. */
@@ -131,7 +131,7 @@ function checksOf(node: string, facts: Facts | undefined, link: RedisLink): Chec
       status: 'skipped',
       value: 'this user may not run INFO, so version, memory, persistence and replicas are unknown',
       fix: `${cli} ACL SETUSER <user> +info`,
-      docs: 'docs/production.md#rights-for-the-service',
+      docs: 'docs/production.md#permissions-for-the-service',
     }
     return [info, { target, ...clock }]
   }
@@ -177,7 +177,7 @@ function evictionCheck(info: RedisInfo, cli: string): Found {
   if (value === 'noeviction') return { ...check, status: 'ok' }
   return {
     ...check,
-    // Without a limit, nothing is evicted yet.
+    // Without maxmemory, nothing is evicted yet.
     status: info.number('maxmemory') === 0 ? 'warning' : 'problem',
     expected: 'noeviction: an evicted key silently resets a limit',
     fix: `${cli} CONFIG SET maxmemory-policy noeviction`,
@@ -193,7 +193,7 @@ function memoryCheck(info: RedisInfo, cli: string): Found {
       name: 'maxmemory',
       status: 'warning',
       value: `unlimited; ${megabytes(used)} used`,
-      expected: 'a limit below the memory of the machine, twice what you expect to use',
+      expected: "twice the memory that you expect to use, and less than the machine's",
       fix,
       docs: 'docs/production.md#memory',
     }
@@ -226,7 +226,7 @@ function persistenceCheck(info: RedisInfo, save: string | undefined, cli: string
       name: 'persistence',
       status: 'problem',
       value: `the last save failed (${failed.join(', ')})`,
-      expected: 'saves succeed: otherwise Redis may reject writes',
+      expected: 'successful saves: otherwise Redis may reject writes',
       fix: "free disk space and look in the server's log",
       docs,
     }
@@ -240,7 +240,7 @@ function persistenceCheck(info: RedisInfo, save: string | undefined, cli: string
     name: 'persistence',
     status: 'warning',
     value: 'none: a restart resets all limits',
-    expected: 'an append-only file, unless you accept that',
+    expected: 'an append-only file, unless limits may be reset',
     fix: `${cli} CONFIG SET appendonly yes`,
     docs,
   }
@@ -263,14 +263,14 @@ function replicaCheck(info: RedisInfo, isCluster: boolean): Found {
   }
   const count = info.number('connected_slaves') ?? 0
   if (count === 0)
-    return { name: 'replicas', status: 'ok', value: 'none: the limiter is down while this server is' }
+    return { name: 'replicas', status: 'ok', value: 'none: if this server is down, so is the limiter' }
   const lag = info.replicaLagBytes ?? 0
   const check = { name: 'replicas', value: `${count}, at most ${formatCount(lag)} bytes behind` }
   if (lag <= MAX_LAG_BYTES) return { ...check, status: 'ok' }
   return {
     ...check,
     status: 'warning',
-    expected: `below ${formatCount(MAX_LAG_BYTES)} bytes: a failover loses what is missing`,
+    expected: `below ${formatCount(MAX_LAG_BYTES)} bytes: a failover loses the missing data`,
     fix: 'check the network and the load of the replica',
     docs: 'docs/alerts.md#slidegatereplicationlag',
   }
@@ -297,7 +297,7 @@ function clusterCheck(info: RedisInfo, cluster: string | undefined, isCluster: b
       status: 'skipped',
       value: 'this user may not run CLUSTER INFO',
       fix: `${cli} ACL SETUSER <user> '+cluster|info'`,
-      docs: 'docs/production.md#rights-for-your-client',
+      docs: 'docs/production.md#permissions-for-your-client',
     }
   }
   const state = new RedisInfo(cluster)
@@ -322,13 +322,13 @@ function scriptCheck(info: RedisInfo): Found {
   if (scripts === undefined || calls < MIN_SCRIPT_CALLS)
     return { name, status: 'ok', value: `${counted(calls, 'call')}, too few to judge` }
   const micros = (1e6 * scripts.seconds) / calls
-  const check = { name, value: `${formatCount(Math.round(micros))} µs on average, of any script` }
+  const check = { name, value: `${formatCount(Math.round(micros))} µs per call on average, over all scripts` }
   if (micros <= MAX_SCRIPT_MICROS) return { ...check, status: 'ok' }
   return {
     ...check,
     status: 'warning',
     expected: `below ${formatCount(MAX_SCRIPT_MICROS)} µs`,
-    fix: 'find large batches or many limits per key; redis-cli CONFIG RESETSTAT starts a new average',
+    fix: 'use smaller batches or fewer limits per key; redis-cli CONFIG RESETSTAT starts a new average',
     docs: 'docs/alerts.md#slidegatescripttimegrowing',
   }
 }

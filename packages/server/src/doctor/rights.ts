@@ -1,4 +1,4 @@
-// Checks the rights of the Redis user, by running each command of the store on keys of the doctor's own.
+// Checks the permissions of the Redis user, by running each command of the store on temporary keys.
 
 import { randomBytes } from 'node:crypto'
 import { messageOf } from '#replay/errors.js'
@@ -8,13 +8,13 @@ import type { Check } from './check.ts'
 
 const DOCS = 'docs/production.md#access'
 
-/** Ends the life of keys that can't be deleted. */
+/** TTL of the temporary keys, in case they can't be deleted. */
 const TTL_MS = '5000'
 
 /** Commands with arguments, in an order in which each of them succeeds. `$` is a key. */
 type Commands = readonly (readonly string[])[]
 
-/** Without these rights, no limit works. */
+/** Without these permissions, no limit works. */
 const REQUIRED: Commands = [
   ['pexpire', '$s', TTL_MS],
   ['set', '$s', '0', 'PX', TTL_MS],
@@ -26,7 +26,7 @@ const REQUIRED: Commands = [
   ['evalsha', '0'.repeat(40), '1', '$s'],
 ]
 
-/** Rights for some features only. */
+/** Permissions for some features only. */
 const OPTIONAL: Readonly<Record<string, Commands>> = {
   overrides: [
     ['get', '$s'],
@@ -61,7 +61,7 @@ const OPTIONAL: Readonly<Record<string, Commands>> = {
     ['pfcount', '$h'],
     ['exists', '$h'],
   ],
-  'the view of all instances and of Redis in the service': [
+  "the service's view of all instances and of Redis": [
     ['publish', '$c', ''],
     ['slowlog', 'get', '1'],
     ['info', 'server'],
@@ -93,7 +93,7 @@ export async function rightsOf(
   }
   const base = { target, name: 'rights' }
   const removal: Commands = [['del', ...KEYS.map((key) => `$${key}`)]]
-  // Writes nothing unless it can be removed.
+  // Writes nothing unless the user may also delete keys.
   const refused = await run(removal)
   const failures = refused.length > 0 ? refused : await run(REQUIRED).finally(() => run(removal))
   const other = failures.find(({ error }) => !isRefusal(error))
@@ -133,7 +133,7 @@ export async function rightsOf(
       fix: `redis-cli ACL SETUSER ${user} ${rulesFor(names)}`,
       docs:
         names.includes('info') || names.includes('publish')
-          ? 'docs/production.md#rights-for-the-service'
+          ? 'docs/production.md#permissions-for-the-service'
           : DOCS,
     }
   }
@@ -149,7 +149,7 @@ interface Failure {
   readonly error: string
 }
 
-/** A script that isn't loaded may be run. */
+/** Whether a command failed. NOSCRIPT doesn't count: it shows that the user may run scripts. */
 function isFailure(run: { readonly name: string; readonly error: string | undefined }): run is Failure {
   return run.error !== undefined && !run.error.includes('NOSCRIPT')
 }
@@ -158,7 +158,7 @@ function isRefusal(error: string): boolean {
   return error.includes('NOPERM')
 }
 
-/** How to fix a write that failed for another reason than rights. */
+/** How to fix a write that failed for another reason than permissions. */
 function fixFor(error: string): Pick<Check, 'expected' | 'fix' | 'docs'> {
   if (error.includes('OOM')) {
     return {

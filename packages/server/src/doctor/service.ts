@@ -63,7 +63,7 @@ function readyCheck({ status, body }: Answer): Found {
     name,
     status: ready ? 'warning' : 'problem',
     value: `${ready ? 'ready' : 'not ready'}: ${why.join(', ')}`,
-    expected: 'ready, without a reason against it',
+    expected: 'ready, without problems',
     fix:
       config?.valid === false
         ? 'slidegate validate <file>'
@@ -97,7 +97,7 @@ function overviewChecks({ status, body }: Answer): Found[] {
     value: `${instances.length} on ${counted(hosts.size, 'machine')}; ${missing} without an answer`,
     ...(missing !== 0 && {
       expected: 'all answer',
-      fix: 'slidegate limiters, and the logs of the instances',
+      fix: 'run slidegate limiters, and look in the logs of the instances',
       docs: 'docs/alerts.md#slidegateinstancedown',
     }),
   }
@@ -106,7 +106,7 @@ function overviewChecks({ status, body }: Answer): Found[] {
     status: isOne ? 'ok' : 'warning',
     value: versions.join(', '),
     ...(!isOne && {
-      expected: `${VERSION} everywhere, as this command`,
+      expected: `${VERSION} everywhere, like this command`,
       fix: 'deploy the same version to all instances',
       docs: 'docs/deploy.md#upgrading',
     }),

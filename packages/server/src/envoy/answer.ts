@@ -16,7 +16,7 @@ import { MAX_UINT32 } from './domain.ts'
 import { type DescriptorStatus, OK, OVER_LIMIT, type RateLimitResponse, structOf } from './protocol.ts'
 import type { Question } from './question.ts'
 
-/** A descriptor without a rule, or with an unlimited one. */
+/** A descriptor that matches no rule, or an unlimited rule. */
 export type Uncounted = 'none' | 'unlimited'
 
 const UNLIMITED: DescriptorStatus = { code: OK, limit_remaining: MAX_UINT32 }
@@ -154,6 +154,6 @@ function merged(
     if (!all.has(name)) all.set(name, value)
     else if (isObject(before) && isObject(value)) all.set(name, merged(before, value))
   }
-  // A name may be __proto__.
+  // Doesn't assign to an object, because a name may be __proto__.
   return Object.fromEntries(all)
 }

@@ -7,7 +7,7 @@ import type { Question } from './question.ts'
 /** Maximum number of label values. `detailed_metric` and `value_to_metric` turn input of callers into labels. */
 const MAX_RULES = 10_000
 
-/** Longer labels fall back to the rule's path: they contain input of callers. */
+/** Longer labels are replaced by the rule's path, because they contain input of callers. */
 const MAX_NAME = 256
 
 const OTHERS = '(others)'

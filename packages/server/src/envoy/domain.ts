@@ -95,23 +95,23 @@ export class Domain {
   }
 }
 
-/** The wildcard under which all matching values are counted together. */
+/** Returns the wildcard under which all matching values are counted together. */
 function sharedValueOf({ key, value }: Entry, by: string, child: Branch): string | undefined {
   if (!child.isShared || by === `${key}_${value}`) return undefined
   return by.startsWith(`${key}_`) ? by.slice(key.length + 1) : by
 }
 
-/** Longer parts are hashed. Otherwise the key could be too long and rejected, and many gateways allow rejected requests. */
+/** Longer parts are hashed. A key that is too long causes an error, and on errors many gateways allow the request. */
 const MAX_LENGTH = 512
 
-/** An entry as a part of a key. */
+/** Returns an entry as a part of a key. */
 export function partOf(key: string, value: string): string {
   const name = /[%=]/.test(key) ? key.replaceAll('%', '%25').replaceAll('=', '%3D') : key
   const part = `${shortened(name)}=${shortened(value)}`
   return /[%|]/.test(part) ? tupleKey(part) : part
 }
 
-/** Hashes long text. Text that looks like a hash is hashed too, so that no two collide. */
+/** Hashes long text. Text that looks like a hash is hashed too, so that it can't collide with a hash. */
 function shortened(text: string): string {
   return text.length <= MAX_LENGTH && !text.startsWith('~')
     ? text

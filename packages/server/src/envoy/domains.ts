@@ -52,7 +52,7 @@ interface DomainDescription {
 }
 
 /**
- * Reads files in the format of envoyproxy/ratelimit. In folders, all .yaml, .yml and .json files.
+ * Reads files in the format of envoyproxy/ratelimit. In a folder, it reads all .yaml, .yml and .json files.
  *
  * @param folder where relative names start
  * @throws {ConfigError}

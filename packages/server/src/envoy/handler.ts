@@ -49,7 +49,10 @@ export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['reques
   }
   return async (call, callback) => {
     if (calls.underWay >= maxInFlight) {
-      fail(callback, new ServiceError(429, 'overload', `${maxInFlight} calls are already in flight`))
+      fail(
+        callback,
+        new ServiceError(429, 'overload', `${maxInFlight} calls are already in flight; retry in a moment`),
+      )
       return
     }
     calls.underWay++

@@ -34,7 +34,7 @@ export class Question {
     this.metric = metric
     this.hits = hits
     this.purpose = purpose
-    // No limiter is needed.
+    // A rule without limits allows nothing, so it needs no limiter.
     if (rule.limits === undefined) this.verdict = CLOSED
   }
 

@@ -81,7 +81,7 @@ export class RateLimits {
     const domain = this.#domains.get(name)
     mustReach(caller, name, domain)
     if (domain === undefined) {
-      this.#ignored.note('domain', 'a request names a domain that no file declares; it is allowed')
+      this.#ignored.note('domain', 'a request names a domain that no file declares; the request is allowed')
       return responseOf(
         descriptors.map(() => 'none'),
         false,

@@ -9,7 +9,7 @@ import { type Domain, type Entry, type Match, partOf, type Rule, ruleOf, UNITS, 
 import type { Descriptor, RateLimitRequest } from './protocol.ts'
 import { Question } from './question.ts'
 
-/** Above the maximum of any limit. */
+/** Maximum number of hits per request. No limit allows more. */
 const MAX_HITS = 2 ** 40
 
 /** Maximum number of cached rules for limit overrides in requests. */
@@ -50,7 +50,7 @@ export class Requests {
     return { domain, descriptors }
   }
 
-  /** The rule of each descriptor. Some rules replace others of the same request. */
+  /** Returns the rule of each descriptor. A rule can replace other rules of the same request. */
   described(
     { descriptors = [], hits_addend: hits = 0 }: RateLimitRequest,
     domain: Domain,
@@ -72,7 +72,10 @@ export class Requests {
     const { hits_addend: own, is_negative_hits: isNegative = false } = descriptor
     const hits = Math.min(own === undefined ? Math.max(1, hitsOfAll) : (own.value ?? 0), MAX_HITS)
     if (isNegative)
-      this.#ignored.note('negative_hits', 'hits are negative; they are neither charged nor refunded')
+      this.#ignored.note(
+        'negative_hits',
+        'a request has negative hits, which are neither charged nor refunded',
+      )
     if (isNegative || hits === 0) return new Question(match, 0, 'check')
     return new Question(match, hits, isSettled && own !== undefined ? 'settle' : 'charge')
   }
@@ -92,7 +95,7 @@ export class Requests {
     const { requests_per_unit: requestsPerUnit = 0, unit: number = 0 } = limit
     const unit = UNIT_OF.get(number)
     if (unit === undefined)
-      throw invalid(`the unit of a limit is ${number}; it must be a number of RateLimitUnit`)
+      throw invalid(`the unit of a limit is ${number}; it must be a value of RateLimitUnit`)
     const keys = entries.map(({ key }) => key)
     const word = JSON.stringify([requestsPerUnit, unit, keys])
     const rule =

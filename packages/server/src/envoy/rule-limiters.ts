@@ -106,7 +106,7 @@ export class RuleLimiters {
     return inUse.limiter.charge(key, cost, { request: limits })
   }
 
-  /** Undoes an admission. If the store fails, the charge stays, which errs on the safe side. */
+  /** Undoes an admission. If the store fails, the charge is kept, which errs on the safe side. */
   async undo(group: Group): Promise<void> {
     for (const question of group.questions) question.restore()
     await this.#refund(group)
@@ -117,7 +117,7 @@ export class RuleLimiters {
     try {
       await inUse.limiter.refund(key, decision!)
     } catch {
-      // The store is down, or never counted the charge.
+      // Ignored, because the store is down or never counted the charge.
     }
   }
 
@@ -167,7 +167,7 @@ export class RuleLimiters {
   #limiterOf(name: string, key: Keys): InUse {
     const known = this.#limiters.get(name)
     const inUse = known ?? { limiter: this.#made(Object.keys(key)), users: 0, isRetired: false }
-    // Moves it to the end of the eviction order.
+    // Moves the limiter to the end of the eviction order.
     if (known !== undefined) this.#limiters.delete(name)
     this.#limiters.set(name, inUse)
     if (this.#limiters.size > MAX_LIMITERS) {
@@ -200,6 +200,7 @@ export class RuleLimiters {
       store: this.#store,
       dimensions,
       logger: this.#observer.logger ?? false,
+      warnings: false,
     })
     const limiter = this.#observer.around?.(made) ?? made
     this.#observer.opened?.(limiter)

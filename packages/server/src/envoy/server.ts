@@ -65,7 +65,7 @@ export class EnvoyServer {
     const { caps = {} } = config
     this.#options = options
     this.#isLoopback = isLoopback(addressOf(address).host)
-    // A separate listener, which other machines may reach even if HTTP is local.
+    // A separate gatekeeper, because other machines may reach this listener even if HTTP is local.
     this.#gatekeeper = new Gatekeeper(config.auth, this.#isLoopback)
     this.#rateLimits = new RateLimits({
       domains: domains ?? new Domains([], []),
@@ -157,7 +157,7 @@ export class EnvoyServer {
   async #checkReadiness(): Promise<void> {
     const { readiness, service } = this.#options
     const { onStoreError = 'throw' } = service.config.envoy ?? {}
-    // A denial is a valid response: without the service, many gateways allow everything.
+    // With onStoreError: deny, the server stays ready without the store: if it weren't, many gateways would allow everything.
     const { ready } = await readiness.state(onStoreError === 'deny' ? [] : [onStoreError])
     if (!this.#isStopping) this.#setHealth(ready)
   }

@@ -53,7 +53,7 @@ export class OriginalRequest {
   }
 
   /**
-   * A header set by the gateway. A repeated header also came from someone else, so it is rejected.
+   * Returns a header set by the gateway. A repeated header is rejected, because the client must have sent one, too.
    *
    * @throws {ServiceError} `bad_gateway_request`
    */

@@ -1,13 +1,16 @@
-// Routes for changes by operators: resets, shadow mode, draining.
+// Routes for changes by operators: resets, shadow mode, draining, undoing.
 
 import type { AnyKey } from 'slidegate'
+import type { AuditEntry } from '../admin/api-types.ts'
 import { ALL } from '../admin/shadow-switches.ts'
+import { shadowStateOf, undo } from '../admin/undo.ts'
 import type { ActiveLimiter } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
-import { Done, DrainBody, Drained, KeyBody, ShadowBody, Shadowed } from './admin-schemas.ts'
+import { Done, DrainBody, Drained, KeyBody, ShadowBody, Shadowed, UndoBody, Undone } from './admin-schemas.ts'
 import type { App, Context } from './context.ts'
 import { overrideRoutes } from './overrides.ts'
 import { limiterFor } from './requests.ts'
+import { problemAnswer } from './schemas.ts'
 import { limitBodies } from './views.ts'
 
 const change = { role: 'admin' } as const
@@ -18,6 +21,7 @@ export function actionRoutes(app: App, context: Context): void {
   resetRoute(app, context)
   overrideRoutes(app, context)
   shadowRoutes(app, context)
+  undoRoute(app, context)
 }
 
 function resetRoute(app: App, { service, admin }: Context): void {
@@ -28,7 +32,7 @@ function resetRoute(app: App, { service, admin }: Context): void {
       schema: {
         tags,
         summary: 'Reset the usage and the bans of a key',
-        description: 'Keeps its override and its block.',
+        description: "The key's override and block are kept.",
         body: KeyBody,
         response: { 200: Done },
       },
@@ -36,8 +40,10 @@ function resetRoute(app: App, { service, admin }: Context): void {
     async ({ body, caller }) => {
       const key = body.key as AnyKey
       const { limiter } = limiterFor(service, caller, body.limiter)
-      const action = { who: caller.name, what: 'reset', limiter: body.limiter, key }
+      const { reason } = body
+      const action = { who: caller.name, what: 'reset', limiter: body.limiter, key, reason }
       await admin.audit.act(action, () => limiter.reset(key))
+      await admin.bans.lifted(body.limiter, key, ['ban'])
       return { done: true as const }
     },
   )
@@ -58,7 +64,7 @@ function shadowRoutes(app: App, { service, admin }: Context): void {
       },
     },
     async ({ body, caller }) => {
-      const { limiter, limit = ALL, shadow } = body
+      const { limiter, limit = ALL, shadow, reason } = body
       const names = limitNamesOf(limiterFor(service, caller, limiter))
       if (limit !== ALL && !names.includes(limit)) {
         const known = names.join(', ')
@@ -68,11 +74,12 @@ function shadowRoutes(app: App, { service, admin }: Context): void {
           `${limiter} has no limit ${JSON.stringify(limit)}; its limits are ${known}`,
         )
       }
-      const action = { who: caller.name, what: 'shadow', limiter, detail: { limit, shadow } }
-      await admin.audit.act(action, async () => {
+      const action = { who: caller.name, what: 'shadow', limiter, detail: { limit, shadow }, reason }
+      const work = async () => {
         await admin.shadowSwitches.set(limiter, limit, shadow)
         await admin.applyShadowSwitches()
-      })
+      }
+      await admin.audit.act(action, work, () => shadowStateOf(admin, limiter))
       return { done: true as const, limits: limitBodies(service.get(limiter)) }
     },
   )
@@ -91,7 +98,7 @@ function shadowRoutes(app: App, { service, admin }: Context): void {
       },
     },
     async ({ body, caller }) => {
-      const { drain } = body
+      const { drain, reason } = body
       if (!service.active().every(({ declared }) => caller.may(declared.name))) {
         throw new ServiceError(
           403,
@@ -100,8 +107,37 @@ function shadowRoutes(app: App, { service, admin }: Context): void {
         )
       }
       await admin.drain(drain)
-      await admin.audit.note({ who: caller.name, what: 'drain', detail: { drain } })
+      await admin.audit.note({ who: caller.name, what: 'drain', detail: { drain }, reason })
       return { done: true as const, draining: service.isDraining }
+    },
+  )
+}
+
+function undoRoute(app: App, { service, admin }: Context): void {
+  app.post(
+    '/v1/admin/undo',
+    {
+      config: change,
+      schema: {
+        tags,
+        summary: 'Undo a change',
+        description:
+          'Undoes an override, a block or a shadow switch, for the time that it had left. A lifted ban returns as a block. The audit gets an entry for it.',
+        body: UndoBody,
+        response: {
+          200: Undone,
+          409: problemAnswer("It has changed since (`changed_since`), or isn't undoable (`not_undoable`)."),
+        },
+      },
+    },
+    async ({ body, caller }) => {
+      const { id, reason } = body
+      const isMine = ({ limiter }: AuditEntry) => limiter === undefined || caller.may(limiter)
+      const change = await admin.audit.find(id, isMine)
+      if (change === undefined)
+        throw new ServiceError(404, 'unknown_change', `the audit has no change ${JSON.stringify(id)}`)
+      const summary = await undo(service, admin, change, { who: caller.name, reason })
+      return { done: true as const, summary }
     },
   )
 }

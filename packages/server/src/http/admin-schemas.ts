@@ -3,7 +3,7 @@
 import type { Source } from 'slidegate'
 import { Role } from '../config/schema.ts'
 import { type Static, type TSchema, type TUnsafe, Type } from '../json-schema.ts'
-import { closed, Key, LimiterName } from './schemas.ts'
+import { closed, Key, LimiterName, OnStoreError } from './schemas.ts'
 
 const Duration = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ maxLength: 32 })], {
   description: "Milliseconds, or a string such as '10s', '1h' or '7d'.",
@@ -34,7 +34,10 @@ function answer<Schema extends TSchema>(schema: Schema): TUnsafe<Frozen<Static<S
   return Type.Unsafe(schema)
 }
 
-export const KeyBody = closed({ limiter: LimiterName, key: Key })
+const Reason = Type.Optional(
+  Type.String({ minLength: 1, maxLength: 200, description: 'Why, for the audit.' }),
+)
+export const KeyBody = closed({ limiter: LimiterName, key: Key, reason: Reason })
 const Ttl = Type.Optional(Duration)
 export const BlockBody = closed({ ...KeyBody.properties, ttl: Ttl })
 export const OverrideKeyBody = closed({ ...KeyBody.properties, dimension: Dimension })
@@ -74,8 +77,13 @@ export const ShadowBody = closed({
   limiter: LimiterName,
   limit: Type.Optional(LimitName),
   shadow: Shadow,
+  reason: Reason,
 })
-export const DrainBody = closed({ drain: Type.Boolean() })
+export const DrainBody = closed({ drain: Type.Boolean(), reason: Reason })
+export const UndoBody = closed({
+  id: Type.String({ maxLength: 64, description: 'The `id` of an entry of the audit.' }),
+  reason: Reason,
+})
 
 export const NameParams = closed({ name: LimiterName })
 export const TopQuery = closed({
@@ -112,6 +120,14 @@ export const OverrideLines = {
 } as const
 
 export const Done = closed({ done: Type.Literal(true) })
+export const OverrideSet = closed({
+  done: Type.Literal(true),
+  hint: Type.Optional(Type.String({ description: 'Only if a ban or a block still denies the key.' })),
+})
+export const Undone = closed({
+  done: Type.Literal(true),
+  summary: Type.String({ description: 'The change in words.' }),
+})
 export const Deleted = closed({ done: Type.Literal(true), existed: Type.Boolean() })
 export const Drained = closed({ done: Type.Literal(true), draining: Type.Boolean() })
 export const Shadowed = closed({ done: Type.Literal(true), limits: Type.Array(Declared) })
@@ -207,7 +223,7 @@ export const TopAnswer = answer(
         }),
       }),
     ),
-    unlisted: Type.Integer({ minimum: 0, description: 'The most that any key not listed can have.' }),
+    unlisted: Type.Integer({ minimum: 0, description: "Maximum count of a key that isn't listed." }),
   }),
 )
 
@@ -218,10 +234,13 @@ export const LimitsAnswer = answer(
       closed({
         name: Type.String(),
         requests: Type.Integer({ minimum: 0, description: 'Requests checked against the limit.' }),
-        denials: Type.Integer({ minimum: 0, description: 'Requests that it denied while enforced.' }),
+        denials: Type.Integer({
+          minimum: 0,
+          description: 'Requests that the limit denied while it was enforced.',
+        }),
         shadowDenials: Type.Integer({
           minimum: 0,
-          description: 'Requests that it would have denied, as a shadow limit.',
+          description: 'Requests that the limit would have denied while it was a shadow limit.',
         }),
         nearLimit: Type.Integer({
           minimum: 0,
@@ -246,6 +265,17 @@ export const AuditAnswer = answer(
         limiter: Type.Optional(Type.String()),
         key: Type.Optional(Type.Union([Type.String(), Type.Record(Type.String(), Type.String())])),
         detail: Type.Optional(Type.Object({}, { additionalProperties: true })),
+        summary: Type.Optional(
+          Type.String({
+            description: 'The change in words, such as `minute: 120 → 300 in any 1 min, for 1 h`.',
+          }),
+        ),
+        reason: Type.Optional(Type.String()),
+        undoes: Type.Optional(Type.String({ description: 'The entry that this one undoes.' })),
+        isUndone: Type.Boolean({ description: 'Whether a later entry undoes it.' }),
+        canUndo: Type.Boolean({
+          description: 'Whether `/v1/admin/undo` accepts it, unless it has changed since.',
+        }),
         instance: Type.String({ description: 'The process that handled the request.' }),
         result: Type.Enum(['done', 'failed', 'unknown']),
         error: Type.Optional(Type.String()),
@@ -254,7 +284,140 @@ export const AuditAnswer = answer(
   }),
 )
 
+export const BansQuery = closed({ limiter: Type.Optional(LimiterName), count: Count(1000, 100) })
+
+const OfKey = {
+  limiter: LimiterName,
+  dimension: Type.Optional(Type.String({ description: 'Only for limiters with dimensions.' })),
+}
+const EndMs = Type.Union([Many, Type.Null()], { description: 'Epoch milliseconds; null: never.' })
+
+export const BansAnswer = answer(
+  closed({
+    bans: Type.Array(
+      closed({
+        ...OfKey,
+        key: Type.String(),
+        isHashed: Type.Optional(
+          Type.Literal(true, { description: "`key` is a hash, or ends in one, so it can't be looked up." }),
+        ),
+        type: Type.Enum(['ban', 'block'], {
+          description: '`ban`: by the `ban` rule of the limiter. `block`: by an operator.',
+        }),
+        who: Type.String({ description: "The caller's name in the configuration; `rule` for a ban." }),
+        limits: Type.Optional(
+          Type.Array(Type.String(), {
+            description: 'The limits that denied the request that caused the ban.',
+          }),
+        ),
+        denials: Type.Optional(Type.Integer({ minimum: 1, description: 'How many denials caused the ban.' })),
+        withinMs: Type.Optional(
+          Type.Integer({ minimum: 1, description: 'Within how many milliseconds they were counted.' }),
+        ),
+        reason: Type.Optional(Type.String({ description: 'Why the operator blocked the key.' })),
+        level: Type.Optional(Type.Integer({ minimum: 1, description: 'Number of consecutive bans.' })),
+        sinceMs: Many,
+        untilMs: EndMs,
+      }),
+    ),
+    isComplete: Type.Boolean({ description: 'Whether there are no others.' }),
+  }),
+)
+
+export const KeysQuery = closed({
+  key: Type.String({ minLength: 1, description: 'The key, of any limiter and dimension.' }),
+})
+
+export const KeysAnswer = answer(
+  closed({
+    found: Type.Array(
+      closed({
+        ...OfKey,
+        fullest: Type.Optional(
+          closed(
+            { name: Type.String(), used: Many, limit: Type.Integer({ minimum: 1 }) },
+            { description: 'The limit with the highest share in use; absent if nothing is used.' },
+          ),
+        ),
+        allowed: Type.Optional(
+          Type.Boolean({ description: 'Whether a request of cost 1 would be allowed now.' }),
+        ),
+        bans: Type.Optional(Type.Integer({ minimum: 0, description: 'Number of consecutive bans.' })),
+        denials: Type.Optional(
+          Type.Integer({ minimum: 0, description: 'Denials that count towards the next ban.' }),
+        ),
+        bannedUntilMs: Type.Optional(Many),
+        blockedUntilMs: Type.Optional(EndMs),
+        override: Type.Optional(
+          Type.Enum(['limits', 'exempt', 'configured'], {
+            description:
+              'Its override changes limits or exempts it; `configured`: it is in the configuration.',
+          }),
+        ),
+        lastDeniedAtMs: Type.Optional(
+          Type.Integer({ minimum: 0, description: 'Time of its last denial, if it was a recent one.' }),
+        ),
+        problem: Type.Optional(
+          Type.String({ description: 'Why its state is unknown: an error code such as `store_down`.' }),
+        ),
+      }),
+    ),
+    checked: Type.Integer({
+      minimum: 0,
+      description: 'Number of limiters and dimensions that were checked.',
+    }),
+    isComplete: Type.Boolean({ description: 'Whether all were checked.' }),
+  }),
+)
+
 export const HistoryQuery = closed({ limiter: Type.Optional(LimiterName) })
+
+const Range = Type.Enum(['1h', '7d'], {
+  description: '`1h`: the last 60 full minutes. `7d`: the last 168 full hours.',
+})
+export const SeriesQuery = closed({
+  range: Type.Optional(Range),
+  key: Type.Optional(
+    Type.String({ minLength: 1, description: 'A key. Default: all requests of the limiter.' }),
+  ),
+  dimension: Dimension,
+})
+export const WatchBody = closed({
+  ...OverrideKeyBody.properties,
+  watch: Type.Boolean({ description: 'true: watch the key for a week. false: stop.' }),
+})
+const Column = (description: string) =>
+  Type.Array(Type.Union([Many, Type.Null()]), { description: `${description} null: unknown.` })
+
+export const CountSeries = answer(
+  closed({
+    limiter: LimiterName,
+    key: Type.Optional(Type.String()),
+    dimension: Type.Optional(Type.String()),
+    range: Range,
+    stepSeconds: Type.Integer({ minimum: 1, description: '60 or 3600.' }),
+    seconds: Type.Array(Many, {
+      description: 'Start of each minute or hour, in epoch seconds, oldest first.',
+    }),
+    allowed: Column('Requests allowed.'),
+    denied: Column('Requests denied; of a key, by its own limits and bans.'),
+    units: Column('Units charged to allowed requests.'),
+    shadowDenied: Type.Optional(Column('Requests that a shadow limit would have denied.')),
+    keys: Type.Optional(
+      Type.Array(
+        closed({
+          dimension: Type.Optional(Type.String()),
+          key: Type.String({ description: 'A hash, if the limiter has `hashKeys`.' }),
+          allowed: Many,
+          denied: Many,
+          units: Many,
+        }),
+        { description: 'The busiest and the most denied keys of the range. Counts are lower bounds.' },
+      ),
+    ),
+    isWatched: Type.Optional(Type.Boolean({ description: 'Whether the key is watched.' })),
+  }),
+)
 
 const Name = Type.String()
 const Rates = closed({
@@ -269,9 +432,22 @@ const Rates = closed({
   waiting: Many,
   callers: Type.Integer({
     minimum: 0,
-    description: 'Estimated number of distinct keys in the last minutes.',
+    description: 'Estimated number of distinct keys in the last few minutes.',
   }),
-  isStoreDown: Type.Boolean(),
+  outage: Type.Optional(
+    closed(
+      {
+        onStoreError: OnStoreError,
+        instances: Type.Integer({
+          minimum: 1,
+          description: 'With `local`: each process allows this fraction of the limits.',
+        }),
+        processesDown: Type.Integer({ minimum: 1, description: 'Processes whose circuit breaker is open.' }),
+        processes: Type.Integer({ minimum: 1, description: 'Processes that run the limiter.' }),
+      },
+      { description: 'Only while the store is down: how requests are decided meanwhile.' },
+    ),
+  ),
 })
 const Server = closed({
   node: Name,
@@ -289,18 +465,29 @@ const Server = closed({
   ),
 })
 
+const Instance = { id: Name, host: Name, pid: Many, version: Name, startedAtMs: Many }
+
 export const Overview = answer(
   closed({
     atMs: Type.Integer({ minimum: 0, description: 'Start of the second covered, in epoch milliseconds.' }),
     instances: Type.Array(
       closed({
-        id: Name,
-        host: Name,
-        pid: Many,
-        version: Name,
-        startedAtMs: Many,
+        ...Instance,
         isSelf: Type.Boolean({ description: 'Whether this instance handled the request.' }),
+        perSecond: Type.Integer({ minimum: 0, description: 'Decisions in the last second.' }),
+        configuration: Type.Enum(['applied', 'invalid', 'restart'], {
+          description:
+            'The state of its configuration file. `invalid`: the previous configuration stays in force. `restart`: a part takes effect at the next start.',
+        }),
       }),
+    ),
+    gone: Type.Array(
+      closed({
+        ...Instance,
+        goneSinceMs: Type.Integer({ minimum: 0, description: 'Time of its last heartbeat.' }),
+        lastPerSecond: Type.Number({ minimum: 0, description: 'Its decisions in the second before that.' }),
+      }),
+      { description: 'Instances that ended in the last 15 minutes without stopping properly.' },
     ),
     missing: Type.Integer({ minimum: 0, description: "Number of known processes that didn't respond." }),
     store: closed({

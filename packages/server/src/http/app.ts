@@ -12,7 +12,9 @@ import { describeRoutes } from './description.ts'
 import { guardEntrance } from './entrance.ts'
 import { forwardAuthRoutes } from './forward-auth.ts'
 import { healthRoutes } from './health.ts'
+import { historyRoutes } from './history.ts'
 import { holdRoutes } from './holds.ts'
+import { keyRoutes } from './keys.ts'
 import { liveRoutes } from './live.ts'
 import { pageRoutes } from './page.ts'
 import { peekRoutes } from './peek.ts'
@@ -67,12 +69,12 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
         }),
   }
   const app = Fastify(options).withTypeProvider<TypeBoxTypeProvider>() as unknown as App
-  // Browsers send text/plain to any origin without a preflight.
+  // Rejects text/plain, which browsers send to any origin without a preflight.
   app.removeContentTypeParser('text/plain')
   app.setValidatorCompiler(({ schema, httpPart }) =>
     checkedLater(httpPart === 'body' ? bodies : words, schema),
   )
-  // Response schemas only document: JSON.stringify serializes.
+  // Response schemas are only documentation. JSON.stringify serializes the responses.
   app.setSerializerCompiler(() => JSON.stringify)
   await describeRoutes(app)
   guardEntrance(app, context)
@@ -88,13 +90,15 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
   storeRoutes(app, context)
   viewRoutes(app, context)
   actionRoutes(app, context)
+  keyRoutes(app, context)
   liveRoutes(app, context)
+  historyRoutes(app, context)
   captureRoutes(app, context)
   pageRoutes(app)
   return app
 }
 
-/** Makes spans children of the caller's span. Starts after the body is read, since that loses the async context. */
+/** Makes spans children of the caller's span. Starts after the body is read, since reading it loses the async context. */
 function traceRequests(app: App, { tracing }: Context): void {
   if (tracing === undefined) return
   app.addHook('preHandler', ({ headers }, _reply, done) => tracing.within(headers as TraceHeaders, done))

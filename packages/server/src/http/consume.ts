@@ -7,10 +7,21 @@ import type { Caller } from '../service/gatekeeper.ts'
 import type { ActiveLimiter, Service } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
 import type { App, Context } from './context.ts'
-import { decided, decisionsBody } from './decisions.ts'
+import { decided, decisionsBody, deniedStatus } from './decisions.ts'
 import { limiterFor, optionsOf, type RequestBody } from './requests.ts'
 import { reserve } from './reservations.ts'
-import { Cost, closed, Key, LimiterName, Plan, problemAnswer, RequestId, shared, Value } from './schemas.ts'
+import {
+  Cost,
+  closed,
+  deniedWithoutStore,
+  Key,
+  LimiterName,
+  Plan,
+  problemAnswer,
+  RequestId,
+  shared,
+  Value,
+} from './schemas.ts'
 
 const request = {
   key: Key,
@@ -36,8 +47,9 @@ const OneSchema = closed(
 
 const DEFAULT_REQUESTS = 1000
 
-/** Caps the limits of a call, per request. One request to the largest limiter is always allowed. */
+/** Average number of limits per request that a call may use. A call may always use `LARGEST_LIMITER`. */
 const LIMITS_PER_REQUEST = 4
+/** Maximum number of limits of a limiter. */
 const LARGEST_LIMITER = 1024
 /** Maximum total cost per call for limits that store each unit. */
 const MAX_KEPT_UNITS = 10_000
@@ -84,6 +96,7 @@ export function consumeRoutes(app: App, { service }: Context): void {
           429: Type.Union([shared('RefundableDecision'), Decisions], {
             description: DENIED,
           }),
+          503: deniedWithoutStore(Type.Union([shared('RefundableDecision'), Decisions])),
           422: problemAnswer('A `requestId` was reused with a higher cost.'),
         },
       },
@@ -96,7 +109,7 @@ export function consumeRoutes(app: App, { service }: Context): void {
       const options = optionsOf(active, one)
       // A store in this process decides synchronously.
       if (isLocal) return decided(reply, one.limiter, active.limiter.consumeSync(one.key, options))
-      // If Fastify awaited a promise, it would create two more, and under load promises are most of the cost.
+      // Doesn't return the promise: Fastify would create two more to await it, and under load promises are most of the cost.
       active.limiter.consume(one.key, options).then(
         (decision) => reply.send(decided(reply, one.limiter, decision)),
         (error: unknown) => reply.send(error),
@@ -146,7 +159,7 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
     )
   }
   const kept = items.filter(({ active }) => active.declared.keepsUnits)
-  // A larger cost is always denied, which is cheap.
+  // Larger costs don't count, since they're always denied, which is cheap.
   const units = kept.reduce((sum, { request: { cost = 1 } }) => sum + (cost > MAX_KEPT_UNITS ? 0 : cost), 0)
   if (kept.length > 1 && units > MAX_KEPT_UNITS) {
     throw new ServiceError(
@@ -156,7 +169,7 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
     )
   }
   const decisions = await consumeAll(items)
-  if (!decisions.every(({ allowed }) => allowed)) reply.code(429)
+  if (!decisions.every(({ allowed }) => allowed)) reply.code(deniedStatus(decisions))
   return decisionsBody(
     reply,
     decisions.map((decision, i) => ({ limiter: items[i]!.active.limiter.name, decision })),
@@ -215,7 +228,7 @@ async function giveBack({ active, request }: Item, decision: Decision): Promise<
   if (decision.allowed && request.requestId === undefined) await active.limiter.refund(request.key, decision)
 }
 
-/** Thrown by the last request of a check, to abort before sending. */
+/** Thrown by the last request of a check, so that none is sent. */
 const CHECKED = Symbol('all requests are valid')
 const LAST = {
   key: '',

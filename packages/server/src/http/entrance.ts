@@ -131,7 +131,7 @@ class Pages {
       this.#known = auth
       this.#host = undefined
     }
-    // Browsers always send a Host.
+    // Without a Host, the request isn't from a browser.
     if (host !== undefined && host !== this.#host) {
       if (!isOurs(host, auth?.hosts ?? [])) {
         throw new ServiceError(

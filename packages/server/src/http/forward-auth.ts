@@ -56,14 +56,14 @@ function answer(decision: Decision, deniedStatus: number, request: FastifyReques
   }
   if (allowed) return reply.send()
   const denial = denialOf(decision, { accept: request.headers.accept })
-  // If the store failed, the status must not blame the client.
+  // If the store failed, the status stays 503, because the client isn't at fault.
   const isUsual = denial.status !== 429 || deniedStatus === denial.status
   for (const { name, value } of isUsual ? denial.headers : retryAfterHeaders(decision))
     reply.header(name, value)
   return isUsual ? reply.code(denial.status).send(denial.body) : reply.code(deniedStatus).send()
 }
 
-/** Compiles the rules once per configuration. Throws if one is invalid, though the configuration was validated before. */
+/** Compiles the rules once per configuration. Throws for an invalid rule, but validation should already have found it. */
 function compiledOnce(configNow: () => Config): () => Rules {
   const compile = (config: Config) =>
     new Rules(config, (path, message) => {

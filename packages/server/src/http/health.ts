@@ -1,12 +1,15 @@
 // Health, readiness, metrics.
 
+import { promisify } from 'node:util'
+import * as zlib from 'node:zlib'
 import { Type } from '../json-schema.ts'
 import type { App, Context } from './context.ts'
-import { closed } from './schemas.ts'
+import { acceptsGzip } from './encoding.ts'
+import { closed, OnStoreError } from './schemas.ts'
 
 const tags = ['service']
 
-const OnStoreError = Type.Enum(['throw', 'deny', 'allow', 'local'])
+const gzip = promisify(zlib.gzip)
 
 const ReadinessSchema = closed({
   ready: Type.Boolean(),
@@ -83,9 +86,12 @@ export function healthRoutes(
   app.get(
     '/metrics',
     { config: { role: 'read', isOpen: true }, schema: metricsSchema },
-    async (_request, reply) => {
-      reply.type(metrics.registry.contentType)
-      return metrics.text(processes)
+    async ({ headers }, reply) => {
+      const text = await metrics.text(processes)
+      reply.type(metrics.registry.contentType).header('vary', 'Accept-Encoding')
+      if (!acceptsGzip(headers)) return text
+      reply.header('content-encoding', 'gzip')
+      return (await gzip(text)) as never
     },
   )
   let description: string | undefined

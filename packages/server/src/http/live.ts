@@ -95,7 +95,7 @@ export function liveRoutes(app: App, context: Context): void {
         tags,
         summary: 'Get the configuration',
         description:
-          "Returns the configuration in force, and how its file differs. Secrets are replaced by `***`, and environment variables aren't expanded.",
+          "Returns the configuration in force, and how the file differs from it. Secrets are replaced by `***`, and environment variables aren't expanded.",
         response: { 200: Configuration },
       },
     },
@@ -113,7 +113,7 @@ export function liveRoutes(app: App, context: Context): void {
         tags,
         summary: 'Check a configuration',
         description:
-          'Returns its problems, or how it differs from the configuration in force. Changes nothing.',
+          'Returns the problems of the given configuration, or how it differs from the one in force. Changes nothing.',
         body: CheckBody,
         response: { 200: Checked },
       },

@@ -1,7 +1,9 @@
 // Routes for overrides and blocks of keys.
 
 import { Readable } from 'node:stream'
-import type { AnyKey, Limiter, Override, OverrideChange, OverrideOptions } from 'slidegate'
+import type { AnyKey, Override, OverrideChange, OverrideOptions } from 'slidegate'
+import { lasting } from '../admin/change-words.ts'
+import { type KeyState, keyStateOf } from '../admin/key-state.ts'
 import type { Static } from '../json-schema.ts'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { ActiveLimiter, Service } from '../service/service.ts'
@@ -14,10 +16,11 @@ import {
   OverrideBody,
   OverrideKeyBody,
   OverrideLines,
+  OverrideSet,
   OverridesQuery,
 } from './admin-schemas.ts'
 import type { App, Context } from './context.ts'
-import { limiterFor } from './requests.ts'
+import { keyIn, keysOf, limiterFor } from './requests.ts'
 import { problemAnswer } from './schemas.ts'
 
 const change = { role: 'admin' } as const
@@ -42,14 +45,16 @@ function listRoute(app: App, { service }: Context): void {
       schema: {
         tags,
         summary: 'List overrides',
-        description: 'In no particular order. If the limiter has `hashKeys`, keys are hashes.',
+        description:
+          'Returns overrides in no particular order. If the limiter has `hashKeys`, keys are hashes.',
         querystring: OverridesQuery,
         response: { 200: OverrideLines, ...NO_OVERRIDES },
       },
     },
     async ({ caller, query }, reply) => {
-      const list = overridable(service, caller, query.limiter).overrides.list()[Symbol.asyncIterator]()
-      // If the store fails at the first read, the response is a proper error.
+      const { reader } = overridable(service, caller, query.limiter)
+      const list = reader.overrides.list()[Symbol.asyncIterator]()
+      // Reads once before responding, so that a failure of the store is a proper error response.
       const first = await list.next()
       reply.header('cache-control', 'no-store').type('application/x-ndjson')
       return reply.send(Readable.from(linesOf(first, list, query.count)) as never)
@@ -67,17 +72,22 @@ function changeRoutes(app: App, { service, admin }: Context): void {
         summary: 'Set the override of a key',
         description: 'Takes effect at the next request, on all instances that share the store.',
         body: OverrideBody,
-        response: { 200: Done, ...NO_OVERRIDES },
+        response: { 200: OverrideSet, ...NO_OVERRIDES },
       },
     },
     async ({ body, caller }) => {
-      const { limiter, key: _key, dimension: _dimension, ...detail } = body
+      const { limiter: name, key: _key, dimension: _dimension, reason, ...detail } = body
       const key = keyIn(body)
-      const { overrides } = overridable(service, caller, limiter)
+      const { limiter, reader } = overridable(service, caller, name)
       const change = changeIn(body)
-      const action = { who: caller.name, what: 'override', limiter, key, detail }
-      await admin.audit.act(action, () => overrides.set(key, change, { ttl: body.ttl as Duration }))
-      return { done: true as const }
+      const action = { who: caller.name, what: 'override', limiter: name, key, detail, reason }
+      const work = () => limiter.overrides.set(key, change, { ttl: body.ttl as Duration })
+      const { after } = await admin.audit.act(action, work, () => keyStateOf(reader, key))
+      if (change === 'block')
+        await admin.banRecorder.blocked({ limiter: name, key, who: caller.name, reason })
+      else await admin.history.watchList.watchIfRoom(name, keysOf(key))
+      const hint = body.block || after === undefined ? undefined : blockHint(after)
+      return { done: true as const, ...(hint !== undefined && { hint }) }
     },
   )
 
@@ -94,10 +104,13 @@ function changeRoutes(app: App, { service, admin }: Context): void {
     },
     async ({ body, caller }) => {
       const key = keyIn(body)
-      const { overrides } = overridable(service, caller, body.limiter)
-      const action = { who: caller.name, what: 'delete override', limiter: body.limiter, key }
-      const existed = await admin.audit.act(action, () => overrides.delete(key))
-      return { done: true as const, existed }
+      const { limiter, reader } = overridable(service, caller, body.limiter)
+      const { reason } = body
+      const action = { who: caller.name, what: 'delete override', limiter: body.limiter, key, reason }
+      const work = () => limiter.overrides.delete(key)
+      const { result } = await admin.audit.act(action, work, () => keyStateOf(reader, key))
+      await admin.bans.lifted(body.limiter, key, ['block'])
+      return { done: true as const, existed: result }
     },
   )
 }
@@ -116,12 +129,14 @@ function blockRoutes(app: App, { service, admin }: Context): void {
       },
     },
     async ({ body, caller }) => {
-      const { limiter, ttl } = body
+      const { limiter: name, ttl, reason } = body
       const key = body.key as AnyKey
-      const { overrides } = overridable(service, caller, limiter)
+      const { limiter, reader } = overridable(service, caller, name)
       const detail = ttl !== undefined && { detail: { ttl } }
-      const action = { who: caller.name, what: 'block', limiter, key, ...detail }
-      await admin.audit.act(action, () => overrides.set(key, 'block', { ttl: ttl as Duration }))
+      const action = { who: caller.name, what: 'block', limiter: name, key, ...detail, reason }
+      const work = () => limiter.overrides.set(key, 'block', { ttl: ttl as Duration })
+      await admin.audit.act(action, work, () => keyStateOf(reader, key))
+      await admin.banRecorder.blocked({ limiter: name, key, who: caller.name, reason })
       return { done: true as const }
     },
   )
@@ -141,18 +156,36 @@ function blockRoutes(app: App, { service, admin }: Context): void {
       const key = body.key as AnyKey
       const active = limiterFor(service, caller, body.limiter)
       if (active.declared.config.ban === undefined) mustHaveOverrides(active)
-      const action = { who: caller.name, what: 'unblock', limiter: body.limiter, key }
-      await admin.audit.act(action, () => active.limiter.unblock(key))
+      const { limiter, reader } = active
+      const { reason } = body
+      const action = { who: caller.name, what: 'unblock', limiter: body.limiter, key, reason }
+      await admin.audit.act(
+        action,
+        () => limiter.unblock(key),
+        () => keyStateOf(reader, key),
+      )
+      await admin.bans.lifted(body.limiter, key, ['ban', 'block'])
       return { done: true as const }
     },
   )
 }
 
 /** @throws {ServiceError} `unknown_limiter`, `no_overrides` */
-function overridable(service: Service, caller: Caller, name: string): Limiter<AnyKey> {
+function overridable(service: Service, caller: Caller, name: string): ActiveLimiter {
   const active = limiterFor(service, caller, name)
   mustHaveOverrides(active)
-  return active.limiter
+  return active
+}
+
+/** An override changes limits, but ends neither bans nor blocks. */
+function blockHint({ atMs, overrides }: KeyState): string | undefined {
+  const ends = overrides.flatMap(({ bannedUntilMs, blockedUntilMs }) =>
+    [bannedUntilMs, blockedUntilMs].filter((end) => end !== undefined),
+  )
+  if (ends.length === 0) return undefined
+  const end = ends.includes(null) ? undefined : Math.max(...(ends as number[]))
+  const words = end === undefined ? 'until you unblock it' : `for ${lasting(end - atMs)}`
+  return `the key stays blocked ${words}: an override doesn't end bans and blocks. Unblock it to admit its requests`
 }
 
 /** @throws {ServiceError} `no_overrides` */
@@ -195,10 +228,4 @@ async function* linesOf(
   } finally {
     await list.return?.()
   }
-}
-
-function keyIn({ key, dimension }: { readonly key: unknown; readonly dimension?: string }): AnyKey {
-  if (dimension === undefined) return key as AnyKey
-  if (typeof key === 'string') return { [dimension]: key }
-  throw new ServiceError(400, 'invalid_key', 'with a dimension, the key must be a string')
 }

@@ -1,12 +1,19 @@
 // Serves the dashboard's files.
 
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from '../json-schema.ts'
 import type { App } from './context.ts'
+import { acceptsGzip } from './encoding.ts'
 
 /** Built by packages/dashboard. The relative path is the same from `src/http` and `dist/http`. */
 const ROOT = fileURLToPath(new URL('../../page', import.meta.url))
+
+const gzipped = promisify<Buffer, Buffer>(gzip)
 
 const YEAR_MS = 365 * 86_400_000
 
@@ -28,6 +35,7 @@ const HEADERS = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
+  vary: 'Accept-Encoding',
 }
 
 const NOT_BUILT = "The dashboard isn't built. Run npm run build. For the API, see /openapi.json.\n"
@@ -45,17 +53,27 @@ export function pageRoutes(app: App, root: string = ROOT): void {
       },
     },
   }
+  const compressed = new Map<string, Promise<Buffer>>()
   const isSent = async (request: FastifyRequest, reply: FastifyReply, path: string, caching: string) => {
     // Loaded on demand: most services never serve the dashboard.
     const { default: send } = await import('@fastify/send')
     const found = await send(request.raw, path, { root, index: false, cacheControl: false })
     if (found.type !== 'file') return false
     reply.code(found.statusCode).headers({ ...found.headers, ...HEADERS, 'cache-control': caching })
-    reply.send(found.stream)
+    // Compressed once, because the names of these files change with their content.
+    if (found.statusCode === 200 && path.startsWith('assets/') && acceptsGzip(request.headers)) {
+      found.stream.destroy()
+      const file = compressed.get(path) ?? readFile(join(root, path)).then(gzipped)
+      compressed.set(path, file)
+      const body = await file
+      reply.headers({ 'content-encoding': 'gzip', 'content-length': body.length }).send(body)
+    } else {
+      reply.send(found.stream)
+    }
     return true
   }
   app.get('/', { schema }, async (request, reply) => {
-    // It links to the other files, whose names change with their content.
+    // Never cached: index.html links to the other files, whose names change with their content.
     if (await isSent(request, reply, 'index.html', 'no-cache')) return reply
     return reply
       .code(404)

@@ -70,7 +70,7 @@ export function peekRoutes(app: App, { service }: Context): void {
     async ({ body, caller }) => {
       const { charges = false, ...request } = body as RequestBody & { readonly charges?: boolean }
       const active = limiterFor(service, caller, request.limiter)
-      const explanation = await active.limiter.explain(request.key, {
+      const explanation = await active.reader.explain(request.key, {
         ...optionsOf(active, request),
         charges,
       })

@@ -19,7 +19,7 @@ import type { App, Context } from './context.ts'
 /** Time for a client to read the response before its connection is destroyed. */
 const LINGER_MS = 1000
 
-/** Length of an error text to compare when grouping errors. */
+/** Number of characters to compare when errors are grouped by their text. */
 const MOST_KIND = 200
 
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
@@ -105,9 +105,10 @@ export function answerErrors(app: App, { log, service }: Context): void {
     return sendProblem(reply, body)
   })
 
-  /** Logs the limiter, the caller and the redacted key, never the content of a request. */
+  /** Logs a failed request: limiter, caller and redacted key, never the content. */
   function logFailure(error: unknown, { status, code }: ErrorBody, request: FastifyRequest): void {
-    const level = status === 500 ? 'error' : status > 500 ? 'warn' : 'info'
+    const isRefused = code === 'unauthorized'
+    const level = status === 500 ? 'error' : status > 500 || isRefused ? 'warn' : 'info'
     if (!log.isLevelEnabled(level)) return
     const { limiter, key } = (request.body ?? {}) as { limiter?: unknown; key?: unknown }
     const isKnown = typeof limiter === 'string' && service.has(limiter)
@@ -117,12 +118,16 @@ export function answerErrors(app: App, { log, service }: Context): void {
       status,
       code,
       caller: request.caller?.name,
+      ...(isRefused && { address: request.ip }),
       ...(isKnown && { limiter }),
       ...(key !== undefined && { key: redactKey(key, service.config) }),
       ...(status >= 500 && !(error instanceof ServiceError) && { err: error }),
     }
     if (level === 'info') log.info(fields, 'request failed')
-    else failures.failed(level, code, status === 500 ? String(error).slice(0, MOST_KIND) : '', fields)
+    else {
+      const kind = isRefused ? request.ip : status === 500 ? String(error).slice(0, MOST_KIND) : ''
+      failures.failed(level, code, kind, fields)
+    }
   }
 }
 
@@ -155,7 +160,7 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
 
 const COUNT_MS = 1000
 
-/** A kind of failure is logged in full again after this long without one. */
+/** How long a kind of failure must be absent before it's logged in full again. */
 const FORGET_MS = 60_000
 
 /** The maximum number of kinds of failures to distinguish. */

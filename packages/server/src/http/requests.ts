@@ -1,6 +1,7 @@
 // Finds the limiter for a request body, and its options.
 
 import type { AnyKey, ConsumeOptions } from 'slidegate'
+import type { KeyOfHistory } from '../admin/history/watch-list.ts'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { ActiveLimiter, Service } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
@@ -15,7 +16,7 @@ export interface RequestBody {
   readonly plan?: string
 }
 
-/** Returns a limiter that the caller may use. @throws {ServiceError} `unknown_limiter`, also if they may not */
+/** Returns a limiter. @throws {ServiceError} `unknown_limiter`, also if the caller may not use it */
 export function limiterFor(service: Service, caller: Caller, name: string): ActiveLimiter {
   caller.mustReach(name)
   return service.get(name)
@@ -46,4 +47,19 @@ export function optionsOf(active: ActiveLimiter, body: RequestBody): ConsumeOpti
   if (plan === undefined) return { cost, requestId, value } as ConsumeOptions
   checkPlan(active, plan)
   return { cost, requestId, value, request: { plan } } as ConsumeOptions
+}
+
+/** Returns the key of a body. @throws {ServiceError} `invalid_key` */
+export function keyIn({ key, dimension }: { readonly key: unknown; readonly dimension?: string }): AnyKey {
+  if (dimension === undefined) return key as AnyKey
+  if (typeof key === 'string') return { [dimension]: key }
+  throw new ServiceError(400, 'invalid_key', 'with a dimension, the key must be a string')
+}
+
+/** The single keys of a request. */
+export function keysOf(key: AnyKey): KeyOfHistory[] {
+  if (typeof key === 'string') return [{ key }]
+  return Object.entries(key).flatMap(([dimension, each]) =>
+    typeof each === 'string' ? [{ dimension, key: each }] : [],
+  )
 }

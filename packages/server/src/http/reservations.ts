@@ -8,7 +8,7 @@ import { ServiceError } from '../service/service-error.ts'
 import type { App, Context } from './context.ts'
 import { decided } from './decisions.ts'
 import { checkPlan, limiterFor, mayChoose } from './requests.ts'
-import { closed, Key, LimiterName, Plan, shared } from './schemas.ts'
+import { closed, deniedWithoutStore, Key, LimiterName, Plan, shared } from './schemas.ts'
 
 const Units = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 const Token = Type.String({ minLength: 1, description: 'The token from the response to the charge.' })
@@ -84,6 +84,7 @@ export function reservationRoutes(app: App, { service }: Context): void {
         response: {
           200: { description: 'Allowed. The estimate is charged.', ...shared('ReservedDecision') },
           429: { description: 'Denied. Nothing is charged.', ...shared('ReservedDecision') },
+          503: deniedWithoutStore(shared('ReservedDecision')),
         },
       },
     },
@@ -196,7 +197,7 @@ export function tokenOf({ token, units, plan = '' }: Claim): string {
 /**
  * Parses a token. Its units and plan may be forged, which is harmless.
  *
- * A plan only counts if requests may choose it. Forged units let a caller do nothing that settling wouldn't.
+ * A plan only applies if requests may choose it. With forged units, a refund does no more than `/v1/settle` could.
  *
  * @throws {ServiceError} `invalid_token`
  */

@@ -41,7 +41,8 @@ export const Cost = Type.Integer({
 
 export const Value = Type.String({
   minLength: 1,
-  description: 'The value that a `distinct` limit counts. Required with such a limit, rejected without one.',
+  description:
+    'The value that a `distinct` limit counts. Required for a limiter with such a limit, rejected for all others.',
 })
 
 export const Plan = Type.String({
@@ -55,6 +56,8 @@ export const RequestId = Type.String({
   description:
     'Identifies the request. With a limit that stores each request (`log: zset`), a repeated request is charged once, and rejected if it costs more than before. A request with the ID of an allowed request is allowed too, so never accept IDs from your clients.',
 })
+
+export const OnStoreError = Type.Enum(['throw', 'deny', 'allow', 'local'])
 
 const Ms = Type.Integer({ minimum: 0 })
 /** Milliseconds, with null for infinity, which JSON doesn't have. */
@@ -80,7 +83,7 @@ const limitDecision = {
 
 const DeniedBy = Type.Array(Type.String(), {
   description:
-    'The bans in force (`ban`, or `ip.ban` for a dimension `ip`), then the enforced limits that denied the request, in configuration order.',
+    'The bans and blocks in force (`ban` or `block`, or `ip.ban` for a dimension `ip`), then the enforced limits that denied the request, in configuration order.',
 })
 const AtMs = Type.Integer({
   description: "Time of the decision, in epoch milliseconds of the store's clock.",
@@ -218,6 +221,11 @@ export const SHARED = {
         closed({
           dimension: Type.Optional(Type.String()),
           blockedMs: Blocked,
+          sinceMs: Type.Optional(
+            Type.Integer({
+              description: 'When the ban began, in epoch milliseconds. Absent if there is none.',
+            }),
+          ),
           level: Type.Integer({ minimum: 0, description: 'Number of consecutive bans so far.' }),
           denials: Type.Integer({ minimum: 0, description: 'Denials that count towards the next ban.' }),
         }),
@@ -238,7 +246,9 @@ export const SHARED = {
               { description: 'Numbers by limit name; the empty name means the only limit.' },
             ),
           ),
-          exempt: Type.Optional(Type.Literal(true, { description: 'Its limits count but never deny.' })),
+          exempt: Type.Optional(
+            Type.Literal(true, { description: 'The limits of the key count but never deny.' }),
+          ),
           expiresInMs: Type.Optional(
             Type.Integer({
               minimum: 0,
@@ -277,6 +287,18 @@ export const SHARED = {
 /** Returns a reference to a shared schema. */
 export function shared(name: keyof typeof SHARED): TSchema {
   return Type.Ref(`${name}#`)
+}
+
+/** Describes the response to requests that were denied without the store, or failed. */
+export function deniedWithoutStore(decision: TSchema): unknown {
+  return {
+    description:
+      'The store is unavailable: a decision if `onStoreError` is `deny`, else a problem. Or too many requests are in flight. Retry after `Retry-After` seconds.',
+    content: {
+      'application/json': { schema: decision },
+      'application/problem+json': { schema: shared('Problem') },
+    },
+  }
 }
 
 /** Describes an error response. */

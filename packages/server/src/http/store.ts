@@ -11,10 +11,10 @@ import type { App, Context } from './context.ts'
 const OWN = /^(slidegate|envoy)(\.|$)/
 
 /** Left open: `serve` validates the body, since its format depends on the version. */
-const BodySchema = Type.Object({}, { description: 'Version of the format, limits, and ops on keys.' })
+const BodySchema = Type.Object({}, { description: 'Version of the format, limits, and operations on keys.' })
 const AnswerSchema = Type.Object(
   { version: Type.Integer(), outcomes: Type.Array(Type.Unknown()) },
-  { description: 'The outcomes, in the order of the ops.' },
+  { description: 'The outcomes, in the order of the operations.' },
 )
 
 /** Serves `serviceStore` of the library: applies ops with limits that the caller declares. */

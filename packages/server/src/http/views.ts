@@ -141,15 +141,20 @@ export function viewRoutes(app: App, context: Context): void {
       config: read,
       schema: {
         tags,
-        summary: 'List changes by operators',
-        description: 'Returns the audit log, newest first.',
+        summary: 'List changes by operators, and automatic bans',
+        description: 'Returns the audit log, newest first. The `who` of an automatic ban is `rule`.',
         querystring: AuditQuery,
         response: { 200: AuditAnswer },
       },
     },
     async ({ caller, query }) => {
       const may = ({ limiter }: AuditEntry) => limiter === undefined || caller.may(limiter)
-      return { entries: await admin.audit.list(query.count ?? 50, may) }
+      const { count = 50 } = query
+      const [changes, bans] = await Promise.all([
+        admin.audit.list(count, may),
+        admin.banRecorder.past(count, may),
+      ])
+      return { entries: [...changes, ...bans].sort((a, b) => b.atMs - a.atMs).slice(0, count) }
     },
   )
 

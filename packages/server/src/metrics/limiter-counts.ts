@@ -14,10 +14,10 @@ import { counter, gauge, histogram, type Metric, type Row } from './metric.ts'
 /** Maximum number of limiters with separate metrics, including those of Envoy's domains. The rest are counted together. */
 const MAX_LIMITERS = 1024
 
-/** Not a valid limiter name. */
+/** Label of the limiters that are counted together. No limiter can have this name. */
 const OTHERS = '(others)'
 
-/** How long `store_down` stays 1 after the last failed request. The limiter may never call the store again. */
+/** How long `store_down` stays 1 after the last failed request. Without requests, a limiter can't notice a recovery. */
 const DOWN_MS = 60_000
 
 const WAITS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000]
@@ -105,6 +105,12 @@ export class LimiterCounts {
 
   storeUp(limiter: string): void {
     this.#of(limiter).isStoreDown = false
+  }
+
+  /** Whether the breaker opened, and requests still failed in the last minute. */
+  isStoreDown(limiter: string): boolean {
+    const { isStoreDown = false, failedAtMs = 0 } = this.#counts.get(limiter) ?? {}
+    return isStoreDown && this.#now() - failedAtMs < DOWN_MS
   }
 
   /** Records the wait of an admitted request. */
@@ -195,10 +201,8 @@ export class LimiterCounts {
       gauge(
         'slidegate_store_down',
         '1 if calls to the store are paused because it failed recently.',
-        each(({ counts, state }) =>
-          (state ?? counts).isStoreDown && this.#now() - counts.failedAtMs < DOWN_MS ? 1 : 0,
-        ),
-        // One process that can't reach the store is enough.
+        each(({ limiter, state }) => (state?.isStoreDown !== false && this.isStoreDown(limiter) ? 1 : 0)),
+        // 1 if any process can't reach the store.
         'max',
       ),
       counter(
@@ -210,7 +214,7 @@ export class LimiterCounts {
         'slidegate_store_clock_steps_total',
         "Times the store's clock jumped by more than a second.",
         each(({ totals }) => totals.clockSteps),
-        // All processes see the same clock.
+        // All processes see the same steps of the store's clock.
         'max',
       ),
     ]

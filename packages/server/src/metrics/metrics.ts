@@ -38,7 +38,7 @@ export class Metrics {
   readonly configValid = new Gauge({
     name: 'slidegate_config_valid',
     help: '1 if the configuration in the file is active, 0 if it is invalid and the previous one is active.',
-    // The lowest value counts: one process is enough.
+    // 0 if the file is invalid in any process.
     aggregator: 'min',
     registers: [this.registry],
   })
@@ -90,7 +90,7 @@ export class Metrics {
     ]
   }
 
-  /** Read once, by the process that is scraped. */
+  /** Metrics of the whole instance, only read by the process that is scraped. */
   async #ofInstance(): Promise<readonly Metric[]> {
     const { admin } = this.#sources ?? {}
     return [
@@ -214,7 +214,7 @@ function lineMetrics(capture?: Capture, decisionLog?: DecisionLog): Metric[] {
   ]
 }
 
-/** Gauges with names of counters. prom-client repeats each of them under a correct name. */
+/** Gauges of prom-client with names of counters. It also exports each of them under a correct name. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
@@ -232,7 +232,7 @@ function measureProcess(): Registry {
 /** prom-client's metrics of this process. */
 async function processMetrics(): Promise<Metric[]> {
   const metrics = (await measureProcess().getMetricsAsJSON()) as unknown as Metric[]
-  // The youngest process's start time reveals a replaced worker.
+  // Exports the start time of the youngest process, which changes when a worker is replaced.
   return metrics.map((metric) =>
     metric.name === 'process_start_time_seconds' ? { ...metric, aggregator: 'max' } : metric,
   )

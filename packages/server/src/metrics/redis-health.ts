@@ -62,7 +62,7 @@ export class RedisHealth {
     return this.#read.servers
   }
 
-  /** The same, for the dashboard. */
+  /** Returns the state of each server, for the dashboard. */
   async servers(): Promise<readonly RedisServerStatus[]> {
     return (await this.read()).map(({ node, up, info }) => ({ node, up, ...info?.status() }))
   }

@@ -58,7 +58,7 @@ export class Configuration {
   }
 }
 
-// More edits than this count as a complete change: the time grows with their square, and requests wait.
+// With more edits, the whole text counts as changed: the time grows with the square of the edits and delays requests.
 const MAX_EDITS = 1000
 
 function difference(before: string, after: string): DiffLine[] {

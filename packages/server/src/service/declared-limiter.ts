@@ -3,8 +3,10 @@
 import 'slidegate/calendar'
 import {
   type AnyKey,
+  type BanOptions,
   createLimiter,
   type DimensionOptions,
+  type Duration,
   type Limit,
   type Limiter,
   type LimiterOptions,
@@ -15,6 +17,9 @@ import {
 } from 'slidegate'
 import type { LimitConfig, LimiterConfig } from '../config/schema.ts'
 import { fits } from './pattern.ts'
+
+/** The schema has checked that texts are durations. */
+type Checked = LimiterConfig & { readonly ban?: BanOptions; readonly reservationTtl?: Duration }
 
 /** Passed to `limits` when it is a function. */
 interface PlanRequest {
@@ -36,7 +41,7 @@ export class DeclaredLimiter {
   readonly config: LimiterConfig
   readonly shadowing: Shadowing
   readonly usual: ByDimension
-  /** Whether a limit stores each unit of a cost separately. Then a large cost takes long. */
+  /** Whether a limit stores each unit of a cost separately. This makes large costs slow. */
   readonly keepsUnits: boolean
   readonly plans: ReadonlyMap<string, ByDimension>
   /** By dimension and key. */
@@ -70,15 +75,27 @@ export class DeclaredLimiter {
     return this.config.dimensions !== undefined
   }
 
-  /** Whether both would make the same decisions. */
+  /** Whether both limiters would make the same decisions. */
   isSameAs(other: DeclaredLimiter): boolean {
     return textOf(this) === textOf(other)
   }
 
-  /** @throws {SlidegateError} for invalid options */
-  limiter(store: Store, logger: Logger | false = false): Limiter<AnyKey> {
-    const { ban, plans, overrides, dimensions, choosePlan, shadow, limits, ...rest } = this.config
-    const common = { ...rest, name: this.name, store, overrides: overrides !== false, logger }
+  /**
+   * @param minTimeoutMs raises a shorter timeout
+   * @throws {SlidegateError} for invalid options
+   */
+  limiter(store: Store, logger: Logger | false = false, minTimeoutMs = 0): Limiter<AnyKey> {
+    const { ban, plans, overrides, dimensions, choosePlan, shadow, limits, ...rest } = this.config as Checked
+    const common = {
+      ...rest,
+      name: this.name,
+      store,
+      overrides: overrides !== false,
+      logger,
+      // A reload creates a limiter while the old one, with other limits, is still open.
+      warnings: false,
+      ...(minTimeoutMs > (rest.timeoutMs ?? 0) && { timeoutMs: minTimeoutMs }),
+    }
     const isFixed = plans === undefined && this.#overrides.size === 0
     const limitsOfDimension = (dimension: string): LimitsOption =>
       isFixed
@@ -106,6 +123,10 @@ export class DeclaredLimiter {
   /** Declared overrides, by dimension and key. */
   get overrides(): ReadonlyMap<string, readonly Limit[]> {
     return this.#overrides
+  }
+
+  hasOverride(dimension: string, key: string): boolean {
+    return this.#overrides.has(wordOf(dimension, key))
   }
 
   /** All sets of limits in a dimension, including those of plans and overrides. */

@@ -1,10 +1,10 @@
-// Finds limits that a change makes start with an empty log: a log is named by the structure of its limits.
+// Finds limits that lose their usage when the configuration or a key's plan changes.
 
 import type { Limit } from 'slidegate'
 import type { Config } from '../config/schema.ts'
 import { type ByDimension, DeclaredLimiter } from './declared-limiter.ts'
 
-/** Notes on limits that start empty, after this change or after a change of plan. */
+/** Notes on limits that start at zero, after this change or a change of plan. */
 export function emptyLogNotes(config: Config, before: Config | undefined): readonly string[] {
   return Object.entries(config.limiters).flatMap(([name, limiter]) => {
     const known = before?.limiters
@@ -23,8 +23,8 @@ export function emptyLogNotesOf(
     limits.length === 0
       ? []
       : [
-          `limiter ${name}: ${limits.join(', ')} ${limits.length === 1 ? 'starts' : 'start'} with an empty log ${when}. ` +
-            'A log is kept only if a change is limited to numbers and keeps the precision. Declare a precision for limits that may grow above 4,096',
+          `limiter ${name}: ${limits.join(', ')} ${limits.length === 1 ? 'starts' : 'start'} at zero ${when}. ` +
+            'A limit keeps its usage only if just its numbers change and its precision stays the same. Declare a precision for limits that may grow above 4,096',
         ]
   const changed = before && [
     ...note(startingEmpty(before.usual, usual), 'after this change'),
@@ -46,7 +46,7 @@ export function emptyLogNotesOf(
   return [...(changed ?? []), ...byPlan]
 }
 
-/** Limits without a log in `before`; `dimension.name` if there are dimensions. */
+/** Names of the limits that have no log in `before`. With dimensions, a name is `dimension.name`. */
 function startingEmpty(before: ByDimension, after: ByDimension): readonly string[] {
   return Array.from(after).flatMap(([dimension, limits]) =>
     missing(before.get(dimension) ?? [], limits).map((name) =>
@@ -61,7 +61,7 @@ function missing(before: readonly Limit[], after: readonly Limit[]): readonly st
   return after.filter((_, i) => !known.includes(logs[i]!)).map(({ name }) => name)
 }
 
-/** Names of the limits' logs. Limits that don't share a log are numbered. */
+/** Names of the limits' logs, which depend on the structure of the limits. Limits that don't share a log are numbered. */
 function logsOf(limits: readonly Limit[]): readonly string[] {
   const logs = limits.map((limit) => limit.kind.logName(limit) + (limit.shadow ? ` of ${limit.name}` : ''))
   return logs.map((log, i) =>

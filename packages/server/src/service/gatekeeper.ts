@@ -31,7 +31,7 @@ export class Caller {
   }
 
   /**
-   * @param isOpen whether this needs no token if the configuration has none
+   * @param isOpen whether the request needs no token if the configuration has none
    * @throws {ServiceError} `forbidden`
    */
   must(role: Role, _isOpen = false): void {
@@ -43,7 +43,11 @@ export class Caller {
     return this.limiters === undefined || this.limiters.some((pattern) => fits(pattern, limiter))
   }
 
-  /** Rejects limiters that the caller may not use as unknown. @throws {ServiceError} `unknown_limiter` */
+  /**
+   * Rejects a limiter that the caller may not use, as if it didn't exist.
+   *
+   * @throws {ServiceError} `unknown_limiter`
+   */
   mustReach(limiter: string): void {
     if (this.may(limiter)) return
     throw new ServiceError(404, 'unknown_limiter', `unknown limiter ${JSON.stringify(limiter)}`)
@@ -116,7 +120,7 @@ export class Gatekeeper {
   /**
    * Rejects requests that passed a proxy, if there are no tokens.
    *
-   * The proxy's clients would count as local.
+   * Otherwise, all clients of the proxy would count as local.
    *
    * @param headers by name, in lower case
    * @throws {ServiceError} `proxy_without_tokens`
@@ -134,7 +138,7 @@ export class Gatekeeper {
   }
 
   /**
-   * The same for gRPC. Envoy adds its own address to its calls.
+   * Does the same for gRPC. Accepts the address that Envoy adds to its own calls.
    *
    * @throws {ServiceError} `proxy_without_tokens`
    */

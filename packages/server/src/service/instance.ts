@@ -13,7 +13,7 @@ export const VERSION: string = version
 
 const VARIABLE = 'SLIDEGATE_INSTANCE_SECRET'
 
-/** Random per instance, so that all its workers hash a key alike, and outsiders can't. */
+/** A random secret per instance. All its workers hash a key to the same value, and outsiders can't compute it. */
 export const INSTANCE_SECRET: string =
   (cluster.isWorker ? process.env[VARIABLE] : undefined) ?? randomBytes(32).toString('base64url')
 

@@ -11,6 +11,9 @@ interface Ready {
   readonly reasons: readonly string[]
 }
 
+/** The state of the configuration file. `restart`: a part takes effect at the next start. */
+export type FileState = 'applied' | 'invalid' | 'restart'
+
 /** Policies that allow requests without a store. */
 const ANSWERS_ALONE: ReadonlySet<OnStoreError> = new Set(['allow', 'local'])
 
@@ -24,6 +27,8 @@ export class Readiness {
   #probed: { readonly atMs: number; readonly answers: Promise<boolean> } | undefined
   /** The error of the file's configuration, if the previous one stays active. */
   configProblem: string | undefined
+  /** Whether parts of the file take effect at the next start. */
+  needsRestart = false
 
   constructor(service: Service, store: Store) {
     this.#service = service
@@ -50,6 +55,11 @@ export class Readiness {
     const needsStore = config.readiness === 'store' && policies.some((each) => !ANSWERS_ALONE.has(each))
     const reasons = [...(isDraining ? ['draining'] : []), ...(degraded ? ["the store doesn't respond"] : [])]
     return { ready: !isDraining && !(degraded && needsStore), degraded, reasons }
+  }
+
+  get fileState(): FileState {
+    if (this.configProblem !== undefined) return 'invalid'
+    return this.needsRestart ? 'restart' : 'applied'
   }
 
   close(): void {

@@ -31,7 +31,7 @@ type Reload = 'ok' | 'unchanged' | 'error'
  * and links such as those that Kubernetes swaps.
  */
 const LOOK_MS = 500
-/** Checks after which an invalid configuration is read again: missing files may exist by now. */
+/** An invalid configuration is read again after this many checks. Missing files may exist by then. */
 const LOOKS_UNTIL_RETRY = 20
 
 /** Applies changes to the configuration files. An invalid file changes nothing. */
@@ -109,6 +109,7 @@ export class Reloading {
     const level = loaded.config.logging?.level
     if (level !== before.config.logging?.level) log.level = level ?? 'info'
     const later = fromNextStart(loaded.config, started.config)
+    running.readiness.needsRestart = later.length > 0
     log.info({ limiters: Object.keys(loaded.config.limiters).length }, 'the configuration was applied')
     this.#options.reloaded?.()
     if (later.length > 0)

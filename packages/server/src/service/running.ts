@@ -40,6 +40,8 @@ interface StartOptions {
   readonly processes?: Processes
   /** Schedules periodic reads of the store. Default: a timer. */
   readonly every?: Every
+  /** The wall clock of the history, in epoch milliseconds. Default: `Date.now`. */
+  readonly now?: () => number
   /** Whether decisions are counted. Benchmarks turn it off to compare. Default: true. */
   readonly isWatched?: boolean
   /** Adds routes before the server listens. For benchmarks. */
@@ -100,10 +102,13 @@ export async function startService(options: StartOptions): Promise<RunningServic
   }
   const { decided: _, ...unwatched } = observer
   const service = new Service(config, store, options.isWatched === false ? unwatched : observer)
+  const readiness = new Readiness(service, store)
   const admin = new Admin({
-    ...{ service, processes, store: storeConfig, folder, log, every: options.every },
+    ...{ service, processes, store: storeConfig, folder, log, every: options.every, now: options.now },
     redisStore: storeConfig.redis && (store as RedisStore),
     limitsOf: (limiter) => metrics.limiters.limitsOf(limiter),
+    isStoreDown: (limiter) => metrics.limiters.isStoreDown(limiter),
+    fileState: () => readiness.fileState,
   })
   const capture = new Capture({ config: config.capture, store: storeConfig, folder, log })
   const decisionLog = new DecisionLog(config, folder, log, options.droppedLines)
@@ -114,7 +119,6 @@ export async function startService(options: StartOptions): Promise<RunningServic
   const address = addressOf(http)
   const gatekeeper = new Gatekeeper(config.auth, isLoopback(address.host))
   const configuration = new Configuration(options.loaded, environment)
-  const readiness = new Readiness(service, store)
   const tls = config.listen?.tls && tlsOptions(config.listen.tls, folder)
   const app = await createApp(
     { service, gatekeeper, configuration, readiness, metrics, processes, admin, capture, tracing, log },
@@ -123,9 +127,8 @@ export async function startService(options: StartOptions): Promise<RunningServic
   options.extend?.(app)
   const release = async (): Promise<void> => {
     readiness.close()
-    admin.close()
     service.close()
-    await Promise.all([capture.close(), decisionLog.close(), tracing?.close()])
+    await Promise.all([admin.close(), capture.close(), decisionLog.close(), tracing?.close()])
     await store.close()
   }
   // The first request shouldn't wait for a connection. The service also starts without Redis.

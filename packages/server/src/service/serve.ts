@@ -78,7 +78,7 @@ async function serveHere(
       },
       'slidegate is listening',
     )
-    // Production logs stay pure JSON.
+    // Not printed in production, so that the logs stay pure JSON.
     if ((file === undefined || isTerminal) && isFirst) process.stderr.write(welcomeOf(running, file))
     if (processes instanceof WorkerProcesses) processes.ready()
     await ended
@@ -132,7 +132,7 @@ function openLog(level: string): ServiceLog {
   output.on('drop', () => {
     dropped++
   })
-  // There is nowhere to report this. The next line tries again.
+  // Errors are ignored: there is nowhere to report them, and the next line tries again.
   output.on('error', () => {})
   return { log: pino({ level }, output), dropped: () => dropped }
 }

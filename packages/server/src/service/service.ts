@@ -10,6 +10,8 @@ import { OwnStores } from './stores.ts'
 export interface ActiveLimiter {
   readonly declared: DeclaredLimiter
   readonly limiter: Limiter<AnyKey>
+  /** Reads keys for people. It has a longer timeout and its own breaker. */
+  readonly reader: Limiter<AnyKey>
 }
 
 /** A limiter with any keys. */
@@ -32,6 +34,9 @@ export interface ServiceObserver {
 
 /** Shadow switches set by operators, by limiter. */
 export type ShadowSettings = Readonly<Record<string, Shadowing>>
+
+/** The timeout of reads for people, who would rather wait than see nothing. */
+const READ_MS = 2000
 
 /** Milliseconds for which a replaced limiter still serves its requests. */
 const RETIRING_MS = 60_000
@@ -95,7 +100,7 @@ export class Service {
   }
 
   /**
-   * Applies a configuration completely or not at all. The store stays.
+   * Applies a configuration completely or not at all. The store is kept.
    *
    * @throws {SlidegateError} for invalid limiters
    */
@@ -121,7 +126,9 @@ export class Service {
       clearTimeout(timer)
       limiter.close()
     }
-    for (const { limiter } of this.#active.values()) limiter.close()
+    for (const { limiter, reader } of this.#active.values()) {
+      for (const each of new Set([limiter, reader])) each.close()
+    }
   }
 
   #activate({ limiters }: Config, shadowSettings: ShadowSettings): void {
@@ -137,7 +144,7 @@ export class Service {
         }
         const limiter = this.#observed(declared.limiter(this.store, this.#observer.logger))
         made.push(limiter)
-        next.set(name, { declared, limiter })
+        next.set(name, { declared, limiter, reader: this.#readerOf(declared, limiter) })
       }
     } catch (error) {
       for (const limiter of made) this.#end(limiter)
@@ -153,10 +160,17 @@ export class Service {
     for (const [name, old] of present) {
       const now = next.get(name)
       if (now === old) continue
-      this.#retire(old.limiter)
+      for (const each of new Set([old.limiter, old.reader])) this.#retire(each)
       if (now?.declared.hasDimensions !== old.declared.hasDimensions) continue
       for (const notify of this.#onReplaced) notify(old)
     }
+  }
+
+  /** A store in this process needs no timeout. */
+  #readerOf(declared: DeclaredLimiter, limiter: Limiter<AnyKey>): Limiter<AnyKey> {
+    if (this.store.applySync !== undefined) return limiter
+    const reader = declared.limiter(this.store, false, READ_MS)
+    return this.#observer.around?.(reader) ?? reader
   }
 
   /** Closes the limiter after a while, once it has no waiting requests. */

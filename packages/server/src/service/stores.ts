@@ -55,7 +55,7 @@ export class OwnStores {
   readonly #options: MemoryStoreOptions | undefined
   readonly #stores = new Map<string, MemoryStore>()
   #patterns: readonly string[] = []
-  /** Keys that stores of removed patterns have evicted. */
+  /** Number of keys that the stores of removed patterns have evicted. */
   #evicted = 0
 
   constructor(store: Store, options: MemoryStoreOptions | undefined) {
@@ -64,7 +64,7 @@ export class OwnStores {
   }
 
   /**
-   * The store of a limiter. The longest matching pattern decides for every caller, so that a limiter is in one store only.
+   * The store of a limiter. The longest matching pattern decides for all callers, so that a limiter is only in one store.
    *
    * @param patterns the patterns of all tokens, longest first; the same array until they change
    */

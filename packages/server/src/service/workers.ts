@@ -15,7 +15,7 @@ const ANSWER_MS = 2000
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5000
 
-/** Time after draining at which a worker is killed. It must hang, since workers cut off slow requests earlier. */
+/** Time after draining at which a worker is killed. It must be stuck, since workers cut off slow requests earlier. */
 const END_MS = 45_000
 
 type Message =
@@ -145,7 +145,7 @@ export function runPrimary(count: number, log: Logger, drainMs: number): Promise
       const wasReady = ready.delete(worker.id)
       for (const [number, round] of rounds) answered(worker, number, round)
       if (!isEnding && !wasReady && ready.size === 0) {
-        // It couldn't start, and no other worker runs. It has logged the reason.
+        // The worker couldn't start, and has logged the reason. No other worker runs.
         exitCode = code || 1
         end()
       }
@@ -163,7 +163,7 @@ export function runPrimary(count: number, log: Logger, drainMs: number): Promise
     process.on('SIGTERM', end)
     process.on('SIGINT', end)
     process.on('SIGHUP', () => {
-      // Ready workers only: others read the file as they start, and the signal would kill them.
+      // Only signals ready workers: others read the file as they start, and the signal would kill them.
       for (const worker of workers()) if (ready.has(worker.id)) worker.process.kill('SIGHUP')
     })
     for (let i = 0; i < count; i++) start()

@@ -33,6 +33,8 @@ function process(processes: Processes): { admin: Admin; service: Service } {
     folder: '/',
     log,
     every: everyByTimer,
+    isStoreDown: () => true,
+    fileState: () => 'applied',
   })
   onTestFinished(() => {
     admin.close()

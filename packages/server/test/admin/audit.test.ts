@@ -3,7 +3,8 @@ import { pino } from 'pino'
 import { memoryStore } from 'slidegate'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { useRedis } from '../../../slidegate/test/support/use-redis.ts'
-import { Audit, type AuditLog, MAX_RECORDS, MemoryAuditLog, RedisAuditLog } from '../../src/admin/audit.ts'
+import { Audit } from '../../src/admin/audit.ts'
+import { type AuditLog, MAX_RECORDS, MemoryAuditLog, RedisAuditLog } from '../../src/admin/audit-log.ts'
 import { RedisLink } from '../../src/admin/redis-link.ts'
 import type { LimiterConfig } from '../../src/config/schema.ts'
 import { Service } from '../../src/service/service.ts'
@@ -162,7 +163,9 @@ describe('an action that cannot be recorded', () => {
       ...broken,
       append: (record) => (appended++ === 0 ? Promise.resolve('1-1') : broken.append(record)),
     })
-    expect(await audit.act({ who: 'ops', what: 'reset', limiter: 'api', key: 'ann' }, async () => 7)).toBe(7)
+    expect(
+      await audit.act({ who: 'ops', what: 'reset', limiter: 'api', key: 'ann' }, async () => 7),
+    ).toMatchObject({ result: 7 })
     expect(logged.join('')).toContain('failed to write the audit log')
   })
 })

@@ -165,6 +165,12 @@ describe('instances on one Redis', () => {
     await expect
       .poll(async () => [(await both()).instances.length, (await both()).missing], soon)
       .toEqual([1, 0])
+    // The first one stopped properly, so only this one counts as gone.
+    await expect
+      .poll(async () => (await both()).gone, soon)
+      .toEqual([
+        expect.objectContaining({ goneSinceMs: expect.any(Number), lastPerSecond: expect.any(Number) }),
+      ])
   })
 
   it('count workers as one instance, and query each worker once', async () => {
@@ -254,8 +260,9 @@ describe('instances on one Redis', () => {
     const stranger = { process: 'x', id: 'x', host: 'x', pid: 1, version: '9', startedAtMs: 1 }
     const messages: unknown[] = [
       ...['', '{', 'null', '[]', '7', '{"v":1}', '{"v":1,"type":"here"}', '{"v":1,"type":"here","from":{}}'],
-      { v: 2, type: 'here', from: stranger },
-      { v: 1, type: 'here', from: { ...stranger, host: 'x'.repeat(300) } },
+      { v: 2, type: 'here', from: stranger, perSecond: 0 },
+      { v: 1, type: 'here', from: { ...stranger, host: 'x'.repeat(300) }, perSecond: 0 },
+      ...[undefined, null, -1, '5'].map((perSecond) => ({ v: 1, type: 'here', from: stranger, perSecond })),
       { v: 1, type: 'ask', from: 'x', round: 1, question: 'top' },
       { v: 1, type: 'answer', from: 'x', round: 1, answer: null },
       { v: 1, type: 'gone', process: 7 },
@@ -278,7 +285,10 @@ describe('instances on one Redis', () => {
     // Sends what another version of the service, or anyone with access to this Redis, could send.
     const link = new RedisLink({ url: redis.url, prefix }, '/')
     const log = pino({ level: 'silent' })
-    const liar = new Instances({ processes: new OneProcess(), link, every: everyByTimer, log })
+    const liar = new Instances({
+      ...{ processes: new OneProcess(), link, every: everyByTimer, log },
+      perSecond: () => 0,
+    })
     for (const question of ['top', 'usage', 'limits', 'live', 'callers', 'seconds', 'states', 'tail']) {
       liar.answer(question, () => ({ unexpected: true }))
     }
@@ -312,6 +322,7 @@ describe('an instance', () => {
         link,
         every,
         log,
+        perSecond: () => 0,
         ...(clock && { now: clock }),
       })
       onTestFinished(() => {
@@ -361,7 +372,10 @@ describe('an instance', () => {
     onTestFinished(() => client.disconnect())
     const come = (id: string) => {
       const from = { process: id, id, host: 'x', pid: 1, version: '9', startedAtMs: 1 }
-      return client.publish(`${prefix}:{instances}`, JSON.stringify({ v: 1, type: 'here', from }))
+      return client.publish(
+        `${prefix}:{instances}`,
+        JSON.stringify({ v: 1, type: 'here', from, perSecond: 0 }),
+      )
     }
     await expect.poll(() => come('0'), soon).toBe(1)
     for (let i = 1; i < 256; i++) await come(`${i}`)

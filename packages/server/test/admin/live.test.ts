@@ -55,9 +55,9 @@ describe('the live overview', () => {
       expect(overview.instances).toMatchObject([{ isSelf: true, pid: process.pid }])
       expect(overview.missing).toBe(0)
       expect(overview.store).toMatchObject({ up: true, kind: store().redis ? 'redis' : 'memory' })
-      expect(overview.limiters.map(({ name, isStoreDown }) => [name, isStoreDown])).toEqual([
-        ['api', false],
-        ['quiet', false],
+      expect(overview.limiters.map(({ name, outage }) => [name, outage])).toEqual([
+        ['api', undefined],
+        ['quiet', undefined],
       ])
       await expect
         .poll(
@@ -142,7 +142,7 @@ it('estimates quantiles of a histogram like Prometheus', () => {
   expect(quantile(bounds, [4, 0, 0, 0], 0.5)).toBe(0.5)
 })
 
-it('reports calls of the last seconds, even after an hour without queries', () => {
+it('reports calls of the last few seconds, even after an hour without queries', () => {
   const bounds = [1, 2]
   const counted = { calls: 0 }
   let nowMs = 0
@@ -174,6 +174,7 @@ it('dates an overview by its own second, even if the next one begins while other
   const answers = new Map<string, () => unknown>()
   const instances = {
     self: { process: 'own', id: 'own' },
+    gone: () => [],
     answer: (question: string, answer: () => unknown) => answers.set(question, answer),
     ask: async () => [],
     askAll: async (question: string) => {
@@ -182,8 +183,9 @@ it('dates an overview by its own second, even if the next one begins while other
       return { answers: [own], missing: 0 }
     },
   }
-  const service = { active: () => [] }
-  const live = new Live({ service, usage, instances, servers: async () => [] } as never)
+  const service = { active: () => [], config: {} }
+  const probes = { servers: async () => [], isStoreDown: () => false, fileState: () => 'applied' }
+  const live = new Live({ service, usage, instances, ...probes } as never)
   const { atMs, limiters: rates } = await live.overview(() => true)
   expect([atMs, rates.map(({ allowedPerSecond }) => allowedPerSecond)]).toEqual([1_000_010_000, [1]])
 })

@@ -184,7 +184,10 @@ forEachStore((store) => {
     await done(service, 'PUT', '/v1/admin/overrides', { ...body, limits: { limit: 9 } })
     await done(service, 'PUT', '/v1/admin/overrides', { ...body, block: true })
     const { status, body: denied } = await service.ask('POST', '/v1/consume', body)
-    expect([status, denied]).toMatchObject([429, { deniedBy: ['ban'], blockedMs: null, retryAfterMs: null }])
+    expect([status, denied]).toMatchObject([
+      429,
+      { deniedBy: ['block'], blockedMs: null, retryAfterMs: null },
+    ])
     expect(await service.overrides('one')).toEqual([
       { key: 'ann', limits: { '': { limit: 9 } }, blockedMs: null },
     ])
@@ -410,12 +413,15 @@ forEachStore((store) => {
 
 describe('roles', () => {
   const key = 'ann'
-  const routes: [string, string, unknown, 'read' | 'admin'][] = [
+  const ROUTES: [string, string, unknown, 'read' | 'admin'][] = [
     ['GET', 'limiters', undefined, 'read'],
     ['GET', 'limiters/api/usage', undefined, 'read'],
     ['GET', 'limiters/api/top', undefined, 'read'],
     ['GET', 'limiters/api/limits', undefined, 'read'],
+    ['GET', 'limiters/api/history', undefined, 'read'],
     ['GET', 'overrides?limiter=api', undefined, 'read'],
+    ['GET', 'bans?limiter=api', undefined, 'read'],
+    ['GET', 'keys?key=ann', undefined, 'read'],
     ['GET', 'audit', undefined, 'read'],
     ['GET', 'overview', undefined, 'read'],
     ['GET', 'history?limiter=api', undefined, 'read'],
@@ -427,11 +433,16 @@ describe('roles', () => {
     ['PUT', 'overrides', { limiter: 'api', key, exempt: true }, 'admin'],
     ['DELETE', 'overrides', { limiter: 'api', key }, 'admin'],
     ['POST', 'shadow', { limiter: 'api', shadow: null }, 'admin'],
+    ['POST', 'watch', { limiter: 'api', key, watch: true }, 'admin'],
     ['POST', 'drain', { drain: false }, 'admin'],
   ]
 
   it('protect every route: a rejected request changes nothing and is not in the audit log', async () => {
     await using service = await adminService({ limiters, auth })
+    await service.ask('POST', '/v1/admin/block', { limiter: 'api', key: 'eve' }, secret('admin'))
+    const { body: audited } = await service.ask('GET', '/v1/admin/audit', undefined, secret('admin'))
+    const [{ id }] = (audited as { entries: [{ id: string }] }).entries
+    const routes = [...ROUTES, ['POST', 'undo', { id }, 'admin'] as const]
     const known = Object.keys((service.running.app.swagger() as { paths: object }).paths)
     const tested = routes.map(
       ([, path]) => `/v1/admin/${path.split('?')[0]!.replace('limiters/api', 'limiters/{name}')}`,
@@ -456,7 +467,11 @@ describe('roles', () => {
       }
       seen.push([method, path, ...statuses])
       // To a caller without access, the limiter seems not to exist.
-      const narrow = /api/.test(path + JSON.stringify(body)) ? 404 : /^(drain|config)/.test(path) ? 403 : 200
+      const narrow = /^undo|api/.test(path + JSON.stringify(body))
+        ? 404
+        : /^(drain|config)/.test(path)
+          ? 403
+          : 200
       right.push([method, path, 401, 401, 403, needed === 'read' ? 200 : 403, 200, narrow])
     }
     expect(seen).toEqual(right)

@@ -5,7 +5,7 @@ import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import { makeCertificates, startTlsRedis } from '../../../slidegate/test/support/tls.ts'
 import { until } from '../../../slidegate/test/support/until.ts'
 import { useRedis } from '../../../slidegate/test/support/use-redis.ts'
-import { RedisAuditLog } from '../../src/admin/audit.ts'
+import { RedisAuditLog } from '../../src/admin/audit-log.ts'
 import { RedisLink } from '../../src/admin/redis-link.ts'
 import {
   ALL,

@@ -28,8 +28,10 @@ export interface AdminService extends AsyncDisposable {
  * Starts a service in this process. It throws if a response doesn't match `/openapi.json`.
  *
  * All timers run, except the one that reads the shadow settings. Call `steer` to read them.
+ *
+ * @param now the wall clock of the history
  */
-export async function adminService(config: Config): Promise<AdminService> {
+export async function adminService(config: Config, now?: () => number): Promise<AdminService> {
   const logged: Record<string, unknown>[] = []
   const switches: (() => unknown)[] = []
   const every: Every = (ms, run) => {
@@ -46,6 +48,7 @@ export async function adminService(config: Config): Promise<AdminService> {
     log: pino({ level: 'info' }, { write: (line: string) => void logged.push(JSON.parse(line)) }),
     environment: {},
     every,
+    ...(now && { now }),
   })
   const described = describedApi(running.app)
   return {

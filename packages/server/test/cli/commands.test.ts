@@ -85,7 +85,18 @@ forEachStore((store) => {
       ])
       expect(await said('reset api ann')).toEqual([0, { done: true }])
       expect(await said('block api ann --ttl 1h')).toEqual([0, { done: true }])
-      expect(await said('consume api ann')).toMatchObject([3, { deniedBy: ['ban'] }])
+      expect(await said('consume api ann')).toMatchObject([3, { deniedBy: ['block'] }])
+      expect(await said('bans api')).toMatchObject([0, { bans: [{ key: 'ann', type: 'block' }] }])
+      expect(await said('find ann')).toMatchObject([
+        0,
+        {
+          found: [
+            { limiter: 'api', allowed: false },
+            { limiter: 'both', dimension: 'user' },
+          ],
+          checked: 3,
+        },
+      ])
       expect(await said('unblock api ann')).toEqual([0, { done: true }])
       expect(await said('override set api ann --limit 7 --ttl 1h')).toEqual([0, { done: true }])
       expect(await said('consume api ann --cost 7')).toMatchObject([0, { remaining: 0 }])
@@ -103,6 +114,23 @@ forEachStore((store) => {
       expect(await said('drain off')).toMatchObject([0, { draining: false }])
       const [, audit] = await said('audit --count 2')
       expect(audit).toMatchObject({ entries: [{ what: 'drain' }, { what: 'drain' }] })
+      expect(await said('block api ann --reason spam')).toEqual([0, { done: true }])
+      const [, last] = await said('audit --count 1')
+      const [{ id, ...entry }] = (last as { entries: [{ id: string }] }).entries
+      expect(entry).toMatchObject({ what: 'block', reason: 'spam', summary: 'blocked until unblocked' })
+      expect(await said('override set api ann --limit 9')).toMatchObject([
+        0,
+        { hint: expect.stringContaining('stays blocked') },
+      ])
+      expect((await run(service, ['undo', id])).stderr).toMatch(/changed since: 3-per-1h: 3 → 9 in any 1 h/)
+      expect(await said('override delete api ann --reason done')).toMatchObject([0, { existed: true }])
+      expect(await said('block api ann')).toEqual([0, { done: true }])
+      const [, again] = await said('audit --count 1')
+      const change = (again as { entries: [{ id: string }] }).entries[0].id
+      expect(await said(`undo ${change} --reason mistaken`)).toEqual([
+        0,
+        { done: true, summary: 'no longer blocked' },
+      ])
     },
     PATIENCE_MS,
   )
@@ -125,7 +153,7 @@ describe('an error', () => {
     ['consume api user=ann', 2, /invalid_key/],
     ['consume api', 2, /missing key/],
     ['consume api ann bob', 2, /"ann" isn't of the form name=value/],
-    ['consume both user=ann user=bob', 2, /repeats a dimension/],
+    ['consume both user=ann user=bob', 2, /has a dimension twice/],
     ['consume api ann --key bob', 2, /use only one of them/],
     ['consume api ann --cost 0', 2, /must be a positive integer/],
     ['consume api ann --json --human', 2, /cannot be used with/],
@@ -143,7 +171,7 @@ describe('an error', () => {
     ['override set api ann', 2, /no limits are given/],
     ['override set api ann --limit many', 2, /write it like 300, 300\/1m or minute=300/],
     ['override set api ann --limits []', 2, /must be a JSON object/],
-    ['override set api ann --limit 3 --exempt', 2, /pass one of them/],
+    ['override set api ann --limit 3 --exempt', 2, /pass only one of them/],
     ['override set api ann --limit 3 --limit day=9', 2, /write each like minute=300/],
     ['shadow api maybe', 2, /must be on, off or file/],
     ['drain maybe', 2, /on or off/],
@@ -210,7 +238,15 @@ describe('an error', () => {
     const keyed = ['consume', 'peek', 'explain', 'reset', 'unblock', 'block', 'override delete'].map(
       (word) => `${word} api a`,
     )
-    const looking = ['limiters', 'usage api', 'top api', 'audit', 'override list api', 'bench api']
+    const looking = [
+      'limiters',
+      'usage api',
+      'top api',
+      'history api',
+      'audit',
+      'override list api',
+      'bench api',
+    ]
     const changing = ['block api a --ttl 1h', 'override set api a --limit 1', 'shadow api on', 'drain on']
     for (const words of [...keyed, ...looking, ...changing]) {
       for (const form of ['--human', '--json']) {
@@ -258,7 +294,7 @@ describe('the output', () => {
           printed += stdout
         }
       }
-      for (const word of ['top api', 'audit', 'override list api']) {
+      for (const word of ['top api', 'bans', 'audit', 'override list api']) {
         for (const form of ['--human', '--json'])
           printed += (await run(service, [...word.split(' '), form])).stdout
       }
@@ -286,8 +322,44 @@ describe('the output', () => {
                 units that free up: 9 in <time>
   try (shadow)  [........................]  0 of 5 used, 5 left
 
-  consecutive bans: 0, denials towards the next: 1
+  consecutive bans: 0, denials towards the next ban: 1
 `)
+    for (let i = 0; i < 2; i++) await run(service, ['consume', 'api', 'ann', '--cost', '9'])
+    const banned = (await run(service, ['explain', 'api', 'ann', '--human'])).stdout
+    expect(banned).toMatch(
+      /banned for \w[\w ]*, since 2\d{3}-[\dT:.-]+Z; consecutive bans: 1, denials towards the next ban: 0\n$/,
+    )
+  })
+
+  it('lists bans and blocks with their causes, and where a key is known', async () => {
+    await using service = await adminService({
+      limiters: {
+        api: { limits: limits(1)!, ban: { after: 2, within: '1h', for: '1d' } },
+        login: { dimensions: { user: limits(5)!, address: limits(50)! } },
+      },
+    })
+    const said = async (words: string) => (await run(service, [...words.split(' '), '--human'])).stdout
+    expect(await said('bans')).toBe('no keys are banned or blocked\n')
+    expect(await said('find ann')).toBe('ann: known to 0 of 3\n')
+    for (let i = 0; i < 3; i++) await said('consume api ann')
+    await said('block login user=bob')
+    await said('consume login user=ann address=192.0.2.7')
+    const lasting = (text: string) =>
+      text.replaceAll(/for \d+[hd][\w ]*/g, 'for <time>').replace(/denied \S+ ago/, 'denied <time> ago')
+    await expect
+      .poll(async () => lasting(await said('bans')))
+      .toBe(
+        'user=bob at login  blocked until unblocked, by admin-link\n' +
+          'ann at api         banned for <time>, level 1, after 2 denials in 1h, by 1-per-1h\n',
+      )
+    expect(await said('bans login')).toMatch(
+      /^user=bob at login {2}blocked until unblocked, by admin-link\n$/,
+    )
+    expect(lasting(await said('find ann'))).toBe(
+      'ann: known to 2 of 3\n' +
+        '  api         1-per-1h: 1 of 1 used, banned for <time>, last denied <time> ago\n' +
+        '  login user  user.5-per-1h: 1 of 5 used\n',
+    )
   })
 })
 
@@ -308,10 +380,10 @@ it('an override is shown with its limits and its end', async () => {
   )
   expect(await said('block named ann')).toBe('ann at named: blocked until unblocked\n')
   expect(await said('consume named ann')).toMatch(
-    /^denied by ban, blocked until unblocked; retrying won't help\n/,
+    /^denied by block, blocked until unblocked; retrying won't help\n/,
   )
   expect(await said('explain named ann')).toMatch(
-    /blocked until unblocked\n {2}override: hourly 5,000 per 2h, burst capacity 20 refill 5, until deleted, blocked until unblocked\n$/,
+    /\n\n {2}override: hourly 5,000 per 2h, burst capacity 20 refill 5, until deleted, blocked until unblocked\n$/,
   )
   expect(await said('override set named bob --limit hourly=7 --ttl 1h')).toBe(
     'bob at named: hourly 7, for 1h\n',

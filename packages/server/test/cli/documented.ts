@@ -22,11 +22,11 @@ export function documentedIn(page: string): Documented[] {
   )
 }
 
-/** Replaces times and process IDs. */
+/** Replaces times, process IDs and IDs of audit entries. */
 export function timeless(output: string): string {
   return output
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<instant>')
-    .replaceAll(/\([\w.-]+\/\d+\)/g, '(<process>)')
+    .replaceAll(/\([\w.-]+\/\d+(, \d+-\d+)?\)/g, '(<process>)')
     .replaceAll(/"(\w+Ms)": \d+/g, '"$1": <ms>')
     .replaceAll(
       /\b(in|for|last|within|most|%) \d+(\.\d+)?( ?(ms|[smhd])\b)?( \d+(ms|[smhd])\b)?/g,

@@ -72,7 +72,7 @@ describe('a configuration file', () => {
     ['bytes', 'a: !!binary aGk=', [expect.stringMatching(/^1:4 .*Unresolved tag/)]],
     ['an unknown alias', 'a: *x', ['1:4 unknown anchor &x; it must be defined before this alias']],
     ['an alias within itself', 'a: &x [*x]', ['1:8 *x contains itself']],
-    ['a merge of a number', 'a: {<<: 1}', ['1:9 << takes a map or a list of maps']],
+    ['a merge of a number', 'a: {<<: 1}', ['1:9 the value of << must be a map or a list of maps']],
   ])('rejects %s', (_, text, problems) => {
     expect(wrongIn(text)).toEqual(problems)
   })

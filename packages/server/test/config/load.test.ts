@@ -77,7 +77,7 @@ const SHAPE: readonly Wrong[] = [
     (number): Wrong => [
       `a limit of ${number}`,
       `limiters: { a: { limits: [{ kind: slidingWindow, limit: »${number}, window: 1s }] } }`,
-      /^limiters\.a\.limits\[0\]\.limit is .*; it must be an integer from 1 up to 2\^40$/,
+      /^limiters\.a\.limits\[0\]\.limit is .*; it must be an integer from 1 to 2\^40$/,
     ],
   ),
   [
@@ -172,12 +172,12 @@ const CHECKS: readonly Wrong[] = [
   [
     'a plan with limits for a limiter with dimensions',
     `limiters: { a: { dimensions: { user: [${LIMIT}] }, plans: { p: { »limits: [${LIMIT}] } } } }`,
-    'the limiter has dimensions, so its plans must have them too',
+    'the limiter has dimensions, so its plans must have dimensions, too',
   ],
   [
     'a plan with dimensions for a limiter with limits',
     `limiters: { a: { limits: [${LIMIT}], plans: { p: { »dimensions: { user: [${LIMIT}] } } } } }`,
-    'the limiter has limits, so its plans must have them too',
+    'the limiter has limits, so its plans must have limits, too',
     /^unknown dimension user; it has no dimensions$/,
   ],
   [

@@ -29,12 +29,12 @@ describe('slidegate validate', () => {
     expect(JSON.parse(stdout)).toEqual({ valid: true, limiters: ['api'], problems: [], notes: [] })
   })
 
-  it('reports limits that would start with an empty log', async () => {
+  it('reports limits that would start at zero', async () => {
     const before = folder.write('before.yaml', GOOD)
     const file = folder.write('after.yaml', GOOD.replace('window: 1s', 'window: 1h, precision: 1s'))
     const { code, stdout } = await slidegateHere(['validate', '--human', file, '--before', before])
     expect(code).toBe(0)
-    expect(stdout).toMatch(/1 limiter\nlimiter api: 10-per-1h starts with an empty log after this change/)
+    expect(stdout).toMatch(/1 limiter\nlimiter api: 10-per-1h starts at zero after this change/)
     const same = await slidegateHere(['validate', file, '--before', file])
     expect(JSON.parse(same.stdout).notes).toEqual([])
   })

@@ -82,6 +82,19 @@ describe('the log', () => {
     ])
   })
 
+  it('the log has the address of refused tokens: the first in full, then counts', async () => {
+    const { log, lines, failures } = recorded()
+    const auth = { tokens: [{ name: 'ops', role: 'admin' as const, token: 'a-token-of-operators' }] }
+    await using service = await testService({ limiters, auth }, log)
+    const ask = () => service.get('/v1/admin/overview', { authorization: 'Bearer guessed-guessed' })
+    for (let i = 0; i < 50; i++) expect((await ask()).status).toBe(401)
+    expect(failures()).toMatchObject([
+      { level: 40, code: 'unauthorized', route: '/v1/admin/overview', address: '127.0.0.1' },
+    ])
+    await expect.poll(() => lines.some(({ msg }) => msg === 'more requests failed')).toBe(true)
+    expect(JSON.stringify(lines)).not.toContain('guessed')
+  })
+
   it('never contains a key, whatever fails', async () => {
     const { log, lines, failures } = recorded()
     await using redis = await withRedis()

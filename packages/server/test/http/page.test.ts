@@ -85,6 +85,38 @@ describe('the files of the dashboard', () => {
     expect(headers['content-security-policy']).toContain("default-src 'none'")
   })
 
+  it.each([
+    ['gzip, deflate, br, zstd', 'gzip'],
+    ['gzip', 'gzip'],
+    ['br;q=0, GZIP;q=0.5', 'gzip'],
+    ['br; q=0.0, gzip;q=0', undefined],
+    ['identity', undefined],
+    ['', undefined],
+  ])('files are sent compressed to a client that accepts "%s": %s', async (accepted, encoding) => {
+    const { status, headers } = await get(url, '/assets/index-1a2b.js', 'HEAD', {
+      'accept-encoding': accepted,
+    })
+    expect(status).toBe(200)
+    expect(headers).toMatchObject({
+      'content-type': 'application/javascript; charset=utf-8',
+      'cache-control': 'public, max-age=31536000, immutable',
+      vary: 'Accept-Encoding',
+    })
+    expect(headers['content-encoding']).toBe(encoding)
+    const answer = await fetch(`${url}/assets/index-1a2b.js`, { headers: { 'accept-encoding': accepted } })
+    expect(await answer.text()).toBe('export {}')
+  })
+
+  it('get 304 in any encoding that the client has, and the page itself is sent uncompressed', async () => {
+    const path = '/assets/index-1a2b.js'
+    const { etag } = (await get(url, path, 'GET', { 'accept-encoding': 'gzip' })).headers
+    const ask = async (encoding: string) =>
+      (await get(url, path, 'GET', { 'accept-encoding': encoding, 'if-none-match': etag })).status
+    expect([await ask('gzip'), await ask('identity')]).toEqual([304, 304])
+    const { status, headers } = await get(url, '/', 'GET', { 'accept-encoding': 'gzip' })
+    expect([status, headers['content-encoding']]).toEqual([200, undefined])
+  })
+
   it('answer HEAD like GET, without a body', async () => {
     for (const path of ['/', '/assets/index-1a2b.js']) {
       const [head, whole] = [await get(url, path, 'HEAD'), await get(url, path)]
@@ -159,5 +191,19 @@ describe('the dashboard of the service', () => {
   it('rejects unknown hosts', async () => {
     const { status } = await get(service.httpUrl, '/', 'GET', { host: 'rebound.example' })
     expect(status).toBe(421)
+  })
+
+  it('compresses /metrics for a client that accepts gzip', async () => {
+    const headers = { authorization: 'Bearer a-token-that-may-do-it-all' }
+    const ask = (encoding: string) =>
+      fetch(`${service.httpUrl}/metrics`, { headers: { ...headers, 'accept-encoding': encoding } })
+    const [plain, compressed] = [await ask('identity'), await ask('gzip')]
+    expect(plain.headers.get('content-encoding')).toBe(null)
+    expect(compressed.headers.get('content-encoding')).toBe('gzip')
+    for (const answer of [plain, compressed]) {
+      expect(answer.headers.get('vary')).toBe('Accept-Encoding')
+      expect(answer.headers.get('content-type')).toMatch(/^text\/plain/)
+      expect(await answer.text()).toContain('slidegate_build_info')
+    }
   })
 })

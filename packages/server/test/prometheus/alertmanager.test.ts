@@ -46,6 +46,7 @@ it('alerts are grouped by limiter, critical ones are mailed, and consequences ar
       summary: `${alertname} happened`,
       description: 'Details.',
       runbook_url: 'https://runbooks.example',
+      dashboard_url: 'https://slidegate.example/#/limiters/api',
     },
   })
   const api = { limiter: 'api' }
@@ -79,10 +80,13 @@ it('alerts are grouped by limiter, critical ones are mailed, and consequences ar
   ])
   const [message] = alertmanager.slack
   expect(message!.channel).toBe('#alerts')
-  expect(message!.text).toContain('Details. <https://runbooks.example|What to do>')
+  expect(message!.text).toContain(
+    'Details. <https://runbooks.example|What to do> <https://slidegate.example/#/limiters/api|Dashboard>',
+  )
   expect(alertmanager.mails).toHaveLength(1)
   expect(alertmanager.mails[0]).toContain('firing: SlidegateStoreDown happened')
   expect(alertmanager.mails[0]).toContain('https://runbooks.example')
+  expect(alertmanager.mails[0]).toContain('https://slidegate.example/#/limiters/api')
 })
 
 it('an outage of all instances or of Redis inhibits all other alerts', async () => {

@@ -71,14 +71,18 @@ describe.each(alerts.map(({ alert, ...rule }) => [alert!, rule] as const))('%s',
     )
   })
 
-  it('includes a severity, a summary, a description and a link to its page', () => {
+  it('includes a severity, a summary, a description, and links to its runbook and to the dashboard', () => {
     expect(rule.labels?.severity).toMatch(/^(critical|warning|info)$/)
-    const { summary, description, runbook_url, ...others } = rule.annotations!
+    const { summary, description, runbook_url, dashboard_url, ...others } = rule.annotations!
     expect(others).toEqual({})
     expect(summary!.length).toBeGreaterThan(10)
     expect(description!.length).toBeGreaterThan(10)
     expect(runbook_url).toBe(`https://slidegate.example/docs/alerts.md#${alert.toLowerCase()}`)
     expect(anchors(page)).toContain(alert.toLowerCase())
+    const [, place] = /^https:\/\/slidegate\.example\/#(\/.*)$/.exec(dashboard_url!)!
+    const ofLimiter = '/limiters/{{ $labels.limiter }}'
+    expect(['/', '/configuration', ofLimiter]).toContain(place)
+    expect(place === ofLimiter).toBe(summary!.includes('{{ $labels.limiter }}'))
   })
 
   it('links to a paragraph with Look, Do and False alarm', () => {

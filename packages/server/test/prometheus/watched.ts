@@ -64,7 +64,7 @@ export function startTraffic(services: readonly TestService[], alone: TestServic
         { limiter: 'login', key: { user: key, address: '192.0.2.7' } },
         { limiter: 'fixed', key },
         { limiter: 'counter', key },
-        { limiter: 'reports', key },
+        { limiter: 'reports', key, requestId: `report:${number}` },
         { limiter: 'devices', key, value: `device:${number % 7}` },
       ])
       await delay(50)

@@ -72,7 +72,7 @@ describe('a reload', () => {
     ['another precision', sliding(12, { precision: '1s' })],
     ['another log', sliding(12, { log: 'zset' })],
     ['another kind', { kind: 'tokenBucket', capacity: 12, refill: 12, interval: '1m' }],
-  ])('starts with an empty log and logs that: %s', async (_, limit) => {
+  ])('starts at zero and logs that: %s', async (_, limit) => {
     const other: LimitConfig = { kind: 'fixedWindow', limit: 25, window: '7d', name: 'other' }
     const { service, warnings } = serviceOf({ limits: [sliding(10), other] })
     expect(await use(service, 10)).toBe(10)
@@ -81,7 +81,7 @@ describe('a reload', () => {
     expect(await use(service, 9)).toBe(2)
     expect(warnings).toEqual([
       expect.stringMatching(
-        /^limiter api: 12-per-1m starts with an empty log after this change\. A log is kept only if/,
+        /^limiter api: 12-per-1m starts at zero after this change\. A limit keeps its usage only if/,
       ),
     ])
     service.reload(configOf({ limits: [sliding(12), other] }))
@@ -95,25 +95,25 @@ describe('a reload', () => {
       'in a plan',
       { limits: [sliding(1)], plans: { pro: { limits: [sliding(5, { precision: '1s' })] } } },
       { limits: [sliding(1)], plans: { pro: { limits: [sliding(6)] } } },
-      /6-per-1m starts with an empty log after this change, for keys on the plan pro/,
+      /6-per-1m starts at zero after this change, for keys on the plan pro/,
     ],
     [
       'in an override',
       { limits: [sliding(1)], overrides: [{ key: 'ann', limits: [sliding(5, { precision: '1s' })] }] },
       { limits: [sliding(1)], overrides: [{ key: 'ann', limits: [sliding(6)] }] },
-      /6-per-1m starts with an empty log after this change, for the key ann/,
+      /6-per-1m starts at zero after this change, for the key ann/,
     ],
     [
       'in a renamed dimension',
       { dimensions: { user: [sliding(1)] } },
       { dimensions: { account: [sliding(1)] } },
-      /account.1-per-1m starts with an empty log after this change/,
+      /account.1-per-1m starts at zero after this change/,
     ],
     [
       'in a limiter with new dimensions',
       { limits: [sliding(1)] },
       { dimensions: { user: [sliding(1)] } },
-      /user.1-per-1m starts with an empty log after this change/,
+      /user.1-per-1m starts at zero after this change/,
     ],
     [
       'in a bucket after a new one',
@@ -123,9 +123,9 @@ describe('a reload', () => {
           ...{ kind: 'tokenBucket', capacity: 1, refill: 1, interval: '1h', name },
         })),
       } as LimiterConfig,
-      /: old starts with an empty log after this change/,
+      /: old starts at zero after this change/,
     ],
-  ])('logs the limit that starts with an empty log: %s', (_, then, now, note) => {
+  ])('logs the limit that starts at zero: %s', (_, then, now, note) => {
     const { service, warnings } = serviceOf(then)
     warnings.length = 0
     service.reload(configOf(now))
@@ -216,7 +216,7 @@ describe('plans and overrides', () => {
     expect(await use(service, 20, 'bob')).toBe(0)
   })
 
-  it('report limits that start with an empty log when a key changes its plan', () => {
+  it('report limits that start at zero when a key changes its plan', () => {
     const { warnings } = serviceOf({
       dimensions: { user: [sliding(2)], ip: [sliding(4)] },
       plans: {
@@ -226,9 +226,7 @@ describe('plans and overrides', () => {
       choosePlan: true,
     })
     expect(warnings).toEqual([
-      expect.stringContaining(
-        'user.9000-per-1h starts with an empty log for keys that move to the plan large',
-      ),
+      expect.stringContaining('user.9000-per-1h starts at zero for keys that move to the plan large'),
     ])
   })
 })

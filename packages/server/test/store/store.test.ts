@@ -1,6 +1,7 @@
 // tier: system
 
 import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
@@ -131,18 +132,19 @@ describe.each(['memory', 'Redis'])('a service on %s', (kind) => {
     }
     for (const [name, each] of Object.entries(limits)) {
       const limiter = limiterOf(scene.service, { name, limits: each, overrides: true })
+      const consume = () => limiter.consume('ann', name === 'held' ? { requestId: randomUUID() } : {})
       const decisions = []
-      for (let i = 0; i < 3; i++) decisions.push(await limiter.consume('ann'))
+      for (let i = 0; i < 3; i++) decisions.push(await consume())
       expect(
         decisions.map(({ allowed }) => allowed),
         name,
       ).toEqual([true, true, false])
       expect(await limiter.refund('ann', decisions[0]!), name).toBe(1)
       await limiter.block('ann', '1h')
-      expect((await limiter.consume('ann')).blockedMs, name).toBeGreaterThan(0)
+      expect((await consume()).blockedMs, name).toBeGreaterThan(0)
       await limiter.unblock('ann')
       await limiter.overrides.set('ann', 'exempt')
-      expect((await limiter.consume('ann')).allowed, name).toBe(true)
+      expect((await consume()).allowed, name).toBe(true)
       for await (const override of limiter.overrides.list()) {
         expect(override, name).toEqual({ key: 'ann', exempt: true })
       }

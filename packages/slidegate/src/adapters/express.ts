@@ -1,13 +1,13 @@
 // The adapter for Express 5 and 4.
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
-import { checkOptions } from '../errors.ts'
 import { createGuard } from '../http/guard.ts'
 import { connect, nodeBinding } from '../http/node.ts'
+import { checkRateLimit } from '../http/option-names.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
-import { type IsTrusted, unlessTrustsEveryone } from '../http/trust.ts'
+import { expressProxySetting, type IsTrusted, unlessTrustsEveryone } from '../http/trust.ts'
 
 /** The options that all adapters share. Functions receive `req`, `res` and `next`. */
-export type RateLimitOptions = GuardOptions<[req: Request, res: Response, next: NextFunction]>
+export interface RateLimitOptions extends GuardOptions<[req: Request, res: Response, next: NextFunction]> {}
 
 /**
  * Returns middleware for Express 5 and 4.
@@ -19,7 +19,7 @@ export type RateLimitOptions = GuardOptions<[req: Request, res: Response, next: 
  * `next`.
  */
 export function rateLimit(options: RateLimitOptions): RequestHandler {
-  checkOptions(options, 'rateLimit', GUARD_NAMES)
+  checkRateLimit(options, GUARD_NAMES)
   const node = nodeBinding<[req: Request, res: Response, next: NextFunction]>(
     (req) => req,
     (_, res) => res,
@@ -29,5 +29,7 @@ export function rateLimit(options: RateLimitOptions): RequestHandler {
     (req) => req.app.get('trust proxy fn') as IsTrusted,
     (req) => req.ip,
   )
-  return connect(createGuard(options, { ...node, address }))
+  return connect(
+    createGuard(options, { ...node, address, proxySetting: (req) => expressProxySetting(req.app) }),
+  )
 }

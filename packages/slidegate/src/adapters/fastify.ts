@@ -6,15 +6,14 @@ import type {
   FastifyRequest,
   HookHandlerDoneFunction,
 } from 'fastify'
-
-import { checkOptions } from '../errors.ts'
 import type { DenialResponse } from '../http/denial-message.ts'
 import { createGuard, type Guard } from '../http/guard.ts'
 import { lowerCase } from '../http/headers.ts'
 import { enter, FrameworkReply, type NodeResponse, nodeBinding } from '../http/node.ts'
+import { checkRateLimit } from '../http/option-names.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { RouteOptions, routeName } from '../http/per-route.ts'
-import { unlessSpoofed } from '../http/trust.ts'
+import { fastifyProxySetting, unlessSpoofed } from '../http/trust.ts'
 
 /** A route, as declared or as found in a request. */
 interface Route {
@@ -43,8 +42,8 @@ declare module 'fastify' {
 /**
  * Returns a plugin for Fastify 5.
  *
- * It limits the instance that registers it: its routes, the routes of plugins registered later, and requests without a route. A
- * route can override options in its `config.rateLimit`.
+ * It applies to the instance that registers it: to its routes, to those of plugins registered later, and to requests that match
+ * no route. A route can override options in its `config.rateLimit`.
  *
  *     app.register(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *
@@ -53,14 +52,15 @@ declare module 'fastify' {
  * app's error handler.
  */
 export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
-  checkOptions(options, 'rateLimit', { ...GUARD_NAMES, global: true })
+  checkRateLimit(options, { ...GUARD_NAMES, global: true })
   const node = nodeBinding<Args>(
     (request) => request.raw,
     (_, reply) => reply.raw,
   )
-  // Fastify doesn't expose the setting.
+  // Fastify doesn't expose `trustProxy`, so the setting is tested with a request.
   const address = unlessSpoofed<FastifyRequest>('trustProxy')
-  const binding = { ...node, address }
+  const proxySetting = fastifyProxySetting
+  const binding = { ...node, address, proxySetting }
   const { global: isGlobal = true } = options
   const routes = new RouteOptions<Args>(options, !isGlobal)
   const shared = isGlobal ? createGuard(routes.shared!, binding) : undefined
@@ -97,7 +97,7 @@ class Reply extends FrameworkReply<FastifyReply> {
   }
 
   answer({ status, body }: DenialResponse): void {
-    // Fastify would add a charset to a JSON string.
+    // Sent as bytes, because Fastify would add a charset to the content type of a string.
     this.own.code(status).send(Buffer.from(body))
   }
 
@@ -107,7 +107,7 @@ class Reply extends FrameworkReply<FastifyReply> {
   }
 }
 
-/** The metadata that fastify-plugin would set: hooks apply to the instance that registers the plugin. */
+/** The metadata that fastify-plugin would set. With it, hooks apply to the instance that registers the plugin. */
 const PLUGIN = {
   [Symbol.for('skip-override')]: true,
   [Symbol.for('fastify.display-name')]: 'slidegate',

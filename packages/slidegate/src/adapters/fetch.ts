@@ -1,6 +1,5 @@
 // The adapter for Fetch API handlers: Workers, Deno, Bun, Next.js.
 import type { Decision } from '../decision.ts'
-import { checkOptions } from '../errors.ts'
 import {
   asConnection,
   denialResponse,
@@ -11,13 +10,14 @@ import {
 } from '../http/fetch.ts'
 import { createGuard } from '../http/guard.ts'
 import { promised } from '../http/maybe-async.ts'
+import { checkRateLimit } from '../http/option-names.ts'
 import { GUARD_NAMES, type GuardOptions, type HandlerResponse } from '../http/options.ts'
 
-/** The arguments of a handler: the request, then the platform's own. The latter may contain the client's address. */
+/** The arguments of a handler: the request and the platform's arguments. Those may contain the client's address. */
 export type FetchArguments = [request: Request, ...rest: unknown[]]
 
 export interface RateLimitOptions<Args extends FetchArguments = FetchArguments> extends GuardOptions<Args> {
-  /** Returns the response to a denied request, instead of the problem body. The headers are added to it. */
+  /** Returns the response to a denied request, instead of the problem body. The adapter adds the rate limit headers. */
   readonly onDenied?: (decision: Decision, ...args: Args) => Response | Promise<Response>
 }
 
@@ -54,12 +54,12 @@ export function rateLimit<Args extends FetchArguments = FetchArguments>(
 ): <Own extends Args, R extends HandlerResponse>(
   handler: (...args: Own) => R | Promise<R>,
 ) => (...args: Own) => Promise<R | Response> {
-  checkOptions(options, 'rateLimit', GUARD_NAMES)
+  checkRateLimit(options, GUARD_NAMES)
   const binding = fetchBinding<Args>(
     (...[request]) => request,
     (...[, connection]) => connection,
   )
-  const guard = createGuard(options, { ...binding, canDrop: false })
+  const guard = createGuard(options, { ...binding, canDrop: false, sharesRequests: true })
   return <Own extends Args, R extends HandlerResponse>(handler: (...args: Own) => R | Promise<R>) => {
     const limited = async (...args: Own) => {
       const verdict = await promised(() => guard(...args))

@@ -1,7 +1,6 @@
 // The adapter for Hono 4 in any runtime.
 import type { Context, MiddlewareHandler, Next } from 'hono'
 import type { Decision } from '../decision.ts'
-import { checkOptions } from '../errors.ts'
 import { cannotDrop } from '../http/denied.ts'
 import {
   asConnection,
@@ -15,12 +14,13 @@ import {
 import { createGuard } from '../http/guard.ts'
 import { promised } from '../http/maybe-async.ts'
 import { drop } from '../http/node.ts'
+import { checkRateLimit } from '../http/option-names.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 
 type Args = [c: Context, next: Next]
 
 export interface RateLimitOptions extends GuardOptions<Args> {
-  /** Returns the response to a denied request, instead of the problem body. The headers are added to it. */
+  /** Returns the response to a denied request, instead of the problem body. The adapter adds the rate limit headers. */
   readonly onDenied?: (decision: Decision, ...args: Args) => Response | ReturnType<MiddlewareHandler>
 }
 
@@ -35,7 +35,7 @@ export interface RateLimitOptions extends GuardOptions<Args> {
  * such as `StoreUnavailableError`, are thrown and go to `app.onError`.
  */
 export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
-  checkOptions(options, 'rateLimit', GUARD_NAMES)
+  checkRateLimit(options, GUARD_NAMES)
   const binding = fetchBinding<Args>((c) => c.req.raw, connectionOf)
   const guard = createGuard(options, { ...binding, canDrop: true })
   return async (c, next) => {
@@ -44,7 +44,7 @@ export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
     if (denial?.action === 'drop') return dropped(c)
     if (denial !== undefined) {
       const answer = await denialResponse(denial, (body, init) => c.newResponse(body, init as Init))
-      // If there is no answer, onDenied called next.
+      // Without an answer, onDenied has called next() itself.
       if (!c.finalized && answer) c.res = answer as Response
     } else if (onFinished === undefined) {
       await next()
@@ -55,21 +55,21 @@ export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
   }
 }
 
-/** Hono's type for statuses is a union of numbers. */
+/** Needed for a cast, because Hono types a status as a union of numbers. */
 type Init = Parameters<Context['newResponse']>[1]
 
 function connectionOf({ env }: Context): Connection {
   return asConnection(env?.server ?? env)
 }
 
-/** Replaces the response. Without this, Hono would copy the old one's headers to it. */
+/** Replaces the response. Clears the old one first, because Hono would copy its headers to the new one. */
 function replace(c: Context, response: Response): void {
   if (response === c.res) return
   c.res = undefined
   c.res = response
 }
 
-/** Closes the connection on Node. Elsewhere the client must already have disconnected. */
+/** Closes the connection on Node. Throws on other platforms, unless the client has already disconnected. */
 function dropped(c: Context): Response {
   const { outgoing } = connectionOf(c)
   if (outgoing !== undefined) drop(outgoing)

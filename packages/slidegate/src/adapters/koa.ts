@@ -1,20 +1,20 @@
 // The adapter for Koa 3 and 2.
 import type { Middleware, Next, ParameterizedContext } from 'koa'
-import { checkOptions } from '../errors.ts'
 import { createGuard, type Denial } from '../http/guard.ts'
 import { placeHeaders } from '../http/headers.ts'
 import { promised } from '../http/maybe-async.ts'
 import { NodeReply, nodeBinding } from '../http/node.ts'
+import { checkRateLimit } from '../http/option-names.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { spoofableAddress, trustsEveryone } from '../http/trust.ts'
 
 type Context = ParameterizedContext
 
 /** The options that all adapters share. Functions receive the context and `next`. */
-export type RateLimitOptions = GuardOptions<[ctx: Context, next: Next]>
+export interface RateLimitOptions extends GuardOptions<[ctx: Context, next: Next]> {}
 
 /**
- * Returns middleware for Koa 3, and for Koa 2 from 2.11.
+ * Returns middleware for Koa 2.11 or later, including Koa 3.
  *
  *     app.use(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *     app.use(rateLimit({ limits, key: (ctx) => userKey(ctx.state.user?.id) }))
@@ -24,12 +24,12 @@ export type RateLimitOptions = GuardOptions<[ctx: Context, next: Next]>
  * `StoreUnavailableError`, are thrown.
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
-  checkOptions(options, 'rateLimit', GUARD_NAMES)
+  checkRateLimit(options, GUARD_NAMES)
   const node = nodeBinding<[ctx: Context, next: Next]>(
     (ctx) => ctx.req,
     (ctx) => ctx.res,
   )
-  const guard = createGuard(options, { ...node, address: clientAddress })
+  const guard = createGuard(options, { ...node, address: clientAddress, proxySetting })
   return async (ctx, next) => {
     const { headers, denial, onFinished } = await promised(() => guard(ctx, next))
     const reply = new NodeReply(ctx.res)
@@ -39,13 +39,17 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   }
 }
 
-/** Koa uses the first of the last `maxIpsCount` addresses in the header. By default, it reads all. */
+/** Koa uses the first of the last `maxIpsCount` addresses in the header. By default, it's the first of all, set by clients. */
 function clientAddress(ctx: Context): string | undefined {
   const { proxy, maxIpsCount } = ctx.app
   if (proxy && trustsEveryone((_, hop) => !(maxIpsCount > 0) || hop < maxIpsCount)) {
     throw spoofableAddress('proxy', 'set maxIpsCount to the number of your proxies')
   }
   return ctx.ip
+}
+
+function proxySetting({ app }: Context): string | undefined {
+  return app.proxy ? undefined : 'proxy and maxIpsCount of the app'
 }
 
 async function deny(ctx: Context, denial: Denial, reply: NodeReply): Promise<unknown> {

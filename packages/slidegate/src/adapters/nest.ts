@@ -1,4 +1,4 @@
-// The adapter for Nest: a module, and rateLimit() for use without it.
+// The adapter for Nest: a module, and rateLimit() for use without the module.
 import {
   type CanActivate,
   type DynamicModule,
@@ -11,6 +11,7 @@ import {
 import { APP_GUARD, DiscoveryModule, DiscoveryService, MetadataScanner, ModuleRef } from '@nestjs/core'
 import { checkOptions, invalidOption } from '../errors.ts'
 import { createGuard } from '../http/guard.ts'
+import { checkRateLimit } from '../http/option-names.ts'
 import { HandlerGuards, type HandlerOptions, RateLimitGuard } from './nest/guard.ts'
 import type { RateLimitAsyncOptions, RateLimitModuleOptions, RateLimitOptions } from './nest/options.ts'
 import { NAMES } from './nest/options.ts'
@@ -81,7 +82,7 @@ export class RateLimitModule implements OnModuleInit {
   onModuleInit(): void {
     const made = this.#discovery.getProviders().filter(({ token }) => token === HandlerGuards)
     if (made.length > 1)
-      throw invalidOption('RateLimitModule is imported twice and would charge twice; import it once')
+      throw invalidOption('RateLimitModule is imported twice and would charge twice; import it only once')
     if (!made[0]!.isDependencyTreeStatic()) {
       throw invalidOption(
         'the options depend on a request-scoped provider; inject only providers that live as long as the app',
@@ -109,7 +110,7 @@ for (const [i, needed] of [ModuleRef, DiscoveryService, MetadataScanner].entries
 export function rateLimit<Request = HttpRequest, Response = HttpResponse>(
   options: RateLimitOptions<Request, Response>,
 ): CanActivate {
-  checkOptions(options, 'rateLimit', NAMES)
+  checkRateLimit(options, NAMES)
   const own = options as unknown as HandlerOptions
   const guard = createGuard(own, httpBinding())
   const { requestOf = httpOf } = own

@@ -1,13 +1,13 @@
 // The adapter for node:http, node:https, node:http2 and Connect.
-import { checkOptions } from '../errors.ts'
 import { createGuard } from '../http/guard.ts'
 import { connect, type NodeRequest, type NodeResponse, nodeBinding } from '../http/node.ts'
+import { checkRateLimit } from '../http/option-names.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 
 type Next = (error?: unknown) => void
 
 /** The options that all adapters share. Functions receive `req`, `res` and `next`. */
-export type RateLimitOptions = GuardOptions<[req: NodeRequest, res: NodeResponse, next: Next]>
+export interface RateLimitOptions extends GuardOptions<[req: NodeRequest, res: NodeResponse, next: Next]> {}
 
 /**
  * Returns middleware for servers of `node:http`, `node:https` and `node:http2`, and for Connect.
@@ -21,7 +21,7 @@ export type RateLimitOptions = GuardOptions<[req: NodeRequest, res: NodeResponse
 export function rateLimit(
   options: RateLimitOptions,
 ): (req: NodeRequest, res: NodeResponse, next: Next) => void {
-  checkOptions(options, 'rateLimit', GUARD_NAMES)
+  checkRateLimit(options, GUARD_NAMES)
   const node = nodeBinding<[req: NodeRequest, res: NodeResponse, next: Next]>(
     (req) => req,
     (_, res) => res,

@@ -6,7 +6,7 @@ import { limitMessages, type MessageOptions } from '../http/messages.ts'
 
 export type { DenialMessage } from '../http/denial-message.ts'
 
-/** A server's socket with events of any types. */
+/** A server-side socket with any event types. */
 export type AnySocket = Pick<Socket, 'id' | 'connected' | 'handshake' | 'data'> & {
   readonly request: IncomingMessage
 }
@@ -26,7 +26,7 @@ export interface ClientEvent<S extends AnySocket = Socket> {
  * Socket.IO can't pause reading: a connection that exceeds `maxPending` is closed. Each event can be as large as the server's
  * `maxHttpBufferSize`.
  */
-export type RateLimitOptions<S extends AnySocket = Socket> = MessageOptions<ClientEvent<S>>
+export interface RateLimitOptions<S extends AnySocket = Socket> extends MessageOptions<ClientEvent<S>> {}
 
 interface PendingEvent<S extends AnySocket> extends ClientEvent<S> {
   readonly next: (error?: Error) => void
@@ -91,7 +91,7 @@ export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOption
   }
 }
 
-/** Shared by all namespaces of a connection, since a client can open any number. */
+/** One entry per connection, because a client can open any number of namespaces on it. */
 const drains = new WeakMap<Socket['conn'], Promise<void>>()
 
 /** Sends a message. Returns a promise if the client hasn't yet read earlier messages. */

@@ -27,15 +27,15 @@ export interface Message<
 }
 
 /**
- * The options that all adapters for messages share. Default `maxPending`: 100.
+ * The options shared by all message adapters. Default `maxPending`: 100.
  *
  * When this many messages are pending, reading pauses, so TCP slows the client down. Each message can be as large as
  * `maxPayload`.
  */
-export type RateLimitOptions<
+export interface RateLimitOptions<
   Socket extends WebSocket = WebSocket,
   Request extends IncomingMessage = IncomingMessage,
-> = MessageOptions<Message<Socket, Request>>
+> extends MessageOptions<Message<Socket, Request>> {}
 
 type Handler = (this: WebSocket, data: RawData, isBinary: boolean) => unknown
 
@@ -53,7 +53,8 @@ const INTERNAL_ERROR = 1011
  *
  * A denied message isn't handled: the client receives a {@link DenialMessage} as JSON, unless you set `onDenied`. `denied:
  * 'drop'` terminates the connection. While a message is being decided, reading pauses. While it waits for room, up to
- * `maxPending` messages are read, so that a disconnect is noticed. After a close, unhandled messages aren't charged.
+ * `maxPending` messages are read, because a paused socket doesn't report a disconnect. After a close, unhandled messages aren't
+ * charged.
  *
  * Connections of clients in `deny` are closed with 1008. An error, such as `StoreUnavailableError`, closes the connection with
  * 1011. The socket emits it as `error`, or logs it if there is no listener.

@@ -1,13 +1,13 @@
 // Parses IP addresses and networks in any spelling, and matches addresses against networks.
 import ipaddr from 'ipaddr.js'
-import { invalidOption, show } from '../errors.ts'
+import { checkThat, invalidOption, wrongValue } from '../errors.ts'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
 const BYTE = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)'
 const IPV4 = new RegExp(`^${BYTE}(?:\\.${BYTE}){3}$`)
 
-/** Four decimal parts without leading zeros, as in Node. */
+/** Whether the text is four decimal numbers without leading zeros, as in Node's `isIPv4`. */
 export function isIPv4(text: string): boolean {
   return IPV4.test(text)
 }
@@ -15,7 +15,7 @@ export function isIPv4(text: string): boolean {
 /** The well-known prefix of NAT64 (RFC 6052). */
 const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
 
-/** Ranges that NAT64 may not embed. Accepting them could turn an outside address into a trusted proxy. */
+/** IPv4 ranges that NAT64 addresses can't stand for. Otherwise an outside client could pass as a trusted proxy. */
 const NEVER_TRANSLATED: readonly string[] = ['private', 'loopback', 'linkLocal', 'carrierGradeNat']
 
 /** Parses an address in any spelling. IPv4-mapped and NAT64 addresses become IPv4. */
@@ -33,8 +33,8 @@ export function readAddress(address: string): Address | undefined {
 /**
  * Removes the zone id of an IPv6 address and rewrites dotted bytes in hexadecimal.
  *
- * The parser would accept octal and hexadecimal bytes. It also treats `::1.2.3.4` as IPv4-mapped, unlike `::102:304`, the same
- * address.
+ * The parser would accept octal and hexadecimal bytes. It would also treat `::1.2.3.4` as IPv4-mapped, but not `::102:304`,
+ * which is the same address.
  */
 function hexadecimal(address: string): string | undefined {
   const [bare = ''] = address.split('%', 1)
@@ -56,17 +56,17 @@ export type Network = readonly [Address, number]
  * @throws {SlidegateError} `invalid_option`
  */
 export function parseNetwork(text: unknown, of: string): Network {
-  if (typeof text !== 'string')
-    throw invalidOption(`a network in ${of} is ${show(text)}; it must be a string`, text)
+  checkThat(typeof text === 'string', `a network in ${of}`, text, 'a string')
   const [address = '', bits, more] = text.split('/')
   const read = readAddress(address)
   const isMapped = read instanceof ipaddr.IPv4 && address.includes(':')
   const most = read instanceof ipaddr.IPv4 ? 32 : 128
   const prefix = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
   if (read === undefined || isMapped || more !== undefined || !(prefix <= most) || address.includes('%')) {
-    throw invalidOption(
-      `a network in ${of} is ${show(text)}; it must be a network such as 10.0.0.0/8 or 2001:db8::/32, or an address`,
+    throw wrongValue(
+      `a network in ${of}`,
       text,
+      'a network such as 10.0.0.0/8 or 2001:db8::/32, or an address',
     )
   }
   checkHost(text, of, [read, prefix])

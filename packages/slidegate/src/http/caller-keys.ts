@@ -4,7 +4,7 @@
 // omitting the value doesn't bypass a limit. Use verified values only, or callers could choose a new key for each request. Limit
 // unverified callers by address.
 import ipaddr from 'ipaddr.js'
-import { invalidOption, show } from '../errors.ts'
+import { checkInteger, checkThat } from '../errors.ts'
 import { sha256 } from '../runtime/platform.ts'
 import { isIPv4, readAddress } from './addresses.ts'
 
@@ -32,19 +32,14 @@ export function addressKey(address: string | undefined, options: AddressKeyOptio
   checkPrefix(ipv6Prefix)
   if (typeof address !== 'string') return UNKNOWN_ADDRESS
   if (isIPv4(address)) return address
-  // A server that listens on IPv6 sees IPv4 callers like this.
+  // On an IPv6 socket, an IPv4 caller has an address like ::ffff:203.0.113.7.
   if (address.startsWith(MAPPED) && isIPv4(address.slice(MAPPED.length))) return address.slice(MAPPED.length)
   return networkOf(address, ipv6Prefix)
 }
 
 /** @throws {SlidegateError} `invalid_option` */
 export function checkPrefix(ipv6Prefix: unknown): void {
-  if (!Number.isInteger(ipv6Prefix) || (ipv6Prefix as number) < 1 || (ipv6Prefix as number) > 128) {
-    throw invalidOption(
-      `ipv6Prefix is ${show(ipv6Prefix)}; it must be a whole number of bits from 1 to 128`,
-      ipv6Prefix,
-    )
-  }
+  checkInteger('ipv6Prefix', ipv6Prefix, 1, 128)
 }
 
 const MAPPED = '::ffff:'
@@ -75,8 +70,11 @@ function readNetwork(address: string, prefix: number): string {
   return `${ipaddr.IPv6.networkAddressFromCIDR(`${read}/${prefix}`)}/${prefix}`
 }
 
-/** Returns `user:42` for a logged-in user, otherwise `user`. */
+/** Returns `user:42` for a logged-in user, otherwise `user`. @throws {SlidegateError} `invalid_key` for an object */
 export function userKey(id: string | number | bigint | null | undefined): string {
+  // With a user in place of its id, all callers would share one key.
+  const isPlain = typeof id !== 'object' || id === null
+  checkThat(isPlain, 'the user id', id, 'a string or a number', 'invalid_key')
   return id === null || id === undefined || id === '' ? 'user' : `user:${id}`
 }
 
@@ -98,7 +96,7 @@ const MAX_EMAIL = 320
  */
 export function emailKey(email: unknown): string {
   if (typeof email !== 'string' || email.length > MAX_EMAIL) return 'email'
-  // Lowercasing may denormalize the text.
+  // Normalizes twice, because lowercasing can undo the first normalization.
   const address = email.toWellFormed().normalize('NFKC').toLowerCase().normalize('NFKC').trim()
   return address === '' ? 'email' : `email:${address}`
 }

@@ -1,5 +1,5 @@
 // Finds the client's address behind proxies, from the headers that trusted proxies set.
-import { checkOptions, invalidOption, show } from '../errors.ts'
+import { checkOptions, checkThat, invalidOption, show } from '../errors.ts'
 import { type AddressKeyOptions, addressKey, checkPrefix } from './caller-keys.ts'
 import { MAX_HOPS, type Trust, trustOf } from './trust.ts'
 
@@ -99,12 +99,8 @@ export function addressReader(options: ClientAddressOptions, caller: string): Ad
   const { trust, header: given, ipv6Prefix = 64 } = options
   checkPrefix(ipv6Prefix)
   const isTrusted = trustOf(trust)
-  if (given !== undefined && !HEADERS.includes(given)) {
-    throw invalidOption(
-      `header is ${show(given)}; it must be one of ${HEADERS.join(', ')}: callers can set any other`,
-      given,
-    )
-  }
+  const right = `one of ${HEADERS.join(', ')}: callers could set any other header`
+  checkThat(given === undefined || HEADERS.includes(given), 'header', given, right)
   if (given !== undefined && (trust === 0 || (trust as readonly string[]).length === 0)) {
     throw invalidOption(
       `header is ${show(given)}, but no proxy is trusted to set it; add your proxies to trust`,
@@ -175,7 +171,7 @@ const PARAMETER = new RegExp(`(${TOKEN})=(?:(${TOKEN})|(${QUOTED}))(?:[\\t ]*([;
 /**
  * Returns the `for` parameter of each element of a `Forwarded` header.
  *
- * The result is '' for an element without one, and the last one if there are several. Returns `undefined` if the header is
+ * For an element without `for`, the result is ''. For one with several, it's the last. Returns `undefined` if the header is
  * malformed (RFC 7239).
  */
 export function forwardedFor(header: string): string[] | undefined {

@@ -1,12 +1,12 @@
 // The response to a denied request or message: a problem (RFC 9457) as JSON, HTML or text.
-import Negotiator from 'negotiator'
+import preferredMediaTypes from 'negotiator/lib/mediaType.js'
 import type { Decision } from '../decision.ts'
 import { type Header, retryAfterHeaders } from './headers.ts'
 
 /** The media type of a denial's body. */
 export const PROBLEM_CONTENT_TYPE = 'application/problem+json'
 
-/** The body of a denial: a problem (RFC 9457). Its types come from the RateLimit header draft. */
+/** The body of a denial: a problem (RFC 9457). The RateLimit header draft defines the types other than `about:blank`. */
 export type Problem = QuotaExceededProblem | ReducedCapacityProblem | ForbiddenProblem
 
 /** The caller used up a limit. */
@@ -14,7 +14,7 @@ export interface QuotaExceededProblem {
   readonly type: 'https://iana.org/assignments/http-problem-types#quota-exceeded'
   readonly title: string
   readonly status: 429
-  /** Active bans, then exhausted limits. Absent if `disclose` is `false`. */
+  /** Active bans and blocks, then exhausted limits. Absent if `disclose` is `false`. */
   readonly 'violated-policies'?: readonly string[]
 }
 
@@ -122,10 +122,10 @@ export function answerOf(
 
 function preferred(accept: string | undefined): string | undefined {
   if (accept === undefined || accept === '*/*' || accept.length > MAX_ACCEPT) return undefined
-  return new Negotiator({ headers: { accept } }).mediaType(MEDIA_TYPES)
+  return preferredMediaTypes(accept, MEDIA_TYPES)[0]
 }
 
-/** Needs no escaping, since no part comes from the caller. */
+/** Returns an HTML page. Nothing is escaped, since no part comes from the caller. */
 function page(title: string, advice: string | undefined): string {
   const paragraph = advice === undefined ? '' : `<p>${advice}</p>`
   return `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title><h1>${title}</h1>${paragraph}</html>\n`

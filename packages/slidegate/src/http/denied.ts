@@ -1,12 +1,15 @@
 // Rejects, delays, queues or drops denied requests.
 import type { Decision } from '../decision.ts'
 import {
+  checkInteger,
   checkNames,
+  checkThat,
   invalidOption,
   type SlidegateError,
   show,
   WaitError,
   type WaitErrorReason,
+  wrongValue,
 } from '../errors.ts'
 import type { AnyKey } from '../key.ts'
 import type { WaitOptions } from '../limiter/waiting/waiter.ts'
@@ -21,8 +24,8 @@ import { type Duration, parseDuration } from '../runtime/duration.ts'
  *   Default `maxWait`: 30 s
  * - `'drop'`: close the connection without a response
  *
- * Requests of a key wait in order until the client disconnects. Times are from 1 ms to 2^31 - 1 ms. The limiter's `maxWaiting`
- * also applies.
+ * Requests of a key wait in order. A request stops waiting if its client disconnects. Times are from 1 ms to 2^31 - 1 ms. The
+ * limiter's `maxWaiting` also applies.
  */
 export type DeniedPolicy =
   | 'reject'
@@ -30,7 +33,7 @@ export type DeniedPolicy =
   | { readonly delay: Duration }
   | { readonly queue: number; readonly maxWait?: Duration }
 
-/** A checked policy. */
+/** A validated policy. */
 export interface Treatment {
   readonly isDropped: boolean
   /** Maximum wait in milliseconds. 0 if requests don't wait. */
@@ -45,7 +48,7 @@ const DROP: Treatment = { isDropped: true, maxWaitMs: 0, maxQueued: 0 }
 const MAX_WAIT_MS = 2 ** 31 - 1
 const MAX_QUEUED = 2 ** 20
 
-/** The policies that an adapter and its limiter support. */
+/** Which policies an adapter and its limiter support. */
 export interface Capabilities {
   readonly canDrop: boolean
   /** `false` if the limiter is a wrapper without `wait`. */
@@ -65,14 +68,11 @@ export function parseDenied(denied: DeniedPolicy, { canDrop, canWait }: Capabili
     maxWait = '30s',
   } = Object(denied) as Partial<Record<'delay' | 'queue' | 'maxWait', unknown>>
   if ((delay === undefined) === (queue === undefined)) {
-    throw invalidOption(
-      `denied is ${show(denied)}; it must be 'reject', 'drop', { delay: '2s' } or { queue: 100, maxWait: '10s' }`,
-      denied,
-    )
+    throw wrongValue('denied', denied, "'reject', 'drop', { delay: '2s' } or { queue: 100, maxWait: '10s' }")
   }
   if (!canWait) {
     throw invalidOption(
-      `denied is ${show(denied)}, but the limiter has no wait(); pass one from createLimiter`,
+      `denied is ${show(denied)}, but the limiter has no wait(); pass a limiter from createLimiter`,
       denied,
     )
   }
@@ -81,12 +81,7 @@ export function parseDenied(denied: DeniedPolicy, { canDrop, canWait }: Capabili
     return { isDropped: false, maxWaitMs: waitMs('delay', delay), maxQueued: Number.POSITIVE_INFINITY }
   }
   checkNames(denied as object, { queue: true, maxWait: true }, 'invalid_option', 'denied: { queue }')
-  if (!Number.isInteger(queue) || (queue as number) < 1 || (queue as number) > MAX_QUEUED) {
-    throw invalidOption(
-      `denied.queue is ${show(queue)}; it must be an integer from 1 to ${MAX_QUEUED}`,
-      queue,
-    )
-  }
+  checkInteger('denied.queue', queue, 1, MAX_QUEUED)
   return { isDropped: false, maxWaitMs: waitMs('maxWait', maxWait), maxQueued: queue as number }
 }
 
@@ -98,12 +93,10 @@ export function cannotDrop(): SlidegateError {
 }
 
 function waitMs(name: string, duration: unknown): number {
-  const ms = parseDuration(duration)
-  if (ms !== undefined && ms >= 1 && ms <= MAX_WAIT_MS) return ms
-  throw invalidOption(
-    `denied.${name} is ${show(duration)}; it must be a duration from 1 ms to ${MAX_WAIT_MS} ms, such as '2s'`,
-    duration,
-  )
+  const ms = parseDuration(duration) ?? 0
+  const right = `a duration from 1 ms to ${MAX_WAIT_MS} ms, such as '2s'`
+  checkThat(ms >= 1 && ms <= MAX_WAIT_MS, `denied.${name}`, duration, right)
+  return ms
 }
 
 /** The options of a limiter call. */
@@ -112,7 +105,7 @@ export interface LimiterCallOptions {
   readonly request: unknown
 }
 
-/** Makes a guard's requests wait, and counts the waiting ones. */
+/** Makes the requests of a guard wait, and counts those that are waiting. */
 export class Waiters<Key extends AnyKey> {
   readonly #limiter: Limiter<Key>
   #waiting = 0
@@ -161,7 +154,7 @@ export class Waiters<Key extends AnyKey> {
     }
   }
 
-  /** The denial of a request that stops waiting. Waiters ahead of it take any room that is left. */
+  /** Returns the denial of a request that stops waiting. Any free room goes to the requests ahead of it. */
   async #denial(key: Key, options: LimiterCallOptions | undefined): Promise<Decision> {
     const now = await this.#limiter.peek(key, options)
     const { expectedWaitMs } = this.#limiter.waiting(key)

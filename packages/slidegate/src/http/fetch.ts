@@ -18,7 +18,7 @@ export interface Connection {
   requestIP?(request: Request): { readonly address: string } | null
 }
 
-/** The part of the binding that these adapters share. `connectionOf` may return any value, since platforms differ. */
+/** The part of the binding that all Fetch API adapters share. `connectionOf` may return any value, since platforms differ. */
 export function fetchBinding<Args extends HandlerArguments>(
   requestOf: (...args: Args) => Request,
   connectionOf: (...args: Args) => unknown,
@@ -70,7 +70,7 @@ export async function denialResponse(
   return respond(denial.body, { status: denial.status, headers })
 }
 
-/** The response for a closed connection. It appears only in logs; the status is the one that nginx uses. */
+/** The response for a closed connection. It appears only in logs. nginx logs the same status. */
 export function droppedResponse(): Response {
   return new Response(null, { status: 499 })
 }
@@ -119,7 +119,8 @@ function isDenial({ status, headers }: Response): boolean {
 }
 
 /**
- * Handles a request and calls back when the response is over. On Node that is when it was sent, elsewhere when its body was read.
+ * Handles a request and calls back when the response has ended. On Node that's when it was sent, elsewhere when its body was
+ * read.
  */
 export async function watchResponse<R extends HandlerResponse>(
   onFinished: (response: FinishedResponse) => void,
@@ -130,7 +131,7 @@ export async function watchResponse<R extends HandlerResponse>(
   let answer: R | undefined
   const header = (name: string) => answer?.headers.get(name) ?? undefined
   if (outgoing !== undefined) {
-    // Node can't return headers that were already sent.
+    // Reads headers from the Response, because Node doesn't return them once they are sent.
     whenOver(outgoing, (sent) => onFinished({ ...sent, header }))
     answer = await handle()
     return answer

@@ -1,8 +1,8 @@
 // The guard that all adapters share: it turns a request into a verdict. A binding reads the requests of a framework.
 //
 // The steps, in order: `allow` and `deny`, `skip`, the key, its limits, the cost, `denied`, then the limiter. The guard calls
-// `consume`, or `wait` if denied requests are delayed or queued, so no request overtakes a waiter. A step creates a promise only
-// if it has to wait.
+// `consume`, or `wait` if denied requests are delayed or queued, so that no request overtakes a waiting one. A step only creates
+// a promise if it has to wait.
 
 import { type Decision, isDecided } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
@@ -31,9 +31,10 @@ import {
   limitsFunctionOf,
 } from './options.ts'
 import { settler } from './settle-response.ts'
+import { type SetupBinding, type SetupChecks, setupChecks } from './setup-warnings.ts'
 
 /** Reads the requests of one framework for the guard. Makes no decisions. */
-export interface Binding<Args extends HandlerArguments> {
+export interface Binding<Args extends HandlerArguments> extends SetupBinding<Args> {
   /**
    * Returns the client's address as the framework reports it, or `undefined`.
    *
@@ -42,8 +43,6 @@ export interface Binding<Args extends HandlerArguments> {
   address(...args: Args): string | undefined
   /** Returns the address of the connection's peer, or `undefined` if it's unknown. */
   peer(...args: Args): string | undefined
-  /** Returns a header by its lowercase name. The values of a repeated header are joined. */
-  header(name: string, ...args: Args): string | undefined
   /** Whether the runtime may have dropped headers of the request. Default: never. */
   isTruncated?(...args: Args): boolean
   /** Returns a signal that is aborted when the client disconnects. Called only if a request has to wait. */
@@ -89,10 +88,10 @@ export function createGuard<Args extends HandlerArguments>(
   binding: Binding<Args>,
 ): Guard<Args> {
   checkGuardOptions(options)
-  const { name, limits, store, skip, key, cost, onDenied, onAllowed, disclose = true } = options
-  const limiter = (options.limiter ?? limiterFrom({ name, limits, store })) as Limiter<AnyKey>
+  const { limits, skip, key, cost, onDenied, onAllowed, disclose = true } = options
+  const limiter = (options.limiter ?? limiterFrom(options)) as Limiter<AnyKey>
   const limitsOf = limitsFunctionOf(limiter)
-  // Only `limits` functions read the request.
+  // Only a `limits` function needs the request. A given limiter may have one.
   const isPassed = !Array.isArray(limits) || options.limiter !== undefined
   const decide = decider(limiter)
   const waiters = new Waiters(limiter)
@@ -102,7 +101,8 @@ export function createGuard<Args extends HandlerArguments>(
     canWait: typeof limiter.wait === 'function',
   })
   const headersOf = headerWriter(disclose ? formatsOf(options.headers ?? 'draft-11') : [])
-  const addressOf = addressed(options, binding)
+  const checks = setupChecks(limiter, options, binding)
+  const addressOf = addressed(options, binding, checks)
   const listed = lists(options)
 
   function judge(args: Args): Verdict | PromiseLike<Verdict> {
@@ -116,7 +116,8 @@ export function createGuard<Args extends HandlerArguments>(
   }
 
   function limited(callerKey: AnyKey, args: Args): Verdict | PromiseLike<Verdict> {
-    // The limiter rejects an invalid key.
+    checks?.charged(callerKey, args)
+    // An invalid key is passed on, because the limiter rejects it.
     if (limitsOf === undefined || typeof callerKey !== 'string' || callerKey === '')
       return priced(callerKey, args[0], args)
     return after(limitsOf(callerKey, args[0]), (limits) => priced(callerKey, limits, args))
@@ -244,9 +245,14 @@ function treatments<Args extends HandlerArguments>(
 function addressed<Args extends HandlerArguments>(
   { address }: GuardOptions<Args>,
   binding: Binding<Args>,
+  checks: SetupChecks<Args> | undefined,
 ): (args: Args) => string | undefined {
   if (address === undefined) {
-    return (args) => (binding.isTruncated?.(...args) === true ? undefined : binding.address(...args))
+    return (args) => {
+      const found = binding.isTruncated?.(...args) === true ? undefined : binding.address(...args)
+      checks?.addressed(found, args)
+      return found
+    }
   }
   const read: AddressReader = addressReader(address, 'address')
   return (args) =>
@@ -257,7 +263,7 @@ function addressed<Args extends HandlerArguments>(
     )
 }
 
-/** Returns a function that finds the list of an address. Returns `undefined` if there are no lists. */
+/** Returns a function that looks up an address in `allow` and `deny`. Returns `undefined` if neither is set. */
 function lists<Args extends HandlerArguments>({
   allow,
   deny,
@@ -272,11 +278,11 @@ function lists<Args extends HandlerArguments>({
 }
 
 function checkedCost(units: number): number {
-  // The limiter would use the default cost, 1.
+  // Rejected here, because the limiter would use the default cost, 1.
   if (units === undefined) {
     throw new SlidegateError(
       'invalid_cost',
-      'cost returned undefined; it must return an integer from 1',
+      'cost returned undefined; it must return an integer of at least 1',
       units,
     )
   }

@@ -1,6 +1,6 @@
 // Rate limit headers in all formats, and merging the headers of several limiters on one response.
 import { bansIn, type Decision, type LimitDecision } from '../decision.ts'
-import { invalidOption, show } from '../errors.ts'
+import { checkThat } from '../errors.ts'
 
 /** A header field of a response. */
 export interface Header {
@@ -14,7 +14,7 @@ export type HeaderFormat = 'draft-11' | 'draft-7' | 'draft-6' | 'legacy'
 interface Format {
   readonly names: readonly string[]
   readonly write: (decision: Decision) => readonly Header[]
-  /** Finds the remaining units in a format that can describe only one limiter. */
+  /** How to read the remaining units. Only set for formats that can describe only one limiter. */
   readonly remaining?: { readonly name: string; readonly pattern: RegExp }
 }
 
@@ -87,7 +87,7 @@ function place(set: HeaderSet, on: HeaderAccess, laterDenies: boolean, isBefore:
   }
 }
 
-/** Whether the response already has a tighter limit. If both are equal, the earlier one stays. */
+/** Whether the response already has a tighter limit. If both are equal, the earlier limiter's is kept. */
 function isLooser(
   { headers }: HeaderSet,
   on: HeaderAccess,
@@ -104,7 +104,7 @@ function remainingIn(value: string | undefined, pattern: RegExp): number | undef
   return found === null ? undefined : Number(found[1])
 }
 
-/** Joins two lists. If the later limiter denied the request, the earlier one's times no longer matter. */
+/** Joins two lists. Leaves out the earlier limiter's times if the later one denied the request. */
 function joined(earlier: string, later: string, laterDenies: boolean): string {
   return `${laterDenies ? withoutTime(earlier) : earlier}, ${later}`
 }
@@ -138,11 +138,9 @@ export function formatsOf(headers: HeadersOption): readonly HeaderFormat[] {
     formats.every((each) => typeof each === 'string' && Object.hasOwn(HEADER_FORMATS, each)) &&
     formats.filter((each) => each !== 'legacy').length < 2 &&
     new Set(formats).size === formats.length
-  if (isValid) return formats
-  throw invalidOption(
-    `headers is ${show(headers)}; it must be 'draft-11', 'draft-7', 'draft-6', 'legacy', an array of 'legacy' and one of the others, or false`,
-    headers,
-  )
+  const one = "'draft-11' (also for draft-8 to draft-10), 'draft-7', 'draft-6', 'legacy'"
+  checkThat(isValid, 'headers', headers, `${one}, an array of 'legacy' and one of the others, or false`)
+  return formats
 }
 
 /**
@@ -230,9 +228,9 @@ function withoutTime(states: string): string {
 /**
  * Returns `RateLimit-Policy` and `RateLimit` as in draft-ietf-httpapi-ratelimit-headers-07.
  *
- * This draft has room for one limit. On a denial, it is the denying limit with the longest wait, otherwise the limit with the
- * fewest units remaining. `reset` is in seconds. On a denial it equals `Retry-After`; otherwise, or if waiting doesn't help, it
- * is the time until the full quota is available. A window shorter than one second has no `RateLimit-Policy`, since this draft
+ * This draft can describe only one limit. On a denial, it is the denying limit with the longest wait, otherwise the limit with
+ * the fewest units remaining. `reset` is in seconds. On a denial it equals `Retry-After`; otherwise, or if waiting doesn't help,
+ * it is the time until the full quota is available. A window shorter than one second has no `RateLimit-Policy`, since this draft
  * requires `w`.
  *
  *     RateLimit-Policy: 100;w=60
@@ -293,9 +291,9 @@ function tightest(decision: Decision): LimitDecision | undefined {
   return denying ?? limits.toSorted((a, b) => a.remaining - b.remaining)[0]
 }
 
-/** Milliseconds until the request fits. Until the full quota is available, if it fits now or never will. */
+/** Milliseconds until the request fits. If it fits now or never will: until the full quota is available. */
 function waitMs(decision: Decision, { allowed, retryAfterMs, resetAfterMs }: LimitDecision): number {
-  // A ban may last longer than all limits.
+  // A ban may last longer than the wait for any limit.
   if (decision.blockedMs !== undefined && decision.retryAfterMs !== Number.POSITIVE_INFINITY) {
     return decision.retryAfterMs
   }

@@ -1,4 +1,4 @@
-// Helpers that avoid a promise if a value is already there: a promise costs as much as a request's headers.
+// Helpers that only create a promise if a value isn't available yet: a promise takes as long as writing a response's headers.
 
 /** Calls `next` with a value: immediately, or once its promise resolves. */
 export function after<T, R>(

@@ -1,8 +1,9 @@
 // Limits the messages of WebSocket-like connections: the options, and a queue per connection that keeps their order.
-import { checkOptions, invalidOption, type Names, show } from '../errors.ts'
+import { invalidOption, type Names, show } from '../errors.ts'
 import { type DenialMessage, denialMessageOf } from './denial-message.ts'
 import { type Binding, createGuard, type Guard, type Verdict } from './guard.ts'
 import { after, asError, isPending } from './maybe-async.ts'
+import { checkRateLimit } from './option-names.ts'
 import { type FinishedResponse, GUARD_NAMES, type GuardOptions } from './options.ts'
 import { RouteOptions } from './per-route.ts'
 
@@ -16,7 +17,7 @@ export interface MessageOptions<Message>
   readonly key?: NonNullable<GuardOptions<[message: Message]>['key']>
   /** Addresses and networks of clients whose connections are closed immediately. Overrides `allow` and `skip`. */
   readonly deny?: readonly string[]
-  /** Called for each denied message, instead of sending a denial to the client. The next message waits for its promise. */
+  /** Called for each denied message, instead of sending a denial. If it returns a promise, the next message waits for it. */
   readonly onDenied?: NonNullable<GuardOptions<[message: Message]>['onDenied']>
   /** Maximum number of messages per connection that wait to be decided, from 1 to 2^20. */
   readonly maxPending?: number
@@ -62,12 +63,12 @@ export function limitMessages<Connection, Message extends Connection>(
     },
     { ...reach, signal: (_, queue) => queue.wait() },
   )
-  const { limiter, address } = rest
+  const { limiter, address, warnings } = rest
   const entrance =
     deny === undefined
       ? undefined
       : createGuard<[connection: Connection]>(
-          { limiter: limiter!, address, deny, skip: () => true },
+          { limiter: limiter!, address, deny, skip: () => true, warnings },
           { ...reach, signal: () => AbortSignal.abort() },
         )
   return (connection, carrier) => {
@@ -88,7 +89,7 @@ const {
 const NAMES: Names<MessageOptions<unknown>> = { ...OF_REQUESTS, maxPending: true }
 
 function checkMessageOptions<Message>(options: MessageOptions<Message>): void {
-  checkOptions(options, 'rateLimit', NAMES)
+  checkRateLimit(options, NAMES)
   const { maxPending = 1 } = options
   if (!Number.isInteger(maxPending) || (maxPending as number) < 1 || (maxPending as number) > MAX_PENDING) {
     throw invalidOption(
@@ -102,7 +103,7 @@ function checkMessageOptions<Message>(options: MessageOptions<Message>): void {
 export interface Carrier<Message> {
   /** Handles an admitted message. Calls `undo` if the message isn't handled after all. */
   handle(message: Message, undo: () => void): void
-  /** Sends a denial. The next message waits for its promise, so a slow client isn't flooded. */
+  /** Sends a denial. If it returns a promise, the next message waits for it, so a slow client isn't flooded. */
   notify(denial: DenialMessage, message: Message): unknown
   drop(): void
   fail(error: Error, message: Message): void
@@ -146,7 +147,7 @@ export class MessageQueue<Message> {
     this.#pace()
   }
 
-  /** Called when a message has to wait for room. The signal is aborted when the client disconnects. */
+  /** Called when a message has to wait for room. Returns a signal that is aborted when the client disconnects. */
   wait(): AbortSignal {
     this.#isWaiting = true
     this.#pace()

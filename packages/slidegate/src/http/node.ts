@@ -12,7 +12,7 @@ import type { FinishedResponse, HandlerArguments } from './options.ts'
 export type NodeRequest = IncomingMessage | Http2ServerRequest
 export type NodeResponse = ServerResponse | Http2ServerResponse
 
-/** The part of the binding that these adapters share. */
+/** The part of the binding that all adapters on node:http share. */
 export function nodeBinding<Args extends HandlerArguments>(
   requestOf: (...args: Args) => NodeRequest,
   responseOf: (...args: Args) => NodeResponse,
@@ -45,7 +45,7 @@ export function whenOver(
   )
 }
 
-/** Node also emits `finish` for responses that were cut off or never started. */
+/** Returns a check for complete responses. Node also emits `finish` for responses that were cut off or never started. */
 function completeness(res: NodeResponse): () => boolean {
   if ('stream' in res) return () => res.writableFinished && !res.stream.aborted
   let isSent = false
@@ -73,7 +73,7 @@ function whenClosed(res: NodeResponse, callback: () => void): void {
   if (socket !== undefined) stops.push(onClose(socket, once))
 }
 
-/** One listener per response or socket for all callbacks. Node warns about more than ten listeners. */
+/** The callbacks of each response or socket. They share one listener, because Node warns about more than ten. */
 const listeners = new WeakMap<NodeResponse | Socket, Set<() => void>>()
 
 /** Calls back on `close`. Returns a function that unsubscribes. */
@@ -91,7 +91,7 @@ function onClose(closing: NodeResponse | Socket, callback: () => void): () => vo
   return () => all.delete(callback)
 }
 
-/** A response that isn't sent yet, on which a verdict is carried out. */
+/** An unsent response, and how to set its headers, answer or drop it. */
 export interface Reply extends HeaderAccess {
   /** Calls back when the response was sent or the client disconnected. */
   whenOver(onFinished: (response: FinishedResponse) => void): void
@@ -196,7 +196,7 @@ export function enter<Args extends HandlerArguments>(
   else carryOut(verdict, reply, next)
 }
 
-/** A separate function, since a function with closures allocates memory even if they aren't reached. */
+/** Separate from `enter`: a function with closures allocates memory even if it never creates them. */
 function carryOutLater(verdict: PromiseLike<Verdict>, reply: Reply, next: Next): void {
   verdict.then((known) => carryOut(known, reply, next), failing(next))
 }
@@ -211,7 +211,7 @@ function carryOut({ headers, denial, onFinished }: Verdict, reply: Reply, next: 
     next(asError(reason))
     return
   }
-  // Outside the `try`: errors from next() aren't ours.
+  // Called outside the `try`, since an error of next() isn't the guard's.
   if (denial === undefined) next()
   // onDenied may return a Fastify reply, which is a thenable.
   else if (isPending(answered)) answered.then(ignore, failing(next))

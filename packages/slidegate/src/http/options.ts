@@ -1,6 +1,6 @@
 // The options of rateLimit() that all frameworks share, their checks, and the limiter created from `limits`.
 import type { Decision } from '../decision.ts'
-import { invalidOption, type Names, show } from '../errors.ts'
+import { checkThat, invalidOption, type Names, show } from '../errors.ts'
 import type { AnyKey } from '../key.ts'
 import { createLimiter } from '../limiter/create-limiter.ts'
 import { isForHandlers } from '../limiter/request.ts'
@@ -63,7 +63,7 @@ export interface GuardOptions<Args extends HandlerArguments> {
    * framework reports.
    */
   readonly address?: ClientAddressOptions
-  /** Returns the units that the request costs, an integer from 1. Default: 1. */
+  /** Returns the units that the request costs, a positive integer. Default: 1. */
   readonly cost?: (request: Args[0]) => number | Promise<number>
   /** Return `true` to exempt the request: it isn't counted and gets no headers. */
   readonly skip?: (request: Args[0]) => boolean | Promise<boolean>
@@ -97,22 +97,29 @@ export interface GuardOptions<Args extends HandlerArguments> {
    */
   readonly refundIf?: RefundIf<Args>
   /**
-   * Returns the units that the request actually cost, an integer from 0. Called after the response. The difference from `cost` is
+   * Returns the units that the request actually cost, 0 or more. Called after the response. The difference from `cost` is
    * refunded or charged; a charge may exceed the limits.
    */
   readonly settle?: (response: FinishedResponse, ...args: Args) => number | Promise<number>
   /** Called if `refundIf`, `settle` or the store fails after the response. Default: logs the first error. */
   readonly onSettleError?: (error: unknown, ...args: Args) => unknown
+  /**
+   * `false` turns off process warnings about likely mistakes, such as a proxy that isn't trusted. Each is emitted once, and only the
+   * first 10,000 requests are checked. Default: true.
+   */
+  readonly warnings?: boolean
 }
 
 /** The names of the options that all adapters share. An adapter can add its own. */
 export const GUARD_NAMES: Names<GuardOptions<HandlerArguments>> = {
   ...{ limiter: true, name: true, limits: true, store: true, key: true, address: true, cost: true },
   ...{ skip: true, allow: true, deny: true, denied: true, headers: true, disclose: true },
-  ...{ onDenied: true, onAllowed: true, refundIf: true, settle: true, onSettleError: true },
+  ...{ onDenied: true, onAllowed: true, refundIf: true, settle: true, onSettleError: true, warnings: true },
 }
 
 const isFunction = (value: unknown) => typeof value === 'function'
+
+const FLAG = ['true or false', (value: unknown) => typeof value === 'boolean'] as const
 
 /** The expected value of each option, and a function that checks it. */
 const CHECKS: Readonly<Record<string, readonly [expected: string, isValid: (value: unknown) => boolean]>> = {
@@ -126,7 +133,8 @@ const CHECKS: Readonly<Record<string, readonly [expected: string, isValid: (valu
     "'successful', 'failed' or a function",
     (value) => value === 'successful' || value === 'failed' || isFunction(value),
   ],
-  disclose: ['true or false', (value) => typeof value === 'boolean'],
+  disclose: FLAG,
+  warnings: FLAG,
   allow: ['an array of networks', Array.isArray],
   deny: ['an array of networks', Array.isArray],
 }
@@ -155,21 +163,23 @@ export function checkGuardOptions<Args extends HandlerArguments>(options: GuardO
     }
   }
   for (const limit of limiter?.limits ?? (Array.isArray(limits) ? limits : [])) {
-    // createLimiter rejects anything that isn't a limit.
+    // Anything that isn't a limit is rejected later, by createLimiter.
     if (isForHandlers(limit)) {
       throw invalidOption(
-        `the limit ${show(limit.name)} can't be used in middleware, which has no values and releases no slots; use its limiter in a handler`,
+        `the limit ${show(limit.name)} can't be used in middleware, which passes no values and releases no slots; call its limiter in a handler`,
         limit.name,
       )
     }
   }
   for (const [name, [expected, isValid]] of Object.entries(CHECKS)) {
     const value = options[name as keyof typeof options]
-    if (value === undefined || isValid(value)) continue
-    throw invalidOption(`${name} is ${show(value)}; it must be ${expected}`, value)
+    checkThat(value === undefined || isValid(value), name, value, expected)
   }
   if ((refundIf ?? settle) !== undefined && limiter !== undefined && !isFunction(limiter.refund)) {
-    throw invalidOption("the limiter can't refund; refundIf and settle need one from createLimiter", limiter)
+    throw invalidOption(
+      "the limiter can't refund; for refundIf and settle, pass a limiter from createLimiter",
+      limiter,
+    )
   }
   formatsOf(headers)
 }
@@ -186,10 +196,13 @@ const functions = new WeakMap<object, LimitsFunction>()
  */
 export function limiterFrom<Args extends HandlerArguments>({
   limits = [],
-  ...rest
-}: Pick<GuardOptions<Args>, 'name' | 'limits' | 'store'>): Limiter {
-  if (typeof limits !== 'function') return createLimiter({ ...rest, limits })
-  const limiter = createLimiter({ ...rest, limits: (_key, returned) => returned as readonly Limit[] })
+  name,
+  store,
+  warnings,
+}: GuardOptions<Args>): Limiter {
+  const common = { name, store, warnings }
+  if (typeof limits !== 'function') return createLimiter({ ...common, limits })
+  const limiter = createLimiter({ ...common, limits: (_key, returned) => returned as readonly Limit[] })
   functions.set(limiter, limits)
   return limiter
 }

@@ -1,9 +1,9 @@
 // Merges the options of a route or class with the app's options.
-import { checkOptions } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { sha256 } from '../runtime/platform.ts'
 import type { Store } from '../stores/store.ts'
 import { type Binding, createGuard, type Guard } from './guard.ts'
+import { checkRateLimit } from './option-names.ts'
 import {
   checkGuardOptions,
   GUARD_NAMES,
@@ -29,12 +29,12 @@ export class RouteOptions<Args extends HandlerArguments> {
   constructor(around: GuardOptions<Args>, mayLack = false) {
     const lacks = mayLack && around.limits === undefined && around.limiter === undefined
     if (!lacks) checkGuardOptions(around)
-    const { name, limits, store } = around
+    const { name, store } = around
     this.#around = around
     this.#name = name
     this.#store = store
     // Created once, so routes without their own limits count together.
-    this.#limiter = limits === undefined ? (around.limiter as Limiter) : limiterFrom({ name, limits, store })
+    this.#limiter = around.limits === undefined ? (around.limiter as Limiter) : limiterFrom(around)
   }
 
   /** The options of routes that set none, or `undefined` if those routes aren't limited. */
@@ -47,7 +47,7 @@ export class RouteOptions<Args extends HandlerArguments> {
    * from the route. A route without limits shares the app's.
    */
   of(own: GuardOptions<Args>, route: string): GuardOptions<Args> {
-    checkOptions(own, 'rateLimit', GUARD_NAMES)
+    checkRateLimit(own, GUARD_NAMES)
     if (own.limiter !== undefined) return this.#with(own)
     if (own.limits === undefined) return this.#with({ limiter: this.#limiter as Limiter, ...own })
     const { name: _name, limits, store: _store, ...rest } = own
@@ -62,7 +62,7 @@ export class RouteOptions<Args extends HandlerArguments> {
     return guard
   }
 
-  /** The options of the routes in a part of the app, such as a class. */
+  /** Returns the options for a part of the app, such as a class. */
   within(own: GuardOptions<Args>, part: string): RouteOptions<Args> {
     const inner = new RouteOptions(this.of(own, part), this.#limiter === undefined)
     inner.#name = own.name ?? this.#name
@@ -72,9 +72,8 @@ export class RouteOptions<Args extends HandlerArguments> {
 
   #limiterOf(own: GuardOptions<Args>, route: string): Limiter {
     checkGuardOptions(own)
-    const { limits, store = this.#store } = own
-    const { name = nameOf(this.#name ?? 'default', route) } = own
-    return limiterFrom({ name, limits, store })
+    const { store = this.#store, name = nameOf(this.#name ?? 'default', route) } = own
+    return limiterFrom({ warnings: this.#around.warnings, ...own, name, store })
   }
 
   #with(own: GuardOptions<Args>): GuardOptions<Args> {
@@ -91,7 +90,7 @@ export function routeName(method: string | readonly string[], url: string): stri
 
 const MAX_NAME = 64
 
-/** Characters of base64url. 132 bits never collide in practice. */
+/** Length in base64url characters. They have 132 bits, so hashes don't collide in practice. */
 const HASH_LENGTH = 22
 
 /** Returns a valid limiter name that is the same in all processes. */

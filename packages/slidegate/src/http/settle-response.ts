@@ -19,7 +19,7 @@ const REFUNDED: Readonly<Record<string, (response: FinishedResponse) => boolean>
   failed: ({ status, isComplete }) => isComplete && status >= 400,
 }
 
-/** Returns `undefined` without `refundIf` and `settle`. */
+/** Returns a function that creates a request's `onFinished`. Returns `undefined` without `refundIf` and `settle`. */
 export function settler<Key extends AnyKey, Args extends HandlerArguments>(
   limiter: Limiter<Key>,
   options: Pick<GuardOptions<Args>, 'refundIf' | 'settle' | 'onSettleError'>,
@@ -64,7 +64,7 @@ function checkedUnits(units: unknown): number {
   if (Number.isSafeInteger(units) && (units as number) >= 0) return units as number
   throw new SlidegateError(
     'invalid_cost',
-    `settle returned ${show(units)}; it must return an integer from 0`,
+    `settle returned ${show(units)}; it must return an integer of at least 0`,
     units,
   )
 }

@@ -1,6 +1,6 @@
 // Decides which proxies are trusted, and rejects framework settings that trust any client.
 import ipaddr from 'ipaddr.js'
-import { invalidOption, type SlidegateError, show } from '../errors.ts'
+import { checkThat, invalidOption, type SlidegateError } from '../errors.ts'
 import { type Network, Networks, parseNetwork } from './addresses.ts'
 
 /**
@@ -23,10 +23,10 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
   uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 }
 
-/** Shorter prefixes would include public addresses. */
+/** Minimum prefix lengths of trusted networks. Shorter prefixes would include public addresses. */
 const MIN_PREFIX = { ipv4: 8, ipv6: 16 }
 
-/** Private networks whose prefixes are shorter. */
+/** Private networks with prefixes shorter than `MIN_PREFIX`. */
 const PRIVATE = ['fc00::/7', 'fe80::/10'].map((network) => ipaddr.IPv6.parseCIDR(network))
 
 /** @throws {SlidegateError} `invalid_option`, also for public ranges */
@@ -34,12 +34,8 @@ export function trustOf(trust: unknown): IsTrusted {
   if (Number.isInteger(trust) && (trust as number) >= 0 && (trust as number) <= MAX_HOPS) {
     return (_, hop) => hop < (trust as number)
   }
-  if (!Array.isArray(trust)) {
-    throw invalidOption(
-      `trust is ${show(trust)}; it must be the number of your proxies, from 0 to ${MAX_HOPS}, or an array of their networks`,
-      trust,
-    )
-  }
+  const right = `the number of your proxies, from 0 to ${MAX_HOPS}, or an array of their networks`
+  checkThat(Array.isArray(trust), 'trust', trust, right)
   const networks = new Networks(trust.flatMap(networksOf))
   return (address) => networks.has(address)
 }
@@ -77,7 +73,7 @@ export function spoofableAddress(
 /** Addresses reserved for documentation, which no proxy can have. */
 const STRANGERS: readonly string[] = ['192.0.2.1', '2001:db8::1']
 
-/** More hops than any chain of proxies has. */
+/** Longer than any real chain of proxies. */
 const MANY: number = 4 * MAX_HOPS
 
 /** Whether a chain of unknown addresses is trusted. */
@@ -88,7 +84,7 @@ export function trustsEveryone(isTrusted: IsTrusted): boolean {
   })
 }
 
-/** Returns the framework's address. Throws if its trust setting, which may change, trusts every client. */
+/** Returns the address that the framework reports. Throws if its trust setting, which may change, trusts every client. */
 export function unlessTrustsEveryone<Request>(
   setting: string,
   isTrustedOf: (request: Request) => IsTrusted,
@@ -106,10 +102,10 @@ export function unlessTrustsEveryone<Request>(
 }
 
 /**
- * Returns the address of a framework whose trust setting can't be read.
+ * Returns the address that a framework reports, if its trust setting can't be read.
  *
- * Throws if it trusts a forged chain of unknown addresses. Checked once per request prototype, since its requests share the
- * setting.
+ * Throws if the framework trusts a forged chain of unknown addresses. Checked once per request prototype, since requests with
+ * the same prototype share the setting.
  */
 export function unlessSpoofed<Request extends { readonly ip?: string | undefined }>(
   setting: string,
@@ -133,4 +129,14 @@ const CHAIN_END = '198.51.100.1'
 function chainOf(stranger: string): object {
   const chain = [CHAIN_END, ...Array<string>(MANY).fill(stranger)].join(', ')
   return { headers: { 'x-forwarded-for': chain }, socket: { remoteAddress: stranger } }
+}
+
+/** See `proxySetting` of a binding. */
+export function expressProxySetting(app: { get(setting: 'trust proxy'): unknown }): string | undefined {
+  return app.get('trust proxy') === false ? "app.set('trust proxy', 1)" : undefined
+}
+
+/** Fastify has `ips` only if it trusts a proxy. */
+export function fastifyProxySetting(request: object): string | undefined {
+  return (request as { readonly ips?: unknown }).ips === undefined ? 'trustProxy: 1 of Fastify' : undefined
 }

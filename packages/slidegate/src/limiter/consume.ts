@@ -1,6 +1,6 @@
 // Turns the caller's input into ops, and the store's outcomes into decisions.
 import type { Decision } from '../decision.ts'
-import { SlidegateError, show } from '../errors.ts'
+import { type Names, SlidegateError, show } from '../errors.ts'
 import type { Announcer } from '../events.ts'
 import type { AnyKey, KeyOptions } from '../key.ts'
 import type { ConsumeOptions } from '../limiter.ts'
@@ -9,9 +9,8 @@ import type { Call, ConsumeOp, ConsumeOutcome, FastPath, Outcome, Part, Store } 
 import { decisionBy, decisionByOne, decisionOf } from './decide.ts'
 import type { KeyLimits } from './dimensions.ts'
 import { chargeBy, type FastPathCharges, remember } from './refund.ts'
-import { NAMELESS, parseCost, RequestNamer } from './request.ts'
+import { areHeld, NAMELESS, parseCost, REQUEST_NAMES, RequestNamer } from './request.ts'
 
-/** Decides the requests of one limiter. */
 export class Requests {
   readonly namer: RequestNamer
   readonly #limiter: string
@@ -74,7 +73,7 @@ export class Requests {
     const isNamed =
       options !== undefined && (options?.requestId !== undefined || options?.value !== undefined)
     if (this.#fastPath === undefined || isNamed || this.#isClosed) return undefined
-    const cost = parseCost(options)
+    const cost = parseCost(options, REQUEST_NAMES)
     const of = this.#fastCharges!
     const outcome = this.#fastPath(key, cost, of.encoding)
     if (outcome === undefined) return undefined
@@ -88,12 +87,23 @@ export class Requests {
     return decision
   }
 
-  opFor(key: AnyKey, options: ConsumeOptions | undefined): ConsumeOp {
-    const cost = parseCost(options)
+  /** @throws {SlidegateError} for invalid input */
+  opFor(
+    key: AnyKey,
+    options: ConsumeOptions | undefined,
+    optionNames: Names<ConsumeOptions> = REQUEST_NAMES,
+  ): ConsumeOp {
+    const cost = parseCost(options, optionNames)
     const last = this.#lastOps?.[0]
     const isUnnamed = options?.requestId === undefined && options?.value === undefined
     if (last?.cost === cost && this.#lastKey === key && isUnnamed && !this.#isClosed) return last
     const parts = this.partsOf(key, options)
+    if (options?.requestId === undefined && areHeld(parts)) {
+      throw new SlidegateError(
+        'invalid_request_id',
+        'a concurrency limit needs acquire(), or a requestId for release()',
+      )
+    }
     const names = this.namer.forCharge(options, parts)
     const op: ConsumeOp = { type: 'consume', parts, cost, count: 1, leaseMs: 0 }
     if (names !== NAMELESS) return { ...op, ...names }
@@ -114,12 +124,7 @@ export class Requests {
     return call
   }
 
-  /**
-   * The decision on one of the requests that share an op.
-   *
-   * @param position index of the request, from 0
-   * @throws {SlidegateError} `reused_request_id`
-   */
+  /** The decision on one of the requests that share an op. `position` is its index, starting at 0. */
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
     return position < outcome.admitted ? this.#admitted(op, outcome, position) : this.#denied(op, outcome)
   }
@@ -139,7 +144,6 @@ export class Requests {
   }
 
   announce(key: AnyKey, decision: Decision): void {
-    // Without a listener, no event is created.
     if (this.#announcer.isHeard('decision')) this.#announcer.emit('decision', { key, decision })
   }
 
@@ -155,7 +159,6 @@ export class Requests {
 
 const forget = (): void => {}
 
-/** The resolve and reject functions of the newest promise. */
 const kept: { resolve: (decision: Decision) => void; reject: (error: unknown) => void } = {
   resolve: forget,
   reject: forget,
@@ -170,7 +173,6 @@ function keep(resolve: (decision: Decision) => void, reject: (error: unknown) =>
 /** A request that waits for its decision. A store may answer before `promise` is called. */
 export class ConsumeCall implements Call {
   isSettled = false
-  /** `undefined` until it is settled, and if it failed. */
   decision: Decision | undefined
   error: unknown
   readonly op: ConsumeOp
@@ -195,7 +197,6 @@ export class ConsumeCall implements Call {
     return promise
   }
 
-  /** Calls back when settled, or synchronously if it already is. */
   whenSettled(settled: () => void): void {
     if (this.isSettled) {
       settled()

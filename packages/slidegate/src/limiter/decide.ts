@@ -14,12 +14,7 @@ import { resetOf, usedOf, waitOf } from '../ops/numbers.ts'
 import { costsOf, limitsOf, roomsOf } from '../stores/outcome.ts'
 import { type Ban, type ConsumeOutcome, partsInForce, type RequestOp } from '../stores/store.ts'
 
-/**
- * The decision on one of the requests that share an op.
- *
- * @param position index of the request, from 0
- * @throws {SlidegateError} `reused_request_id`
- */
+/** The decision on one of the requests that share an op. `position` is its index, starting at 0. */
 export function decisionOf(asked: RequestOp, outcome: ConsumeOutcome, position: number): Decision {
   const { overrides } = outcome
   const op = overrides === undefined ? asked : { ...asked, parts: partsInForce(asked.parts, overrides) }
@@ -43,7 +38,10 @@ function checkRepeat({ cost }: RequestOp, { repeats = cost }: ConsumeOutcome): v
 function denialOfBlocked(op: RequestOp, outcome: ConsumeOutcome, ban: Ban): Decision {
   const decision = decisionByLimits(op, outcome, outcome.admitted)
   const { retryAfterMs, resetAfterMs, deniedBy } = decision
-  const bans = ban.parts.map((part) => banName(op.parts[part]!.set.limiter))
+  const bans = ban.parts.map((part) => {
+    const isBlocked = (outcome.overrides?.[part]?.blockedMs ?? 0) > 0
+    return banName(op.parts[part]!.set.limiter, isBlocked ? 'block' : 'ban')
+  })
   return {
     ...decision,
     remaining: bans.length > 0 ? 0 : decision.remaining,
@@ -127,12 +125,7 @@ const PlainLimitDecision = makeLimitDecision as unknown as Constructor<
   Parameters<typeof makeLimitDecision>
 >
 
-/**
- * The decision by the limits alone, without a ban.
- *
- * @param costs units charged to each limit, if they differ from the request's cost
- * @param rooms see {@link roomsOf}; needed if there is a shadow limit
- */
+/** The decision by the limits alone. `costs` are the units per limit if they differ, `rooms` is needed for shadow limits. */
 export function decisionBy(
   limits: readonly Limit[],
   cost: number,
@@ -146,7 +139,6 @@ export function decisionBy(
   const allowed = position < admitted
   const isRepeat = repeats !== undefined
   const isCharged = isConsume && isCounted(source) && !isRepeat
-  // Without known usage, no limit is named in `deniedBy`.
   const isKnown = isDecided(source)
   let verdicts: LimitDecision[] = []
   let deniedBy: string[] | undefined
@@ -190,7 +182,6 @@ export function decisionBy(
   )
 }
 
-/** The decision by a single enforced limit. */
 export function decisionByOne(limit: Limit, cost: number, outcome: ConsumeOutcome): Decision {
   const { atMs, limits: numbers } = outcome
   const allowed = outcome.admitted > 0

@@ -1,6 +1,6 @@
 // Finds the limits of a key: declared per dimension, or returned by a function.
 import { banName } from '../decision.ts'
-import { SlidegateError, show } from '../errors.ts'
+import { checkThat, SlidegateError, show, wrongValue } from '../errors.ts'
 import { type AnyKey, type KeyEncoding, type Keys, plainEncoding } from '../key.ts'
 import { type BanOptions, banLog } from '../limits/ban.ts'
 import { checkCount, isDeclared, limitIn, showNoLimit } from '../limits/declare.ts'
@@ -8,7 +8,6 @@ import type { Limit } from '../limits/limit.ts'
 import { type LimitSet, limitSet, withLog, withOverrides } from '../limits/limit-set.ts'
 import type { Part } from '../stores/store.ts'
 
-/** A key of one dimension, as passed and as stored. */
 export interface OneKey {
   readonly dimension: Dimension
   readonly given: string
@@ -36,7 +35,6 @@ const DIMENSION = /^[A-Za-z0-9_-]{1,64}$/
 /** A dimension of keys and its limits. A limiter without dimensions has a single one without a name. */
 export class Dimension {
   readonly name: string | undefined
-  /** The namespace of its keys. */
   readonly limiter: string
   /** The limits of every key. Empty if a function returns them. */
   readonly limits: readonly Limit[]
@@ -50,7 +48,6 @@ export class Dimension {
   /** Sets by their limits as text, oldest first. */
   readonly #setOfText = new Map<string, LimitSet>()
 
-  /** @throws {SlidegateError} `invalid_limit`, `duplicate_limit`, `invalid_option` */
   constructor(limiter: string, name: string | undefined, rules: Rules) {
     const { limits, ban, isOverridable = false } = rules
     this.name = name
@@ -68,23 +65,15 @@ export class Dimension {
     return this.#isOverridable || this.#ban !== undefined ? { key, set: this.#bare } : undefined
   }
 
-  /** @param key as stored */
   partOf(given: string, key: string, request: unknown): Part {
     return { key, set: this.set ?? this.#returned((this.#limitsOf as LimitsFunction)(given, request)) }
   }
 
-  /** The limit set for the array that the function returned. */
   #returned(limits: readonly Limit[]): LimitSet {
     const known = typeof limits === 'object' && limits !== null ? this.#setOf.get(limits) : undefined
     if (known !== undefined) return known
-    if (limits instanceof Promise) {
-      limits.catch(() => {})
-      throw new SlidegateError(
-        'invalid_limit',
-        'limits is a promise; the function must be synchronous and return an array of limits',
-        limits,
-      )
-    }
+    // A rejection must not end the process.
+    if (limits instanceof Promise) limits.catch(() => {})
     const checked = checkedLimits(limits)
     const text = JSON.stringify(checked.map(textOf))
     const set = this.#setOfText.get(text) ?? this.#made(checked)
@@ -100,12 +89,14 @@ export class Dimension {
       this.name === undefined ? limit : limitIn(this.name, limit),
     )
     const set = this.#completed(limitSet(this.limiter, named))
-    const ban = banName(this.limiter)
-    if (this.bareOf('') === undefined || !named.some(({ name }) => name === ban)) return set
-    throw new SlidegateError(
+    const reserved = [banName(this.limiter, 'ban'), banName(this.limiter, 'block')]
+    const name = set.limits.find(({ name }) => reserved.includes(name))?.name
+    if (this.bareOf('') === undefined || name === undefined) return set
+    throw wrongValue(
+      'the name',
+      name,
+      'another, because deniedBy uses it for bans and blocks',
       'duplicate_limit',
-      `a limit is named ${show(ban)}, which deniedBy uses for the ban; give it another name`,
-      ban,
     )
   }
 
@@ -121,12 +112,9 @@ function textOf(declared: Limit): unknown {
   return [name, kind.logName(declared), limit, windowMs, shadow, rule]
 }
 
-/** All dimensions of a limiter. */
 export class KeyLimits {
   readonly dimensions: readonly Dimension[]
-  /** How keys, ids and values are stored. */
   readonly encoding: KeyEncoding
-  /** The limits of every key. */
   readonly limits: readonly Limit[]
   /** The only dimension, if it has no name. */
   readonly #only: Dimension | undefined
@@ -138,17 +126,17 @@ export class KeyLimits {
     this.#only = dimensions[0]!.name === undefined ? dimensions[0] : undefined
   }
 
+  /** The limit sets of all dimensions, without those that a function returns. */
+  get sets(): LimitSet[] {
+    return this.dimensions.flatMap(({ set }) => set ?? [])
+  }
+
   /** The limit set of every key, if there are no dimensions and no limits function. */
   get set(): LimitSet | undefined {
     return this.#only?.set
   }
 
-  /**
-   * The parts of a request.
-   *
-   * @param hasAll whether the key must have every dimension, not just one
-   * @throws {SlidegateError} `invalid_key`, and errors of a limits function
-   */
+  /** The parts of a request. With `hasAll`, the key must have every dimension, not just one. */
   partsOf(key: Partial<AnyKey>, request: unknown, hasAll = true): readonly Part[] {
     const only = this.#only
     if (only !== undefined) return [only.partOf(key as string, this.encoding.key(key), request)]
@@ -173,9 +161,8 @@ export class KeyLimits {
     const invalid = (message: string) => new SlidegateError('invalid_key', message, key)
     const names = this.dimensions.map(({ name }) => name!)
     if (typeof key !== 'object' || key === null) {
-      throw invalid(
-        `the key is ${show(key)}; it must be { ${names.map((name) => `${name}: '...'`).join(', ')} }`,
-      )
+      const right = `{ ${names.map((name) => `${name}: '...'`).join(', ')} }`
+      throw wrongValue('the key', key, right, 'invalid_key')
     }
     const unknown = Object.keys(key).find((name) => !names.includes(name))
     if (unknown !== undefined) {
@@ -202,27 +189,16 @@ export function wordOf(limiter: string, key: string): string {
   return JSON.stringify([limiter, key])
 }
 
-/** Checks a dimension's name: 1 to 64 of `A-Z a-z 0-9 _ -`. */
 export function parseDimension(name: string): string {
-  if (!DIMENSION.test(name)) {
-    throw new SlidegateError(
-      'invalid_name',
-      `the dimension is ${show(name)}; it must be 1 to 64 of A-Z a-z 0-9 _ -`,
-      name,
-    )
-  }
+  checkThat(DIMENSION.test(name), 'the dimension', name, '1 to 64 of A-Z a-z 0-9 _ -', 'invalid_name')
   return name
 }
 
 function checkedLimits(limits: unknown): readonly Limit[] {
   if (!Array.isArray(limits) || limits.length === 0) {
-    throw new SlidegateError(
-      'invalid_limit',
-      `limits is ${show(limits)}; it must be an array with at least one limit`,
-      limits,
-    )
+    throw wrongValue('limits', limits, 'an array with at least one limit', 'invalid_limit')
   }
-  checkCount(limits, 'limits')
+  checkCount(limits)
   for (const limit of limits) {
     if (!isDeclared(limit)) {
       throw new SlidegateError(

@@ -1,6 +1,6 @@
 // Explains a key: the usage of each limit, and when it frees up.
 import type { LimitDecision } from '../decision.ts'
-import { invalidOption, show } from '../errors.ts'
+import { checkThat } from '../errors.ts'
 import type { Declaration } from '../limits/declaration.ts'
 import { originOf } from '../limits/declare.ts'
 import type { BanState, Limit, ListedCharge } from '../limits/limit.ts'
@@ -36,7 +36,6 @@ export interface LimitExplanation extends LimitDecision {
   readonly declared?: Declaration
 }
 
-/** The maximum number of charges listed per limit, and for all limits together. */
 const MAX_CHARGES = 512
 const MAX_CHARGES_OF_ALL = 2048
 
@@ -45,16 +44,10 @@ export function mostCharges(parts: readonly Part[]): number {
   return Math.max(1, Math.min(MAX_CHARGES, Math.floor(MAX_CHARGES_OF_ALL / limitsOf(parts).length)))
 }
 
-/** The maximum number of charges to list per limit, if the options ask for charges. */
-export function chargesAsked(
-  options: { readonly charges?: boolean } | undefined,
-  parts: readonly Part[],
-): number | undefined {
-  const { charges = false } = options ?? {}
-  if (typeof charges !== 'boolean') {
-    throw invalidOption(`charges is ${show(charges)}; it must be true or false`, charges)
-  }
-  return charges ? mostCharges(parts) : undefined
+/** The maximum number of charges to list per limit, if the caller wants them. */
+export function chargesAsked(charges: unknown, parts: readonly Part[]): number | undefined {
+  checkThat(charges === undefined || typeof charges === 'boolean', 'charges', charges, 'true or false')
+  return charges === true ? mostCharges(parts) : undefined
 }
 
 /** The ban of a key in one dimension. */
@@ -68,7 +61,7 @@ export interface Explanation {
   /** Whether a request of this cost would be allowed now. */
   readonly allowed: boolean
   readonly cost: number
-  /** The names of active bans, then of enforced limits without room. */
+  /** The names of active bans and blocks, then of enforced limits without room. */
   readonly deniedBy: readonly string[]
   /** Milliseconds until the request would be allowed; `Infinity` if it never is. */
   readonly retryAfterMs: number
@@ -80,7 +73,6 @@ export interface Explanation {
   readonly overrides: readonly Override[]
 }
 
-/** @param names the dimension of each part */
 export function explanationOf(
   op: ExplainOp,
   outcome: ExplainOutcome,
@@ -105,12 +97,7 @@ export function explanationOf(
   }
 }
 
-function explained(
-  declared: Limit,
-  verdict: LimitDecision,
-  outcome: ExplainOutcome,
-  i: number,
-): LimitExplanation {
+function explained(declared: Limit, verdict: LimitDecision, outcome: ExplainOutcome, i: number) {
   const { kind, windowMs, precisionMs } = declared
   const { atMs } = outcome
   const used = usedOf(outcome.limits, i)
@@ -130,11 +117,7 @@ function explained(
   }
 }
 
-function charged(
-  limit: Limit,
-  charges: readonly ListedCharge[] | undefined,
-  used: number,
-): Pick<LimitExplanation, 'charges' | 'olderUnits' | 'declared'> {
+function charged(limit: Limit, charges: readonly ListedCharge[] | undefined, used: number) {
   const declared = originOf(limit).options as Declaration
   if (charges === undefined) return { declared }
   const listed = charges.reduce((sum, { units }) => sum + units, 0)

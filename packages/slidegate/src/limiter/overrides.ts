@@ -1,7 +1,7 @@
 // Overrides for single keys: other limits, exemptions and blocks.
 import { checkOptions, invalidOption, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import type { AnyKey, KeyOptions } from '../key.ts'
-import { declaredName, originOf, parseLimit, parseName, redeclare } from '../limits/declare.ts'
+import { declaredName, originOf, parseLimit, parseName, redeclare, wrong } from '../limits/declare.ts'
 import type { Limit, LimitNumbers } from '../limits/limit.ts'
 import {
   EXEMPT,
@@ -15,9 +15,10 @@ import {
   renumber,
   unusedNames,
 } from '../limits/override.ts'
+import { MAX_RECORDS } from '../limits/window-log.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import type { Ask } from '../stores/call.ts'
-import type { ExplainOutcome, OverrideOp, OverrideOutcome, OverridesOutcome, Part } from '../stores/store.ts'
+import type { ExplainOutcome, OverrideOp, OverridesOutcome, Part } from '../stores/store.ts'
 import type { Dimension, KeyLimits, OneKey } from './dimensions.ts'
 
 /** New numbers for a limit. Omitted ones stay as declared. */
@@ -89,10 +90,8 @@ export interface Overrides<Key> {
   list(): AsyncIterable<Override>
 }
 
-/** The fields to write. Omitted ones stay unchanged. */
 type Change = Pick<OverrideOp, 'rule' | 'ruleMs' | 'blockMs'>
 
-/** Reads and writes the overrides and blocks of a limiter's keys in its store. */
 export class StoredOverrides implements Overrides<Partial<AnyKey>> {
   readonly #limiter: string
   readonly #keys: KeyLimits
@@ -131,7 +130,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
       let buckets = 1
       for (let bucket = 0; bucket < buckets; bucket++) {
         for (let after: string | undefined = ''; after !== undefined; ) {
-          const page = (await this.#ask({ type: 'overrides', parts, bucket, after })) as OverridesOutcome
+          const page: OverridesOutcome = await this.#ask({ type: 'overrides', parts, bucket, after })
           for (const { key, given = key, ...inForce } of page.overrides) {
             const limits = limitsNow(dimension, isSecret ? undefined : given)
             yield this.overrideOf({ dimension, given, key: given }, inForce, limits)
@@ -154,20 +153,14 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     return (await this.#explain(this.#blockable(key))).ban !== undefined
   }
 
-  /**
-   * The override in its public form.
-   *
-   * @param limits the key's limits, if known
-   */
-  overrideOf(
-    { dimension: { name }, given, key }: OneKey,
-    { rule, ruleMs, blockedMs }: InForce,
-    limits: readonly Limit[] | undefined,
-  ): Override {
+  /** The override in its public form, with the key's limits if they are known. */
+  overrideOf(one: OneKey, inForce: InForce, limits: readonly Limit[] | undefined): Override {
+    const { dimension, given, key } = one
+    const { rule, ruleMs, blockedMs } = inForce
     const unused = limits === undefined ? [] : unusedNames(limits, rule)
     return {
       key: this.#keys.encoding.isSecret ? key : given,
-      ...(name !== undefined && { dimension: name }),
+      ...(dimension.name !== undefined && { dimension: dimension.name }),
       ...(rule === EXEMPT ? { exempt: true } : rule !== '' && { limits: numbersOf(rule) }),
       ...(rule !== '' && ruleMs !== FOREVER && { expiresInMs: ruleMs }),
       ...(blockedMs > 0 && { blockedMs: blockedMs === FOREVER ? Number.POSITIVE_INFINITY : blockedMs }),
@@ -195,17 +188,15 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     )
   }
 
-  async #explain(keys: readonly OneKey[]): Promise<ExplainOutcome> {
-    return (await this.#ask({ type: 'explain', parts: bareOf(keys), cost: 1, count: 1 })) as ExplainOutcome
+  #explain(keys: readonly OneKey[]): Promise<ExplainOutcome> {
+    return this.#ask({ type: 'explain', parts: bareOf(keys), cost: 1, count: 1 })
   }
 
-  /** Resolves to whether anything was active before. */
   async #write(keys: readonly OneKey[], fields: Change): Promise<boolean> {
     const { isSecret } = this.#keys.encoding
     const given = keys.map(({ given, key }) => (given === key || isSecret ? '' : given))
     const op: OverrideOp = { type: 'override', parts: bareOf(keys), ...fields }
-    const outcome = await this.#ask(given.join('') === '' ? op : { ...op, given })
-    return (outcome as OverrideOutcome).existed
+    return (await this.#ask(given.join('') === '' ? op : { ...op, given })).existed
   }
 }
 
@@ -214,11 +205,7 @@ function bareOf(keys: readonly OneKey[]): readonly Part[] {
 }
 
 /** The limits of a key. `undefined` if the limits function needs a request, or a key that is unknown here. */
-function limitsNow(
-  dimension: Dimension,
-  given: string | undefined,
-  request?: unknown,
-): readonly Limit[] | undefined {
+function limitsNow(dimension: Dimension, given: string | undefined, request?: unknown) {
   if (dimension.set !== undefined) return dimension.limits
   try {
     return given === undefined ? undefined : dimension.partOf(given, '', request).set.limits
@@ -227,15 +214,11 @@ function limitsNow(
   }
 }
 
-/** The rule to store for a change. */
 function ruleOf(change: unknown, { set, limits: declared }: Dimension): Rule {
   if (change === 'exempt') return EXEMPT
   const limits = set === undefined ? undefined : declared
   if (typeof change !== 'object' || change === null || Object.keys(change).length === 0) {
-    throw invalid(
-      `the override is ${show(change)}; it must be { <name>: { limit, window } }, 'exempt' or 'block'`,
-      change,
-    )
+    throw wrong('the override', change, "{ <name>: { limit, window } }, 'exempt' or 'block'")
   }
   const isOnly = Object.values(change).some((value) => typeof value !== 'object' || value === null)
   const byName = isOnly ? { [nameOfOnly(limits, change)]: change } : change
@@ -301,12 +284,21 @@ function numbersFor(limit: Limit, change: unknown): LimitNumbers {
   const { limit: declared, options } = originOf(limit)
   const known = FIELDS.filter((field) => isChangeable(options!, field))
   const numbers = numbersIn(name, change, known)
-  redeclare(declared, change as LimitChange)
+  try {
+    redeclare(declared, change as LimitChange)
+  } catch (error) {
+    const { windowMs = limit.windowMs } = numbers
+    const isTooFine = error instanceof SlidegateError && error.code === 'invalid_precision'
+    if (!isTooFine || windowMs < limit.precisionMs) throw error
+    const precision = redeclare(declared, { ...(change as LimitChange), precision: undefined }).precisionMs
+    throw invalid(
+      `with a precision of ${limit.precisionMs} ms, the maximum limit of ${show(name)} is ${MAX_RECORDS}; ` +
+        `for more, declare it with precision: ${precision}, which resets its counts`,
+      change,
+    )
+  }
   if (renumber(limit, numbers) !== undefined) return numbers
-  throw invalid(
-    `the log of the limit ${show(name)} has no room for ${show(change)}; use smaller numbers`,
-    change,
-  )
+  throw invalid(`the log of ${show(name)} has no room for this override; use smaller numbers`, change)
 }
 
 function isChangeable(declaration: object, field: (typeof FIELDS)[number]): boolean {

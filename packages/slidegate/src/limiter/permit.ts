@@ -4,7 +4,7 @@ import { StoreUnavailableError } from '../errors.ts'
 import { MAX_WINDOW_MS } from '../runtime/duration.ts'
 import { asyncOrigin, backgroundTimer, type Timer } from '../runtime/platform.ts'
 import type { Ask } from '../stores/call.ts'
-import type { HoldOp, HoldOutcome } from '../stores/store.ts'
+import type { HoldOp } from '../stores/store.ts'
 import { chargedBy, chargeOf } from './refund.ts'
 
 /**
@@ -16,25 +16,16 @@ import { chargedBy, chargeOf } from './refund.ts'
 export interface Permit extends AsyncDisposable {
   readonly decision: Decision
   readonly allowed: boolean
-  /**
-   * Aborted when the permit is lost. Stop the work then: another caller may hold its units.
-   *
-   * A permit is lost if it isn't renewed within `ttl`, or if the key is reset.
-   */
+  /** Aborted if the permit isn't renewed within `ttl`, or its key is reset. Stop the work: another caller may hold its units. */
   readonly signal: AbortSignal
   /** Renews the permit now. Resolves to whether it was still held. Rejects with a `StoreUnavailableError`. */
   extend(): Promise<boolean>
-  /**
-   * Releases the permit's own units, once. Resolves to whether it was still held.
-   *
-   * If it rejects with a `StoreUnavailableError`, the units are free after `ttl`.
-   */
+  /** Releases the permit's units once. Resolves to whether it was held. If this rejects, the units are free after `ttl`. */
   release(): Promise<boolean>
 }
 
 interface Held {
   readonly decision: Decision
-  /** It expires this long after its last renewal. */
   readonly ttlMs: number
   readonly abort: AbortController
   /** When the last renewal was sent, by `performance.now()`. */
@@ -42,7 +33,6 @@ interface Held {
   dueAtMs: number
 }
 
-/** The shortest `ttl` of the charged limits. */
 function ttlOf(decision: Decision): number {
   const parts = chargeOf(decision)?.parts ?? []
   const ttls = parts.flatMap(({ set }) =>
@@ -51,7 +41,6 @@ function ttlOf(decision: Decision): number {
   return Math.min(MAX_WINDOW_MS, ...ttls)
 }
 
-/** Maximum length of a timer. */
 const MAX_TURN_MS = 1000
 
 /** Maximum concurrent renewals. More would miss their deadlines. */
@@ -60,13 +49,11 @@ const MAX_RENEWING = 64
 /** The held permits of a limiter. One timer renews them all, a few at a time. */
 export class Permits {
   readonly #ask: Ask
-  /** The shortest ttl of all permits. */
   #ttlMs = MAX_WINDOW_MS
   readonly #held = new Set<Held>()
   /** Permits due for renewal, and how many renewals are in flight. */
   readonly #due = new Set<Held>()
   #renewing = 0
-  /** The timer's own async context, so that it doesn't retain that of a request. */
   readonly #origin = asyncOrigin('slidegate.permits')
   #timer: Timer | undefined
   #isClosed = false
@@ -141,19 +128,17 @@ export class Permits {
     return this.#held.delete(permit)
   }
 
-  /** Resolves to whether the store still counted the permit. */
   async #send(type: HoldOp['type'], { decision }: Held): Promise<boolean> {
     const charge = chargeOf(decision)!
     const { parts, names, cost } = charge
     const op: HoldOp = { type, parts, requestId: names.requestId!, units: cost, ...chargedBy(charge) }
-    return ((await this.#ask(op)) as HoldOutcome).held
+    return (await this.#ask(op)).held
   }
 
   get size(): number {
     return this.#held.size
   }
 
-  /** Stops renewals. Permits can still be released. */
   close(): void {
     this.#isClosed = true
     clearTimeout(this.#timer)
@@ -192,7 +177,6 @@ export class Permits {
         permit.dueAtMs = Number.POSITIVE_INFINITY
         await this.#extend(permit)
       } catch {
-        // Retries soon: the store may be back.
         permit.dueAtMs = performance.now() + permit.ttlMs / 9
       }
     }

@@ -12,16 +12,13 @@ import {
   type Part,
   partsInForce,
   type RefundOp,
-  type RefundOutcome,
 } from '../stores/store.ts'
 import { areKept, areWhole, NAMELESS, parseUnits } from './request.ts'
 
 /** The charge of an admitted request. Refunds use this instead of the decision's fields. */
 export interface Charge {
-  /** Identifies the limiter. */
   readonly limiter: object
   readonly parts: readonly Part[]
-  /** The request's id or value in logs that keep entries. */
   readonly names: Named
   readonly cost: number
   readonly atMs: number
@@ -32,7 +29,6 @@ export interface Charge {
   readonly charged?: readonly boolean[] | undefined
   /** Units not yet returned. */
   left: number
-  /** When a waiting request was sent, by `performance.now()`. It was charged later. */
   askedAtMs?: number
 }
 
@@ -46,7 +42,6 @@ export interface FastPathCharges {
 /** A charge from the fast path. It is rarely read, so it becomes a {@link Charge} only then. */
 interface FastCharge {
   readonly of: FastPathCharges
-  /** As passed by the caller. */
   readonly key: unknown
   readonly cost: number
   readonly atMs: number
@@ -85,7 +80,6 @@ class Charged extends Returned {
   }
 }
 
-/** Attaches a charge to a decision. */
 export function remember(decision: Decision, charge: Charge | FastCharge): void {
   new Charged(decision, charge)
 }
@@ -95,13 +89,13 @@ export function chargeOf(decision: unknown): Charge | undefined {
   return typeof decision === 'object' && decision !== null ? Charged.chargeOf(decision) : undefined
 }
 
-/** The charge of an admitted request. */
 export function chargeBy(
   limiter: object,
-  { parts, requestId, mayRepeat }: ConsumeOp,
+  op: ConsumeOp,
   outcome: ConsumeOutcome,
   decision: Decision,
 ): Charge {
+  const { parts, requestId, mayRepeat } = op
   const { cost, atMs, source } = decision
   const { debits } = outcome
   const wasCounted = debits === undefined ? isCounted(source) : debits.some((each) => isCounted(each.source))
@@ -110,19 +104,8 @@ export function chargeBy(
   return { limiter, parts, names, cost, atMs, source, debits, charged, left: wasCounted ? cost : 0 }
 }
 
-/**
- * Which logs were charged. `undefined` for all that count.
- *
- * Not charged: shadow limits without room, and parts that were decided without the store. A repeated request counts as not
- * charged to shadow limits, because it's unknown whether they had room the first time.
- *
- * @param parts with the limits that applied then
- */
-function chargedLogs(
-  parts: readonly Part[],
-  { limits }: Decision,
-  { repeats, debits }: ConsumeOutcome,
-): readonly boolean[] | undefined {
+/** Which logs were charged: no shadow limits without room, and no parts without the store. `undefined` for all that count. */
+function chargedLogs(parts: readonly Part[], { limits }: Decision, { repeats, debits }: ConsumeOutcome) {
   const isRepeat = repeats !== undefined
   if (!isRepeat && debits === undefined && haveAllRoom(limits)) return undefined
   let first = 0
@@ -145,7 +128,6 @@ function haveAllRoom(limits: Decision['limits']): boolean {
   return true
 }
 
-/** Whether each log was charged, over all parts in order. */
 export function logsCharged({ parts, charged }: Charge): readonly boolean[] {
   return charged ?? parts.flatMap(({ set }) => set.logs.map(({ role }) => role === 'count'))
 }
@@ -160,12 +142,7 @@ export function isUnsent(error: unknown): boolean {
   return error instanceof StoreUnavailableError && (error.reason === 'down' || error.reason === 'overload')
 }
 
-/**
- * The charge of a decision, checked for a refund of these units.
- *
- * @param keys the stored keys from the caller
- * @throws {SlidegateError} `invalid_refund`
- */
+/** The charge of a decision, checked for a refund. `keys` are the stored keys from the caller. */
 export function returnable(
   limiter: object,
   keys: readonly string[],
@@ -176,7 +153,7 @@ export function returnable(
   const invalid = (message: string, value: unknown) => new SlidegateError('invalid_refund', message, value)
   if (charge === undefined || charge.limiter !== limiter) {
     const isDenied = (decision as { allowed?: unknown } | undefined)?.allowed === false
-    const what = isDenied ? 'a denied decision, which charged nothing' : 'from another limiter, or a copy'
+    const what = isDenied ? 'a denial' : 'from another limiter, or a copy'
     throw invalid(`the decision is ${what}; it must be one that consume() allowed`, decision)
   }
   const { parts, cost } = charge
@@ -204,7 +181,7 @@ export async function returnUnits(ask: Ask, charge: Charge, units: number): Prom
   const charged = logsCharged(charge)
   const op: RefundOp = { type: 'refund', parts, units: asked, atMs, charged, ...names, ...chargedBy(charge) }
   try {
-    const { returned } = (await ask(op)) as RefundOutcome
+    const { returned } = await ask(op)
     charge.left += asked - Math.max(...returned)
     const logs = parts.flatMap(({ set }) => set.logs)
     const counting = returned.filter((_, i) => charged[i] && !logs[i]!.shadow)

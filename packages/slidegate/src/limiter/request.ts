@@ -1,5 +1,12 @@
 // Checks a request's cost, id and value.
-import { invalidOption, SlidegateError, type SlidegateErrorCode, show } from '../errors.ts'
+import {
+  checkNames,
+  invalidOption,
+  type Names,
+  SlidegateError,
+  type SlidegateErrorCode,
+  show,
+} from '../errors.ts'
 import type { KeyEncoding } from '../key.ts'
 import type { Entries, Limit } from '../limits/limit.ts'
 import { randomText } from '../runtime/platform.ts'
@@ -12,28 +19,52 @@ export interface RequestNames {
    *
    * With `slidingWindow({ log: 'zset' })`, a request repeated within the window is charged once and gets its first answer. A
    * repeat that costs more is rejected with `reused_request_id`. Don't let callers choose ids: a caller who sends the id of an
-   * admitted request is admitted. Default: a random id.
+   * admitted request is admitted. Required by `concurrency` limits, otherwise a random id by default.
    */
   readonly requestId?: string | undefined
   /** The value counted by a `distinct` limit. A non-empty string of up to 64 KiB. Other limiters reject it. */
   readonly value?: string | undefined
 }
 
-/** Reads the cost from a request's options. Default: 1. */
-export function parseCost(options: { readonly cost?: number } | undefined): number {
+/** The options that every request takes. */
+export const COST_NAMES: Names<Record<'cost' | 'request', unknown>> = { cost: true, request: true }
+
+/** The options of `consume`. */
+export const REQUEST_NAMES: Names<Record<'cost' | 'request' | keyof RequestNames, unknown>> = {
+  ...COST_NAMES,
+  ...{ requestId: true, value: true },
+}
+
+/**
+ * Checks the names of a request's options, and reads the cost. Default: 1.
+ *
+ * @throws {SlidegateError} `invalid_cost`, `invalid_option`
+ */
+export function parseCost<Options extends { readonly cost?: number }>(
+  options: Options | undefined,
+  names: Names<Options>,
+): number {
   if (options === undefined) return 1
   if (typeof options !== 'object' || options === null) {
-    throw new SlidegateError('invalid_cost', `the options are ${show(options)}; write { cost: 1 }`, options)
+    const cost = typeof options === 'number' ? options : 1
+    throw new SlidegateError(
+      'invalid_cost',
+      `the options are ${show(options)}; write { cost: ${cost} }`,
+      options,
+    )
+  }
+  // A loop over names allocates nothing.
+  for (const name in options) {
+    if (!(name in names)) checkNames(options, names, 'invalid_option', 'a request')
   }
   return options.cost === undefined ? 1 : parseUnits(options.cost, 'invalid_cost')
 }
 
-/** Checks units. @throws {SlidegateError} with this code if they aren't an integer from `least` */
 export function parseUnits(units: unknown, code: SlidegateErrorCode, least = 1): number {
   if (!Number.isSafeInteger(units) || (units as number) < least) {
     throw new SlidegateError(
       code,
-      `the units are ${show(units)}; they must be an integer from ${least}`,
+      `the units are ${show(units)}; they must be an integer of at least ${least}`,
       units,
     )
   }
@@ -44,7 +75,6 @@ interface NameOptions extends RequestNames {
   readonly cost?: number | undefined
 }
 
-/** The names of a request whose limits keep no entries. */
 export const NAMELESS: Named = {}
 
 /** Chooses the names of a limiter's requests in logs that keep entries. */
@@ -58,11 +88,7 @@ export class RequestNamer {
     this.#encoding = encoding
   }
 
-  /**
-   * Names a request to charge, with a generated id if it needs one.
-   *
-   * @throws {SlidegateError} `invalid_request_id`, `invalid_value`, `invalid_cost`
-   */
+  /** Names a request to charge, with a generated id if it needs one. */
   forCharge(options: NameOptions | undefined, parts: readonly Part[]): Named {
     if (!areKept(parts) && options?.requestId === undefined && options?.value === undefined) return NAMELESS
     const given = this.given(options, parts)
@@ -76,11 +102,6 @@ export class RequestNamer {
     return { requestId: `${this.#head}-${(this.#made++).toString(36)}`, mayRepeat: false }
   }
 
-  /**
-   * The names passed by the caller.
-   *
-   * @throws {SlidegateError} `invalid_request_id`, `invalid_value`, `invalid_cost`
-   */
   given(options: NameOptions | undefined, parts: readonly Part[]): Named {
     const { requestId, value, cost = 1 } = options ?? {}
     const valued = limitOfValues(parts)
@@ -121,7 +142,6 @@ export function areKept(parts: readonly Part[]): boolean {
   return false
 }
 
-/** Whether a limit counts concurrent requests. */
 export function areHeld(parts: readonly Part[]): boolean {
   return keep(parts, 'holder')
 }
@@ -131,7 +151,6 @@ export function areWhole(parts: readonly Part[]): boolean {
   return keep(parts, 'request') || keep(parts, 'holder') || keep(parts, 'record')
 }
 
-/** @throws {SlidegateError} `invalid_option` if a limit counts distinct values */
 export function refuseValues(parts: readonly Part[], what: string): void {
   const limit = limitOfValues(parts)
   if (limit === undefined) return

@@ -2,12 +2,12 @@
 import type { Decision } from '../decision.ts'
 import { invalidOption, SlidegateError, show } from '../errors.ts'
 import type { AnyKey } from '../key.ts'
+import { reservationLog } from '../limits/concurrency.ts'
 import { type Log, withLog } from '../limits/limit-set.ts'
-import { reservationLog } from '../limits/reservations.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { fromBase64url, randomText, toBase64url } from '../runtime/platform.ts'
 import type { Ask } from '../stores/call.ts'
-import type { ConsumeOp, Part, SettleOp, SettleOutcome } from '../stores/store.ts'
+import type { ConsumeOp, Part, SettleOp } from '../stores/store.ts'
 import { chargeOf, isUnsent, logsCharged } from './refund.ts'
 import { areKept, parseUnits } from './request.ts'
 
@@ -31,7 +31,7 @@ export interface Reservation {
   /** Lets any process settle it, with `limiter.settle(token, actual)`. Contains the key in plain text. `''` if denied. */
   readonly token: string
   /**
-   * Replaces the estimate with the actual units, an integer from 0.
+   * Replaces the estimate with the actual units, 0 or more.
    *
    * Returns the rest, or charges more, even beyond the limits. Rejects with `invalid_reservation` if it was denied, expired, or
    * already settled or cancelled. After a `StoreUnavailableError` it may have been settled.
@@ -46,15 +46,12 @@ interface Claim {
   readonly units: number
   /** Its unique name in the store, which ends with the units. `''` if it was decided without the store. */
   readonly name: string
-  /** The charged logs of each part. */
   readonly charged: readonly (readonly string[])[]
-  /** When each part was charged. */
   readonly instants: readonly number[]
 }
 
 const VERSION = 1
 
-/** Maximum keys in a token, and logs per key. Callers can forge tokens. */
 const MOST_PARTS = 16
 const MOST_LOGS = 1024
 
@@ -79,7 +76,6 @@ function tokenOf(limiter: string, { key, units, name, charged, instants }: Claim
   return toBase64url(JSON.stringify(words))
 }
 
-/** @throws {SlidegateError} `invalid_reservation` if it isn't a token of this limiter */
 function parseToken(limiter: string, token: unknown): Claim {
   const words = wordsOf(token)
   const [version, of, key, units, name, charged, instants] = words
@@ -116,28 +112,21 @@ function invalid(message: string, value: unknown): SlidegateError {
   return new SlidegateError('invalid_reservation', message, value)
 }
 
-/** The reservations of a limiter. */
 export class Reservations {
   readonly #limiter: string
   readonly #log: Log
   readonly #ask: Ask
 
-  /**
-   * @param ttl how long a reservation stays open
-   * @throws {SlidegateError} `invalid_duration`
-   */
   constructor(limiter: string, ttl: Duration, ask: Ask) {
     this.#limiter = limiter
     this.#log = reservationLog(parseWindow(ttl, 'reservationTtl'))
     this.#ask = ask
   }
 
-  /** The parts, each with a log of reservations added. */
   partsWith(parts: readonly Part[]): readonly Part[] {
     return parts.map(({ key, set }) => ({ key, set: withLog(set, this.#log) }))
   }
 
-  /** @throws {SlidegateError} `invalid_cost`; `invalid_option` if a limit stores each request separately */
   opFor(parts: readonly Part[], estimate: number): ConsumeOp {
     const cost = parseUnits(estimate, 'invalid_cost')
     if (areKept(parts)) {
@@ -162,7 +151,6 @@ export class Reservations {
       try {
         return await this.#settle(op, claim)
       } catch (error) {
-        // An op that was never sent can be retried.
         if (isUnsent(error)) isOver = false
         throw error
       }
@@ -171,12 +159,10 @@ export class Reservations {
     return { decision, allowed, token, settle, cancel: () => settle(0) }
   }
 
-  /** The key of a token. @throws {SlidegateError} `invalid_reservation` */
   keyOf(token: string): AnyKey {
     return parseToken(this.#limiter, token).key
   }
 
-  /** @param parts the parts of the token's key */
   async settle(parts: readonly Part[], token: string, actual: number): Promise<Settlement> {
     const claim = parseToken(this.#limiter, token)
     return this.#settle(settleOp(this.partsWith(parts), claim, actual), claim)
@@ -190,7 +176,7 @@ export class Reservations {
       if (added > 0) await this.#ask({ type: 'charge', parts, units: added })
       return { returned: 0, added }
     }
-    const { settled, returned } = (await this.#ask(op)) as SettleOutcome
+    const { settled, returned } = await this.#ask(op)
     if (!settled) throw invalid('the reservation is already settled or cancelled, or expired', claim.name)
     const logs = parts.flatMap(({ set }) => set.logs)
     const counting = returned.filter((_, i) => op.charged[i] && !logs[i]!.shadow)

@@ -1,6 +1,13 @@
 // A count per key over a sliding window, without a limit.
 import { isCounted } from '../decision.ts'
-import { checkOptions, type Names, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
+import {
+  checkOptions,
+  checkThat,
+  type Names,
+  SlidegateError,
+  StoreUnavailableError,
+  show,
+} from '../errors.ts'
 import { encodingBy } from '../key.ts'
 import type { CommonOptions } from '../limiter.ts'
 import { countBy, MAX_LIMIT, MAX_UNITS, parseName } from '../limits/declare.ts'
@@ -101,14 +108,12 @@ export function slidingCount(options: SlidingCountOptions): SlidingCount {
   }
 }
 
-/** The units before the op plus those added, up to the maximum of a log. */
 function countIn({ limits }: ConsumeOutcome, added: number): number {
   return Math.min(limits[0]! + added, MAX_UNITS)
 }
 
 function parseUnits(n: unknown): number {
-  if (!Number.isSafeInteger(n) || (n as number) < 1 || (n as number) > MAX_LIMIT) {
-    throw new SlidegateError('invalid_cost', `n is ${show(n)}; it must be an integer from 1 to 2^40`, n)
-  }
+  const isRight = Number.isSafeInteger(n) && (n as number) >= 1 && (n as number) <= MAX_LIMIT
+  checkThat(isRight, 'n', n, 'an integer from 1 to 2^40', 'invalid_cost')
   return n as number
 }

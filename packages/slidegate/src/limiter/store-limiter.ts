@@ -1,6 +1,6 @@
 // The limiter: each method checks its input, makes an op and sends it to the store.
 import type { Decision } from '../decision.ts'
-import { invalidOption, type SlidegateError, show } from '../errors.ts'
+import { checkThat, invalidOption, type SlidegateError, show } from '../errors.ts'
 import type { Announcer, LimiterEvent, LimiterListener, LimiterStats } from '../events.ts'
 import type { AnyKey, KeyOptions } from '../key.ts'
 import type {
@@ -15,17 +15,13 @@ import type { Limit } from '../limits/limit.ts'
 import { kindOf } from '../ops/table.ts'
 import type { Guarded } from '../resilience/guard.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
-import { outcomesOf } from '../stores/call.ts'
+import { type Ask, type OutcomeOf, outcomesOf } from '../stores/call.ts'
 import type {
   ConsumeOp,
   ConsumeOutcome,
   ExplainOp,
-  ExplainOutcome,
   HoldOp,
-  HoldOutcome,
-  ListOutcome,
   Op,
-  Outcome,
   Part,
   PeekOp,
   Store,
@@ -37,15 +33,26 @@ import { chargesAsked, type Explanation, explanationOf } from './explanation.ts'
 import { type Overrides, StoredOverrides } from './overrides.ts'
 import { type Permit, Permits } from './permit.ts'
 import { chargeOf, returnable, returnUnits } from './refund.ts'
-import { areHeld, areKept, parseCost, parseUnits, refuseValues } from './request.ts'
+import {
+  areHeld,
+  areKept,
+  COST_NAMES,
+  parseCost,
+  parseUnits,
+  REQUEST_NAMES,
+  refuseValues,
+} from './request.ts'
 import { type Reservation, Reservations, type Settlement } from './reservation.ts'
 import { WaitingRoom, type WaitingState } from './waiting/room.ts'
 import { parseWaitOptions, type WaitOptions } from './waiting/waiter.ts'
 
-/** Maximum requests per `consumeMany`. */
 const MAX_BULK = 10_000
 
-/** A limiter on a store that is guarded by a failure policy. */
+const BULK_NAMES = { ...REQUEST_NAMES, key: true } as const
+const EXPLAIN_NAMES = { ...COST_NAMES, charges: true } as const
+
+type CostOptions = Pick<ConsumeOptions, 'cost' | 'request'>
+
 export class StoreLimiter implements Limiter<AnyKey> {
   readonly name: string
   readonly limits: readonly Limit[]
@@ -59,11 +66,9 @@ export class StoreLimiter implements Limiter<AnyKey> {
   readonly #reservations: Reservations
   readonly #room: WaitingRoom
 
-  /** @throws {SlidegateError} `invalid_duration`, `invalid_option` */
   constructor(name: string, keys: KeyLimits, { store, announcer }: Guarded, options: CommonOptions) {
     const { overrides = false, maxWaiting, reservationTtl = '1h' } = options
-    const ask = (op: Op) => this.#ask(op)
-    const askWhileOpen = async (op: Op) => {
+    const askWhileOpen: Ask = async (op) => {
       this.#requests.checkOpen()
       return this.#ask(op)
     }
@@ -75,13 +80,13 @@ export class StoreLimiter implements Limiter<AnyKey> {
     this.#requests = new Requests(name, keys, store, announcer)
     this.#isOverridable = overrides
     this.#overrides = new StoredOverrides(name, keys, askWhileOpen)
-    this.#permits = new Permits(ask)
+    this.#permits = new Permits((op) => this.#ask(op))
     this.#reservations = new Reservations(name, reservationTtl, askWhileOpen)
     const requester = {
       ask: async (parts: readonly Part[], cost: number, count: number) => {
         const names = this.#requests.namer.made(parts)
         const op: ConsumeOp = { type: 'consume', parts, cost, count, leaseMs: 0, isWaiting: true, ...names }
-        return { op, outcome: (await this.#ask(op)) as ConsumeOutcome }
+        return { op, outcome: await this.#ask(op) }
       },
       decide: (op: ConsumeOp, outcome: ConsumeOutcome, position: number) =>
         this.#requests.decide(op, outcome, position),
@@ -100,14 +105,13 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async consumeMany(requests: readonly BulkRequest<AnyKey>[]): Promise<readonly Decision[]> {
-    if (!Array.isArray(requests) || requests.length > MAX_BULK) {
-      const what = Array.isArray(requests) ? `${requests.length}` : show(requests)
-      throw invalidOption(
-        `the requests are ${what}; they must be an array of at most ${MAX_BULK} objects like { key, cost }`,
-        requests,
-      )
-    }
-    const ops = requests.map((request) => this.#requests.opFor(request?.key, request))
+    const isBulk = Array.isArray(requests) && requests.length <= MAX_BULK
+    checkThat(isBulk, 'requests', requests, `an array of at most ${MAX_BULK} objects like { key, cost }`)
+    const ops = requests.map((request) => {
+      const isObject = typeof request === 'object' && request !== null
+      checkThat(isObject, 'a request', request, 'an object like { key, cost }')
+      return this.#requests.opFor(request.key, request, BULK_NAMES)
+    })
     const calls = ops.map((op, i) => this.#requests.send(requests[i]!.key, op))
     await allSettled(calls)
     const failed = calls.find(({ decision }) => decision === undefined)
@@ -119,11 +123,11 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async peek(key: AnyKey, options?: ConsumeOptions): Promise<Decision> {
-    const cost = parseCost(options)
+    const cost = parseCost(options, REQUEST_NAMES)
     const parts = this.#requests.partsOf(key, options)
     const names = this.#requests.namer.given(options, parts)
     const op: PeekOp = { type: 'peek', parts, cost, count: 1, ...names }
-    return decisionOf(op, (await this.#ask(op)) as ConsumeOutcome, 0)
+    return decisionOf(op, await this.#ask(op), 0)
   }
 
   async charge(
@@ -137,33 +141,30 @@ export class StoreLimiter implements Limiter<AnyKey> {
     await this.#ask({ type: 'charge', parts, units: charged, ...names })
   }
 
-  async acquire(key: AnyKey, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<Permit> {
-    if (!areHeld(this.#requests.partsOf(key, options))) throw this.#holdsNothing(key)
+  async acquire(key: AnyKey, options?: CostOptions): Promise<Permit> {
+    const cost = parseCost(options, COST_NAMES)
+    const parts = this.#requests.partsOf(key, options)
+    if (!areHeld(parts)) throw this.#holdsNothing(key)
     const askedAtMs = performance.now()
-    const { cost, request } = options ?? {}
-    const decision = await this.consume(key, { cost, request })
-    return this.#permits.give(decision, askedAtMs)
+    const names = this.#requests.namer.made(parts)
+    const op: ConsumeOp = { type: 'consume', parts, cost, count: 1, leaseMs: 0, ...names }
+    return this.#permits.give(await this.#requests.send(key, op).promise(), askedAtMs)
   }
 
-  async release(key: AnyKey, requestId: string, options?: ConsumeOptions): Promise<boolean> {
+  async release(key: AnyKey, requestId: string, options?: CostOptions): Promise<boolean> {
     return this.#hold('release', key, requestId, options)
   }
 
-  async extend(key: AnyKey, requestId: string, options?: ConsumeOptions): Promise<boolean> {
+  async extend(key: AnyKey, requestId: string, options?: CostOptions): Promise<boolean> {
     return this.#hold('extend', key, requestId, options)
   }
 
-  async #hold(
-    type: HoldOp['type'],
-    key: AnyKey,
-    id: string,
-    options: ConsumeOptions | undefined,
-  ): Promise<boolean> {
-    const units = parseCost(options)
+  async #hold(type: HoldOp['type'], key: AnyKey, id: string, options?: CostOptions): Promise<boolean> {
+    const units = parseCost(options, COST_NAMES)
     const parts = this.#requests.partsOf(key, options)
     if (!areHeld(parts)) throw this.#holdsNothing(key)
     const requestId = this.#keys.encoding.text(id, 'requestId', 'invalid_request_id')
-    return ((await this.#ask({ type, parts, requestId, units })) as HoldOutcome).held
+    return (await this.#ask({ type, parts, requestId, units })).held
   }
 
   async wait(key: AnyKey, options?: WaitOptions): Promise<Decision> {
@@ -183,9 +184,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     task: (decision: Decision) => T | PromiseLike<T>,
     options?: WaitOptions,
   ): Promise<T> {
-    if (typeof task !== 'function') {
-      throw invalidOption(`the task is ${show(task)}; it must be a function`, task)
-    }
+    checkThat(typeof task === 'function', 'the task', task, 'a function')
     const decision = await this.wait(key, options)
     const charge = chargeOf(decision)
     if (charge === undefined || !areHeld(charge.parts)) return task(decision)
@@ -214,7 +213,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
         key,
       )
     }
-    const { lists } = (await this.#ask({ type: 'list', parts })) as ListOutcome
+    const { lists } = await this.#ask({ type: 'list', parts })
     let place = 0
     return parts.flatMap(({ set }) =>
       set.logs.flatMap(({ kind, role, serves }) => {
@@ -227,11 +226,11 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async explain(key: Partial<AnyKey>, options?: ExplainOptions): Promise<Explanation> {
-    const cost = parseCost(options)
+    const cost = parseCost(options, EXPLAIN_NAMES)
     const parts = this.#someParts(key, options)
-    const charges = chargesAsked(options, parts)
+    const charges = chargesAsked(options?.charges, parts)
     const op: ExplainOp = { type: 'explain', parts, cost, count: 1, charges }
-    const outcome = (await this.#ask(op)) as ExplainOutcome
+    const outcome = await this.#ask(op)
     const keys = this.#keys.keysOf(key, false)
     const overrides = keys.flatMap((one, part) => {
       const inForce = outcome.overrides?.[part]
@@ -333,11 +332,10 @@ export class StoreLimiter implements Limiter<AnyKey> {
     )
   }
 
-  async #ask(op: Op): Promise<Outcome> {
-    const outcome = (await outcomesOf(this.#store, [op]))[0]
-    // The op may have made room for waiting requests.
+  async #ask<Asked extends Op>(op: Asked): Promise<OutcomeOf<Asked>> {
+    const [outcome] = await outcomesOf(this.#store, [op])
     if (kindOf(op).effect === 'free') this.#room.wake(wordsOf(op.parts))
-    return outcome
+    return outcome as OutcomeOf<Asked>
   }
 }
 

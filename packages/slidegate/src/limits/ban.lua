@@ -2,9 +2,7 @@
 --
 -- Words: the number of logs before it in its part; how many denials within which period cause a ban; how long after a ban the
 -- level is reset. Then the length of the first ban, the second and so on.
--- Stored: one string, unsigned, big-endian. Its format (1 byte, 1), time of the last write, end of the block, number of bans in a
--- row, and when that is reset. Then the time of each denial, oldest first. All but the format have 6 bytes. Times are
--- milliseconds, 0 if there is no ban or level.
+-- Stored: one string, see docs/state.md.
 -- TTL: set at each write, to the time until nothing in it counts + slack.
 -- Invariants: at most 1000 denials, none after the last write. A log in which nothing counts has no key.
 
@@ -13,7 +11,6 @@ local BAN_SIZE = 25
 local DENIAL_FORMAT = '>I6'
 local DENIAL_SIZE = 6
 local MOST_OF_BAN = 6025
--- Reads one byte more than a log has, to detect longer values.
 local LAST_OF_BAN = '6025'
 local NO_BAN = 'not a ban of format 1'
 
@@ -96,10 +93,11 @@ local function settle(log, words, p, now)
   log.denials = string.sub(log.denials, low * DENIAL_SIZE + 1)
 end
 
--- How long it blocks in milliseconds, its level, and the number of denials that count.
+-- How long it still blocks in milliseconds, how long it already has, its level, and the number of denials that count. Nothing is
+-- written during a ban, so the last write began it.
 function ban.look(log, words, p, now)
   settle(log, words, p, now)
-  return math.max(0, log.blocked_until - now), log.level, #log.denials / DENIAL_SIZE
+  return math.max(0, log.blocked_until - now), now - log.stamp, log.level, #log.denials / DENIAL_SIZE
 end
 
 function ban.denied(log, words, p, last, now, count)

@@ -1,11 +1,10 @@
 // Bans: a log that counts a key's denials and blocks the key after too many. It isn't a limit.
 //
-// `after` denials within `within` cause a ban. Its length depends on the level, the number of bans in a row. The level is reset
-// `forgetAfter` after the last ban. A log stores the time of each denial that counts, the end of the ban, and the level.
+// The length of a ban depends on the level, the number of bans in a row.
 
-import { checkNames, invalidOption, show } from '../errors.ts'
+import { checkInteger, checkOptions } from '../errors.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
-import { isLimit, wrong } from './declare.ts'
+import { wrong } from './declare.ts'
 import type { Kind, LogParams } from './limit.ts'
 import type { Log } from './limit-set.ts'
 import { ObjectLogs } from './logs.ts'
@@ -29,11 +28,7 @@ export interface BanOptions {
 const MOST_DENIALS = 1000
 const MOST_TIMES = 32
 
-/**
- * Creates the log for a part's bans.
- *
- * @throws {SlidegateError} `invalid_option`, and `invalid_duration` for durations
- */
+/** The log for a part's bans. @throws {SlidegateError} `invalid_option`, and `invalid_duration` for durations */
 export function banLog(options: BanOptions): Log {
   return { name: 'b', kind: banKind, role: 'ban', shadow: false, params: parseBan(options), serves: [] }
 }
@@ -45,15 +40,9 @@ export function banOptionsOf(log: Log): BanOptions {
 }
 
 function parseBan(options: BanOptions): BanParams {
-  if (typeof options !== 'object' || options === null) {
-    const remedy = (options as unknown) === true ? '; to block keys by hand, set overrides: true' : ''
-    throw wrong('ban', options, `{ after, within, for }${remedy}`, 'invalid_option')
-  }
-  checkNames(options, { after: true, within: true, for: true, forgetAfter: true }, 'invalid_option', 'ban')
+  checkOptions(options, 'ban', { after: true, within: true, for: true, forgetAfter: true })
   const { after, forgetAfter } = options
-  if (!isLimit(after, MOST_DENIALS)) {
-    throw wrong('ban.after', after, `an integer from 1 to ${MOST_DENIALS}`, 'invalid_option')
-  }
+  checkInteger('ban.after', after, 1, MOST_DENIALS)
   const within = parseWindow(options.within, 'ban.within')
   const times = parseTimes(options.for)
   const forgetMs =
@@ -64,8 +53,7 @@ function parseBan(options: BanOptions): BanParams {
 function parseTimes(times: BanOptions['for']): readonly number[] {
   if (typeof times === 'number' || typeof times === 'string') return [parseWindow(times, 'ban.for')]
   if (!Array.isArray(times) || times.length < 1 || times.length > MOST_TIMES) {
-    const given = Array.isArray(times) ? `an array of ${times.length}` : show(times)
-    throw invalidOption(`ban.for is ${given}; it must be a duration or an array of 1 to ${MOST_TIMES}`, times)
+    throw wrong('ban.for', times, `a duration or an array of 1 to ${MOST_TIMES}`, 'invalid_option')
   }
   // Array.from, because map skips holes, which must be rejected.
   return Array.from(times as readonly Duration[], (time, i) => parseWindow(time, `ban.for[${i}]`))
@@ -82,10 +70,10 @@ interface BanParams extends LogParams {
 /** Looks like an exhausted limit of 1, so a full memory store keeps the key. */
 const ANY: LogParams = { precision: 1, records: 1, windows: [0], limits: [1] }
 
-/** Times are 0 if there is no ban or level. */
 interface Ban {
   /** The time of the last write. */
   stampMs: number
+  /** 0 if there is no ban. */
   blockedUntilMs: number
   /** The number of bans in a row, and when it is reset. */
   level: number
@@ -96,20 +84,15 @@ interface Ban {
 
 const banKind: Kind<Ban, BanParams> = {
   tag: 'b',
-
   // One denial may block the next request.
   isOneByOne: true,
-
   logName: () => 'b',
-
   params: () => ({ ...ANY, after: 1, within: 0, for: [0], forgetAfter: 0 }),
-
   words: ({ after, within, forgetAfter, for: times }) => [after, within, forgetAfter, ...times],
 
   createLogs: () =>
     new ObjectLogs<Ban>(
       () => ({ stampMs: 0, blockedUntilMs: 0, level: 0, levelUntilMs: 0, denialsMs: [] }),
-      (ban) => ({ ...ban }),
       ({ denialsMs }) => 128 + 8 * denialsMs.length,
     ),
 
@@ -131,17 +114,16 @@ const banKind: Kind<Ban, BanParams> = {
   commit() {},
 
   retryAfter: (ban, params, _i, nowMs) => Math.max(0, expiresAt(ban, params) - nowMs),
-
   resetAfter: (ban, params, _i, nowMs) => Math.max(0, expiresAt(ban, params) - nowMs),
-
   refund: () => 0,
-
   expiresAt,
 
   ban: {
     look(ban, params, nowMs) {
       return {
         blockedMs: Math.max(0, ban.blockedUntilMs - nowMs),
+        // Nothing is written during a ban, so the last write began it.
+        ...(ban.blockedUntilMs > nowMs && { sinceMs: ban.stampMs }),
         level: levelAt(ban, nowMs),
         denials: counting(ban, params, nowMs).length,
       }
@@ -159,7 +141,7 @@ const banKind: Kind<Ban, BanParams> = {
         ban.levelUntilMs = ban.blockedUntilMs + forgetAfter
         ban.denialsMs = []
       }
-      settle(ban, params, nowMs)
+      ban.stampMs = nowMs
       return Math.max(0, ban.blockedUntilMs - nowMs)
     },
 
@@ -172,11 +154,9 @@ const banKind: Kind<Ban, BanParams> = {
 
 /** The time when the ban and the level have ended and no denial counts. */
 function expiresAt({ blockedUntilMs, levelUntilMs, denialsMs }: Ban, { within }: BanParams): number {
-  const newestMs = denialsMs.at(-1)
-  return Math.max(blockedUntilMs, levelUntilMs, newestMs === undefined ? 0 : newestMs + within)
+  return Math.max(blockedUntilMs, levelUntilMs, (denialsMs.at(-1) ?? -within) + within)
 }
 
-/** The denials that still count. */
 function counting({ denialsMs }: Ban, { within }: BanParams, nowMs: number): readonly number[] {
   const oldest = denialsMs.findIndex((deniedMs) => nowMs - deniedMs < within)
   return oldest < 0 ? [] : denialsMs.slice(oldest)
@@ -184,13 +164,4 @@ function counting({ denialsMs }: Ban, { within }: BanParams, nowMs: number): rea
 
 function levelAt({ level, levelUntilMs }: Ban, nowMs: number): number {
   return nowMs < levelUntilMs ? level : 0
-}
-
-/** Drops everything that has expired. An empty log has no stamp. */
-function settle(ban: Ban, params: BanParams, nowMs: number): void {
-  ban.denialsMs = counting(ban, params, nowMs)
-  if (ban.blockedUntilMs <= nowMs) ban.blockedUntilMs = 0
-  if (ban.levelUntilMs <= nowMs) ban.level = ban.levelUntilMs = 0
-  const isEmpty = ban.blockedUntilMs === 0 && ban.level === 0 && ban.denialsMs.length === 0
-  ban.stampMs = isEmpty ? 0 : nowMs
 }

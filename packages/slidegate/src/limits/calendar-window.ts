@@ -1,7 +1,7 @@
 // A kind of limit: a count per calendar window, such as a local day.
 //
-// Redis doesn't know time zones, but its clock decides which window is current. So an op carries the edges of the current window,
-// two windows before it and two after it. If the clocks differ by more than that, the script rejects the op.
+// Redis doesn't know time zones, but its clock decides which window is current. So an op has the edges of the current window and
+// of two before and after it. If the clocks differ by more, the script rejects the op.
 
 import { Calendar, type CalendarWindowOptions, isUnit } from './calendar.ts'
 import { registerKind } from './declaration.ts'
@@ -12,14 +12,9 @@ import type { Kind, Limit } from './limit.ts'
 /**
  * Limits each calendar window to `limit` units, by the store's clock.
  *
- * ```ts
- * calendarWindow({ limit: 10_000, unit: 'month', timeZone: 'Europe/Berlin' })
- * ```
- *
  * Stores one number per key. In the worst case, `2 * limit` units are admitted around the edge between two windows, within the
- * length of the shorter one. Limits with the same unit and time zone share their count.
- *
- * Importing `slidegate/calendar` also lets this process read such limits from overrides and from clients of `serveStore`.
+ * length of the shorter one. Limits with the same unit and time zone share their count. Importing `slidegate/calendar` also lets
+ * this process read such limits from overrides and from clients of `serveStore`.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */

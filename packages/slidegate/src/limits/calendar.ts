@@ -30,10 +30,7 @@ export interface CalendarWindowOptions extends NameOptions {
 
 const HOUR_MS = 3_600_000
 
-/**
- * The nominal length of a window. The actual length of months varies, and so does that of days and hours when the local clock
- * changes.
- */
+/** The nominal length of a window. The actual length varies. */
 const NOMINAL_MS: Readonly<Record<CalendarUnit, number>> = {
   hour: HOUR_MS,
   day: 24 * HOUR_MS,
@@ -44,28 +41,26 @@ const NOMINAL_MS: Readonly<Record<CalendarUnit, number>> = {
 /** Number of windows before and after the current one whose edges are sent to Redis. */
 const AROUND = 2
 
-/** Size of the window cache. */
+/** Size of the cache. */
 const MAX_KNOWN = 64
 
 export function isUnit(value: unknown): value is CalendarUnit {
   return typeof value === 'string' && Object.hasOwn(NOMINAL_MS, value)
 }
 
-/** From `startMs` (inclusive) to `endMs` (exclusive). */
+/** The end is exclusive. */
 interface Window {
   readonly startMs: number
   readonly endMs: number
 }
 
 /**
- * The windows of a local calendar, without gaps even when the local clock changes.
+ * The windows of a local calendar, without gaps even when the local clock changes. Finding one is slow, so they are cached.
  *
  * - An hour starts at each full hour of the local clock, and when that clock changes. A change of half an hour leaves an hour of
  *   30 minutes.
  * - A day starts at the first local time of its date. If the clock is then set back over midnight, the day continues. Weeks start
  *   on their Mondays, months on their first days. A date that the time zone skips has no window.
- *
- * Windows are cached, because finding one takes longer than a decision.
  */
 export class Calendar {
   readonly unit: CalendarUnit
@@ -75,13 +70,11 @@ export class Calendar {
   #known: readonly Window[] = []
   #edges: readonly number[] = []
 
-  /** @throws {SlidegateError} `invalid_duration` */
   constructor(unit: CalendarUnit, timeZone: unknown) {
     this.unit = unit
     this.timeZone = parseTimeZone(timeZone)
   }
 
-  /** The nominal length of a window. */
   get nominalMs(): number {
     return NOMINAL_MS[this.unit]
   }
@@ -91,7 +84,6 @@ export class Calendar {
     return this.#windowAt(ms).startMs
   }
 
-  /** The end of the window that contains an instant. */
   endOf(ms: number): number {
     return this.#windowAt(ms).endMs
   }
@@ -110,7 +102,7 @@ export class Calendar {
   }
 
   #windowAt(ms: number): Window {
-    const known = this.#known.find((window) => isIn(window, ms))
+    const known = this.#known.find(({ startMs, endMs }) => ms >= startMs && ms < endMs)
     if (known !== undefined) return known
     const local = Instant.toZonedDateTimeISO(Instant.fromEpochMilliseconds(ms), this.timeZone)
     const { startMs, endMs } = this.unit === 'hour' ? hourAt(local) : dateWindowAt(local, this.unit)
@@ -118,10 +110,6 @@ export class Calendar {
     this.#known = [window, ...this.#known.slice(0, MAX_KNOWN - 1)]
     return window
   }
-}
-
-function isIn({ startMs, endMs }: Window, ms: number): boolean {
-  return ms >= startMs && ms < endMs
 }
 
 /** The local hour, cut short if the local clock changes within it. */

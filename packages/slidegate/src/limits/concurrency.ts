@@ -1,19 +1,19 @@
-// Concurrency limits. Their log has an entry per held slot.
+// Concurrency limits and reservations: logs with an entry per holder.
 
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { checkDeclaration, declareLimit, type NameOptions, parseLimit } from './declare.ts'
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
 import type { Limit } from './limit.ts'
+import type { Log } from './limit-set.ts'
 
 /** The options of a concurrency limit. */
 export interface ConcurrencyOptions extends NameOptions {
   /** Maximum units held at the same time, an integer from 1 to 10,000. */
   readonly limit: number
   /**
-   * How long units are held without a renewal, from 10 ms to 366 days.
+   * How long units are held without a renewal, from 10 ms to 366 days. `acquire` renews them every third of this time.
    *
-   * `acquire` renews its units every third of this time. A shorter time frees a crashed process's units sooner, and puts more
-   * load on the store.
+   * A shorter time frees a crashed process's units sooner, and puts more load on the store.
    */
   readonly ttl: Duration
 }
@@ -21,13 +21,9 @@ export interface ConcurrencyOptions extends NameOptions {
 /**
  * Limits the units held at the same time: requests in flight, connections, jobs.
  *
- * Exact: units are held until they are released, or until `ttl` after the last renewal, so a crashed process doesn't hold them
- * forever. A late release never frees another holder's units.
- *
- * Use `limiter.acquire`. With `consume`, units are held for `ttl`, or until the decision is refunded. `retryAfterMs` is the time
- * until enough units are free if none is renewed or released.
- *
- * Stored in Redis as a sorted set of holders, about 120 bytes each.
+ * Units are held until they are released, or until `ttl` after the last renewal. A late release never frees another holder's
+ * units. Use `limiter.acquire`, or `consume` with a `requestId` to release. `retryAfterMs` is the time until enough units are free
+ * if none is renewed or released.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration` (for `ttl`), `invalid_name`
  */
@@ -40,3 +36,15 @@ export function concurrency(options: ConcurrencyOptions): Limit {
 }
 
 const concurrencyKind = entryWindowKind('k', 'holder')
+
+const reservationKind = entryWindowKind('r', 'holder')
+
+/**
+ * The log of a key's reservations that can still be settled. It isn't a limit.
+ *
+ * @param ttlMs how long they stay open. Beyond 10,000 of them, the oldest can't be settled
+ */
+export function reservationLog(ttlMs: number): Log {
+  const params = { precision: 1, records: MAX_ENTRIES, windows: [ttlMs], limits: [MAX_ENTRIES] }
+  return { name: `r${ttlMs}`, kind: reservationKind, role: 'reservations', shadow: false, params, serves: [] }
+}

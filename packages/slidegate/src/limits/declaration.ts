@@ -44,24 +44,18 @@ export function limitOf(declaration: unknown): Limit {
   const { kind, ...options } = (typeof declaration === 'object' ? (declaration ?? {}) : {}) as Declaration
   const make = makers.get(kind)
   if (make !== undefined) return make(options)
-  throw new SlidegateError(
-    'invalid_limit',
+  const right =
     kind === 'calendarWindow'
-      ? "the declared limit is a calendarWindow; import 'slidegate/calendar'"
-      : `the declared limit is ${show(declaration)}; it must be an object whose kind is one of ${KINDS.join(', ')}`,
-    declaration,
-  )
+      ? "a calendarWindow; import 'slidegate/calendar'"
+      : `${show(declaration)}; it must be an object whose kind is one of ${KINDS.join(', ')}`
+  throw new SlidegateError('invalid_limit', `the declared limit is ${right}`, declaration)
 }
 
 type Maker = (options: object) => Limit
 
 // By name, because bundlers rename functions.
-const makers = new Map<string, Maker>(
-  Object.entries({ slidingWindow, fixedWindow, slidingCounter, tokenBucket, concurrency, distinct }) as [
-    string,
-    Maker,
-  ][],
-)
+const own = { slidingWindow, fixedWindow, slidingCounter, tokenBucket, concurrency, distinct }
+const makers = new Map(Object.entries(own) as [string, Maker][])
 
 /** Lets {@link limitOf} create limits of another kind. */
 export function registerKind(kind: Declaration['kind'], make: (options: never) => Limit): void {

@@ -7,6 +7,7 @@ import {
   SlidegateError,
   type SlidegateErrorCode,
   show,
+  wrongValue,
 } from '../errors.ts'
 import { type Duration, formatDuration } from '../runtime/duration.ts'
 import type { Limit, LogParams } from './limit.ts'
@@ -14,7 +15,7 @@ import type { Limit, LogParams } from './limit.ts'
 /** Maximum units per window: 2^40. */
 export const MAX_LIMIT: number = 2 ** 40
 
-/** Maximum units in a log: 2^46. More push out the oldest. No limit comes near it. */
+/** Maximum units in a log: 2^46. No limit comes near it. */
 export const MAX_UNITS: number = 2 ** 46
 
 const NAME = /^[A-Za-z0-9._-]{1,64}$/
@@ -55,7 +56,7 @@ export interface Origin {
 
 const origins = new WeakMap<Limit, Origin>()
 
-// A registered symbol, to recognize a limit from another copy of the package. Adapted limits don't have it.
+// Also recognizes limits from another copy of the package. Adapted limits don't have it.
 const MADE = Symbol.for('slidegate.Limit')
 
 /** The origin of a limit, or of the limit that it was adapted from. */
@@ -85,18 +86,13 @@ export function declaredName(limit: Limit): string {
   return originOf(limit).limit.name
 }
 
-/**
- * Declares a limit again with some options changed.
- *
- * @throws {SlidegateError} the errors of the function that created it
- */
+/** Declares a limit again with some options changed. Throws as the function that created it. */
 export function redeclare(limit: Limit, changes: object): Limit {
   const { make, options } = originOf(limit)
   const { kind: _, ...own } = options as { readonly kind: string }
   return make!({ ...own, ...changes } as never)
 }
 
-/** The same limit for the keys of a dimension. */
 export function limitIn(dimension: string, limit: Limit): Limit {
   return adapt({ ...limit, name: `${dimension}.${limit.name}` }, originOf(limit))
 }
@@ -112,8 +108,8 @@ export function countBy(limit: Limit): Limit {
 /**
  * Creates a limit from the options that its kind has checked, and the shared options.
  *
- * @param make the function that users call to declare such a limit
- * @param given `make`'s name as `kind`, and the kind's own options: complete, with durations in milliseconds
+ * @param make the function that users call
+ * @param given its name as `kind`, and its own options: complete, with durations in milliseconds
  */
 export function declareLimit<Options extends NameOptions>(
   limit: Omit<Limit, 'name' | 'shadow'>,
@@ -122,17 +118,12 @@ export function declareLimit<Options extends NameOptions>(
   given: { readonly kind: string } & { readonly [option: string]: string | number | boolean },
   defaultName: string = nameOf(limit.limit, limit.windowMs),
 ): Limit {
-  const made: Limit = {
-    ...limit,
-    name: parseName(name ?? defaultName),
-    shadow: parseFlag(shadow, 'shadow'),
-  }
+  const made: Limit = { ...limit, name: parseName(name ?? defaultName), shadow: parseFlag(shadow, 'shadow') }
   Object.freeze(Object.defineProperty(made, MADE, { value: true }))
   const options = Object.freeze({ ...given, name: made.name, shadow })
   return adapt(made, { limit: made, make, options, isUnnamed: name === undefined })
 }
 
-/** Parameters of limits that share a log. */
 export function paramsOf(limits: readonly Limit[], precision: number, records = 1): LogParams {
   return {
     precision,
@@ -142,7 +133,7 @@ export function paramsOf(limits: readonly Limit[], precision: number, records = 
   }
 }
 
-/** @throws {SlidegateError} `invalid_limit` if the options aren't an object of this form, or have an unknown name */
+/** Rejects options that aren't an object of this form, or have an unknown name. */
 export function checkForm<Options extends object>(
   options: Options,
   form: string,
@@ -152,7 +143,7 @@ export function checkForm<Options extends object>(
   checkNames(options, names, 'invalid_limit', 'this limit')
 }
 
-/** The same for the options of a kind: the shared names and its own. */
+/** The same for the options of a kind, besides the shared ones. */
 export function checkDeclaration<Options extends NameOptions>(
   options: Options,
   form: string,
@@ -161,43 +152,37 @@ export function checkDeclaration<Options extends NameOptions>(
   checkForm(options, form, { ...names, name: true, shadow: true } as Names<Options>)
 }
 
-/** The error for an invalid option. */
 export function wrong(
   what: string,
   value: unknown,
   right: string,
   code: SlidegateErrorCode = 'invalid_limit',
 ): SlidegateError {
-  return new SlidegateError(code, `${what} is ${show(value)}; it must be ${right}`, value)
+  return wrongValue(what, value, right, code)
 }
 
 /** Maximum limits per key. */
 const MAX_LIMITS = 64
 
-/** @throws {SlidegateError} `invalid_limit` if a key would have too many limits */
-export function checkCount(limits: readonly unknown[], what: string): void {
-  if (limits.length <= MAX_LIMITS) return
-  throw new SlidegateError(
-    'invalid_limit',
-    `${what} has ${limits.length} limits; at most ${MAX_LIMITS} are allowed`,
-    limits,
-  )
+export function checkCount(limits: readonly unknown[]): void {
+  const { length } = limits
+  if (length <= MAX_LIMITS) return
+  const most = `at most ${MAX_LIMITS} are allowed`
+  throw new SlidegateError('invalid_limit', `limits has ${length} limits; ${most}`, limits)
 }
 
 export function isLimit(limit: unknown, most: number = MAX_LIMIT): limit is number {
   return typeof limit === 'number' && Number.isInteger(limit) && limit >= 1 && limit <= most
 }
 
-/** Checks units. @throws {SlidegateError} `invalid_limit` if not an integer from 1 to `most` */
 export function parseLimit(limit: unknown, what = 'the limit', most: number = MAX_LIMIT): number {
   if (isLimit(limit, most)) return limit
   throw wrong(what, limit, `an integer from 1 to ${most === MAX_LIMIT ? '2^40' : most}`)
 }
 
-/** @throws {SlidegateError} `invalid_limit` if it isn't true or false */
-export function parseFlag(flag: unknown, what: string): boolean {
+export function parseFlag(flag: unknown, what: string, code?: SlidegateErrorCode): boolean {
   if (typeof flag === 'boolean') return flag
-  throw wrong(what, flag, 'true or false')
+  throw wrong(what, flag, 'true or false', code)
 }
 
 /** The first of 1, 2, 5, 10, 20, 50, ... ms that fits. */
@@ -207,17 +192,14 @@ export function finestPrecision(fits: (precisionMs: number) => boolean): number 
   }
 }
 
-/** The default name of a limit. */
 export function nameOf(limit: number, windowMs: number): string {
   return `${limit}-per-${formatDuration(windowMs)}`
 }
 
-/** Whether a value is a valid name for a limit or limiter. */
 export function isName(name: unknown): name is string {
   return typeof name === 'string' && NAME.test(name)
 }
 
-/** @throws {SlidegateError} `invalid_name` if the name isn't 1 to 64 of `A-Z a-z 0-9 . _ -` */
 export function parseName(name: unknown): string {
   if (isName(name)) return name
   throw wrong('the name', name, '1 to 64 of A-Z a-z 0-9 . _ -', 'invalid_name')

@@ -1,10 +1,8 @@
--- The twin of distinct-sketch.ts: a HyperLogLog per sub-window, of all values since it began.
+-- The twin of distinct.ts: a HyperLogLog per sub-window, of all values since it began.
 --
 -- Words: the length of a sub-window, the limit.
 -- Answer: -1 minus the values used, and after all answers the two times of packed-window.lua.
--- Stored: one string, unsigned, big-endian: format (1 byte, 1), start of the newest sub-window (6 bytes, milliseconds), its place
--- from 0 to 10 (1 byte). In addition, 11 HyperLogLogs, whose keys are the log's key, '~' and their place. They are used in turn:
--- one per sub-window, with all values added since it began. So a count reads only one sketch, and Redis caches it. A sketch of an
+-- Stored: a string and 11 HyperLogLogs, see docs/state.md. A count reads only one sketch, and Redis caches it. The sketch of an
 -- earlier log is removed before its place is reused.
 -- TTL: set when a sub-window begins, for its sketch too: the length of all sub-windows + slack.
 -- Work: adding a value writes 11 sketches; a wait takes up to 10 counts.
@@ -12,7 +10,6 @@
 local SUB_WINDOWS = 11
 local SKETCHES_FORMAT = '>BI6B'
 local SKETCHES_SIZE = 8
--- Reads one byte more than a log has, to detect longer values.
 local LAST_OF_SKETCHES = '8'
 
 local NO_SKETCHES = 'not a distinct sketch of format 1'

@@ -1,23 +1,32 @@
-// Limits on distinct values: their options, and the choice of the kind that stores them.
+// Limits on distinct values. A log has an entry per value, or sketches that estimate their number.
+//
+// For sketches, time is divided into sub-windows of a tenth of the window. Redis has a HyperLogLog per sub-window, with all values
+// since it began: that of the oldest one that counts gives the usage. The memory store keeps the values, each with the sub-window
+// in which it was last seen. A sketch can't distinguish known values from new ones, so a key at its limit denies both.
 
-import { parseWindow } from '../runtime/duration.ts'
-import { checkDeclaration, declareLimit, type LimitOptions, parseFlag, parseLimit } from './declare.ts'
-import { distinctSketchKind, MAX_VALUES, tenthOf } from './distinct-sketch.ts'
+import { parseWindow, startOf } from '../runtime/duration.ts'
+import { mapKey } from '../runtime/hash.ts'
+import {
+  checkDeclaration,
+  declareLimit,
+  type LimitOptions,
+  paramsOf,
+  parseFlag,
+  parseLimit,
+} from './declare.ts'
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
-import type { Limit } from './limit.ts'
+import type { Kind, Limit, LogParams } from './limit.ts'
+import { ObjectLogs } from './logs.ts'
 
 export interface DistinctOptions extends LimitOptions {
   /** Maximum distinct values per window: 1 to 10,000, or to 1,000,000 with `approximate`. */
   readonly limit: number
   /**
-   * Estimates the number of values, to use at most 160 kB of Redis per key. For limits from thousands to a million. Default:
-   * false.
+   * Estimates the number of values, for limits up to a million. Default: false.
    *
-   * - Redis counts with HyperLogLog. Its standard error is 0.81%, so a key may be allowed about 2% more or fewer values than its
-   *   limit. The memory store keeps the values and counts exactly.
-   * - When a key reaches its limit, even known values are denied until values leave the window.
-   * - A value counts for 1 to 1.1 windows: the window slides in steps of a tenth.
-   * - `remaining` is one too low in the decision on a known value. `list` returns no values.
+   * Uses at most 160 kB of Redis per key. The standard error is 0.81%: about 2% more or fewer values may be allowed. A value
+   * counts for 1 to 1.1 windows. A key at its limit is denied even for known values. `remaining` is one too low in the decision on
+   * a known value. `list` returns no values.
    */
   readonly approximate?: boolean
 }
@@ -25,15 +34,12 @@ export interface DistinctOptions extends LimitOptions {
 /**
  * Limits the distinct values in any window of this length.
  *
- * For example the accounts that an address logs in to, or the addresses from which an account is used. Exact unless {@link
- * DistinctOptions.approximate}. A value counts if a request with it was admitted within the window. A known value costs nothing,
- * a new one costs one unit.
+ * For example the accounts that an address logs in to. Exact unless {@link DistinctOptions.approximate}. A value counts if a
+ * request with it was admitted within the window. A known value costs nothing, a new one costs one unit. A refund doesn't remove
+ * the value.
  *
  * Needs its own limiter, without other limits, dimensions or costs. Each request has a value: `limiter.consume(key, { value
- * })`. A refund doesn't remove the value.
- *
- * Stored in Redis as a sorted set of values, about 120 bytes each, or as sketches. A value longer than 128 bytes, or with
- * unprintable characters, is stored as its SHA-256.
+ * })`. A value longer than 128 bytes, or with unprintable characters, is stored as its SHA-256.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
@@ -50,3 +56,109 @@ export function distinct(options: DistinctOptions): Limit {
 }
 
 const distinctKind = entryWindowKind('d', 'value')
+
+/** Maximum limit, and maximum values that the memory store keeps per key. */
+export const MAX_VALUES = 1_000_000
+
+/** The sub-windows that a window overlaps: the current one and ten before it. */
+const SUB_WINDOWS = 11
+
+interface Values {
+  /** When the newest sub-window began. */
+  stamp: number
+  /** The number of the newest sub-window. Numbers are consecutive, so setting the clock back changes none. */
+  turn: number
+  /** The sub-window in which each value was last added, by {@link mapKey}. Oldest first. */
+  turns: Map<string, number>
+  /** Values per sub-window, at its number modulo {@link SUB_WINDOWS}. */
+  counts: number[]
+}
+
+/** Approximate bytes per value of typical length. */
+const VALUE_BYTES = 160
+
+const distinctSketchKind: Kind<Values> = {
+  tag: 'e',
+  logName: (limit) => `e${limit.windowMs}`,
+  params: (limits) => paramsOf(limits, tenthOf(limits[0]!.windowMs)),
+  most: () => MAX_VALUES,
+  words: ({ precision, limits }) => [precision, limits[0]!],
+
+  createLogs: () =>
+    new ObjectLogs<Values>(
+      () => ({ stamp: 0, turn: 0, turns: new Map(), counts: new Array(SUB_WINDOWS).fill(0) }),
+      ({ turns }) => 256 + VALUE_BYTES * turns.size,
+    ),
+
+  newest: ({ stamp }) => stamp,
+
+  restamp(values, { precision }, nowMs) {
+    values.stamp = startOf(nowMs, precision)
+  },
+
+  check(values, params, nowMs, used) {
+    used[0] = countSince(values, oldestAge(values, params, nowMs))
+  },
+
+  commit(values, params, nowMs, { entry }) {
+    begin(values, params, nowMs)
+    const { turns, counts, turn } = values
+    const own = mapKey(entry)
+    if (turns.has(own)) forget(values, own)
+    else if (turns.size === MAX_VALUES) forget(values, turns.keys().next().value!)
+    turns.set(own, turn)
+    counts[turn % SUB_WINDOWS]! += 1
+  },
+
+  retryAfter(values, params, _i, nowMs, cost) {
+    const limit = params.limits[0]!
+    if (cost > limit) return Number.POSITIVE_INFINITY
+    let age = oldestAge(values, params, nowMs) - 1
+    while (age >= 0 && countSince(values, age) + cost > limit) age--
+    return values.stamp + (SUB_WINDOWS - 1 - age) * params.precision - nowMs
+  },
+
+  resetAfter: ({ stamp, turns }, { precision }, _i, nowMs) =>
+    turns.size === 0 ? 0 : Math.max(0, stamp + SUB_WINDOWS * precision - nowMs),
+
+  refund: () => 0,
+  expiresAt: ({ stamp }, { precision }) => stamp + SUB_WINDOWS * precision,
+  entries: { are: 'value', find: () => undefined, renew: () => false, list: () => [] },
+}
+
+/** The length of a sub-window. */
+function tenthOf(windowMs: number): number {
+  return Math.ceil(windowMs / 10)
+}
+
+/** The number of sub-windows from the newest to the current one. */
+function passed({ stamp }: Values, { precision }: LogParams, nowMs: number): number {
+  return (startOf(nowMs, precision) - stamp) / precision
+}
+
+/** The age of the oldest sub-window that counts, in sub-windows before the newest. Negative if none counts. */
+function oldestAge(values: Values, params: LogParams, nowMs: number): number {
+  return SUB_WINDOWS - 1 - passed(values, params, nowMs)
+}
+
+/** Values added since the sub-window `age` before the newest began. */
+function countSince({ counts, turn }: Values, age: number): number {
+  let count = 0
+  for (let back = 0; back <= age; back++) count += counts[(turn + SUB_WINDOWS - back) % SUB_WINDOWS]!
+  return count
+}
+
+/** Makes the current sub-window the newest, and drops values that no longer count. */
+function begin(values: Values, params: LogParams, nowMs: number): void {
+  values.turn += passed(values, params, nowMs)
+  values.stamp = startOf(nowMs, params.precision)
+  for (const [value, turn] of values.turns) {
+    if (values.turn - turn < SUB_WINDOWS) return
+    forget(values, value)
+  }
+}
+
+function forget({ turns, counts }: Values, value: string): void {
+  counts[turns.get(value)! % SUB_WINDOWS]! -= 1
+  turns.delete(value)
+}

@@ -1,14 +1,11 @@
 -- The twin of entry-window.ts: windows whose log has separate entries.
 --
 -- Words: window, kind of the entries (see ENTRIES below), the limits.
--- Answer: the units charged to the log, if it belongs to a shadow limit and may already have the request. Then as in
--- packed-window.lua.
--- Stored: one sorted set. A member is the name of an entry. Its score is the time at which it was charged or last renewed, in
--- milliseconds. An entry of n units has n members: its name, and the name followed by a space and the numbers 2 to n. Names
--- contain no spaces.
+-- Answer: for a shadow limit that may already have the request, the units charged. Then as in packed-window.lua.
+-- Stored: one sorted set, see docs/state.md. An entry of n units has n members.
 -- TTL: renewed occasionally by charges and renewals, to the window + slack.
--- Work: later charges remove members that left the window, each as many as it adds plus PRUNED, so no call removes many. A log
--- keeps up to MAX_ENTRIES units: more charges push out the oldest, which affects no limit.
+-- Work: a charge removes members that left the window, up to PRUNED more than it adds. A log keeps up to MAX_ENTRIES units: more
+-- charges push out the oldest, which affects no limit.
 
 local MAX_ENTRIES = 10000
 local PRUNED = 100

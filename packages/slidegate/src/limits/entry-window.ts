@@ -1,149 +1,112 @@
 // A kind of limit: sliding windows whose log has an entry per request, slot or value.
 
 import { mapKey } from '../runtime/hash.ts'
-import type { Charge, Entries, Entry, Kind, Limit, ListedCharge, LogParams, Logs } from './limit.ts'
+import { paramsOf } from './declare.ts'
+import type { Charge, Entries, Entry, Kind, ListedCharge, LogParams } from './limit.ts'
 import { ObjectLogs } from './logs.ts'
-import { packedWindowKind } from './packed-window.ts'
-import { MAX_RECORDS, type WindowLog, WindowLogs } from './window-log.ts'
 
-/** Maximum units or records in a log of entries, and so the maximum limit. */
+/** Maximum units or records in a log, and so the maximum limit. */
 export const MAX_ENTRIES = 10_000
 
 const MIN_REFUND_ENTRIES = 128
 const MAX_REFUND_ENTRIES = 1024
 
-/**
- * Maximum entries of a stream that a refund may rewrite. Equals the limit, clamped to a range.
- *
- * If there are more, only the newest can be refunded.
- */
+/** Maximum entries of a stream that a refund may rewrite. If there are more, only the newest can be refunded. */
 export function rewritable(limit: number): number {
   return Math.min(MAX_REFUND_ENTRIES, Math.max(MIN_REFUND_ENTRIES, limit))
 }
 
-/**
- * A window log and its entries, in order of time.
- *
- * The map's key is {@link mapKey} of the name, or a number if names can repeat.
- */
 interface EntryLog {
-  log: WindowLog
-  entries: Map<string, Entry>
+  /** In order of time. The key is {@link mapKey} of the name, or a number if names can repeat. */
+  readonly entries: Map<string, Entry>
+  /** The units of all entries. */
+  units: number
+  /** When the newest was charged or renewed. */
+  stamp: number
 }
 
 /** Approximate bytes of an entry with a name of typical length. */
 const ENTRY_BYTES = 256
 
-class EntryLogs implements Logs<EntryLog> {
-  readonly #logs = new WindowLogs()
-  readonly #maps = new ObjectLogs<Map<string, Entry>>(
-    () => new Map(),
-    (entries) => new Map(entries),
-    ({ size }) => 64 + ENTRY_BYTES * size,
-  )
-  /** The index of each log's map. */
-  readonly #mapOf: number[] = [0]
-  readonly #shown: EntryLog = { log: this.#logs.at(0), entries: this.#maps.at(0) }
-
-  get bytes(): number {
-    return this.#logs.bytes + this.#maps.bytes
-  }
-
-  create(): number {
-    const number = this.#logs.create()
-    this.#mapOf[number] = this.#maps.create()
-    return number
-  }
-
-  at(number: number): EntryLog {
-    this.#shown.log = this.#logs.at(number)
-    this.#shown.entries = this.#maps.at(this.#mapOf[number]!)
-    return this.#shown
-  }
-
-  copy(number: number): number {
-    const copied = this.#logs.copy(number)
-    this.#mapOf[copied] = this.#maps.copy(this.#mapOf[number]!)
-    return copied
-  }
-
-  delete(number: number): void {
-    this.#logs.delete(number)
-    this.#maps.delete(this.#mapOf[number]!)
-    this.#mapOf[number] = 0
-  }
-}
-
 /** The kinds of entries, as numbers for the twin. Reservations are 4. */
 const NUMBERS: Readonly<Record<Entries, number>> = { record: 0, request: 1, holder: 2, value: 3 }
 
 /**
- * A sliding window with a grain of 1 ms that keeps separate entries.
- *
- * In Redis it is a sorted set. Here it is a map, beside a window log that does all the counting. Each window length has its own
- * log.
+ * A sliding window with a grain of 1 ms that keeps separate entries. Each window length has its own log.
  *
  * @param prefix start of its log names
- * @param are the kind of entries; requests and holders are found by request id
  * @param tag names the twin, if it isn't the usual one
  */
 export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<EntryLog> {
   return {
     tag,
-
     logName: (limit) => `${prefix}${limit.windowMs}`,
-
-    params: (limits: readonly Limit[]): LogParams => ({
-      precision: 1,
-      records: Math.max(...limits.map(({ limit }) => limit)),
-      windows: limits.map(({ windowMs }) => windowMs),
-      limits: limits.map(({ limit }) => limit),
-    }),
-
+    params: (limits) => paramsOf(limits, 1, Math.max(...limits.map(({ limit }) => limit))),
     most: () => MAX_ENTRIES,
-
     words: ({ windows, limits }) => [windows[0]!, ...(tag === 'z' ? [NUMBERS[are]] : []), ...limits],
 
-    createLogs: () => new EntryLogs(),
+    createLogs: () =>
+      new ObjectLogs<EntryLog>(
+        () => ({ entries: new Map(), units: 0, stamp: 0 }),
+        ({ entries }) => 128 + ENTRY_BYTES * entries.size,
+      ),
 
-    newest: ({ log }) => log.stamp,
+    newest: ({ stamp }) => stamp,
 
-    restamp({ log, entries }, params, nowMs) {
-      forgetGone(entries, params, log.stamp)
-      for (const [place, entry] of entries) entries.set(place, { ...entry, atMs: nowMs })
-      packedWindowKind.restamp(log, params, nowMs)
+    restamp(log, _params, nowMs) {
+      for (const [place, entry] of log.entries) log.entries.set(place, { ...entry, atMs: nowMs })
+      log.stamp = nowMs
     },
 
-    check(state, params, nowMs, used, entry = '') {
-      packedWindowKind.check(state.log, params, nowMs, used)
-      // A value that counts keeps its place, even under a lower limit.
-      if (are === 'value' && find(state, params, nowMs, mapKey(entry)) !== undefined) {
-        used[0] = Math.min(used[0]!, params.limits[0]!) - 1
+    check(log, params, nowMs, used, entry = '') {
+      let { units } = log
+      for (const each of log.entries.values()) {
+        if (counts(each, params, nowMs)) break
+        units -= each.units
       }
+      // A value that counts keeps its place, even under a lower limit.
+      if (are === 'value' && find(log, params, nowMs, mapKey(entry)) !== undefined) {
+        units = Math.min(units, params.limits[0]!) - 1
+      }
+      for (let i = 0; i < params.limits.length; i++) used[i] = units
     },
 
-    commit(state, params, nowMs, charge) {
-      forgetGone(state.entries, params, nowMs)
-      if (are === 'record') record(state, params, nowMs, charge)
-      else add(state, params, nowMs, charge)
+    commit(log, params, nowMs, charge) {
+      forgetGone(log, params, nowMs)
+      add(log, are, nowMs, charge)
     },
 
-    retryAfter: ({ log }, params, i, nowMs, cost) => packedWindowKind.retryAfter(log, params, i, nowMs, cost),
+    retryAfter(log, params, i, nowMs, cost) {
+      const limit = params.limits[i]!
+      if (cost > limit) return Number.POSITIVE_INFINITY
+      let over = log.units + cost - limit
+      let lastMs = 0
+      for (const { atMs, units } of log.entries.values()) {
+        if (over <= 0) break
+        over -= units
+        lastMs = atMs
+      }
+      return lastMs + params.windows[i]! - nowMs
+    },
 
-    resetAfter: ({ log }, params, i, nowMs) => packedWindowKind.resetAfter(log, params, i, nowMs),
+    resetAfter: ({ units, stamp }, { windows }, i, nowMs) =>
+      units === 0 ? 0 : Math.max(0, stamp + windows[i]! - nowMs),
 
-    refund(state, params, nowMs, atMs, units, name) {
+    refund(log, params, nowMs, atMs, units, name) {
       if (are === 'value') return 0
-      const place = are === 'record' ? findCharge(state.entries, { name, units, atMs }) : mapKey(name)
-      const entry = find(state, params, nowMs, place)
-      if (entry === undefined || entry.units !== units) return 0
-      if (are !== 'holder' && entry.atMs !== atMs) return 0
-      if (are === 'record' && !canBeRewritten(state, params, place)) return 0
-      remove(state, place)
+      const place = are === 'record' ? findCharge(log, { name, units, atMs }) : mapKey(name)
+      const entry = find(log, params, nowMs, place)
+      if (entry?.units !== units || (are !== 'holder' && entry.atMs !== atMs)) return 0
+      if (are === 'record' && !canBeRewritten(log, params, place)) return 0
+      remove(log, place)
+      if (entry.atMs === log.stamp) {
+        log.stamp = 0
+        for (const { atMs } of log.entries.values()) log.stamp = atMs
+      }
       return units
     },
 
-    expiresAt: ({ log }) => log.stamp + log.keepMs,
+    expiresAt: ({ stamp }, { windows }) => stamp + windows[0]!,
 
     charges({ entries }, params, _i, nowMs, most) {
       const charges: ListedCharge[] = []
@@ -161,13 +124,12 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
     entries: {
       are,
 
-      find: (state, params, nowMs, name) => find(state, params, nowMs, mapKey(name)),
+      find: (log, params, nowMs, name) => find(log, params, nowMs, mapKey(name)),
 
-      renew(state, params, nowMs, name, units) {
-        const entry = find(state, params, nowMs, mapKey(name))
-        if (entry === undefined || entry.units !== units) return false
-        forgetGone(state.entries, params, nowMs)
-        add(state, params, nowMs, { units: 0, leaseMs: 0, entry: name })
+      renew(log, params, nowMs, name, units) {
+        if (find(log, params, nowMs, mapKey(name))?.units !== units) return false
+        forgetGone(log, params, nowMs)
+        add(log, are, nowMs, { units, leaseMs: 0, entry: name })
         return true
       },
 
@@ -177,38 +139,26 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
   }
 }
 
-function counts({ atMs }: Entry, params: LogParams, nowMs: number): boolean {
-  return nowMs - atMs < params.windows[0]!
-}
-
-/** Adds an entry, or moves the one with this name to now. */
-function add(state: EntryLog, params: LogParams, nowMs: number, charge: Charge): void {
-  const { units, leaseMs, entry: name } = charge
-  const own = mapKey(name)
-  const known = state.entries.get(own)
-  if (known !== undefined) remove(state, own)
-  const kept = known?.units ?? Math.min(units, MAX_ENTRIES)
-  packedWindowKind.commit(state.log, params, nowMs, { units: kept, leaseMs, entry: name })
-  state.entries.set(own, { name, units: kept, atMs: nowMs })
-  // A forced charge pushes out the oldest entries, which doesn't change any limit's result.
-  for (const [place, { units: oldest }] of state.entries) {
-    if (state.log.total - state.log.base - oldest < MAX_ENTRIES) return
-    remove(state, place)
-  }
+function counts({ atMs }: Entry, { windows }: LogParams, nowMs: number): boolean {
+  return nowMs - atMs < windows[0]!
 }
 
 /** Number of records ever created. Each has its own map key, because names can repeat, even in the same instant. */
 let records = 0
 
-/** Adds a record. Names can repeat. */
-function record({ log, entries }: EntryLog, params: LogParams, nowMs: number, charge: Charge): void {
-  const { leaseMs, entry: name } = charge
-  const units = Math.min(charge.units, MAX_ENTRIES)
-  packedWindowKind.commit(log, params, nowMs, { units, leaseMs, entry: name })
-  entries.set(`${records++}`, { name, units, atMs: nowMs })
-  for (const place of entries.keys()) {
-    if (entries.size <= MAX_ENTRIES) return
-    remove({ log, entries }, place)
+/** Adds an entry, or moves the one with this name to now. */
+function add(log: EntryLog, are: Entries, nowMs: number, { units, entry: name }: Charge): void {
+  const place = are === 'record' ? `${records++}` : mapKey(name)
+  const kept = log.entries.get(place)?.units ?? Math.min(units, MAX_ENTRIES)
+  remove(log, place)
+  log.entries.set(place, { name, units: kept, atMs: nowMs })
+  log.units += kept
+  log.stamp = nowMs
+  // A forced charge pushes out the oldest entries, which doesn't change any limit's result.
+  for (const [oldest, entry] of log.entries) {
+    const size = are === 'record' ? log.entries.size - 1 : log.units - entry.units
+    if (size < MAX_ENTRIES) return
+    remove(log, oldest)
   }
 }
 
@@ -218,7 +168,7 @@ function find({ entries }: EntryLog, params: LogParams, nowMs: number, place: st
 }
 
 /** The map key of a record. */
-function findCharge(entries: Map<string, Entry>, { name, units, atMs }: Entry): string {
+function findCharge({ entries }: EntryLog, { name, units, atMs }: Entry): string {
   for (const [place, entry] of entries) {
     if (entry.name === name && entry.units === units && entry.atMs === atMs) return place
   }
@@ -226,21 +176,19 @@ function findCharge(entries: Map<string, Entry>, { name, units, atMs }: Entry): 
 }
 
 /** Whether a record can be refunded: it is the newest, or there aren't too many. */
-function canBeRewritten({ log, entries }: EntryLog, params: LogParams, place: string): boolean {
-  forgetGone(entries, params, log.stamp)
-  return entries.size <= rewritable(params.records) || Array.from(entries.keys()).at(-1) === place
+function canBeRewritten({ entries }: EntryLog, { records }: LogParams, place: string): boolean {
+  return entries.size <= rewritable(records) || Array.from(entries.keys()).at(-1) === place
 }
 
-function remove({ log, entries }: EntryLog, place: string): void {
-  const { atMs, units } = entries.get(place)!
-  entries.delete(place)
-  log.subtract(atMs, units, MAX_RECORDS)
+function remove(log: EntryLog, place: string): void {
+  log.units -= log.entries.get(place)?.units ?? 0
+  log.entries.delete(place)
 }
 
 /** Drops entries that left the window. The oldest come first, because a renewed entry is added again. */
-function forgetGone(entries: Map<string, Entry>, params: LogParams, nowMs: number): void {
-  for (const [place, entry] of entries) {
+function forgetGone(log: EntryLog, params: LogParams, nowMs: number): void {
+  for (const [place, entry] of log.entries) {
     if (counts(entry, params, nowMs)) return
-    entries.delete(place)
+    remove(log, place)
   }
 }

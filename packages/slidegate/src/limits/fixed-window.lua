@@ -1,16 +1,13 @@
 -- The twin of fixed-window.ts: the units of one window, which count until it ends.
 --
 -- Words: the length of a window, or 0 for a calendar; 1 if windows start with their first charge, or the number of calendar
--- edges; the limits; the edges. Edges are the starts of the windows around now, in order and without gaps,
--- by the calendar of the calling process.
+-- edges; the limits; the edges. Edges are the starts of the windows around now, in order and without gaps.
 -- Answer: the units of this window before the op; if windows start with their first charge, also when that was.
--- Stored: one string, unsigned, big-endian: format (1 byte, 1), time of the window's first charge (6 bytes, milliseconds),
--- units charged in the window (6 bytes).
+-- Stored: one string, see docs/state.md.
 -- TTL: set at the first charge in a window, to the rest of the window + slack.
 
 local COUNTER_FORMAT = '>BI6I6'
 local COUNTER_SIZE = 13
--- Reads one byte more than a log has, to detect longer values.
 local LAST_OF_COUNTER = '13'
 local NO_COUNTER = 'not a fixed window of format 1'
 local CLOCKS_APART = 'the clocks of Redis and of this process are more than two windows of its calendar apart'

@@ -1,8 +1,7 @@
 // A kind of limit: one count per fixed window.
 //
-// A log stores the units charged in the window of its first charge. Once that window has ended, the count is 0. So `check` needs
-// only the start of the current window: a multiple of the length, or with `first-hit`, any time later than one window length ago.
-// Calendar windows are the same kind with edges from a calendar, see calendar-window.ts.
+// A log has the units of one window, and when the first were charged. They count if that was in the current window. Calendar
+// windows are the same kind, with edges from a calendar.
 
 import { parseWindow, startOf } from '../runtime/duration.ts'
 import type { Calendar } from './calendar.ts'
@@ -18,7 +17,6 @@ import {
 import type { Kind, Limit, LogParams } from './limit.ts'
 import { RowLogs } from './logs.ts'
 
-/** The options of {@link fixedWindow}. */
 export interface FixedWindowOptions extends LimitOptions {
   /**
    * When windows start. Default: `epoch`.
@@ -32,18 +30,9 @@ export interface FixedWindowOptions extends LimitOptions {
 /**
  * Limits the units in each window, by the store's clock.
  *
- * ```ts
- * fixedWindow({ limit: 100, window: '1m' })
- * fixedWindow({ limit: 100, window: '1m', align: 'first-hit' })
- * ```
- *
- * Stores one number per key. All windows have the same length. For calendar windows see `calendarWindow` of `slidegate/calendar`.
- *
- * In the worst case, `2 * limit` units are admitted within one window length, around the edge between two windows: with 100 per
- * minute, 100 at 0:59.9 and another 100 at 1:00.0. With `first-hit` it is `2 * limit - 1`, because the first hit comes a whole
- * window before the edge.
- *
- * Limits with the same windows share their count. A limit with another length or alignment starts at zero.
+ * Stores one number per key. In the worst case, `2 * limit` units are admitted within one window length, around the edge between
+ * two windows. With `first-hit` it is `2 * limit - 1`. Limits with the same windows share their count. For calendar windows see
+ * `calendarWindow` of `slidegate/calendar`.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
@@ -73,13 +62,11 @@ export interface Counter {
 export interface FixedWindowParams extends LogParams {
   /** Set for calendar windows. Other windows have the length `precision`. */
   readonly calendar?: Calendar
-  /** Whether windows start with their first charge. */
   readonly fromFirstHit?: boolean
 }
 
 export const fixedWindowKind: Kind<Counter, FixedWindowParams> = {
   tag: 'f',
-
   logName: ({ windowMs, rule }) => (rule === 'first-hit' ? `fhit${windowMs}` : `f${windowMs}`),
 
   params: (limits) => ({
@@ -95,7 +82,6 @@ export const fixedWindowKind: Kind<Counter, FixedWindowParams> = {
   },
 
   createLogs: () => new RowLogs<Counter>('since', 'units'),
-
   newest: (counter) => counter.since,
 
   restamp(counter, _params, nowMs) {
@@ -135,7 +121,7 @@ export const fixedWindowKind: Kind<Counter, FixedWindowParams> = {
   expiresAt: (counter, params) => endOf(params, counter.since),
 }
 
-/** Whether its window hasn't ended. */
+/** Whether its units still count. */
 function isOpen(counter: Counter, params: FixedWindowParams, nowMs: number): boolean {
   return counter.units > 0 && counter.since >= earliestStart(params, nowMs)
 }

@@ -1,15 +1,14 @@
 // Limit sets: the limits of one limiter, grouped by the logs that they share.
 //
-// Some logs belong to no limit. They are read and written together with the others, and deleted with their keys:
-// - `ban`: if it blocks, the request is denied, and the limits are read only to report them. A denial by the limits of its own
-//   part is counted in the same step. So requests for such a key are never joined or leased, and their denials are never cached.
-// - `reservations`: an entry for each. Settling one without an entry does nothing. The entry's name contains the units, so a
-//   token is never worth more than its reservation.
+// Some logs belong to no limit. They are read, written and deleted together with the others:
+// - `ban`: if it blocks, the request is denied, and the limits are read only to report them. A denial by the limits of its part
+//   is counted in the same step. So requests for such a key are never joined or leased, and their denials are never cached.
+// - `reservations`: an entry for each, whose name contains the units. Settling one without an entry does nothing.
 
 import { SlidegateError, show } from '../errors.ts'
 import type { Entries, Kind, Limit, LogParams } from './limit.ts'
 
-/** The purpose of a log. Limits read a `count` log, and requests are charged to it. */
+/** Limits read a `count` log, and requests are charged to it. */
 export type Role = 'count' | 'ban' | 'reservations'
 
 /** A piece of stored state, and the limits that use it. */
@@ -29,7 +28,6 @@ export function entriesOf({ kind, role }: Log): Entries | undefined {
   return role === 'count' ? kind.entries?.are : undefined
 }
 
-/** The limits of one limiter, grouped by the logs that they share. */
 export interface LimitSet {
   /** The limiter's name, which is the namespace of its keys. */
   readonly limiter: string
@@ -42,22 +40,16 @@ export interface LimitSet {
 }
 
 /**
- * Groups limits by their logs.
+ * Groups limits by their logs: those with the same log name share one.
  *
- * Enforced limits with the same log name share the log. A shadow limit has its own log, because it is charged for other requests.
- * So does each limit of an unshared kind: if a log name repeats, it gets a number.
+ * Shadow limits have their own, because they are charged for other requests. So have the limits of an unshared kind.
  */
 export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
-  const names = new Set<string>()
-  for (const limit of limits) {
-    if (names.has(limit.name)) {
-      throw new SlidegateError(
-        'duplicate_limit',
-        `two limits are named ${show(limit.name)}; give one of them another name`,
-        limit.name,
-      )
-    }
-    names.add(limit.name)
+  const names = limits.map(({ name }) => name)
+  const repeated = names.find((name, i) => names.indexOf(name) < i)
+  if (repeated !== undefined) {
+    const remedy = 'give one of them another name'
+    throw new SlidegateError('duplicate_limit', `two limits are named ${show(repeated)}; ${remedy}`, repeated)
   }
   checkAlone(limiter, limits)
   const logs = Array.from(servedBy(limits), ([name, serves]): Log => {
@@ -71,61 +63,47 @@ export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
 
 /** Log names, and the limits that read each log. */
 function servedBy(limits: readonly Limit[]): ReadonlyMap<string, readonly number[]> {
-  const serves = new Map<string, number[]>()
+  const serves = new Map<string, readonly number[]>()
   limits.forEach((limit, index) => {
     const first = limit.kind.logName(limit) + (limit.shadow ? `s${limit.name}` : '')
     let name = first
     for (let n = 2; limit.kind.isUnshared && serves.has(name); n++) name = `${first}-${n}`
-    const sharing = serves.get(name)
-    if (sharing === undefined) serves.set(name, [index])
-    else sharing.push(index)
+    serves.set(name, [...(serves.get(name) ?? []), index])
   })
   return serves
 }
 
-/** A distinct-values limit can't be combined with others, because it charges one unit per request. */
+/** A limit on distinct values must be alone, because it charges one unit per request. */
 function checkAlone(limiter: string, limits: readonly Limit[]): void {
   const values = limits.find(({ kind }) => kind.entries?.are === 'value')
   if (values === undefined || (limits.length === 1 && !limiter.includes('/'))) return
-  throw new SlidegateError(
-    'invalid_limit',
-    `limit ${show(values.name)} counts distinct values, so it must be its limiter's only limit, without dimensions; create two limiters and call both`,
-    values.name,
-  )
-}
-
-/** Limit sets derived from others. Returns the same one each time, because stores recognize sets by identity. */
-export class DerivedSets {
-  readonly #sets = new WeakMap<LimitSet, Map<string, LimitSet>>()
-
-  of(set: LimitSet, name: string, make: () => LimitSet): LimitSet {
-    let known = this.#sets.get(set)
-    if (known === undefined) {
-      known = new Map()
-      this.#sets.set(set, known)
-    }
-    let made = known.get(name)
-    if (made === undefined) {
-      // Callers can choose some of the keys.
-      if (known.size >= MAX_DERIVED) known.clear()
-      made = make()
-      known.set(name, made)
-    }
-    return made
-  }
+  const right = "must be its limiter's only limit, without dimensions; create two limiters and call both"
+  const message = `limit ${show(values.name)} counts distinct values, so it ${right}`
+  throw new SlidegateError('invalid_limit', message, values.name)
 }
 
 const MAX_DERIVED = 256
 
-const extended = new DerivedSets()
-const overridable = new DerivedSets()
+const sets = new WeakMap<LimitSet, Map<string, LimitSet>>()
+
+/** A limit set derived from another. The same one each time, because stores recognize sets by identity. */
+export function derived(set: LimitSet, name: string, make: () => LimitSet): LimitSet {
+  const known = sets.get(set) ?? new Map<string, LimitSet>()
+  const found = known.get(name)
+  if (found !== undefined) return found
+  // Callers can choose some of the names.
+  if (known.size >= MAX_DERIVED) known.clear()
+  const made = make()
+  sets.set(set, known.set(name, made))
+  return made
+}
 
 /** The same limits, with another log that no limit reads. */
 export function withLog(set: LimitSet, log: Log): LimitSet {
-  return extended.of(set, log.name, () => ({ ...set, logs: [...set.logs, log] }))
+  return derived(set, `log ${log.name}`, () => ({ ...set, logs: [...set.logs, log] }))
 }
 
 /** The same limits for keys that can have overrides. */
 export function withOverrides(set: LimitSet): LimitSet {
-  return overridable.of(set, '', () => ({ ...set, isOverridable: true }))
+  return derived(set, 'overridable', () => ({ ...set, isOverridable: true }))
 }

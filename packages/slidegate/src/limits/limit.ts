@@ -24,15 +24,14 @@ export interface Limit {
   readonly rule?: unknown
 }
 
-/** Parameters of a log, from the limits that share it. Arrays have one value per limit. Kinds extend it. */
+/** Parameters of a log. Arrays have one value per limit that shares it. */
 export interface LogParams {
   /** Milliseconds per grain. A stamp is the start of its grain. */
   readonly precision: number
-  /** How many records these limits can fill. A log may have more. */
+  /** How many records these limits can fill. */
   readonly records: number
   /** How long a charge counts, in milliseconds. */
   readonly windows: readonly number[]
-  /** Units allowed per window. */
   readonly limits: readonly number[]
 }
 
@@ -40,16 +39,14 @@ export interface LogParams {
  * The kinds of entries that logs store separately. Ops with an id are never joined, leased or answered by the deny cache.
  *
  * - `record`: an admitted request, in order.
- * - `request`: an admitted request that can be found by id. While the log holds an id that the caller chose (`mayRepeat`), an op
- *   with the same id gets the first answer and isn't charged. A refund returns a whole entry. If the entry is missing, another
- *   decision of the same request already returned it.
+ * - `request`: an admitted request, found by id. While the log holds an id that the caller chose (`mayRepeat`), an op with that id
+ *   gets the first answer and isn't charged. A refund returns a whole entry, once.
  * - `holder`: a request in flight, found by id. It counts from its last renewal. A release refunds only these logs.
  * - `value`: a distinct value, which is the op's id and costs one unit. `check` doesn't count it as used, and `commit` moves it
  *   to now.
  */
 export type Entries = 'record' | 'request' | 'holder' | 'value'
 
-/** A charge to a log. */
 export interface Charge {
   readonly units: number
   /** How long another process may spend the units, in milliseconds. 0 if they are spent now. */
@@ -60,65 +57,43 @@ export interface Charge {
 
 /** The units charged at one instant. */
 export interface ListedCharge {
-  /** The stamp, which is the start of its grain. For entries: of the last renewal. */
+  /** The stamp. For entries: of the last renewal. */
   readonly atMs: number
   readonly units: number
 }
 
-/** An entry of a log. */
-export interface Entry {
+export interface Entry extends ListedCharge {
   /** The stored id of the request, or the stored value: see `storedKey`. */
   readonly name: string
-  readonly units: number
-  /** When it was charged or last renewed. */
-  readonly atMs: number
 }
 
 /**
  * A kind of limit: two steps, `check` and `commit`, on its state, a log.
  *
- * A decision runs `check` on every log. Only if every enforced limit has room does it run `commit` on every log. So a request is
- * charged to all of its limits or to none, and a denial is free. The memory store runs these functions; Redis runs their twins in
- * the .lua file of the same name.
- *
- * Stores ensure that `nowMs` is never below {@link newest}.
+ * A decision runs `check` on every log. If every enforced limit has room, it then runs `commit` on every log. So a request is
+ * charged to all of its limits or to none, and a denial is free. The memory store runs these functions, Redis the .lua file of the
+ * same name. Stores ensure that `nowMs` is never below {@link newest}.
  */
 export interface Kind<State = unknown, Params extends LogParams = LogParams> {
-  /** The name of the kind in the script. */
   readonly tag: string
-  /**
-   * Whether requests for a key are decided one at a time.
-   *
-   * Set if the `resetAfter` of each depends on those before it. Otherwise a store may decide equal requests together.
-   */
+  /** Whether the `resetAfter` of a request depends on those before it. Then a store must not decide equal requests together. */
   readonly isOneByOne?: boolean
   /** Whether each limit has its own log. */
   readonly isUnshared?: boolean
   /** The first part of a log's name, before a shadow limit's name: `w1`, `f60000`. */
   logName(limit: Limit): string
-  /** The parameters of the log that these limits share. */
   params(limits: readonly Limit[]): Params
   /** The maximum `limit` in an override. Default: 2^40. */
   most?(limit: Limit): number
-  /**
-   * Returns the limit with an override's numbers. `undefined` if they don't fit its kind or log.
-   *
-   * Default: only `limit` can change.
-   */
+  /** The limit with an override's numbers. `undefined` if they don't fit. Default: only `limit` can change. */
   renumber?(limit: Limit, numbers: LimitNumbers): Limit | undefined
-  /** A process's share of the limit, if processes decide separately. Default: `limit / processes` units, at least 1. */
+  /** A process's share of the limit. Default: `limit / processes` units, at least 1. */
   share?(limit: Limit, processes: number): Limit
   /** The numbers passed to the twin in Lua, for an op at about this time. */
   words(params: Params, nowMs: number): readonly number[]
-  /** Whether the words change with time. */
   readonly hasTimedWords?: boolean
-  /**
-   * Reads the log's state before the op from the answer of the twin. Omitted if the twin's answer has units and times instead.
-   *
-   * @param next returns the next number of the answer
-   */
+  /** Reads the log's state before the op from the numbers of the twin's answer. Omitted if that has units and times instead. */
   read?(next: () => number, params: Params, nowMs: number): State
-  /** Creates a memory store for logs of this kind. */
   createLogs(): Logs<State>
   /** The stamp of the newest charge. 0 for an empty log. */
   newest(state: State): number
@@ -128,9 +103,9 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   check(state: State, params: Params, nowMs: number, used: number[], entry?: string): void
   commit(state: State, params: Params, nowMs: number, charge: Charge): void
   /**
-   * An optional fast path: `check`, and `commit` without a lease if all limits have room.
+   * Fast path for `check`, and `commit` without a lease if all limits have room. Returns whether they had.
    *
-   * Returns whether they had room, or `undefined` if this log needs the two steps.
+   * `undefined` if this log needs the two steps.
    */
   admit?(state: State, params: Params, nowMs: number, cost: number, used: number[]): boolean | undefined
   /** Milliseconds until limit `i` has room for `cost`, `Infinity` if it never will. Called only if there is no room. */
@@ -142,9 +117,9 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   /** The time from which nothing in the log counts, by the store's clock. */
   expiresAt(state: State, params: Params): number
   /**
-   * The latest charges that limit `i` counts, oldest first. Omitted if charges lose their times.
+   * Up to `most` of the latest charges that limit `i` counts, oldest first. Called after `check`.
    *
-   * Up to `most` records, or units if each is kept separately. Called after `check`.
+   * Omitted if charges lose their times.
    */
   charges?(state: State, params: Params, i: number, nowMs: number, most: number): readonly ListedCharge[]
   /** Set if logs of this kind keep entries. */
@@ -154,43 +129,39 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
 }
 
 export interface BanState {
-  /** Milliseconds until the block ends. 0 if there is none. */
+  /** Milliseconds until the ban ends. 0 if there is none. */
   readonly blockedMs: number
+  /** When the ban began, in epoch milliseconds by the store's clock. Only set during a ban. */
+  readonly sinceMs?: number
   /** The current number of bans in a row. */
   readonly level: number
   /** Denials that count toward the next ban. */
   readonly denials: number
 }
 
-/** Blocks a key for some time after too many denials. */
 interface BanKeeping<State, Params extends LogParams> {
   look(state: State, params: Params, nowMs: number): BanState
   /** Counts denied requests. Returns how long they block the key in milliseconds, or 0. */
   denied(state: State, params: Params, nowMs: number, count: number): number
-  /** Unblocks the key, and drops its denials and bans. */
   unblock(state: State): void
 }
 
-/** The functions of kinds that keep entries. They find only entries that count. */
+/** They find only entries that count. */
 interface EntryKeeping<State, Params extends LogParams> {
   readonly are: Entries
   find(state: State, params: Params, nowMs: number, entry: string): Entry | undefined
   /** Makes an entry of these units count as if charged at `nowMs`. Returns whether it still counted. */
   renew(state: State, params: Params, nowMs: number, entry: string, units: number): boolean
-  /** Lists the entries, oldest first. */
   list(state: State, params: Params, nowMs: number): readonly Entry[]
 }
 
 /** The logs of one kind in a memory store, by number. */
 export interface Logs<State = unknown> {
-  /** Approximate size in bytes. */
   readonly bytes: number
-  /** Creates an empty log. Returns its number, from 1. */
+  /** Creates an empty log. Returns its number, starting at 1. */
   create(): number
   /** The log with this number. The object is valid until the next call. Number 0 is an empty log that is never written to. */
   at(log: number): State
-  /** Creates a log with the same content. */
   copy(log: number): number
-  /** Deletes a log. Its number will be reused. */
   delete(log: number): void
 }

@@ -5,7 +5,6 @@ import type { Logs } from './limit.ts'
 
 const NO_NUMBERS = new Float64Array(0)
 
-/** The position of a log's row. */
 class Row {
   numbers: Float64Array = NO_NUMBERS
   at = 0
@@ -55,10 +54,10 @@ export class RowLogs<State extends object> implements Logs<State> {
 
   copy(log: number): number {
     const copied = this.create()
-    const from = this.at(log)
-    const original = from.numbers.slice(from.at, from.at + this.#rows.width)
-    const { numbers, at } = this.at(copied)
-    numbers.set(original, at)
+    const { numbers, at } = this.at(log)
+    const row = numbers.slice(at, at + this.#rows.width)
+    const to = this.at(copied)
+    to.numbers.set(row, to.at)
     return copied
   }
 
@@ -70,7 +69,6 @@ export class RowLogs<State extends object> implements Logs<State> {
 /** Logs stored as objects, for kinds that few keys use. */
 export class ObjectLogs<State extends object> implements Logs<State> {
   readonly #make: () => State
-  readonly #copy: (state: State) => State
   readonly #bytesOf: (state: State) => number
   readonly #states: State[]
   readonly #free: number[] = []
@@ -80,9 +78,8 @@ export class ObjectLogs<State extends object> implements Logs<State> {
   #shownBytes: number
 
   /** @param bytesOf the approximate size of a log in bytes */
-  constructor(make: () => State, copy: (state: State) => State, bytesOf: (state: State) => number) {
+  constructor(make: () => State, bytesOf: (state: State) => number) {
     this.#make = make
-    this.#copy = copy
     this.#bytesOf = bytesOf
     this.#shown = make()
     this.#shownBytes = bytesOf(this.#shown)
@@ -105,7 +102,7 @@ export class ObjectLogs<State extends object> implements Logs<State> {
   }
 
   copy(log: number): number {
-    return this.#add(this.#copy(this.at(log)))
+    return this.#add(structuredClone(this.at(log)))
   }
 
   delete(log: number): void {

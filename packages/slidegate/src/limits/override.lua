@@ -3,11 +3,11 @@
 -- Names: for each part that may have an override, the names of its limits, then a `|`. A name is written as `/name position
 -- maximum`. Position: the place of its log in the words * 65536 + the offset of the limit from there * 16 + the log's kind. If
 -- there is only one limit, it is listed again without a name.
--- Reads and writes: one string per key: `1 blocked ends rule`, a line feed, and the caller's key, if it is stored hashed. 1 is
--- the format. `blocked` and `ends` are when the block and the rule end, in milliseconds by the store's clock: 0 if there is none,
--- FOREVER for no end. The rule is empty, `exempt`, or JSON with numbers by limit name.
--- Index: per bucket, a sorted set of the keys that have an override. All scores are 0, so it is in byte order. Listing removes
--- names whose override is gone. Each write checks two names, too.
+-- Stored: one string per key: `1 blocked ends rule`, a line feed, and the caller's key, if it is stored hashed. 1 is the format.
+-- `blocked` and `ends` are when the block and the rule end, in milliseconds: 0 if there is none, FOREVER for no end. The rule is
+-- empty, `exempt`, or JSON with numbers by limit name.
+-- Index: per bucket, a sorted set of the keys that have an override, in byte order. Listing and writing drop names whose override
+-- is gone.
 -- TTL: none if it never ends, otherwise until the later end + slack. The index has the longest TTL of its overrides.
 
 -- 2^52: node-redis misreads 2^53 - 1.
@@ -30,7 +30,7 @@ local NO_OVERRIDE = 'not an override of format 1'
 function(stored, words, names, clock)
   local changed, at, last = { unpack(words) }, 1, 0
   repeat
-    -- `mark` is the rest after a name or a number.
+    -- `mark` is what follows a name or a number.
     local blocked, ends, mark, behind = string.match(stored, '^1 (%d+) (%d+) ({?}?["\n]?)()', at)
     if not mark then return nil, NO_OVERRIDE end
     local first, is_named = last + 1, false
@@ -117,8 +117,8 @@ local function key_of(index, name)
   return string.sub(index, 1, -1 - INDEX_LENGTH) .. name .. OVERRIDE_END
 end
 
--- Reads the override of a key: when the block and the rule end, the rule, and the caller's key. Omits whichever has ended. On
--- failure, returns nil and the error.
+-- The parts of an override that haven't ended: when the block and the rule end, the rule, and the caller's key. On failure, nil
+-- and the error.
 local function read_override(raw, clock)
   if raw.err then return nil, raw.err end
   local line, given = string.match(raw, '^([^\n]*\n)(.*)$')

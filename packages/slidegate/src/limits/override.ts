@@ -2,12 +2,11 @@
 
 import { adapt, declaredName, isLimit, isName, MAX_LIMIT, originOf } from './declare.ts'
 import type { Limit, LimitNumbers } from './limit.ts'
-import { DerivedSets, type LimitSet } from './limit-set.ts'
+import { derived, type LimitSet } from './limit-set.ts'
 
-/** The stored rule: `''` for none, `exempt`, or JSON with numbers by limit name. */
+/** The stored rule: `''` for none, {@link EXEMPT}, or JSON with numbers by limit name. */
 export type Rule = string
 
-/** The rule of an exempt key. */
 export const EXEMPT: Rule = 'exempt'
 
 /** The name for the only limit of a set. */
@@ -46,11 +45,9 @@ function leftOf(endsAtMs: number, nowMs: number): number {
 
 type Numbers = Readonly<Record<string, LimitNumbers>>
 
-const NOTHING: Numbers = {}
-
 /** The numbers in a rule, by limit name. */
 export function numbersOf(rule: Rule): Numbers {
-  return rule === '' || rule === EXEMPT ? NOTHING : (JSON.parse(rule) as Numbers)
+  return rule === '' || rule === EXEMPT ? {} : (JSON.parse(rule) as Numbers)
 }
 
 /** Maximum length of a rule in characters: more than enough for 64 limits. */
@@ -58,17 +55,16 @@ export const MAX_RULE = 8192
 
 /** Whether a limiter could have written this rule. Lua might parse other JSON differently. */
 export function isRule(rule: string): boolean {
-  if (rule === '' || rule === EXEMPT) return true
   if (rule.length > MAX_RULE || !isReadable(rule)) return false
-  const names = Object.keys(numbersOf(rule))
-  return JSON.stringify(numbersOf(rule)) === rule && names.every((name) => name === ONLY || isName(name))
+  const numbers = numbersOf(rule)
+  const isPlain = rule === '' || rule === EXEMPT || JSON.stringify(numbers) === rule
+  return isPlain && Object.keys(numbers).every((name) => name === ONLY || isName(name))
 }
 
 /** Whether {@link numbersOf} can read this rule. */
 export function isReadable(rule: string): boolean {
-  if (rule === '' || rule === EXEMPT) return true
   try {
-    const numbers: unknown = JSON.parse(rule)
+    const numbers: unknown = numbersOf(rule)
     return isRecord(numbers) && Object.values(numbers).every(areNumbers)
   } catch {
     return false
@@ -78,20 +74,19 @@ export function isReadable(rule: string): boolean {
 const FIELDS: readonly string[] = ['limit', 'windowMs', 'capacity', 'refill'] satisfies (keyof LimitNumbers)[]
 
 function areNumbers(value: unknown): boolean {
-  if (!isRecord(value)) return false
-  return Object.entries(value).every(([field, number]) => FIELDS.includes(field) && isLimit(number))
+  return (
+    isRecord(value) && Object.entries(value).every(([name, one]) => FIELDS.includes(name) && isLimit(one))
+  )
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-const inForce = new DerivedSets()
-
-/** Applies a rule to a limit set: its numbers or exemption. The logs stay the same. */
+/** A limit set with the numbers or the exemption of a rule. The logs stay the same. */
 export function setInForce(set: LimitSet, rule: Rule): LimitSet {
   if (rule === '' || set.limits.length === 0) return set
-  return inForce.of(set, rule, () => makeSet(set, rule))
+  return derived(set, `rule ${rule}`, () => makeSet(set, rule))
 }
 
 function makeSet(set: LimitSet, rule: Rule): LimitSet {
@@ -132,14 +127,13 @@ export function mostOf(limit: Limit): number {
 
 /** The names in a rule that change none of these limits. */
 export function unusedNames(limits: readonly Limit[], rule: Rule): string[] {
-  const numbers = numbersOf(rule)
-  return Object.keys(numbers).filter(
-    (name) =>
-      !limits.some((limit) => {
-        const isMeant = declaredName(limit) === name || (name === ONLY && limits.length === 1)
-        return isMeant && renumber(limit, numbers[name]) !== undefined
-      }),
-  )
+  const isMeant = (limit: Limit, name: string) =>
+    declaredName(limit) === name || (name === ONLY && limits.length === 1)
+  return Object.entries(numbersOf(rule))
+    .filter(
+      ([name, to]) => !limits.some((limit) => isMeant(limit, name) && renumber(limit, to) !== undefined),
+    )
+    .map(([name]) => name)
 }
 
 /** The names by which a rule can refer to these limits. */

@@ -5,32 +5,14 @@
 -- Answer: if all requests were admitted, the units used per limit; the newest stamp is then the current grain.
 -- Otherwise -1 minus the units used, and after all answers, per limit: milliseconds until the cost fits again (-1: never),
 -- and until the limit is unused.
--- Stored: one string. Integers are unsigned and big-endian. The fields, with their length in bytes:
--- - format (1): 1; any other is rejected
--- - since (6): the first charge since it was last empty
--- - slots (2): pages that fit in the ring
--- - keep (6): how long charges are kept: the longest time that any commit needed
--- - base (6): the total before the oldest record
--- - total, stamp (12): the newest record: the running total of units up to and including it, and its time
--- - front (1): records in the front; plus 16 if units were ever leased
--- - back (1): records in the back
--- - head (2): slot of the ring's oldest page
--- - pages (2): pages in the ring
--- - back (48): up to four records before the newest, in order of time
--- - lease (6): leased units may be spent elsewhere for this long after their stamp
--- - leased (6): the last time at which they may be spent. Like `lease`, stored only if `front` includes the 16
--- - front (48): the oldest records, up to four, in the last of four places
--- - ring (48): per slot: a page of four records, older than the back, newer than the front
--- Times are milliseconds, totals units. A record is total and stamp. The string ends after the last part that has ever been used.
---
--- Records enter at the back and leave at the front. So most decisions read and write only these and the header, in one piece,
--- because Lua hashes each string that it gets or creates. Every fourth decision moves a page from the back to the ring, or from
--- the ring to the front. A longer front and back make every decision slower, shorter ones move pages more often. Measurements
--- with 3 to 6 records were about equal.
---
+-- Stored: one string, see docs/state.md. The back has up to four records before the newest, the front up to four of the oldest. A
+-- page of the ring has four records.
 -- TTL: keep + slack. Set when keep changes, and by the first commit in each period. A period is a second shorter than the slack.
 -- Invariants: stamps and totals rise from record to record. pages <= slots <= 16384. While the ring has pages, the front
 -- isn't empty. A log without units has no key.
+--
+-- Records enter at the back and leave at the front. So most decisions read and write only these and the header, in one piece.
+-- Every fourth decision moves a page from the back to the ring, or from the ring to the front.
 
 local FORMAT = 1
 local HEADER_FORMAT = '>BI6I2I6I6I6I6BBI2I2'
@@ -50,7 +32,7 @@ local LEASES = 87
 local FRONT = 99
 local EDGES = 147
 local LAST_OF_EDGES = '146'
--- A ring of up to this size is kept when its log becomes empty, because it will fill again.
+-- A ring of up to this size is kept when its log becomes empty.
 local KEPT_SLOTS = 64
 local MANY_PAGES = 16380
 local MAX_PAGES = 16384
@@ -80,10 +62,10 @@ local function records_of(words, p, last)
 end
 
 --- before
--- Searches for the first record whose number at `column` exceeds the bound, as that of the newest does. Starts at a record whose
--- number doesn't. Returns the total before it, its stamp (nil for the newest), and its place. Returns nothing if the ring is
--- damaged. This is an interpolation search: it reads the page where the bound would be if records were evenly spaced, and every
--- third time the middle page.
+-- Finds the first record whose number at `column` exceeds the bound, as that of the newest does. Starts at a record whose number
+-- doesn't. Returns the total before it, its stamp (nil for the newest), and its place; nothing if the ring is damaged. This is an
+-- interpolation search: it reads the page where the bound would be if records were evenly spaced, and every third time the middle
+-- page.
 local function find(
   key, raw, back, head, slots, pages, records, place, rest, taken, is_in_back, column, bound, newest
 )
@@ -176,8 +158,8 @@ if stamp > now then
   if leased > now + lease then leased = now + lease end
 end
 
--- Skips records that no longer count. A place in the log is five values: `rest` records start at `start` in `records`, which is
--- the front, a page of the ring or the back, with `taken` pages of the ring before the ones that follow. If rest is 0, it is the
+-- Skips records that no longer count. A place is five values. `records` is the front, a page or the back; `start` is
+-- where its records begin, and `rest` is how many are left. `taken` pages of the ring come before. If `rest` is 0, it's the
 -- newest record.
 local gone = now - keep
 local is_empty = stamp <= gone
@@ -401,8 +383,7 @@ end
 --- tables
 local packed_window = {}
 
--- `pieces` are where all records but the newest are, oldest first: how many, and where in the value the first starts. `raw` is
--- the value, or its beginning if the ring is large: then only the pages needed are read and written.
+-- `pieces` are where all records but the newest are, oldest first. `raw` is the value, or its beginning if the ring is large.
 function packed_window.load(log)
   local key = log.key
   --- read
@@ -460,8 +441,7 @@ local function replace(log, index, text)
   if text ~= '' then log.pieces[#log.pieces + 1] = { count = #text / WIDTH, start = 0, text = text } end
 end
 
--- Writes the log. The ring then starts in its first slot, and its empty slots are zeros. Records already in place aren't written
--- again.
+-- Writes the log, with the ring from its first slot on. Records already in place aren't written again.
 function packed_window.save(log)
   if log.total == log.base then
     call_redis('DEL', log.key)
@@ -561,7 +541,7 @@ function packed_window.refund(log, words, p, now, at_ms, units)
   local most = math.min(MAX_REFUND_RECORDS, math.max(MIN_REFUND_RECORDS, records_of(words, p, log.last)))
   local total, found = at(log, index)
   if found ~= stamp or newest - index > most then return 0 end
-  -- The log is damaged. Negative numbers would have a meaning in the reply.
+  -- 0 or less if the log is damaged.
   local held = total - total_before(log, index)
   if held <= 0 then return 0 end
   local returned = math.min(units, held)

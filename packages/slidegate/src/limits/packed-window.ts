@@ -1,9 +1,7 @@
 // A kind of limit: sliding windows on a log of records.
 //
-// A record is a stamp and the running total of units up to and including it. So the units in a window are the newest total minus
-// the total before the window, which is found by binary search. Limits with the same precision share a log, whatever their
-// windows: it keeps what the longest window needs (`keepMs`).
-//
+// A record is a stamp and the running total of units up to and including it. The units in a window are the newest total minus the
+// total before the window. Limits with the same precision share a log, which keeps what the longest window needs (`keepMs`).
 // Leased units may be spent by another process later, so they count longer in every window, by the length of the lease.
 
 import { isWindow, startOf } from '../runtime/duration.ts'
@@ -30,7 +28,6 @@ export function fits(limit: number, windowMs: number, precisionMs: number): bool
 
 export const packedWindowKind: Kind<WindowLog> = {
   tag: 'w',
-
   logName: (limit) => `w${limit.precisionMs}`,
 
   params(limits: readonly Limit[]): LogParams {
@@ -57,7 +54,6 @@ export const packedWindowKind: Kind<WindowLog> = {
   ],
 
   createLogs: () => new WindowLogs(),
-
   newest: (log) => log.stamp,
 
   restamp(log, params, nowMs) {

@@ -2,15 +2,13 @@
 --
 -- Words: window, precision, maximum units per window, then the limits.
 -- Answer: the units of this window and of the previous one, before the op.
--- Stored: one string, unsigned, big-endian. Its format (1 byte, 1), start of the current window (6 bytes, milliseconds), units
--- charged in it (7 bytes) and in the previous window (7 bytes). Then the time of the first charge (6 bytes).
+-- Stored: one string, see docs/state.md.
 -- TTL: set at the first write in a window, to the length of two windows + slack.
--- Invariants: the start is a multiple of the window. Each window has at most 2^52 units. Two windows without units have no
--- key. Units beyond the maximum, charged under larger limits, count as the maximum.
+-- Invariants: the start is a multiple of the window. Two windows without units have no key. Units beyond the maximum, charged
+-- under larger limits, count as the maximum.
 
 local TWO_WINDOWS_FORMAT = '>BI6I7I7I6'
 local TWO_WINDOWS_SIZE = 27
--- Reads one byte more than a log has, to detect longer values.
 local LAST_OF_TWO_WINDOWS = '27'
 local MOST_IN_WINDOW = 2 ^ 52
 local NO_TWO_WINDOWS = 'not a sliding counter of format 1'

@@ -1,8 +1,4 @@
-// A kind of limit: a sliding window, estimated from two counts.
-//
-// A log stores the units of the current fixed window and of the previous one. Units of the previous window are weighted by its
-// share within the sliding window, as if they had been charged evenly. The share shrinks grain by grain, and the weighted units
-// are rounded up, so a window's units count as at least 1 until the next window ends.
+// A kind of limit: a sliding window, estimated from the counts of two fixed windows.
 //
 //   used = current + previous - floor(previous * elapsed grains / grains)
 
@@ -24,17 +20,11 @@ export type SlidingCounterOptions = LimitOptions
 /**
  * Limits the units in any window of this length, estimated from two counts.
  *
- * Stores four numbers per key, however large the limit. The store's clock divides time into windows. Units of the previous window
- * are weighted by how much of it lies within the last `window` milliseconds, as if they had been charged evenly, and rounded up.
+ * Stores four numbers per key. Units of the previous window count by the share of it that lies within the last `window`
+ * milliseconds, rounded up. In the worst case, `2 * limit - 1` units are admitted within one window length. At other times it
+ * denies requests that an exact count would allow. `slidingWindow` is exact.
  *
- * In the worst case, `2 * limit - 1` units are admitted within one window length. With 100 per minute: 100 at 0:59.999, and 99 at
- * 1:59.998, when the first 100 still count as 1. At other times it denies requests that an exact count would allow: 100 at 0:00
- * count as 50 at 1:30, even though they are 90 s old. `slidingWindow` is exact.
- *
- * The weight shrinks in steps of the limit's `precisionMs`, the finest of 1, 2, 5, 10, 20, 50, ... ms for which the arithmetic is
- * exact. That is 1 ms if limit times window is at most 2^52.
- *
- * Popularized by Cloudflare: "How we built rate limiting capable of scaling to millions of domains", 2017.
+ * The limit's `precisionMs` is 1 if limit times window is at most 2^52, else 2, 5, 10, 20, 50, ... ms.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
@@ -43,11 +33,8 @@ export function slidingCounter(options: SlidingCounterOptions): Limit {
   const limit = parseLimit(options.limit)
   const windowMs = parseWindow(options.window)
   const precisionMs = finestPrecision((ms) => limit * Math.ceil(windowMs / ms) <= MAX_PRODUCT)
-  return declareLimit({ kind: slidingCounterKind, limit, windowMs, precisionMs }, slidingCounter, options, {
-    kind: 'slidingCounter',
-    limit,
-    window: windowMs,
-  })
+  const made = { kind: slidingCounterKind, limit, windowMs, precisionMs }
+  return declareLimit(made, slidingCounter, options, { kind: 'slidingCounter', limit, window: windowMs })
 }
 
 /** Maximum of units times grains, so that all arithmetic is exact. */
@@ -71,7 +58,6 @@ interface TwoWindows {
 
 const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
   tag: 'c',
-
   logName: (limit) => `c${limit.windowMs}`,
 
   params(limits) {
@@ -79,27 +65,18 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
     // The coarsest precision works for all limits, and no count depends on it.
     const precisionMs = Math.max(...limits.map((limit) => limit.precisionMs))
     const grains = Math.ceil(windowMs / precisionMs)
-    return {
-      ...paramsOf(limits, precisionMs),
-      window: windowMs,
-      grains,
-      mostUnits: Math.floor(MAX_PRODUCT / grains),
-    }
+    const mostUnits = Math.floor(MAX_PRODUCT / grains)
+    return { ...paramsOf(limits, precisionMs), window: windowMs, grains, mostUnits }
   },
 
   most: ({ windowMs, precisionMs }) => Math.floor(MAX_PRODUCT / Math.ceil(windowMs / precisionMs)),
-
   words: ({ window, precision, mostUnits, limits }) => [window, precision, mostUnits, ...limits],
 
-  read: (next, { window }, nowMs) => ({
-    start: startOf(nowMs, window),
-    current: next(),
-    previous: next(),
-    since: 0,
-  }),
+  read(next, { window }, nowMs) {
+    return { start: startOf(nowMs, window), current: next(), previous: next(), since: 0 }
+  },
 
   createLogs: () => new RowLogs<TwoWindows>('start', 'current', 'previous', 'since'),
-
   newest: (counter) => counter.start,
 
   restamp(counter, params, nowMs) {
@@ -113,8 +90,8 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
     const start = startOf(nowMs, params.window)
     const previous = previousAt(counter, params, start)
     const elapsed = Math.floor((nowMs - start) / params.precision)
-    const units =
-      currentAt(counter, params, start) + previous - Math.floor((previous * elapsed) / params.grains)
+    const faded = Math.floor((previous * elapsed) / params.grains)
+    const units = currentAt(counter, params, start) + previous - faded
     for (let i = 0; i < params.limits.length; i++) used[i] = units
   },
 
@@ -129,10 +106,8 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
     if (room < 0) return Number.POSITIVE_INFINITY
     const start = startOf(nowMs, params.window)
     const current = currentAt(counter, params, start)
-    if (current <= room) {
-      return start + fadesIn(previousAt(counter, params, start), room - current, params) - nowMs
-    }
-    return start + params.window + fadesIn(current, room, params) - nowMs
+    if (current > room) return start + params.window + fadesIn(current, room, params) - nowMs
+    return start + fadesIn(previousAt(counter, params, start), room - current, params) - nowMs
   },
 
   resetAfter(counter, params, _i, nowMs) {
@@ -145,9 +120,8 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
     if (atMs < counter.since) return 0
     const start = startOf(nowMs, params.window)
     const chargedIn = startOf(atMs, params.window)
-    let held = 0
-    if (chargedIn === start) held = currentAt(counter, params, start)
-    else if (chargedIn === start - params.window) held = previousAt(counter, params, start)
+    const previous = chargedIn === start - params.window ? previousAt(counter, params, start) : 0
+    const held = chargedIn === start ? currentAt(counter, params, start) : previous
     const returned = Math.min(units, held)
     if (returned === 0) return 0
     roll(counter, params, start)

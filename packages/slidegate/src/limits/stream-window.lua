@@ -2,16 +2,13 @@
 --
 -- Words: window, then the limits.
 -- Answer: as in packed-window.lua.
--- Stored: one stream. The id of an entry is <time of the charge in milliseconds>-<number>. It has three fields: `id`, the name of
--- the request; `cost`, its units; `total`, all units up to and including it, as text. The units used are the newest total minus
--- the total before the first entry that counts.
+-- Stored: one stream, see docs/state.md. The units used are the newest total minus the total before the first entry that counts.
 -- TTL: renewed occasionally by charges, and when the stream is replaced, to the window + slack.
--- Invariants: among the entries later than the newest minus the window, ids and totals rise from entry to entry. Older entries no
--- longer count, removed or not. Totals restart at 0 when nothing counts, or before they exceed MAX_STREAM_TOTAL.
+-- Invariants: among the entries later than the newest minus the window, ids and totals rise. Totals restart at 0 when nothing
+-- counts, or before they exceed MAX_STREAM_TOTAL.
 -- Work: a decision reads two entries, or a few more to compute a wait. Its charge removes entries that left the window, in whole
--- nodes of the stream. A log keeps up to MAX_STREAM entries, plus the rest of the last node: more charges push out the oldest,
--- which affects no limit. Refunding any entry but the newest rewrites all that count: 7 ms per 1,000 entries, up to the limit and
--- MAX_REFUND_ENTRIES.
+-- nodes of the stream. A log keeps about MAX_STREAM entries: more charges push out the oldest, which affects no limit. A refund
+-- of any entry but the newest rewrites all that count: 7 ms per 1,000 entries.
 -- Followers: XREAD returns each admission once, in order. A refunded entry vanishes, and later totals are lowered; ids don't
 -- change. If the clock was set back by more than a second, the stream is replaced by the entries that count, with lower ids. A
 -- consumer group lasts until the stream is replaced, or has been empty for its TTL.
@@ -24,8 +21,7 @@ local MAX_REFUND_ENTRIES = 1024
 local MAX_STREAM_TOTAL = 2 ^ 52
 local MAX_STREAM_STAMP = 2 ^ 47
 local LAST_STREAM_ID = '18446744073709551615-18446744073709551615'
--- How many entries a search reads at once; how often it guesses before it bisects; its maximum number of reads, more than it
--- takes to bisect 366 days.
+-- How many entries a search reads at once; how often it guesses before it bisects; its maximum number of reads.
 local STREAM_BATCH = 12
 local STREAM_BATCH_TEXT = '12'
 local STREAM_GUESSES = 6
@@ -179,9 +175,8 @@ function stream_window.load(log)
 end
 
 -- Replaces the stream with this script's entries later than `cut`. They keep their ids, or all get the given one. Lowers the
--- totals by `lower`, and after a removed entry also by its units. Ids can be lowered only in an empty stream. After a removal, a
--- script may write even if Redis is out of memory. So the first command is a write that changes nothing and that Redis can
--- reject.
+-- totals by `lower`, and after a removed entry also by its units. The first command is a write that changes nothing, so that
+-- Redis can reject it if it is out of memory. Later ones couldn't be rejected.
 function stream_window.rewrite(key, cut, lower, id, removed)
   local entries = entries_after(key, cut)
   call_redis('XSETID', key, LAST_STREAM_ID)

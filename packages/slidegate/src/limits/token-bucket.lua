@@ -2,18 +2,14 @@
 --
 -- Words: refill, parts of a token, maximum debt, capacity.
 -- Answer: the debt before the op; if a different refill applies, -1 minus the debt, and that refill.
--- Stored: one string, unsigned, big-endian. Its format (1 byte, 1), time of the last charge (6 bytes, milliseconds), debt at that
--- time (7 bytes, parts of a token). Then the first charge since the bucket was full or its refill changed (6 bytes), refill at
--- the last charge (6 bytes), end of the key's TTL (6 bytes).
+-- Stored: one string, see docs/state.md.
 -- TTL: renewed if it would end before the debt is gone, to that time + slack.
 -- Invariants: 0 < debt <= 2^52. A bucket without debt has no key.
 
 local BUCKET_FORMAT = '>BI6I7I6I6I6'
 local BUCKET_SIZE = 32
--- Reads one byte more than a log has, to detect longer values.
 local LAST_OF_BUCKET = '32'
 local MAX_PARTS = 2 ^ 52
--- A bucket without a key.
 local EMPTY_BUCKET = '\1' .. string.rep('\0', 31)
 local NO_BUCKET = 'not a token bucket of format 1'
 

@@ -1,11 +1,7 @@
 // A kind of limit: a bucket of tokens that refills evenly. It is GCRA, the generic cell rate algorithm (ITU-T I.371).
 //
-// Each unit takes a token, and `refill` tokens are added per interval. A log stores the debt: how far the bucket was from full
-// after its last charge. Debts are counted in parts of a token, with as many parts as the interval has milliseconds. So `refill`
-// parts are added per millisecond, and all arithmetic is exact.
-//
-// Two more numbers make refunds safe: when the bucket was last full, and the refill at the last charge. A refund never
-// returns tokens that may already have been refilled.
+// A log stores the debt: how far the bucket was from full after its last charge. Debts are counted in parts of a token, as many as
+// the interval has milliseconds. So `refill` parts are added per millisecond, and all arithmetic is exact.
 
 import { SlidegateError, show } from '../errors.ts'
 import { type Duration, formatDuration, MAX_WINDOW_MS, parseWindow } from '../runtime/duration.ts'
@@ -39,12 +35,9 @@ export interface TokenBucketOptions extends NameOptions {
 /**
  * A bucket of `capacity` tokens. Each unit takes one, and `refill` are added evenly per `interval`.
  *
- * Stores four numbers per key, however large the limit. In any `T` milliseconds the bucket allows at most `capacity + floor(T *
- * refill / interval)` units. For example, 100 tokens and a refill of 100 per minute allow up to 200 units in one minute, and 100
- * in each one after that.
+ * Stores four numbers per key. In any `T` milliseconds it allows at most `capacity + floor(T * refill / interval)` units. The
+ * limit's `limit` is the capacity. Its `windowMs` is the time in which an empty bucket fills.
  *
- * - `retryAfterMs` is exact to the millisecond.
- * - The limit's `limit` is the capacity. Its `windowMs` is the time in which an empty bucket fills.
  * - A refund returns only tokens that can't have been refilled since the charge.
  * - `charge` may leave the bucket in debt for up to 366 days.
  * - If the capacity or the refill changes, tokens that were taken stay taken. A lower refill takes effect with the next charge.
@@ -53,11 +46,8 @@ export interface TokenBucketOptions extends NameOptions {
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
 export function tokenBucket(options: TokenBucketOptions): Limit {
-  checkDeclaration(options, '{ capacity, refill, interval }', {
-    capacity: true,
-    refill: true,
-    interval: true,
-  })
+  const names = { capacity: true, refill: true, interval: true } as const
+  checkDeclaration(options, '{ capacity, refill, interval }', names)
   const capacity = parseLimit(options.capacity, 'the capacity')
   const refill = parseLimit(options.refill, 'the refill')
   const intervalMs = parseWindow(options.interval, 'the interval')
@@ -65,20 +55,14 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
   const most = Math.floor(MAX_PARTS / intervalMs)
   if (capacity > most) {
     const right = `with an interval of ${formatDuration(intervalMs)} it must be an integer from 1 to ${most}`
-    throw new SlidegateError(
-      'invalid_limit',
-      `the capacity is ${capacity}; ${right}. Use a shorter interval for a larger capacity`,
-      capacity,
-    )
+    const message = `the capacity is ${capacity}; ${right}. Use a shorter interval for a larger capacity`
+    throw new SlidegateError('invalid_limit', message, capacity)
   }
   const windowMs = Math.ceil((capacity * rate.parts) / rate.refill)
   if (windowMs > MAX_WINDOW_MS) {
-    throw new SlidegateError(
-      'invalid_duration',
-      `the interval is ${show(options.interval)}, so a bucket of ${capacity} takes ` +
-        `${formatDuration(windowMs)} to fill; it must do so within 366d`,
-      options.interval,
-    )
+    const fills = `a bucket of ${capacity} takes ${formatDuration(windowMs)} to fill; it must do so within 366d`
+    const message = `the interval is ${show(options.interval)}, so ${fills}`
+    throw new SlidegateError('invalid_duration', message, options.interval)
   }
   return declareLimit(
     { kind: tokenBucketKind, limit: capacity, windowMs, precisionMs: 1, rule: rate },
@@ -89,10 +73,10 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
   )
 }
 
-/** Maximum parts in a debt, so that all sums and differences are exact. */
+/** Maximum parts in a debt, so that all arithmetic is exact. */
 const MAX_PARTS: number = 2 ** 52
 
-/** Each millisecond adds `refill` parts of a token. A token has as many parts as the interval has milliseconds. */
+/** Each millisecond adds `refill` of the `parts` of a token. */
 interface Rate {
   readonly refill: number
   readonly parts: number
@@ -106,7 +90,7 @@ interface BucketParams extends LogParams, Rate {
 interface Bucket {
   /** When it was last charged. */
   stamp: number
-  /** How far from full it was then, in parts of a token. */
+  /** How far from full it was at that time, in parts of a token. */
   debt: number
   /** The first charge after the bucket was full, or after its refill changed. */
   since: number
@@ -116,9 +100,7 @@ interface Bucket {
 
 const tokenBucketKind: Kind<Bucket, BucketParams> = {
   tag: 't',
-
   isOneByOne: true,
-
   isUnshared: true,
 
   // The size of a part doesn't depend on the capacity or the refill.
@@ -140,10 +122,9 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
   renumber(limit, { capacity = limit.limit, refill = (limit.rule as Rate).refill, ...others }) {
     const { parts } = limit.rule as Rate
     const windowMs = Math.ceil((capacity * parts) / refill)
-    if (Object.keys(others).length > 0 || capacity > mostOf(limit)) return undefined
-    return windowMs > MAX_WINDOW_MS
-      ? undefined
-      : { ...limit, limit: capacity, windowMs, rule: { refill, parts } satisfies Rate }
+    if (Object.keys(others).length > 0 || capacity > mostOf(limit) || windowMs > MAX_WINDOW_MS)
+      return undefined
+    return { ...limit, limit: capacity, windowMs, rule: { refill, parts } satisfies Rate }
   },
 
   share(limit, processes) {
@@ -158,13 +139,11 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
 
   read(next, { refill }, nowMs) {
     const debt = next()
-    return debt < 0
-      ? { stamp: nowMs, debt: -1 - debt, since: 0, refill: next() }
-      : { stamp: nowMs, debt, since: 0, refill }
+    const isOther = debt < 0
+    return { stamp: nowMs, debt: isOther ? -1 - debt : debt, since: 0, refill: isOther ? next() : refill }
   },
 
   createLogs: () => new RowLogs<Bucket>('stamp', 'debt', 'since', 'refill'),
-
   newest: (bucket) => bucket.stamp,
 
   restamp(bucket, _params, nowMs) {

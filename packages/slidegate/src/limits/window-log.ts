@@ -12,7 +12,6 @@ const MAX_REFUND_RECORDS = 4096
 /** Totals are lowered before they exceed this. */
 const MAX_TOTAL: number = 2 ** 47
 
-/** The columns of a record. */
 export const STAMP_COLUMN = 0
 export const TOTAL_COLUMN = 1
 const COLUMNS = 2
@@ -22,21 +21,21 @@ type Column = typeof STAMP_COLUMN | typeof TOTAL_COLUMN
 /** Maximum distance between records of a narrow ring, in milliseconds and in units. */
 const MAX_SPAN: number = 2 ** 32 - 1
 
-/** Size of a log's first ring, in records. Each larger ring has twice the size. */
+/** Records in a log's first ring. Each larger ring has twice as many. */
 const FIRST_SLOTS = 4
 
-/** Maximum ring of an empty log, in slots. A larger one is kept if a quarter was in use. */
+/** Maximum ring of an empty log, in records. A larger one is kept if a quarter was in use. */
 const KEPT_SLOTS = 64
 
 /** Doubles per row: six numbers, and two 32-bit integers. */
 const ROW = 7
 const RING = 12
 const HEAD_AND_COUNT = 13
+const COUNT_BITS = 16
 
-/** The ring's integer contains its number, whether it is wide, and log2 of its doubles. 0 if there is no ring. */
+/** A ring's integer has its number, whether it is wide, and log2 of its doubles. 0 if there is no ring. */
 const RING_SHIFT = 6
 const WIDE = 2 ** 5
-const COUNT_BITS = 16
 
 /** Doubles in a chunk of rings, as a power of two. A larger ring has its own chunk. */
 const CHUNK_SHIFT = 15
@@ -50,76 +49,52 @@ interface Lease {
 
 const NO_LEASE: Lease = { leaseMs: 0, leasedUntil: 0 }
 
-/** Limits the records that a refund rewrites. As many as the limits can produce, clamped to a range. */
+/** Maximum records that a refund rewrites. At most as many as the limits can produce, within a range. */
 export function refundable(records: number): number {
   return Math.min(MAX_REFUND_RECORDS, Math.max(MIN_REFUND_RECORDS, records))
 }
 
-/** The memory of a store's logs. */
-class Memory {
-  readonly rows: Slab = new Slab(ROW)
-  /** A map instead of a field of the rows, because few logs have a lease. */
-  readonly leases: Map<number, Lease> = new Map()
-  /** Rings, by log2 of their doubles. */
-  readonly #rings: Slab[] = []
-
-  get bytes(): number {
-    return this.#rings.reduce((sum, { bytes }) => sum + bytes, this.rows.bytes)
-  }
-
-  rings(power: number): Slab {
-    this.#rings[power] ??= new Slab(2 ** power, Math.max(0, CHUNK_SHIFT - power))
-    return this.#rings[power]
-  }
-}
-
 /**
- * Records in order of time, each with a stamp and the running total of units.
+ * Records in order of time, each with a stamp and the running total of units. A view of one log at a time.
  *
- * The units of any time span are one subtraction. A binary search finds where a window starts and when units become free. The
- * newest record is stored separately; the others are in a ring.
- *
- * In a narrow ring, only the last 32 bits of stamps and totals are stored; the newest record supplies the rest. A ring whose
- * records are further apart is wide and stores doubles.
- *
- * An empty log has a `keepMs` of 0, so nothing in it counts.
- *
- * This object is a view: {@link show} writes back the fields of the previous log, and reads those of another.
+ * Two totals give the units of the time span between them. The newest record is stored separately; the others are in a ring. A
+ * narrow ring has only the last 32 bits of stamps and totals, which the newest record completes. If records are further apart,
+ * the ring is wide and has doubles.
  */
 export class WindowLog {
-  readonly #memory: Memory
+  readonly #logs: WindowLogs
   #number = 0
   /** Stamp and total of the newest record. */
   stamp = 0
   total = 0
   /** The total before the oldest record. */
   base = 0
-  /** The maximum time for which charges are kept. */
+  /** How long charges are kept. 0 for an empty log. */
   keepMs = 0
   /** The first charge since it was last empty. */
   since = 0
   /** A lower bound for the stamps in the ring, usually that of the oldest record. */
   oldest = 0
-  /** Records in the ring. */
   count = 0
   #head = 0
   /** See {@link RING}. */
   #ring = 0
   #records: Int32Array | Float64Array = NO_RECORDS
   #recordsAt = 0
-  #slots = 0
+  slots = 0
 
-  constructor(memory: Memory) {
-    this.#memory = memory
+  constructor(logs: WindowLogs) {
+    this.#logs = logs
   }
 
+  /** Writes back the fields of the log shown before, and reads those of another. */
   show(number: number): void {
     if (number !== this.#number) this.#load(number)
   }
 
-  /** A separate method keeps `show` small enough to be inlined. */
+  /** A separate method, so that `show` can be inlined. */
   #load(number: number): void {
-    const { shift, mask, doubles, ints } = this.#memory.rows
+    const { shift, mask, doubles, ints } = this.#logs.rows
     let row = doubles[this.#number >>> shift]!
     let words = ints[this.#number >>> shift]!
     let at = (this.#number & mask) * ROW
@@ -152,20 +127,16 @@ export class WindowLog {
     this.#ring = ring
     if (ring === 0) {
       this.#records = NO_RECORDS
-      this.#slots = 0
+      this.slots = 0
       return
     }
     const isWide = (ring & WIDE) !== 0
-    const { shift, mask, width, doubles, ints } = this.#memory.rings(ring & (WIDE - 1))
+    const { shift, mask, width, doubles, ints } = this.#logs.rings(ring & (WIDE - 1))
     const number = ring >>> RING_SHIFT
     const at = (number & mask) * width
     this.#records = isWide ? doubles[number >>> shift]! : ints[number >>> shift]!
     this.#recordsAt = isWide ? at : 2 * at
-    this.#slots = isWide ? width / 2 : width
-  }
-
-  get slots(): number {
-    return this.#slots
+    this.slots = isWide ? width / 2 : width
   }
 
   get #isWide(): boolean {
@@ -174,15 +145,15 @@ export class WindowLog {
 
   /** Leased units may be spent later, by another process. */
   get lease(): Lease {
-    return this.isLeased ? this.#memory.leases.get(this.#number)! : NO_LEASE
+    return this.isLeased ? this.#logs.leases.get(this.#number)! : NO_LEASE
   }
   set lease(lease: Lease) {
-    if (lease.leaseMs > 0) this.#memory.leases.set(this.#number, lease)
-    else if (this.isLeased) this.#memory.leases.delete(this.#number)
+    if (lease.leaseMs > 0) this.#logs.leases.set(this.#number, lease)
+    else this.#logs.leases.delete(this.#number)
   }
 
   get isLeased(): boolean {
-    return this.#memory.leases.size > 0 && this.#memory.leases.has(this.#number)
+    return this.#logs.leases.size > 0 && this.#logs.leases.has(this.#number)
   }
 
   /** Stamp or total of a record, counted from the oldest. `count` is the newest. */
@@ -225,7 +196,6 @@ export class WindowLog {
     return this.stamp <= cut ? this.total : this.totalBefore(this.countUpTo(cut))
   }
 
-  /** The total of all records before this one. */
   totalBefore(index: number): number {
     return index === 0 ? this.base : this.at(index - 1, TOTAL_COLUMN)
   }
@@ -245,7 +215,7 @@ export class WindowLog {
   }
 
   clear(): void {
-    if (this.#isWide || (this.#slots > KEPT_SLOTS && 4 * this.count < this.#slots)) this.#freeRing()
+    if (this.#isWide || (this.slots > KEPT_SLOTS && 4 * this.count < this.slots)) this.#freeRing()
     this.lease = NO_LEASE
     this.stamp = 0
     this.total = 0
@@ -262,11 +232,10 @@ export class WindowLog {
     else this.drop(this.countUpTo(cut))
   }
 
-  /** Drops the oldest records of the ring. */
   drop(records: number): void {
     if (records === 0) return
     this.base = this.at(records - 1, TOTAL_COLUMN)
-    this.#head = (this.#head + records) & (this.#slots - 1)
+    this.#head = (this.#head + records) & (this.slots - 1)
     this.count -= records
     this.oldest = this.at(0, STAMP_COLUMN)
   }
@@ -276,12 +245,12 @@ export class WindowLog {
     if (this.total + units > MAX_TOTAL) this.#lower(units)
     if (this.total === this.base) this.since = nowMs
     else if (this.stamp !== stamp) this.#push()
-    if (stamp - this.oldest > MAX_SPAN || this.total + units - this.base > MAX_SPAN) this.#widen()
+    const isFarApart = stamp - this.oldest > MAX_SPAN || this.total + units - this.base > MAX_SPAN
+    if (isFarApart && this.count > 0 && !this.#isWide) this.#resize(this.slots, true)
     this.stamp = stamp
     this.total += units
   }
 
-  /** Merges all records into one at `stamp`. */
   merge(stamp: number): void {
     this.#freeRing()
     this.stamp = stamp
@@ -312,11 +281,7 @@ export class WindowLog {
     return returned
   }
 
-  /**
-   * Lowers all totals by units that have expired.
-   *
-   * A log of more than 2^46 units drops the oldest. No limit is large enough for this to matter.
-   */
+  /** Lowers all totals by units that have expired. Drops the oldest of more than 2^46, which affects no limit. */
   #lower(units: number): void {
     const shift = Math.max(this.base, this.total + units - MAX_UNITS)
     this.drop(this.firstAbove(TOTAL_COLUMN, shift))
@@ -331,18 +296,14 @@ export class WindowLog {
   #push(): void {
     if (this.count === MAX_RECORDS - 1) {
       // Merges the oldest record into the next one: its units count longer than they should, never shorter.
-      this.#head = (this.#head + 1) & (this.#slots - 1)
+      this.#head = (this.#head + 1) & (this.slots - 1)
       this.count--
-    } else if (this.count === this.#slots) {
-      this.#resize(Math.max(2 * this.#slots, FIRST_SLOTS), this.#isWide)
+    } else if (this.count === this.slots) {
+      this.#resize(Math.max(2 * this.slots, FIRST_SLOTS), this.#isWide)
     }
     this.#set(this.count, this.stamp, this.total)
     if (this.count === 0) this.oldest = this.stamp
     this.count++
-  }
-
-  #widen(): void {
-    if (this.count > 0 && !this.#isWide) this.#resize(this.#slots, true)
   }
 
   #set(index: number, stamp: number, total: number): void {
@@ -352,24 +313,18 @@ export class WindowLog {
   }
 
   #placeOf(index: number): number {
-    return this.#recordsAt + ((this.#head + index) & (this.#slots - 1)) * COLUMNS
+    return this.#recordsAt + ((this.#head + index) & (this.slots - 1)) * COLUMNS
   }
 
-  /** Moves the records to another ring. */
   #resize(slots: number, isWide: boolean): void {
     const before = this.#ring
-    this.#copyRing(slots, isWide)
-    this.#delete(before)
-  }
-
-  #copyRing(slots: number, isWide: boolean): void {
     const records = this.#records
     const head = this.#head
     const first = this.#recordsAt
-    const mask = this.#slots - 1
+    const mask = this.slots - 1
     const wasWide = this.#isWide
     const power = 31 - Math.clz32(isWide ? 2 * slots : slots)
-    const number = this.#memory.rings(power).create()
+    const number = this.#logs.rings(power).create()
     this.#useRing((number << RING_SHIFT) | (isWide ? WIDE : 0) | power)
     this.#head = 0
     for (let index = 0; index < this.count; index++) {
@@ -379,6 +334,7 @@ export class WindowLog {
       if (wasWide) this.#set(index, stamp, total)
       else this.#set(index, completed(stamp, this.stamp), completed(total, this.total))
     }
+    this.#delete(before)
   }
 
   #freeRing(): void {
@@ -389,12 +345,7 @@ export class WindowLog {
   }
 
   #delete(ring: number): void {
-    if (ring !== 0) this.#memory.rings(ring & (WIDE - 1)).delete(ring >>> RING_SHIFT)
-  }
-
-  /** Replaces a ring that belongs to another log with a copy. */
-  unshareRing(): void {
-    if (this.#slots > 0) this.#copyRing(this.#slots, this.#isWide)
+    if (ring !== 0) this.#logs.rings(ring & (WIDE - 1)).delete(ring >>> RING_SHIFT)
   }
 
   /** Releases the log's memory before its row is deleted. */
@@ -412,20 +363,29 @@ function completed(bits: number, newest: number): number {
 
 /** The window logs of a store. */
 export class WindowLogs implements Logs<WindowLog> {
-  readonly #memory = new Memory()
-  readonly #log = new WindowLog(this.#memory)
+  readonly rows: Slab = new Slab(ROW)
+  /** A map instead of a field of the rows, because few logs have a lease. */
+  readonly leases: Map<number, Lease> = new Map()
+  /** Rings, by log2 of their doubles. */
+  readonly #rings: Slab[] = []
+  readonly #log: WindowLog = new WindowLog(this)
 
   constructor() {
     // Number 0 stays all zeros.
-    this.#memory.rows.create()
+    this.rows.create()
   }
 
   get bytes(): number {
-    return this.#memory.bytes
+    return this.#rings.reduce((sum, { bytes }) => sum + bytes, this.rows.bytes)
+  }
+
+  rings(power: number): Slab {
+    this.#rings[power] ??= new Slab(2 ** power, Math.max(0, CHUNK_SHIFT - power))
+    return this.#rings[power]
   }
 
   create(): number {
-    const { rows } = this.#memory
+    const { rows } = this
     const number = rows.create()
     const at = (number & rows.mask) * ROW
     rows.doubles[number >>> rows.shift]!.fill(0, at, at + ROW)
@@ -438,22 +398,17 @@ export class WindowLogs implements Logs<WindowLog> {
   }
 
   copy(number: number): number {
-    const { rows, leases } = this.#memory
+    const { keepMs, since, lease } = this.at(number)
+    const charges = this.#log.newestAfter(-1, MAX_RECORDS)
     const copied = this.create()
-    // Switches to the empty log, which writes back the current view.
-    const log = this.at(0)
-    const { shift, mask, doubles } = rows
-    const from = (number & mask) * ROW
-    const row = doubles[number >>> shift]!.subarray(from, from + ROW)
-    doubles[copied >>> shift]!.set(row, (copied & mask) * ROW)
-    if (leases.has(number)) leases.set(copied, leases.get(number)!)
-    log.show(copied)
-    log.unshareRing()
+    const log = this.at(copied)
+    for (const { atMs, units } of charges) log.append(atMs, atMs, units)
+    Object.assign(log, { keepMs, since, lease })
     return copied
   }
 
   delete(number: number): void {
     this.at(number).forget()
-    this.#memory.rows.delete(number)
+    this.rows.delete(number)
   }
 }

@@ -11,7 +11,7 @@ export const LIMIT = 'slidegate.limit'
 /** The source of the decision. */
 export const SOURCE = 'slidegate.source'
 
-/** The reason of a failure, from a fixed set of words. */
+/** The reason for a failure, from a fixed set of words. */
 export const ERROR_TYPE = 'error.type'
 
 /** Histogram bounds for the share of a limit in use. */

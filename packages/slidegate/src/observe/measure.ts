@@ -84,7 +84,7 @@ function checkStore(store: unknown): void {
 
 type Sample<Value> = readonly [value: Value, attributes?: Attributes]
 
-/** Instruments that report one state. Their names follow ASP.NET Core's rate limiter. */
+/** Instruments that read their values from the same state. Their names follow ASP.NET Core's rate limiter. */
 class Instruments<State> {
   readonly observables: Observable[] = []
   readonly #meter: Meter
@@ -122,7 +122,7 @@ class Instruments<State> {
     this.#observe(this.#meter.createObservableGauge(nameOf(name), { unit, description }), samples)
   }
 
-  /** @param scale the counted value that equals 1 in this unit */
+  /** @param scale the divisor from counted values to this unit, such as 1000 from milliseconds to seconds */
   histogram(
     name: string,
     unit: string,
@@ -255,7 +255,7 @@ function storeInstruments(meter: Meter, name: string, store: { stats(): RedisSto
   return make
 }
 
-/** A closed limiter throws, and has no waiters. */
+/** Returns the number of waiting requests: 0 for a closed limiter, whose `waiting` throws. */
 function queuedIn(limiter: Measured): number {
   try {
     return limiter.waiting().length

@@ -33,11 +33,11 @@ export interface LimitCounts {
 export interface DecisionCountsSnapshot {
   /** Counts of all decisions, by source. */
   readonly decisions: Readonly<Record<Source, { readonly allowed: number; readonly denied: number }>>
-  /** Requests denied by an active ban. They aren't counted under `limits`. */
+  /** Requests denied by an active ban or block. They aren't counted under `limits`. */
   readonly blocked: number
   /** Denials that caused a ban. */
   readonly bans: number
-  /** In order of first appearance. */
+  /** Counts per limit, in order of first appearance. */
   readonly limits: readonly LimitCounts[]
 }
 
@@ -62,7 +62,7 @@ export class DecisionCounts {
   }
   #blocked = 0
   #bans = 0
-  /** In order of first appearance, which is usually the order in decisions. */
+  /** One row per limit, in order of first appearance. That is usually the order in decisions. */
   readonly #rows: LimitRow[] = []
   readonly #rowOf = new Map<string, LimitRow>()
 

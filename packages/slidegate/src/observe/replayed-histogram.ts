@@ -5,7 +5,7 @@ import type { HistogramCounts } from '../runtime/histogram.ts'
 /** Maximum number of values recorded per collection. */
 const MOST = 1000
 
-/** Keeps values above their bucket's lower bound, which is exclusive. */
+/** A share of a bucket's width. Recorded values are above the exclusive lower bound by at least this much. */
 const LEAST_SHARE = 0.001
 
 /**

@@ -56,7 +56,7 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
         span.end()
         return decision
       } catch (error) {
-        // Adapters try this first; a failure isn't a decision.
+        // Adapters try consumeSync first and then use consume, so "unsupported" isn't a failed decision.
         if (!isSyncUnsupported(error)) endFailed(span, error)
         throw error
       }
@@ -78,7 +78,7 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
       )
     },
     schedule(key, task, options) {
-      // The limiter rejects this.
+      // Passed on without a span, because the limiter rejects it.
       if (typeof task !== 'function') return limiter.schedule(key, task, options)
       const span = start('schedule')
       if (!span.isRecording()) return limiter.schedule(key, task, options)
@@ -89,7 +89,7 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
         return task(decision)
       }
       const result = limiter.schedule(key, begin, options)
-      // Once the task has started, errors belong to it.
+      // Once the task has started, the span has ended, and an error is the task's.
       result.catch((error) => span.isRecording() && endFailed(span, error))
       return result
     },

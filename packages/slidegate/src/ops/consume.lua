@@ -1,6 +1,5 @@
--- How an op decides one log: the template of a function for all kinds. A kind's file has the code of each step, and embed-lua.js
--- inserts it at the step's name. The function loads and checks its log, calls the function of the next log with the number of
--- requests that it would admit, and writes after that returns.
+-- How an op decides one log: a template, into which embed-lua.js inserts the steps of each kind. The function loads and checks
+-- its log, calls that of the next log with the number of requests that it would admit, and writes after that returns.
 --
 -- - `words`: the numbers of all logs. `p` is the place of this log's numbers. The first is the place of the last one, negative
 --   for the log of a shadow limit. The others are defined by its kind.
@@ -9,8 +8,8 @@
 -- - `now`, `clock`: the instant at which the op is decided, and the current time
 -- - `op`: the uncommon fields of the op. nil for most
 --
--- Returns how many requests all logs admit, and the end of the reply. If the log can't be used, returns nil and the reason. If
--- the op has to be decided again at an instant slightly later than `now`, returns nil and that instant.
+-- Returns how many requests all logs admit, and the end of the reply. Otherwise nil and why the log can't be used, or nil and a
+-- later instant at which to decide the op again.
 function(words, p, k, place, admitted, now, clock, cost, wanted, reply, kinds, op)
   local key, last, is_shadow = KEYS[k], words[p], false
   if last < 0 then last, is_shadow = -last, true end

@@ -1,9 +1,19 @@
-// Decides requests and charges the admitted ones. Nearly every op is a consume.
+// Decides requests and charges the admitted ones, or charges without a decision. Nearly every op is a consume.
 
-import { answer, decided, look, roomIn } from './driver.ts'
-import { type Loaded, type LoadedLog, type Memory, stateOf } from './memory.ts'
-import { LEASE, type OpKind, RESERVATION_NAME, WAITING } from './op.ts'
-import type { ConsumeOutcome, RequestOp } from './request.ts'
+import { answer, charge as chargeLog, costIn, decided, look, roomIn } from './driver.ts'
+import {
+  FORCED,
+  LEASE,
+  type Loaded,
+  type LoadedLog,
+  type Memory,
+  NAMED,
+  type OpKind,
+  RESERVATION_NAME,
+  stateOf,
+  WAITING,
+} from './op.ts'
+import type { AnyOp, ConsumeOutcome, Named, RequestOp } from './request.ts'
 
 /**
  * Decides `count` requests of `cost` units, in order.
@@ -30,8 +40,7 @@ export const consume: OpKind<ConsumeOp, ConsumeOutcome> = {
     leaseMs: 'time',
     isWaiting: 'flag?',
     reservation: 'name?',
-    requestId: 'id?',
-    mayRepeat: 'flag?',
+    ...NAMED,
   },
 
   apply(op, memory) {
@@ -65,20 +74,12 @@ export const consume: OpKind<ConsumeOp, ConsumeOutcome> = {
 function commit(loaded: Loaded, nowMs: number, op: ConsumeOp, admitted: number): void {
   for (let i = 0; i < loaded.length; i++) {
     const held = loaded[i]!
-    const { kind, params, shadow, role } = held.log
-    if (role === 'reservations' && op.reservation !== undefined) {
-      kind.commit(stateOf(held), params, nowMs, { units: 1, leaseMs: 0, entry: op.reservation })
-    }
+    const { shadow, role } = held.log
+    if (role === 'reservations' && op.reservation !== undefined) chargeLog(held, nowMs, 1, op.reservation)
     if (role !== 'count') continue
-    const mine = shadow ? roomIn(held, admitted) : admitted
+    held.charged = held.cost * (shadow ? roomIn(held, admitted) : admitted)
     // A shadow limit that already has the request doesn't renew it.
-    if (mine === 0 || held.cost === 0) continue
-    held.charged = held.cost * mine
-    kind.commit(stateOf(held), params, nowMs, {
-      units: held.charged,
-      leaseMs: op.leaseMs,
-      entry: op.requestId ?? '',
-    })
+    if (held.charged > 0) chargeLog(held, nowMs, held.charged, op.requestId, op.leaseMs)
   }
 }
 
@@ -93,9 +94,9 @@ function whenFull(op: ConsumeOp, memory: Memory): ConsumeOutcome {
 }
 
 /**
- * Counts denied requests in the bans of the parts whose limits denied them.
+ * Counts denied requests in the bans of the parts that denied them, unless they wait.
  *
- * Returns how many milliseconds any part is blocked now. Requests that wait aren't counted.
+ * Returns how many milliseconds any part is blocked now.
  */
 function banDenied(loaded: Loaded, nowMs: number, op: ConsumeOp, denied: number): number {
   if (denied === 0 || op.isWaiting) return 0
@@ -114,4 +115,34 @@ function hasDenied(held: LoadedLog): boolean {
   const { log, used, charged, cost } = held
   if (log.role !== 'count' || log.shadow) return false
   return log.params.limits.some((limit, i) => used[i]! + charged + cost > limit)
+}
+
+/** Charges every log, even beyond its limit. The script runs it as a forced decision. */
+export interface ChargeOp extends AnyOp, Named {
+  readonly type: 'charge'
+  readonly units: number
+}
+
+export const charge: OpKind<ChargeOp, undefined> = {
+  effect: 'charge',
+  work: 'find',
+  counts: true,
+  fields: { units: 'units', ...NAMED },
+
+  apply(op, memory) {
+    if (!memory.makeRoom()) {
+      if (memory.onFull === 'allow') return
+      throw memory.full()
+    }
+    const { loaded, nowMs } = memory
+    for (const held of loaded) {
+      if (held.log.role !== 'count') continue
+      const units = costIn(held, nowMs, op.units, op)
+      // A shadow limit that already has the request doesn't renew it.
+      if (units > 0) chargeLog(held, nowMs, units, op.requestId)
+    }
+    memory.keep()
+  },
+
+  encode: () => FORCED,
 }

@@ -2,20 +2,20 @@
 --
 -- KEYS   per op: one key per log, then one per part that may have an override. If the op writes the override, the key of its
 --        index follows. The key of the receipt comes last, if there is one.
--- ARGV   for a call that may be sent twice: 17 digits and perhaps a letter. The digits are its number, which rises with each
---        call that has the same receipt key. The letter means that the receipt's TTL has to be renewed. Then runs of ops that
---        differ only in keys, ids, cost and count:
+-- ARGV   for a call that may be sent twice: 17 digits, its number, which rises with each call that has the same receipt key. A
+--        letter after them means that the receipt's TTL has to be renewed. Then runs of ops that differ only in keys, ids, cost
+--        and count:
 --        - options: -1 times the sum of those below. Omitted for a plain consume by the server's time
 --        - time: with CLOCK
 --        - per log: a code, and the words of its kind. The code is the sum of the kind's number, SHADOW, MORE if another
---          log follows, and PER_WORD times the number of words. For the first log, add PER_OVERRIDE times the
---          number of parts that may have an override.
+--          log follows, and PER_WORD times the number of words. The first log's also includes PER_OVERRIDE times the number
+--          of parts that may have an override.
 --        - names: those of the limits, if a part may have an override (see override.lua)
 --        - lease: its milliseconds, with LEASE. Then, with RESERVATION_NAME, the reservation's name. With CHARGES, the maximum
 --          number of charges to list. With HOLD, 1 to renew the entry of the id, or 0 to release it. With RARE, JSON (see
 --          rare.lua).
---        - groups: the number of groups. Per group: ops, their cost, requests per op, and with IDS the id of each.
---          Omitted at the end for a single request of cost 1 per key.
+--        - groups: their number. Per group: ops, their cost, requests per op, and with IDS the id of each. Omitted at the end
+--          for a single request of cost 1 per key.
 -- Reply  integers, possibly followed by zeros. The first is the server's time, or NO_TIME if no op needed it.
 --          Then, per op: requests admitted (0 for a charge), and the answer for each limit's log (see its kind). Then the times
 --          that kinds return, those of the last log first. With EXPLAIN, the reply of explain.lua follows. With HOLD, the
@@ -24,11 +24,10 @@
 --            text                 for each part that may have an override, the first line that is stored (see override.lua).
 --            UNREADABLE, reason   the op's state can't be read. Nothing is written for it, and nothing else follows.
 --            AHEAD, ms            the op was decided at an instant this much later than the time.
---          If an op isn't plain, its first integer is EXTRAS minus the requests admitted. More numbers follow
---          after all answers. First, the instant of a repeated request, minus the time (mostly negative). Then the units charged
---          for it, or 0 if it isn't repeated. Then how long the op blocked a key. Last, per log of bans, how long the key was
---          already blocked.
---        A call that was already executed gets the same reply. A call whose number is below the last one isn't executed: its
+--          If an op isn't plain, its first integer is EXTRAS minus the requests admitted. These follow after all answers:
+--          the instant of a repeated request, minus the time; the units charged for it, or 0; how long the op blocked a key.
+--          Last, per log of bans, how long the key was already blocked.
+--        A call that was already executed gets the same reply. If its number is below the last one, it isn't executed: the
 --        reply is only STALE.
 --
 -- A receipt is one string: the number of the call and its reply, as MessagePack, and perhaps leftovers of longer ones. It is

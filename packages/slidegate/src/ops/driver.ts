@@ -3,8 +3,8 @@
 
 import type { BanState, Entries, Entry } from '../limits/limit.ts'
 import { entriesOf, type Log } from '../limits/limit-set.ts'
-import { type CheckedLog, type Loaded, type LoadedLog, type Memory, stateOf } from './memory.ts'
 import { countFrom, setReset, setUsed, setWait, unused } from './numbers.ts'
+import { type CheckedLog, type Loaded, type LoadedLog, type Memory, stateOf } from './op.ts'
 import {
   type Ban,
   banOf,
@@ -14,18 +14,13 @@ import {
   type RequestOp,
 } from './request.ts'
 
-/**
- * How far the newest stamp can be ahead of the clock.
- *
- * Up to this, the instant stays at the stamp until the clock catches up. Beyond it, the clock was set back, and the log is restamped.
- */
+/** The clock was set back if a stamp is further ahead of it. */
 export const MAX_AHEAD_MS = 1000
 
 /**
  * Returns the instant at which an op is decided.
  *
- * It is the clock's time, but not before the newest stamp of any log. A stamp too far ahead is ignored: the clock was set back,
- * and its log will be restamped.
+ * It is the clock's time, but not before the newest stamp of any log. A log too far ahead will be restamped.
  */
 export function settleInstant(loaded: Loaded, clockMs: number): number {
   let nowMs = clockMs
@@ -37,7 +32,7 @@ export function settleInstant(loaded: Loaded, clockMs: number): number {
   return nowMs
 }
 
-/** Restamps logs that are ahead of a clock that was set back. Also on a denial, or each denial would restart the wait. */
+/** Restamps logs ahead of a clock that was set back. Also on a denial, or each denial would restart the wait. */
 export function restamp(loaded: Loaded, nowMs: number): void {
   for (let i = 0; i < loaded.length; i++) {
     const held = loaded[i]!
@@ -47,7 +42,24 @@ export function restamp(loaded: Loaded, nowMs: number): void {
   }
 }
 
-/** Finds the first charge of a repeated request, if a log still has it. */
+/** An entry that counts, by its name. */
+export function find(held: LoadedLog, nowMs: number, name: string): Entry | undefined {
+  const { kind, params } = held.log
+  return kind.entries!.find(stateOf(held), params, nowMs, name)
+}
+
+export function charge(held: LoadedLog, nowMs: number, units: number, entry = '', leaseMs = 0): void {
+  const { kind, params } = held.log
+  kind.commit(stateOf(held), params, nowMs, { units, leaseMs, entry })
+}
+
+/** Returns a charge. Returns how many units the log still held. */
+export function giveBack(held: LoadedLog, nowMs: number, atMs: number, units: number, entry = ''): number {
+  const { kind, params } = held.log
+  return kind.refund(stateOf(held), params, nowMs, atMs, units, entry)
+}
+
+/** The first charge of a repeated request, if a log still has it. */
 function findRepeat(loaded: Loaded, nowMs: number, op: Named): Entry | undefined {
   return op.mayRepeat
     ? (findIn(loaded, 'request', nowMs, op) ?? findIn(loaded, 'holder', nowMs, op))
@@ -56,10 +68,9 @@ function findRepeat(loaded: Loaded, nowMs: number, op: Named): Entry | undefined
 
 function findIn(loaded: Loaded, are: Entries, nowMs: number, { requestId }: Named): Entry | undefined {
   for (const held of loaded) {
-    const { kind, params } = held.log
     // Shadow limits don't decide.
-    if (held.log.shadow || entriesOf(held.log) !== are) continue
-    const entry = kind.entries!.find(stateOf(held), params, nowMs, requestId!)
+    const mayHave = !held.log.shadow && entriesOf(held.log) === are
+    const entry = mayHave ? find(held, nowMs, requestId!) : undefined
     if (entry !== undefined) return entry
   }
   return undefined
@@ -113,9 +124,7 @@ export function takesOnce(log: Log, { mayRepeat }: Named): boolean {
 
 /** The units charged to a log. 0 if it is in shadow and already has the request. */
 export function costIn(held: LoadedLog, nowMs: number, cost: number, op: Named): number {
-  const { kind, params } = held.log
-  if (!takesOnce(held.log, op)) return cost
-  return kind.entries!.find(stateOf(held), params, nowMs, op.requestId!) === undefined ? cost : 0
+  return takesOnce(held.log, op) && find(held, nowMs, op.requestId!) !== undefined ? 0 : cost
 }
 
 /** How many of `count` requests fit all limits of the log. */
@@ -142,14 +151,17 @@ export function look({ loaded, nowMs, overrides }: Memory, op: RequestOp): Consu
   return withDebits(loaded, op, { source: 'store', atMs, admitted: 1, limits, waitMs: 0, repeats: units })
 }
 
+/** The outcome that `consume` would have. */
+export function preview(memory: Memory, op: RequestOp): ConsumeOutcome {
+  const admitted = look(memory, op)
+  return typeof admitted === 'number' ? decided(memory.loaded, memory.nowMs, admitted, op) : admitted
+}
+
 /** The ban, if a key is blocked. */
 function blockedBy(loaded: Loaded, nowMs: number, op: RequestOp, overrides: Overrides): Ban | undefined {
   if (overrides === undefined && loaded.every(({ log }) => log.kind.ban === undefined)) return undefined
-  const bans = bansOf(loaded, op.parts.length, nowMs)
-  return banOf(
-    bans.map((ban) => ban?.blockedMs ?? 0),
-    overrides,
-  )
+  const blockedMs = bansOf(loaded, op.parts.length, nowMs).map((ban) => ban?.blockedMs ?? 0)
+  return banOf(blockedMs, overrides)
 }
 
 /** The state of each part's ban, if it has one. */
@@ -181,8 +193,6 @@ export function withDebits<Outcome extends ConsumeOutcome>(
   return { ...outcome, debits }
 }
 
-const TENTHS: readonly number[] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
-
 /** When units of limit `i` are free again, with `used` units in use: see `ExplainOutcome.frees`. */
 export function freesIn(
   { kind, params }: Log,
@@ -191,6 +201,7 @@ export function freesIn(
   used: number,
   nowMs: number,
 ): number[] {
-  const freed = used === 0 ? [] : [1, ...TENTHS.map((tenth) => Math.ceil((used * tenth) / 10))]
+  const freed =
+    used === 0 ? [] : [1, ...Array.from({ length: 10 }, (_, i) => Math.ceil((used * (i + 1)) / 10))]
   return freed.map((units) => kind.retryAfter(state, params, i, nowMs, params.limits[i]! - used + units))
 }

@@ -2,9 +2,9 @@
 --
 -- Reply  follows the reply of a peek. Per limit of windows and entries: a count of times, and the times. With CHARGES, for kinds
 --        that store them: a count of charges, and for each its age in milliseconds and its units. Per log of bans: level,
---        denials, and the milliseconds for which it blocks.
+--        denials, and the milliseconds for which it still blocks and already has.
 
--- Ages and units of a limit's charges, merged per instant, preceded by their number.
+-- The number of a limit's charges, then the age and units of each. Charges of the same millisecond are merged.
 local function tell_charges(log, words, i, now, most, filled)
   local charges, last = log.tables.charges(log, words, log.p, i, now, most), filled + 1
   for at_charge = 1, #charges, 2 do
@@ -22,8 +22,7 @@ local function tell_charges(log, words, i, now, most, filled)
   return last
 end
 
--- Appends the details of each limit: a count and its times, eleven or none, and its charges. Covers only kinds whose times the
--- script computes, not those with `read`. Then appends the state of each log of bans.
+-- Per limit: a count and its times, eleven or none, and its charges. Only for kinds whose times the script computes.
 function ops.explain(op, words, codes, k, now, clock, filled)
   local look, logs = { requests = 1, lease_ms = 0, is_look = true, id = op.id }, logs_of(words, codes, k)
   for _, log in ipairs(logs) do
@@ -51,8 +50,8 @@ function ops.explain(op, words, codes, k, now, clock, filled)
   for _, log in ipairs(logs) do
     if log.kind == 8 then
       load_log(log, words)
-      reply[filled + 3], reply[filled + 1], reply[filled + 2] = log.tables.look(log, words, log.p, now)
-      filled = filled + 3
+      reply[filled + 3], reply[filled + 4], reply[filled + 1], reply[filled + 2] = log.tables.look(log, words, log.p, now)
+      filled = filled + 4
     end
   end
   return filled

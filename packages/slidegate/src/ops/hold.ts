@@ -1,8 +1,8 @@
 // Renews or releases a held entry: two operations, both decisions with HOLD.
 
-import { entriesOf, type Log } from '../limits/limit-set.ts'
-import { stateOf } from './memory.ts'
-import { HOLD, LOOK, type OpKind } from './op.ts'
+import { entriesOf } from '../limits/limit-set.ts'
+import { giveBack } from './driver.ts'
+import { HOLD, LOOK, type LoadedLog, type OpKind, stateOf } from './op.ts'
 import type { AnyOp, Debit } from './request.ts'
 
 /** Renews or releases the entry with this id. */
@@ -21,18 +21,18 @@ export interface HoldOutcome {
 }
 
 /** Returns whether the log still counted it. */
-type Change = (op: HoldOp, log: Log, state: unknown, nowMs: number) => boolean
+type Change = (op: HoldOp, held: LoadedLog, nowMs: number) => boolean
 
 export const extend: OpKind<HoldOp, HoldOutcome> = {
-  ...holding(({ units, requestId }, { kind, params }, state, nowMs) =>
-    kind.entries!.renew(state, params, nowMs, requestId, units),
-  ),
+  ...holding(({ units, requestId }, held, nowMs) => {
+    const { kind, params } = held.log
+    return kind.entries!.renew(stateOf(held), params, nowMs, requestId, units)
+  }),
   effect: 'renew',
 }
 
 export const release: OpKind<HoldOp, HoldOutcome> = holding(
-  ({ units, requestId }, { kind, params }, state, nowMs) =>
-    kind.refund(state, params, nowMs, 0, units, requestId) > 0,
+  ({ units, requestId }, held, nowMs) => giveBack(held, nowMs, 0, units, requestId) > 0,
 )
 
 function holding(change: Change): OpKind<HoldOp, HoldOutcome> {
@@ -44,7 +44,7 @@ function holding(change: Change): OpKind<HoldOp, HoldOutcome> {
 
     apply(op, { loaded, nowMs }) {
       const holders = loaded.filter(({ log }) => entriesOf(log) === 'holder')
-      const lost = holders.filter((each) => !change(op, each.log, stateOf(each), nowMs))
+      const lost = holders.filter((each) => !change(op, each, nowMs))
       return { held: lost.every(({ log }) => log.shadow) }
     },
 
@@ -55,10 +55,9 @@ function holding(change: Change): OpKind<HoldOp, HoldOutcome> {
 
     answer: (reply) => ({ held: reply.flag('held', 'every') }),
 
-    forServer({ debits: _, ...op }, debit) {
-      if (debit === undefined) return op
-      const { source: __, ...asked } = op
-      return debit.source === 'fallback' ? { ...asked, source: 'fallback' } : asked
+    forServer({ debits: _, source: own, ...op }, debit) {
+      const source = debit === undefined ? own : debit.source
+      return { ...op, ...(source === 'fallback' && { source }) }
     },
   }
 }

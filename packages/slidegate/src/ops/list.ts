@@ -2,8 +2,7 @@
 
 import type { Entry } from '../limits/limit.ts'
 import { entriesOf } from '../limits/limit-set.ts'
-import { stateOf } from './memory.ts'
-import type { OpKind } from './op.ts'
+import { type OpKind, stateOf } from './op.ts'
 import type { AnyOp } from './request.ts'
 
 export interface ListOp extends AnyOp {

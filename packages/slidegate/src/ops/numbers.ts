@@ -2,20 +2,18 @@
 
 export const PER_LIMIT = 3
 
-type Numbers = readonly number[]
-
 /** Units used within the limit's window. */
-export function usedOf(numbers: Numbers, limit: number): number {
+export function usedOf(numbers: readonly number[], limit: number): number {
   return numbers[PER_LIMIT * limit]!
 }
 
 /** Milliseconds until the limit has room. */
-export function waitOf(numbers: Numbers, limit: number): number {
+export function waitOf(numbers: readonly number[], limit: number): number {
   return numbers[PER_LIMIT * limit + 1]!
 }
 
 /** Milliseconds until the limit's window is empty. */
-export function resetOf(numbers: Numbers, limit: number): number {
+export function resetOf(numbers: readonly number[], limit: number): number {
   return numbers[PER_LIMIT * limit + 2]!
 }
 
@@ -39,7 +37,7 @@ export function unused(limits: number): number[] {
   return numbers
 }
 
-/** Adds `agoMs` to each reset time, for a repeat of an older request. */
+/** Adds `agoMs` to each reset time that isn't 0. */
 export function countFrom(numbers: number[], agoMs: number): void {
   for (let i = 0; PER_LIMIT * i < numbers.length; i++) {
     const resetMs = resetOf(numbers, i)

@@ -1,9 +1,19 @@
 // THE contract of an operation: one file each, and a line in all.ts. Its twin in the script is the .lua file of the same name;
 // driver.lua makes decisions itself.
 
-import type { Entry } from '../limits/limit.ts'
-import type { Memory } from './memory.ts'
-import type { AnyOp, ConsumeOutcome, Debit, ExplainOutcome, Named, OverridesOutcome } from './request.ts'
+import type { Entry, Logs } from '../limits/limit.ts'
+import type { Log } from '../limits/limit-set.ts'
+import type {
+  AnyOp,
+  ConsumeOutcome,
+  Debit,
+  ExplainOutcome,
+  Named,
+  OverrideChange,
+  Overrides,
+  OverridesOutcome,
+  Part,
+} from './request.ts'
 
 /**
  * The effect of an op on the room of its keys.
@@ -18,7 +28,7 @@ export type Effect = 'look' | 'charge' | 'renew' | 'free'
 /**
  * The work per log, from which stores estimate how long an op takes.
  *
- * - `remove` deletes the log. `write` adds units, or rewrites a small log. `find` searches for an entry and writes its units.
+ * - `remove` deletes the log. `write` adds units. `find` searches for an entry and writes its units.
  * - `take` removes units from the middle. `search` computes times. `read` lists all entries.
  * - `override` writes an override. `page` reads up to a page of them.
  */
@@ -27,34 +37,21 @@ export type Work = 'remove' | 'write' | 'find' | 'take' | 'search' | 'read' | 'o
 /**
  * The type of a field. The service checks it. On a Cluster, fields with a value per part or log are split.
  *
- * A trailing `?` marks an optional field. `time` is a duration, `untilEnd` one that may be infinite, `whole` an instant or
- * another integer from 0. `READERS` of stores/remote/ops.ts has the ranges.
+ * A trailing `?` marks an optional field. `READERS` of stores/remote/ops.ts has the ranges.
  */
-export type FieldKind =
-  | 'one'
-  | 'count'
-  | 'units'
-  | 'whole'
-  | 'integer'
-  | 'time'
-  | 'untilEnd'
-  | 'flag'
-  | 'flagPerLog'
-  | 'integerPerPart'
-  | 'debitPerPart'
-  | 'keyPerPart'
-  | 'id'
-  | 'name'
-  | 'rule'
-  | 'bucket'
-  | 'place'
+export type FieldKind = NumberKind | TextKind | ListKind | 'flag'
+type NumberKind = 'one' | 'count' | 'units' | 'whole' | 'integer' | 'time' | 'untilEnd' | 'bucket'
+type TextKind = 'id' | 'name' | 'rule' | 'place'
+type ListKind = 'flagPerLog' | 'integerPerPart' | 'debitPerPart' | 'keyPerPart'
 
 export type Field = FieldKind | `${FieldKind}?`
 
-/** Fields that an op may omit when it is sent to the service. */
+/** The fields of {@link Named}. */
+export const NAMED = { requestId: 'id?', mayRepeat: 'flag?' } as const
+
+/** Fields that the service doesn't require. */
 type Optional = keyof Named | 'debits'
 
-/** An operation. */
 export interface OpKind<Asked extends AnyOp, Result> {
   readonly effect: Effect
   readonly work: Work
@@ -62,27 +59,23 @@ export interface OpKind<Asked extends AnyOp, Result> {
   readonly fields: { readonly [Name in Exclude<keyof Asked, keyof AnyOp | 'source' | Optional>]-?: Field } & {
     readonly [Name in Optional]?: Field
   }
-  /** Whether it counts units, and so needs limits in each of its sets. */
+  /** Whether it needs limits in each of its sets. */
   readonly counts?: boolean
   /** Keys besides its logs: `andIndex` adds the index of overrides, `index` replaces the logs with it. */
   readonly keys?: 'andIndex' | 'index'
-  /**
-   * Whether logs ahead of the clock stay unchanged. Otherwise they are restamped: in memory before the op, in Lua before it
-   * writes.
-   */
+  /** Whether logs ahead of the clock stay unchanged. Otherwise they are restamped before it writes. */
   readonly leavesStamps?: boolean
-  /** Decides it in memory. */
   apply(op: Asked, memory: Memory): Result
   /** For decisions: appends words for the script, and returns the options. See driver.lua. */
   encode?(op: Asked, words: string[]): number
   /** For other ops: additional fields of their JSON. */
   json?(op: Asked): object
-  /** Reads the outcome from the reply of the script, a service or several servers. Omitted if there is none. */
+  /** Reads the outcome from a reply. Omitted if there is none. */
   answer?(reply: Reply): Result
   /**
    * On a Cluster: the op for one server of several. `undefined` if there is nothing to do.
    *
-   * @param op with only the server's parts
+   * @param op has only the server's parts
    * @param debit the charge of the first part, if servers charged them separately
    */
   forServer?(op: Asked, debit: Debit | undefined): Asked | undefined
@@ -113,4 +106,59 @@ export interface Reply {
   decision(): ConsumeOutcome
   explanation(): ExplainOutcome
   page(): OverridesOutcome
+}
+
+/** A log, as `check` found it. */
+export interface CheckedLog {
+  log: Log
+  /** The number of limits in the parts before its own. */
+  first: number
+  /** Units within each limit's window before the op. */
+  readonly used: number[]
+  /** Units that one request costs in this log. */
+  cost: number
+  /** Units that the op charged. */
+  charged: number
+}
+
+export interface LoadedLog extends CheckedLog {
+  /** Its key's slot in the table. 0 if it has none yet. */
+  slot: number
+  /** Where the log is stored, and its number there. 0 while its key has no slot. */
+  logs: Logs
+  number: number
+  /** Index of its part in the op. */
+  part: number
+}
+
+/** The logs of all parts in order. */
+export type Loaded = readonly LoadedLog[]
+
+export function stateOf({ logs, number }: LoadedLog): unknown {
+  return logs.at(number)
+}
+
+/** The result for a new key if the store is full. */
+export type OnFull = 'throw' | 'deny' | 'allow'
+
+/** The memory store, while it decides an op. */
+export interface Memory {
+  readonly clockMs: number
+  /** Empty if the op has other keys. */
+  readonly loaded: Loaded
+  /** The one instant of the op: see `settleInstant`. */
+  readonly nowMs: number
+  /** Overrides in force before the op. */
+  readonly overrides: Overrides
+  readonly onFull: OnFull
+  /** When the first key at its limit will have room, if the store is full. */
+  readonly opensAtMs: number
+  load(parts: readonly Part[]): Loaded
+  /** Makes room for the keys that have no logs yet. Returns whether it could. */
+  makeRoom(): boolean
+  keep(): void
+  forget(): void
+  full(): Error
+  changeOverrides(parts: readonly Part[], change: OverrideChange): void
+  listOverrides(limiter: string, after: string): OverridesOutcome
 }

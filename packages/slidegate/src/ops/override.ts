@@ -1,8 +1,7 @@
-// Writes overrides.
+// Overrides: writes one, or reads a page of all overrides of a limiter or dimension.
 
-import { stateOf } from './memory.ts'
-import type { OpKind } from './op.ts'
-import type { AnyOp, OverrideChange } from './request.ts'
+import { type OpKind, stateOf } from './op.ts'
+import type { AnyOp, OverrideChange, OverridesOutcome } from './request.ts'
 
 export interface OverrideOp extends AnyOp, OverrideChange {
   readonly type: 'override'
@@ -33,4 +32,24 @@ export const override: OpKind<OverrideOp, OverrideOutcome> = {
   }),
 
   answer: (reply) => ({ existed: reply.flag('existed', 'some') }),
+}
+
+export interface OverridesOp extends AnyOp {
+  readonly type: 'overrides'
+  /** A single part, of any key. */
+  readonly parts: AnyOp['parts']
+  /** The bucket of the store, starting at 0. */
+  readonly bucket: number
+  /** Where the previous page ended: its `next`. `''` for the first page. */
+  readonly after: string
+}
+
+export const overrides: OpKind<OverridesOp, OverridesOutcome> = {
+  effect: 'look',
+  work: 'page',
+  fields: { bucket: 'bucket', after: 'place' },
+  keys: 'index',
+  apply: ({ parts, after }, memory) => memory.listOverrides(parts[0]!.set.limiter, after),
+  json: () => ({ keys: 1 }),
+  answer: (reply) => reply.page(),
 }

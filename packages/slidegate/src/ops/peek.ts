@@ -1,8 +1,9 @@
-// A decision that writes nothing.
+// Decisions that write nothing: peek, and explain with more detail on each limit.
 
-import { decided, look } from './driver.ts'
-import type { OpKind } from './op.ts'
-import type { ConsumeOutcome, RequestOp } from './request.ts'
+import type { ListedCharge } from '../limits/limit.ts'
+import { bansOf, freesIn, preview } from './driver.ts'
+import { CHARGES, EXPLAIN, type Loaded, type LoadedLog, NAMED, type OpKind, stateOf } from './op.ts'
+import type { ConsumeOutcome, ExplainOutcome, RequestOp } from './request.ts'
 
 /** Returns the outcome that `consume` would have. */
 export interface PeekOp extends RequestOp {
@@ -14,13 +15,63 @@ export const peek: OpKind<PeekOp, ConsumeOutcome> = {
   effect: 'look',
   work: 'write',
   counts: true,
-  fields: { cost: 'units', count: 'one', requestId: 'id?', mayRepeat: 'flag?' },
-
-  apply(op, memory) {
-    const admitted = look(memory, op)
-    return typeof admitted === 'number' ? decided(memory.loaded, memory.nowMs, admitted, op) : admitted
-  },
-
+  fields: { cost: 'units', count: 'one', ...NAMED },
+  apply: (op, memory) => preview(memory, op),
   encode: () => 0,
   answer: (reply) => reply.decision(),
+}
+
+export interface ExplainOp extends RequestOp {
+  readonly type: 'explain'
+  readonly count: 1
+  /** Maximum charges to list per limit. Keeps the latest. Default: none. */
+  readonly charges?: number | undefined
+}
+
+export const explain: OpKind<ExplainOp, ExplainOutcome> = {
+  effect: 'look',
+  work: 'search',
+  fields: { cost: 'units', count: 'one', charges: 'units?' },
+
+  apply(op, memory) {
+    const { loaded, nowMs } = memory
+    const most = op.charges
+    return {
+      ...preview(memory, op),
+      frees: perLimit(loaded, (held, i) => freesIn(held.log, stateOf(held), i, held.used[i]!, nowMs)),
+      bans: bansOf(loaded, op.parts.length, nowMs),
+      ...(most !== undefined && { charges: perLimit(loaded, (held, i) => chargesOf(held, i, nowMs, most)) }),
+    }
+  },
+
+  encode({ charges }, words) {
+    if (charges === undefined) return EXPLAIN
+    words.push(`${charges}`)
+    return EXPLAIN + CHARGES
+  },
+
+  answer: (reply) => reply.explanation(),
+}
+
+/** One value per limit, in declared order. */
+function perLimit<Value>(loaded: Loaded, value: (held: LoadedLog, i: number) => Value): Value[] {
+  const values: Value[] = []
+  for (const held of loaded) {
+    for (const [i, limit] of held.log.serves.entries()) values[held.first + limit] = value(held, i)
+  }
+  return values
+}
+
+/** The latest charges of a limit, added up per instant. `undefined` if its kind doesn't store them. */
+function chargesOf(held: LoadedLog, i: number, nowMs: number, most: number): ListedCharge[] | undefined {
+  const { kind, params } = held.log
+  const charges = kind.charges?.(stateOf(held), params, i, nowMs, most)
+  if (charges === undefined) return undefined
+  const joined: ListedCharge[] = []
+  for (const { atMs, units } of charges) {
+    const last = joined.at(-1)
+    if (last?.atMs === atMs) joined[joined.length - 1] = { atMs, units: last.units + units }
+    else joined.push({ atMs, units })
+  }
+  return joined
 }

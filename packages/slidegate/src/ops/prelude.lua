@@ -1,9 +1,9 @@
 -- Shared by all parts of the script.
 --
--- Rules for all parts: a charge depends only on what was read before the first write. On the way up, only waits are read; if a
--- ring is damaged, the wait lasts until the limit is unused. Time is read once. Numbers are passed to Redis as text. Each log and
--- override of an op is a key in KEYS; listing overrides finds more through the index, in the same slot. Functions cost time at
--- each call, and so do captured variables: pass state as arguments.
+-- Rules for all parts: a charge depends only on what was read before the first write. Time is read once. Each log and override
+-- of an op is a key in KEYS; listing overrides finds more through the index, in the same slot. Numbers are passed to Redis as
+-- text, by string.format: some versions of Redis write large ones as 2e+8. Functions cost time at each call, and so do captured
+-- variables: pass state as arguments. A small log is read with one byte more than it has, to detect longer values.
 
 local call_redis, pcall_redis = redis.call, redis.pcall
 local struct_pack, struct_unpack = struct.pack, struct.unpack
@@ -18,11 +18,9 @@ local MIN_GIVEN_TTL = 600000
 local LATER = 1000
 local NUMBER_FORMAT = '>I6'
 
--- Use string.format to convert numbers to text: some versions of Redis write large ones as 2e+8.
-
--- The TTL as text for a key whose log counts for `keep` milliseconds, and after how many milliseconds to renew it. Keys outlive
--- their logs, so that most commits don't have to renew the TTL. They do so by more than a second, because a stamp may be that far
--- ahead of the clock. With the `clock` option, time may not advance, but Redis expires keys by its own clock.
+-- The TTL as text for a key whose log counts for `keep` milliseconds, and when to renew it. It is longer than the log, so that
+-- most commits needn't renew it, and by more than a second, because a stamp may be that far ahead of the clock. With the `clock`
+-- option, time may not advance, but Redis expires keys by its own clock.
 local function ttl_of(keep, is_clock_given)
   local slack = keep / 4
   local lifetime = keep + (slack < 5000 and 5000 or slack - slack % 1)

@@ -1,11 +1,10 @@
 -- Runs operations other than decisions, each in the file of its name. Finishes decisions with bans, repeats or explanations.
--- Redis creates all functions of a script at each call, and most calls don't need these.
 --
 -- An operation's file defines `ops.<type>(logs, words, run, id, clock, now, filled, k, overridable)`. Its `logs` are loaded; kind
 -- 8 is a ban. `log.tables` has the functions under `tables` of the kind's file. The function calls `save` after each change,
 -- appends its answer to `reply` after the place `filled`, and returns the last place.
 --
--- An operation's JSON has its fields (see its .ts file) and `type`. It has `isLook` if it writes nothing, `isUnread` if it
+-- `run` is the operation's JSON: its fields (see its .ts file) and `type`. It has `isLook` if it writes nothing, `isUnread` if it
 -- ignores the stored state, and `keys`, their number, if it has keys besides its logs.
 
 local steps, ops = {}, {}
@@ -81,7 +80,7 @@ local function operation(name)
   return ops[name]
 end
 
--- Runs any operation other than a decision. Returns the end of the reply.
+-- Returns the end of the reply.
 function steps.apply(run, op, words, damage, codes, overridable, k, clock, filled)
   local logs, now = logs_of(words, codes, k), clock
   if run.isUnread then return operation(run.type)(logs, words, run, op.id, clock, now, filled) end

@@ -2,8 +2,8 @@
 
 import { isCounted } from '../decision.ts'
 import { entriesOf } from '../limits/limit-set.ts'
-import { type Loaded, stateOf } from './memory.ts'
-import type { OpKind } from './op.ts'
+import { find, giveBack } from './driver.ts'
+import { type Loaded, NAMED, type OpKind } from './op.ts'
 import type { AnyOp, Debit, Named } from './request.ts'
 
 /** Returns units of a charge made at `atMs`. */
@@ -11,7 +11,7 @@ export interface RefundOp extends AnyOp, Named {
   readonly type: 'refund'
   readonly units: number
   readonly atMs: number
-  /** Whether each log of all parts was charged then. A shadow limit without room wasn't. */
+  /** Per log of all parts: whether it was charged. A shadow limit without room wasn't. */
   readonly charged: readonly boolean[]
   /** The source of the charge, if it wasn't the store. */
   readonly source?: 'fallback'
@@ -28,23 +28,14 @@ export const refund: OpKind<RefundOp, RefundOutcome> = {
   effect: 'free',
   work: 'take',
   counts: true,
-  fields: {
-    units: 'units',
-    atMs: 'whole',
-    charged: 'flagPerLog',
-    debits: 'debitPerPart?',
-    requestId: 'id?',
-    mayRepeat: 'flag?',
-  },
+  fields: { units: 'units', atMs: 'whole', charged: 'flagPerLog', debits: 'debitPerPart?', ...NAMED },
   leavesStamps: true,
 
   apply(op, { loaded, nowMs }) {
     const isCharged = !op.mayRepeat || isStillCharged(loaded, nowMs, op)
-    const returned = loaded.map((held, i) => {
-      const { kind, params } = held.log
-      if (!isCharged || op.charged[i] !== true) return 0
-      return kind.refund(stateOf(held), params, nowMs, op.atMs, op.units, op.requestId ?? '')
-    })
+    const returned = loaded.map((held, i) =>
+      isCharged && op.charged[i] ? giveBack(held, nowMs, op.atMs, op.units, op.requestId) : 0,
+    )
     return { returned }
   },
 
@@ -58,18 +49,13 @@ export const refund: OpKind<RefundOp, RefundOutcome> = {
   },
 }
 
-/**
- * Whether logs that find requests by id still have this request.
- *
- * A request can have several decisions, each of which can be refunded. A missing entry shows that one of them was refunded.
- */
+/** Whether logs still have this request, by its id. Several of its decisions can be refunded, but only the first returns units. */
 function isStillCharged(loaded: Loaded, nowMs: number, { requestId, units, atMs }: RefundOp): boolean {
   const enforced = loaded.filter(({ log }) => !log.shadow)
   const are = enforced.some(({ log }) => entriesOf(log) === 'request') ? 'request' : 'holder'
   return enforced.every((held) => {
-    const { kind, params } = held.log
     if (entriesOf(held.log) !== are) return true
-    const entry = kind.entries!.find(stateOf(held), params, nowMs, requestId!)
+    const entry = find(held, nowMs, requestId!)
     return entry?.units === units && (are === 'holder' || entry.atMs === atMs)
   })
 }

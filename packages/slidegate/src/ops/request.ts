@@ -5,20 +5,18 @@ import type { BanState, ListedCharge } from '../limits/limit.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
 import { FOREVER, type InForce, type Rule, setInForce } from '../limits/override.ts'
 
-/** A key and its limits. */
 export interface Part {
   /** The stored key: see `storedKey`. */
   readonly key: string
   readonly set: LimitSet
 }
 
-/** The fields of every op. */
 export interface AnyOp {
   readonly type: string
   readonly parts: readonly Part[]
 }
 
-/** Identifies an op in logs that keep entries. An op with a name never joins others. */
+/** Identifies an op in logs that keep entries. Such an op never joins others. */
 export interface Named {
   /** The stored id of the request, or its value, if a log keeps entries. */
   readonly requestId?: string | undefined
@@ -33,7 +31,6 @@ export interface RequestOp extends AnyOp, Named {
   readonly count: number
 }
 
-/** The charge of a part. */
 export interface Debit {
   /** The source of its decision. */
   readonly source: Source
@@ -50,44 +47,38 @@ export interface Ban {
   readonly parts: readonly number[]
 }
 
-/** The outcome of a request op. */
 export interface ConsumeOutcome {
   readonly source: Source
   readonly atMs: number
   /** How many of `count` were admitted, or would be for a peek. */
   readonly admitted: number
   /**
-   * Three numbers per limit, for the limits of all parts in order:
+   * Three numbers per limit of all parts, in order. Times are in milliseconds after this op:
    *
    * - The units used within its window before this op.
-   * - Milliseconds until it has room for the cost again after this op. 0 if it has room, `Infinity` if it never will.
-   * - Milliseconds until its window is empty after this op.
+   * - Until it has room for the cost again. 0 if it has room, `Infinity` if it never will.
+   * - Until its window is empty.
    */
   readonly limits: readonly number[]
-  /** For a repeated request: the units charged at `atMs`. Nothing was charged now. */
+  /** Set for a repeated request: the units charged at `atMs`. */
   readonly repeats?: number
   /** With the source `failClosed`: the expected milliseconds until requests are decided again. Otherwise 0. */
   readonly waitMs: number
   /** Set if a key is blocked. */
   readonly ban?: Ban | undefined
   /**
-   * The charge of each part. Set only if a limit was charged other units than the cost, or if parts were decided separately.
+   * The charge of each part. Set if one isn't the cost, or if parts were decided separately.
    *
-   * If set, `atMs` is the latest of their times, and `source` the least certain of their sources.
+   * Then `atMs` is the latest of their times, and `source` the least certain of their sources.
    */
   readonly debits?: readonly Debit[]
   /** The active part of each part's override. Omitted if there is none. */
   readonly overrides?: readonly (InForce | undefined)[]
 }
 
-/** The overrides in force per part, if there are any. */
 export type Overrides = ConsumeOutcome['overrides']
 
-/**
- * The ban in an outcome, if parts were blocked before the op.
- *
- * @param banned milliseconds per part, 0 for parts that aren't blocked
- */
+/** The ban, if parts were blocked before the op. `banned` has milliseconds per part. */
 export function banOf(banned: readonly number[], overrides: Overrides): Ban | undefined {
   const blocked = banned.map((ms, part) => Math.max(ms, overrides?.[part]?.blockedMs ?? 0))
   const parts = blocked.flatMap((ms, part) => (ms > 0 ? [part] : []))
@@ -116,7 +107,6 @@ export interface ExplainOutcome extends ConsumeOutcome {
   readonly charges?: readonly (readonly ListedCharge[] | undefined)[]
 }
 
-/** An override in a page of overrides. */
 export interface ListedOverride extends InForce {
   /** The stored key. */
   readonly key: string
@@ -124,7 +114,6 @@ export interface ListedOverride extends InForce {
   readonly given?: string
 }
 
-/** A page of overrides. */
 export interface OverridesOutcome {
   /** The overrides in force, in the store's own order. */
   readonly overrides: readonly ListedOverride[]

@@ -1,6 +1,6 @@
 // Settles a reservation, at most once.
 
-import { stateOf } from './memory.ts'
+import { charge, find, giveBack } from './driver.ts'
 import type { OpKind } from './op.ts'
 import type { AnyOp } from './request.ts'
 
@@ -11,9 +11,9 @@ export interface SettleOp extends AnyOp {
   readonly reservation: string
   /** Units that were charged. */
   readonly units: number
-  /** Actual units, from 0. */
+  /** Actual units, 0 or more. */
   readonly actual: number
-  /** Per log, over all parts in order: whether it was charged then. */
+  /** Per log, over all parts in order: whether the reservation charged it. */
   readonly charged: readonly boolean[]
   /** When each part was charged. Charges that were restamped since then aren't returned. */
   readonly instants: readonly number[]
@@ -46,28 +46,26 @@ export const settle: OpKind<SettleOp, SettleOutcome> = {
     const chargedAtMs = new Map<number, number>()
     for (const held of loaded) {
       if (held.log.role !== 'reservations') continue
-      const entry = held.log.kind.entries!.find(stateOf(held), held.log.params, nowMs, reservation)
+      const entry = find(held, nowMs, reservation)
       if (entry === undefined) return NOT_SETTLED
       chargedAtMs.set(held.part, entry.atMs)
     }
     const returned = loaded.map((held, i) => {
-      const { kind, params, role } = held.log
-      const state = stateOf(held)
-      if (role === 'reservations') kind.refund(state, params, nowMs, 0, 1, reservation)
+      const { kind, role } = held.log
+      if (role === 'reservations') giveBack(held, nowMs, 0, 1, reservation)
       // The limits may have changed to a kind that keeps entries. Then the rest is charged as a request, but not as a holder.
       const are = kind.entries?.are
       if (actual > units && role === 'count' && are !== 'holder') {
-        const entry = are === undefined ? '' : reservation
-        kind.commit(state, params, nowMs, { units: actual - units, leaseMs: 0, entry })
+        charge(held, nowMs, actual - units, are && reservation)
       }
       const atMs = op.instants[held.part]!
-      if (actual >= units || op.charged[i] !== true || chargedAtMs.get(held.part) !== atMs) return 0
-      return kind.refund(state, params, nowMs, atMs, units - actual, '')
+      const isMine = op.charged[i] && chargedAtMs.get(held.part) === atMs
+      return actual < units && isMine ? giveBack(held, nowMs, atMs, units - actual) : 0
     })
     return { settled: true, returned }
   },
 
-  /** Per log: the number of its part from 1, and the time of its charge. */
+  /** Per log: its part, counted from 1, and the time of its charge. */
   json: ({ parts, instants }) => ({
     parts: parts.flatMap(({ set }, part) => set.logs.map(() => part + 1)),
     instants: parts.flatMap(({ set }, part) => set.logs.map(() => instants[part]!)),

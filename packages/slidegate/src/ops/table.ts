@@ -28,10 +28,7 @@ export function unitsOf(op: Op): number {
   return cost ?? units
 }
 
-/**
- * Whether an op is a usual request for one key. Equal requests get equal answers, so they can be joined, and their denials
- * reused.
- */
+/** Whether an op is a usual request for one key. Equal ones get equal answers, so they can be joined, and denials reused. */
 export function isSingle(op: Op): op is Extract<Op, { readonly type: 'consume' }> {
   return isUsual(op) && op.count === 1 && op.parts.length === 1
 }

@@ -16,7 +16,7 @@ export interface Sending extends OutboundRequest {
   readonly isFollowed: boolean
 }
 
-/** A request still in flight after this share of a window is charged again. This happens before its first charge expires. */
+/** A share of the shortest window. A longer request is charged again, before its first charge expires. */
 const RENEWED_AFTER = 0.8
 
 const MAX_TIMER_MS = 2 ** 31 - 1
@@ -25,8 +25,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1
  * The attempts of one request. Await `admitted`, send it, then call `answered` or `failed`.
  *
  * `answered` and `failed` return whether to retry. The upstream counts the request at some time between its admission and its
- * response. If these are at most the margin apart, the charge covers the upstream's count. Otherwise the charge is moved to the
- * time of the response.
+ * response. If the two are at most `marginMs` apart, the charge covers the upstream's count. Otherwise the charge is moved to
+ * the time of the response.
  */
 export class Attempts {
   readonly #settings: OutboundSettings
@@ -40,7 +40,7 @@ export class Attempts {
   #attempt = 0
   #delayMs = 0
   #decision: Decision | undefined
-  /** A time no later than the charge. */
+  /** When the charge was requested, at or before the charge itself. */
   #askedAtMs = 0
   #renewal: ReturnType<typeof setInterval> | undefined
   #isRenewed = false
@@ -98,13 +98,14 @@ export class Attempts {
   }
 
   /**
-   * Whether a learned limit is below the cost. Such a request is sent anyway, because otherwise no higher limit could be learned.
+   * Whether only a learned limit is below the cost. Then the request is sent anyway, because no higher limit could be learned
+   * without it.
    */
   async #isTooLowToTry(terms: Terms, error: unknown): Promise<boolean> {
     if (!(error instanceof WaitError) || error.reason !== 'impossible') return false
     const isOurs = error.decision?.source === 'store' && areOf(terms, error.decision)
     if (!isOurs || terms.limits.some(({ limit }) => limit < this.#cost)) return false
-    // An override set by an operator may never expire.
+    // Learned limits always expire. An override that doesn't was set by an operator.
     const override = await this.#settings.limiter.overrides.get(this.#key)
     return override?.expiresInMs !== undefined
   }
@@ -159,10 +160,10 @@ export class Attempts {
     return false
   }
 
-  /** The upstream has counted the request. If it failed in flight, the upstream may still count it. */
+  /** Called when the upstream has counted the request. If it failed in flight, the upstream may still count it. */
   #counted(isFailed = false): void {
     clearInterval(this.#renewal)
-    // The charge may be stamped a millisecond early.
+    // The charge's timestamp may be a millisecond early.
     const latestMs = this.#askedAtMs + this.#marginMs - 1
     if (isFailed || this.#isRenewed || performance.now() > latestMs) this.#moveToNow()
   }
@@ -199,7 +200,7 @@ export class Attempts {
     )
   }
 
-  /** A lost refund is harmless: the charge expires with the window. */
+  /** Refunds the charge. If that fails, it does no harm: the charge expires with the window. */
   #refund(): void {
     this.#settings.limiter.refund(this.#key, this.#decision!).catch(() => {})
   }
@@ -216,7 +217,7 @@ interface Emitter {
   once(event: 'error', listener: (error: Error) => void): unknown
 }
 
-/** Aborts if a body stream fails before it is sent. Without a listener, the error would end the process. */
+/** Returns a signal that is also aborted if a body stream fails before it's sent. An unhandled error would end the process. */
 function withFailure({ body, signal }: Sending): AbortSignal | undefined {
   if (typeof (body as Partial<Emitter> | null | undefined)?.once !== 'function') return signal
   const failure = new AbortController()

@@ -15,7 +15,7 @@ interface LearnedLimit {
   readonly remaining?: number | undefined
 }
 
-/** The values that a response reports for its request's budget. */
+/** The values that a response reports for the key of its request. */
 export interface Learned {
   /** Milliseconds to wait before sending the request again. */
   readonly requestedMs: number
@@ -25,7 +25,7 @@ export interface Learned {
   readonly limits: readonly LearnedLimit[]
 }
 
-/** The first hold in milliseconds if the upstream reports no time. Doubles with each further hold. */
+/** Wait in milliseconds after the first 429 that reports no time. Doubles with each 429 in a row. */
 const REFUSED_MS = 1000
 
 /** Maximum rounding error of a time in whole seconds. */
@@ -124,8 +124,8 @@ interface Plan {
 /**
  * Plans how to apply the values of a response.
  *
- * The excess is how many fewer units remain upstream than in the limiter. Between the admission and now, other requests were
- * admitted or left the window, so the smaller of the two differences is used.
+ * The excess is how many fewer units remain upstream than in the limiter. Since the admission, other requests may have been
+ * admitted or have left the window. So the limiter's units are taken at both times, and the lower number is used.
  */
 function planOf(learned: Learned, { limits }: Terms, then: Decision, now: Decision): Plan {
   const plan = { units: [] as number[], isLower: false, isHigher: false, excess: 0 }

@@ -67,7 +67,7 @@ const MAX_DROPPED_BYTES = 65_536
 /** A placeholder for a missing origin. */
 const NOWHERE = 'http://unknown.invalid'
 
-/** The controller that the caller gets for all attempts. */
+/** The caller's controller, which stays the same for all attempts. */
 class LastingController implements CallController {
   readonly #aborts = new AbortController()
   #current: CallController | undefined
@@ -165,7 +165,7 @@ export class LimitedCall implements CallHandler {
     const { origin, path, method, body } = this.#options
     if (origin === undefined && this.#settings.keyOf === originOfUrl) {
       throw invalidOption(
-        `origin is ${show(origin)}, because a Client or Pool doesn't pass its own; set key`,
+        `origin is ${show(origin)}, because undici's Client and Pool don't pass theirs; set key`,
         origin,
       )
     }

@@ -16,8 +16,8 @@ export interface RetryOptions {
   /** Maximum number of times a request is sent, an integer from 1 to 100. Default: 3. */
   readonly maxAttempts?: number
   /**
-   * Maximum delay of a retry in milliseconds, an integer from 0 to 2^31 - 1. If the upstream requests a longer one, its response
-   * is returned. Default: 30,000.
+   * Maximum delay of a retry in milliseconds, an integer from 0 to 2^31 - 1. If the upstream requests a longer delay, the
+   * request isn't retried and the response is returned. Default: 30,000.
    */
   readonly maxDelayMs?: number
   /** Whether to retry a 429 for any method. Safe if the upstream never executes requests that it rejects. Default: `false`. */
@@ -31,7 +31,7 @@ export interface OutboundOptions {
    * `Client` and `Pool`, which don't pass their origin.
    */
   readonly key?: string | ((request: OutboundRequest) => string)
-  /** The units that the request costs, an integer from 1. Default: 1. */
+  /** The units that the request costs, a positive integer. Default: 1. */
   readonly cost?: number | ((request: OutboundRequest) => number)
   /**
    * An integer. Waiting requests of this process are sent in order of priority, highest first, then in order of arrival. Default:

@@ -33,7 +33,7 @@ export type ReadHeader = (name: string) => string | null | undefined
 const MAX_LENGTH = 4096
 const MAX_QUOTAS = 16
 
-/** Longer times are capped. */
+/** The maximum time. Longer ones are capped. */
 const MAX_MS = 366 * 86_400_000
 
 /**
@@ -109,7 +109,7 @@ function policiesIn(field: string | undefined): readonly Quota[] {
   })
 }
 
-/** Joins policies with their states, by name or otherwise by limit. */
+/** Joins policies with their states. They are matched by name, or by limit if there are no names. */
 function joined(policies: readonly Quota[], states: readonly Quota[]): readonly Quota[] {
   const left = [...states]
   const quotas = policies.map((policy) => {
@@ -160,7 +160,7 @@ function leading(field: string | undefined): number | undefined {
   return digits === undefined ? undefined : Number(digits)
 }
 
-/** Reads seconds from now. A number above 30 years is in seconds or milliseconds since the epoch. */
+/** Reads seconds from now. A number above 30 years is a time: seconds or milliseconds since the epoch. */
 function resetIn(field: string | undefined, clockMs: number): number | undefined {
   const value = /^\s*"?(\d{1,15}(?:\.\d{1,9})?)"?\s*$/.exec(field ?? '')?.[1]
   if (value === undefined) return until(dateIn(field), clockMs)

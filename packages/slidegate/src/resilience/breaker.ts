@@ -7,7 +7,6 @@ const STRETCH_MS = 250
 
 const FIRST_PAUSE_MS = 100
 
-/** Called when a breaker opens or closes. */
 export interface BreakerListener {
   opened(error: unknown): void
   closed(): void
@@ -23,11 +22,9 @@ export class Breaker {
   #nextAtMs = 0
   #isAttempting = false
   #outages = 0
-  /** When the current period began. */
   #sinceMs: number
   #asked = 0
   #failed = 0
-  /** The counts of the previous period. */
   #askedBefore = 0
   #failedBefore = 0
 
@@ -89,15 +86,13 @@ export class Breaker {
     this.#nextAtMs = nowMs
   }
 
-  /** Ends the current period if its time is up and it has enough requests. */
   #beginStretch(nowMs: number): void {
     const passedMs = nowMs - this.#sinceMs
     if (passedMs <= STRETCH_MS || this.#asked < this.#options.minRequests) return
-    // Scales by time, so that many recent requests don't look like a few over a long time.
+    // Scales the counts to one stretch, so that those of a long time don't outweigh recent ones.
     this.#startStretch(nowMs, STRETCH_MS / passedMs)
   }
 
-  /** @param share the share of the counts that is kept for the previous period */
   #startStretch(nowMs: number, share: number): void {
     this.#askedBefore = this.#asked * share
     this.#failedBefore = this.#failed * share

@@ -3,11 +3,7 @@
 import { mapKey, textHash } from '../runtime/hash.ts'
 import type { Part } from '../stores/store.ts'
 
-/**
- * Entries by limiter name and key, shared by all limit sets.
- *
- * Looked up in two steps: a concatenated string would have to be hashed each time, while a repeated key already has its hash.
- */
+/** Looked up in two steps. A repeated key already has its hash, and a concatenated string doesn't. */
 export class ByKey<Entry> {
   readonly #limiters = new Map<string, Map<string, Entry>>()
 
@@ -57,7 +53,6 @@ export class KeyRing<Entry> {
   }
 }
 
-/** The slot of a key in a table of `slots`, a power of two. */
 export function slotOf(key: string, slots: number): number {
   const hash = textHash(key, 0x811c9dc5)
   return (hash ^ (hash >>> 15)) & (slots - 1)

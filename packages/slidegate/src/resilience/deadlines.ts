@@ -2,10 +2,8 @@
 
 import { asyncOrigin, backgroundTimer, endOfTick, nextTurn, type Timer } from '../runtime/platform.ts'
 
-/** A call with a deadline. */
 export interface Due {
   readonly isSettled: boolean
-  /** The deadline, by `performance.now()`. */
   readonly dueAtMs: number
   giveUp(): void
 }
@@ -21,19 +19,11 @@ const MIN_SWEEP = 4096
 /** Maximum calls that time out in one turn of the event loop. */
 const MAX_AT_ONCE = 1024
 
-/**
- * Watches calls with the same timeout. They are due in order, so one timer for the oldest is enough.
- *
- * The timer belongs to the limiter, because one created by a request would retain its async context. It doesn't keep the process
- * alive.
- */
+/** Watches calls with the same timeout. They are due in order, so one timer for the oldest is enough. */
 export class Deadlines {
   readonly #calls: (Due | undefined)[] = []
-  /** Index of the oldest pending call. */
   #oldest = 0
-  /** Index for the next call. */
   #end = 0
-  /** Settled calls are removed when there are this many. */
   #sweepAt = MIN_SWEEP
   #timer: Timer | undefined
   #tickAtMs: number | undefined
@@ -57,7 +47,6 @@ export class Deadlines {
     if (this.#timer === undefined) this.#wake(call.dueAtMs - this.now())
   }
 
-  /** Pending calls keep their deadline. */
   close(): void {
     this.#forgetSettled()
     if (this.#oldest === this.#end) clearTimeout(this.#timer)

@@ -1,17 +1,18 @@
 // The deny cache: repeats denials in this process until the store might admit the request.
 
+import { checkInteger } from '../errors.ts'
 import type { Limit } from '../limits/limit.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
 import { FOREVER } from '../limits/override.ts'
 import { resetOf, setReset, setUsed, setWait, usedOf, waitOf } from '../ops/numbers.ts'
 import { isSingle, kindOf } from '../ops/table.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { PassingCall } from '../stores/call.ts'
+import { intercepted, PassingCall } from '../stores/call.ts'
 import { limitsInForce, outcomeAt } from '../stores/outcome.ts'
 import type { Call, ConsumeOp, ConsumeOutcome, Op, Outcome, Part, Store } from '../stores/store.ts'
 import { KeyRing, slotOf } from './by-key.ts'
 import { failurePolicy } from './failure-policy.ts'
-import { checkInteger, checkWrapped } from './options.ts'
+import { checkWrapped } from './guard.ts'
 
 /** How long denials are cached, and for how many keys. */
 export interface DenyCacheOptions {
@@ -61,7 +62,16 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
         store.apply(ops, call)
       } else {
         denials.forgetChanged(ops)
-        store.apply(ops, new ChangeCall(call, ops, denials))
+        const resolve: Call['resolve'] = (outcomes, position) => {
+          denials.forgetChanged(ops)
+          call.resolve(outcomes, position)
+        }
+        const reject = (error: unknown) => {
+          denials.forgetChanged(ops)
+          call.reject(error)
+        }
+        // It is unknown until then whether the ops change keys.
+        store.apply(ops, intercepted(call, resolve, reject))
       }
     },
     shardOf: store.shardOf?.bind(store),
@@ -115,44 +125,16 @@ function mayBan({ parts }: ConsumeOp, { ban }: ConsumeOutcome): boolean {
   )
 }
 
-/** Ops that may change keys, which is unknown until they are answered. */
-class ChangeCall extends PassingCall {
-  readonly #ops: readonly Op[]
-  readonly #denials: Denials
-
-  constructor(call: Call, ops: readonly Op[], denials: Denials) {
-    super(call)
-    this.#ops = ops
-    this.#denials = denials
-  }
-
-  override resolve(outcomes: readonly Outcome[], position: number): void {
-    this.#denials.forgetChanged(this.#ops)
-    this.call.resolve(outcomes, position)
-  }
-
-  override reject(error: unknown): void {
-    this.#denials.forgetChanged(this.#ops)
-    this.call.reject(error)
-  }
-}
-
 /** Maximum cached denials per key, for different requests. */
 const MAX_PER_KEY = 4
 
-/** Slots in the table of changes. */
 const CHANGE_SLOTS = 4096
 
-/** The denials of up to `maxKeys` keys. A key without denials stays until its place in the ring is needed. */
+/** The denials of up to `maxKeys` keys. A key without denials is kept until its place in the ring is needed. */
 class Denials {
   readonly #maxStaleMs: number
-  /** By key, oldest first. */
   readonly #keys: KeyRing<Denial[]>
-  /**
-   * Counts the changes of keys, by hash. A denial isn't cached if its key changed since the request was sent.
-   *
-   * Keys that share a slot only cost an extra call to the store.
-   */
+  /** Counts the changes of keys, by hash. A denial isn't cached if its key changed since the request was sent. */
   readonly #changes = new Uint32Array(CHANGE_SLOTS)
 
   constructor(maxStaleMs: number, maxKeys: number) {
@@ -188,7 +170,6 @@ class Denials {
     for (const op of ops) if (!isLook(op)) this.forget(op.parts)
   }
 
-  /** Forgets the denials of keys that may have changed. */
   forget(parts: readonly Part[]): void {
     for (const part of parts) {
       this.#changes[slotOf(part.key, CHANGE_SLOTS)]!++
@@ -198,12 +179,10 @@ class Denials {
   }
 }
 
-/** A denial by the store, and its answer as time passes. */
 class Denial {
   readonly set: LimitSet
   readonly cost: number
   readonly #outcome: ConsumeOutcome
-  /** The limits with the numbers that applied. */
   readonly #limits: readonly Limit[]
   readonly #sentAtMs: number
   /** For this long after it was sent, the store would certainly deny it again. */
@@ -226,7 +205,6 @@ class Denial {
     this.#lastsMs = Math.min(waitMs, maxStaleMs, ...endsMs) - 1
   }
 
-  /** `undefined` if the store must decide. */
   answerAt(nowMs: number): readonly Outcome[] | undefined {
     const passedMs = nowMs - this.#sentAtMs
     if (!(passedMs >= 0 && passedMs <= this.#lastsMs)) return undefined
@@ -253,7 +231,6 @@ class Denial {
     }
   }
 
-  /** The three numbers of each limit after this many milliseconds. */
   #limitsAfter(ageMs: number): number[] {
     const limits = this.#outcome.limits.slice()
     this.#limits.forEach(({ limit }, i) => {

@@ -9,7 +9,6 @@ import {
   type StoreUnavailableReason,
 } from '../errors.ts'
 import type { FailureReports } from '../events.ts'
-import { isClusterWorker, warn } from '../runtime/platform.ts'
 import { send } from '../stores/call.ts'
 import type {
   Call,
@@ -21,13 +20,12 @@ import type {
   Store,
 } from '../stores/store.ts'
 import { Breaker } from './breaker.ts'
-import { ClockSteps, ClockWatch } from './clock-watch.ts'
 import { acrossShards } from './cluster/across-shards.ts'
 import { Deadlines, type Due } from './deadlines.ts'
-import { Fallback } from './fallback.ts'
+import { Fallback, SeenOverrides } from './fallback.ts'
 import { LateCharges } from './refunds.ts'
-import { SeenOverrides } from './seen-overrides.ts'
-import { StoreHealth } from './store-health.ts'
+import { checkSetup } from './setup-warnings.ts'
+import { ClockSteps, ClockWatch, StoreHealth } from './store-health.ts'
 
 /**
  * The failure policy for stores that can fail or hang. Stores outside this process include it: `{ failurePolicy, apply, ... }`.
@@ -37,90 +35,79 @@ import { StoreHealth } from './store-health.ts'
  * pass, or chose the request's id and can repeat it.
  */
 export const failurePolicy: FailurePolicy = (store, settings, reports) => {
-  warnOfInstances(settings)
-  const guarded = new GuardedStore(store, settings, reports)
+  const guarded = guardedStore(store, settings, reports)
   return store.shardOf === undefined ? guarded : acrossShards(guarded, store.shardOf.bind(store))
 }
 
-/** A store with its failure policy, for one limiter. */
-class GuardedStore implements Store {
-  readonly store: Store
-  readonly settings: FailureSettings
-  readonly reports: FailureReports
-  readonly overrides: SeenOverrides = new SeenOverrides()
-  readonly fallback: Fallback
-  readonly health: StoreHealth
-  readonly late: LateCharges
-  readonly clockSteps: ClockSteps
-  readonly deadlines: Deadlines = new Deadlines()
-  readonly #shards: Shard[] = []
-
-  constructor(store: Store, settings: FailureSettings, reports: FailureReports) {
-    this.store = store
-    this.settings = settings
-    this.reports = reports
-    this.fallback = new Fallback(settings, reports.counts, this.overrides)
-    this.health = new StoreHealth(reports, settings.onStoreError, store)
-    this.late = new LateCharges(store)
-    this.clockSteps = new ClockSteps(reports)
-  }
-
-  apply(ops: readonly Op[], call: Call): void {
-    const op = ops[0]!
-    if (this.fallback.settles(op, call)) return
-    const nowMs = this.deadlines.now()
-    const number = this.store.shardOf?.(op) ?? 0
-    this.#shards[number] ??= new Shard(this, nowMs)
-    const shard = this.#shards[number]
-    if (!shard.breaker.admits(nowMs)) {
-      shard.answer(ops, call)
-      return
-    }
-    const guarded = new GuardedCall(shard, ops, call, nowMs)
-    send(this.store, ops, guarded)
-    guarded.watch()
-  }
-
-  close(): void {
-    this.deadlines.close()
+function guardedStore(store: Store, settings: FailureSettings, reports: FailureReports): Store {
+  const guard = guardOf(store, settings, reports)
+  const closeSetup = checkSetup(store, settings)
+  const shards: Shard[] = []
+  return {
+    apply(ops, call) {
+      const op = ops[0]!
+      if (guard.fallback.settles(op, call)) return
+      const nowMs = guard.deadlines.now()
+      const number = store.shardOf?.(op) ?? 0
+      shards[number] ??= shardOf(guard, nowMs)
+      const shard = shards[number]
+      if (!shard.breaker.admits(nowMs)) {
+        answer(shard, ops, call)
+        return
+      }
+      const guarded = new GuardedCall(shard, ops, call, nowMs)
+      send(store, ops, guarded)
+      guarded.watch()
+    },
+    close() {
+      closeSetup()
+      guard.deadlines.close()
+    },
   }
 }
 
-let isWarned = false
+type Guard = ReturnType<typeof guardOf>
 
-/** Warns once. Only workers of `node:cluster` can detect other processes. */
-function warnOfInstances({ onStoreError, instances }: FailureSettings): void {
-  if (isWarned || onStoreError !== 'local' || instances !== undefined || !isClusterWorker()) return
-  isWarned = true
-  warn(
-    "onStoreError is 'local' without instances: in an outage each process admits the whole limit. " +
-      'Set instances to the number of processes. See docs/failures.md.',
-    'SLIDEGATE_LOCAL_INSTANCES',
-  )
+/** The parts of a policy that all shards of a store share. */
+function guardOf(store: Store, settings: FailureSettings, reports: FailureReports) {
+  const overrides = new SeenOverrides()
+  return {
+    store,
+    settings,
+    reports,
+    overrides,
+    fallback: new Fallback(settings, reports.counts, overrides),
+    health: new StoreHealth(reports, settings.onStoreError, store),
+    late: new LateCharges(store),
+    clockSteps: new ClockSteps(reports),
+    deadlines: new Deadlines(),
+  }
 }
 
 /** A store, or a part of a Cluster that can be down on its own. */
-class Shard {
-  readonly guard: GuardedStore
-  readonly breaker: Breaker
-  readonly clock: ClockWatch = new ClockWatch()
+function shardOf(guard: Guard, nowMs: number) {
+  const breaker = new Breaker(guard.settings.breaker, guard.health, nowMs)
+  return { guard, breaker, clock: new ClockWatch() }
+}
 
-  constructor(guard: GuardedStore, nowMs: number) {
-    this.guard = guard
-    this.breaker = new Breaker(guard.settings.breaker, guard.health, nowMs)
-  }
+type Shard = ReturnType<typeof shardOf>
 
-  /** Answers a call without the store. Returns whether the caller may pass. */
-  answer(ops: readonly Op[], call: Call, error?: StoreUnavailableError, isOverload = false): boolean {
-    const { reports, fallback, health } = this.guard
-    health.countRequest()
-    if (error === undefined) reports.counts.storeErrors.down++
-    const nowMs = performance.now()
-    const answers = fallback.answer(ops, nowMs, this.breaker.pauseAt(nowMs), isOverload)
-    if (answers === undefined) call.reject(error ?? reports.named(health.error()))
-    else call.resolve(answers, 0)
-    return answers !== undefined && (answers[0] as ConsumeOutcome).admitted > 0
-  }
+/** Answers a call without the store. Returns whether the caller may pass. */
+function answer(
+  shard: Shard,
+  ops: readonly Op[],
+  call: Call,
+  error?: StoreUnavailableError,
+  isOverload = false,
+) {
+  const { reports, fallback, health } = shard.guard
+  health.countRequest()
+  if (error === undefined) reports.counts.storeErrors.down++
+  const nowMs = performance.now()
+  const answers = fallback.answer(ops, nowMs, shard.breaker.pauseAt(nowMs), isOverload)
+  if (answers === undefined) call.reject(error ?? reports.named(health.error()))
+  else call.resolve(answers, 0)
+  return answers !== undefined && (answers[0] as ConsumeOutcome).admitted > 0
 }
 
 /** Errors about one key or this process, not about the store's health. */
@@ -156,7 +143,6 @@ class GuardedCall implements Call, Due {
 
   /** Starts the deadline once the first connection exists. */
   watch(): void {
-    // Answers from this process need no deadline.
     if (this.isSettled) return
     const { deadlines, store } = this.#shard.guard
     const started = store.connection?.whenStarted()
@@ -195,7 +181,7 @@ class GuardedCall implements Call, Due {
     this.#tellBreaker(error, isOverload)
     const named = guard.reports.named(error)
     guard.reports.storeFailed(named)
-    this.#mayPass = this.#shard.answer(this.#ops, this.#call, named, isOverload)
+    this.#mayPass = answer(this.#shard, this.#ops, this.#call, named, isOverload)
   }
 
   giveUp(): void {

@@ -1,8 +1,9 @@
-// The fallback: answers requests without the store.
+// The fallback: answers requests without the store, by the overrides that it returned before.
 
 import type { FailureReports } from '../events.ts'
 import type { Limit } from '../limits/limit.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
+import { FOREVER, type InForce } from '../limits/override.ts'
 import { setUsed, setWait, usedOf, waitOf } from '../ops/numbers.ts'
 import { type MemoryStore, memoryStore } from '../stores/memory/memory.ts'
 import { limitsOf, zerosFor } from '../stores/outcome.ts'
@@ -19,12 +20,14 @@ import {
   type PeekOp,
   partsInForce,
 } from '../stores/store.ts'
-import type { SeenOverrides } from './seen-overrides.ts'
+import { KeyRing } from './by-key.ts'
 
-/** Minimum time of a denial, so that callers don't retry in a loop. */
+type Request = ConsumeOp | PeekOp
+type Answers = readonly Outcome[]
+
+/** Minimum wait that a denial reports, so that callers don't retry in a loop. */
 const MIN_WAIT_MS = 100
 
-/** Answers requests by `onStoreError`. */
 export class Fallback {
   readonly #policy: OnStoreError
   readonly #counts: FailureReports['counts']
@@ -32,29 +35,15 @@ export class Fallback {
   readonly #overrides: SeenOverrides | undefined
 
   /** @param overrides those that the store returned, which still apply without it */
-  constructor(
-    { onStoreError, instances }: FailureSettings,
-    counts: FailureReports['counts'],
-    overrides?: SeenOverrides,
-  ) {
-    this.#policy = onStoreError
+  constructor(settings: FailureSettings, counts: FailureReports['counts'], overrides?: SeenOverrides) {
+    this.#policy = settings.onStoreError
     this.#overrides = overrides
     this.#counts = counts
-    this.#local = new LocalShare(instances)
+    this.#local = new LocalShare(settings.instances)
   }
 
-  /**
-   * Answers ops. Returns `undefined` if they fail: callers that charge, refund or reset must know.
-   *
-   * @param pauseMs until requests may be sent to the store again
-   * @param isOverload whether the keys themselves had too many requests; such requests are never allowed
-   */
-  answer(
-    ops: readonly Op[],
-    nowMs: number,
-    pauseMs: number,
-    isOverload: boolean,
-  ): readonly Outcome[] | undefined {
+  /** Answers ops, or returns `undefined` if they fail. With `isOverload`, the keys had too many requests, which no policy allows. */
+  answer(ops: readonly Op[], nowMs: number, pauseMs: number, isOverload: boolean): Answers | undefined {
     if (this.#policy === 'throw') return undefined
     const policy = isOverload ? 'deny' : this.#policy
     const answers: ConsumeOutcome[] = []
@@ -77,12 +66,7 @@ export class Fallback {
     return false
   }
 
-  #decide(
-    op: ConsumeOp | PeekOp,
-    policy: Exclude<OnStoreError, 'throw'>,
-    nowMs: number,
-    pauseMs: number,
-  ): ConsumeOutcome {
+  #decide(op: Request, policy: OnStoreError, nowMs: number, pauseMs: number): ConsumeOutcome {
     const overrides = this.#overrides?.of(op.parts, nowMs)
     const parts = partsInForce(op.parts, overrides)
     const unblocked = parts.map(() => 0)
@@ -95,32 +79,22 @@ export class Fallback {
   }
 }
 
-function uncounted(
-  { parts, count }: ConsumeOp | PeekOp,
-  isAllowed: boolean,
-  pauseMs: number,
-): ConsumeOutcome {
+function uncounted({ parts, count }: Request, isAllowed: boolean, pauseMs: number): ConsumeOutcome {
   const numbers = { atMs: Date.now(), limits: zerosFor(parts) }
   return isAllowed
     ? { source: 'failOpen', ...numbers, admitted: count, waitMs: 0 }
     : { source: 'failClosed', ...numbers, admitted: 0, waitMs: pauseMs }
 }
 
-/** Maximum keys in this process. */
 const MAX_LOCAL_KEYS = 100_000
 
-/**
- * Decides in this process by an equal share of the limits, at least 1.
- *
- * Each of `instances` processes has one share. The counts of the store aren't known here.
- */
+/** Decides in this process by an equal share of the limits, at least 1. The counts of the store aren't known here. */
 export class LocalShare {
   readonly #instances: number
   readonly #createStore: () => MemoryStore
   readonly #shares = new WeakMap<LimitSet, LimitSet>()
   #store: MemoryStore | undefined
 
-  /** @param createStore creates the store when it is first needed */
   constructor(
     instances = 1,
     createStore = (): MemoryStore => memoryStore({ maxKeys: MAX_LOCAL_KEYS, onFull: 'deny' }),
@@ -129,8 +103,7 @@ export class LocalShare {
     this.#createStore = createStore
   }
 
-  /** @param pauseMs until requests may be sent to the store again */
-  decide(op: ConsumeOp | PeekOp, pauseMs: number): ConsumeOutcome {
+  decide(op: Request, pauseMs: number): ConsumeOutcome {
     const outcome = this.apply(op) as ConsumeOutcome
     // This process has no room for another key, but the store does.
     if (outcome.source !== 'store') return { ...outcome, waitMs: pauseMs }
@@ -154,13 +127,11 @@ export class LocalShare {
     }
   }
 
-  /** Applies an op to the decisions made here. */
   apply(op: Op): Outcome {
     this.#store ??= this.#createStore()
     return this.#store.applySync([{ ...op, parts: this.#partsOf(op) }])[0]
   }
 
-  /** Whether this process has decided anything. */
   get isInUse(): boolean {
     return this.#store !== undefined
   }
@@ -185,4 +156,54 @@ export class LocalShare {
 function shareOf(limit: Limit, instances: number): Limit {
   if (limit.kind.share !== undefined) return limit.kind.share(limit, instances)
   return { ...limit, limit: Math.max(1, Math.floor(limit.limit / instances)) }
+}
+
+const MAX_OVERRIDES = 10_000
+
+interface Seen {
+  inForce: InForce | undefined
+  atMs: number
+}
+
+export class SeenOverrides {
+  readonly #seen = new KeyRing<Seen>(MAX_OVERRIDES)
+
+  learn(ops: readonly Op[], outcomes: readonly Outcome[], nowMs: number): void {
+    for (let i = 0; i < ops.length; i++) this.#learn(ops[i]!, outcomes[i], nowMs)
+  }
+
+  #learn({ type, parts }: Op, outcome: Outcome, nowMs: number): void {
+    const isRead = outcome !== undefined && 'admitted' in outcome
+    if (!isRead && type !== 'override') return
+    for (let i = 0; i < parts.length; i++) {
+      this.#keep(parts[i]!, isRead ? outcome.overrides?.[i] : undefined, nowMs)
+    }
+  }
+
+  of(parts: readonly Part[], nowMs: number): ConsumeOutcome['overrides'] {
+    const found = parts.map((part) => {
+      const seen = this.#seen.get(part)
+      return seen?.inForce && after(nowMs - seen.atMs, seen.inForce)
+    })
+    return found.some((each) => each !== undefined) ? found : undefined
+  }
+
+  #keep(part: Part, inForce: InForce | undefined, atMs: number): void {
+    const seen = this.#seen.get(part)
+    if (seen !== undefined) {
+      seen.inForce = inForce
+      seen.atMs = atMs
+    } else if (inForce !== undefined) {
+      this.#seen.add(part, { inForce, atMs })
+    }
+  }
+}
+
+/** The rest of an override after this time. */
+function after(passedMs: number, { rule, ruleMs, blockedMs }: InForce): InForce | undefined {
+  const left = (ms: number) => (ms === FOREVER ? FOREVER : Math.max(0, Math.ceil(ms - passedMs)))
+  const ruleLeftMs = left(ruleMs)
+  const blockedLeftMs = left(blockedMs)
+  if (ruleLeftMs === 0 && blockedLeftMs === 0) return undefined
+  return { rule: ruleLeftMs === 0 ? '' : rule, ruleMs: ruleLeftMs, blockedMs: blockedLeftMs }
 }

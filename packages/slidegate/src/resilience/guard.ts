@@ -1,7 +1,18 @@
-// Guards a limiter's store, so that every failure becomes a defined answer.
+// Guards a limiter's store, so that every failure becomes a defined answer. Checks the options of guards and wrappers.
 
-import { checkOptions, invalidOption, StoreUnavailableError, show } from '../errors.ts'
+import {
+  checkInteger,
+  checkOptions,
+  checkThat,
+  checkTimeout,
+  invalidOption,
+  type Names,
+  StoreUnavailableError,
+  show,
+} from '../errors.ts'
 import { Announcer, type Logger } from '../events.ts'
+import type { LimitSet } from '../limits/limit-set.ts'
+import { checkClock } from '../runtime/clock.ts'
 import { PassingCall } from '../stores/call.ts'
 import { memoryStore } from '../stores/memory/memory.ts'
 import type {
@@ -14,16 +25,13 @@ import type {
   Store,
 } from '../stores/store.ts'
 import { Fallback } from './fallback.ts'
-import { checkInteger, checkTimeout, isStore } from './options.ts'
 
 /** See `CommonOptions` in limiter.ts. */
-export interface FailureOptions {
+export interface FailureOptions extends Partial<Omit<FailureSettings, 'breaker'>> {
   readonly store?: Store
-  readonly timeoutMs?: number
-  readonly onStoreError?: OnStoreError
-  readonly instances?: number
   readonly breaker?: BreakerOptions
   readonly logger?: Logger | false
+  readonly warnings?: boolean
 }
 
 /** A guarded store, and the object that reports its failures. `close` stops timers, but doesn't close the store. */
@@ -35,15 +43,14 @@ export interface Guarded {
 /**
  * Guards a store with its failure policy. A store in this process needs none.
  *
- * @param name the limiter's name
- * @throws {SlidegateError} `invalid_option`
+ * @param sets the limiter's limits by dimension, without those that a function returns
  */
-export function guardStore(name: string, options: FailureOptions): Guarded {
+export function guardStore(name: string, options: FailureOptions, sets: readonly LimitSet[] = []): Guarded {
   const { store = memoryStore(), logger = console } = options
   if (!isStore(store)) {
     throw invalidOption(`the store is ${show(store)}; use memoryStore() or redisStore(client)`, store)
   }
-  const settings = checkSettings(options)
+  const settings = { ...checkSettings(options), limiter: name, sets }
   if (logger !== false && typeof logger?.warn !== 'function') {
     throw invalidOption(`the logger is ${show(logger)}; it must have a warn method, or be false`, logger)
   }
@@ -52,10 +59,7 @@ export function guardStore(name: string, options: FailureOptions): Guarded {
     return { store: store.failurePolicy(store, settings, announcer), announcer }
   }
   if (store.applySync === undefined) {
-    throw invalidOption(
-      'the store has no failurePolicy; use the one that slidegate exports: { failurePolicy, apply, close }',
-      store,
-    )
+    throw invalidOption('the store has no failurePolicy; use the one that slidegate exports', store)
   }
   const fallback = new Fallback(settings, announcer.counts)
   return { store: guardLocal(store as LocalStore, fallback, announcer), announcer }
@@ -63,31 +67,25 @@ export function guardStore(name: string, options: FailureOptions): Guarded {
 
 const POLICIES: readonly unknown[] = ['throw', 'deny', 'allow', 'local'] satisfies OnStoreError[]
 
-function checkSettings(options: FailureOptions): FailureSettings {
-  const { timeoutMs = 50, onStoreError = 'throw', breaker = {}, instances } = options
+function checkSettings(options: FailureOptions): Omit<FailureSettings, 'limiter' | 'sets'> {
+  const { timeoutMs = 50, onStoreError = 'throw', breaker = {}, instances, warnings = true } = options
   checkTimeout(timeoutMs)
-  if (!POLICIES.includes(onStoreError)) {
-    throw invalidOption(
-      `onStoreError is ${show(onStoreError)}; it must be 'throw', 'deny', 'allow' or 'local'`,
-      onStoreError,
-    )
-  }
+  const isPolicy = POLICIES.includes(onStoreError)
+  checkThat(isPolicy, 'onStoreError', onStoreError, "'throw', 'deny', 'allow' or 'local'")
   if (instances !== undefined) checkInteger('instances', instances, 1, 2 ** 20)
-  return { timeoutMs, onStoreError, instances, breaker: checkBreaker(breaker) }
+  return { timeoutMs, onStoreError, instances, warnings, breaker: checkBreaker(breaker) }
 }
 
 function checkBreaker(options: BreakerOptions): Required<BreakerOptions> {
   checkOptions(options, 'breaker', { failureRate: true, minRequests: true, maxBackoffMs: true })
   const { failureRate = 0.5, minRequests = 5, maxBackoffMs = 500 } = options
-  if (typeof failureRate !== 'number' || !(failureRate > 0 && failureRate <= 1)) {
-    throw invalidOption(`failureRate is ${show(failureRate)}; it must be above 0 and at most 1`, failureRate)
-  }
+  const isRate = typeof failureRate === 'number' && failureRate > 0 && failureRate <= 1
+  checkThat(isRate, 'failureRate', failureRate, 'above 0 and at most 1')
   checkInteger('minRequests', minRequests, 1, 2 ** 20)
   checkInteger('maxBackoffMs', maxBackoffMs, 10, 60_000)
   return { failureRate, minRequests, maxBackoffMs }
 }
 
-/** A store in this process. */
 type LocalStore = Store & Required<Pick<Store, 'applySync'>>
 
 /** Has no deadline and no breaker, because the store answers synchronously. */
@@ -119,7 +117,6 @@ function guardLocal(store: LocalStore, fallback: Fallback, announcer: Announcer)
   }
 }
 
-/** Answers ops after a failure of the store, or throws if they fail, too. */
 type Answer = (ops: readonly Op[], error: unknown) => readonly Outcome[]
 
 class LocalCall extends PassingCall {
@@ -139,4 +136,21 @@ class LocalCall extends PassingCall {
       this.call.reject(failure)
     }
   }
+}
+
+export function checkWrapped<Options extends { readonly clock?: unknown }>(
+  store: Store,
+  options: Options,
+  what: string,
+  names: Names<Options>,
+): void {
+  if (!isStore(store)) {
+    throw invalidOption(`${what} wraps ${show(store)}; it must be a store, such as redisStore(client)`, store)
+  }
+  checkOptions(options, what, names)
+  checkClock(options.clock)
+}
+
+export function isStore(store: Store): boolean {
+  return typeof store === 'object' && typeof store?.apply === 'function'
 }

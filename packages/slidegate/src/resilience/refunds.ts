@@ -5,7 +5,6 @@ import type { Clock } from '../runtime/clock.ts'
 import { send } from '../stores/call.ts'
 import { costsOf, roomsOf } from '../stores/outcome.ts'
 import {
-  type Call,
   type ConsumeOp,
   type ConsumeOutcome,
   type Op,
@@ -26,7 +25,6 @@ export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, 
   const units = parts.flatMap(({ set }) => {
     const ofPart = set.logs.map(({ role, shadow, serves }) => {
       const i = first + serves[0]!
-      // Only logs of limits were charged.
       if (role !== 'count' || costs?.[i] === 0) return 0
       // A shadow limit was charged only for the requests that it had room for.
       return op.cost * Math.max(0, (shadow ? Math.min(end, rooms[i]!) : end) - from)
@@ -46,40 +44,25 @@ export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, 
 /** How long to wait for an answer that no caller waits for. If it is lost, the charge still expires with the window. */
 export const GIVE_UP_MS = 500
 
-/** Sends ops that return charges. */
 export function sendRefunds(
   store: Store,
   ops: readonly Op[],
   clock: Clock = () => performance.now(),
   whenDone: () => void = () => {},
 ): void {
-  send(store, ops, new RefundCall(clock, whenDone))
-}
-
-class RefundCall implements Call {
-  readonly #clock: Clock
-  readonly #whenDone: () => void
-  readonly #sentAtMs: number
-  #isDone = false
-
-  constructor(clock: Clock, whenDone: () => void) {
-    this.#clock = clock
-    this.#whenDone = whenDone
-    this.#sentAtMs = clock()
+  const sentAtMs = clock()
+  let isDone = false
+  const done = () => {
+    isDone = true
+    whenDone()
   }
-
-  get isSettled(): boolean {
-    return this.#isDone || this.#clock() - this.#sentAtMs > GIVE_UP_MS
-  }
-
-  resolve(): void {
-    this.#isDone = true
-    this.#whenDone()
-  }
-
-  reject(): void {
-    this.resolve()
-  }
+  send(store, ops, {
+    get isSettled() {
+      return isDone || clock() - sentAtMs > GIVE_UP_MS
+    },
+    resolve: done,
+    reject: done,
+  })
 }
 
 /** A range of positions among requests that were decided together. */
@@ -92,14 +75,13 @@ interface Range {
 
 /** Refunds requests that had already failed. */
 export class LateCharges {
-  readonly #store: Store
+  readonly store: Store
   #ranges: Range[] = []
 
   constructor(store: Store) {
-    this.#store = store
+    this.store = store
   }
 
-  /** Adds the requests at these positions, which were admitted too late. */
   add(op: ConsumeOp, outcome: ConsumeOutcome, from: number, end: number): void {
     const last = this.#ranges.at(-1)
     if (last?.outcome === outcome && last.end === from) {
@@ -115,14 +97,14 @@ export class LateCharges {
   release({ parts, cost: units, requestId }: ConsumeOp): void {
     const isHeld = parts.some(({ set }) => set.logs.some(({ kind }) => kind.entries?.are === 'holder'))
     if (isHeld && requestId !== undefined)
-      sendRefunds(this.#store, [{ type: 'release', parts, requestId, units }])
+      sendRefunds(this.store, [{ type: 'release', parts, requestId, units }])
   }
 
   #return(): void {
     const ranges = this.#ranges
     this.#ranges = []
     for (const { op, outcome, from, end } of ranges) {
-      for (const refund of refundsOf(op, outcome, from, end)) sendRefunds(this.#store, [refund])
+      for (const refund of refundsOf(op, outcome, from, end)) sendRefunds(this.store, [refund])
     }
   }
 }

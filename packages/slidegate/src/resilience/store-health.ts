@@ -1,4 +1,4 @@
-// Reports when a store goes down or comes back, with events per limiter and one log line for all.
+// Reports when a store goes down or comes back, and when its clock jumps.
 
 import { asUnavailable, plainError, StoreUnavailableError } from '../errors.ts'
 import type { FailureReports, Logger } from '../events.ts'
@@ -35,7 +35,6 @@ export class StoreHealth implements BreakerListener {
     this.#log = outageLogOf(store, reports.logger)
   }
 
-  /** The error for requests that aren't sent. */
   error(): StoreUnavailableError {
     const cause = this.#cause
     return new StoreUnavailableError(
@@ -77,7 +76,6 @@ export class StoreHealth implements BreakerListener {
     this.#reports.emit('storeUp', { downMs, requests: this.#requests })
   }
 
-  /** Counts a request that was answered without the store, or failed. */
   countRequest(): void {
     this.#requests++
     this.#log.countRequest()
@@ -91,13 +89,11 @@ const STRETCH_MS = 10_000
 /** Logs each outage of a store once, even if many limiters notice it. */
 class OutageLog {
   #downSinceMs: number | undefined
-  /** Requests of all limiters decided without the store since then. */
   #requests = 0
   #lines = 0
   #sinceMs = Number.NEGATIVE_INFINITY
   #next: (() => void) | undefined
 
-  /** @param log called unless another limiter noticed first */
   wentDown(log: () => void): void {
     if (this.#downSinceMs !== undefined) return
     this.#downSinceMs = performance.now()
@@ -148,4 +144,52 @@ function outageLogOf(store: Store, logger: Logger | undefined): OutageLog {
   const log = ofStore.get(logger) ?? new OutageLog()
   ofStore.set(logger, log)
   return log
+}
+
+/** Jumps of up to this size aren't reported. */
+const TOLERANCE_MS = 1000
+
+/** Steps are treated as one if their times and sizes differ by at most this. */
+const SAME_STEP_MS = 1000
+
+/** Each answer was decided between its call and its arrival. If the bounds of two answers don't overlap, the clock was set. */
+export class ClockWatch {
+  #lastAtMs = Number.NaN
+  #leastAheadMs = Number.NEGATIVE_INFINITY
+  #mostAheadMs = Number.POSITIVE_INFINITY
+
+  /** Returns by how many milliseconds the clock was set since the last answer. Negative if it was set back. */
+  stepAt(atMs: number, sentAtMs: number, nowMs: number): number {
+    // Many answers fall into the same millisecond.
+    if (atMs === this.#lastAtMs) return 0
+    this.#lastAtMs = atMs
+    const leastAheadMs = atMs - nowMs
+    const mostAheadMs = atMs + 1 - sentAtMs
+    let stepMs = 0
+    if (leastAheadMs > this.#mostAheadMs + TOLERANCE_MS) stepMs = leastAheadMs - this.#mostAheadMs
+    else if (mostAheadMs < this.#leastAheadMs - TOLERANCE_MS) stepMs = mostAheadMs - this.#leastAheadMs
+    this.#leastAheadMs = leastAheadMs
+    this.#mostAheadMs = mostAheadMs
+    return Math.round(stepMs)
+  }
+}
+
+/** Reports steps once, even if several parts of a Cluster detect the same step. */
+export class ClockSteps {
+  readonly #reports: FailureReports
+  #atMs = Number.NEGATIVE_INFINITY
+  #byMs = 0
+
+  constructor(reports: FailureReports) {
+    this.#reports = reports
+  }
+
+  report(byMs: number, nowMs: number): void {
+    const isSame = nowMs - this.#atMs < SAME_STEP_MS && Math.abs(byMs - this.#byMs) < SAME_STEP_MS
+    this.#atMs = nowMs
+    this.#byMs = byMs
+    if (isSame) return
+    this.#reports.counts.clockSteps++
+    this.#reports.emit('clockStep', { byMs })
+  }
 }

@@ -1,10 +1,5 @@
 // Listens to each abort signal once, on behalf of many requests.
-/**
- * Watches each signal with one listener.
- *
- * Node searches all listeners of a signal whenever one is added or removed, and thousands of requests may wait with the same
- * signal.
- */
+/** One listener per signal: Node searches all listeners of a signal whenever one is added or removed. */
 export class AbortListeners<Waiter> {
   readonly #onAbort: (waiters: Iterable<Waiter>, reason: unknown) => void
   readonly #watched = new Map<AbortSignal, { readonly waiters: Set<Waiter>; readonly listener: () => void }>()

@@ -1,5 +1,6 @@
-// Clocks. The clock of this process never steps.
+// Clocks: that of this process, which never steps, and those of callers.
 
+import { checkThat, invalidOption, show } from '../errors.ts'
 import { elapsedMs } from './platform.ts'
 
 /** The time in whole milliseconds since the epoch. */
@@ -8,12 +9,24 @@ export type Clock = () => number
 /** The wall-clock time at which the monotonic clock was 0. */
 let originMs: number | undefined
 
-/**
- * The clock of this process: set by the wall clock once, then monotonic.
- *
- * Changing the machine's clock neither frees nor blocks any key.
- */
+/** The clock of this process: set by the wall clock once, then monotonic. Later changes of the machine's clock have no effect. */
 export const monotonicClock: Clock = () => {
   originMs ??= performance.timeOrigin + performance.now() - elapsedMs()
   return Math.floor(originMs + elapsedMs())
+}
+
+/** The latest time that fits in a log (6 bytes). */
+const MAX_TIME_MS: number = 2 ** 47
+
+export function checkClock(clock: unknown): void {
+  checkThat(clock === undefined || typeof clock === 'function', 'clock', clock, 'a function')
+}
+
+export function readClock(clock: Clock): number {
+  const told: unknown = clock()
+  const nowMs = typeof told === 'number' ? Math.floor(told) : Number.NaN
+  if (!(nowMs >= 0 && nowMs <= MAX_TIME_MS)) {
+    throw invalidOption(`the clock returned ${show(told)}; it must be milliseconds since the epoch`, told)
+  }
+  return nowMs
 }

@@ -1,16 +1,20 @@
 // Durations such as '10s'.
 
-import { SlidegateError, show } from '../errors.ts'
+import { checkThat } from '../errors.ts'
 
-/** Milliseconds, or a whole number with a unit: `'250ms'`, `'10s'`, `'1m'`, `'1h'`, `'7d'`. */
-export type Duration = number | string
+/**
+ * Milliseconds, or a whole number with a unit: `'250ms'`, `'10s'`, `'1m'`, `'1h'`, `'7d'`.
+ *
+ * A `string` variable, such as an environment variable, needs a cast, `window: process.env.WINDOW as Duration`. It is checked at
+ * run time.
+ */
+export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
 const UNIT_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as const
 
 export const MIN_WINDOW_MS = 10
 export const MAX_WINDOW_MS: number = 366 * UNIT_MS.d
 
-/** Whether a number of milliseconds is a valid window. */
 export function isWindow(ms: number): boolean {
   return ms >= MIN_WINDOW_MS && ms <= MAX_WINDOW_MS
 }
@@ -25,23 +29,13 @@ export function parseDuration(duration: unknown): number | undefined {
   return Number.isSafeInteger(ms) ? ms : undefined
 }
 
+const RIGHT = "whole milliseconds or a string such as '250ms', '10s', '1m', '1h' or '7d'"
+
 /** Parses a window. @throws {SlidegateError} `invalid_duration` if it isn't from 10 ms to 366 days */
 export function parseWindow(window: unknown, what = 'the window'): number {
   const ms = parseDuration(window)
-  if (ms === undefined) {
-    throw new SlidegateError(
-      'invalid_duration',
-      `${what} is ${show(window)}; it must be whole milliseconds or a string such as '250ms', '10s', '1m', '1h' or '7d'`,
-      window,
-    )
-  }
-  if (!isWindow(ms)) {
-    throw new SlidegateError(
-      'invalid_duration',
-      `${what} is ${show(window)}; it must be from 10ms to 366d`,
-      window,
-    )
-  }
+  checkThat(ms !== undefined, what, window, RIGHT, 'invalid_duration')
+  checkThat(isWindow(ms), what, window, 'from 10ms to 366d', 'invalid_duration')
   return ms
 }
 

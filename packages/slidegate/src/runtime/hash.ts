@@ -1,10 +1,6 @@
 // Hashes of callers' text, and keys that are safe to use in a Map.
 
-/**
- * The FNV-1a hash of a text, over its UTF-16 units. Used to pick a slot in a table; different texts may share one.
- *
- * @param from a seed, or the hash of the preceding text
- */
+/** The FNV-1a hash of a text's UTF-16 units. `from` is a seed, or the hash of the preceding text. */
 export function textHash(text: string, from: number): number {
   let hash = from
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)

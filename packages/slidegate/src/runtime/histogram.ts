@@ -1,6 +1,6 @@
 // A histogram.
 
-import { invalidOption, show } from '../errors.ts'
+import { checkThat } from '../errors.ts'
 
 /** How many values fell into each bucket. */
 export interface HistogramCounts {
@@ -23,12 +23,10 @@ export class Histogram {
    * @throws {SlidegateError} `invalid_option`
    */
   constructor(bounds: readonly number[]) {
-    if (
-      !Array.isArray(bounds) ||
-      !bounds.every((bound, i) => Number.isFinite(bound) && !(bound <= bounds[i - 1]!))
-    ) {
-      throw invalidOption(`the bounds are ${show(bounds)}; they must be ascending numbers`, bounds)
-    }
+    const isAscending =
+      Array.isArray(bounds) &&
+      bounds.every((bound, i) => Number.isFinite(bound) && !(bound <= bounds[i - 1]!))
+    checkThat(isAscending, 'bounds', bounds, 'an array of ascending numbers')
     this.#bounds = [...bounds]
     this.#counts = new Float64Array(bounds.length + 2)
   }

@@ -99,15 +99,16 @@ export function backgroundTimer(onTime: () => void, ms: number): Timer {
 
 export type Turn = object | number
 
-/** Whether other processes run this program. If so, it is a worker of `node:cluster`, perhaps started by PM2. */
-export function isClusterWorker(): boolean {
-  const cluster = builtin((get) => get('node:cluster')) as { readonly isWorker?: boolean } | undefined
-  return cluster?.isWorker === true
-}
+/** The warnings so far. Bounded, since limiters can have any number of names. */
+const warned = new Set<string>()
+const MAX_WARNINGS = 1000
 
-/** Emits a process warning, if the runtime supports it. */
-export function warn(message: string, code: string): void {
-  nodeProcess?.emitWarning(message, { type: 'SlidegateWarning', code })
+/** Emits a process warning about a limiter once, if the runtime supports it. */
+export function warn(code: string, limiter: string, message: string): void {
+  const id = `${code} ${limiter}`
+  if (warned.has(id) || warned.size === MAX_WARNINGS) return
+  warned.add(id)
+  nodeProcess?.emitWarning(`limiter "${limiter}": ${message}`, { type: 'SlidegateWarning', code })
 }
 
 /** Runs a function at the end of the current tick. `queueMicrotask` allocates more: a resource for async hooks. */

@@ -2,15 +2,10 @@
 
 const BLOCK = 64
 
-interface Constants {
-  readonly start: Int32Array
-  readonly rounds: Int32Array
-}
-
-let constants: Constants | undefined
+let constants: ReturnType<typeof makeConstants> | undefined
 
 /** The first 32 bits of the fractional parts of roots of the first 64 primes. Rounding errors don't reach these bits. */
-function makeConstants(): Constants {
+function makeConstants() {
   const primes: number[] = []
   for (let n = 2; primes.length < 64; n++) if (primes.every((prime) => n % prime !== 0)) primes.push(n)
   const fractions = (root: (n: number) => number) =>
@@ -56,7 +51,6 @@ export function sha256(message: ArrayLike<number>): Uint8Array {
   return new Uint8Array(digest.buffer)
 }
 
-/** Returns a function for the HMAC of messages. Copies the key. */
 export function hmacSha256(key: Uint8Array): (message: Uint8Array) => Uint8Array {
   const short = key.length > BLOCK ? sha256(key) : key
   const padded = (by: number) => Array.from({ length: BLOCK }, (_, i) => (short[i] ?? 0) ^ by)

@@ -12,12 +12,12 @@ const NO_INTS = new Int32Array(0)
 const NONE = -1
 
 /**
- * Rows of numbers, each with its own number: 0, 1, 2 and so on.
+ * Rows of numbers. Each row has an index: 0, 1, 2 and so on.
  *
  * Rows are adjacent and outside the heap: the garbage collector doesn't scan them, and a row is one or two cache lines. They are
  * allocated in chunks, so growing never copies everything. A chunk without rows in use is released.
  *
- * A row reads and writes `doubles[row >>> shift]`, starting at `(row & mask) * width`. `ints` is the same memory as 32-bit
+ * A row's numbers are in `doubles[row >>> shift]`, starting at `(row & mask) * width`. `ints` is the same memory as 32-bit
  * integers, starting at twice that index.
  */
 export class Slab {

@@ -1,15 +1,14 @@
 // Helpers for store calls: as promises, one op at a time, or passed on.
 
+import type * as all from '../ops/all.ts'
 import { outcomeAt } from './outcome.ts'
 import type { Call, Op, Outcome, Store } from './store.ts'
 
-/** A call as a promise. */
 export function outcomesOf(store: Store, ops: readonly Op[]): Promise<readonly Outcome[]> {
   return new Promise((resolve, reject) => {
     const call = {
       isSettled: false,
       resolve(outcomes: readonly Outcome[], position: number) {
-        if (call.isSettled) return
         call.isSettled = true
         resolve(position === 0 ? outcomes : [outcomeAt(ops[0]!, outcomes[0], position)])
       },
@@ -22,8 +21,9 @@ export function outcomesOf(store: Store, ops: readonly Op[]): Promise<readonly O
   })
 }
 
-/** Applies one op to a store. */
-export type Ask = (op: Op) => Promise<Outcome>
+export type Ask = <Asked extends Op>(op: Asked) => Promise<OutcomeOf<Asked>>
+
+export type OutcomeOf<Asked extends Op> = ReturnType<(typeof all)[Asked['type']]['apply']>
 
 /** Applies each op on its own. Resolves the call with the outcome of the last one. */
 export function applyEach(ops: readonly Op[], call: Call, apply: (op: Op, call: Call) => void): void {
@@ -50,6 +50,17 @@ export function send(store: Store, ops: readonly Op[], call: Call): void {
     store.apply(ops, call)
   } catch (error) {
     call.reject(error)
+  }
+}
+
+/** The call, with other reactions to its answer. */
+export function intercepted(call: Call, resolve: Call['resolve'], reject: Call['reject']): Call {
+  return {
+    get isSettled() {
+      return call.isSettled
+    },
+    resolve,
+    reject,
   }
 }
 

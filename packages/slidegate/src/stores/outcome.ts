@@ -11,10 +11,7 @@ export function limitsOf(parts: readonly Part[]): readonly Limit[] {
 }
 
 /** The same with the numbers that applied. */
-export function limitsInForce(
-  { parts }: { readonly parts: readonly Part[] },
-  { overrides }: ConsumeOutcome,
-): readonly Limit[] {
+export function limitsInForce({ parts }: RequestOp, { overrides }: ConsumeOutcome): readonly Limit[] {
   return limitsOf(partsInForce(parts, overrides))
 }
 

@@ -1,8 +1,7 @@
-// A first connection in progress.
+// The start and the end of a connection.
 
 import { backgroundTimer } from '../runtime/platform.ts'
 
-/** Maximum milliseconds for a first connection. */
 export const START_MS = 2000
 
 const LOOK_MS = 20
@@ -42,5 +41,17 @@ export class Start {
     if (this.isOver) return
     this.whenOver = undefined
     this.#resolve()
+  }
+}
+
+/** How many milliseconds `close` waits for calls in flight. The limiter times out most of them earlier. */
+const MAX_CLOSING_MS = 2000
+
+const IDLE_LOOK_MS = 5
+
+export async function whenIdle(isIdle: () => boolean): Promise<void> {
+  const untilMs = performance.now() + MAX_CLOSING_MS
+  while (!isIdle() && performance.now() < untilMs) {
+    await new Promise((resolve) => setTimeout(resolve, IDLE_LOOK_MS))
   }
 }

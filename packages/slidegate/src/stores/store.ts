@@ -1,7 +1,6 @@
 // THE contract of a store: apply(ops, call).
 //
-// All operations use it. A store calls back instead of returning a promise, because in a full batch, promises would be most of
-// the cost of a decision. A call knows whether it is settled, so a batch can skip it.
+// A store calls back instead of returning a promise, because in a full batch, promises would be most of the cost of a decision.
 
 import type { FailureReports } from '../events.ts'
 import type { KeyEncoding } from '../key.ts'
@@ -13,7 +12,7 @@ export type * from '../ops/all.ts'
 export * from '../ops/request.ts'
 export type { Op, Outcome } from '../ops/table.ts'
 
-/** The connection of a store. */
+/** The connection of a store to its server. */
 export interface StoreConnection {
   /** Resolves when the first connection is open or has failed, after up to 2 s. `undefined` after that. Deadlines start then. */
   whenStarted(): Promise<void> | undefined
@@ -24,16 +23,15 @@ export interface StoreConnection {
 /**
  * Receives the outcomes of ops.
  *
- * It is settled by the store or a deadline, whichever is first. After that, ops that weren't sent can be dropped. If they were
- * sent, the store still resolves the call, because they may have been charged.
+ * It is settled by the store or a deadline, whichever is first. After that, ops can be dropped if they weren't sent. Otherwise the
+ * store still resolves the call, because they may have been charged.
  */
 export interface Call {
   readonly isSettled: boolean
   /**
    * Receives the outcomes of its ops, in order.
    *
-   * @param position index of this request among those that were decided together, from 0. A store may join equal ops of several
-   * calls into one with a count
+   * @param position index among the equal requests that a store joined into one op with a count, starting at 0
    */
   resolve(outcomes: readonly Outcome[], position: number): void
   /** The ops may or may not have been decided. */
@@ -61,8 +59,7 @@ export interface BreakerOptions {
   /**
    * Maximum pause between attempts in milliseconds, from 10 to 60,000. Default: 500.
    *
-   * The first pause is 100 ms, and each further pause is twice as long. Pauses are random, so that processes don't all try at
-   * once.
+   * The first pause is 100 ms, each further one is twice as long, and all are random.
    */
   readonly maxBackoffMs?: number
 }
@@ -74,6 +71,11 @@ export interface FailureSettings {
   /** `undefined` if the caller didn't set it. */
   readonly instances: number | undefined
   readonly breaker: Required<BreakerOptions>
+  /** Whether likely mistakes cause process warnings. */
+  readonly warnings: boolean
+  /** The limiter's name, and its limits by dimension, without those that a function returns. */
+  readonly limiter: string
+  readonly sets: readonly LimitSet[]
 }
 
 /** Wraps a store so that each call is answered in time. */
@@ -89,7 +91,7 @@ export type FailurePolicy = (store: Store, settings: FailureSettings, reports: F
 export type FastPath = (key: unknown, cost: number, encoding: KeyEncoding) => ConsumeOutcome | undefined
 
 /**
- * Stores the state, and provides the time. Stores and kinds of limits don't depend on each other.
+ * Stores the state, and provides the time.
  *
  * Outcomes are in the order of the ops. A store that can't decide rejects with a `StoreUnavailableError`. Some ops of the call
  * may have been charged nevertheless.
@@ -99,20 +101,14 @@ export interface Store {
   apply(ops: readonly Op[], call: Call): void
   /** Applies ops synchronously, if the state is in this process. The outcomes are valid until the next call. */
   applySync?(ops: readonly Op[]): readonly Outcome[]
-  /**
-   * Returns the fast path for these limits. Only for stores in this process.
-   *
-   * @internal
-   */
+  /** The fast path for these limits. @internal */
   fastPath?(set: LimitSet): FastPath | undefined
   /** The number of the server that has the op's keys. Each can fail separately. Omitted if there is only one. */
   shardOf?(op: Op): number
   /**
    * Whether requests for the op's keys waited for each other while the store answered.
    *
-   * If so, a timeout isn't the store's fault. Omitted if requests never wait.
-   *
-   * @param sinceMs by `performance.now()`
+   * If so, a timeout isn't the store's fault. Omitted if requests never wait. `sinceMs` is by `performance.now()`.
    */
   isOverloaded?(op: Op, sinceMs: number): boolean
   /** How calls that fail or hang are answered: use `failurePolicy` of `slidegate`. Required unless there is `applySync`. */

@@ -72,7 +72,7 @@ export const bans: Cases = {
     const { retryAfterMs: explainedMs, deniedBy: explained } = await limiter.explain('k')
     const denial = await denies(limiter, 'k')
     assert.deepEqual([denial.blockedMs, denial.retryAfterMs, denial.remaining], [10_000, 3_600_000, 0])
-    assert.deepEqual(denial.deniedBy, ['ban', '2-per-1h'])
+    assert.deepEqual(denial.deniedBy, ['block', '2-per-1h'])
     assert.deepEqual([explainedMs, explained], [denial.retryAfterMs, denial.deniedBy])
     assert.deepEqual(
       denial.limits.map(({ allowed, remaining, retryAfterMs }) => [allowed, remaining, retryAfterMs]),
@@ -158,7 +158,12 @@ export const bans: Cases = {
       [true, false, false, false, false, false],
     )
     assert.equal(decisions.at(-1)!.blockedMs, 20_000)
-    assert.deepEqual(await banOf(limiter), { level: 1, denials: 0, blockedMs: 20_000 })
+    assert.deepEqual(await banOf(limiter), {
+      level: 1,
+      denials: 0,
+      blockedMs: 20_000,
+      sinceMs: scene.clock.now(),
+    })
   },
 
   async 'unblocking a key clears its denials and earlier bans'(scene) {
@@ -243,7 +248,7 @@ export const bans: Cases = {
     assert.equal(await left(limiter, { user: null, ip: 'x' }), before)
     await limiter.block({ ip: 'x' }, '1m')
     const other = await denies(limiter, { user: 'c', ip: 'x' })
-    assert.deepEqual([other.blockedMs, other.deniedBy], [60_000, ['ip.ban']])
+    assert.deepEqual([other.blockedMs, other.deniedBy], [60_000, ['ip.block']])
     assert.deepEqual(
       other.limits.map(({ allowed, remaining }) => [allowed, remaining]),
       [
@@ -251,10 +256,10 @@ export const bans: Cases = {
         [true, 98],
       ],
     )
-    // The longer ban decides.
+    // The longer of ban and block decides.
     const both = await denies(limiter, key)
     assert.equal(both.blockedMs, 60_000)
-    assert.deepEqual(both.deniedBy, ['user.ban', 'ip.ban', 'user.1-per-1s'])
+    assert.deepEqual(both.deniedBy, ['user.ban', 'ip.block', 'user.1-per-1s'])
     await limiter.unblock({ user: 'a', ip: 'x' })
     assert.equal(await limiter.isBlocked(key), false)
   },
@@ -285,6 +290,5 @@ async function causeBan(limiter: Limiter): Promise<number | undefined> {
 }
 
 async function banOf(limiter: Limiter): Promise<unknown> {
-  const { level, denials, blockedMs } = (await limiter.explain('k')).bans[0]!
-  return { level, denials, blockedMs }
+  return (await limiter.explain('k')).bans[0]
 }

@@ -58,7 +58,7 @@ export const clockSteps: Cases = {
     )
   },
 
-  async 'each log compares its time with the clock, not with the held time of another log'({
+  async 'each limit compares its own time with the clock, not the later time of another limit'({
     clock,
     limiter,
   }) {

@@ -1,8 +1,10 @@
 // Helpers of the conformance suite: cases, their scene, and shared assertions.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import type { Decision } from '../decision.ts'
 import type { AnyKey, Keys } from '../key.ts'
 import { createLimiter } from '../limiter/create-limiter.ts'
+import { isForHandlers } from '../limiter/request.ts'
 import type { DimensionOptions, Limiter, LimiterOptions } from '../limiter.ts'
 import type { CalendarWindowOptions } from '../limits/calendar.ts'
 import { fixedWindow } from '../limits/fixed-window.ts'
@@ -30,7 +32,7 @@ export class ManualClock {
     this.#nowMs += ms
   }
 
-  /** Sets the clock to an epoch time in milliseconds, which may be in its past. */
+  /** Sets the clock to an epoch time in milliseconds, forward or back. */
   set(nowMs: number): void {
     this.#nowMs = nowMs
   }
@@ -50,7 +52,7 @@ export interface ConformanceCase {
 export interface Scene {
   /** Starts at a multiple of 10 s. */
   readonly clock: ManualClock
-  /** Sends ops directly to the store. */
+  /** Sends operations directly to the store. */
   apply(...ops: Op[]): Promise<readonly Outcome[]>
   /** Creates a limiter. Its name is the namespace of its keys. Default: `conformance`. */
   limiter(limits: readonly Limit[], name?: string): Limiter
@@ -73,7 +75,13 @@ export async function play(check: (scene: Scene) => Promise<void>, createStore: 
   const limiters: { close(): void }[] = []
   const create: Scene['create'] = (options: object) => {
     // A long timeout, so that a slow machine doesn't fail the cases.
-    const made = createLimiter({ name: 'conformance', timeoutMs: 30_000, ...options, store } as never)
+    const made = createLimiter({
+      name: 'conformance',
+      timeoutMs: 30_000,
+      warnings: false,
+      ...options,
+      store,
+    } as never)
     limiters.push(made)
     return made as never
   }
@@ -86,7 +94,7 @@ export async function play(check: (scene: Scene) => Promise<void>, createStore: 
   }
 }
 
-/** A limit of the given size for every kind and variant that counts sums. */
+/** Creates a limit of the given size, for each kind that only counts sums. */
 export const SUMS: Readonly<Record<string, (limit: number) => Limit>> = {
   'sliding window': (limit) => slidingWindow({ limit, window: '10s' }),
   'fixed window': (limit) => fixedWindow({ limit, window: '10s' }),
@@ -130,7 +138,9 @@ async function decides<Key extends AnyKey>(
   cost: number,
   allowed: boolean,
 ): Promise<Decision> {
-  const decision = await limiter.consume(key, { cost })
+  // Slots need an id, so that they could be released.
+  const isHeld = limiter.limits.some(isForHandlers)
+  const decision = await limiter.consume(key, isHeld ? { cost, requestId: randomUUID() } : { cost })
   const should = `${cost} for ${JSON.stringify(key)} should be ${allowed ? 'admitted' : 'denied'}`
   assert.equal(decision.allowed, allowed, `${should}, not ${JSON.stringify(decision)}`)
   return decision

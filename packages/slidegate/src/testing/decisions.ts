@@ -269,7 +269,7 @@ export const decisions: Cases = {
     for (let i = 0; i < 5; i++) assert.equal((await limited.peek('k')).allowed, true)
     await admits(limited, 'k')
     for (let i = 0; i < 5; i++) assert.equal((await limited.peek('k')).allowed, false)
-    // It writes neither charges nor, after the clock was set back, new times.
+    // A peek writes no charges, and no new times after the clock was set back.
     clock.advance(-500_000)
     assert.equal((await limited.peek('k')).retryAfterMs, 1000)
     clock.advance(500_999)

@@ -155,7 +155,7 @@ export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => 
       const denied = await denies(limited, 'k', 4)
       assert.deepEqual([denied.atMs, denied.retryAfterMs, denied.remaining], [clock.now(), 10_000, 2])
       clock.advance(1000)
-      // It was charged at a time that is now in the future.
+      // The request was charged at a time that is now in the future.
       assert.equal(await limited.refund('k', last), 0)
       await admits(limited, 'k', 2)
       assert.deepEqual(

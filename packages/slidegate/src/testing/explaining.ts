@@ -137,7 +137,7 @@ export const explaining: Cases = {
       [6000, 6],
     ]
     assert.deepEqual(await chargesOfEach(), [each, each.slice(2), coarse, each, each, each, ...none])
-    // The first charges have left, except in the coarse window, where they stay until the end of the grain has expired.
+    // The first charges have left, except in the coarse window, where they stay until their whole grain has left.
     scene.clock.set(startMs + 10_000)
     assert.deepEqual(await chargesOfEach(), [
       ...[each.slice(1), each.slice(2), coarse, each.slice(1), each.slice(1), each.slice(1)],
@@ -224,7 +224,7 @@ export const explaining: Cases = {
     scene.clock.advance(4000)
     const { allowed, blockedMs, retryAfterMs, bans, limits: explained } = await limiter.explain('k')
     assert.deepEqual([allowed, blockedMs, retryAfterMs], [false, 6000, 6000])
-    assert.deepEqual(bans, [{ blockedMs: 6000, level: 1, denials: 0 }])
+    assert.deepEqual(bans, [{ blockedMs: 6000, sinceMs: scene.clock.now() - 4000, level: 1, denials: 0 }])
     assert.deepEqual([explained[0]!.used, explained[0]!.remaining], [0, 1])
     scene.clock.advance(6000)
     assert.deepEqual((await limiter.explain('k')).bans, [{ blockedMs: 0, level: 1, denials: 0 }])

@@ -116,9 +116,16 @@ export const holders: Cases = {
     assert.equal(await held.release(), true)
   },
 
+  async 'a slot is only consumed with an id, by which it could be released'({ limiter }) {
+    const limited = limiter([concurrency({ limit: 2, ttl: '10s' })])
+    await assert.rejects(limited.consume('k'), { code: 'invalid_request_id' })
+    await assert.rejects(limited.consumeMany([{ key: 'k' }]), { code: 'invalid_request_id' })
+    assert.equal(await left(limited, 'k'), 2)
+  },
+
   async 'a consumed slot is held until it is refunded'({ clock, limiter }) {
     const limited = limiter([concurrency({ limit: 2, ttl: '10s' })])
-    const decision = await limited.consume('k', { cost: 2 })
+    const decision = await limited.consume('k', { requestId: 'job-1', cost: 2 })
     clock.advance(1000)
     await isFull(limited, 'k')
     assert.equal(await limited.refund('k', decision), 2)

@@ -8,7 +8,7 @@ import type { ConsumeOp, ConsumeOutcome } from '../stores/store.ts'
 import { admits, type Cases, denies, left, opensIn, type Scene } from './conformance-case.ts'
 
 export const operations: Cases = {
-  async 'ops are decided in the order of the list'({ apply, clock }) {
+  async 'operations are decided in the order of the list'({ apply, clock }) {
     const set = setOf([slidingWindow({ limit: 3, window: '10s' })])
     const parts = [{ key: 'k', set }]
     const one = consume(set, ['k'])
@@ -39,7 +39,7 @@ export const operations: Cases = {
     ])
   },
 
-  async 'an op with a count is decided like that many single requests'(scene) {
+  async 'an operation with a count is decided like the same number of single requests'(scene) {
     const limits = [
       slidingWindow({ limit: 7, window: '1s', name: 'sliding' }),
       slidingWindow({ limit: 12, window: '5s', name: 'long' }),
@@ -64,7 +64,7 @@ export const operations: Cases = {
       assert.equal(together.admitted, admitted)
       assert.equal(singly.filter((outcome) => outcome.admitted === 1).length, admitted)
       assert.deepEqual(usedOf(together).used, usedOf(singly[0]!).used)
-      // The waits match those after the last request.
+      // The waits match those after the last single request.
       assert.deepEqual(waitsOf(together), waitsOf(singly.at(-1)!))
       assert.deepEqual(await limited.peek('together'), await limited.peek('singly'))
       scene.clock.advance(450)

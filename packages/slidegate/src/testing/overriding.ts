@@ -168,7 +168,7 @@ export const overriding: Cases = {
     assert.deepEqual(await limitOf('other'), [2, 10_000, ['minute']])
     const allowed = async () => (await limiter.consume('k', { request: 'fixed' })).allowed
     assert.deepEqual([await allowed(), await allowed(), await allowed()], [true, true, false])
-    // The plan depends on the request, and here there is none.
+    // The plan depends on the request, but there is no request here.
     assert.equal((await limiter.overrides.get('k'))!.unused, undefined)
     const names = Array.from({ length: 200 }, (_, i) => [`${i}`.padStart(60, 'n'), { limit: 1 }])
     const many = limiter.overrides.set('k', Object.fromEntries(names))
@@ -233,7 +233,7 @@ export const overriding: Cases = {
     assert.deepEqual((await denies(limiter, key)).deniedBy, ['ip.6-per-10s'])
     const { overrides } = await limiter.explain(key)
     assert.deepEqual(overrides, [{ key: 'a', dimension: 'user', exempt: true, expiresInMs: 60_000 }])
-    // Like a shadow limit, it counted only the requests that fit.
+    // The limit counted only the requests that fit, like a shadow limit.
     await limiter.overrides.delete({ user: 'a' })
     assert.deepEqual(await leftOfEach(limiter, key), [0, 1, 0])
     // A request that wasn't charged has nothing to refund.
@@ -249,7 +249,7 @@ export const overriding: Cases = {
     await limiter.overrides.set({ user: 'a' }, 'exempt')
     await limiter.block({ ip: 'x' }, '30s')
     const denied = await denies(limiter, key)
-    assert.deepEqual([denied.deniedBy, denied.blockedMs, denied.retryAfterMs], [['ip.ban'], 30_000, 30_000])
+    assert.deepEqual([denied.deniedBy, denied.blockedMs, denied.retryAfterMs], [['ip.block'], 30_000, 30_000])
     assert.equal(await limiter.isBlocked({ ip: 'x' }), true)
     assert.equal(await limiter.isBlocked({ user: 'a' }), false)
     assert.deepEqual(await limiter.overrides.get({ ip: 'x' }), {
@@ -261,7 +261,7 @@ export const overriding: Cases = {
     assert.equal((await admits(limiter, key)).limits[1]!.limit, 5)
     await limiter.overrides.set({ user: 'a' }, 'block')
     const forever = await denies(limiter, key)
-    assert.deepEqual([forever.deniedBy, forever.retryAfterMs], [['user.ban'], Number.POSITIVE_INFINITY])
+    assert.deepEqual([forever.deniedBy, forever.retryAfterMs], [['user.block'], Number.POSITIVE_INFINITY])
     scene.clock.advance(400 * 86_400_000)
     await denies(limiter, key)
     await limiter.unblock({ user: 'a' })

@@ -18,7 +18,7 @@ export const repeats: Cases = {
     const peeked = await limited.peek('k', { requestId: 'a', cost: 2 })
     assert.deepEqual([peeked.allowed, peeked.atMs], [true, first.atMs])
     assert.deepEqual(await leftOfEach(limited, 'k'), [1, 7, 7])
-    // It is allowed even if a new request would be denied by now.
+    // The repeated request is allowed, even though a new one would be denied by now.
     await admits(limited, 'k')
     assert.equal((await limited.consume('k', { requestId: 'a', cost: 2 })).allowed, true)
     // With another key, it is a different request.

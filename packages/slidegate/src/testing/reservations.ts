@@ -181,7 +181,7 @@ export const reservations: Cases = {
     ]) {
       await assert.rejects(limiter.settle(forged(changed), 0), GONE)
     }
-    // Forged logs get no refund.
+    // A token with forged logs refunds nothing.
     await limiter.settle(forged({ 5: [['w1', 'r3600000', 'b', 'x']] }), 0)
     assert.equal(await left(limiter, 'k'), 60)
     await assert.rejects(limiter.cancel(token), GONE)

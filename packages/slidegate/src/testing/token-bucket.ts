@@ -63,7 +63,7 @@ export const tokenBuckets: Cases = {
     assert.equal((await denies(limited, 'k')).resetAfterMs, 366 * 86_400_000)
     refill = 10
     assert.equal((await denies(limited, 'k')).resetAfterMs, 366 * 86_400_000)
-    // 2^52 fractions of tokens.
+    // The largest bucket, with 2^52 fractions of tokens.
     const greatest = scene.limiter([tokenBucket({ capacity: 2 ** 40, refill: 2 ** 40, interval: 4096 })])
     await greatest.charge('great', Number.MAX_SAFE_INTEGER)
     assert.equal((await denies(greatest, 'great')).resetAfterMs, 4096)

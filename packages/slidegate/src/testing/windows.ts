@@ -106,7 +106,7 @@ export const windows: Cases = {
     const inShadow = async () => (await limited.peek('k')).limits[1]!.remaining
     await admits(limited, 'k')
     scene.clock.advance(500)
-    // A request that doesn't fit isn't charged to it.
+    // A request that doesn't fit isn't charged to the shadow limit.
     assert.equal((await admits(limited, 'k', 2)).limits[1]!.allowed, false)
     assert.equal(await inShadow(), 1)
     // Neither is a request that an enforced limit denies.

@@ -25,6 +25,7 @@ describe.each<[string, (bindings: HttpBindings) => Partial<HttpBindings>]>([
 ])('Fetch API, %s', (_, told) => {
   const adapter: AdapterUnderTest<Args> = {
     drops: false,
+    sharesRequests: true,
     async serve(options, { behindProxy = false } = {}) {
       const address: RateLimitOptions = { ...(behindProxy && { address: { trust: ['loopback'] } }) }
       return await serve(

@@ -50,6 +50,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       })
     },
     header: (request, name) => request.headers[name] as string | undefined,
+    sharesRequests: true,
     teapot: ({ cost }, _request, response) => response.status(418).send(`cost ${cost}`),
   }
   adapterSuite(adapter)

@@ -10,6 +10,7 @@ import { listSuite } from './suite/lists.ts'
 import { loadSuite } from './suite/load.ts'
 import { optionSuite } from './suite/options.ts'
 import { outageSuite } from './suite/outages.ts'
+import { setupWarningSuite } from './suite/setup-warnings.ts'
 import { verdictSuite } from './suite/verdicts.ts'
 
 export type { AdapterUnderTest, Server } from './suite/fixture.ts'
@@ -27,4 +28,5 @@ export function adapterSuite<Args extends HandlerArguments>(adapter: AdapterUnde
   deniedSuite(adapter)
   conversationSuite(adapter)
   loadSuite(adapter)
+  setupWarningSuite(adapter)
 }

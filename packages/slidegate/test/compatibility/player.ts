@@ -1,6 +1,7 @@
 import '../../src/calendar.ts'
 import type { Redis } from 'ioredis'
 import {
+  type ConsumeOptions,
   createLimiter,
   type Decision,
   declarationOf,
@@ -104,7 +105,8 @@ export class Player {
     const made = this.#made[by]!
     const given = args.map((each) => this.#argument(each))
     try {
-      const answer = await (call in OWN ? OWN[call]!(made, given) : methodOf(made.limiter, call)(...given))
+      const play = OWN[call] ?? (({ limiter }, words) => methodOf(limiter, call)(...words))
+      const answer = await play(made, given)
       if (as !== undefined) this.#answers.set(as, answer)
       return jsonOf(answer)
     } catch (error) {
@@ -156,11 +158,13 @@ function methodOf(limiter: object, path: string): (...args: unknown[]) => unknow
 }
 
 /** The player's own operations. They call the store directly where a limiter would use a timer. */
-const OWN: Readonly<Record<string, (made: Made, args: readonly unknown[]) => Promise<unknown>>> = {
+const OWN: Readonly<Record<string, (made: Made, args: readonly unknown[]) => unknown>> = {
+  consume: ({ limiter }, [key, options]) => consume(limiter as Limiter, key as string, options as object),
+
   /** Makes requests until one is denied. */
   async drain({ limiter }, [key, options]) {
     for (let admitted = 0; ; admitted++) {
-      const denied = await (limiter as Limiter).consume(key as string, options as object)
+      const denied = await consume(limiter as Limiter, key as string, options as object)
       if (!denied.allowed) return { admitted, denied: jsonOf(denied) }
       if (admitted === 10_000) throw new Error(`no request for ${key} was denied`)
     }
@@ -174,6 +178,13 @@ const OWN: Readonly<Record<string, (made: Made, args: readonly unknown[]) => Pro
   },
 
   lease: (made, [key, cost, leaseMs]) => ask(made, key, { cost: cost as number, leaseMs: leaseMs as number }),
+}
+
+/** A slot without an id of its own can only be acquired. */
+async function consume(limiter: Limiter, key: string, options?: ConsumeOptions): Promise<Decision> {
+  const isHeld = limiter.limits?.some(({ kind }) => kind.entries?.are === 'holder')
+  if (!isHeld || options?.requestId !== undefined) return limiter.consume(key, options)
+  return (await limiter.acquire(key, options)).decision
 }
 
 async function ask({ limiter, store }: Made, key: unknown, op: Partial<ConsumeOp>): Promise<unknown> {

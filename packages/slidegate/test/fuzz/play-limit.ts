@@ -17,8 +17,8 @@ export async function playLimit(limit: Limit, store: Store, clock: ManualClock):
     decisions.push(decision)
     return decision
   }
-  record(await limiter.consume('k', withValue(limit, 'a', 1)))
-  record(await limiter.consume('k', withValue(limit, 'b', limit.limit + 1)))
+  record(await limiter.consume('k', named(limit, 'a', 1)))
+  record(await limiter.consume('k', named(limit, 'b', limit.limit + 1)))
   if (!limit.shadow) await playToTheEdge(limiter, limit, clock, record)
   record(await limiter.peek('k', withValue(limit, 'c', 1)))
   // Requests more units than ever fit.
@@ -43,7 +43,8 @@ async function playToTheEdge(
   const isOfEntries = limit.kind.entries !== undefined
   const cost = isOfEntries ? Math.min(limit.limit, MOST_ENTRIES) : limit.limit
   const ask = withValue(limit, 'd', cost)
-  const denial = record(await limiter.consume('k', ask))
+  const request = named(limit, 'd', cost)
+  const denial = record(await limiter.consume('k', request))
   if (denial.allowed) return
   const { retryAfterMs } = denial
   if (retryAfterMs === Number.POSITIVE_INFINITY)
@@ -52,10 +53,15 @@ async function playToTheEdge(
   if (record(await limiter.peek('k', ask)).allowed)
     throw new Error(`admitted 1 ms before its wait of ${retryAfterMs} ms`)
   clock.advance(1)
-  if (!record(await limiter.consume('k', ask)).allowed)
+  if (!record(await limiter.consume('k', request)).allowed)
     throw new Error(`denied after its wait of ${retryAfterMs} ms`)
 }
 
 function withValue(limit: Limit, value: string, cost: number) {
   return limit.kind.entries?.are === 'value' ? { value } : { cost }
+}
+
+/** A slot needs a name. */
+function named(limit: Limit, name: string, cost: number) {
+  return { ...withValue(limit, name, cost), ...(limit.kind.entries?.are === 'holder' && { requestId: name }) }
 }

@@ -90,7 +90,7 @@ export function expectSense(decision: Decision): void {
     deniedBy.every(
       (name) =>
         limits.some((limit) => limit.name === name && !limit.allowed && !limit.shadow) ||
-        (blockedMs !== undefined && /^([\w-]+\.)?ban$/.test(name)),
+        (blockedMs !== undefined && /^([\w-]+\.)?(ban|block)$/.test(name)),
     )
   if (!isSense) throw new Error(`a decision that makes no sense: ${JSON.stringify(decision)}`)
 }

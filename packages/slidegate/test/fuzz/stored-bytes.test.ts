@@ -107,7 +107,10 @@ async function fill(form: string): Promise<Filled> {
   await control.flushall()
   const limiter = limiterOf(form)
   const bad = keyOf(form, 'bad')
-  const options = (n: number) => (form.endsWith('values') ? { value: `v${n}` } : undefined)
+  const options = (n: number) => {
+    if (form.endsWith('values')) return { value: `v${n}` }
+    return form === 'holders' ? { requestId: `r${n}` } : undefined
+  }
   let decision!: Decision
   for (let n = 0; n < 30; n++) {
     decision = await limiter.consume(bad, options(n))
@@ -115,7 +118,7 @@ async function fill(form: string): Promise<Filled> {
   }
   const isKept = /set|stream|holders|values|logs/.test(form)
   const reservation = isKept ? undefined : await limiter.reserve(bad, 2)
-  const tooMuch = form.endsWith('values') ? options(99) : { cost: LIMIT - 1 }
+  const tooMuch = { ...options(99), ...(!form.endsWith('values') && { cost: LIMIT - 1 }) }
   for (let n = 0; n < 3; n++) await limiter.consume(bad, tooMuch)
   if (FORMS[form]!.overrides) {
     for (const key of ['bad', 'other']) await limiter.overrides.set(key, { limit: LIMIT, window: '2h' })
@@ -152,11 +155,16 @@ type Ask = (limiter: Limiter, key: string, filled: Filled) => Promise<unknown>
 
 const broughtTo = (form: string) => (form.endsWith('values') ? { value: 'new' } : {})
 
+let requests = 0
+
+/** A slot needs a name. */
+const named = (form: string) => (form === 'holders' ? { requestId: `new${requests++}` } : broughtTo(form))
+
 const ASKS: Readonly<Record<string, Ask>> = {
-  consume: (limiter, key, { form }) => limiter.consume(key, broughtTo(form)),
-  'consume much': (limiter, key, { form }) => limiter.consume(key, { cost: LIMIT - 1, ...broughtTo(form) }),
+  consume: (limiter, key, { form }) => limiter.consume(key, named(form)),
+  'consume much': (limiter, key, { form }) => limiter.consume(key, { cost: LIMIT - 1, ...named(form) }),
   'consume many': (limiter, key, { form }) =>
-    limiter.consumeMany(Array.from({ length: 3 }, () => ({ key, cost: 7, ...broughtTo(form) }))),
+    limiter.consumeMany(Array.from({ length: 3 }, () => ({ key, cost: 7, ...named(form) }))),
   'consume again': (limiter, key, { form }) =>
     limiter.consume(key, /^a sorted|^holders/.test(form) ? { requestId: 'mine' } : broughtTo(form)),
   peek: (limiter, key, { form }) => limiter.peek(key, { cost: LIMIT / 2, ...broughtTo(form) }),
@@ -249,7 +257,7 @@ fuzz(
     const beside = keyOf(filled.form, 'beside')
     let made = 0
     for (const name of asks) {
-      const healthy = () => limiter.consume(beside, broughtTo(filled.form))
+      const healthy = () => limiter.consume(beside, named(filled.form))
       const [one, damaged, other] = await Promise.allSettled([
         healthy(),
         (async () => ASKS[name]!(limiter, bad, filled))(),
@@ -272,7 +280,7 @@ fuzz(
     if (!isOverride) {
       await limiter.unblock(blockable(bad)).catch(() => {})
       await limiter.reset(bad)
-      const { allowed, remaining } = await limiter.consume(bad, broughtTo(filled.form))
+      const { allowed, remaining } = await limiter.consume(bad, named(filled.form))
       if (!allowed || remaining < LIMIT - 2) throw new Error(`${remaining} units are left after a reset`)
     }
     limiter.close()

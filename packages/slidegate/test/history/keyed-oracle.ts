@@ -224,11 +224,14 @@ export class KeyedOracle {
     }
   }
 
-  /** Returns the names of bans in force. */
+  /** Returns the names of bans and blocks in force. */
   #bansOf(oracle: Oracle, parts: readonly KeyPart[], nowMs: number): string[] {
     return parts
       .filter((part) => this.#blockedMs(oracle, [part], nowMs) > 0)
-      .map(({ dimension }) => (dimension === undefined ? 'ban' : `${dimension}.ban`))
+      .map(({ dimension, inForce }) => {
+        const type = (inForce?.blockedMs ?? 0) > 0 ? 'block' : 'ban'
+        return dimension === undefined ? type : `${dimension}.${type}`
+      })
   }
 
   #peek(spec: RequestSpec): Decision {

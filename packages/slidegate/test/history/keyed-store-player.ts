@@ -13,13 +13,15 @@ import type { Store } from '../../src/stores/store.ts'
 import { ruledBy } from './declarations.ts'
 import type { KeyChoice, KeyedAsking, KeyedHistory, RequestSpec } from './keyed-histories.ts'
 import { dimensionName, type KeyedResult, type SetsInForce, type ShownOverride } from './keyed-oracle.ts'
-import { isAny, unitsOf, VALUED } from './kind-traits.ts'
+import { HELD, isAny, unitsOf, VALUED } from './kind-traits.ts'
 import { changeOf } from './models/override.ts'
 
 type Options = Parameters<typeof createLimiter>[0]
 
 /** Plays events on the limiters of two processes that share a store. */
 export class KeyedStorePlayer {
+  /** How many requests for slots got an id. */
+  #made = 0
   readonly #history: KeyedHistory
   readonly #inForce: SetsInForce
   readonly #name: string
@@ -70,19 +72,19 @@ export class KeyedStorePlayer {
     switch (event.type) {
       case 'consume': {
         const key = this.#key(event.key)
-        const all = Array.from({ length: event.times }, () => limiter.consume(key, this.#options(event)))
+        const all = Array.from({ length: event.times }, () => limiter.consume(key, this.#named(event)))
         return this.#admitted(limiter, await Promise.all(all), () => key)
       }
       case 'many': {
         const requests = event.requests.map(
-          (spec): BulkRequest<AnyKey> => ({ key: this.#key(spec.key), ...this.#options(spec) }),
+          (spec): BulkRequest<AnyKey> => ({ key: this.#key(spec.key), ...this.#named(spec) }),
         )
         return this.#admitted(limiter, await limiter.consumeMany(requests), (i) => requests[i]!.key)
       }
       case 'peek':
         return [await limiter.peek(this.#key(event.key), this.#options(event))]
       case 'explain': {
-        const options = { ...this.#options(event), charges: true }
+        const options = { cost: this.#options(event).cost, charges: true }
         const explanation = await limiter.explain(this.#part(event.key), options)
         const { overrides, ...rest } = explanation
         const limits = explanation.limits.map(({ oldestAtMs, charges, olderUnits, declared, ...limit }) => ({
@@ -172,11 +174,21 @@ export class KeyedStorePlayer {
     return { ...override, key: override.key.slice(this.#name.length + 1) }
   }
 
-  #options({ cost, key, value }: RequestSpec): { cost: number; value?: string } {
-    const ruled = key.flatMap((of, dimension) => {
+  #ruledOf(key: KeyChoice) {
+    return key.flatMap((of, dimension) => {
       if (of === null) return []
       return ruledBy(this.#history.dimensions[dimension]!.sets[this.#inForce.now(dimension, of)]!)
     })
+  }
+
+  /** Slots need an id. */
+  #named(spec: RequestSpec): { cost: number; value?: string; requestId?: string } {
+    const options = this.#options(spec)
+    return isAny(this.#ruledOf(spec.key), HELD) ? { requestId: `made${this.#made++}`, ...options } : options
+  }
+
+  #options({ cost, key, value }: RequestSpec): { cost: number; value?: string } {
+    const ruled = this.#ruledOf(key)
     return { cost: unitsOf(ruled, cost), ...(isAny(ruled, VALUED) && { value: `v${value}` }) }
   }
 

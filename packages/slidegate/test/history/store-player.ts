@@ -15,6 +15,8 @@ export class StorePlayer {
   readonly #key: string
   readonly #admissions: { readonly limiter: Limiter; readonly decision: Decision }[] = []
   readonly #permits: Permit[] = []
+  /** How many requests for slots got an id. */
+  #made = 0
 
   constructor(ruled: readonly (readonly Ruled[])[], limiters: readonly Limiter[], key: string) {
     this.#ruled = ruled
@@ -70,8 +72,11 @@ export class StorePlayer {
   async #consume(event: Named & { who: number; cost: number; times: number }): Promise<Decision[]> {
     const limiter = this.#limiters[event.who]!
     const options = this.#optionsOf(event)
+    const isHeld = isAny(this.#ruled[event.who]!, HELD)
     const decisions = await Promise.all(
-      Array.from({ length: event.times }, () => limiter.consume(this.#key, options)),
+      Array.from({ length: event.times }, () =>
+        limiter.consume(this.#key, isHeld ? { requestId: `made${this.#made++}`, ...options } : options),
+      ),
     )
     for (const decision of decisions) if (decision.allowed) this.#admissions.push({ limiter, decision })
     return decisions

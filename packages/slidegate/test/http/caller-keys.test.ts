@@ -24,6 +24,10 @@ describe('userKey', () => {
   ])('for %s is %s', (id, key) => {
     expect(userKey(id)).toBe(key)
   })
+
+  it('a user in place of its id is rejected', () => {
+    expect(() => userKey({ id: 42 } as never)).toThrow(/the user id is an object/)
+  })
 })
 
 describe.each([

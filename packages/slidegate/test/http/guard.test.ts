@@ -55,12 +55,12 @@ describe('rejected options:', () => {
     [
       'a concurrency limit, which middleware would never release',
       { limits: [concurrency({ limit: 1, ttl: '1s', name: 'held' })] },
-      { value: 'held', message: /use its limiter/ },
+      { value: 'held', message: /call its limiter/ },
     ],
     [
       'a limiter with a distinct limit, for which middleware has no values',
       { limiter: createLimiter({ limits: [distinct({ limit: 1, window: '1s', name: 'values' })] }) },
-      { value: 'values', message: /use its limiter/ },
+      { value: 'values', message: /call its limiter/ },
     ],
     ['a null skip', { limits, skip: null }, { value: null }],
     ['an onDenied that is not a function', { limits, onDenied: {} }, { value: {} }],
@@ -95,12 +95,12 @@ describe('rejected options:', () => {
     [
       'a queue with a misspelled option',
       { limits, denied: { queue: 1, maxwait: '1s' } },
-      { value: 'maxwait', message: /for denied: \{ queue \}; expected one of: queue, maxWait$/ },
+      { value: 'maxwait', message: /for denied: \{ queue \}; did you mean "maxWait"\?$/ },
     ],
     [
       'an address with a misspelled option',
       { limits, address: { trust: 1, hedder: 'forwarded' } },
-      { value: 'hedder', message: /for address; expected one of: trust, header, ipv6Prefix$/ },
+      { value: 'hedder', message: /for address; did you mean "header"\?$/ },
     ],
     ['a delay of 0', { limits, denied: { delay: 0 } }, { value: 0 }],
     ['a delay that is not a duration', { limits, denied: { delay: 'long' } }, { value: 'long' }],

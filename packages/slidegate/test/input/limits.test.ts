@@ -4,6 +4,7 @@ import {
   type ConcurrencyOptions,
   concurrency,
   createLimiter,
+  type Duration,
   distinct,
   fixedWindow,
   type LimitOptions,
@@ -291,7 +292,7 @@ describe('the precision option', () => {
   })
 
   it('defaults to the finest that keeps the log within its bound', () => {
-    const finest = (limit: number, window: string) => slidingWindow({ limit, window }).precisionMs
+    const finest = (limit: number, window: Duration) => slidingWindow({ limit, window }).precisionMs
     // Leaves room for a limit sixteen times as large.
     expect(finest(4096, '366d')).toBe(1)
     expect(finest(4097, '65535ms')).toBe(1)
@@ -382,8 +383,19 @@ describe('tokenBucket rejects', () => {
   })
 })
 
+it('the type of a duration rejects other units, and accepts a variable with a cast', () => {
+  const text: string = '1m'
+  // @ts-expect-error: a unit is one of ms, s, m, h and d
+  expect(() => slidingWindow({ limit: 1, window: '1 min' })).toThrow()
+  // @ts-expect-error: there is no unit
+  expect(() => slidingWindow({ limit: 1, window: '60' })).toThrow()
+  // @ts-expect-error: a variable may contain any text
+  expect(() => slidingWindow({ limit: 1, window: text })).not.toThrow()
+  expect(() => slidingWindow({ limit: 1, window: text as Duration })).not.toThrow()
+})
+
 describe('the extremes are valid limits', () => {
-  it.each([
+  it.each<[LimitOptions, string]>([
     [{ limit: 1, window: 10 }, '1-per-10ms'],
     [{ limit: 2 ** 40, window: '366d' }, '1099511627776-per-366d'],
     [{ limit: 3, window: 90_000 }, '3-per-90s'],

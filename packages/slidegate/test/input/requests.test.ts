@@ -96,8 +96,29 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
         () => limiter.peek('k', { cost }),
         () => limiter.charge('k', cost),
       ],
-      { code: 'invalid_cost', value, right: /must be an integer from 1/ },
+      { code: 'invalid_cost', value, right: /must be an integer of at least 1/ },
     )
+  })
+
+  it.each([
+    ['consume', { costs: 5 }, /did you mean "cost"\?/],
+    ['peek', { requestid: 'a' }, /did you mean "requestId"\?/],
+    ['wait', { maxWait: 5 }, /did you mean "maxWaitMs"\?/],
+    ['acquire', { requestId: 'a' }, /unknown option "requestId"/],
+    ['explain', { charge: true }, /did you mean "charges"\?/],
+  ] as const)('rejects a misspelt option of %s: %j', async (method, options, right) => {
+    await expectRefusals([() => limiter[method]('k', options as object)], {
+      ...{ code: 'invalid_option', value: Object.keys(options)[0], right },
+    })
+  })
+
+  it('ignores the properties of a class instance, and options that are undefined', async () => {
+    class Own {
+      readonly cost = 2
+      readonly costs = 5
+    }
+    expect((await limiter.consume('k', new Own())).cost).toBe(2)
+    expect((await limiter.consume('k', { costs: undefined } as object)).cost).toBe(1)
   })
 
   it.each([null, 2, '2', true, () => 2].map((options) => [options]))(
@@ -107,18 +128,18 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
       await expectRefusals([() => limiter.consume('k', options), () => limiter.peek('k', options)], {
         code: 'invalid_cost',
         value,
-        right: /write \{ cost: 1 \}/,
+        right: value === 2 ? /write \{ cost: 2 \}/ : /write \{ cost: 1 \}/,
       })
     },
   )
 
   it.each([undefined, null])('rejects a charge of %s', async (value) => {
-    const right = /must be an integer from 1/
+    const right = /must be an integer of at least 1/
     await expectRefusals([() => limiter.charge('k', value as never)], { code: 'invalid_cost', value, right })
   })
 
   it.each(NO_UNITS)('rejects a refund of %s units', async (value) => {
-    const right = /must be an integer from 1/
+    const right = /must be an integer of at least 1/
     await expectRefusals([() => limiter.refund('k', decision, value as number)], {
       code: 'invalid_refund',
       value,

@@ -60,6 +60,7 @@ describe('a process exits without any output', () => {
         limits: [slidingWindow({ limit: 10, window: '366d' })],
         store: { failurePolicy, apply() {}, close() {} },
         onStoreError: '${policy}',
+        instances: 1,
         breaker: { maxBackoffMs: 60_000 },
         logger: false,
       })

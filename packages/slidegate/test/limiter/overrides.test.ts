@@ -9,6 +9,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '../../src/index.ts'
+import type { OverrideChange } from '../../src/limiter/overrides.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { ManualClock } from '../../src/testing/index.ts'
@@ -157,4 +158,26 @@ describe.each(Object.entries(stores))('overrides in %s', (_, storeOf) => {
     await Promise.all(keys.map((key) => limiter.overrides.set(key, { limit: 3 })))
     expect((await listed(limiter)).map(({ key }) => key).sort()).toEqual(keys.sort())
   })
+})
+
+it.each<OverrideChange>([{ limit: 100_000 }, { limit: 100_000, window: '2h' }])(
+  'an override above the maximum of the precision names it, and how to raise it: %o',
+  async (change) => {
+    const hourly = slidingWindow({ limit: 120, window: '1h', name: 'hourly' })
+    const limiter = createLimiter({ limits: [hourly], store: memoryStore(), overrides: true })
+    await expect(limiter.overrides.set('ann', change)).rejects.toMatchObject({
+      code: 'invalid_limit',
+      message: expect.stringContaining(
+        'with a precision of 1 ms, the maximum limit of "hourly" is 65536; for more, declare it with precision: ',
+      ),
+    })
+    await limiter.overrides.set('ann', { limit: 65_536 })
+  },
+)
+
+it('an override with a window below the precision names the precision', async () => {
+  const coarse = slidingWindow({ limit: 120, window: '1h', precision: '1s', name: 'coarse' })
+  const limiter = createLimiter({ limits: [coarse], store: memoryStore(), overrides: true })
+  const message = "the precision is 1000; it must be whole milliseconds from 1 to the window's 500"
+  await expect(limiter.overrides.set('ann', { window: 500 })).rejects.toMatchObject({ message })
 })

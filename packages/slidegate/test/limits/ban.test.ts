@@ -22,6 +22,9 @@ const setOf = (ban: BanOptions, limiter = 'l', limits = [ONE]) =>
   withLog(limitSet(limiter, limits), banLog(ban))
 const BAN = { after: 3, within: '10s', for: ['20s', '40s', '60s'], forgetAfter: '30s' } as const
 
+/** The state of a first ban that begins now. */
+const banned = () => ({ blockedMs: 20_000, sinceMs: twins.clock.now(), level: 1, denials: 0 })
+
 /** Denies requests until the key is banned. The limit must be used up. */
 async function denyTillBanned(set: LimitSet): Promise<number | undefined> {
   for (let i = 0; i < 2; i++) expect(await twins.consume(set, { cost: 2 })).toMatchObject({ admitted: 0 })
@@ -56,7 +59,7 @@ describe('bans', () => {
     expect(await twins.consume(many, { count: 4 })).toMatchObject({ admitted: 1 })
     expect((await twins.explain(many)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 3 }])
     expect(await twins.consume(many, { count: 50 })).toMatchObject({ admitted: 0, ban: { ms: 20_000 } })
-    expect((await twins.explain(many)).bans).toEqual([{ blockedMs: 20_000, level: 1, denials: 0 }])
+    expect((await twins.explain(many)).bans).toEqual([banned()])
   })
 
   it('create one key if only some of its requests are admitted', async () => {
@@ -101,7 +104,7 @@ describe('after the clock was set back', () => {
   it('by more than a second, a ban keeps the time that was left at its last write', async () => {
     await denyTillBanned(set)
     twins.clock.advance(5000 - 3_600_000)
-    expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 20_000, level: 1, denials: 0 }])
+    expect((await twins.explain(set)).bans).toEqual([banned()])
     expect(await twins.consume(set)).toMatchObject({ ban: { ms: 20_000 } })
   })
 

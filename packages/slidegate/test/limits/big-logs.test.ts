@@ -1,6 +1,6 @@
 // tier: system
 import { describe, expect, it } from 'vitest'
-import { createLimiter, type Decision, slidingWindow } from '../../src/index.ts'
+import { createLimiter, type Decision, type Duration, slidingWindow } from '../../src/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
@@ -51,7 +51,7 @@ describe.each(Object.entries(stores))('%s', (_, createStore) => {
   it('a log beyond its bound merges the oldest records, and never admits too much', async () => {
     const clock = new ManualClock()
     const store = createStore(clock)
-    const make = (limit: number, window: string) =>
+    const make = (limit: number, window: Duration) =>
       createLimiter({ limits: [slidingWindow({ limit, window, precision: 1 })], store, timeoutMs: 30_000 })
     // Neither limit fills a log on its own, but one needs many records, and the other keeps them for a long time.
     const short = make(200_000, '65s')

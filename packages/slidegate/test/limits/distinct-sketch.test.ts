@@ -1,7 +1,7 @@
 // tier: integration
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createLimiter, distinct, type Limiter, type LimitOptions } from '../../src/index.ts'
-import { MAX_VALUES } from '../../src/limits/distinct-sketch.ts'
+import { MAX_VALUES } from '../../src/limits/distinct.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'

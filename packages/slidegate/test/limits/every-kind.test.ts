@@ -207,7 +207,7 @@ describe.each(everywhere)('$name, $where, with other operations', ({ sample, sto
   }
   /** Limits that store each request separately don't support reservations. */
   const isKept = sample.make({ limit: LIMIT }).kind.entries !== undefined
-  const needsValue = sample.options !== undefined
+  const needsValue = !sample.isByCost
 
   it.skipIf(needsValue)('charges all dimensions or none, together with another kind', async () => {
     const others = [
@@ -222,18 +222,20 @@ describe.each(everywhere)('$name, $where, with other operations', ({ sample, sto
         const left = async (key: { own: string | null; other: string | null }) =>
           (await limiter.peek(key)).remaining
         const both = { own: 'a', other: 'x' }
-        const decision = await limiter.consume(both)
+        const decision = await limiter.consume(both, options())
         expect([decision.allowed, decision.remaining, decision.limits.length]).toEqual([true, 1, 2])
-        expect((await limiter.consume(both)).allowed).toBe(true)
+        expect((await limiter.consume(both, options())).allowed).toBe(true)
         for (let n = 0; n < 3; n++) {
-          const denied = await limiter.consume(both)
+          const denied = await limiter.consume(both, options())
           expect(denied.deniedBy).toEqual([`other.${other.name}`])
         }
         expect(await left({ own: 'a', other: null })).toBe(LIMIT - 2)
         for (let n = 0; n < 2; n++) {
-          expect((await limiter.consume({ own: 'a', other: 'y' })).allowed).toBe(true)
+          expect((await limiter.consume({ own: 'a', other: 'y' }, options())).allowed).toBe(true)
         }
-        expect((await limiter.consume({ own: 'a', other: 'z' })).deniedBy).toEqual([`own.${own[0]!.name}`])
+        expect((await limiter.consume({ own: 'a', other: 'z' }, options())).deniedBy).toEqual([
+          `own.${own[0]!.name}`,
+        ])
         expect(await left({ own: null, other: 'z' })).toBe(2)
         const returned = await limiter.refund(both, decision)
         expect(returned).toBe(1)
@@ -260,11 +262,11 @@ describe.each(everywhere)('$name, $where, with other operations', ({ sample, sto
     expect(await ask(['c'], ['f'], ['a', 2], ['f', 2])).toEqual([0, 3, 0, 1])
     expect(await ask(['i'], ['j'], ['g', 2], ['k', 2])).toEqual([3, 3, 0, 2])
     if (!sample.isRefundable) return
-    const [first, second] = [await limiter.consume('e'), await limiter.consume('e')]
+    const [first, second] = [await limiter.consume('e', options()), await limiter.consume('e', options())]
     const [, , third] = await Promise.all([
       limiter.refund('e', first),
       limiter.refund('e', second),
-      limiter.consume('e'),
+      limiter.consume('e', options()),
     ])
     expect(third.remaining).toBe(3)
   })
@@ -343,7 +345,7 @@ describe.each(everywhere)('$name, $where, with other operations', ({ sample, sto
     await limiter.reset('k')
     await limiter.block('k', '3s')
     const blocked = await limiter.consume('k', options())
-    expect([blocked.allowed, blocked.blockedMs, blocked.deniedBy]).toEqual([false, 3000, ['ban']])
+    expect([blocked.allowed, blocked.blockedMs, blocked.deniedBy]).toEqual([false, 3000, ['block']])
     expect(blocked.limits[0]).toMatchObject({ allowed: true, remaining: LIMIT })
     clock.advance(3000)
     await fill(limiter)

@@ -108,11 +108,11 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
       concurrency({ limit: 10_000, ttl: '366d', name: 'held' }),
     ]
     const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
-    const first = await limiter.consume('kept', { cost: 9997 })
+    const first = await limiter.consume('kept', { requestId: 'a', cost: 9997 })
     clock.advance(1)
-    await limiter.consume('kept')
+    await limiter.consume('kept', { requestId: 'b' })
     clock.advance(1)
-    const { allowed, atMs, limits: told } = await limiter.consume('kept', { cost: 2 })
+    const { allowed, atMs, limits: told } = await limiter.consume('kept', { requestId: 'c', cost: 2 })
     expect([allowed, atMs]).toEqual([true, first.atMs + 2])
     expect(told.map(({ remaining }) => remaining)).toEqual([0, 0, 0])
     const year = 366 * 86_400_000

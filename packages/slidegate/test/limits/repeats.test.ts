@@ -56,7 +56,7 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     const { limiter, left } = setUp(limit, monthly)
     const first = await limiter.consume('k', { requestId: 'a', cost: 2 })
     const again = await limiter.consume('k', { requestId: 'a', cost: 2 })
-    await limiter.consume('k', { cost: 3 })
+    await limiter.consume('k', { requestId: 'b', cost: 3 })
     expect(await limiter.refund('k', first)).toBe(2)
     expect(await limiter.refund('k', again)).toBe(0)
     expect(await left()).toEqual([97, 7])

@@ -16,21 +16,21 @@ function worldOf(limit: Limit) {
 
 const refundable = Object.entries(SAMPLES).filter(([, { isRefundable }]) => isRefundable)
 
-it.each(refundable)('%s: refunds remove the time of a charge', async (_, { make }) => {
+it.each(refundable)('%s: refunds remove the time of a charge', async (_, { make, options }) => {
   const { clock, limiter } = worldOf(make({ limit: 3 }))
-  const decision = await limiter.consume('k')
+  const decision = await limiter.consume('k', options?.(0))
   expect(await limiter.refund('k', decision)).toBe(1)
   // If the clock is set back by this little, operations use the newest stamp, if there is one.
   clock.set(START_MS - 500)
-  expect((await limiter.consume('k')).atMs).toBe(START_MS - 500)
+  expect((await limiter.consume('k', options?.(1))).atMs).toBe(START_MS - 500)
 })
 
-it.each(refundable)('%s: refunds keep the time of other charges', async (_, { make }) => {
+it.each(refundable)('%s: refunds keep the time of other charges', async (_, { make, options }) => {
   const { clock, limiter } = worldOf(make({ limit: 3 }))
-  await limiter.consume('k')
-  await limiter.refund('k', await limiter.consume('k'))
+  await limiter.consume('k', options?.(0))
+  await limiter.refund('k', await limiter.consume('k', options?.(1)))
   clock.set(START_MS - 500)
-  expect((await limiter.consume('k')).atMs).toBe(START_MS)
+  expect((await limiter.consume('k', options?.(2))).atMs).toBe(START_MS)
 })
 
 describe('a fixed window', () => {

@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { fixedWindow, slidingCounter, slidingWindow, tokenBucket } from '../../src/index.ts'
+import { distinct, fixedWindow, slidingCounter, slidingWindow, tokenBucket } from '../../src/index.ts'
 import { banLog } from '../../src/limits/ban.ts'
-import { distinctSketchKind } from '../../src/limits/distinct-sketch.ts'
 import type { Kind } from '../../src/limits/limit.ts'
 import { OPS } from '../../src/ops/table.ts'
 
@@ -42,7 +41,7 @@ const KINDS: Readonly<Record<string, readonly [kind: Kind, alone?: Readonly<Reco
     },
   ],
   'distinct-sketch': [
-    distinctSketchKind,
+    distinct({ ...minute, approximate: true }).kind,
     {
       reset: 'sketches are separate keys',
       refund: 'values are never returned',
@@ -53,7 +52,11 @@ const KINDS: Readonly<Record<string, readonly [kind: Kind, alone?: Readonly<Reco
   ],
   ban: [
     banLog({ after: 1, within: '1m', for: '1m' }).kind,
-    { denialAt: 'in memory denials are numbers', refund: 'denials are never charged' },
+    {
+      denialAt: 'in memory denials are numbers',
+      settle: 'expired times are ignored in memory',
+      refund: 'denials are never charged',
+    },
   ],
 }
 
@@ -71,8 +74,10 @@ const USUAL = new Set(
 /** The TypeScript files of a Lua file, if they have other names. */
 const SOURCES: Readonly<Record<string, string>> = {
   'limits/packed-window': 'limits/packed-window limits/window-log',
+  'limits/distinct-sketch': 'limits/distinct',
   'limits/stream-window': 'limits/entry-window',
   'ops/consume': 'ops/consume ops/driver',
+  'ops/explain': 'ops/peek',
   'ops/rare': 'ops/driver ops/consume ops/settle',
   'ops/override': 'stores/memory/override-records',
   'ops/overrides': 'stores/memory/override-records',

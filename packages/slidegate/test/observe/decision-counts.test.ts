@@ -37,7 +37,7 @@ function recount(
 ): Omit<DecisionCountsSnapshot, 'limits'> & { limits: object[] } {
   const sources: Source[] = ['store', 'lease', 'denyCache', 'fallback', 'failOpen', 'failClosed']
   const known = decisions.filter(({ source }) => source !== 'failOpen' && source !== 'failClosed')
-  const blocked = known.filter(({ deniedBy }) => deniedBy.includes('ban'))
+  const blocked = known.filter(({ deniedBy }) => deniedBy.includes('ban') || deniedBy.includes('block'))
   const asked = known.filter((decision) => !blocked.includes(decision))
   const names = new Set(asked.flatMap(({ limits }) => limits.map(({ name }) => name)))
   return {

@@ -78,8 +78,8 @@ describe('the span of a decision', () => {
   })
 
   const asking: Record<string, (limiter: Limiter) => Promise<unknown>> = {
-    consume: (limiter) => limiter.consume('k'),
-    consumeSync: async (limiter) => limiter.consumeSync('k'),
+    consume: (limiter) => limiter.consume('k', { requestId: 'job-1' }),
+    consumeSync: async (limiter) => limiter.consumeSync('k', { requestId: 'job-1' }),
     acquire: (limiter) => limiter.acquire('k'),
     wait: (limiter) => limiter.wait('k'),
     schedule: (limiter) => limiter.schedule('k', () => {}),
@@ -296,8 +296,8 @@ describe('without recording', () => {
     exporter.reset()
     const inner = createLimiter({ limits: [concurrency({ limit: 9, ttl: '1m' })] })
     const limiter = traced(inner, off && { tracer: off })
-    const decision = await limiter.consume('k')
-    limiter.consumeSync('k')
+    const decision = await limiter.consume('k', { requestId: 'job-1' })
+    limiter.consumeSync('k', { requestId: 'job-2' })
     await limiter.acquire('k')
     await limiter.wait('k')
     expect(await limiter.schedule('k', () => 'done')).toBe('done')

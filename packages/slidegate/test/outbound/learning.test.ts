@@ -231,7 +231,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     const limits = [
       { limit: 10, window: '10s' },
       { limit: 100, window: '1h', name: 'hourly' },
-    ]
+    ] as const
     const { clock, here, elsewhere } = budget({ limits, marginMs: 100 })
     await sent(here, 200, {
       'RateLimit-Policy': '"a";q=10;w=10, "b";q=50;w=3600',

@@ -10,7 +10,7 @@ import {
 } from '../../src/outbound/index.ts'
 import { expectRefusal } from '../input/refusal.ts'
 
-const limits = [{ limit: 50, window: '10s' }]
+const limits = [{ limit: 50, window: '10s' }] as const
 const limiter = upstreamLimiter({ limits })
 
 describe('a limiter for an upstream', () => {

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, it } from 'vitest'
+import { asUnavailable } from '../../src/errors.ts'
 import { slidingWindow } from '../../src/index.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
 import {
@@ -18,7 +19,6 @@ const set = limitSet('api', [slidingWindow({ limit: 1_000_000, window: '1h' })])
 
 /** Keeps calls until `answer` is called. */
 class HeldTransport implements Transport {
-  readonly server = 'the server'
   isOrdered = true
   isReady = true
   /** All calls so far. */
@@ -26,6 +26,8 @@ class HeldTransport implements Transport {
   readonly #answers: (() => void)[] = []
 
   lost(): void {}
+
+  readonly failure = asUnavailable
 
   send(batch: Batch, receiver: Receiver): void {
     this.calls.push(batch.ops)

@@ -1,12 +1,14 @@
 // tier: system
 import { spawn } from 'node:child_process'
+import { type EventEmitter, once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
-import { Redis } from 'ioredis'
+import { Cluster, Redis } from 'ioredis'
+import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createLimiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
-import { redisStore } from '../../src/stores/redis/index.ts'
+import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
 import { serviceStore } from '../../src/stores/remote/index.ts'
 import { freePort } from '../support/ports.ts'
 import { startCluster } from '../support/redis-cluster.ts'
@@ -84,6 +86,16 @@ describe.each(['node-redis', 'ioredis'])('a store by %s that is never used', (ki
 describe('without a connection, the error contains the limiter, address and reason', () => {
   const declared = { name: 'api', limits: [slidingWindow({ limit: 1, window: '1h' })] }
 
+  it('for a store with a URL as its only argument', async () => {
+    const port = await freePort()
+    const store = redisStore(`redis://127.0.0.1:${port}`)
+    onTestFinished(() => store.close())
+    const limiter = createLimiter({ ...declared, store, logger: false })
+    await expect(limiter.consume('k')).rejects.toThrow(
+      `limiter "api": no connection to Redis at 127.0.0.1:${port} (connect ECONNREFUSED)`,
+    )
+  })
+
   it('for a store with a URL, also while the breaker is open', async () => {
     const port = await freePort()
     const lines: string[] = []
@@ -107,19 +119,94 @@ describe('without a connection, the error contains the limiter, address and reas
     expect(inspect([errors, lines], { depth: 10, showHidden: true })).not.toContain('secret')
   })
 
-  it('for an ioredis client', async () => {
-    const port = await freePort()
-    const client = new Redis(`redis://user:secret@127.0.0.1:${port}`)
-    client.on('error', () => {})
+  /** The error of a request, and the first line in the log. */
+  async function failureOn(
+    client: RedisClient,
+    started: () => unknown = () => {},
+  ): Promise<{ error: unknown; line: string | undefined }> {
+    const lines: string[] = []
+    const logger = { warn: (line: string) => void lines.push(line) }
+    const limiter = createLimiter({ ...declared, store: redisStore(client), logger })
+    await started()
+    let error: unknown
+    for (let i = 0; i < 5; i++) error = await limiter.consume('k').catch((error: unknown) => error)
+    expect(inspect([error, lines], { depth: 10, showHidden: true })).not.toContain('secret')
+    return { error, line: lines[0] }
+  }
+
+  const urlOf = (port: number) => `redis://user:secret@127.0.0.1:${port}`
+
+  const nodeRedis = (url: string, options = {}) => {
+    const client = createClient({ url, ...options }).on('error', () => {})
+    client.connect().catch(() => {})
+    onTestFinished(() => client.destroy())
+    return client
+  }
+
+  const ioredis = (url: string, options = {}) => {
+    const client = new Redis(url, options).on('error', () => {})
     onTestFinished(() => client.disconnect())
-    const limiter = createLimiter({ ...declared, store: redisStore(client), logger: false })
-    const error = await limiter.consume('k').catch((error: unknown) => error)
-    expect(error).toMatchObject({
-      reason: 'timeout',
-      message: `limiter "api": no connection to Redis at 127.0.0.1:${port} within 50 ms (connect ECONNREFUSED 127.0.0.1:${port})`,
-      cause: { code: 'ECONNREFUSED' },
+    return client
+  }
+
+  it.each<[string, (url: string) => EventEmitter & RedisClient, string]>([
+    ['node-redis', nodeRedis, 'timeout'],
+    ['node-redis without a queue', (url) => nodeRedis(url, { disableOfflineQueue: true }), 'error'],
+    ['ioredis', ioredis, 'timeout'],
+    ['ioredis without a queue', (url) => ioredis(url, { enableOfflineQueue: false }), 'error'],
+  ])('for a client of %s', async (_, connect, reason) => {
+    const port = await freePort()
+    const client = connect(urlOf(port))
+    const { error, line } = await failureOn(client, () => once(client, 'error'))
+    const why = `no connection to Redis at 127.0.0.1:${port} (connect ECONNREFUSED)`
+    const cause = { message: `connect ECONNREFUSED 127.0.0.1:${port}`, code: 'ECONNREFUSED' }
+    expect(error).toMatchObject({ reason, message: `limiter "api": ${why}`, cause })
+    expect(line).toBe(`slidegate: limiter "api": the store is down (${why}); requests fail until it answers`)
+  })
+
+  it('for a Cluster', async () => {
+    const port = await freePort()
+    const cluster = new Cluster([{ host: '127.0.0.1', port }]).on('error', () => {})
+    onTestFinished(() => cluster.disconnect())
+    expect((await failureOn(cluster)).error).toMatchObject({
+      message: 'limiter "api": no connection to Redis (Failed to refresh slots cache.)',
     })
-    expect(inspect(error, { depth: 10, showHidden: true })).not.toContain('secret')
+    const other = createCluster({ rootNodes: [{ url: urlOf(port) }] }).on('error', () => {})
+    expect((await failureOn(other, () => other.connect().catch(() => {}))).error).toMatchObject({
+      message: `limiter "api": no connection to Redis (connect ECONNREFUSED 127.0.0.1:${port})`,
+    })
+  })
+
+  it.each<[string, (port: number) => RedisClient]>([
+    ['client', (port) => createClient({ url: urlOf(port) })],
+    ['Cluster', (port) => createCluster({ rootNodes: [{ url: urlOf(port) }] })],
+    ['pool', (port) => createClientPool({ url: urlOf(port) })],
+    ['Sentinel', (port) => createSentinel({ name: 'm', sentinelRootNodes: [{ host: '127.0.0.1', port }] })],
+  ])('for a %s of node-redis that was never connected', async (kind, create) => {
+    const port = await freePort()
+    const { error, line } = await failureOn(create(port))
+    const server = kind === 'client' ? `Redis at 127.0.0.1:${port}` : 'Redis'
+    const why = `no connection to ${server} (never connected: await client.connect() first)`
+    expect(error).toMatchObject({ reason: 'error', message: `limiter "api": ${why}` })
+    expect(line).toContain(why)
+  })
+
+  it('for a client that was closed', async () => {
+    const client = createClient({ url: server.url })
+    const store = redisStore(client)
+    await client.connect()
+    await client.close()
+    const limiter = createLimiter({ ...declared, store, logger: false })
+    await expect(limiter.consume('k')).rejects.toThrow(
+      `limiter "api": no connection to Redis at 127.0.0.1:${server.port} (The client is closed)`,
+    )
+  })
+
+  it('once per client, however many stores use it', async () => {
+    const client = createClient({ url: server.url })
+    for (let i = 0; i < 20; i++) redisStore(client)
+    expect(client.listenerCount('error')).toBe(0)
+    expect(client.listenerCount('connect')).toBe(1)
   })
 
   it('for a store that uses a service', async () => {
@@ -127,7 +214,7 @@ describe('without a connection, the error contains the limiter, address and reas
     const store = serviceStore(`http://127.0.0.1:${port}`)
     const limiter = createLimiter({ ...declared, store, logger: false })
     await expect(limiter.consume('k')).rejects.toThrow(
-      `limiter "api": the request to the service at http://127.0.0.1:${port} failed: fetch failed: connect ECONNREFUSED`,
+      `limiter "api": no connection to the service at http://127.0.0.1:${port} (connect ECONNREFUSED)`,
     )
   })
 })

@@ -1,5 +1,6 @@
 // tier: integration
 
+import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { calendarWindow } from '../../src/calendar.ts'
@@ -40,9 +41,15 @@ const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
 }
 
 /** Makes requests at different times. Returns the key's log. */
+/** Slots need an id. */
+function named(limiter: Limiter): { requestId?: string } {
+  const isHeld = limiter.limits.some(({ kind }) => kind.entries?.are === 'holder')
+  return isHeld ? { requestId: randomUUID() } : {}
+}
+
 async function filledLog(limiter: Limiter, requests = 60): Promise<string> {
   for (let i = 0; i < requests; i++) {
-    await limiter.consume('bad')
+    await limiter.consume('bad', named(limiter))
     clock.advance(1)
   }
   return (await redis.keys('*:bad:*')).sort()[0]!
@@ -50,7 +57,9 @@ async function filledLog(limiter: Limiter, requests = 60): Promise<string> {
 
 /** Requests the damaged key between two others in the same call. */
 async function askBetween(limiter: Limiter): Promise<unknown> {
-  const results = await Promise.allSettled(['before', 'bad', 'after'].map((key) => limiter.consume(key)))
+  const results = await Promise.allSettled(
+    ['before', 'bad', 'after'].map((key) => limiter.consume(key, named(limiter))),
+  )
   const [before, bad, after] = results.map((each) => (each.status === 'fulfilled' ? each.value : each.reason))
   expect(before).toMatchObject({ allowed: true, remaining: 499 })
   expect(after).toMatchObject({ allowed: true, remaining: 499 })
@@ -241,7 +250,7 @@ describe.each(Object.entries(KEPT))('%s', (what, limits) => {
       await expect(limiter.list('bad')).rejects.toMatchObject({ reason: 'invalid_state' })
       expect(await redis.dumpBuffer(key)).toEqual(value)
       await limiter.reset('bad')
-      expect((await limiter.consume('bad')).remaining).toBe(499)
+      expect((await limiter.consume('bad', named(limiter))).remaining).toBe(499)
     },
   )
 })

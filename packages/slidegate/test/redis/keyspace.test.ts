@@ -17,8 +17,8 @@ import {
 } from '../../src/index.ts'
 import { storedKey } from '../../src/key.ts'
 import { Dimension } from '../../src/limiter/dimensions.ts'
+import { reservationLog } from '../../src/limits/concurrency.ts'
 import { withLog } from '../../src/limits/limit-set.ts'
-import { reservationLog } from '../../src/limits/reservations.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { type Keyspace, keyspace, tagsOf } from '../../src/stores/redis/keyspace.ts'
 import type { Part } from '../../src/stores/store.ts'
@@ -80,7 +80,9 @@ describe('the keys in Redis never change', () => {
       concurrency({ limit: 2, ttl: '1m', name: 'too', shadow: true }),
     ]
     const logs = ['k60000', 'k60000stoo', 'x3600000', 'x60000', 'z3600000stried', 'z60000']
-    expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `slidegate:my:app:{122}:api:a:${log}`))
+    expect(await keysWritten('a', limits, { requestId: 'one' })).toEqual(
+      logs.map((log) => `slidegate:my:app:{122}:api:a:${log}`),
+    )
   })
 
   it('for distinct values', async () => {

@@ -1,4 +1,5 @@
 // tier: integration
+import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
@@ -85,7 +86,10 @@ class Players {
     if (what === 'reset') await limiter.reset(key)
     if (what === 'refund' && this.#last) await this.#last.limiter.refund(this.#last.key, this.#last.decision)
     if (what === 'consume') {
-      const decision = await limiter.consume(key, { cost: units })
+      // Slots need an id.
+      const isHeld = limiter.limits.some(({ kind }) => kind.entries?.are === 'holder')
+      const options = isHeld ? { cost: units, requestId: randomUUID() } : { cost: units }
+      const decision = await limiter.consume(key, options)
       if (decision.allowed) this.#last = { limiter, key, decision }
     }
   }

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { SlidegateError } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
 import { addressOf, serversOf, type UrlOptions } from '../../src/stores/redis/url.ts'
 
 describe('a url', () => {
@@ -14,6 +15,11 @@ describe('a url', () => {
     ],
     ['redis://:secret@host/', { host: 'host', port: 6379, isTls: false, password: 'secret', database: 0 }],
   ])('a URL is parsed: %s', (url, address) => expect(addressOf(url)).toEqual(address))
+
+  it('a store accepts a URL on its own, and as an option', async () => {
+    for (const url of ['redis://127.0.0.1:1', { url: 'redis://127.0.0.1:1' }]) await redisStore(url).close()
+    expect(() => redisStore('localhost:6379')).toThrow(/it must be redis:\/\//)
+  })
 })
 
 const refused: readonly UrlOptions[] = [

@@ -192,7 +192,7 @@ it('a service on a Cluster supports requests whose keys are on different servers
 
 describe('options:', () => {
   const wrong: readonly (readonly [string, unknown, unknown, RegExp])[] = [
-    ['no URL', undefined, {}, /the URL is "undefined"/],
+    ['no URL', undefined, {}, /the URL is undefined/],
     ['a URL that is not HTTP', 'redis://127.0.0.1:6379', {}, /the URL is "redis:/],
     ['a path', '/v1/store', {}, /the URL is/],
     ['a query', 'http://127.0.0.1/?a=1', {}, /the URL is/],

@@ -1,7 +1,7 @@
 // tier: integration
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
-import { ClockWatch } from '../../src/resilience/clock-watch.ts'
+import { ClockWatch } from '../../src/resilience/store-health.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'

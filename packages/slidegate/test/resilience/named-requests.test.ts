@@ -166,7 +166,7 @@ it('requests with ids, values or slots are never leased', async () => {
     const decisions = await Promise.all([
       zset.consume('k'),
       values.consume('k', { value: `${i}` }),
-      held.consume('k'),
+      held.consume('k', { requestId: `${i}` }),
     ])
     for (const { source, remaining } of decisions) expect([source, remaining]).toEqual(['store', 499 - i])
   }

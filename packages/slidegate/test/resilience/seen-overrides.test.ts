@@ -53,7 +53,7 @@ describe('while the store is down', () => {
       await other.block('unseen', '1h')
       store.failure = FAILURES.rejects
       const blocked = await limiter.consume('k')
-      expect(blocked).toMatchObject({ allowed: false, source: 'failClosed', deniedBy: ['ban'] })
+      expect(blocked).toMatchObject({ allowed: false, source: 'failClosed', deniedBy: ['block'] })
       expect(blocked.retryAfterMs).toBeGreaterThan(3_500_000)
       expect((await limiter.consume('unseen')).allowed).toBe(onStoreError !== 'deny')
     },
@@ -106,9 +106,9 @@ it('the deny cache honors an override or block that this process sets, immediate
   expect((await limiter.consume('k')).limits[0]!.limit).toBe(2)
   expect(await limiter.consume('k')).toMatchObject({ source: 'denyCache', limits: [{ limit: 2 }] })
   await limiter.block('k', '1h')
-  expect((await limiter.consume('k')).deniedBy).toEqual(['ban', 'hourly'])
+  expect((await limiter.consume('k')).deniedBy).toEqual(['block', 'hourly'])
   const held = await limiter.consume('k')
-  expect(held).toMatchObject({ source: 'denyCache', deniedBy: ['ban', 'hourly'] })
+  expect(held).toMatchObject({ source: 'denyCache', deniedBy: ['block', 'hourly'] })
   await limiter.unblock('k')
   expect((await limiter.consume('k')).deniedBy).toEqual(['hourly'])
 })

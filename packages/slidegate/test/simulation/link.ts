@@ -1,4 +1,4 @@
-import { StoreUnavailableError } from '../../src/index.ts'
+import { asUnavailable, StoreUnavailableError } from '../../src/errors.ts'
 import type { Receiver, Result, Transport } from '../../src/stores/redis/batcher.ts'
 import type { Request } from '../../src/stores/redis/encode.ts'
 import type { Batch } from '../../src/stores/redis/queue.ts'
@@ -18,7 +18,7 @@ const PATIENCE_MS = 24
 
 /** The connection of one process to one server. Calls take time, and may get lost. */
 export class Link implements Transport {
-  readonly server = 'the server'
+  readonly failure = asUnavailable
   weather: Weather = FINE
   isOrdered = false
   readonly #world: World

@@ -7,7 +7,10 @@ import { simulate } from './simulation.ts'
 // on its seed. `npm run simulate -- --seed 7` runs and prints one, `-- --seeds 10000 --from 1` runs many.
 
 // These two modules read the real time functions before they can be replaced.
-vi.mock('../../src/runtime/clock.ts', () => ({ monotonicClock: () => Date.now() }))
+vi.mock(import('../../src/runtime/clock.ts'), async (original) => ({
+  ...(await original()),
+  monotonicClock: () => Date.now(),
+}))
 vi.mock('node:timers/promises', () => ({
   setTimeout: (ms: number) =>
     new Promise((resolve) => {

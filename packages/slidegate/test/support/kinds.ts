@@ -80,6 +80,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   'a concurrency limit': {
     by: 'concurrency',
     make: (options) => concurrency({ ttl: '10s', ...options }),
+    options: (n) => ({ requestId: `request${n}` }),
     ...usual,
   },
   'a distinct-value limit': {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { Heap } from '../../src/limiter/waiting/heap.ts'
+import { Heap } from '../../src/limiter/waiting/waiter.ts'
 
 const numbers = fc.array(fc.integer({ min: 0, max: 30 }), { maxLength: 60 })
 

@@ -8,8 +8,9 @@ import {
   type Type,
   UseGuards,
 } from '@nestjs/common'
-import { checkOptions, invalidOption } from '../../errors.ts'
+import { invalidOption } from '../../errors.ts'
 import { createGuard, type Guard } from '../../http/guard.ts'
+import { checkRateLimit } from '../../http/option-names.ts'
 import type { GuardOptions } from '../../http/options.ts'
 import { RouteOptions } from '../../http/per-route.ts'
 import { type Decorated, isSkipped, methodOf, nameOf, optionsOf, setOptions, setSkip } from './metadata.ts'
@@ -24,7 +25,7 @@ import {
   type RequestOf,
 } from './platform.ts'
 
-/** A class, and the guard for those of its handlers that have no options. */
+/** The options of a class, and the guard of its handlers that have no options. */
 interface ClassGuards {
   readonly routes: RouteOptions<NestArguments>
   readonly guard: Guard<NestArguments> | undefined
@@ -35,7 +36,7 @@ export interface HandlerOptions extends GuardOptions<NestArguments> {
   readonly requestOf?: RequestOf
 }
 
-/** Finds a handler's guard: its own, its class's or the app's. */
+/** Finds the guard of a handler: the handler's own, its class's or the app's. */
 export class HandlerGuards {
   readonly #binding = httpBinding()
   readonly #routes: RouteOptions<NestArguments>
@@ -45,17 +46,17 @@ export class HandlerGuards {
   readonly #requestOf: RequestOf
 
   /**
-   * @param mayLack whether the options may omit limits, so that only handlers with their own are limited
+   * @param mayLack whether the options may omit limits; then only handlers with their own limits are limited
    * @throws {SlidegateError} `invalid_option`
    */
   constructor(options: HandlerOptions, mayLack: boolean) {
-    checkOptions(options, 'RateLimitModule', MODULE_NAMES)
+    checkRateLimit(options, MODULE_NAMES, 'RateLimitModule')
     this.#requestOf = options.requestOf ?? httpOf
     this.#routes = new RouteOptions(options, mayLack)
     this.#guard = this.#guardBy(this.#routes)
   }
 
-  /** @throws {SlidegateError} `invalid_option`, for the decorators of a class and its methods */
+  /** Checks the decorators of a class and its methods. @throws {SlidegateError} `invalid_option` */
   check(controller: Type, handlers: readonly Decorated[]): void {
     this.#of(controller)
     for (const handler of handlers) if (optionsOf(handler) !== undefined) this.guardOf(controller, handler)
@@ -108,7 +109,7 @@ export class HandlerGuards {
   }
 }
 
-/** The guard of `RateLimitModule`. Add it yourself to choose its place, for example after an authentication guard. */
+/** The guard of `RateLimitModule`. Add it yourself if it has to run after another guard, such as authentication. */
 export class RateLimitGuard implements CanActivate {
   readonly #guards: HandlerGuards
 
@@ -124,7 +125,7 @@ Injectable()(RateLimitGuard)
 Inject(HandlerGuards)(RateLimitGuard, undefined, 0)
 
 /**
- * Overrides the options of a class or method.
+ * Overrides the module's options for a class or method.
  *
  * Limits on a method count only that method. Limits on a class count all of its routes together. The decorated class or method is
  * always limited, even without a global guard.
@@ -135,7 +136,7 @@ export function RateLimit<Request = HttpRequest, Response = HttpResponse>(
   return applyDecorators(setOptions(options), setSkip(false), UseGuards(RateLimitGuard))
 }
 
-/** Exempts a class or method from the module's limits. `false` limits a method of an exempt class. */
+/** Exempts a class or method from the module's limits. `SkipRateLimit(false)` limits a method of an exempt class. */
 export function SkipRateLimit(skips = true): ClassDecorator & MethodDecorator {
   return setSkip(skips)
 }

@@ -15,8 +15,8 @@ export interface RateLimitOptions<Request = HttpRequest, Response = HttpResponse
   /**
    * Finds the request and response of a handler that doesn't serve HTTP.
    *
-   * For example, GraphQL has them in its context. Also set `headers: false`, since many calls share a response. Without it, such
-   * handlers fail with `invalid_option`, unless they have `@SkipRateLimit()`.
+   * For example, GraphQL has them in its context. Also set `headers: false` if several calls share a response. Without
+   * `requestOf`, these handlers fail with `invalid_option`, unless they have `@SkipRateLimit()`.
    */
   readonly requestOf?: RequestOf<Request, Response>
 }

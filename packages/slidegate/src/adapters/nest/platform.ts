@@ -1,11 +1,17 @@
-// Detects Nest's platform, Express or Fastify, and carries out verdicts on it.
+// Detects whether Nest runs on Express or Fastify, and responds to denied requests there.
 import { type IncomingHttpHeaders, STATUS_CODES } from 'node:http'
 import { type ExecutionContext, HttpException, StreamableFile } from '@nestjs/common'
 import { invalidOption, show } from '../../errors.ts'
 import type { DenialResponse } from '../../http/denial-message.ts'
 import type { Binding, Guard } from '../../http/guard.ts'
 import { enter, FrameworkReply, type NodeRequest, type NodeResponse, nodeBinding } from '../../http/node.ts'
-import { type IsTrusted, unlessSpoofed, unlessTrustsEveryone } from '../../http/trust.ts'
+import {
+  expressProxySetting,
+  fastifyProxySetting,
+  type IsTrusted,
+  unlessSpoofed,
+  unlessTrustsEveryone,
+} from '../../http/trust.ts'
 
 /** A request on either platform. */
 export interface HttpRequest {
@@ -32,7 +38,7 @@ export type NestArguments<Request = HttpRequest, Response = HttpResponse> = [
 ]
 
 interface ExpressRequest extends HttpRequest {
-  readonly app: { get(setting: 'trust proxy fn'): IsTrusted }
+  readonly app: { get(setting: 'trust proxy fn'): IsTrusted; get(setting: 'trust proxy'): unknown }
 }
 
 interface FastifyReply extends HttpResponse {
@@ -59,12 +65,18 @@ export function httpBinding(): Binding<NestArguments> {
     (req) => req.app.get('trust proxy fn'),
     (req) => req.ip,
   )
-  // Fastify doesn't expose its setting.
+  // Fastify doesn't expose `trustProxy`, so the setting is tested with a request.
   const ofFastify = unlessSpoofed<HttpRequest>('trustProxy')
   return {
     ...node,
     address: (request, response) =>
       isFastify(response) ? ofFastify(request) : ofExpress(request as ExpressRequest),
+    proxySetting: (request, response) =>
+      isFastify(response)
+        ? fastifyProxySetting(request)
+        : expressProxySetting((request as ExpressRequest).app),
+    // The handlers of a GraphQL query do.
+    sharesRequests: true,
   }
 }
 
@@ -91,7 +103,7 @@ class Reply extends FrameworkReply<HttpResponse> {
   }
 
   answer(answer: DenialResponse): never {
-    // The filter that responds sets its own content type.
+    // Removes the content type, because the exception filter sets its own.
     for (const each of [this.own, this.raw]) each.removeHeader(CONTENT_TYPE)
     throw new RateLimitException(answer)
   }

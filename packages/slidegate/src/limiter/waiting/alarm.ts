@@ -1,7 +1,6 @@
 // A timer that never fires early.
 import { type AsyncOrigin, cancelTurn, nextTurn, type Timer, type Turn } from '../../runtime/platform.ts'
 
-/** Node's longest timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** Timers have a resolution of 1 ms. The last millisecond is spent polling, once per turn of the event loop. */
@@ -9,7 +8,6 @@ const MAX_SPIN_MS = 1
 
 /** Fires at or just after a given time, never before. Keeps the process alive, because requests wait for it. */
 export class Alarm {
-  /** The timer's own async context, so that it doesn't retain that of a request. */
   readonly #origin: AsyncOrigin
   readonly #onTime: () => void
   #timer: Timer | undefined
@@ -21,7 +19,6 @@ export class Alarm {
     this.#onTime = onTime
   }
 
-  /** @param atMs by `performance.now()` */
   set(atMs: number): void {
     if (atMs === this.#atMs) return
     this.clear()

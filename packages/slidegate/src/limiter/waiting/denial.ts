@@ -23,7 +23,6 @@ export interface Answer {
   readonly outcome: ConsumeOutcome
 }
 
-/** A denied request, until it is due again. */
 export interface Denial {
   readonly parts: readonly Part[]
   readonly cost: number
@@ -36,18 +35,8 @@ export interface Denial {
   readonly closedUntilMs: number | undefined
 }
 
-/**
- * The denial from an answer.
- *
- * @param sentAtMs when the op was sent, by `performance.now()`
- * @param waitMs see {@link waitIn}
- */
-export function denialOf(
-  { op, outcome }: Answer,
-  sentAtMs: number,
-  waitMs: number,
-  contention: Contention,
-): Denial {
+export function denialOf(answer: Answer, sentAtMs: number, waitMs: number, contention: Contention): Denial {
+  const { op, outcome } = answer
   const nowMs = performance.now()
   const isHeld = areHeld(op.parts)
   const isOfStore = outcome.source === 'store'
@@ -80,7 +69,6 @@ export function waitIn({ op, outcome }: Answer): number {
   return waitMs
 }
 
-/** Whether units can be released at any time. */
 function areHeld(parts: readonly Part[]): boolean {
   return limitsOf(parts).some(({ kind, shadow }) => !shadow && kind.entries?.are === 'holder')
 }
@@ -99,12 +87,9 @@ export function rateOf(parts: readonly Part[]): number {
  * alone never loses and adds no delay.
  */
 export class Contention {
-  /** Losses in a row since the last admission. */
   #losses = 0
-  /** Admissions left until the process assumes that it waits alone. */
   #left = 0
 
-  /** Another process took the room that the store had announced. */
   lost(): void {
     this.#losses++
     this.#left = ALONE_AFTER

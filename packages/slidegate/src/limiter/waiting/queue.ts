@@ -8,46 +8,33 @@ import { chargeOf } from '../refund.ts'
 import { areKept } from '../request.ts'
 import { Alarm } from './alarm.ts'
 import { type Answer, Contention, type Denial, denialOf, rateOf, waitIn } from './denial.ts'
-import { Heap } from './heap.ts'
-import { comesBefore, endsBefore, type Waiter } from './waiter.ts'
+import { comesBefore, endsBefore, Heap, type Waiter } from './waiter.ts'
 
-/** Maximum requests per op. */
 const MAX_RUN = 256
 
 /** The minimum number of settled waiters for a sweep. They must also outnumber the others. */
 const MIN_SWEEP = 64
 
-/** Sends a queue's requests, and turns outcomes into decisions. */
 export interface Requester {
   /** @param count number of requests with this cost; 1 if a log stores each request separately */
   ask(parts: readonly Part[], cost: number, count: number): Promise<Answer>
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision
-  /** Refunds a request whose waiters have all left. */
   giveBack(decision: Decision): void
 }
 
-/** The part of a waiting room that its queues use. */
 export interface Room {
   readonly requester: Requester
   readonly origin: AsyncOrigin
   readonly counts: Pick<StatCounts, 'waits' | 'waitErrors'>
-  /** The waiter has left. */
   gone(waiter: Waiter): void
-  /** The queue has no waiters left. */
   emptied(queue: Queue): void
 }
 
-/**
- * Sends its first request together with equal ones behind it. Only one op is in flight at a time.
- *
- * After a denial, the next op follows when the store expects room, or after 5 s.
- */
+/** Sends its first request with equal ones behind it, one op at a time. After a denial, the next follows when there is room. */
 export class Queue {
-  /** The words of its key, joined. */
   readonly key: string
   /** A word for each key of its requests. */
   readonly words: readonly string[]
-  /** The number of waiters, and the total of their costs. */
   length = 0
   units = 0
   lastDenial: Decision | undefined
@@ -95,7 +82,6 @@ export class Queue {
     waiter.reject(new WaitError(reason, messageOf(reason, waiter, lastDenial), lastDenial, options))
   }
 
-  /** Estimates the wait of a new request, by the rate of the tightest limit. */
   get expectedWaitMs(): number {
     if (this.length === 0 || this.#denial === undefined) return 0
     const dueInMs = Math.max(0, this.#denial.roomAtMs - performance.now())
@@ -176,7 +162,6 @@ export class Queue {
     return run
   }
 
-  /** Takes the next in line if its cost, keys and limits are the same. */
   #takeAlike({ request }: Waiter, parts: readonly Part[]): Waiter | undefined {
     const next = firstOf(this.#line)
     if (next?.request.cost !== request.cost) return undefined
@@ -231,7 +216,6 @@ export class Queue {
     this.#rejectUntil(performance.now())
   }
 
-  /** Rejects waiters that time out by then. Returns whether there were any. */
   #rejectUntil(atMs: number): boolean {
     const before = this.length
     for (let waiter = firstOf(this.#ends); waiter !== undefined; waiter = firstOf(this.#ends)) {
@@ -252,7 +236,6 @@ export class Queue {
   }
 }
 
-/** The first waiter that isn't settled. */
 function firstOf(heap: Heap<Waiter>): Waiter | undefined {
   while (heap.peek()?.isSettled) heap.pop()
   return heap.peek()
@@ -268,7 +251,6 @@ function isInForce({ parts, cost, dueAtMs }: Denial, waiter: Waiter): boolean {
   return isHeldTo(waiter, parts)
 }
 
-/** Whether the waiter has these keys and limits. */
 function isHeldTo(waiter: Waiter, parts: readonly Part[]): boolean {
   try {
     const own = waiter.parts()
@@ -282,19 +264,15 @@ function isHeldTo(waiter: Waiter, parts: readonly Part[]): boolean {
   }
 }
 
-function messageOf(
-  reason: WaitErrorReason,
-  { request: { cost, maxWaitMs } }: Waiter,
-  denial: Decision | undefined,
-): string {
+function messageOf(reason: WaitErrorReason, { request }: Waiter, denial: Decision | undefined): string {
   switch (reason) {
     case 'impossible':
       return denial?.blockedMs === Number.POSITIVE_INFINITY
         ? 'the key is blocked indefinitely; unblock it'
-        : `a cost of ${cost} exceeds a limit of the key`
+        : `a cost of ${request.cost} exceeds a limit of the key`
     case 'aborted':
       return 'the wait was aborted'
     default:
-      return `there is no room for a cost of ${cost} within ${maxWaitMs} ms`
+      return `there is no room for a cost of ${request.cost} within ${request.maxWaitMs} ms`
   }
 }

@@ -1,6 +1,6 @@
 // All waiting requests of a limiter in this process, with a queue per key.
 import type { Decision } from '../../decision.ts'
-import { invalidOption, SlidegateError, show, WaitError } from '../../errors.ts'
+import { checkInteger, SlidegateError, WaitError } from '../../errors.ts'
 import { StatCounts } from '../../events.ts'
 import { AbortListeners } from '../../runtime/abort-listeners.ts'
 import { type AsyncOrigin, asyncOrigin } from '../../runtime/platform.ts'
@@ -34,46 +34,30 @@ export class WaitingRoom implements Room {
   #places = 0
   #isClosed = false
 
-  /**
-   * @param maxWaiting from 1 to 2^20; one key gets at most nine tenths of it
-   * @throws {SlidegateError} `invalid_option`
-   */
+  /** @param maxWaiting from 1 to 2^20; one key gets at most nine tenths of it */
   constructor(requester: Requester, maxWaiting = 10_000, counts: StatCounts = new StatCounts()) {
-    if (!Number.isSafeInteger(maxWaiting) || maxWaiting < 1 || maxWaiting > 2 ** 20) {
-      throw invalidOption(
-        `maxWaiting is ${show(maxWaiting)}; it must be an integer from 1 to 2^20`,
-        maxWaiting,
-      )
-    }
+    checkInteger('maxWaiting', maxWaiting, 1, 2 ** 20)
     this.requester = requester
     this.#maxWaiting = maxWaiting
     this.counts = counts
   }
 
-  /**
-   * Resolves when the request is admitted.
-   *
-   * Rejects with a {@link WaitError}, an error of the store or of `parts`, or a {@link SlidegateError} `closed`.
-   *
-   * @param words identify the keys of the request
-   * @param parts returns its keys, and the limits in force when it is sent
-   */
+  /** Resolves when the request is admitted. `words` identify its keys, `parts` returns them with the limits in force. */
   wait(words: readonly string[], parts: () => readonly Part[], request: WaitRequest): Promise<Decision> {
     const key = words.join()
     const { signal } = request
     if (this.#isClosed) return Promise.reject(closed())
-    if (signal?.aborted) {
-      this.counts.waitErrors.aborted++
-      return Promise.reject(
-        new WaitError('aborted', 'the wait was aborted', undefined, { cause: signal.reason }),
-      )
-    }
     const queue = this.#queues.get(key)
+    const refuse = (error: WaitError) => {
+      this.counts.waitErrors[error.reason]++
+      return Promise.reject(error)
+    }
+    if (signal?.aborted) {
+      return refuse(new WaitError('aborted', 'the wait was aborted', undefined, { cause: signal.reason }))
+    }
     if (this.#isFullFor(queue?.length ?? 0)) {
-      this.counts.waitErrors.full++
-      return Promise.reject(
-        new WaitError('full', `${this.#length} requests are waiting already, the maximum`, queue?.lastDenial),
-      )
+      const message = `${this.#length} requests are waiting already, the maximum`
+      return refuse(new WaitError('full', message, queue?.lastDenial))
     }
     const waiter = new Waiter(key, request, parts, this.#places++)
     this.#length++
@@ -86,7 +70,6 @@ export class WaitingRoom implements Room {
   /** Wakes the queues of these keys after units were returned or limits changed. */
   wake(words: readonly string[]): void {
     const woken = words.flatMap((word) => Array.from(this.#queuesWith.get(word) ?? []))
-    // A queue with several of the words is woken once.
     for (const queue of new Set(woken)) queue.wake()
   }
 
@@ -101,7 +84,6 @@ export class WaitingRoom implements Room {
     return { length: this.#length, expectedWaitMs }
   }
 
-  /** Rejects all waiters with a `SlidegateError` `closed`. */
   close(): void {
     this.#isClosed = true
     for (const queue of this.#queues.values()) queue.close(closed())

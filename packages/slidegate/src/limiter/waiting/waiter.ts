@@ -1,13 +1,14 @@
-// A waiting request: its checked options, and the promise that it settles.
+// A waiting request, and the heap that puts the first one on top.
+
 import type { Decision } from '../../decision.ts'
-import { invalidOption, show } from '../../errors.ts'
-import { checkInteger } from '../../resilience/options.ts'
+import { checkInteger, checkThat } from '../../errors.ts'
+
 import type { Part } from '../../stores/store.ts'
-import { parseCost } from '../request.ts'
+import { COST_NAMES, parseCost } from '../request.ts'
 
 /** Options of `wait` and `schedule`. */
 export interface WaitOptions {
-  /** Units that the request costs, an integer from 1. Default: 1. */
+  /** Units that the request costs, a positive integer. Default: 1. */
   readonly cost?: number
   /**
    * Maximum wait in milliseconds, an integer from 0 to 2^31 - 1. Default: 30,000.
@@ -24,7 +25,6 @@ export interface WaitOptions {
   readonly request?: unknown
 }
 
-/** The checked options, with defaults. */
 export interface WaitRequest {
   readonly cost: number
   readonly maxWaitMs: number
@@ -32,21 +32,18 @@ export interface WaitRequest {
   readonly signal?: AbortSignal | undefined
 }
 
+const NAMES = { ...COST_NAMES, maxWaitMs: true, signal: true, priority: true } as const
+
 const DEFAULT_MAX_WAIT_MS = 30_000
 
 const MAX_WAIT_MS = 2 ** 31 - 1
 
-/** @throws {SlidegateError} `invalid_cost`, `invalid_option` */
 export function parseWaitOptions(options: WaitOptions | undefined): WaitRequest {
-  const cost = parseCost(options)
+  const cost = parseCost(options, NAMES)
   const { maxWaitMs = DEFAULT_MAX_WAIT_MS, priority = 0, signal } = options ?? {}
   checkInteger('maxWaitMs', maxWaitMs, 0, MAX_WAIT_MS)
-  if (!Number.isSafeInteger(priority)) {
-    throw invalidOption(`priority is ${show(priority)}; it must be an integer`, priority)
-  }
-  if (signal !== undefined && !isAbortSignal(signal)) {
-    throw invalidOption(`signal is ${show(signal)}; it must be an AbortSignal`, signal)
-  }
+  checkThat(Number.isSafeInteger(priority), 'priority', priority, 'an integer')
+  checkThat(signal === undefined || isAbortSignal(signal), 'signal', signal, 'an AbortSignal')
   return { cost, maxWaitMs, priority, signal }
 }
 
@@ -58,12 +55,10 @@ function isAbortSignal(signal: unknown): boolean {
 }
 
 export class Waiter {
-  /** Its keys as words, joined. */
   readonly key: string
   readonly request: WaitRequest
   /** Its keys, and the limits in force when it is sent. */
   readonly parts: () => readonly Part[]
-  /** Its number in order of arrival. */
   readonly place: number
   /** When it arrived and when it times out, by `performance.now()`. */
   readonly sinceMs: number
@@ -105,4 +100,60 @@ export function comesBefore(one: Waiter, other: Waiter): boolean {
 
 export function endsBefore(one: Waiter, other: Waiter): boolean {
   return one.untilMs < other.untilMs
+}
+
+export class Heap<Item> {
+  readonly #isBefore: (one: Item, other: Item) => boolean
+  #items: Item[] = []
+
+  constructor(isBefore: (one: Item, other: Item) => boolean) {
+    this.#isBefore = isBefore
+  }
+
+  get size(): number {
+    return this.#items.length
+  }
+
+  peek(): Item | undefined {
+    return this.#items[0]
+  }
+
+  push(item: Item): void {
+    const items = this.#items
+    let place = items.length
+    items.push(item)
+    while (place > 0) {
+      const above = (place - 1) >> 1
+      if (!this.#isBefore(item, items[above]!)) break
+      items[place] = items[above]!
+      place = above
+    }
+    items[place] = item
+  }
+
+  pop(): Item | undefined {
+    const first = this.#items[0]
+    const last = this.#items.pop()
+    if (this.#items.length > 0) this.#sink(last!, 0)
+    return first
+  }
+
+  /** Removes all other items. */
+  keep(isKept: (item: Item) => boolean): void {
+    this.#items = this.#items.filter(isKept)
+    for (let place = (this.#items.length >> 1) - 1; place >= 0; place--)
+      this.#sink(this.#items[place]!, place)
+  }
+
+  #sink(item: Item, from: number): void {
+    const items = this.#items
+    let place = from
+    for (let below = 2 * place + 1; below < items.length; below = 2 * place + 1) {
+      if (below + 1 < items.length && this.#isBefore(items[below + 1]!, items[below]!)) below++
+      if (!this.#isBefore(items[below]!, item)) break
+      items[place] = items[below]!
+      place = below
+    }
+    items[place] = item
+  }
 }

@@ -10,26 +10,19 @@ import { applyEach } from '../../stores/call.ts'
 import { limitsOf, roomsOf } from '../../stores/outcome.ts'
 import type { Call, Store } from '../../stores/store.ts'
 import { LateCharges } from '../refunds.ts'
-import { merged } from './merge.ts'
-import { type Answer, askAll, type Share, sharesOf } from './split.ts'
+import { type Answer, askAll, merged, type Share, sharesOf } from './split.ts'
 
 /**
  * Splits ops whose parts are in several shards, and merges the answers.
  *
  * A script can't reach several shards, such as slots of a Cluster. This wraps the failure policy, so each shard has its own
- * deadline, breaker and fallback. Ops in one shard pass unchanged.
+ * deadline, breaker and fallback.
  *
- * - **All or nothing.** A request is admitted if all shards admit it. If one denies or fails, the charges of the others are
- *   refunded immediately, each at the instant of its charge. Until then they count: no limit is exceeded, but another caller may
- *   be denied for one round trip. A lost refund isn't reported; its charge expires with the window.
- * - **A denial is free.** Refunded charges look as if they had never been made: `used` is the value from before, and there is
- *   room. Only the time until a window is empty includes the charge, unless the window was empty before.
- * - **Each shard has a clock.** `atMs` of an outcome is the latest of its shards. `debits` has the instant and the source of each
- *   part, which refunds pass back.
- * - A request with keys in several shards can't be repeated by id: `invalid_request_id`.
+ * - **All or nothing.** If one shard denies or fails, the charges of the others are refunded, each at the instant of its charge.
+ *   Until then they count: no limit is exceeded, but another caller may be denied for one round trip.
+ * - **A denial is free.** Refunded charges look as if they had never been made, except in the time until a window is empty.
+ * - **Each shard has a clock.** `atMs` of an outcome is the latest of its shards. `debits` has the instants of all parts.
  * - If one shard denies, a reservation already made in another stays there until it expires.
- *
- * @param shardOf the shard of an op's first part: see `Store.shardOf`
  */
 export function acrossShards(store: Store, shardOf: (op: Op) => number): Store {
   const late = new LateCharges(store)
@@ -52,7 +45,7 @@ export function acrossShards(store: Store, shardOf: (op: Op) => number): Store {
     else if ('cost' in op && op.mayRepeat === true && op.requestId !== undefined) {
       call.reject(notAcross(op.parts, op.requestId))
     } else if (op.type === 'consume') {
-      consumeAcross(op, sharesOf(op, shardOfPart), call, store, late)
+      consumeAcross(op, sharesOf(op, shardOfPart), call, late)
     } else {
       askAcross(op, sharesOf(op, shardOfPart), call, store)
     }
@@ -60,7 +53,6 @@ export function acrossShards(store: Store, shardOf: (op: Op) => number): Store {
   return { apply, close: () => store.close() }
 }
 
-/** Rejects the call if any share fails, once all are settled. */
 function askAcross(op: Op, shares: readonly Share[], call: Call, store: Store): void {
   askAll(store, shares, call, (answers, errors) => {
     if (errors.length > 0) call.reject(errors[0])
@@ -73,10 +65,9 @@ function consumeAcross(
   op: ConsumeOp,
   shares: readonly Share<ConsumeOp>[],
   call: Call,
-  store: Store,
   late: LateCharges,
 ): void {
-  askAll(store, shares, call, (answers, errors) => {
+  askAll(late.store, shares, call, (answers, errors) => {
     // A call that is already settled needs no answer.
     const isLost = errors.length > 0 || call.isSettled
     const kept = isLost ? 0 : Math.min(...answers.map(admittedBy))
@@ -95,7 +86,6 @@ function consumeAcross(
   })
 }
 
-/** Number of the op's requests that the shard admitted. */
 function admittedBy({ share, outcome }: Answer<ConsumeOp>): number {
   return Math.min((outcome as ConsumeOutcome).admitted, share.op.count)
 }

@@ -12,23 +12,19 @@ import { Lease, type Leaseholder } from './lease.ts'
 /** A key is hot if it gets more requests than this per lease length. */
 export const FEW = 5
 
-/** Maximum requests in a lease. */
 const MAX_SIZE: number = 2 ** 20
 
 /** A process leases at most this share of the remaining units, beyond its waiting requests. */
 const SHARE = 1 / 4
 
-/** Maximum requests that wait for leases. */
 const MAX_WAITING = 65_536
 
 /** One key may take up to this share of the remaining places. */
 const SHARE_WAITING = 1 / 4
 
-/** Shared by all leased keys of a store. */
 export interface Supply {
   readonly store: Store
   readonly clock: Clock
-  /** Waiting requests of all keys. */
   waiting: number
 }
 
@@ -53,7 +49,6 @@ export class HotKey {
     return undefined
   }
 
-  /** Whether no more requests may wait for it. */
   get isOverloaded(): boolean {
     return this.#waiting >= SHARE_WAITING * (MAX_WAITING - this.#supply.waiting)
   }
@@ -63,11 +58,7 @@ export class HotKey {
     this.#supply.waiting += waiting
   }
 
-  /**
-   * Called before a denial. Returns the units that this process holds, which may be the reason for it.
-   *
-   * If there were any, sends the request again. Returns whether it did.
-   */
+  /** Before a denial, returns the units that this process holds, then sends the request again. Returns whether there were any. */
   askAgain(op: ConsumeOp, denied: readonly Call[]): boolean {
     const holding = this.pools.filter(({ isHolding }) => isHolding)
     if (holding.length === 0 || denied.length === 0) return false
@@ -78,7 +69,6 @@ export class HotKey {
   }
 }
 
-/** The requests of one key, limit set and cost. */
 export class Pool implements Leaseholder {
   readonly key: HotKey
   readonly op: ConsumeOp
@@ -90,14 +80,12 @@ export class Pool implements Leaseholder {
   #askedAtMs = 0
   /** Requests that arrived since then, in order. */
   readonly #waiting: Call[] = []
-  /** Size of the next lease, in requests. */
   #size = 2 * FEW
   /** Number of requests that the store had room for, by its last answer. */
   #room: number
   #hotAtMs: number
   #state: 'open' | 'closed' | 'void' = 'open'
 
-  /** @param outcome the store's last answer to this op */
   constructor(supply: Supply, key: HotKey, op: ConsumeOp, leaseMs: number, outcome: ConsumeOutcome) {
     this.#supply = supply
     this.key = key
@@ -124,12 +112,10 @@ export class Pool implements Leaseholder {
     }
   }
 
-  /** Whether a lease has been pending at the store since before then. */
   isPendingSince(ms: number): boolean {
     return this.#pending !== undefined && this.#askedAtMs < ms
   }
 
-  /** The outcome of the next request. `undefined` if the store must decide. */
   peek(): Outcome {
     const lease = this.#spendable()
     return lease && outcomeAt(this.op, lease.outcome, lease.spent)
@@ -169,7 +155,6 @@ export class Pool implements Leaseholder {
     return isCold ? undefined : nowMs + this.#leaseMs
   }
 
-  /** Returns all units held. */
   giveBack(): Promise<void> {
     const lease = this.#lease
     this.#lease = undefined
@@ -214,7 +199,6 @@ export class Pool implements Leaseholder {
     send(this.#supply.store, [op], this.#pending)
   }
 
-  /** Keeps the grants at these positions for future requests. */
   #keep(lease: Lease, outcome: ConsumeOutcome, from: number, end: number): void {
     if (this.#state === 'void') return
     if (lease === this.#pending && this.#state === 'open' && lease.op.leaseMs > 0) {
@@ -227,7 +211,6 @@ export class Pool implements Leaseholder {
     void this.#refund(refundsOf(lease.op, outcome, from, end))
   }
 
-  /** Serves requests that arrived while it was in flight. */
   #next(lease: Lease): void {
     if (this.#pending !== lease) return
     let served = 0
@@ -257,7 +240,6 @@ export class Pool implements Leaseholder {
     }
   }
 
-  /** Resolves when the refunds are done or have failed. */
   #refund(refunds: readonly Op[]): Promise<void> {
     return new Promise((resolve) => sendRefunds(this.#supply.store, refunds, this.#supply.clock, resolve))
   }

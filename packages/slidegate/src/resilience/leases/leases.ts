@@ -1,5 +1,6 @@
 // Leases: admit requests of hot keys in advance, and spend them in this process.
 
+import { checkInteger } from '../../errors.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { asyncOrigin, backgroundTimer, type Timer } from '../../runtime/platform.ts'
 import { PassingCall } from '../../stores/call.ts'
@@ -16,7 +17,7 @@ import type {
 } from '../../stores/store.ts'
 import { ByKey, slotOf } from '../by-key.ts'
 import { failurePolicy } from '../failure-policy.ts'
-import { checkInteger, checkWrapped } from '../options.ts'
+import { checkWrapped } from '../guard.ts'
 import { FEW, HotKey, Pool, type Supply } from './lease-pool.ts'
 
 /** How long units are leased, and for how many keys. */
@@ -64,7 +65,6 @@ export function withLeases(store: Store, options: LeaseOptions = {}): LeasingSto
   return new Leases(store, clock, leaseMs, maxKeys)
 }
 
-/** Slots in the table of admissions. */
 const ADMISSION_SLOTS = 16_384
 
 /** How long `close` waits for a store that doesn't answer. */
@@ -74,8 +74,6 @@ class Leases implements LeasingStore {
   readonly failurePolicy: FailurePolicy = failurePolicy
   readonly shardOf: Store['shardOf']
   readonly connection: StoreConnection | undefined
-  readonly #store: Store
-  readonly #clock: Clock
   readonly #supply: Supply
   readonly #leaseMs: number
   readonly #maxKeys: number
@@ -86,15 +84,12 @@ class Leases implements LeasingStore {
   #countedFromMs = 0
   #timer: Timer | undefined
   #timerDueMs = 0
-  /** The timer's own async context, so that it doesn't retain that of a request. */
   readonly #origin = asyncOrigin('slidegate.leases')
   #isClosed = false
 
   constructor(store: Store, clock: Clock, leaseMs: number, maxKeys: number) {
     this.shardOf = store.shardOf?.bind(store)
     this.connection = store.connection
-    this.#store = store
-    this.#clock = clock
     this.#supply = { store, clock, waiting: 0 }
     this.#leaseMs = leaseMs
     this.#maxKeys = maxKeys
@@ -106,11 +101,11 @@ class Leases implements LeasingStore {
     if (isAlone && op.type === 'consume' && isLeasable(op)) this.#consume(op, ops, call)
     else if (isAlone && op.type === 'peek') this.#peek(op, ops, call)
     else if (ops.some(endsLeases)) this.#change(ops, call)
-    else this.#store.apply(ops, call)
+    else this.#supply.store.apply(ops, call)
   }
 
   isOverloaded(op: Op, sinceMs: number): boolean {
-    if (this.#store.isOverloaded?.(op, sinceMs) === true) return true
+    if (this.#supply.store.isOverloaded?.(op, sinceMs) === true) return true
     const key = this.keyOf(op)
     return key?.isOverloaded === true && !key.pools.some((pool) => pool.isPendingSince(sinceMs))
   }
@@ -123,12 +118,12 @@ class Leases implements LeasingStore {
     const returned = Promise.all(pools.map((pool) => pool.close()))
     const late = new Promise<void>((resolve) => backgroundTimer(resolve, CLOSE_MS))
     await Promise.race([returned, late])
-    await this.#store.close()
+    await this.#supply.store.close()
   }
 
   /** Counts an admission of a cold key. More than a few make it hot. */
   admitted(op: ConsumeOp, outcome: ConsumeOutcome): void {
-    const nowMs = this.#clock()
+    const nowMs = this.#supply.clock()
     const passedMs = nowMs - this.#countedFromMs
     if (!(passedMs >= 0 && passedMs < this.#leaseMs)) {
       this.#admissions.fill(0)
@@ -148,20 +143,17 @@ class Leases implements LeasingStore {
   #consume(op: ConsumeOp, ops: readonly Op[], call: Call): void {
     const pool = this.keyOf(op)?.find(op)
     if (pool !== undefined) pool.ask(call)
-    else this.#store.apply(ops, new ColdCall(call, this, op))
+    else this.#supply.store.apply(ops, new ColdCall(call, this, op))
   }
 
   /** Units held here can still be consumed, so they count as free. */
   #peek(op: PeekOp, ops: readonly Op[], call: Call): void {
     const outcome = this.keyOf(op)?.find(op)?.peek()
     if (outcome !== undefined) call.resolve([outcome], 0)
-    else this.#store.apply(ops, call)
+    else this.#supply.store.apply(ops, call)
   }
 
-  /**
-   * A reset also deletes the units held here, and waiting requests are sent again. An override changes the numbers, so the units
-   * are returned.
-   */
+  /** A reset deletes the units held here, and waiting requests are sent again. An override changes the numbers. */
   #change(ops: readonly Op[], call: Call): void {
     const waiting: [ConsumeOp, Call][] = []
     for (const op of ops.filter(endsLeases)) {
@@ -171,7 +163,7 @@ class Leases implements LeasingStore {
         else for (const each of pool.void()) waiting.push([pool.op, each])
       }
     }
-    this.#store.apply(ops, call)
+    this.#supply.store.apply(ops, call)
     for (const [op, each] of waiting) this.#consume(op, [op], each)
   }
 
@@ -185,7 +177,7 @@ class Leases implements LeasingStore {
     key.pools.push(pool)
     this.#pools.add(pool)
     this.#keys.set(part, key)
-    this.#watch(this.#clock() + leaseMs)
+    this.#watch(this.#supply.clock() + leaseMs)
   }
 
   #remove(pool: Pool): void {
@@ -199,14 +191,13 @@ class Leases implements LeasingStore {
     if (this.#timer !== undefined && this.#timerDueMs <= dueMs) return
     clearTimeout(this.#timer)
     this.#timerDueMs = dueMs
-    const waitMs = Math.max(1, Math.ceil(dueMs - this.#clock()))
+    const waitMs = Math.max(1, Math.ceil(dueMs - this.#supply.clock()))
     this.#timer = this.#origin.runInAsyncScope(() => backgroundTimer(() => this.#review(), waitMs))
   }
 
-  /** Ends expired leases, and drops keys that are no longer hot. */
   #review(): void {
     this.#timer = undefined
-    const nowMs = this.#clock()
+    const nowMs = this.#supply.clock()
     for (const pool of this.#pools) {
       const dueMs = pool.review(nowMs)
       if (dueMs === undefined) this.#remove(pool)
@@ -226,7 +217,6 @@ function isLeasable({ count, leaseMs, requestId, isWaiting, reservation, parts }
   return parts[0]!.set.logs.every(({ role }) => role !== 'ban')
 }
 
-/** A request of a cold key. */
 class ColdCall extends PassingCall {
   readonly #leases: Leases
   readonly #op: ConsumeOp

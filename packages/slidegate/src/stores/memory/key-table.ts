@@ -249,7 +249,7 @@ export class KeyTable {
     this.size--
   }
 
-  /** Clears the logs of the slot's group. Logs of other limit sets stay. */
+  /** Clears the logs of the slot's group. Logs of other limit sets are kept. */
   clear(slot: number): void {
     const { set } = this.#group(slot)
     const held = this.#held(slot)

@@ -3,7 +3,7 @@
 import { StoreUnavailableError, show } from '../../errors.ts'
 import { setInForce } from '../../limits/override.ts'
 import { restamp, settleInstant } from '../../ops/driver.ts'
-import { type Loaded, type LoadedLog, type Memory, type OnFull, stateOf } from '../../ops/memory.ts'
+import { type Loaded, type LoadedLog, type Memory, type OnFull, stateOf } from '../../ops/op.ts'
 import type { OverrideChange, Overrides, OverridesOutcome, Part } from '../../ops/request.ts'
 import { kindOf, type Op, type Outcome } from '../../ops/table.ts'
 import type { KeyTable } from './key-table.ts'

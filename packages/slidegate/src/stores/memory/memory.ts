@@ -3,12 +3,11 @@
 // If all limits of a request share one log, `admit` of its kind decides it: `check` and `commit` with one search. A limiter gets
 // this as `fastPath` and then makes no op. Everything else goes through the driver.
 
-import { checkOptions, invalidOption, show } from '../../errors.ts'
+import { checkOptions, checkThat } from '../../errors.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
 import { MAX_AHEAD_MS } from '../../ops/driver.ts'
 import { setReset, setUsed, setWait } from '../../ops/numbers.ts'
-import { type Clock, monotonicClock } from '../../runtime/clock.ts'
-import { checkClock, readClock } from '../instant.ts'
+import { type Clock, checkClock, monotonicClock, readClock } from '../../runtime/clock.ts'
 import type { Call, ConsumeOutcome, FastPath, Op, Outcome, Store } from '../store.ts'
 import { type Group, KeyTable } from './key-table.ts'
 import { MemoryOps, type OnFull } from './memory-ops.ts'
@@ -18,10 +17,10 @@ export type { OnFull }
 /** Options of `memoryStore`: its size, and what happens when it is full. */
 export interface MemoryStoreOptions {
   /**
-   * Maximum number of keys and overrides, from 1. Default: 1,000,000.
+   * Maximum number of keys and overrides, at least 1. Default: 1,000,000.
    *
    * When the store is full, it drops expired keys first, then the least recently used key that isn't at its limit. Keys with
-   * counted denials or bans are kept, too. Overrides stay until they end. The store takes up to 1 KiB per key of `maxKeys`,
+   * counted denials or bans are kept, too. Overrides are kept until they end. The store takes up to 1 KiB per key of `maxKeys`,
    * or 256 MiB if that is more.
    */
   readonly maxKeys?: number
@@ -33,7 +32,7 @@ export interface MemoryStoreOptions {
    * a key with a single denial is kept for the ban's `within`, so such keys can fill the store.
    */
   readonly onFull?: OnFull
-  /** Maximum number of overrides, from 1. Further ones are rejected with the reason `full`. Default: `maxKeys`. */
+  /** Maximum number of overrides, at least 1. Further ones are rejected with the reason `full`. Default: `maxKeys`. */
   readonly maxOverrides?: number
   /** Returns epoch milliseconds, for tests and replay. Default: a monotonic clock, set to the wall clock once. */
   readonly clock?: Clock
@@ -57,12 +56,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   checkOptions(options, 'memoryStore', { maxKeys: true, onFull: true, maxOverrides: true, clock: true })
   const { maxKeys = 1_000_000, onFull = 'throw', clock, maxOverrides = maxKeys } = options
   for (const [name, most] of Object.entries({ maxKeys, maxOverrides })) {
-    if (Number.isSafeInteger(most) && most >= 1) continue
-    throw invalidOption(`${name} is ${show(most)}; it must be an integer from 1`, most)
+    checkThat(Number.isSafeInteger(most) && most >= 1, name, most, 'an integer of at least 1')
   }
-  if (onFull !== 'throw' && onFull !== 'deny' && onFull !== 'allow') {
-    throw invalidOption(`onFull is ${show(onFull)}; it must be 'throw', 'deny' or 'allow'`, onFull)
-  }
+  checkThat(['throw', 'deny', 'allow'].includes(onFull), 'onFull', onFull, "'throw', 'deny' or 'allow'")
   checkClock(clock)
   const keys = new KeyTable(maxKeys, clock === undefined ? 0 : GRACE_MS)
   const ops = new MemoryOps(keys, onFull, maxOverrides)

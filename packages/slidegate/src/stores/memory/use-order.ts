@@ -176,7 +176,7 @@ export class UseOrder {
 class SlotHeap {
   readonly #slots: number[] = []
   readonly #values: number[] = []
-  /** The place of each slot from 1, or 0. In pieces, because copying a large array would block the process. */
+  /** Per slot: its place in the heap plus 1, or 0. In pieces, because copying a large array would block the process. */
   readonly #places: Int32Array[] = []
 
   get size(): number {

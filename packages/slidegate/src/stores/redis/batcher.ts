@@ -4,46 +4,36 @@
 // limited to about 16 ms of Redis time. A call whose requests have all timed out makes room for another. After 16 of these in a
 // row, Redis gets one op every 25 ms until it answers.
 
-import { asUnavailable, SlidegateError, StoreUnavailableError } from '../../errors.ts'
+import { SlidegateError, StoreUnavailableError } from '../../errors.ts'
 import { asyncOrigin, backgroundTimer, endOfTick, nextTurn, type Timer } from '../../runtime/platform.ts'
 import { applyEach } from '../call.ts'
 import type { Call, Op, Outcome, Store } from '../store.ts'
 import { CallCounts } from './call-counts.ts'
 import { Backlog, type Batch, type CallSize, OF_SCRIPT, Queue } from './queue.ts'
 
-/** The outcome of an op, or its error. */
 export type Result = Outcome | StoreUnavailableError | SlidegateError
 
-/** Receives the result of a batch. */
 export interface Receiver {
   answered(batch: Batch, results: readonly Result[]): void
   /** The store may have decided some of its ops, or none. */
   failed(batch: Batch, error: unknown): void
 }
 
-/** Sends batches. */
 export interface Transport {
-  /** The server's name in messages. */
-  readonly server: string
   /** Whether calls keep their order. If not, they are sent one at a time. */
   readonly isOrdered: boolean
-  /** Whether a call is sent immediately. */
   readonly isReady: boolean
   send(batch: Batch, receiver: Receiver): void
+  /** The error for a failed batch, which names the server. */
+  failure(error: unknown): StoreUnavailableError
   /** A call was abandoned before it was answered. */
   lost(): void
 }
 
-/** How calls are sent. */
 export interface BatchOptions {
   /** Maximum calls in flight, if each is full. Enough for a distant Redis. */
   readonly maxCalls: number
-  /**
-   * Whether to send only after all arrived replies have been read.
-   *
-   * If so, callers that get their answers together send their next requests together. If not, two calls that aren't full can be
-   * in flight: Redis works on one while the next is prepared.
-   */
+  /** Whether to read all replies that have arrived before sending. Callers answered together then send together. */
   readonly readsFirst: boolean
   /** The maximum per call. Default: the script's maximum. */
   readonly size?: CallSize
@@ -61,20 +51,12 @@ const MIN_DIVIDED = 8
 /** Maximum work in flight, in milliseconds of Redis time. Further calls wait. */
 const IN_FLIGHT_MS = 16
 
-/** The part of a store that sends batches. */
 export interface BatchedStore extends Required<Pick<Store, 'apply' | 'isOverloaded'>> {
-  /** Whether no caller is waiting for an answer. */
   isIdle(): boolean
   readonly counts: CallCounts
 }
 
-/**
- * Sends ops by these transports.
- *
- * @param shardOf the index of an op's transport
- * @param now the time to use instead of the server's
- * @param backlog for tests: its seed makes them repeatable
- */
+/** Sends ops by these transports. `now` replaces the server's clock, and `backlog` is for tests. */
 export function batchedStore(
   transports: readonly Transport[],
   options: BatchOptions,
@@ -99,10 +81,7 @@ export function batchedStore(
 }
 
 /**
- * Sends ops that wait at the same time in one call.
- *
- * A single op is sent at the end of the current tick, or of this turn of the event loop. No request waits for others, so batches
- * grow only when Redis becomes the bottleneck. Equal requests for one key become one op with a count: first come, first admitted.
+ * Sends ops that wait at the same time in one call. No request waits for others, so batches grow only if Redis is the bottleneck.
  *
  * A call takes at most half of the ops waiting or in flight. If it took all of them, this process and Redis would take turns,
  * because callers whose requests return together send their next ones together.
@@ -115,7 +94,7 @@ class Batcher implements Receiver {
   readonly #counts: CallCounts
   /** Calls in flight, oldest first. */
   readonly #calls: Batch[] = []
-  /** Numbers from 0 that aren't in use by a call in flight. */
+  /** Numbers, starting at 0, that aren't in use by a call in flight. */
   readonly #places: number[]
   /** Calls abandoned since Redis last answered. */
   #lost = 0
@@ -126,7 +105,6 @@ class Batcher implements Receiver {
   #tookMs = 0
   /** Runs while Redis doesn't answer. When it fires, the next op is sent. */
   #pause: Timer | undefined
-  /** The timers' own async context, so that they don't retain that of a request. */
   readonly #origin = asyncOrigin('slidegate.batcher')
   #isScheduled = false
 
@@ -152,7 +130,6 @@ class Batcher implements Receiver {
     return this.#queue.isEmpty && this.#calls.every(isAbandoned)
   }
 
-  /** See `Store.isOverloaded`. */
   isOverloaded(op: Op, sinceMs: number): boolean {
     return this.#queue.isOverloaded(op, sinceMs) && this.#silentSinceMs >= sinceMs && this.#transport.isReady
   }
@@ -170,7 +147,6 @@ class Batcher implements Receiver {
     if (!this.#transport.isReady && this.#isDue()) this.#startPause(READY_MS)
     while (this.#isDue()) {
       const batch = this.#queue.take(this.#maxWeight(), performance.now())
-      // All requests of these ops have timed out.
       if (batch.ops.length === 0) continue
       this.#execute(batch)
       if (this.#isSilent) this.#startPause(PROBE_MS)
@@ -190,7 +166,6 @@ class Batcher implements Receiver {
   }
 
   #callsAtOnce(): number {
-    // One at a time until the script is loaded, so that no call has to be resent after a later one.
     if (!this.#transport.isOrdered || this.#isSilent) return 1
     const { maxCalls, readsFirst } = this.#options
     if (!this.#queue.fillsCall) return readsFirst ? 1 : 2
@@ -198,7 +173,6 @@ class Batcher implements Receiver {
     return Math.max(2, Math.min(maxCalls, IN_FLIGHT_MS / this.#tookMs))
   }
 
-  /** The maximum for the next call, in usual ops. */
   #maxWeight(): number {
     const { ops } = this.#size
     if (this.#isSilent) return 1
@@ -217,7 +191,6 @@ class Batcher implements Receiver {
     }
   }
 
-  /** Whether Redis has stopped answering. If so, it gets an occasional op. */
   get #isSilent(): boolean {
     return this.#lost >= this.#options.maxCalls
   }
@@ -274,7 +247,7 @@ class Batcher implements Receiver {
   failed(batch: Batch, error: unknown): void {
     this.#counts.failed()
     // A client that isn't installed isn't an outage.
-    const failure = error instanceof SlidegateError ? error : asUnavailable(error, this.#transport.server)
+    const failure = error instanceof SlidegateError ? error : this.#transport.failure(error)
     for (const { calls } of batch.ops) settle(calls, failure)
     this.#ended(batch)
   }
@@ -290,7 +263,6 @@ class Batcher implements Receiver {
   }
 }
 
-/** Whether all requests of a call have timed out. */
 function isAbandoned({ ops }: Batch): boolean {
   return ops.every((pending) => pending.isAbandoned)
 }

@@ -22,7 +22,6 @@ export interface RedisStoreStats {
   readonly opsPerCall: HistogramCounts
 }
 
-/** Counts everything except script loads. */
 export class CallCounts {
   #calls = 0
   #failedCalls = 0

@@ -2,13 +2,12 @@
 
 import { has, type RedisClient } from './clients.ts'
 
-/** Clients that have already been checked. */
 const warned = new WeakSet<object>()
 
 /** Warns once per client about settings that do harm. Merely suboptimal settings cause no warning. */
 export function warnOfClient(client: RedisClient): void {
   if (warned.has(client)) return
-  const harms = harmsOf(client).flatMap(([isSet, harm]) => (isSet ? [`- ${harm}`] : []))
+  const harms = harmsOf(client).flatMap((harm) => (harm === false ? [] : `- ${harm}`))
   if (harms.length === 0) return
   warned.add(client)
   const message =
@@ -17,7 +16,6 @@ export function warnOfClient(client: RedisClient): void {
   process.emitWarning(message, { type: 'SlidegateWarning', code: 'SLIDEGATE_CLIENT_SETTINGS', detail })
 }
 
-/** The settings, if the client exposes them. */
 interface Shown {
   readonly isCluster?: boolean
   readonly options?: IoredisSettings & NodeRedisSettings
@@ -47,7 +45,8 @@ interface NodeRedisSettings {
   readonly socket?: { readonly reconnectStrategy?: unknown; readonly socketTimeout?: number }
 }
 
-type Harm = readonly [isSet: boolean, harm: string]
+/** The effect of a setting, or false if it isn't set. */
+type Harm = string | false
 
 function harmsOf(client: RedisClient): readonly Harm[] {
   const { isCluster, options, _options: cluster } = client as Shown
@@ -61,16 +60,12 @@ function harmsOf(client: RedisClient): readonly Harm[] {
 
 function ioredis({ maxRetriesPerRequest, retryStrategy, role }: IoredisSettings): readonly Harm[] {
   return [
-    [
-      maxRetriesPerRequest === null,
+    maxRetriesPerRequest === null &&
       'maxRetriesPerRequest is null: commands wait until Redis is back, and are charged after their requests have timed out. ' +
         'Use the default, or a separate client for the limiter.',
-    ],
-    [
-      typeof retryStrategy !== 'function',
+    typeof retryStrategy !== 'function' &&
       "retryStrategy isn't a function: the client doesn't reconnect after the first lost connection. Remove the option.",
-    ],
-    [role === 'slave', `role is 'slave': ${REPLICA} Set it to 'master'.`],
+    role === 'slave' && `role is 'slave': ${REPLICA} Set it to 'master'.`,
   ]
 }
 
@@ -85,20 +80,15 @@ function ioredisCluster(options: IoredisSettings): readonly Harm[] {
   const longestMs = Math.max(...delays.map((delayMs) => delayMs ?? 100))
   const isPipelined = options.enableAutoPipelining === true && !ignored.includes('evalsha')
   return [
-    [
-      typeof options.clusterRetryStrategy !== 'function',
+    typeof options.clusterRetryStrategy !== 'function' &&
       "clusterRetryStrategy isn't a function: the client closes permanently if it can't reach any server. Remove the option.",
-    ],
-    [
-      maxRedirections * longestMs > LONGEST_REDIRECTIONS_MS,
+    maxRedirections * longestMs > LONGEST_REDIRECTIONS_MS &&
       `maxRedirections is ${maxRedirections}, with ${longestMs} ms in between: commands are redirected for that long if slots have no ` +
         'server, and are charged after their requests have timed out. Use the defaults for both.',
-    ],
-    [
-      isPipelined && shardedSubscribers === undefined,
+    isPipelined &&
+      shardedSubscribers === undefined &&
       'enableAutoPipelining is true: iovalkey sends scripts to the wrong servers of a Cluster, which reject them. ' +
         "Add 'evalsha' and 'eval' to autoPipeliningIgnoredCommands.",
-    ],
     braces(options.keyPrefix ?? options.redisOptions?.keyPrefix),
   ]
 }
@@ -106,24 +96,21 @@ function ioredisCluster(options: IoredisSettings): readonly Harm[] {
 function nodeRedis({ readonly, socket = {} }: NodeRedisSettings): readonly Harm[] {
   const { reconnectStrategy, socketTimeout = 0 } = socket
   return [
-    [
-      reconnectStrategy === false,
+    reconnectStrategy === false &&
       "socket.reconnectStrategy is false: the client doesn't reconnect after the first lost connection. Remove the option, or set a function.",
-    ],
-    [
-      socketTimeout > 0 && reconnectStrategy === undefined,
+    socketTimeout > 0 &&
+      reconnectStrategy === undefined &&
       'socket.socketTimeout is set without socket.reconnectStrategy: by default the client closes permanently after this time without ' +
         'traffic. Set a reconnectStrategy.',
-    ],
-    [readonly === true, `readonly is true: ${REPLICA} Remove the option.`],
+    readonly === true && `readonly is true: ${REPLICA} Remove the option.`,
   ]
 }
 
 /** On a Cluster, the text in braces decides the slot of a key. */
 function braces(keyPrefix: unknown): Harm {
   const isSet = typeof keyPrefix === 'string' && /\{[^}]+\}/.test(keyPrefix)
-  return [
-    isSet,
-    'keyPrefix has braces: all keys of the limiter are in one slot, on one server. Remove the braces.',
-  ]
+  return (
+    isSet &&
+    'keyPrefix has braces: all keys of the limiter are in one slot, on one server. Remove the braces.'
+  )
 }

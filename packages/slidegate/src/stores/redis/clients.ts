@@ -1,22 +1,31 @@
 // Redis clients: how each sends commands, and whether it resends them.
 
-import { type Diagnosis, invalidOption, plainError, show } from '../../errors.ts'
+import { errorMonitor } from 'node:events'
+import {
+  asUnavailable,
+  type Diagnosis,
+  invalidOption,
+  noConnection,
+  plainError,
+  type StoreUnavailableError,
+  show,
+} from '../../errors.ts'
 import { Start } from '../start.ts'
 import type { StoreConnection } from '../store.ts'
 
-/** ioredis from 5.11, or iovalkey: a `Redis`, also with Sentinel, or a `Cluster`. */
+/** ioredis 5.11 or later, or iovalkey: a `Redis`, also with Sentinel, or a `Cluster`. */
 export interface IoredisClient {
   evalsha(sha1: string, numkeys: number, ...args: string[]): Promise<unknown>
   eval(script: string, numkeys: number, ...args: string[]): Promise<unknown>
 }
 
-/** node-redis from 5: a client, a pool or a Sentinel. From 6, also a Cluster. */
+/** node-redis 5 or later: a client, a pool or a Sentinel. With 6 or later, also a Cluster. */
 export interface NodeRedisClient {
   evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
 }
 
-/** Valkey GLIDE from 2: a `GlideClient` or a `GlideClusterClient`. */
+/** Valkey GLIDE 2 or later: a `GlideClient` or a `GlideClusterClient`. */
 export interface GlideClient {
   customCommand(words: string[]): Promise<unknown>
 }
@@ -33,11 +42,7 @@ export interface CommandClient {
 /** A client of any supported package, recognized by its methods. */
 export type RedisClient = IoredisClient | NodeRedisClient | GlideClient | CommandClient
 
-/**
- * Sends `EVALSHA` with a SHA-1, or `EVAL` with the script itself.
- *
- * @param keys how many of the words are keys
- */
+/** Sends `EVALSHA` with a SHA-1, or `EVAL` with the script. The first `keys` words are keys. */
 export type Send = (
   name: 'EVALSHA' | 'EVAL',
   script: string,
@@ -55,27 +60,28 @@ export interface Connection extends StoreConnection {
   readonly resends: boolean
   /** Whether it sends or rejects commands immediately. If not, it would queue them. */
   readonly isReady: boolean
-  /** How often the script had to be loaded. */
   scriptLoads: number
   /** Returns the function for one server, or for one bucket of a Cluster. */
   sender(): Send
   /** Ends the startup. Call it when a command was answered or failed. */
   answered(): void
+  /** The error for a failed command, with the reason if there is no connection. */
+  failure(error: unknown): StoreUnavailableError
 }
 
-/** @throws {SlidegateError} `invalid_option` if it isn't a client */
 export function connectionOf(client: RedisClient): Connection {
   const dialect = dialectOf(client)
   if (dialect === undefined) {
     throw invalidOption(
-      `the Redis client is ${show(client)}; pass a client of ioredis, iovalkey, node-redis or Valkey GLIDE, { url }, or { command(words) }`,
+      `the Redis client is ${show(client)}; pass a URL, a client of ioredis, iovalkey, node-redis or Valkey GLIDE, or { command(words) }`,
       client,
     )
   }
-  const { isCluster, resends, send } = dialect
-  const server = serverAt(dialect.address)
+  const { isCluster, resends, send, address } = dialect
+  const server = address === undefined ? 'Redis' : `Redis at ${address}`
   const isStarting = () => dialect.isStarting?.() === true
-  const start = isStarting() ? new Start(() => !isStarting() && !dialect.isReady()) : undefined
+  let start = isStarting() ? new Start(() => !isStarting() && !dialect.isReady()) : undefined
+  const isConnected = () => dialect.isConnected?.() ?? true
   return {
     server,
     isCluster,
@@ -85,34 +91,49 @@ export function connectionOf(client: RedisClient): Connection {
     },
     scriptLoads: 0,
     whenStarted: () => start?.whenOver,
-    diagnose: () => diagnosisOf(server, dialect.isReady(), dialect.lastError?.()),
+    diagnose: () => diagnosisOf(server, isConnected(), dialect.lastError?.()),
+    failure: (error) => failureOf(error, server, isConnected(), dialect.lastError?.()),
     sender: () => send,
-    answered: () => start?.end(),
+    answered() {
+      start?.end()
+      start = undefined
+    },
   }
 }
 
-/** @param address omitted if it isn't known */
-export function serverAt(address: string | undefined): string {
-  return address === undefined ? 'Redis' : `Redis at ${address}`
+export function diagnosisOf(server: string, isConnected: boolean, lastError: Error | undefined): Diagnosis {
+  if (isConnected) return { message: `${server} did not answer` }
+  return { message: `no connection to ${server}`, cause: lastError }
 }
 
-export function diagnosisOf(server: string, isConnected: boolean, cause: Error | undefined): Diagnosis {
-  return isConnected
-    ? { message: `${server} did not answer` }
-    : { message: `no connection to ${server}`, cause }
+/** The error for a failed command. Without a connection, it contains the reason. */
+export function failureOf(
+  error: unknown,
+  server: string,
+  isConnected: boolean,
+  lastError: Error | undefined,
+): StoreUnavailableError {
+  if (isConnected && !saysOffline(error)) return asUnavailable(error, server)
+  return noConnection(server, lastError ?? error)
 }
 
-/** How one kind of client sends commands. */
+export function saysOffline(error: unknown): boolean {
+  const { message = '' } = error as Partial<Error>
+  return /enableOfflineQueue|client is (offline|closed)|Connection is closed/i.test(message)
+}
+
+/** How one kind of client sends commands, and what it shows of its connection. */
 export interface Dialect {
   readonly isCluster: boolean
   readonly resends: boolean
-  /** `host:port` of a client of one server, if it exposes that. */
+  /** `host:port` of a client of one server. */
   readonly address?: string | undefined
   /** Returns false while it would queue commands. */
   isReady(): boolean
-  /** Whether it is connecting for the first time, if it exposes that. */
+  /** Whether it is connecting for the first time. */
   isStarting?(): boolean
-  /** Why it isn't connected, if it exposes that. */
+  isConnected?(): boolean
+  /** Why it isn't connected. */
   lastError?(): Error | undefined
   readonly send: Send
 }
@@ -126,7 +147,26 @@ export function dialectOf(client: unknown): Dialect | undefined {
   return undefined
 }
 
-interface Ioredis extends IoredisClient {
+interface Emitter {
+  on?(event: string | symbol, listener: (error: unknown) => void): unknown
+}
+
+/** The last error of each client since it connected. */
+const lastErrors = new WeakMap<object, Error | undefined>()
+
+/** Notes a client's errors without handling them: it still throws those that nothing else handles. */
+function lastErrorOf(client: Emitter, first?: Error): () => Error | undefined {
+  if (!lastErrors.has(client)) {
+    lastErrors.set(client, first)
+    for (const event of [errorMonitor, 'node error', 'node-error']) {
+      client.on?.(event, (error) => lastErrors.set(client, plainError(error)))
+    }
+    client.on?.('connect', () => lastErrors.set(client, undefined))
+  }
+  return () => lastErrors.get(client)
+}
+
+interface Ioredis extends IoredisClient, Emitter {
   readonly isCluster?: boolean
   readonly status?: string
   readonly options?: {
@@ -147,26 +187,26 @@ function ioredis(client: Ioredis): Dialect {
   const isCluster = client.isCluster === true
   const { host, port, path, sentinels } = client.options ?? {}
   const isOneServer = !isCluster && path === undefined && (sentinels ?? undefined) === undefined
+  const lastError = lastErrorOf(client)
   return {
     isCluster,
     address: isOneServer ? addressText(host, port) : undefined,
     // A failed attempt ends in another status.
     isStarting: () => client.status === 'connecting' || client.status === 'connect',
+    isConnected: () => client.status === undefined || client.status === 'ready',
     lastError: () => {
       const error = client.connector?.firstError
-      return error && plainError(error)
+      return error === undefined ? lastError() : plainError(error)
     },
     // After a closed connection, a Cluster always resends to another server.
     resends: isCluster || client.options?.autoResendUnfulfilledCommands !== false,
     isReady: () => !IOREDIS_QUEUES.has(client.status ?? '') || client.options?.enableOfflineQueue === false,
-    send: (name, script, keys, words) => {
-      if (name === 'EVALSHA') return client.evalsha(script, keys, ...words)
-      return client.eval(script, keys, ...words)
-    },
+    send: (name, script, keys, words) =>
+      name === 'EVALSHA' ? client.evalsha(script, keys, ...words) : client.eval(script, keys, ...words),
   }
 }
 
-interface NodeRedis extends NodeRedisClient {
+interface NodeRedis extends NodeRedisClient, Emitter {
   readonly isOpen?: boolean
   readonly isReady?: boolean
   readonly options?: {
@@ -179,10 +219,16 @@ function nodeRedis(client: NodeRedis): Dialect {
   // After a closed connection, a Sentinel or a client of one resends to the next master.
   const isSentinel = has(client, 'acquire') || has(client, 'release')
   const { socket } = client.options ?? {}
+  const isNew = client.isOpen === false
   return {
     isCluster: has(client, 'nodeClient'),
     resends: isSentinel,
     address: addressText(socket?.host ?? 'localhost', socket?.port),
+    isConnected: () => client.isOpen !== false && client.isReady !== false,
+    lastError: lastErrorOf(
+      client,
+      isNew ? new Error('never connected: await client.connect() first') : undefined,
+    ),
     // A closed client rejects. A pool doesn't expose its state, and a Sentinel looks for a master with each command.
     isReady: () =>
       isSentinel ||
@@ -196,8 +242,8 @@ function nodeRedis(client: NodeRedis): Dialect {
   }
 }
 
+/** GLIDE resends nothing, and its queued commands fail after `requestTimeout`. */
 function glide(client: GlideClient): Dialect {
-  // GLIDE resends nothing, and its queued commands fail after `requestTimeout`.
   return byWords((words) => client.customCommand(words), has(client, 'invokeScriptWithRoute'), false)
 }
 
@@ -206,17 +252,9 @@ function other(client: CommandClient): Dialect {
 }
 
 /** A client that sends any command, and doesn't expose whether it is connected. */
-function byWords(
-  command: (words: string[]) => Promise<unknown>,
-  isCluster: boolean,
-  resends: boolean,
-): Dialect {
-  return {
-    isCluster,
-    resends,
-    isReady: () => true,
-    send: (name, script, keys, words) => command([name, script, String(keys), ...words]),
-  }
+function byWords(command: (words: string[]) => Promise<unknown>, isCluster: boolean, resends: boolean) {
+  const send: Send = (name, script, keys, words) => command([name, script, String(keys), ...words])
+  return { isCluster, resends, isReady: () => true, send }
 }
 
 function addressText(host: string | undefined, port: number | undefined): string | undefined {

@@ -3,12 +3,13 @@
 import {
   type Diagnosis,
   invalidOption,
+  noConnection,
   plainError,
   SlidegateError,
-  StoreUnavailableError,
+  type StoreUnavailableError,
 } from '../../errors.ts'
 import { Start } from '../start.ts'
-import { type Connection, diagnosisOf, dialectOf, hostPort, type Send, serverAt } from './clients.ts'
+import { type Connection, diagnosisOf, failureOf, hostPort, type Send, saysOffline } from './clients.ts'
 import { loadClients, type OwnClient, type OwnSettings } from './create-client.ts'
 import { runScript } from './transport.ts'
 import { serversOf, type UrlOptions } from './url.ts'
@@ -19,20 +20,13 @@ const REPLACED_MS = 1000
 /** A connection without an answer for this long is replaced. The operating system would take minutes to close it. */
 const SILENT_MS = 2000
 
-/** Maximum servers of a Cluster that a message names. */
 const MOST_NAMED = 3
 
-interface InUse {
-  readonly own: OwnClient
-  readonly send: Send
-}
-
 /**
- * Connects with node-redis or ioredis, whichever is installed.
+ * Connects with node-redis or ioredis, whichever is installed. These clients queue nothing, send nothing twice, and reconnect.
  *
- * Its clients don't queue commands, never send one twice, and always reconnect. A client of one server connects at once, and
- * doesn't keep the process alive until it is used. A client of a Cluster connects on first use, because it would keep the process
- * alive.
+ * A client of one server connects at once, and doesn't keep the process alive until it is used. A client of a Cluster would, so
+ * it connects on first use.
  */
 export class OwnConnection implements Connection {
   readonly server: string
@@ -43,7 +37,7 @@ export class OwnConnection implements Connection {
   readonly #loading: ReturnType<typeof loadClients>
   /** The client in use, and its replacement. */
   readonly #open = new Set<OwnClient>()
-  #inUse: InUse | undefined
+  #inUse: OwnClient | undefined
   /** Pending until it is connected and the script is loaded, or it has failed. */
   #connecting: Start | undefined
   /** Pending until the first answer or failure. */
@@ -53,15 +47,13 @@ export class OwnConnection implements Connection {
   #hasStopped = false
   #isReplacing = false
   #isClosed = false
-  /** Why no client could be created. */
   #failure: unknown
   #lastError: Error | undefined
 
-  /** @throws {SlidegateError} `invalid_option` */
   constructor(options: UrlOptions, load: typeof loadClients = loadClients) {
     const servers = serversOf(options)
     const named = servers.addresses.slice(0, MOST_NAMED).map(({ host, port }) => hostPort(host, port))
-    this.server = serverAt(named.join(', '))
+    this.server = `Redis at ${named.join(', ')}`
     this.isCluster = servers.isCluster
     this.#settings = {
       ...servers,
@@ -119,9 +111,9 @@ export class OwnConnection implements Connection {
     const failed = (error: unknown): never => {
       ended()
       if (this.#isClosed) throw closed()
-      throw saysOffline(error) ? this.#unconnected() : error
+      throw saysOffline(error) ? this.failure(error) : error
     }
-    const send = (inUse: InUse, command: Parameters<Send>): Promise<unknown> => {
+    const send = (inUse: OwnClient, command: Parameters<Send>): Promise<unknown> => {
       const nowMs = performance.now()
       if (pending === 0) answeredAtMs = nowMs
       else if (nowMs - answeredAtMs > SILENT_MS) this.#replace()
@@ -174,11 +166,11 @@ export class OwnConnection implements Connection {
     await own.connected
     if (!this.#open.has(own)) throw closed()
     const before = this.#inUse
-    this.#inUse = { own, send: dialectOf(own.client)!.send }
+    this.#inUse = own
     if (before === undefined) return
     // Other servers of a Cluster may still answer its commands.
     const close = () => {
-      if (this.#open.delete(before.own)) before.own.close()
+      if (this.#open.delete(before)) before.close()
     }
     setTimeout(close, REPLACED_MS).unref()
   }
@@ -221,20 +213,17 @@ export class OwnConnection implements Connection {
     if (!/timeout|timed out|ETIMEDOUT/i.test(this.#lastError.message)) this.#endStart()
   }
 
-  /** If a client can't send a command, its error doesn't contain the reason. */
-  #unconnected(): StoreUnavailableError {
-    const cause = this.#lastError
-    // The message already contains the address.
-    const [, address = ''] = this.server.split(' at ')
-    const why = cause?.message.replace(` ${address}`, '') ?? 'connecting takes too long'
-    return new StoreUnavailableError('error', `no connection to ${this.server} (${why})`, cause && { cause })
+  failure(error: unknown): StoreUnavailableError {
+    return failureOf(error, this.server, true, this.#lastError)
   }
 
-  async #first(): Promise<InUse> {
+  async #first(): Promise<OwnClient> {
     await this.#connecting?.whenOver
     if (this.#isClosed) throw closed()
     if (this.#failure !== undefined) throw this.#failure
-    if (this.#inUse === undefined) throw this.#unconnected()
+    if (this.#inUse === undefined) {
+      throw noConnection(this.server, this.#lastError ?? new Error('connecting takes too long'))
+    }
     return this.#inUse
   }
 }
@@ -247,11 +236,4 @@ function backoffMs(attempts: number): number {
 
 function closed(): SlidegateError {
   return new SlidegateError('closed', 'the connection to Redis is closed')
-}
-
-/** Whether the client couldn't send the command. */
-function saysOffline(error: unknown): boolean {
-  return (
-    error instanceof Error && /enableOfflineQueue|client is offline|Connection is closed/i.test(error.message)
-  )
 }

@@ -1,19 +1,16 @@
 // Creates clients from URLs, with node-redis or ioredis, whichever is installed. No other file imports these packages.
 
-import type { RedisClient } from './clients.ts'
+import { dialectOf, type Send } from './clients.ts'
 import type { Address, Servers } from './url.ts'
 
-/** How the store's own client connects. */
 export interface OwnSettings extends Servers {
   /** Milliseconds until the next connection attempt, after `attempts` of them. `undefined` ends the client. */
   backoffMs(attempts: number): number | undefined
-  /** Called with the reason if there is no connection. */
   onError(error: unknown): void
 }
 
-/** A client created here, connecting to its server. */
 export interface OwnClient {
-  readonly client: RedisClient
+  readonly send: Send
   /** Resolves when it is connected. Rejects when it is closed or ended by `backoffMs`. */
   readonly connected: Promise<unknown>
   /** Keeps the process alive from now on. Until then, a client of one server doesn't. */
@@ -32,12 +29,10 @@ const SOCKET_TIMEOUT_MS = 5000
 /** Without an answer for this long, ioredis closes a connection. */
 const SILENT_TIMEOUT_MS = 2000
 
-/** Far more than the store has in flight. */
 const QUEUE_MAX = 4096
 
 type MakeClient = (settings: OwnSettings) => OwnClient
 
-/** Loads an installed client package. `undefined` if there is none. */
 export async function loadClients(): Promise<MakeClient | undefined> {
   return (await loadNodeRedis()) ?? (await loadIoredis())
 }
@@ -80,7 +75,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
         clearInterval(pinging)
         client.destroy()
       }
-      return { client, connected: client.connect(), hold, close }
+      return { send: dialectOf(client)!.send, connected: client.connect(), hold, close }
     }
     const rootNodes = addresses.map(({ host, port }) => ({ socket: { host, port } }))
     const cluster = nodeRedis.createCluster({
@@ -110,11 +105,10 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
       isClosed = true
       if (cluster.isOpen) cluster.destroy()
     }
-    return { client: cluster, connected: connect(0), hold: () => {}, close }
+    return { send: dialectOf(cluster)!.send, connected: connect(0), hold: () => {}, close }
   }
 }
 
-/** Never resends, and rejects commands that it can't send now. */
 export async function loadIoredis(): Promise<MakeClient | undefined> {
   const ioredis = await importIoredis()
   if (ioredis === undefined) return undefined
@@ -159,7 +153,7 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
       isHeld = true
       stream()?.ref()
     }
-    return { client, connected, hold, close: () => client.disconnect() }
+    return { send: dialectOf(client)!.send, connected, hold, close: () => client.disconnect() }
   }
 }
 

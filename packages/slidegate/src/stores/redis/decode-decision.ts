@@ -8,9 +8,9 @@
 import type { BanState, ListedCharge } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
 import { answerOf, freesIn, roomIn, takesOnce, withDebits } from '../../ops/driver.ts'
-import type { ExplainOp } from '../../ops/explain.ts'
-import type { CheckedLog } from '../../ops/memory.ts'
 import { countFrom, setReset, setUsed, setWait } from '../../ops/numbers.ts'
+import type { CheckedLog } from '../../ops/op.ts'
+import type { ExplainOp } from '../../ops/peek.ts'
 import {
   banOf,
   type ConsumeOutcome,
@@ -24,8 +24,10 @@ import { kindOf, type Op } from '../../ops/table.ts'
 import { zerosFor } from '../outcome.ts'
 import type { Request } from './encode.ts'
 
-/** A request for a decision. */
 export type DecisionRequest = Pick<Request, 'count'> & { readonly op: Extract<Op, RequestOp> }
+
+/** Returns the next integer of the reply. */
+type Next = () => number
 
 /** The script writes this for waits that never end. */
 const NEVER = -1
@@ -33,7 +35,6 @@ const NEVER = -1
 /** An op's first integer if it isn't plain: this minus the requests admitted. */
 const EXTRAS = -10
 
-/** A log that limits read. */
 interface ReadLog extends CheckedLog {
   /** The state before the op, if its times are computed here. */
   state: unknown
@@ -46,7 +47,7 @@ export function decisionOf(
   clockMs: number,
   nowMs: number,
   overrides: Overrides,
-  next: () => number,
+  next: Next,
   isExplained: boolean,
 ): ConsumeOutcome {
   const code = next()
@@ -80,13 +81,7 @@ export function decisionOf(
 /** Reused for each op. May contain more logs than the last op has. */
 const pool: ReadLog[] = []
 
-/** Reads the script's answer for all logs, except for the times. Valid until the next op is read. */
-function logsOf(
-  op: RequestOp,
-  parts: readonly Part[],
-  nowMs: number,
-  next: () => number,
-): readonly ReadLog[] {
+function logsOf(op: RequestOp, parts: readonly Part[], nowMs: number, next: Next): readonly ReadLog[] {
   let count = 0
   let first = 0
   for (let part = 0; part < parts.length; part++) {
@@ -109,7 +104,7 @@ function newLog(log: Log): ReadLog {
   return { log, first: 0, used: [], cost: 0, charged: 0, state: undefined, isTimed: false }
 }
 
-function readLog(read: ReadLog, op: RequestOp, nowMs: number, next: () => number): void {
+function readLog(read: ReadLog, op: RequestOp, nowMs: number, next: Next): void {
   const { log, used } = read
   const { kind, params, serves } = log
   read.cost = takesOnce(log, op) ? next() : op.cost
@@ -127,8 +122,7 @@ function readLog(read: ReadLog, op: RequestOp, nowMs: number, next: () => number
   }
 }
 
-/** Reads two times per limit. */
-function readTimes({ log, first }: ReadLog, limits: number[], next: () => number): void {
+function readTimes({ log, first }: ReadLog, limits: number[], next: Next): void {
   for (let i = 0; i < log.serves.length; i++) {
     const limit = first + log.serves[i]!
     const waitMs = next()
@@ -137,19 +131,7 @@ function readTimes({ log, first }: ReadLog, limits: number[], next: () => number
   }
 }
 
-/**
- * Computes the numbers of a log's limits, except for times that the script returned.
- *
- * @param admitted number of requests charged
- * @param asked number of requests in the op
- */
-function computeNumbers(
-  read: ReadLog,
-  limits: number[],
-  admitted: number,
-  asked: number,
-  nowMs: number,
-): void {
+function computeNumbers(read: ReadLog, limits: number[], admitted: number, asked: number, nowMs: number) {
   const { log, first, used, cost, state, isTimed } = read
   const { kind, params, serves } = log
   if (state === undefined) {
@@ -167,19 +149,8 @@ function computeNumbers(
   answerOf(read, state, nowMs, asked, limits)
 }
 
-/** The extra numbers of a decision that isn't plain. */
-interface Extras {
-  /** When a repeated request was admitted, relative to the clock. */
-  readonly againMs: number
-  /** The units charged for it, or 0 if it isn't a repeat. */
-  readonly repeats: number
-  /** How long the op blocked a key. */
-  readonly byOpMs: number
-  /** How long each part was already blocked. */
-  readonly blocked: readonly number[]
-}
-
-function extrasOf(parts: readonly Part[], next: () => number): Extras {
+/** Reads the extra numbers of a decision that isn't plain. `againMs` is the instant of a repeated request, relative to the clock. */
+function extrasOf(parts: readonly Part[], next: Next) {
   const [againMs, repeats, byOpMs] = [next(), next(), next()]
   return { againMs, repeats, byOpMs, blocked: parts.map(({ set }) => (hasBan(set) ? next() : 0)) }
 }
@@ -193,7 +164,7 @@ function explanation(
   parts: readonly Part[],
   logs: readonly ReadLog[],
   nowMs: number,
-  next: () => number,
+  next: Next,
 ): Pick<ExplainOutcome, 'frees' | 'bans' | 'charges'> {
   const frees: number[][] = []
   const charges: (ListedCharge[] | undefined)[] = []
@@ -206,20 +177,20 @@ function explanation(
   }
   const bans = parts.map(({ set }): BanState | undefined => {
     if (!hasBan(set)) return undefined
-    const [level, denials, blockedMs] = [next(), next(), next()]
-    return { blockedMs, level, denials }
+    const [level, denials, blockedMs, forMs] = [next(), next(), next(), next()]
+    return { blockedMs, ...(blockedMs > 0 && { sinceMs: nowMs - forMs }), level, denials }
   })
   return { frees, bans, ...(most !== undefined && { charges }) }
 }
 
 /** Reads a count and that many numbers. Stops at the end of the reply, because a damaged count may be huge. */
-function listOf(next: () => number): number[] {
+function listOf(next: Next): number[] {
   const numbers: number[] = []
   for (let count = next(); count > 0; count--) numbers.push(next())
   return numbers
 }
 
-function chargesOf(nowMs: number, next: () => number): ListedCharge[] {
+function chargesOf(nowMs: number, next: Next): ListedCharge[] {
   const charges: ListedCharge[] = []
   for (let count = next(); count > 0; count--) charges.push({ atMs: nowMs - next(), units: next() })
   return charges

@@ -23,7 +23,7 @@ const AHEAD = -2
 /** The reply to a call that a later call at its place overtook. */
 const STALE = -1
 
-/** Reads the outcomes of requests, in order. An op that failed on its own has an error. */
+/** Reads the outcomes of requests, in order. If an op failed alone, its outcome is an error. */
 export function decode(
   requests: readonly Request[],
   reply: unknown,
@@ -37,7 +37,6 @@ export function decode(
   }
 }
 
-/** Reads answers one after the other, each from its first integer. */
 class ScriptReply implements Reply {
   #reply: unknown
   #words: readonly unknown[] = []
@@ -133,7 +132,6 @@ class ScriptReply implements Reply {
     throw new StoreUnavailableError('error', `unexpected reply from Redis: ${show(this.#reply)}`)
   }
 
-  /** Whether lines of text come next. */
   #isText(): boolean {
     const next = this.#words[this.#place]
     return typeof next !== 'number' && String(next).endsWith('\n')
@@ -147,11 +145,7 @@ class ScriptReply implements Reply {
 const reader = new ScriptReply()
 
 /** The override in force for each part, from the stored first lines. `undefined` if there is none. */
-function inForceOf(
-  parts: readonly Part[],
-  stored: string,
-  clockMs: number,
-): (InForce | undefined)[] | undefined {
+function inForceOf(parts: readonly Part[], stored: string, clockMs: number): Overrides {
   const lines = stored.split('\n')
   const overrides = parts.map(({ set }) =>
     set.isOverridable ? inForceIn(`${lines.shift()}\n`, clockMs) : undefined,

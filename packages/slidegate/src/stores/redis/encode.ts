@@ -1,5 +1,7 @@
-// Writes the script's arguments. The top of driver.lua describes them.
+// Writes the script's arguments, and estimates how long they take in Redis. The top of driver.lua describes them.
 
+import type { Entries } from '../../limits/limit.ts'
+import { entriesOf } from '../../limits/limit-set.ts'
 import { CLOCK, IDS, LOOK, MAY_REPEAT, RARE } from '../../ops/op.ts'
 import type { Named } from '../../ops/request.ts'
 import { isSingle, isUsual, kindOf, type Op, unitsOf } from '../../ops/table.ts'
@@ -42,7 +44,6 @@ function endOfRun(requests: readonly Request[], first: number, unusual: Unusual 
   return end
 }
 
-/** The end of a run of neighbors that also have the same cost and count. */
 function endOfGroup(requests: readonly Request[], first: number, end: number): number {
   const { op, count } = requests[first]!
   const cost = costOf(op)
@@ -66,7 +67,6 @@ function encodeGroups(requests: readonly Request[], first: number, end: number, 
   words[place] = `${groups}`
 }
 
-/** Whether two requests differ only in keys, ids, cost and count. */
 function isLike(a: Request, b: Request, unusual: Unusual | undefined): boolean {
   if (a.nowMs !== b.nowMs || a.op.type !== b.op.type || !haveSameSets(a.op.parts, b.op.parts)) return false
   if (kindOf(a.op).keys !== undefined) return false
@@ -110,14 +110,51 @@ export function isJoinable(op: Op): boolean {
   return isSingle(op) && !op.parts[0]!.set.logs.some(({ kind }) => kind.isOneByOne === true)
 }
 
-/** Whether an op equals a waiting request that others may join. */
-export function canJoin(
-  { op: waiting, nowMs: waitingMs }: Request,
-  op: Op,
-  nowMs: number | undefined,
-): boolean {
-  if (waitingMs !== nowMs) return false
-  if (op === waiting) return true
-  const { key, set } = waiting.parts[0]!
-  return isSingle(op) && op.cost === costOf(waiting) && op.parts[0]!.key === key && op.parts[0]!.set === set
+export function canJoin(waiting: Request, op: Op, nowMs: number | undefined): boolean {
+  if (waiting.nowMs !== nowMs) return false
+  if (op === waiting.op) return true
+  const { key, set } = waiting.op.parts[0]!
+  return (
+    isSingle(op) && op.cost === costOf(waiting.op) && op.parts[0]!.key === key && op.parts[0]!.set === set
+  )
+}
+
+/** Maximum weight of a call, so that no script blocks Redis for long. */
+export const MAX_WEIGHT = 128
+
+/** Units that a log of entries writes in the time of a usual op. */
+const UNITS_PER_OP = 100
+
+/** An op with up to this many logs takes as long as the usual one. */
+const LOGS_PER_OP = 4
+
+/** The weight of an op: its time relative to the usual op, at most {@link MAX_WEIGHT}. */
+export function weightOf(op: Op): number {
+  const { work } = kindOf(op)
+  // An explain searches for each time that it reports. A page has hundreds of overrides, and an explain may list hundreds of
+  // charges.
+  let weight = work === 'search' || work === 'page' ? MAX_WEIGHT / 8 : 1
+  if ('charges' in op && op.charges !== undefined) weight = MAX_WEIGHT
+  let logs = 0
+  for (const { set } of op.parts) {
+    logs += set.logs.length
+    if (set.keeps.size > 0) for (const log of set.logs) weight += entriesWeight(op, entriesOf(log))
+  }
+  return Math.min(weight + Math.ceil(logs / LOGS_PER_OP) - 1, MAX_WEIGHT)
+}
+
+function entriesWeight(op: Op, are: Entries | undefined): number {
+  if (are === undefined) return 0
+  switch (kindOf(op).work) {
+    case 'read':
+      return MAX_WEIGHT
+    case 'take':
+      // A stream is rewritten.
+      return are === 'record' ? MAX_WEIGHT : Math.floor(unitsOf(op) / UNITS_PER_OP)
+    case 'write':
+    case 'find':
+      return Math.floor(unitsOf(op) / UNITS_PER_OP)
+    default:
+      return 0
+  }
 }

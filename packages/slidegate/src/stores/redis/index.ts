@@ -1,11 +1,10 @@
 // The store in Redis: slidegate/redis.
 
-import { asUnavailable, checkOptions, noAnswer, SlidegateError } from '../../errors.ts'
+import { checkOptions, noAnswer, SlidegateError } from '../../errors.ts'
 import { failurePolicy } from '../../resilience/failure-policy.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { whenIdle } from '../idle.ts'
-import { checkClock, readClock } from '../instant.ts'
-import { START_MS, Start } from '../start.ts'
+import { checkClock, readClock } from '../../runtime/clock.ts'
+import { START_MS, Start, whenIdle } from '../start.ts'
 import type { Op, Store } from '../store.ts'
 import { type BatchOptions, batchedStore } from './batcher.ts'
 import type { RedisStoreStats } from './call-counts.ts'
@@ -14,7 +13,7 @@ import { type Connection, connectionOf, type RedisClient } from './clients.ts'
 import { OwnConnection } from './connect.ts'
 import { keyspace } from './keyspace.ts'
 import { runScript, ScriptTransport } from './transport.ts'
-import { isUrlOptions, type UrlOptions } from './url.ts'
+import { type UrlOptions, urlOptionsOf } from './url.ts'
 
 export type { RedisStoreStats } from './call-counts.ts'
 export type { CommandClient, GlideClient, IoredisClient, NodeRedisClient, RedisClient } from './clients.ts'
@@ -48,31 +47,33 @@ export interface RedisStore extends Store {
   stats(): RedisStoreStats
 }
 
-/** Options per server, and per bucket of a Cluster. */
 const OF_SERVER: BatchOptions = { maxCalls: 16, readsFirst: false }
 const OF_BUCKET: BatchOptions = { maxCalls: 4, readsFirst: true }
 
-/** Milliseconds until `ready` retries. */
 const RETRY_MS = 20
 
 /**
- * Stores state in Redis from 7.0, or Valkey from 7.2.
+ * Stores state in Redis 7.0 or later, or Valkey 7.2 or later.
  *
  * All processes with the same server and prefix share the state. Supports one server, replicas and Clusters. Time is read from
  * the server's clock. The store never configures or closes a client that you pass.
  *
- * With a URL, the store creates its own client. For one server, it connects at once, without keeping the process alive until the
- * first request. For a Cluster, it connects with the first request. `close` waits up to 2 s for calls in flight, then closes the
- * client.
+ * With a URL or `{ url }`, the store creates its own client. For one server, it connects at once, without keeping the process
+ * alive until the first request. For a Cluster, it connects with the first request. `close` waits up to 2 s for calls in flight,
+ * then closes the client.
  *
  * @throws {SlidegateError} `invalid_option`
  */
-export function redisStore(client: RedisClient | UrlOptions, options: RedisStoreOptions = {}): RedisStore {
+export function redisStore(
+  client: RedisClient | UrlOptions | string,
+  options: RedisStoreOptions = {},
+): RedisStore {
   checkOptions(options, 'redisStore', { prefix: true, buckets: true, clock: true })
   const { prefix = 'slidegate', clock, buckets = 64 } = options
   checkClock(clock)
   const keysOf = keyspace(prefix, buckets)
-  const own = isUrlOptions(client) ? new OwnConnection(client) : undefined
+  const url = urlOptionsOf(client)
+  const own = url && new OwnConnection(url)
   const connection = own ?? connectionOf(client as RedisClient)
   if (own === undefined) warnOfClient(client as RedisClient)
   const { isCluster } = connection
@@ -110,24 +111,17 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
   }
 }
 
-/**
- * Resolves with the first answer. Retries for 2 s.
- *
- * @throws {StoreUnavailableError} if there is none
- * @throws {SlidegateError} `invalid_option` if no client is installed, `closed`
- */
+/** Resolves with the first answer. Retries for 2 s. */
 async function firstAnswer(connection: Connection): Promise<void> {
   const send = connection.sender()
   const start = new Start()
-  let isAnswered = false
   let failure: unknown
   const ask = async () => {
     while (!start.isOver) {
       try {
         // Sends no ops. It only loads the script.
         await runScript(connection, send, 0, [])
-        isAnswered = true
-        return
+        return true
       } catch (error) {
         if (error instanceof SlidegateError) throw error
         failure = error
@@ -136,13 +130,9 @@ async function firstAnswer(connection: Connection): Promise<void> {
         connection.answered()
       }
     }
+    return false
   }
-  try {
-    await Promise.race([ask(), start.whenOver])
-  } finally {
-    start.end()
-  }
-  if (isAnswered) return
-  if (failure !== undefined) throw asUnavailable(failure, connection.server)
-  throw noAnswer(connection.diagnose(), START_MS)
+  const isAnswered = await Promise.race([ask(), start.whenOver]).finally(() => start.end())
+  if (isAnswered === true) return
+  throw failure === undefined ? noAnswer(connection.diagnose(), START_MS) : connection.failure(failure)
 }

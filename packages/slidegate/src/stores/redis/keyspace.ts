@@ -1,45 +1,27 @@
 // Builds stored keys, and finds their buckets and slots on a Cluster.
 
 import { randomBytes } from 'node:crypto'
-import { invalidOption, show } from '../../errors.ts'
+import { checkThat } from '../../errors.ts'
 import { kindOf, type Op } from '../../ops/table.ts'
 
-/** Slots of a Redis Cluster. */
 const SLOTS = 16_384
 
-/** How the keys of a store are built. */
 export interface Keyspace {
-  /** Number of buckets that callers' keys are hashed into. */
   readonly buckets: number
-  /**
-   * Appends the stored keys of an op, one per log of each part: `<prefix>:{<tag>}:<limiter>:<key>:<log>`.
-   *
-   * If the part may have an override, its key follows, and if the op writes it, the key of the index of its bucket.
-   */
+  /** Appends the keys of an op. One per log, `<prefix>:{<tag>}:<limiter>:<key>:<log>`, then those of overrides and their index. */
   append(op: Op, keys: string[]): void
-  /** The bucket of an op's keys. */
   bucketOf(op: Op): number
-  /**
-   * The key of a receipt, in the bucket of an op: `<prefix>:{<tag>}:~<store>:<place>`.
-   *
-   * No limiter can have this name, and no other store has the same key.
-   */
+  /** The key of a receipt: `<prefix>:{<tag>}:~<store>:<place>`. No limiter has this name, and no other store this key. */
   receiptKey(op: Op | undefined, place: number): string
 }
 
-/**
- * @param buckets number of parts that keys are hashed into. The keys of a bucket share a slot, so one script reaches them all
- * @throws {SlidegateError} `invalid_option` if the prefix isn't 1 to 128 of `A-Z a-z 0-9 . _ : -`, or the number of buckets isn't
- * a power of two from 1 to 1024
- */
+/** The keys of a bucket share a slot, so one script reaches them all. */
 export function keyspace(prefix: string, buckets: number): Keyspace {
   // Braces would replace those of the tag.
-  if (typeof prefix !== 'string' || !/^[A-Za-z0-9._:-]{1,128}$/.test(prefix)) {
-    throw invalidOption(`the prefix is ${show(prefix)}; it must be 1 to 128 of A-Z a-z 0-9 . _ : -`, prefix)
-  }
-  if (typeof buckets !== 'number' || !Number.isInteger(Math.log2(buckets)) || buckets < 1 || buckets > 1024) {
-    throw invalidOption(`buckets is ${show(buckets)}; it must be a power of two from 1 to 1024`, buckets)
-  }
+  const isPrefix = typeof prefix === 'string' && /^[A-Za-z0-9._:-]{1,128}$/.test(prefix)
+  checkThat(isPrefix, 'the prefix', prefix, '1 to 128 of A-Z a-z 0-9 . _ : -')
+  const isPower = typeof buckets === 'number' && Number.isInteger(Math.log2(buckets))
+  checkThat(isPower && buckets >= 1 && buckets <= 1024, 'buckets', buckets, 'a power of two from 1 to 1024')
   const heads = tagsOf(buckets).map((tag) => `${prefix}:{${tag}}:`)
   const store = randomBytes(12).toString('base64url')
   // A service may get a page's bucket from a process that has more buckets.

@@ -4,20 +4,15 @@ import { kindOf } from '../../ops/table.ts'
 import { textHash } from '../../runtime/hash.ts'
 import { randomInt32 } from '../../runtime/platform.ts'
 import type { Call, Op, Part } from '../store.ts'
-import { canJoin, isJoinable, type Request } from './encode.ts'
-import { MAX_WEIGHT, weightOf } from './weight.ts'
+import { canJoin, isJoinable, MAX_WEIGHT, type Request, weightOf } from './encode.ts'
 
-/** The maximum per call. */
 export interface CallSize {
   /** Number of ops. Slower ones weigh more. */
   readonly ops: number
-  /** Number of requests in the ops. */
   readonly requests: number
 }
 
-/**
- * The maximum for the script. With more requests per busy key, Redis and this process would work in turns instead of in parallel.
- */
+/** The script's maximum. With more requests per busy key, Redis and this process would take turns. */
 export const OF_SCRIPT: CallSize = { ops: MAX_WEIGHT, requests: 512 }
 
 /** Maximum requests waiting in all queues of a store. Further ones are rejected. */
@@ -35,11 +30,8 @@ const MIN_PLACES = 256
 
 const NO_PARTS: readonly Part[] = []
 
-/** Shared by all queues of a store. */
 export class Backlog {
-  /** Number of waiting requests. */
   size = 0
-  /** Places for keys in each queue, a power of two. */
   readonly places: number
   readonly seed: number
 
@@ -58,7 +50,6 @@ export class PendingOp implements Request {
   readonly weight: number
   readonly mayRemove: boolean
   calls: Call[]
-  /** Whether others may join it. */
   isOpen: boolean
   /** Whether it is in the queue. If not, it is held until others of its key have been sent. */
   isQueued = false
@@ -78,7 +69,6 @@ export class PendingOp implements Request {
     return this.op.type === 'consume' ? this.op.count * this.calls.length : 1
   }
 
-  /** Whether all its requests have timed out. */
   get isAbandoned(): boolean {
     return this.calls.every(isSettled)
   }
@@ -115,28 +105,25 @@ class KeyQueue {
   }
 }
 
-/** Ops sent in one call. */
 export interface Batch {
   readonly sentAtMs: number
   ops: PendingOp[]
   weight: number
   requests: number
-  /** Its number among the calls in flight, from 0. Unique at any time. */
+  /** Its number among the calls in flight, starting at 0. Unique at any time. */
   place: number
 }
 
 /**
- * Holds ops in order of arrival, up to half a call per key.
+ * Holds ops in order of arrival. Those beyond half a call per key are held back, so a flood on one key doesn't delay others.
  *
- * Further ops are held until earlier ops of their key have been sent, so a flood on one key doesn't delay other keys. Lists are
- * linked through the ops, and keys get a place by their hash: an array or a Map that fills and empties at this rate retains
- * garbage.
+ * Lists are linked through the ops, and keys get a place by their hash: an array or a Map that fills and empties at this rate
+ * retains garbage.
  */
 export class Queue {
   readonly #backlog: Backlog
   readonly #size: CallSize
   readonly #keys: (KeyQueue | undefined)[]
-  /** Total weight, including held ops. */
   weight = 0
   #requests = 0
   #first: PendingOp | undefined
@@ -153,7 +140,6 @@ export class Queue {
     return this.#first === undefined
   }
 
-  /** Whether the waiting ops exceed one call. */
   get fillsCall(): boolean {
     return this.weight >= this.#size.ops || this.#requests >= this.#size.requests
   }
@@ -183,7 +169,6 @@ export class Queue {
     return true
   }
 
-  /** Takes the first op and those that can be sent with it. */
   take(maxWeight: number, nowMs: number): Batch {
     const batch: Batch = { sentAtMs: nowMs, ops: [], weight: 0, requests: 0, place: -1 }
     const maxRequests = this.#size.requests
@@ -243,7 +228,6 @@ export class Queue {
     return ofKey
   }
 
-  /** Finds an existing or idle key queue, or creates one. */
   #keyQueueOf(parts: readonly Part[]): KeyQueue {
     const place = placeOf(parts, this.#backlog)
     const first = this.#keys[place]
@@ -313,12 +297,7 @@ export class Queue {
   }
 }
 
-/**
- * Whether an op can be sent with those before it.
- *
- * Ops that may remove keys aren't sent with ops that write. A script that has removed something may keep writing even if Redis is
- * out of memory.
- */
+/** Ops that may remove keys aren't sent with ops that write. After a removal, a script may write although memory is full. */
 function fits(pending: PendingOp, batch: Batch, maxWeight: number, maxRequests: number): boolean {
   const first = batch.ops[0]
   if (first === undefined) return true
@@ -326,7 +305,6 @@ function fits(pending: PendingOp, batch: Batch, maxWeight: number, maxRequests: 
   return batch.weight + pending.weight <= maxWeight && batch.requests + pending.calls.length <= maxRequests
 }
 
-/** The place of these keys in a queue's table. */
 function placeOf(parts: readonly Part[], { places, seed }: Backlog): number {
   let hash = seed
   for (let part = 0; part < parts.length; part++) hash = textHash(parts[part]!.key, hash)

@@ -5,7 +5,7 @@ import { mostOf, namesOf } from '../../limits/override.ts'
 import type { Part } from '../../ops/request.ts'
 import { kindOf, type Op } from '../../ops/table.ts'
 
-/** The tags of the kinds, in the order of their numbers, from 1. */
+/** The tags of the kinds, in the order of their numbers, which start at 1. */
 const KINDS = 'wtfczxeb'
 /** Offset of the first limit from a log's place, by kind number minus one. */
 const FIRST_LIMIT = [2, 4, 3, 4, 3, 2, 2]
@@ -34,7 +34,6 @@ interface KnownWords {
 /** The words of the sets last used, by the first set of the op. */
 const known = new WeakMap<LimitSet, KnownWords>()
 
-/** The words of an op's logs, and limit names if there may be overrides. */
 export function setWordsOf(op: Op, nowMs: number | undefined): readonly string[] {
   if (kindOf(op).keys === 'index') return NO_LOGS
   const { parts } = op

@@ -1,6 +1,6 @@
 // Sends a batch as a call of the script, and turns its reply into results.
 
-import { asUnavailable } from '../../errors.ts'
+import type { StoreUnavailableError } from '../../errors.ts'
 import type { Receiver, Result, Transport } from './batcher.ts'
 import type { Connection, Send } from './clients.ts'
 import { decode } from './decode.ts'
@@ -22,7 +22,6 @@ const RECEIPT_RENEWED_MS = 60_000
 /** The key with the script's last answer to a call of one place. */
 interface Receipt {
   readonly key: string
-  /** When its TTL was last renewed. */
   renewedAtMs: number
 }
 
@@ -33,9 +32,7 @@ export class ScriptTransport implements Transport {
   readonly #connection: Connection
   readonly #send: Send
   readonly #keyspace: Keyspace
-  /** Receipts by place. */
   readonly #receipts: Receipt[] = []
-  /** Number of calls with a receipt so far. */
   #numbered = 0
   #singlyMs = MIN_SINGLY_MS
   #singlyUntilMs = 0
@@ -46,8 +43,8 @@ export class ScriptTransport implements Transport {
     this.#keyspace = keyspace
   }
 
-  get server(): string {
-    return this.#connection.server
+  failure(error: unknown): StoreUnavailableError {
+    return this.#connection.failure(error)
   }
 
   get isReady(): boolean {
@@ -100,12 +97,7 @@ export class ScriptTransport implements Transport {
     this.#send('EVALSHA', SCRIPT_SHA1, keys, words).then(answered, failed)
   }
 
-  /**
-   * On a Cluster, the slot may be moving to another server.
-   *
-   * Clients that resend failed commands wait until it has arrived, which takes longer than any request waits. Other clients
-   * report the failure.
-   */
+  /** The slot may be moving. Clients that resend wait until it has arrived, longer than any request. Others report the failure. */
   lost(): void {
     if (this.#connection.isCluster && this.#connection.resends) this.#goSingly()
   }
@@ -131,16 +123,15 @@ export class ScriptTransport implements Transport {
       const reply = await runScript(this.#connection, this.#send, keys, words)
       return decode([request], reply, this.#keyspace.buckets)[0]
     } catch (error) {
-      return asUnavailable(error, this.server)
+      return this.failure(error)
     }
   }
 
   /**
    * Numbers a call that may be sent twice, so that it is charged once. Returns the number of keys.
    *
-   * The script stores its answer at the key of the call's place, which is the last of the keys. It recognizes a resent call by
-   * its number. No two calls in flight share a place, so an answer stays until its call is settled or abandoned. A call that
-   * arrives after a later one with its place isn't executed.
+   * The last key belongs to the call's place. The script stores its answer there. No two calls in flight share a place. A call
+   * that arrives after a later one with its place isn't executed.
    */
   #appendReceipt({ ops, place, sentAtMs }: Batch, words: string[]): number {
     // On a Cluster it is in the slot of the keys, which is always the same for one transport. Otherwise it can be anywhere.
@@ -156,29 +147,22 @@ export class ScriptTransport implements Transport {
   }
 }
 
+/** Counts how often the script had to be loaded. */
+type Loads = Pick<Connection, 'scriptLoads'>
+
 /** Runs the script, with EVAL if Redis doesn't know it. */
-export async function runScript(
-  connection: Pick<Connection, 'scriptLoads'>,
-  send: Send,
-  keys: number,
-  words: string[],
-): Promise<unknown> {
+export async function runScript(of: Loads, send: Send, keys: number, words: string[]): Promise<unknown> {
   try {
     return await send('EVALSHA', SCRIPT_SHA1, keys, words)
   } catch (error) {
     if (!saysNoScript(error)) throw error
-    return loadAndRun(connection, send, keys, words)
+    return loadAndRun(of, send, keys, words)
   }
 }
 
 /** After a restart, a failover or SCRIPT FLUSH nothing was executed. EVAL runs and loads the script. */
-function loadAndRun(
-  connection: Pick<Connection, 'scriptLoads'>,
-  send: Send,
-  keys: number,
-  words: string[],
-): Promise<unknown> {
-  connection.scriptLoads++
+function loadAndRun(of: Loads, send: Send, keys: number, words: string[]): Promise<unknown> {
+  of.scriptLoads++
   return send('EVAL', SCRIPT, keys, words)
 }
 

@@ -1,7 +1,7 @@
 // Parses the URLs of Redis servers.
 
 import type { ConnectionOptions } from 'node:tls'
-import { checkOptions, invalidOption, type SlidegateError, show } from '../../errors.ts'
+import { checkOptions, checkThat, invalidOption, type SlidegateError, show } from '../../errors.ts'
 import { dialectOf } from './clients.ts'
 
 /** The server, for a store with its own client. */
@@ -18,11 +18,13 @@ export interface UrlOptions {
   readonly tls?: ConnectionOptions
 }
 
-export function isUrlOptions(source: unknown): source is UrlOptions {
-  return typeof source === 'object' && source !== null && 'url' in source && dialectOf(source) === undefined
+/** Returns the URL options if that is what the source is, or a URL. A client may also have a `url`. */
+export function urlOptionsOf(source: unknown): UrlOptions | undefined {
+  if (typeof source === 'string') return { url: source }
+  const isUrl = typeof source === 'object' && source !== null && 'url' in source
+  return isUrl && dialectOf(source) === undefined ? (source as UrlOptions) : undefined
 }
 
-/** A server's address and its credentials. */
 export interface Address {
   readonly host: string
   readonly port: number
@@ -32,22 +34,19 @@ export interface Address {
   readonly database: number
 }
 
-/** One server, or some servers of a Cluster. */
 export interface Servers {
   readonly addresses: readonly [Address, ...Address[]]
   readonly isCluster: boolean
   readonly tls: ConnectionOptions
 }
 
-/** @throws {SlidegateError} `invalid_option` */
 export function serversOf(options: UrlOptions): Servers {
   const { url, cluster, tls } = options
   const [first, ...others] = (Array.isArray(url) ? url : [url]).map(addressOf)
   if (first === undefined) throw invalidOption('url is an empty array; pass at least one URL', url)
   const isCluster = cluster ?? others.length > 0
   const addresses: readonly [Address, ...Address[]] = [first, ...others]
-  if (typeof isCluster !== 'boolean')
-    throw invalidOption(`cluster is ${show(isCluster)}; it must be true or false`, cluster)
+  checkThat(typeof isCluster === 'boolean', 'cluster', cluster, 'true or false')
   if (!isCluster && others.length > 0)
     throw invalidOption(`url has ${addresses.length} URLs; pass only one, or set cluster: true`)
   if (isCluster && addresses.some(({ database }) => database !== 0))
@@ -55,11 +54,10 @@ export function serversOf(options: UrlOptions): Servers {
   if (others.some(({ isTls }) => isTls !== first.isTls))
     throw invalidOption("some URLs use TLS and some don't; use TLS in all or none")
   if (tls !== undefined && !first.isTls) throw invalidOption('the tls option needs a rediss:// url')
-  checkOptions(options, 'redisStore({ url })', { url: true, cluster: true, tls: true })
+  checkOptions(options, 'the first argument of redisStore', { url: true, cluster: true, tls: true })
   return { addresses, isCluster, tls: tls ?? {} }
 }
 
-/** Whether each scheme uses TLS. */
 const SCHEMES: Readonly<Record<string, boolean>> = {
   'redis:': false,
   'valkey:': false,
@@ -67,7 +65,6 @@ const SCHEMES: Readonly<Record<string, boolean>> = {
   'valkeys:': true,
 }
 
-/** @throws {SlidegateError} `invalid_option` */
 export function addressOf(url: unknown): Address {
   if (typeof url !== 'string') throw refused(`is ${show(url)}`)
   const parsed = URL.canParse(url) ? new URL(url) : undefined

@@ -14,10 +14,7 @@ import { at, type Fields, fieldsIn, listIn } from './reading.ts'
 import { type Authorize, declaredIn, declaredInJson, type KnownSets, textOfSet } from './sets.ts'
 import { MAX_WORK, REFUSAL, workOf, workOfSet } from './work.ts'
 
-/**
- * Incremented with each change that either side would misread. Version 1 is from before overrides were stored separately from a
- * key's logs.
- */
+/** Incremented with each change that either side would misread. */
 export const WIRE_VERSION = 2
 
 export const MAX_OPS = 1024
@@ -31,7 +28,6 @@ const MAX_DECLARED = 1280
 /** An op, and how many requests it decides. */
 export type Asked = Pick<Request, 'op' | 'count'>
 
-/** Ops sent in one body. */
 export interface Body {
   readonly text: string
   readonly asked: readonly Asked[]
@@ -44,7 +40,6 @@ export function bodiesOf(asked: readonly Asked[]): Body[] {
   return bodies
 }
 
-/** A body being written. */
 class Draft implements Body {
   readonly asked: Asked[] = []
   readonly #places = new Map<LimitSet, number>()
@@ -100,11 +95,7 @@ function checkVersion(value: unknown, what: 'body' | 'answer'): void {
   )
 }
 
-/**
- * Reads ops. Each can be an error instead: an invalid op is rejected alone, because others may be sent with it.
- *
- * @throws {SlidegateError} if it isn't a body or has no valid set, and the errors of `authorize`
- */
+/** Reads ops, or an error for each that is invalid. Throws if no set is valid, and the errors of `authorize`. */
 export function readBody(value: unknown, known: KnownSets, authorize: Authorize): readonly (Op | Error)[] {
   checkVersion(value, 'body')
   const { sets, ops } = fieldsIn(value, 'the body', ['version', 'sets', 'ops'])
@@ -181,7 +172,6 @@ export function answerOf(results: readonly (Result | Error)[]): StoreResponse {
   return { version: WIRE_VERSION, outcomes: results.map(writtenOutcome) }
 }
 
-/** @throws {SlidegateError} if it isn't an answer to these ops */
 export function readAnswer(asked: readonly Asked[], value: unknown): Result[] {
   checkVersion(value, 'answer')
   const { outcomes } = fieldsIn(value, 'the answer', ['version', 'outcomes'])

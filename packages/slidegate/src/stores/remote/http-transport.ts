@@ -1,10 +1,9 @@
 // Sends bodies to a service with fetch, and reads the answers.
 
-import { StoreUnavailableError, type StoreUnavailableReason, show } from '../../errors.ts'
+import { noConnection, plainError, StoreUnavailableError, type StoreUnavailableReason } from '../../errors.ts'
 import { asyncOrigin, backgroundTimer } from '../../runtime/platform.ts'
-import type { Receiver, Result, Transport } from '../redis/batcher.ts'
+import type { Result, Transport } from '../redis/batcher.ts'
 import type { Request } from '../redis/encode.ts'
-import type { Batch } from '../redis/queue.ts'
 import type { Start } from '../start.ts'
 import { type Body, bodiesOf, readAnswer } from './bodies.ts'
 import { isReason } from './outcomes.ts'
@@ -16,7 +15,6 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 export interface Address {
   readonly url: string
   readonly fetch: Fetch
-  /** The current token. */
   readonly token: () => string | undefined | Promise<string | undefined>
 }
 
@@ -26,62 +24,25 @@ const LOST_MS = 10_000
 /** Maximum bytes of an answer, more than for any body. */
 const MAX_ANSWER = 2 ** 25
 
-/** Maximum bytes of an answer with an error. */
 const MAX_PROBLEM = 2 ** 16
 
-/** Sends ops by HTTP. A call that may have arrived is never resent. */
-export class HttpTransport implements Transport {
-  /** Calls may arrive in any order. */
-  readonly isOrdered = false
-  readonly isReady = true
-  readonly server: string
-  readonly #address: Address
-  readonly #underWay: Set<AbortController>
-  readonly #start: Start
-  /** The async context of sockets and timers, which must not retain that of a request. */
-  readonly #origin = asyncOrigin('slidegate.client')
+/**
+ * Sends ops by HTTP. A call that may have arrived is never resent.
+ *
+ * @param underWay holds the calls that `close` can end
+ * @param start ended by the first answer
+ */
+export function httpTransport(address: Address, underWay: Set<AbortController>, start: Start): Transport {
+  const server = serviceAt(address)
+  const origin = asyncOrigin('slidegate.client')
 
-  /**
-   * @param underWay holds the calls that `close` can end
-   * @param start ended by the first answer
-   */
-  constructor(address: Address, underWay: Set<AbortController>, start: Start) {
-    this.#address = address
-    this.#underWay = underWay
-    this.#start = start
-    this.server = serviceAt(address)
-  }
-
-  send(batch: Batch, receiver: Receiver): void {
-    this.#resultsOf(batch.ops).then(
-      (results) => receiver.answered(batch, results),
-      (error: unknown) => receiver.failed(batch, error),
-    )
-  }
-
-  async #resultsOf(batch: readonly Request[]): Promise<readonly Result[]> {
-    const results: Result[] = []
-    for (const body of bodiesOf(batch)) {
-      try {
-        results.push(...(await this.#origin.runInAsyncScope(() => this.#ask(body))))
-      } catch (error) {
-        // The other bodies may have been decided.
-        const failed = asNoAnswer(error, this.server)
-        for (const _ of body.asked) results.push(failed)
-      }
-    }
-    return results
-  }
-
-  lost(): void {}
-
-  async #ask({ text, asked }: Body): Promise<readonly Result[]> {
+  async function ask({ text, asked }: Body): Promise<readonly Result[]> {
     const ending = new AbortController()
     const timer = backgroundTimer(() => ending.abort(), LOST_MS)
-    this.#underWay.add(ending)
+    underWay.add(ending)
     try {
-      const token = await this.#address.token()
-      const response = await this.#address.fetch(this.#address.url, {
+      const token = await address.token()
+      const response = await address.fetch(address.url, {
         method: 'POST',
         headers: {
           'content-type': 'application/json',
@@ -93,29 +54,56 @@ export class HttpTransport implements Transport {
         // A redirect must not receive the token or charge anything. (Workers don't support `error`.)
         redirect: 'manual',
       })
-      if (response.status !== 200) throw await problemIn(response, this.server)
+      if (response.status !== 200) throw await problemIn(response, server)
       return readAnswer(asked, JSON.parse(await textOf(response, MAX_ANSWER)))
     } finally {
       clearTimeout(timer)
-      this.#start.end()
-      this.#underWay.delete(ending)
+      start.end()
+      underWay.delete(ending)
     }
+  }
+
+  /** The ops may have been charged, unless there was no connection. */
+  function failure(error: unknown): StoreUnavailableError {
+    if (error instanceof StoreUnavailableError) return error
+    const { cause = error } = error as { readonly cause?: unknown }
+    const { syscall } = (cause ?? {}) as { readonly syscall?: unknown }
+    if (syscall === 'connect' || syscall === 'getaddrinfo') return noConnection(server, error, cause)
+    const message = `the request to ${server} failed: ${plainError(cause).message}`
+    return new StoreUnavailableError('error', message, { cause: error })
+  }
+
+  async function resultsOf(batch: readonly Request[]): Promise<readonly Result[]> {
+    const results: Result[] = []
+    for (const body of bodiesOf(batch)) {
+      try {
+        results.push(...(await origin.runInAsyncScope(() => ask(body))))
+      } catch (error) {
+        // The other bodies may have been decided.
+        const failed = failure(error)
+        for (const _ of body.asked) results.push(failed)
+      }
+    }
+    return results
+  }
+
+  return {
+    // Calls may arrive in any order.
+    isOrdered: false,
+    isReady: true,
+    send(batch, receiver) {
+      resultsOf(batch.ops).then(
+        (results) => receiver.answered(batch, results),
+        (error: unknown) => receiver.failed(batch, error),
+      )
+    },
+    failure,
+    lost() {},
   }
 }
 
-/** The name of the service in messages. */
 export function serviceAt({ url }: Address): string {
   return `the service at ${url.replace(/\/v1\/store$/, '')}`
-}
-
-/** The error of a call. The ops may have been charged. */
-function asNoAnswer(error: unknown, service: string): StoreUnavailableError {
-  if (error instanceof StoreUnavailableError) return error
-  // Errors of `fetch` have the reason as their cause.
-  const { message = show(error), cause } = error as { readonly message?: string; readonly cause?: unknown }
-  const because = (cause as { readonly message?: string } | undefined)?.message
-  const detail = because === undefined || because === '' ? message : `${message}: ${because}`
-  return new StoreUnavailableError('error', `the request to ${service} failed: ${detail}`, { cause: error })
 }
 
 /** The error for an answer other than 200, from the service or a proxy. */
@@ -136,7 +124,6 @@ function reasonOf(status: number, code: unknown): StoreUnavailableReason {
   return status === 503 && isReason(reason) ? reason : 'error'
 }
 
-/** Reads the body of an answer, up to a maximum size. */
 async function textOf({ body }: Response, mostBytes: number): Promise<string> {
   if (body === null) return ''
   const decoder = new TextDecoder()

@@ -26,7 +26,6 @@ import {
   wrong,
 } from './reading.ts'
 
-/** Maximum dimensions of a limiter. */
 const MAX_PARTS = 16
 
 /** Maximum requests of an op. A lease has up to 2^20, and many can wait together. */
@@ -37,7 +36,6 @@ const MAX = Number.MAX_SAFE_INTEGER
 /** Maximum length of a reservation's name. Callers can forge tokens. */
 const MAX_NAME = 1024
 
-/** Maximum buckets of a store. */
 const MAX_BUCKETS = 1024
 
 const stored = text(isStored, 'text in its stored form')
@@ -45,7 +43,6 @@ const place = text((value) => value === '' || isStored(value), 'text in its stor
 const time = integer(0, MAX_WINDOW_MS)
 const upTo = (most: number) =>
   text((value) => value.length <= most && value.isWellFormed(), `${most} characters at most`)
-/** Reads a field of an op with these parts. */
 type ReadField = (value: unknown, what: string, parts: readonly Part[]) => unknown
 
 const perPart =
@@ -85,7 +82,6 @@ interface NamedField {
   readonly isOptional: boolean
 }
 
-/** The fields of each op besides its parts. */
 const FIELDS = new Map(
   Object.entries(OPS).map(([type, { fields }]) => [
     type,
@@ -105,7 +101,6 @@ export function textOfOp(op: Op, count: number, placeOf: (set: LimitSet) => numb
   return JSON.stringify(json)
 }
 
-/** @throws {SlidegateError} if no limiter would send this op */
 export function readOp(value: unknown, sets: readonly (LimitSet | Error)[]): Op {
   const type = (value as Fields | null | undefined)?.type as Op['type']
   const fields = FIELDS.get(type)
@@ -125,7 +120,6 @@ export function readOp(value: unknown, sets: readonly (LimitSet | Error)[]): Op 
   return op
 }
 
-/** Fields that only some ops have. */
 interface SomeFields {
   readonly cost?: number
   readonly count?: number

@@ -7,9 +7,9 @@ import {
   type StoreUnavailableReason,
 } from '../../errors.ts'
 import { isReadable } from '../../limits/override.ts'
-import type { ExplainOp } from '../../ops/explain.ts'
 import { unused } from '../../ops/numbers.ts'
 import type { Reply } from '../../ops/op.ts'
+import type { ExplainOp } from '../../ops/peek.ts'
 import type { ConsumeOutcome, Debit, ExplainOutcome, OverridesOutcome, Part } from '../../ops/request.ts'
 import { kindOf, type Op } from '../../ops/table.ts'
 import { limitsOf } from '../outcome.ts'
@@ -54,7 +54,6 @@ export function writtenOutcome(result: Result | Error): unknown {
   return { error: { message, ...(result instanceof SlidegateError && { code: result.code }) } }
 }
 
-/** @throws {SlidegateError} if it isn't an outcome of this op */
 export function readOutcome(op: Op, count: number, value: unknown): Result {
   if (typeof value === 'object' && value !== null && 'error' in value) return readError(value.error)
   const { answer } = kindOf(op)
@@ -84,7 +83,7 @@ const wait: Read<number> = (value) =>
   value === null ? Number.POSITIVE_INFINITY : whole(value, 'a number of limits')
 const entry = shape('an entry', { name: anyText, units: whole, atMs: whole })
 const charge = shape('a charge', { atMs: whole, units: whole })
-const banState = shape('a ban', { blockedMs: whole, level: whole, denials: whole })
+const banState = shape('a ban', { blockedMs: whole, sinceMs: maybe(whole), level: whole, denials: whole })
 const IN_FORCE = {
   rule: text(isReadable, 'the rule of an override'),
   ruleMs: whole,
@@ -169,7 +168,6 @@ class JsonReply implements Reply {
     }) as OverridesOutcome
   }
 
-  /** @throws {SlidegateError} if there are other fields */
   checkNames(): void {
     if (this.#names.length > 0) fieldsIn(this.#value, 'the outcome', this.#names)
   }

@@ -5,7 +5,6 @@ import { invalidOption, SlidegateError, show } from '../../errors.ts'
 /** Reads a value. `what` is its name in errors. */
 export type Read<Value = unknown> = (value: unknown, what: string) => Value
 
-/** The error for a value. */
 export function wrong(what: string, value: unknown, right: string): SlidegateError {
   return invalidOption(`${what} is ${show(value)}; it must be ${right}`, value)
 }
@@ -22,7 +21,6 @@ export function at<Value>(place: string, read: () => Value): Value {
 
 export type Fields = Readonly<Record<string, unknown>>
 
-/** An object with only these fields. */
 export function fieldsIn(value: unknown, what: string, known: readonly string[]): Fields {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw wrong(what, value, `an object with only these fields: ${known.join(', ')}`)
@@ -90,7 +88,6 @@ export function text(fits: (text: string) => boolean, right: string): Read<strin
 
 export const anyText: Read<string> = text(() => true, 'a text')
 
-/** An optional value. */
 export function maybe<Value>(of: Read<Value>): Read<Value | undefined> {
   return (value, what) => (value === undefined ? undefined : of(value, what))
 }

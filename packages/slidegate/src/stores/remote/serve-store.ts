@@ -1,9 +1,9 @@
-// The service's side of `serviceStore`: answers bodies from a store.
+// The server side of `serviceStore`: runs the ops of a request body on a store.
 
-import { checkOptions, invalidOption, show } from '../../errors.ts'
+import { checkOptions, checkThat, checkTimeout, invalidOption } from '../../errors.ts'
 import type { Entry } from '../../limits/limit.ts'
 import { guardStore } from '../../resilience/guard.ts'
-import { checkTimeout } from '../../resilience/options.ts'
+
 import { outcomesOf } from '../call.ts'
 import type { ListOp, ListOutcome, Op, Outcome, Store } from '../store.ts'
 import { answerOf, readBody, type StoreResponse } from './bodies.ts'
@@ -75,12 +75,7 @@ export function serveStore(
 
 /** The store with a deadline. Late charges are returned. */
 function guard(store: Store, timeoutMs: number): Store {
-  if (typeof store?.apply !== 'function') {
-    throw invalidOption(
-      `the store is ${show(store)}; it must be a store, or a function that returns one`,
-      store,
-    )
-  }
+  checkThat(typeof store?.apply === 'function', 'the store', store, 'a store, or a function that returns one')
   return guardStore('client', { store, timeoutMs, logger: false }).store
 }
 

@@ -2,11 +2,11 @@
 
 import { invalidOption, show } from '../../errors.ts'
 import { type BanOptions, banLog, banOptionsOf } from '../../limits/ban.ts'
+import { reservationLog } from '../../limits/concurrency.ts'
 import { type Declaration, declarationOf, limitOf } from '../../limits/declaration.ts'
 import { checkCount, countBy, limitIn, originOf } from '../../limits/declare.ts'
 import type { Limit } from '../../limits/limit.ts'
 import { type LimitSet, type Log, limitSet, withLog, withOverrides } from '../../limits/limit-set.ts'
-import { reservationLog } from '../../limits/reservations.ts'
 import { MAX_WINDOW_MS, MIN_WINDOW_MS } from '../../runtime/duration.ts'
 import { at, fieldsIn, flag, integer, listIn, text, wrong } from './reading.ts'
 
@@ -19,7 +19,6 @@ const reservationTtl = integer(MIN_WINDOW_MS, MAX_WINDOW_MS)
 
 const written = new WeakMap<LimitSet, string>()
 
-/** A limit set as JSON. */
 export function textOfSet(set: LimitSet): string {
   let text = written.get(set)
   if (text === undefined) {
@@ -42,7 +41,6 @@ function writtenLimit(limit: Limit): Declaration & { readonly isCount?: true } {
   return { ...declarationOf(declared), ...(isCount && { isCount }) }
 }
 
-/** The logs of a set that no limit reads. */
 function additionsOf({ logs }: LimitSet): readonly Log[] {
   return logs.filter(({ role }) => role !== 'count')
 }
@@ -66,7 +64,6 @@ export function declaredInJson(value: unknown): number {
   return lengthOf(limits) + lengthOf(additions)
 }
 
-/** The name of a limiter without its dimension. */
 export function limiterOf(name: string): string {
   return name.split('/', 1)[0]!
 }
@@ -79,10 +76,6 @@ export class KnownSets {
   readonly #sets = new Map<string, LimitSet>()
   #characters = 0
 
-  /**
-   * @param authorize called with the limiter's name, without a dimension
-   * @throws {SlidegateError} if it isn't a set, and the errors of `authorize`
-   */
   of(value: unknown, authorize: Authorize): LimitSet {
     const fields = fieldsIn(value, 'the set', ['limiter', 'limits', 'additions', 'isOverridable'])
     const { limits, additions = [], isOverridable = false } = fields
@@ -133,7 +126,7 @@ function readAddition(value: unknown): Log {
 
 function readLimits(value: unknown, dimension: string | undefined): readonly Limit[] {
   const limits = listIn(value, 'limits', 0, 1000)
-  checkCount(limits, 'limits')
+  checkCount(limits)
   return limits.map((each, i) => at(`limits[${i}]`, () => readLimit(each, dimension)))
 }
 

@@ -38,7 +38,6 @@ const NEW_OVERRIDE = 80
 /** Reads a page of 250 overrides. */
 const OVERRIDES = 400
 
-/** The work of a set, not counting its ops. */
 export function workOfSet({ logs }: LimitSet): number {
   let work = 0
   for (const { kind } of logs) if (kind.hasTimedWords) work += CALENDAR

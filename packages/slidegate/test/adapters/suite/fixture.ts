@@ -18,6 +18,8 @@ export interface AdapterUnderTest<Args extends HandlerArguments> {
   header(request: Args[0], name: string): string | undefined
   /** Whether connections can be closed without a response. Default: `true`. */
   readonly drops?: boolean
+  /** Whether calls of the guard may share a request on purpose. Default: `false`. */
+  readonly sharesRequests?: boolean
   /** An `onDenied` that responds with 418 and `cost <the decision's cost>`. */
   readonly teapot: NonNullable<GuardOptions<Args>['onDenied']>
 }

@@ -75,7 +75,7 @@ export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       expect([server.served(), server.errors]).toEqual([1, []])
     })
 
-    it('gets a body with the active ban, a wait that includes the limits, and the remaining units', async () => {
+    it('gets a body with the active block, a wait that includes the limits, and the remaining units', async () => {
       const limiter = createLimiter({
         dimensions: {
           user: [slidingWindow({ limit: 1, window: '1h', name: 'hourly' })],
@@ -89,14 +89,14 @@ export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       await limiter.block({ ip: 'here' }, '2m')
       const response = await fetch(server.url)
       expect([response.status, response.headers.get('Retry-After')]).toEqual([429, '3600'])
-      expect(await response.json()).toMatchObject({ 'violated-policies': ['ip.ban', 'user.hourly'] })
+      expect(await response.json()).toMatchObject({ 'violated-policies': ['ip.block', 'user.hourly'] })
       expect(list(response, 'RateLimit-Policy')).toEqual([
-        ['ip.ban', { q: 0 }],
+        ['ip.block', { q: 0 }],
         ['user.hourly', { q: 1, w: 3600 }],
         ['ip.burst', { q: 50, w: 600 }],
       ])
       expect(list(response, 'RateLimit')).toEqual([
-        ['ip.ban', { r: 0, t: 120 }],
+        ['ip.block', { r: 0, t: 120 }],
         ['user.hourly', { r: 0, t: 3600 }],
         ['ip.burst', { r: 49 }],
       ])

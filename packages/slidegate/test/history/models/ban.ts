@@ -11,6 +11,7 @@ export interface BanRule {
 /** The state of a key's bans. */
 export interface BanState {
   readonly blockedMs: number
+  readonly sinceMs?: number
   readonly level: number
   readonly denials: number
 }
@@ -49,8 +50,10 @@ export class BanModel implements Timed {
   look(nowMs: number): BanState {
     const sinceMs = nowMs - this.#atMs
     const { within } = this.#rule
+    const blockedMs = Math.max(0, this.#blockedMs - sinceMs)
     return {
-      blockedMs: Math.max(0, this.#blockedMs - sinceMs),
+      blockedMs,
+      ...(blockedMs > 0 && { sinceMs: this.#atMs }),
       level: sinceMs < this.#levelMs ? this.#level : 0,
       denials: this.#denialAgesMs.filter((ageMs) => ageMs + sinceMs < within).length,
     }

@@ -72,8 +72,8 @@ export const ban: Mutants = {
       [['  ban.restamp(log, now)\n', '']],
     'limits/ban > after the clock was set back > denials keep their age': [
       [
-        'return math.max(0, log.blocked_until - now), log.level,',
-        'return log.blocked_until - now, log.level,',
+        'return math.max(0, log.blocked_until - now), now - log.stamp,',
+        'return log.blocked_until - now, now - log.stamp,',
       ],
     ],
     'limits/ban > bans > count several requests that are decided together, and cause at most one ban': [

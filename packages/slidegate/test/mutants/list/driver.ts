@@ -168,7 +168,7 @@ export const driver: Mutants = {
         ['if all > 0 and not (op and op.is_look) then is_repeatable = false end', ''],
         ['is_written = not run.isLook', 'is_written = false'],
       ],
-    'conformance > ops are decided in the order of the list': [
+    'conformance > operations are decided in the order of the list': [
       [
         'then reply[first], filled, op.is_blocked = 0, first, false end',
         'then reply[first], op.is_blocked = 0, false end',

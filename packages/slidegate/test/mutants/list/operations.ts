@@ -17,8 +17,14 @@ export const operations: readonly Mutants[] = [
       ],
       'conformance > requests that are denied in one batch count separately': [
         [
-          'reply[filled + 3], reply[filled + 1], reply[filled + 2] = log',
-          'reply[filled + 1], reply[filled + 2], reply[filled + 3] = log',
+          'reply[filled + 3], reply[filled + 4], reply[filled + 1], reply[filled + 2] = log',
+          'reply[filled + 1], reply[filled + 2], reply[filled + 3], reply[filled + 4] = log',
+        ],
+      ],
+      'conformance > explain reports a ban, and the limits as they would be without it': [
+        [
+          'reply[filled + 3], reply[filled + 4], reply[filled + 1]',
+          'reply[filled + 4], reply[filled + 3], reply[filled + 1]',
         ],
       ],
     },

@@ -12,7 +12,7 @@ export const override: Mutants = {
       ["NOTHING = '1 0 0 \\n'", "NOTHING = '1 0 0\\n'"],
     ],
     'histories 1 > overrides and bans, clock set back': [['until at > #stored', 'until true']],
-    'histories 2 > overrides': [["OVERRIDE_END = ':o'", "OVERRIDE_END = ':p'"]],
+    'histories 2 > overrides and bans, clock set back': [["OVERRIDE_END = ':o'", "OVERRIDE_END = ':p'"]],
     'conformance > an override can expire, and usage under it still counts': [
       ['if mark and ends > clock and', 'if mark and'],
     ],

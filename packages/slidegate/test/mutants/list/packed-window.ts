@@ -209,7 +209,7 @@ export const packedWindow: Mutants = {
     'redis/damaged-state > a window log whose oldest total is above its newest is rejected': [
       ['if used < 0 then return nil, DAMAGED_WINDOW end', ''],
     ],
-    'conformance > an op with a count is decided like that many single requests': [
+    'conformance > an operation with a count is decided like the same number of single requests': [
       ['or (free - free % cost) / cost', 'or free / cost'],
       ['if over > 0 then', 'if over >= 0 then'],
     ],
@@ -224,7 +224,7 @@ export const packedWindow: Mutants = {
     "conformance > a refund doesn't touch charges made after a reset": [
       ['stamp = at_ms - at_ms % words[p + 1]', 'stamp = at_ms'],
     ],
-    'conformance > ops are decided in the order of the list': [
+    'conformance > operations are decided in the order of the list': [
       ['if stamp ~= new_stamp then\n', 'if true then\n'],
     ],
     'conformance > charges that a longer window needs are kept, however busy the shorter window is': [

@@ -55,7 +55,7 @@ export const GROUPS = {
   windows: {
     mutate: [
       'limits/{sliding-window,packed-window,window-log,fixed-window,sliding-counter,token-bucket}.ts',
-      'limits/{entry-window,concurrency,distinct,distinct-sketch,calendar}.ts',
+      'limits/{entry-window,concurrency,distinct,calendar}.ts',
     ],
     tests: [
       ...HISTORIES,

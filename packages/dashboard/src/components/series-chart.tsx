@@ -1,0 +1,72 @@
+// Charts of an hour by minute, or of a week by hour.
+
+import type { CountSeries } from '../../../server/src/admin/api-types.ts'
+import { compact } from '../format.ts'
+import { type Query, useQuery } from '../use-query.ts'
+import { Chart, type ChartSeries } from './chart.tsx'
+
+/** Minutes appear some seconds after they end. */
+const EVERY_MS = 15_000
+
+export type LongRange = CountSeries['range']
+
+/** The counts of a limiter or of one of its keys. */
+export function useSeries(
+  limiter: string,
+  range: LongRange | undefined,
+  of?: { readonly key: string; readonly dimension?: string | undefined },
+): Query<CountSeries> {
+  const query = new URLSearchParams({ range: range ?? '1h', ...(of && { key: of.key }) })
+  if (of?.dimension !== undefined) query.set('dimension', of.dimension)
+  const path = `/v1/admin/limiters/${encodeURIComponent(limiter)}/history?${query}`
+  return useQuery<CountSeries>(range && path, { everyMs: EVERY_MS })
+}
+
+/** Requests, and units if they differ. */
+export function SeriesCharts({ series }: { readonly series: CountSeries }) {
+  const { allowed, denied, shadowDenied, units } = series
+  const per = series.range === '1h' ? 'minute' : 'hour'
+  const requests: ChartSeries[] = [
+    { label: 'Allowed', tone: 'allowed', values: allowed, isFilled: true },
+    { label: 'Denied', tone: 'denied', values: denied },
+    ...(shadowDenied
+      ? [{ label: 'Shadow denials', tone: 'shadow-denied', values: shadowDenied, isDashed: true } as const]
+      : []),
+  ]
+  const hasUnits = units.some((value, i) => value !== allowed[i])
+  return (
+    <>
+      <SeriesChart title={`Requests per ${per}`} series={series} lines={requests} format={compact} />
+      {hasUnits && (
+        <SeriesChart
+          title={`Units per ${per}`}
+          series={series}
+          lines={[{ label: 'Units', tone: 'accent', values: units, isFilled: true }]}
+          format={compact}
+        />
+      )}
+      {allowed.includes(null) && (
+        <p class="muted">
+          {series.key === undefined
+            ? 'In a gap, no instance was counting.'
+            : 'In a gap, the key was neither watched nor among the busiest, or no instance was counting.'}
+        </p>
+      )}
+    </>
+  )
+}
+
+/** Lines over the range of a series. Unknown values are gaps. */
+export function SeriesChart({
+  title,
+  series: { seconds, stepSeconds },
+  lines,
+  format,
+}: {
+  readonly title: string
+  readonly series: CountSeries
+  readonly lines: readonly ChartSeries[]
+  readonly format: (value: number) => string
+}) {
+  return <Chart title={title} seconds={seconds} stepSeconds={stepSeconds} series={lines} format={format} />
+}

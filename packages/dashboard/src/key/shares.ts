@@ -1,0 +1,31 @@
+// How much of a limit a key used over time, from its units.
+
+import type { CountSeries } from '../../../server/src/admin/api-types.ts'
+import type { ExplainedLimit } from '../api-types.ts'
+
+/** Kinds that count units over a window. A bucket refills its capacity in its window. */
+const KINDS = ['slidingWindow', 'fixedWindow', 'calendarWindow', 'slidingCounter', 'tokenBucket']
+
+/**
+ * The share of a limit in use at the end of each step.
+ *
+ * It is the average if several windows fit into a step. Uses the limit's present numbers. Values are `null` if part of the window is unknown. Returns `undefined` if the limit doesn't
+ * count units, or its window is longer than the series.
+ */
+export function sharesOf(
+  { units, stepSeconds }: Pick<CountSeries, 'units' | 'stepSeconds'>,
+  { limit, windowMs, declared }: Pick<ExplainedLimit, 'limit' | 'windowMs' | 'declared'>,
+): (number | null)[] | undefined {
+  const stepsPerWindow = windowMs / (1000 * stepSeconds)
+  if (declared === undefined || !KINDS.includes(declared.kind) || stepsPerWindow >= units.length)
+    return undefined
+  const steps = Math.max(1, Math.ceil(stepsPerWindow))
+  // A window that doesn't end with a step has its part of the sum.
+  const most = limit * (steps / stepsPerWindow)
+  return units.map((_, i) => {
+    if (i + 1 < steps) return null
+    const window = units.slice(i + 1 - steps, i + 1)
+    if (window.includes(null)) return null
+    return window.reduce<number>((sum, each) => sum + each!, 0) / most
+  })
+}

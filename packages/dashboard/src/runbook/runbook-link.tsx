@@ -1,0 +1,8 @@
+// A link from a warning to what to do about it.
+
+import type { AlertName } from './sections.ts'
+import { runbookHref } from './sections.ts'
+
+export function RunbookLink({ alert }: { readonly alert: AlertName }) {
+  return <a href={runbookHref(alert)}>What to do</a>
+}

@@ -1,0 +1,107 @@
+// The stored counts of a limiter for one minute or hour, and how others are added.
+
+/** Allowed and denied requests, and units. Then of a limiter: shadow denials; of a key: its rank. */
+export type Counts = readonly [allowed: number, denied: number, units: number, other: number]
+
+/** Counts by name: `''` is the limiter, any other name is the dimension, `=` and the key. */
+export type Entries = Readonly<Record<string, Counts>>
+
+/** The counts of a limiter in one minute or hour. */
+export interface HistoryRecord {
+  /** Counts. */
+  readonly c: Entries
+  /** By process: the number of its last batch, so that none is added twice. */
+  readonly r: Readonly<Record<string, number>>
+}
+
+/** A minute's counts of one process. */
+export interface Batch {
+  readonly process: string
+  /** Increases with each batch of a process. */
+  readonly number: number
+  /** Minutes since the epoch. */
+  readonly minute: number
+  readonly limiters: readonly { readonly limiter: string; readonly entries: Entries }[]
+}
+
+/** How long and how finely counts are kept. */
+export interface Range {
+  readonly letter: 'm' | 'h'
+  readonly stepMs: number
+  /** The number of full minutes or hours to show. */
+  readonly steps: number
+  /** How long a record is kept after the last change. */
+  readonly ttlMs: number
+}
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+
+export const RANGES = {
+  '1h': { letter: 'm', stepMs: MINUTE_MS, steps: 60, ttlMs: 70 * MINUTE_MS },
+  '7d': { letter: 'h', stepMs: HOUR_MS, steps: 168, ttlMs: 170 * HOUR_MS },
+} as const satisfies Readonly<Record<string, Range>>
+
+export type RangeName = keyof typeof RANGES
+
+/** The name of the records that only say that the service was counting. It's not a limiter's. */
+export const SERVICE = '~'
+
+/** The name of a record: `api:m29700000`. Minutes and hours are counted from the epoch. */
+export function recordName(limiter: string, { letter }: Range, step: number): string {
+  return `${limiter}:${letter}${step}`
+}
+
+/** Keys of a record, by each of three orders: rank, requests, denials. */
+export const KEYS_PER_ORDER = 8
+
+/** Returns the record with a batch's entries added. Twin of the script in `redis-history.ts`. */
+export function added(
+  record: HistoryRecord | undefined,
+  { process, number }: Pick<Batch, 'process' | 'number'>,
+  entries: Entries,
+): HistoryRecord {
+  const { c = {}, r = {} } = record ?? {}
+  if ((r[process] ?? 0) >= number) return { c, r }
+  const sums = new Map<string, Counts>(Object.entries(c))
+  for (const [name, counts] of Object.entries(entries)) {
+    const known = sums.get(name) ?? [0, 0, 0, 0]
+    const other = name === '' ? known[3] + counts[3] : Math.max(known[3], counts[3])
+    sums.set(name, [known[0] + counts[0], known[1] + counts[1], known[2] + counts[2], other])
+  }
+  const limiter = sums.get('')
+  sums.delete('')
+  const kept = busiest(Array.from(sums), KEYS_PER_ORDER)
+  return { c: Object.fromEntries(limiter ? [['', limiter], ...kept] : kept), r: { ...r, [process]: number } }
+}
+
+type Entry = readonly [name: string, counts: Counts]
+
+/** The values that keys are ordered by: rank, requests, denials. Keys without them are left out. */
+const ORDERS: readonly ((counts: Counts) => readonly number[])[] = [
+  ([allowed, denied, , rank]) => [rank, allowed + denied],
+  ([allowed, denied]) => [allowed + denied],
+  ([, denied]) => [denied],
+]
+
+/** Keeps the first keys by each of three orders. */
+export function busiest(entries: readonly Entry[], perOrder: number): Entry[] {
+  if (entries.length <= perOrder) return [...entries]
+  const rest = new Set(entries)
+  return ORDERS.flatMap((valuesOf) => {
+    const first = Array.from(rest)
+      .map((entry) => ({ entry, values: valuesOf(entry[1]) }))
+      .filter(({ values }) => values[0]! > 0)
+      .sort((a, b) => compare(a.values, b.values) || (a.entry[0] < b.entry[0] ? -1 : 1))
+      .slice(0, perOrder)
+      .map(({ entry }) => entry)
+    for (const entry of first) rest.delete(entry)
+    return first
+  })
+}
+
+/** Orders higher values first. */
+function compare(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((value, i) => value !== b[i])
+  return at === -1 ? 0 : b[at]! - a[at]!
+}

@@ -1,0 +1,117 @@
+// Tracks other processes by their heartbeats, and remembers for a while those that were killed.
+
+import type { GoneInstance, InstanceStatus } from './api-types.ts'
+
+/** A process, as it announces itself to others. */
+export interface Process extends Omit<InstanceStatus, 'isSelf' | 'perSecond' | 'configuration'> {
+  /** Identifies the process. All processes of an instance share `id`. */
+  readonly process: string
+}
+
+/** A process that is silent for this long no longer counts. */
+const SILENT_MS = 3500
+
+/** A process counts as killed after this many own heartbeats have returned through Redis. */
+const SILENT_ECHOES = 4
+
+/** How long a killed instance is remembered. */
+const REMEMBER_MS = 15 * 60_000
+
+/** The maximum number of other processes to track, with those that are gone. */
+const MAX_OTHERS = 256
+
+interface Known {
+  readonly info: Process
+  /** Its decisions in the second before its last heartbeat. */
+  readonly perSecond: number
+  /** By the monotonic clock. */
+  readonly heardAtMs: number
+  /** By the wall clock. */
+  readonly atMs: number
+  /** Own heartbeats that had returned by then. */
+  readonly echoes: number
+}
+
+/** The other processes on the same store. */
+export class Presence {
+  readonly #now: () => number
+  readonly #known = new Map<string, Known>()
+  #echoes = 0
+
+  /** @param now a monotonic clock, in milliseconds */
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  /** A heartbeat of this process has returned: silence of others isn't due to Redis. */
+  echoed(): void {
+    this.#echoes++
+  }
+
+  heard(info: Process, perSecond: number): void {
+    const nowMs = this.#now()
+    const { process } = info
+    if (!this.#known.has(process) && this.#known.size >= MAX_OTHERS && !this.#makeRoom(nowMs)) return
+    this.#known.delete(process)
+    this.#known.set(process, {
+      info,
+      perSecond,
+      heardAtMs: nowMs,
+      atMs: Date.now(),
+      echoes: this.#echoes,
+    })
+  }
+
+  /** A process that says goodbye is forgotten at once. */
+  left(process: string): void {
+    this.#known.delete(process)
+  }
+
+  /** Returns a process unless it is silent. */
+  get(process: string): Process | undefined {
+    const known = this.#known.get(process)
+    return known === undefined || this.#isSilent(known) ? undefined : known.info
+  }
+
+  /** Returns the processes that aren't silent. */
+  present(): readonly Process[] {
+    return Array.from(this.#known.values())
+      .filter((known) => !this.#isSilent(known))
+      .map(({ info }) => info)
+  }
+
+  /** Returns the instances that ended without a goodbye in the last 15 minutes, latest first. */
+  gone(): readonly GoneInstance[] {
+    const oldestMs = this.#now() - REMEMBER_MS
+    const present = new Set(this.present().map(({ id }) => id))
+    const found = new Map<string, Known>()
+    for (const [process, known] of this.#known) {
+      const { id } = known.info
+      if (known.heardAtMs < oldestMs) this.#known.delete(process)
+      else if (!present.has(id) && this.#isGone(known)) found.set(id, withWorker(found.get(id), known))
+    }
+    return Array.from(found.values(), ({ info: { process: _, ...info }, atMs, perSecond }) => {
+      return { ...info, goneSinceMs: atMs, lastPerSecond: perSecond }
+    }).reverse()
+  }
+
+  #isGone(known: Known): boolean {
+    return this.#isSilent(known) && this.#echoes - known.echoes >= SILENT_ECHOES
+  }
+
+  #isSilent({ heardAtMs }: Known): boolean {
+    return this.#now() - heardAtMs > SILENT_MS
+  }
+
+  /** Forgets the process that has been silent for the longest time. */
+  #makeRoom(nowMs: number): boolean {
+    const [process, { heardAtMs }] = this.#known.entries().next().value!
+    return nowMs - heardAtMs > SILENT_MS && this.#known.delete(process)
+  }
+}
+
+/** Adds the rate of a worker that ended at the same time. An earlier one had been replaced. */
+function withWorker(earlier: Known | undefined, known: Known): Known {
+  if (earlier === undefined || known.heardAtMs - earlier.heardAtMs > SILENT_MS) return known
+  return { ...known, perSecond: earlier.perSecond + known.perSecond }
+}

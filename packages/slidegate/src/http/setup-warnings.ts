@@ -1,0 +1,78 @@
+// Warns about likely mistakes in an app: a proxy that isn't trusted, and a request that is charged twice.
+import type { AnyKey } from '../key.ts'
+import { warn } from '../runtime/platform.ts'
+import { addressKey } from './caller-keys.ts'
+import type { GuardOptions, HandlerArguments } from './options.ts'
+
+/** How many requests of a guard are checked. Later requests aren't slowed down. */
+const CHECKED = 10_000
+
+const FORWARDING = ['x-forwarded-for', 'forwarded']
+
+/** The part of a binding that the checks need. */
+export interface SetupBinding<Args extends HandlerArguments> {
+  /** Returns a header by its lowercase name. The values of a repeated header are joined. */
+  header(name: string, ...args: Args): string | undefined
+  /** Returns how to trust a proxy in the framework, or `undefined` if it trusts one. Omitted if it has no setting. */
+  proxySetting?(...args: Args): string | undefined
+  /** Whether several calls may share a request on purpose, such as the resolvers of GraphQL. Default: false. */
+  readonly sharesRequests?: boolean
+}
+
+/** Checks the first requests of a guard. */
+export interface SetupChecks<Args extends HandlerArguments> {
+  /** @param address the framework's address of a request, which is counted or looked up in a list */
+  addressed(address: string | undefined, args: Args): void
+  /** @param key the key that a request is charged to */
+  charged(key: AnyKey, args: Args): void
+}
+
+/** Returns the checks of a guard, or `undefined` if warnings are off. */
+export function setupChecks<Args extends HandlerArguments>(
+  limiter: { readonly name: string },
+  options: GuardOptions<Args>,
+  binding: SetupBinding<Args>,
+): SetupChecks<Args> | undefined {
+  if (options.warnings === false) return undefined
+  let addresses = CHECKED
+  let charges = options.cost !== undefined || binding.sharesRequests === true ? 0 : CHECKED
+  return {
+    addressed(address, args) {
+      if (addresses === 0) return
+      addresses--
+      const header = FORWARDING.find((name) => binding.header(name, ...args) !== undefined)
+      if (header === undefined) return
+      addresses = 0
+      const setting = binding.proxySetting?.(...args)
+      if (setting === undefined && binding.proxySetting !== undefined) return
+      warn(
+        'SLIDEGATE_UNTRUSTED_PROXY',
+        limiter.name,
+        `a request has ${header}, but no proxy is trusted, so all clients of a proxy count as ${addressKey(address)}. ` +
+          `Use ${setting === undefined ? '' : `${setting} or `}address: { trust: n } with the number of your proxies, or 0.`,
+      )
+    },
+    charged(key, [request]) {
+      if (charges === 0) return
+      charges--
+      if (typeof request !== 'object' || request === null) return
+      if (!isChargedAgain(request, options.store ?? limiter, JSON.stringify([limiter.name, key]))) return
+      charges = 0
+      warn(
+        'SLIDEGATE_CHARGED_TWICE',
+        limiter.name,
+        'a request was charged twice. Use the limiter once per request, give each limiter its own name, or set cost.',
+      )
+    },
+  }
+}
+
+/** The charges of each request: who charged it, and what for. */
+const chargesOf = new WeakMap<object, (readonly [by: object, what: string])[]>()
+
+function isChargedAgain(request: object, by: object, what: string): boolean {
+  const charges = chargesOf.get(request) ?? []
+  const isAgain = charges.some((charge) => charge[0] === by && charge[1] === what)
+  chargesOf.set(request, [...charges, [by, what]])
+  return isAgain
+}
