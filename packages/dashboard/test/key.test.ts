@@ -469,7 +469,7 @@ it('the page shows when a request with a cost would be admitted', async () => {
   await page.getByLabel('A request of').fill('41')
   await expect.poll(() => verdict.textContent()).toMatch(/never admitted: 41 is above the limit of 40-per-1m/)
   await page.getByLabel('A request of').fill('no number')
-  await expect.poll(() => verdict.textContent()).toMatch(/a whole number/)
+  await expect.poll(() => verdict.textContent()).toMatch(/positive whole number/)
 })
 
 it('a form looks up a key in a dimension', async () => {
