@@ -73,11 +73,14 @@ describe('bans and blocks', () => {
     const dialog = page.getByRole('dialog', { name: 'Lift this ban?' })
     await dialog.getByText('forgets its denials and earlier bans').waitFor()
     expect(await violationsIn(window)).toEqual([])
+    await dialog.getByLabel('Reason').fill('a false alarm')
     await dialog.getByRole('button', { name: 'Lift' }).press('Enter')
     await dialog.waitFor({ state: 'detached' })
     await rowsOf(page).waitFor({ state: 'detached' })
     const { body } = await service.post('/v1/explain', { limiter: 'api', key }, operator)
     expect(body.blockedMs).toBe(0)
+    const audit = await service.get('/v1/admin/audit', operator)
+    expect(audit.body.entries[0]).toMatchObject({ what: 'unblock', reason: 'a false alarm' })
   })
 
   it.each([

@@ -71,3 +71,11 @@ export function formatDuration(ms: number): string {
   }
   return parts.slice(0, 2).join(' ') || '0s'
 }
+
+/** Longer durations are rounded to whole seconds. */
+const COARSE_MS = 10_000
+
+/** Formats a duration, rounded up: to whole seconds if it is long. */
+export function formatRoughDuration(ms: number): string {
+  return formatDuration(ms > COARSE_MS ? Math.ceil(ms / 1000) * 1000 : Math.ceil(ms))
+}

@@ -140,7 +140,7 @@ function Lift({
     <Confirm
       title={`Lift this ${type}?`}
       action="Lift"
-      onConfirm={() => request('POST', '/v1/admin/unblock', body).finally(onDone)}
+      onConfirm={(reason) => request('POST', '/v1/admin/unblock', { ...body, ...reason }).finally(onDone)}
       onClose={onClose}
     >
       <p>

@@ -49,7 +49,8 @@ export interface Reason {
 /**
  * A dialog that confirms an action, runs it and closes.
  *
- * It has a field for a reason, and shows why the action failed. If the response has a `hint`, it stays open to show it. Pass the fields that the action needs as children.
+ * It has a field for a reason, and shows why the action failed. If the response has a `hint`, it stays open to show it. Pass the
+ * fields that the action needs as children.
  */
 export function Confirm({
   title,

@@ -24,7 +24,8 @@ export function useSeries(
 
 /** Requests, and units if they differ. */
 export function SeriesCharts({ series }: { readonly series: CountSeries }) {
-  const { allowed, denied, shadowDenied, units } = series
+  const { allowed, denied, shadowDenied, units, seconds, stepSeconds } = series
+  const times = { seconds, stepSeconds }
   const per = series.range === '1h' ? 'minute' : 'hour'
   const requests: ChartSeries[] = [
     { label: 'Allowed', tone: 'allowed', values: allowed, isFilled: true },
@@ -36,12 +37,12 @@ export function SeriesCharts({ series }: { readonly series: CountSeries }) {
   const hasUnits = units.some((value, i) => value !== allowed[i])
   return (
     <>
-      <SeriesChart title={`Requests per ${per}`} series={series} lines={requests} format={compact} />
+      <Chart title={`Requests per ${per}`} {...times} series={requests} format={compact} />
       {hasUnits && (
-        <SeriesChart
+        <Chart
           title={`Units per ${per}`}
-          series={series}
-          lines={[{ label: 'Units', tone: 'accent', values: units, isFilled: true }]}
+          {...times}
+          series={[{ label: 'Units', tone: 'accent', values: units, isFilled: true }]}
           format={compact}
         />
       )}
@@ -54,19 +55,4 @@ export function SeriesCharts({ series }: { readonly series: CountSeries }) {
       )}
     </>
   )
-}
-
-/** Lines over the range of a series. Unknown values are gaps. */
-export function SeriesChart({
-  title,
-  series: { seconds, stepSeconds },
-  lines,
-  format,
-}: {
-  readonly title: string
-  readonly series: CountSeries
-  readonly lines: readonly ChartSeries[]
-  readonly format: (value: number) => string
-}) {
-  return <Chart title={title} seconds={seconds} stepSeconds={stepSeconds} series={lines} format={format} />
 }

@@ -3,9 +3,9 @@
 import { useState } from 'preact/hooks'
 import { request } from '../api.ts'
 import { type ExplainedLimit, keyOf, type OneKey } from '../api-types.ts'
-import type { ChartSeries } from '../components/chart.tsx'
+import { Chart, type ChartSeries } from '../components/chart.tsx'
 import { RangeSwitch } from '../components/range-switch.tsx'
-import { type LongRange, SeriesChart, SeriesCharts, useSeries } from '../components/series-chart.tsx'
+import { type LongRange, SeriesCharts, useSeries } from '../components/series-chart.tsx'
 import { Loaded, sentenceOf } from '../components/status.tsx'
 import { share } from '../format.ts'
 import { useSession } from '../session.tsx'
@@ -45,7 +45,13 @@ export function KeyHistory({
             <>
               <SeriesCharts series={series} />
               {toned.length > 0 && (
-                <SeriesChart title="Share of each limit used" series={series} lines={toned} format={share} />
+                <Chart
+                  title="Share of each limit used"
+                  seconds={series.seconds}
+                  stepSeconds={series.stepSeconds}
+                  series={toned}
+                  format={share}
+                />
               )}
             </>
           )

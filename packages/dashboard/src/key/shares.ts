@@ -9,8 +9,8 @@ const KINDS = ['slidingWindow', 'fixedWindow', 'calendarWindow', 'slidingCounter
 /**
  * The share of a limit in use at the end of each step.
  *
- * It is the average if several windows fit into a step. Uses the limit's present numbers. Values are `null` if part of the window is unknown. Returns `undefined` if the limit doesn't
- * count units, or its window is longer than the series.
+ * It is the average if several windows fit into a step. Uses the limit's present numbers. Values are `null` if part of the window
+ * is unknown. Returns `undefined` if the limit doesn't count units, or its window is longer than the series.
  */
 export function sharesOf(
   { units, stepSeconds }: Pick<CountSeries, 'units' | 'stepSeconds'>,

@@ -1,4 +1,4 @@
-// Shows how to send a first request, while there are none.
+// Shows how to send a request, until the first one arrives.
 
 import type { DeclaredLimiter } from '../api-types.ts'
 import { Notice } from '../components/status.tsx'

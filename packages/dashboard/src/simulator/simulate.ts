@@ -26,7 +26,7 @@ export interface Simulated {
   /** Callers that were denied at least once. */
   readonly deniedCallers: number
   readonly deniedMost: readonly DeniedCaller[]
-  /** The window with the most units of one caller, `null` if there are none. */
+  /** The window with the most units of one caller, `null` without requests. */
   readonly fullest: FullestOfAll | null
 }
 

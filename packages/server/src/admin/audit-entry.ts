@@ -34,11 +34,11 @@ export function changeOf(id: string, record: AuditRecord, undone: ReadonlySet<st
     const isDone = result === 'done'
     const details = detail === undefined ? undefined : objectIn(JSON.parse(detail))
     const summary = summaryOf(what, details ?? {}, before, after)
-    const whole = key === undefined || isWhole(keyIn(JSON.parse(key)))
+    const keys = key === undefined ? undefined : keyIn(JSON.parse(key))
     const entry: AuditEntry = {
       ...{ id, atMs: Number.parseInt(id, 10), who, what },
       ...(limiter !== undefined && { limiter }),
-      ...(key !== undefined && { key: keyIn(JSON.parse(key)) }),
+      ...(keys !== undefined && { key: keys }),
       ...(details !== undefined && { detail: details }),
       ...(summary !== undefined && { summary }),
       ...(reason !== undefined && { reason }),
@@ -52,7 +52,7 @@ export function changeOf(id: string, record: AuditRecord, undone: ReadonlySet<st
         UNDOABLE.includes(what) &&
         before !== undefined &&
         after !== undefined &&
-        whole &&
+        (keys === undefined || isWhole(keys)) &&
         !undone.has(id),
     }
     return { entry, ...(before && { before }), ...(after && { after }) }

@@ -1,4 +1,4 @@
-// The audit: who changed what, why, and from which state to which.
+// The audit: who changed what and why, with the states before and after.
 
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'

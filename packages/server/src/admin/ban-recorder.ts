@@ -61,7 +61,7 @@ export class BanRecorder {
   /** Records a block. Never rejects, because the key is already blocked. */
   async blocked({ limiter, key, who, reason }: Block): Promise<void> {
     await this.#try(async () => {
-      const { atMs, overrides } = await this.#service.get(limiter).limiter.explain(given(key))
+      const { atMs, overrides } = await this.#service.get(limiter).reader.explain(given(key))
       const records = overrides.flatMap(({ dimension, blockedMs }): BanRecord[] => {
         if (blockedMs === undefined) return []
         const cause = { type: 'block', who, ...(reason !== undefined && { reason }) } as const
@@ -102,7 +102,7 @@ export class BanRecorder {
     if (active === undefined || ban === undefined) return []
     const { after, within } = ban
     const rule = { denials: after, withinMs: typeof within === 'number' ? within : parseDuration(within)! }
-    const { atMs, bans } = await active.limiter.explain(given(key))
+    const { atMs, bans } = await active.reader.explain(given(key))
     const begun = bans.filter(({ blockedMs }) => blockedMs > 0)
     return Promise.all(
       begun.map(async ({ dimension, blockedMs, sinceMs = atMs, level }): Promise<BanRecord> => {

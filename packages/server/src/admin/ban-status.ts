@@ -39,7 +39,7 @@ export function endOf(atMs: number, blockedMs: number): number | null {
 /** Explains a key. Undefined if a reload has changed the limiter's dimensions, so that it no longer has this key. */
 async function explain(service: Service, limiter: string, key: AnyKey): Promise<Explanation | undefined> {
   try {
-    return await service.get(limiter).limiter.explain(key)
+    return await service.get(limiter).reader.explain(key)
   } catch (error) {
     if (error instanceof SlidegateError) return undefined
     throw error

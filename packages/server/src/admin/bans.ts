@@ -8,7 +8,7 @@ import type { BanStatus } from './api-types.ts'
 import type { BanLog, BanRecord } from './ban-log.ts'
 import { recordedKey } from './ban-recorder.ts'
 import { statusOf } from './ban-status.ts'
-import { mapKey } from './keys.ts'
+import { keysOf } from './keys.ts'
 
 interface BanList {
   /** Those that end last first. */
@@ -72,10 +72,8 @@ export class Bans {
 
   /** Forgets what was lifted from a key that can't be looked up. Never rejects. */
   async lifted(limiter: string, key: AnyKey, types: readonly BanRecord['type'][]): Promise<void> {
-    const given = mapKey(key, (each) => each)
-    const keys = typeof given === 'string' ? [[undefined, given] as const] : Object.entries(given)
-    const hashed = keys
-      .map(([dimension, each]) => recordedKey(this.#service, limiter, each, dimension))
+    const hashed = keysOf(key)
+      .map((each) => recordedKey(this.#service, limiter, each.key, each.dimension))
       .filter(({ isHashed }) => isHashed)
     if (hashed.length === 0) return
     try {

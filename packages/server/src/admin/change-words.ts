@@ -1,6 +1,6 @@
 // Puts a change into words: `minute: 120 → 300 in any 1 min, for 1 h`.
 
-import { formatCount, formatDuration } from '#replay/text.js'
+import { formatCount, formatRoughDuration } from '#replay/text.js'
 import {
   dimensionsOf,
   isSameEnd,
@@ -55,13 +55,9 @@ function limitWords(before: KeyState, after: KeyState): string[] {
     const { name, windowMs } = limit
     const old = before.limits.find((each) => each.name === name)
     if (old === undefined || (old.limit === limit.limit && old.windowMs === windowMs)) return []
-    const from = `${formatCount(old.limit)}${hasSameSpan(old, limit) ? '' : ` ${per(old)}`}`
+    const from = `${formatCount(old.limit)}${per(old) === per(limit) ? '' : ` ${per(old)}`}`
     return [`${name}: ${from} → ${formatCount(limit.limit)} ${per(limit)}`]
   })
-}
-
-function hasSameSpan(one: LimitState, other: LimitState): boolean {
-  return per(one) === per(other)
 }
 
 function per({ kind, windowMs }: LimitState): string {
@@ -90,13 +86,9 @@ function until(untilMs: number | null, atMs: number, end: string): string {
   return untilMs === null ? `until ${end}` : `for ${lasting(untilMs - atMs)}`
 }
 
-/** Longer durations are rounded up to whole seconds. */
-const COARSE_MS = 10_000
-
 /** `1 h`, `1 min 30 s` */
 export function lasting(ms: number): string {
-  const rounded = ms > COARSE_MS ? Math.ceil(ms / 1000) * 1000 : Math.ceil(ms)
-  return formatDuration(rounded).replaceAll(
+  return formatRoughDuration(ms).replaceAll(
     /(\d+)([a-z]+)/g,
     (_, count, unit) => `${count} ${unit === 'm' ? 'min' : unit}`,
   )

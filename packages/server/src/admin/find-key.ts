@@ -48,7 +48,7 @@ export async function findKey(
       const deniedMs = lastDenied.get(`${name}/${dimension}`)
       const denied = deniedMs !== undefined && { lastDeniedAtMs: deniedMs }
       try {
-        const explained = await active.limiter.explain(dimension === '' ? key : { [dimension]: key })
+        const explained = await active.reader.explain(dimension === '' ? key : { [dimension]: key })
         const known = { ...declaredOverride(place, key), ...stateIn(explained), ...denied }
         return Object.keys(known).length === 0 ? [] : [{ ...of, allowed: explained.allowed, ...known }]
       } catch (error) {

@@ -2,6 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type { AnyKey, Limiter, LimitNumbers, OverrideChange } from 'slidegate'
+import { endOf } from './ban-status.ts'
 
 /** The limits of a key in force, its overrides and blocks. Times are epoch milliseconds by the store's clock. */
 export interface KeyState {
@@ -34,7 +35,7 @@ export interface OverrideState {
 export async function keyStateOf(limiter: Limiter<AnyKey>, key: AnyKey | Partial<AnyKey>): Promise<KeyState> {
   // `charges` adds the declared kind.
   const { atMs, limits, bans, overrides } = await limiter.explain(key as AnyKey, { charges: true })
-  const end = (ms: number) => (ms === Number.POSITIVE_INFINITY ? null : atMs + ms)
+  const end = (ms: number) => endOf(atMs, ms)
   const found = new Map<string | undefined, OverrideState>()
   for (const { dimension, limits, exempt, expiresInMs = Number.POSITIVE_INFINITY, blockedMs } of overrides) {
     const hasRule = limits !== undefined || exempt

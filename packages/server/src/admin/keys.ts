@@ -36,6 +36,20 @@ export function mapKey(
   return Object.fromEntries(given.map(([dimension, each]) => [dimension, change(each)]))
 }
 
+/** A key, or one of the keys of a request with dimensions. */
+export interface SingleKey {
+  readonly key: string
+  /** Only for limiters with dimensions. */
+  readonly dimension?: string | undefined
+}
+
+/** Returns the single keys of a request. Leaves out dimensions without a key. */
+export function keysOf(key: AnyKey | Partial<AnyKey>): SingleKey[] {
+  const given = mapKey(key, (each) => each)
+  if (typeof given === 'string') return [{ key: given }]
+  return Object.entries(given).map(([dimension, each]) => ({ dimension, key: each }))
+}
+
 /** Returns a function that hashes keys before they are sent to Redis. Returns undefined without `hashKeys`. */
 export function concealing(service: Service, limiter: string): ((key: string) => string) | undefined {
   const secret = service.has(limiter) ? service.get(limiter).declared.config.hashKeys : undefined
@@ -65,4 +79,9 @@ export function keyHash(key: string, basis: number = HASH_BASIS): number {
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
   return hash ^ (hash >>> 16)
+}
+
+/** Hashes a key of a dimension. The dimension is empty for a limiter without dimensions. */
+export function hashOf(key: string, dimension: string): number {
+  return dimension === '' ? keyHash(key) : keyHash(key, keyHash(dimension))
 }

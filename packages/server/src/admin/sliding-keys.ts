@@ -4,7 +4,7 @@ import type { Decision } from 'slidegate'
 import { type KeyCounts, SlotCounts } from './history/key-counts.ts'
 import { WatchedKeys } from './history/watched-keys.ts'
 import { COARSE, HyperLogLog } from './hyperloglog.ts'
-import { keyHash } from './keys.ts'
+import { hashOf } from './keys.ts'
 import { NONE, SpaceSaving, type Summary } from './space-saving.ts'
 
 /** The number that keys are ranked by. */
@@ -68,7 +68,7 @@ export class SlidingKeys {
   /** @param isDenied whether a limit or ban of this dimension denied the request */
   add(key: string, dimension: string, decision: Decision, isDenied: boolean): void {
     const half = this.#current
-    const hash = dimension === '' ? keyHash(key) : keyHash(key, keyHash(dimension))
+    const hash = hashOf(key, dimension)
     half.callers.add(hash)
     const slot = half.requests.add(key, hash, dimension)
     if (slot !== NONE) half.minute.add(slot, decision, isDenied)

@@ -1,6 +1,6 @@
 // Formats responses of the service as text.
 
-import { alignColumns, formatCount, formatDuration, printable } from '#replay/text.js'
+import { alignColumns, formatCount, formatDuration, formatRoughDuration, printable } from '#replay/text.js'
 import type { SHARED } from '../http/schemas.ts'
 import type { Static } from '../json-schema.ts'
 import { EXIT } from './service-client.ts'
@@ -27,18 +27,9 @@ export interface Rule extends Pick<OverrideBody, 'exempt' | 'unused'> {
 
 const NO_RETRY = "retrying won't help"
 
-const SECOND_MS = 1000
-
-/** Longer durations are rounded up to whole seconds. */
-const COARSE_MS = 10 * SECOND_MS
-
-export function lasting(ms: number): string {
-  return formatDuration(ms > COARSE_MS ? Math.ceil(ms / SECOND_MS) * SECOND_MS : Math.ceil(ms))
-}
-
 export function after(ms: number | null): string {
   if (ms === null) return 'never'
-  return ms === 0 ? 'now' : `in ${lasting(ms)}`
+  return ms === 0 ? 'now' : `in ${formatRoughDuration(ms)}`
 }
 
 /** Formats a decision: a summary line, then a line per limit. */
@@ -74,14 +65,14 @@ export function endWith({ allowed }: { readonly allowed: boolean }): void {
 }
 
 export function blockedText(ms: number | null): string {
-  return ms === null ? 'blocked until unblocked' : `blocked for ${lasting(ms)}`
+  return ms === null ? 'blocked until unblocked' : `blocked for ${formatRoughDuration(ms)}`
 }
 
 /** `minute 300 per 1m, hourly 5,000, for 1h` */
 export function overrideText(override: OverrideBody): string {
   const { expiresInMs, blockedMs } = override
   const rule = ruleText(override)
-  const end = expiresInMs === undefined ? 'until deleted' : `for ${lasting(expiresInMs)}`
+  const end = expiresInMs === undefined ? 'until deleted' : `for ${formatRoughDuration(expiresInMs)}`
   return [
     ...(rule === '' ? [] : [rule, end]),
     ...(blockedMs === undefined ? [] : [blockedText(blockedMs)]),

@@ -1,7 +1,7 @@
 // slidegate consume, peek, explain.
 
 import type { Command } from 'commander'
-import { formatCount, printable } from '#replay/text.js'
+import { formatCount, formatRoughDuration, printable } from '#replay/text.js'
 import { keyOf, keyText, wholeNumber } from '../client/arguments.ts'
 import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'
 import {
@@ -11,7 +11,6 @@ import {
   decisionLines,
   type ExplanationBody,
   endWith,
-  lasting,
   nameOf,
   overrideText,
 } from '../client/format.ts'
@@ -83,7 +82,9 @@ function linesOf(limiter: string, key: string, explanation: ExplanationBody): st
         const which = dimension === undefined ? '' : `${printable(dimension)}: `
         const since = `since ${new Date(sinceMs).toISOString()}`
         const banned =
-          blockedMs === 0 || blockedMs === null ? '' : `banned for ${lasting(blockedMs)}, ${since}; `
+          blockedMs === 0 || blockedMs === null
+            ? ''
+            : `banned for ${formatRoughDuration(blockedMs)}, ${since}; `
         return `${which}${banned}consecutive bans: ${formatCount(level)}, denials towards the next ban: ${formatCount(denials)}`
       }),
     ...overrides.map((override) => {

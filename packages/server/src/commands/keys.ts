@@ -1,11 +1,10 @@
 // slidegate bans, find.
 
 import type { Command } from 'commander'
-import { formatCount, formatDuration, printable } from '#replay/text.js'
+import { formatCount, formatDuration, formatRoughDuration, printable } from '#replay/text.js'
 import type { BanStatus, FoundKey } from '../admin/api-types.ts'
 import { keyText, numberUpTo } from '../client/arguments.ts'
 import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'
-import { lasting } from '../client/format.ts'
 import type { BansAnswer, KeysAnswer } from '../http/admin-schemas.ts'
 import type { Static } from '../json-schema.ts'
 
@@ -47,7 +46,9 @@ function banRow({ limiter, dimension, key, type, untilMs, level, ...cause }: Ban
 }
 
 function untilText(untilMs: number | null): string {
-  return untilMs === null ? ' until unblocked' : ` for ${lasting(Math.max(0, untilMs - Date.now()))}`
+  return untilMs === null
+    ? ' until unblocked'
+    : ` for ${formatRoughDuration(Math.max(0, untilMs - Date.now()))}`
 }
 
 type Cause = Pick<BanStatus, 'who' | 'limits' | 'denials' | 'withinMs' | 'reason'>
@@ -105,7 +106,7 @@ function factsOf({
     ...(override === undefined ? [] : [OVERRIDES[override]]),
     ...(lastDeniedAtMs === undefined
       ? []
-      : [`last denied ${lasting(Math.max(0, Date.now() - lastDeniedAtMs))} ago`]),
+      : [`last denied ${formatRoughDuration(Math.max(0, Date.now() - lastDeniedAtMs))} ago`]),
   ]
 }
 

@@ -1,11 +1,11 @@
 // slidegate limiters, usage, top, audit, capture.
 
 import type { Command } from 'commander'
-import { alignColumns, formatCount, printable } from '#replay/text.js'
+import { alignColumns, formatCount, formatRoughDuration, printable } from '#replay/text.js'
 import type { AuditEntry, SpanUsage } from '../admin/api-types.ts'
 import { keyText, numberUpTo } from '../client/arguments.ts'
 import { addServiceCommand, clientOf, print, type ServiceFlags, write } from '../client/command.ts'
-import { lasting, limitText, nameOf } from '../client/format.ts'
+import { limitText, nameOf } from '../client/format.ts'
 import type { TopAnswer } from '../http/admin-schemas.ts'
 import type { Static } from '../json-schema.ts'
 
@@ -64,7 +64,7 @@ const USAGE_HEAD = ['last', 'allowed', 'per s', 'denied', 'per s', 'shadow denie
 function usageRow(span: SpanUsage): string[] {
   const { allowed, denied, shadowDenied, allowedPerSecond, deniedPerSecond } = span
   return [
-    lasting(span.seconds * 1000),
+    formatRoughDuration(span.seconds * 1000),
     formatCount(allowed),
     formatCount(allowedPerSecond),
     formatCount(denied),
@@ -90,7 +90,7 @@ export function addTopCommand(program: Command): void {
       const path = `/v1/admin/limiters/${encodeURIComponent(limiter)}/top?by=${by}&count=${count}`
       const answer = await clientOf(flags).ask('GET', path, 'keys')
       const { spanMs, keys } = answer as Static<typeof TopAnswer>
-      const head = `${printable(limiter)}: most ${by} in the last ${lasting(spanMs)}`
+      const head = `${printable(limiter)}: most ${by} in the last ${formatRoughDuration(spanMs)}`
       const rows = keys.map(({ dimension, key, count: most, error }) => [
         keyText(dimension === undefined ? key : { [dimension]: key }),
         error === 0 ? formatCount(most) : `${formatCount(most - error)} to ${formatCount(most)}`,

@@ -1,11 +1,12 @@
 // Routes for the history of limiters and keys, and to watch keys.
 
+import { keysOf } from '../admin/keys.ts'
 import type { Service } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
 import { CountSeries, Done, NameParams, SeriesQuery, WatchBody } from './admin-schemas.ts'
 import type { App, Context } from './context.ts'
 import { mustSee } from './readers.ts'
-import { keyIn, keysOf, limiterFor } from './requests.ts'
+import { keyIn, limiterFor } from './requests.ts'
 
 const tags = ['admin']
 

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import type { AnyKey, Override, OverrideChange, OverrideOptions } from 'slidegate'
 import { lasting } from '../admin/change-words.ts'
 import { type KeyState, keyStateOf } from '../admin/key-state.ts'
+import { keysOf } from '../admin/keys.ts'
 import type { Static } from '../json-schema.ts'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { ActiveLimiter, Service } from '../service/service.ts'
@@ -20,7 +21,7 @@ import {
   OverridesQuery,
 } from './admin-schemas.ts'
 import type { App, Context } from './context.ts'
-import { keyIn, keysOf, limiterFor } from './requests.ts'
+import { keyIn, limiterFor } from './requests.ts'
 import { problemAnswer } from './schemas.ts'
 
 const change = { role: 'admin' } as const

@@ -53,7 +53,7 @@ export function pageRoutes(app: App, root: string = ROOT): void {
       },
     },
   }
-  const compressed = new Map<string, Promise<Buffer>>()
+  const compressed = new Map<string, Buffer>()
   const isSent = async (request: FastifyRequest, reply: FastifyReply, path: string, caching: string) => {
     // Loaded on demand: most services never serve the dashboard.
     const { default: send } = await import('@fastify/send')
@@ -63,9 +63,8 @@ export function pageRoutes(app: App, root: string = ROOT): void {
     // Compressed once, because the names of these files change with their content.
     if (found.statusCode === 200 && path.startsWith('assets/') && acceptsGzip(request.headers)) {
       found.stream.destroy()
-      const file = compressed.get(path) ?? readFile(join(root, path)).then(gzipped)
-      compressed.set(path, file)
-      const body = await file
+      const body = compressed.get(path) ?? (await gzipped(await readFile(join(root, path))))
+      compressed.set(path, body)
       reply.headers({ 'content-encoding': 'gzip', 'content-length': body.length }).send(body)
     } else {
       reply.send(found.stream)

@@ -1,7 +1,6 @@
 // Finds the limiter for a request body, and its options.
 
 import type { AnyKey, ConsumeOptions } from 'slidegate'
-import type { KeyOfHistory } from '../admin/history/watch-list.ts'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { ActiveLimiter, Service } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
@@ -54,12 +53,4 @@ export function keyIn({ key, dimension }: { readonly key: unknown; readonly dime
   if (dimension === undefined) return key as AnyKey
   if (typeof key === 'string') return { [dimension]: key }
   throw new ServiceError(400, 'invalid_key', 'with a dimension, the key must be a string')
-}
-
-/** The single keys of a request. */
-export function keysOf(key: AnyKey): KeyOfHistory[] {
-  if (typeof key === 'string') return [{ key }]
-  return Object.entries(key).flatMap(([dimension, each]) =>
-    typeof each === 'string' ? [{ dimension, key: each }] : [],
-  )
 }

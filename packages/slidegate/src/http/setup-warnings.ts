@@ -67,7 +67,7 @@ export function setupChecks<Args extends HandlerArguments>(
   }
 }
 
-/** The charges of each request: who charged it, and what for. */
+/** The charges of each request: the limiter or store, and the name and key. */
 const chargesOf = new WeakMap<object, (readonly [by: object, what: string])[]>()
 
 function isChargedAgain(request: object, by: object, what: string): boolean {

@@ -129,7 +129,7 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
 }
 
 export interface BanState {
-  /** Milliseconds until the ban ends. 0 if there is none. */
+  /** Milliseconds until the ban ends; 0 if the key isn't banned. */
   readonly blockedMs: number
   /** When the ban began, in epoch milliseconds by the store's clock. Only set during a ban. */
   readonly sinceMs?: number

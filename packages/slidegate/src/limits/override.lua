@@ -4,7 +4,7 @@
 -- maximum`. Position: the place of its log in the words * 65536 + the offset of the limit from there * 16 + the log's kind. If
 -- there is only one limit, it is listed again without a name.
 -- Stored: one string per key: `1 blocked ends rule`, a line feed, and the caller's key, if it is stored hashed. 1 is the format.
--- `blocked` and `ends` are when the block and the rule end, in milliseconds: 0 if there is none, FOREVER for no end. The rule is
+-- `blocked` and `ends` are when the block and the rule end, in milliseconds: 0 if it isn't set, FOREVER for no end. The rule is
 -- empty, `exempt`, or JSON with numbers by limit name.
 -- Index: per bucket, a sorted set of the keys that have an override, in byte order. Listing and writing drop names whose override
 -- is gone.

@@ -70,7 +70,7 @@ export interface OpKind<Asked extends AnyOp, Result> {
   encode?(op: Asked, words: string[]): number
   /** For other ops: additional fields of their JSON. */
   json?(op: Asked): object
-  /** Reads the outcome from a reply. Omitted if there is none. */
+  /** Reads the outcome from a reply. Omitted for an operation without an outcome. */
   answer?(reply: Reply): Result
   /**
    * On a Cluster: the op for one server of several. `undefined` if there is nothing to do.

@@ -72,7 +72,7 @@ export interface ConsumeOutcome {
    * Then `atMs` is the latest of their times, and `source` the least certain of their sources.
    */
   readonly debits?: readonly Debit[]
-  /** The active part of each part's override. Omitted if there is none. */
+  /** The active part of each part's override. Omitted if no part has one. */
   readonly overrides?: readonly (InForce | undefined)[]
 }
 

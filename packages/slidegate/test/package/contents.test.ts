@@ -35,7 +35,7 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
         'schema/config\\.schema\\.json',
       ].join('|')})$`,
     ),
-    maxBytes: 395_000,
+    maxBytes: 375_000,
   },
 }
 

@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import { messageOf } from '#replay/errors.js'
 import type { Service } from '../../service/service.ts'
 import type { CountSeries } from '../api-types.ts'
+import type { SingleKey } from '../keys.ts'
 import { UnreachableError } from '../redis-link.ts'
 import type { Every } from '../timer.ts'
 import type { LimiterMinute, Usage } from '../usage.ts'
@@ -20,7 +21,7 @@ import {
   type RangeName,
 } from './records.ts'
 import { keySeries, limiterSeries } from './series.ts'
-import { type KeyOfHistory, storedWord, WatchList } from './watch-list.ts'
+import { storedWord, WatchList } from './watch-list.ts'
 
 /** How often the clock is read. A minute may begin this much late. */
 const EVERY_MS = 100
@@ -92,7 +93,7 @@ export class History {
    *
    * @throws {ServiceError} if they can't be read now
    */
-  async series(limiter: string, range: RangeName, of?: KeyOfHistory): Promise<CountSeries> {
+  async series(limiter: string, range: RangeName, of?: SingleKey): Promise<CountSeries> {
     const { service, store, now } = this.#options
     const { stepMs, steps } = RANGES[range]
     const end = Math.floor((now() - SETTLE_MS) / stepMs)

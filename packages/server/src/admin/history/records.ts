@@ -55,7 +55,7 @@ export function recordName(limiter: string, { letter }: Range, step: number): st
 /** Keys of a record, by each of three orders: rank, requests, denials. */
 export const KEYS_PER_ORDER = 8
 
-/** Returns the record with a batch's entries added. Twin of the script in `redis-history.ts`. */
+/** Returns the record with a batch's entries added. Twin of `lua/add-history.lua`. */
 export function added(
   record: HistoryRecord | undefined,
   { process, number }: Pick<Batch, 'process' | 'number'>,

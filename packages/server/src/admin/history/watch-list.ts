@@ -3,7 +3,7 @@
 import type { Logger } from 'pino'
 import { messageOf } from '#replay/errors.js'
 import type { Service } from '../../service/service.ts'
-import { concealing } from '../keys.ts'
+import { concealing, type SingleKey } from '../keys.ts'
 import { partsOf } from '../merge-keys.ts'
 import type { Usage } from '../usage.ts'
 import type { HistoryStore, Watched } from './history-store.ts'
@@ -12,13 +12,6 @@ import { MAX_WATCHED, storedKey, type WatchedOfLimiter } from './watched-keys.ts
 
 /** How long a key is watched: as long as its history is kept. */
 const WATCH_MS = RANGES['7d'].steps * RANGES['7d'].stepMs
-
-/** A key of a limiter. */
-export interface KeyOfHistory {
-  readonly key: string
-  /** Only for limiters with dimensions. */
-  readonly dimension?: string | undefined
-}
 
 interface WatchListOptions {
   readonly service: Service
@@ -42,7 +35,7 @@ export class WatchList {
    *
    * @throws {ServiceError} if it can't be stored now
    */
-  async watch(limiter: string, of: KeyOfHistory, isWatched: boolean): Promise<void> {
+  async watch(limiter: string, of: SingleKey, isWatched: boolean): Promise<void> {
     const { store } = this.#options
     const key = this.#watchedOf(limiter, of)
     const others = await this.#othersOf(key)
@@ -53,7 +46,7 @@ export class WatchList {
   }
 
   /** Watches keys, if possible. Never rejects. */
-  async watchIfRoom(limiter: string, keys: readonly KeyOfHistory[]): Promise<void> {
+  async watchIfRoom(limiter: string, keys: readonly SingleKey[]): Promise<void> {
     try {
       for (const of of keys) {
         const key = this.#watchedOf(limiter, of)
@@ -90,7 +83,7 @@ export class WatchList {
     usage.watch(byLimiter)
   }
 
-  #watchedOf(limiter: string, { key, dimension = '' }: KeyOfHistory): Watched {
+  #watchedOf(limiter: string, { key, dimension = '' }: SingleKey): Watched {
     const { service, now } = this.#options
     const word = storedWord(service, limiter, `${dimension}=${key}`)
     return { limiter, word, untilMs: now() + WATCH_MS }

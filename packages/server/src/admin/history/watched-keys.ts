@@ -1,7 +1,7 @@
 // Exact counts of keys that operators watch, and of blocked ones.
 
 import type { Decision } from 'slidegate'
-import { isConcealed, keyHash, shortKey } from '../keys.ts'
+import { hashOf, isConcealed, shortKey } from '../keys.ts'
 import { type KeyCounts, SlotCounts } from './key-counts.ts'
 
 /** The maximum number of watched keys of a limiter. */
@@ -101,7 +101,7 @@ export function storedKey(given: string, conceal: Conceal | undefined): string {
 }
 
 function keyOf(key: string, dimension: string): KnownKey {
-  return { key, dimension, hash: dimension === '' ? keyHash(key) : keyHash(key, keyHash(dimension)) }
+  return { key, dimension, hash: hashOf(key, dimension) }
 }
 
 function isSame(a: KnownKey, b: KnownKey): boolean {
