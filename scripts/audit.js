@@ -1,5 +1,5 @@
 // Runs `npm audit`. Fails if a dependency of the published packages is vulnerable.
-// Only warns if the registry has no audit data, as with a mirror.
+// Only warns if the registry, such as a mirror, has no audit data.
 
 import { spawnSync } from 'node:child_process'
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { pictures } from './timelines/pictures.js'
 
 // Draws the pictures of docs/limits and docs/ideas: `node scripts/draw-timelines.js [folder]`.
-// They show decisions of the built limiter on a manual clock, so they are accurate and always the same.
+// They show real decisions on a manual clock, so they are accurate and always the same.
 
 const [folder = fileURLToPath(new URL('../docs/', import.meta.url))] = process.argv.slice(2)
 

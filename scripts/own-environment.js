@@ -1,7 +1,7 @@
 /**
  * Returns the environment without npm's variables for the current folder and workspace.
  *
- * Otherwise, a command in another folder would use them.
+ * Otherwise, a command in another folder would use these variables.
  *
  * @returns {NodeJS.ProcessEnv}
  */

@@ -1,4 +1,4 @@
-// Rehearses a release without publishing. Runs the workflow's steps, installs the packed packages, and runs the Dockerfile
+// Rehearses a release without publishing it. Runs the workflow's steps, installs the packed packages, and runs the Dockerfile
 // without Docker. Prints each check with its result. Fails if a check fails.
 
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'

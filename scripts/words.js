@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** Written by the bench. */
+/** The page that the bench writes. */
 const SKIPPED = ['docs/benchmarks/README.md']
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Decision } from 'slidegate'
 
 /**
- * Records the decisions of one key, then checks each one's usage against a count.
+ * Records the decisions on one key, then checks each decision's usage against a count.
  *
  * All requests have a cost of 1 and are admitted. Recording writes to two typed arrays, which is cheap compared with a
  * decision. `verify` runs outside of the measurement.
@@ -13,7 +13,7 @@ export class Audit {
   #atMs = new Float64Array(1024)
   #remaining = new Float64Array(1024)
   #answers = 0
-  /** The number of verified answers. They are kept while they can be in the window of a later one. */
+  /** The number of verified answers. Answers are kept while they can be in a later answer's window. */
   #verified = 0
 
   constructor(limit: number, windowMs: number) {

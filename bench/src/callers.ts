@@ -1,9 +1,9 @@
-/** Returns `count` keys that look like those of a real application. */
+/** Returns `count` keys like those of a real application. */
 export function callers(count: number): string[] {
   return Array.from({ length: count }, (_, number) => `user:${number}`)
 }
 
-/** Returns a generator of random indices below `count`, the same in every run. */
+/** Returns a generator of random indices below `count`, which are the same in every run. */
 export function anyOf(count: number): () => number {
   let state = 0x9e3779b9
   return () => {
@@ -14,7 +14,7 @@ export function anyOf(count: number): () => number {
   }
 }
 
-/** Returns a generator of the indices below `count` in order, again and again. */
+/** Returns a generator that loops through the indices below `count` in order. */
 export function inTurn(count: number): () => number {
   let next = 0
   return () => {

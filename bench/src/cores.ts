@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { cpus } from 'node:os'
 import { promisify } from 'node:util'
 
-/** Whether client and Redis run on two cores or share one. */
+/** Whether the client and Redis run on two cores or share one. */
 export type Cores = 'apart' | 'together'
 
 const run = promisify(execFile)

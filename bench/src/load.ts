@@ -1,4 +1,4 @@
-/** The measurements of one stretch of load. */
+/** The measurements of one period of load. */
 export interface Load {
   readonly requests: number
   readonly seconds: number
@@ -6,10 +6,10 @@ export interface Load {
   readonly clientCpuSeconds: number
 }
 
-/** When a load ends: after a time, or after a number of requests. */
+/** When a load ends: after some time, or after a number of requests. */
 export type Extent = { readonly ms: number } | { readonly requests: number }
 
-/** The parts of a request. The loop adds only one `await` to them. */
+/** The parts of a request. The loop adds a single `await` to them. */
 export interface Requests<Answer> {
   /** Returns the index of the next caller. */
   readonly pick: () => number

@@ -37,7 +37,7 @@ export async function describeMachine(): Promise<Machine> {
   }
 }
 
-/** Reads the file: some packages don't export their package.json. */
+/** Reads the file, because some packages don't export their package.json. */
 function versionOf(name: string): string {
   const folders = createRequire(import.meta.url).resolve.paths(name) ?? []
   for (const folder of folders) {

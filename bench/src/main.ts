@@ -47,7 +47,7 @@ const SCENARIOS: readonly Scenario[] = [
   field,
 ]
 
-/** The bench hangs if it takes this long. */
+/** A bench that takes longer than this hangs. */
 const MOST_MINUTES = { short: 20, full: 90 }
 
 const { effort, scenarios, jsonFile, isReported, fromFile } = optionsOrExit()

@@ -1,14 +1,14 @@
-/** How many turns each side of a comparison takes. */
+/** The number of turns that each side of a comparison takes. */
 export interface Rounds {
-  /** The number of turns of each side that are discarded. */
+  /** The number of each side's turns that are discarded. */
   readonly warmUps: number
-  /** The number of turns of each side that count. */
+  /** The number of each side's turns that count. */
   readonly rounds: number
   /** Minimum time between the starts of two turns of a side. Default: 0, no pause. */
   readonly everyMs?: number
 }
 
-/** Halves the rounds, for comparisons of many sides. */
+/** Halves the rounds, for comparisons with many sides. */
 export function half(rounds: Rounds): Rounds {
   const { warmUps, rounds: counted } = rounds
   return { ...rounds, warmUps: Math.ceil(warmUps / 2), rounds: Math.ceil(counted / 2) }
@@ -27,7 +27,7 @@ export async function interleave<Side extends string, Turn>(
   for (let round = 0; round < warmUps + rounds; round++) {
     for (const [place, name] of names.entries()) {
       const dueMs = startMs + (round + place / names.length) * everyMs
-      // Lets timers and late work of one side finish before the other's turn.
+      // Lets one side's timers and late work finish before the other side's turn.
       await new Promise((resolve) => setTimeout(resolve, Math.max(1, dueMs - performance.now())))
       const turn = await sides[name]()
       if (round >= warmUps) turns[name].push(turn)
@@ -43,7 +43,7 @@ export function median(numbers: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
-/** Divides one side's numbers by the other's, round by round. */
+/** Divides one side's numbers by the other side's, round by round. */
 export function ratios(above: readonly number[], below: readonly number[]): number[] {
   return above.map((number, round) => number / below[round]!)
 }

@@ -9,7 +9,7 @@ export interface Options {
   readonly jsonFile?: string
   /** Whether to write the report. */
   readonly isReported: boolean
-  /** Results of an earlier run, instead of measuring. */
+  /** Results of an earlier run to use instead of measuring. */
   readonly fromFile?: string
 }
 
@@ -47,7 +47,7 @@ export function parseOptions(words: readonly string[], known: readonly Scenario[
   }
 }
 
-/** Resolves a path against the caller's folder, since npm runs scripts in the package's. */
+/** Resolves a path against the caller's folder, because npm runs scripts in the package's folder. */
 function fromCaller(file: string | undefined): string | undefined {
   return file === undefined ? undefined : resolve(process.env.INIT_CWD ?? '.', file)
 }

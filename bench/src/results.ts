@@ -7,7 +7,6 @@ export interface Results {
   readonly scenarios: readonly ScenarioResult[]
 }
 
-/** The result of a scenario. */
 export interface ScenarioResult {
   readonly name: string
   readonly title: string
@@ -30,11 +29,11 @@ export interface Run {
   readonly startedAt: string
   readonly mode: Effort['mode']
   readonly isPinned: boolean
-  /** Load average over the minute before the start. Above 0, other programs were running. */
+  /** Load average over the minute before the start. Other programs were running if it is above 0. */
   readonly load: number
 }
 
-/** Runs a scenario. A failure is a result too, so that the others still run. */
+/** Runs a scenario. A failure counts as a result, so that the others still run. */
 export async function resultOf(scenario: Scenario, effort: Effort, run: Run): Promise<ScenarioResult> {
   const { name, title } = scenario
   const start = performance.now()
@@ -48,14 +47,14 @@ export async function resultOf(scenario: Scenario, effort: Effort, run: Run): Pr
       plots,
     }
   } catch (error) {
-    // Stores the message only: a stack would have paths of this machine.
+    // Stores only the message, because a stack would contain paths of this machine.
     console.error(error)
     const reason = error instanceof Error ? error.message : String(error)
     return { ...header(), error: reason, figures: [], plots: [] }
   }
 }
 
-/** Merges results: scenarios of the new run replace the stored ones. */
+/** Merges results. Scenarios of the new run replace stored ones. */
 export function merge(kept: Results | undefined, measured: Results, order: readonly string[]): Results {
   const isNew = new Set(measured.scenarios.map(({ name }) => name))
   const old = kept?.scenarios.filter(({ name }) => !isNew.has(name)) ?? []
@@ -67,7 +66,7 @@ export function inJson(results: Results): string {
   return `${JSON.stringify(results, rounded, 2)}\n`
 }
 
-/** Rounds to six digits. More would be noise. */
+/** Rounds to six digits, because further digits are noise. */
 function rounded(_name: string, value: unknown): unknown {
   return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value
 }

@@ -25,7 +25,7 @@ export type Unit = 'x' | '%' | 'bytes' | 'µs' | 'ms' | 'per second' | 'per 1,00
 
 /** A measured number, its target, and the raw values. */
 export interface Figure {
-  /** Unique in its scenario, and the same in every run: notes.md refers to it. */
+  /** Unique in its scenario, and the same in every run, because notes.md refers to it. */
   readonly name: string
   readonly value: number
   readonly unit: Unit
@@ -41,18 +41,17 @@ export interface Figure {
 /** Figures and plots of a scenario. */
 export interface Measured {
   readonly figures: readonly Figure[]
-  /** Plots in the report. */
   readonly plots: readonly Plot[]
 }
 
-/** A measurement. It throws if its setup fails, never because of a figure. */
+/** A measurement. It throws if its setup fails, but never because of a figure. */
 export interface Scenario {
   readonly name: string
   readonly title: string
   run(effort: Effort): Promise<readonly Figure[] | Measured>
 }
 
-/** Returns whether the target was reached. Undefined: no target. */
+/** Returns whether the target was reached, or undefined if there is no target. */
 export function isReached({ value, target }: Figure): boolean | undefined {
   if (target === undefined) return undefined
   return 'atLeast' in target ? value >= target.atLeast : value <= target.atMost

@@ -12,7 +12,6 @@ import type { Role } from './report/plot.ts'
 /** Whether all requests of a comparison are admitted or denied. */
 export type Outcome = 'admitted' | 'denied'
 
-/** One side of a comparison. */
 export interface Side {
   readonly name: string
   readonly role: Role
@@ -24,7 +23,7 @@ export interface Side {
 /** Maximum number of keys whose decisions are all verified. */
 const AUDITED_KEYS = 16
 
-/** Long enough that no call times out on a busy machine. */
+/** Long enough to avoid timeouts on a busy machine. */
 export const PATIENCE_MS = 60_000
 
 export async function slidegateSide(
@@ -32,7 +31,7 @@ export async function slidegateSide(
   { limit, windowMs }: Policy,
   keys: readonly string[],
   outcome: Outcome,
-  /** Whether other processes use the same keys. Then decisions can't be verified. */
+  /** Whether other processes use the same keys, so that decisions can't be verified. */
   { isShared = false }: { readonly isShared?: boolean } = {},
 ): Promise<Side> {
   const limiter = createLimiter({
@@ -111,7 +110,7 @@ async function useUp(
   }
 }
 
-/** Checks admissions. Records those of the first keys, to verify them after the measurement. */
+/** Checks admissions. Records the first keys' admissions, to verify them after the measurement. */
 function isAdmitted(audits: readonly Audit[]): (decision: Decision, caller: number) => void {
   return (decision, caller) => {
     if (!decision.allowed || decision.source !== 'store')

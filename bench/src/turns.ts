@@ -5,7 +5,7 @@ import { mainThreadSeconds } from './redis/info.ts'
 import type { Effort } from './scenario.ts'
 import type { Side } from './sides.ts'
 
-/** The load and the Redis CPU time of one turn. */
+/** One turn's load and Redis CPU time. */
 export interface Turn extends Load {
   /** CPU time of Redis per request. */
   readonly redisSeconds: number

@@ -35,7 +35,7 @@ function answerOf<Message, Answer>(child: ChildProcess, message: Message): Promi
   })
 }
 
-/** Answers messages, in a worker process. */
+/** Answers messages in a worker process. */
 export function serve<Message, Answer>(answer: (message: Message) => Promise<Answer>): void {
   process.on('message', async (message: Message) => {
     try {

@@ -128,10 +128,10 @@ describe('the report', () => {
     expect(scenarios.map(({ name }) => name)).toEqual(order)
     const page = await read('README.md')
     expect(page).toContain(
-      '64 x a CPU, 4 GiB, linux; node v24:\n\n- 2026-02-03, full, client and Redis bound to cores, load 0.3 at the start: size\n',
+      '64 x a CPU, 4 GiB, linux; node v24:\n\n- 2026-02-03, full run, with client and Redis pinned to cores, load 0.3 at the start: size\n',
     )
     expect(page).toContain(
-      '2 x a CPU, 4 GiB, linux; node v20:\n\n- 2026-01-02, short, load 0.3 at the start: speed\n',
+      '2 x a CPU, 4 GiB, linux; node v20:\n\n- 2026-01-02, short run, load 0.3 at the start: speed\n',
     )
     expect(page).toContain('Command: `npm run bench -- size --full --pin --report`.')
     expect(page).toContain('Command: `npm run bench -- speed --report`.')

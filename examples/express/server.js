@@ -1,5 +1,5 @@
 // @ts-check
-// Five requests per ten seconds for each client address.
+// Allows five requests per ten seconds for each client address.
 //
 //   node examples/express/server.js
 //

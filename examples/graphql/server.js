@@ -1,5 +1,6 @@
 // @ts-check
-// A query costs its complexity: a book 1, a hundred books with their authors 301. Each address gets 1,000 per minute.
+// A query costs its complexity: a book costs 1, and a hundred books with their authors cost 301. Each address gets 1,000 per
+// minute.
 //
 //   node examples/graphql/server.js           plays some queries
 //   node examples/graphql/server.js --serve   serves, with GraphiQL under /graphql
@@ -46,7 +47,7 @@ const limitedByComplexity = {
   },
 }
 
-/** A field costs 1, a list its length times the cost of an item. @param {import('graphql').ExecutionArgs} args */
+/** A field costs 1. A list costs its length times the cost of an item. @param {import('graphql').ExecutionArgs} args */
 function costOf({ schema, document, variableValues, operationName }) {
   const complexity = getComplexity({
     schema,
@@ -55,7 +56,7 @@ function costOf({ schema, document, variableValues, operationName }) {
     operationName: operationName ?? undefined,
     estimators: [({ args, childComplexity }) => 1 + Math.max(1, args.first ?? 1) * childComplexity],
   })
-  // Costs are at most 2^40. Anything above the limit is denied anyway.
+  // Costs are at most 2^40. Costs above the limit are always denied.
   return Math.min(Math.max(1, complexity), 2 ** 40)
 }
 
@@ -88,6 +89,6 @@ async function ask(query) {
   const answer =
     errors === undefined
       ? `${data.books.length} books`
-      : `${errors[0].extensions['violated-policies']}: costs ${errors[0].extensions.cost}, ${retryAfter === null ? 'never' : `again in ${retryAfter} s`}`
-  console.log(`${query}\n  ${response.status}, ${answer}; left ${left}`)
+      : `${errors[0].extensions['violated-policies']}: costs ${errors[0].extensions.cost}, ${retryAfter === null ? 'never' : `retry in ${retryAfter} s`}`
+  console.log(`${query}\n  ${response.status}, ${answer}; ${left} left`)
 }

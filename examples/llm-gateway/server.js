@@ -1,6 +1,6 @@
 // @ts-check
-// Each user gets 1,000 tokens per minute, for prompts and answers. The gateway reserves an estimate, and settles it when the answer
-// ends or the client disconnects.
+// Each user gets 1,000 tokens per minute, for prompts and answers. The gateway reserves an estimate, and settles the actual count
+// when the answer ends or the client disconnects.
 //
 //   node examples/llm-gateway/server.js           plays three users
 //   node examples/llm-gateway/server.js --serve   serves
@@ -42,12 +42,12 @@ gateway.post('/completions', express.json(), async (req, res) => {
       res.write(`${token}\n`)
     }
   } catch (error) {
-    // Stops the model. The tokens so far are charged.
+    // Stops the model. The tokens up to now are charged.
     if (!hangUp.signal.aborted) throw error
   } finally {
     const { returned } = await reservation.settle(used)
     const { remaining } = await budget.peek(user)
-    console.log(`${user}: reserved ${decision.cost}, used ${used}, returned ${returned}, left ${remaining}`)
+    console.log(`${user}: ${decision.cost} reserved, ${used} used, ${returned} refunded, ${remaining} left`)
     gateway.emit('settled')
   }
   res.end()
@@ -106,7 +106,7 @@ async function complete(user, prompt, maxTokens, hangUpAfter = Number.POSITIVE_I
     await response.text()
     const retryAfter = response.headers.get('Retry-After')
     console.log(
-      `user:${user}: ${response.status}, ${retryAfter === null ? 'never' : `again in ${retryAfter} s`}`,
+      `user:${user}: ${response.status}, ${retryAfter === null ? 'never' : `retry in ${retryAfter} s`}`,
     )
     return
   }

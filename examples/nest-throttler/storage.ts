@@ -1,4 +1,4 @@
-// A storage for @nestjs/throttler 6 that counts in a store of slidegate.
+// A storage for @nestjs/throttler 6 that counts in a slidegate store.
 import type { ThrottlerStorage } from '@nestjs/throttler'
 import {
   createLimiter,
@@ -49,7 +49,7 @@ export class SlidegateThrottlerStorage implements ThrottlerStorage {
     }
   }
 
-  /** Returns a limiter for these limits. Limiters of one name and store share counts. */
+  /** Returns a limiter for these limits. Limiters with the same name and store share their counts. */
   #limiterOf(ttl: number, limit: number, blockDuration: number): Limiter {
     const id = `${ttl} ${limit} ${blockDuration}`
     const known = this.#limiters.get(id)

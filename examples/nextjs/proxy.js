@@ -1,6 +1,6 @@
-// @ts-nocheck: the types of Next.js would change those of Node in the whole repository.
+// @ts-nocheck: the types of Next.js would change Node's types in the whole repository.
 //
-// Runs before all routes: limits each address in the whole app.
+// Runs before all routes. Limits each address across the whole app.
 import { NextResponse } from 'next/server'
 import { slidingWindow } from 'slidegate'
 import { withRateLimit } from 'slidegate/fetch'
@@ -9,7 +9,7 @@ export const proxy = withRateLimit(() => NextResponse.next(), {
   name: 'app',
   limits: [slidingWindow({ limit: 20, window: '1m' })],
   address: { trust: 1 },
-  // Headers set here would replace those of the route, which has the tighter limit.
+  // Headers set here would replace the headers of the route, which has the tighter limit.
   headers: false,
 })
 

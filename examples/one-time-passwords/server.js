@@ -1,5 +1,5 @@
 // @ts-check
-// Codes by text message, limited by phone and by address, with bans for persistent addresses.
+// Sends codes by text message, limited per phone number and per address. Persistent addresses are banned.
 //
 //   node examples/one-time-passwords/server.js           plays two days, on a manual clock
 //   node examples/one-time-passwords/server.js --serve   serves, on the real clock
@@ -20,7 +20,7 @@ const limiter = createLimiter({
     phone: [slidingWindow({ limit: 1, window: '30s' }), slidingWindow({ limit: 5, window: '1d' })],
     address: [slidingWindow({ limit: 3, window: '1m' })],
   },
-  // Ban only addresses: a caller chooses the phone, and could get anyone's blocked.
+  // Ban only addresses: callers choose the phone number, so they could get anyone's number blocked.
   ban: { address: { after: 3, within: '10m', for: ['10m', '1h', '1d'] } },
   ...(!serves && { store: memoryStore({ clock: clock.now }) }),
 })
@@ -37,7 +37,7 @@ app.post(
   },
 )
 
-/** Normalizes a phone number to a key. All invalid numbers share one. @param {unknown} phone */
+/** Normalizes a phone number to a key. All invalid numbers share a key. @param {unknown} phone */
 function phoneKey(phone) {
   const digits = String(phone).replace(/[^0-9]/g, '')
   return /^[1-9][0-9]{6,14}$/.test(digits) ? `phone:${digits}` : 'phone'
@@ -58,7 +58,7 @@ async function playTwoDays() {
   clock.advance(30_000)
   await ask(home, '+1 555 000 0001')
 
-  console.log('\nAn attacker requests messages to one number after the other:')
+  console.log('\nAn attacker requests messages to one number after another:')
   let number = 2
   for (const pauseMs of [0, 60_000, 540_000, 3_600_000]) {
     clock.advance(pauseMs)
@@ -91,5 +91,5 @@ async function answerOf(response) {
   if (response.ok) return `${response.status}`
   const problem = await response.json()
   const by = problem['violated-policies'].join(', ')
-  return `${response.status}, again in ${response.headers.get('Retry-After')} s (${by})`
+  return `${response.status}, retry in ${response.headers.get('Retry-After')} s (${by})`
 }

@@ -1,5 +1,5 @@
 // @ts-check
-// Each tenant has the limits of its plan. Plans and the limits of single tenants change at runtime.
+// Each tenant has the limits of its plan. Plans and single tenants' limits can change at runtime.
 //
 //   node examples/tenants/server.js           plays a day of the support desk
 //   node examples/tenants/server.js --serve   serves
@@ -44,7 +44,7 @@ app.register(async (api) => {
   })
 })
 
-// For the support desk. Put it behind a login, or on loopback only, as here.
+// For the support desk. Put it behind a login, or serve it on loopback only, as here.
 app.register(async (desk) => {
   const plan = { type: 'object', required: ['plan'], properties: { plan: { enum: Object.keys(plans) } } }
   desk.put('/tenants/:tenant/plan', { schema: { body: plan } }, async (request) => {
@@ -113,5 +113,5 @@ async function desk(method, path, body) {
   })
   const { limits } = await response.json()
   const [{ name, used, remaining }] = limits
-  console.log(`${method} ${path}: ${response.status}, ${name}, used ${used}, left ${remaining}`)
+  console.log(`${method} ${path}: ${response.status}, ${name}, ${used} used, ${remaining} left`)
 }

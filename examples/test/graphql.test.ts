@@ -4,15 +4,15 @@ import { played, served } from './support/example.ts'
 it('queries cost their complexity, and those above the limit are always denied', async () => {
   const printed = await played('graphql')
   const answers = printed.split('\n').filter((line) => line.startsWith('  '))
-  expect(answers.map((line) => line.trim().replace(/again in \d+ s/, 'again later'))).toEqual([
-    '200, 1 books; left 998',
-    '200, 100 books; left 897',
-    '200, 100 books; left 596',
-    '200, 100 books; left 295',
-    '429, complexity: costs 301, again later; left 295',
-    '429, complexity: costs 301, again later; left 295',
-    '200, 1 books; left 293',
-    '429, complexity: costs 10201, never; left 293',
+  expect(answers.map((line) => line.trim().replace(/retry in \d+ s/, 'retry later'))).toEqual([
+    '200, 1 books; 998 left',
+    '200, 100 books; 897 left',
+    '200, 100 books; 596 left',
+    '200, 100 books; 295 left',
+    '429, complexity: costs 301, retry later; 295 left',
+    '429, complexity: costs 301, retry later; 295 left',
+    '200, 1 books; 293 left',
+    '429, complexity: costs 10201, never; 293 left',
   ])
 })
 

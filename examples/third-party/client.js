@@ -1,5 +1,5 @@
 // @ts-check
-// One of several processes that call the same API. They share only Redis.
+// One of several processes that call the same API. The processes only share Redis.
 import { Redis } from 'ioredis'
 import { limitedFetch, upstreamLimiter } from 'slidegate/outbound'
 import { redisStore } from 'slidegate/redis'

@@ -1,5 +1,5 @@
 // @ts-check
-// An API serves 50 requests per ten seconds. Three processes send 99 requests, without and with a shared budget.
+// An API serves 50 requests per ten seconds. Three processes send 99 requests, first without and then with a shared budget.
 //
 //   node examples/third-party/main.js
 import { fork } from 'node:child_process'

@@ -1,5 +1,6 @@
 // @ts-check
-// A chat with five messages per ten seconds for each connection. Further messages aren't delivered, and the sender is notified.
+// A chat that allows five messages per ten seconds for each connection. Further messages aren't delivered, and the sender is
+// notified.
 //
 //   node examples/websocket-chat/server.js
 //

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import preact from '@preact/preset-vite'
 import { defineConfig, type Plugin } from 'vite'
 
-/** Licences of all packages that the dashboard and its worker contain. */
+/** Licenses of all packages that the dashboard and its worker contain. */
 const licences = new Map<string, string>()
 
-/** Collects licences. Vite's own option misses the worker, which is built before the page. */
+/** Collects licenses. Vite's own option misses the worker, which is built before the page. */
 const collected = (isPage: boolean): Plugin => ({
   name: 'licences',
   generateBundle(_, bundle) {
@@ -24,7 +24,7 @@ const collected = (isPage: boolean): Plugin => ({
 function licenceOf(folder: string): string {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each))
-  if (file === undefined && license !== 'Unlicense') throw new Error(`${folder} has no licence file`)
+  if (file === undefined && license !== 'Unlicense') throw new Error(`${folder} has no license file`)
   const text =
     file === undefined ? 'Dedicated to the public domain.' : readFileSync(join(folder, file), 'utf8')
   return `${name} ${version} (${license})\n\n${text.trim()}`
@@ -39,7 +39,7 @@ export default defineConfig({
     outDir: '../server/page',
     emptyOutDir: true,
     target: 'es2022',
-    // Nothing inline: the policy of the page forbids it.
+    // Nothing is inlined, because the page's policy forbids inline code.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },

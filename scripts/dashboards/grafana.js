@@ -20,7 +20,7 @@ const DATASOURCE = { type: 'prometheus', uid: '$datasource' }
  * @property {number} [max]
  */
 
-/** Colors from a value on. Green below all of them. @param {...[number, string]} steps */
+/** Colors that apply from a value upwards. Below the lowest value, the color is green. @param {...[number, string]} steps */
 export function from(...steps) {
   return [{ color: 'green', value: null }, ...steps.map(([value, color]) => ({ color, value }))]
 }
@@ -77,7 +77,7 @@ const LEGEND = {
 const COLOURS = { allowed: 'green', denied: 'red', failOpen: 'orange', failClosed: 'red', fallback: 'yellow' }
 
 /**
- * Lines over time. With `steps`, also a line per threshold.
+ * Lines over time. With `steps`, there is also a line per threshold.
  *
  * @param {PanelOptions & { stacked?: boolean }} options
  */

@@ -16,7 +16,7 @@ const quantileOf = (quantile, metric, selector, labels) =>
 export const limiter = dashboard({
   uid: 'slidegate-limiter',
   title: 'slidegate: one limiter',
-  description: 'Usage of its limits, denials and their callers, and the effect of shadow limits.',
+  description: 'Limit usage, denials and their callers, and the effect of shadow limits.',
   variables: [
     variable('limiter', 'label_values(slidegate_decisions_total, limiter)', { label: 'limiter' }),
     variable('limit', `label_values(slidegate_limit_utilization_ratio_count{${OF}}, limit)`, {
@@ -54,8 +54,7 @@ export const limiter = dashboard({
         }),
         number({
           title: 'Share of the busiest caller',
-          description:
-            'Requests of the busiest key, as a share of all. To see the key: slidegate top LIMITER.',
+          description: "The busiest key's share of all requests. To see the key, run slidegate top LIMITER.",
           unit: 'percentunit',
           steps: from([0.25, 'yellow'], [0.5, 'red']),
           alert: 'SlidegateOneCallerDominates',
@@ -90,21 +89,22 @@ export const limiter = dashboard({
         lines({
           title: 'Decisions by source',
           description:
-            'The store; a lease or the deny cache, without a call; or a fallback, failOpen or failClosed while the store is unavailable.',
+            'store: decided by the store. lease and denyCache: decided without a store call. fallback, failOpen and failClosed: decided while the store was unavailable.',
           unit: 'reqps',
           stacked: true,
           queries: [{ expr: rate('slidegate_decisions_total', 'source'), legend: '{{source}}' }],
         }),
         lines({
           title: 'Denials by limit',
-          description: 'Requests denied by each enforced limit. If several deny a request, each counts it.',
+          description:
+            'Requests denied by each enforced limit. If several limits deny a request, it counts for each.',
           unit: 'reqps',
           alert: 'SlidegateDenialsUnusual',
           queries: [{ expr: rate('slidegate_limit_denials_total', 'limit', OF_LIMIT), legend: '{{limit}}' }],
         }),
         lines({
           title: 'Blocked and banned',
-          description: 'Requests of blocked keys, and denials that started a ban.',
+          description: 'Requests with blocked keys, and denials that started a ban.',
           unit: 'reqps',
           queries: [
             { expr: total('slidegate_blocked_requests_total'), legend: 'requests of blocked keys' },
@@ -119,7 +119,7 @@ export const limiter = dashboard({
         heatmap({
           title: 'Usage after each request',
           description:
-            'Requests by the share of the limit that their key has used. A band at the top with few callers: these callers send too much. A band at the top with many callers: the limit is too low. All at the bottom: the limit has no effect.',
+            'Requests, by the share of the limit that their key had used. If there is a band at the top and few callers, these callers send too many requests. If there is a band at the top and many callers, the limit is too low. If all requests are at the bottom, the limit has no effect.',
           unit: 'percentunit',
           alert: 'SlidegateCallersNearLimit',
           queries: [
@@ -128,7 +128,7 @@ export const limiter = dashboard({
         }),
         lines({
           title: 'Usage by limit',
-          description: 'Used share of each limit after a request: median and 90th percentile.',
+          description: 'Share of each limit in use after a request: median and 90th percentile.',
           unit: 'percentunit',
           max: 1,
           steps: from([0.8, 'red']),
@@ -139,7 +139,7 @@ export const limiter = dashboard({
         }),
         lines({
           title: 'Admitted near the limit',
-          description: 'Share of requests admitted with at least 80% of the limit used.',
+          description: 'Share of admitted requests that left at least 80% of the limit used.',
           unit: 'percentunit',
           max: 1,
           steps: from([0.5, 'red']),
@@ -160,7 +160,7 @@ export const limiter = dashboard({
         }),
         lines({
           title: 'Share of the busiest caller',
-          description: 'Requests of the busiest key, as a share of all.',
+          description: "The busiest key's share of all requests.",
           unit: 'percentunit',
           max: 1,
           size: [6, 8],
@@ -175,7 +175,7 @@ export const limiter = dashboard({
       panels: [
         lines({
           title: 'Denials by shadow limits',
-          description: 'Requests that shadow limits would deny.',
+          description: 'Requests that shadow limits would have denied.',
           unit: 'reqps',
           alert: 'SlidegateShadowLimitWouldDeny',
           queries: [
@@ -184,7 +184,7 @@ export const limiter = dashboard({
         }),
         lines({
           title: 'Share of denials by shadow limits',
-          description: 'Requests that shadow limits would deny, as a share of all requests.',
+          description: 'Requests that shadow limits would have denied, as a share of all requests.',
           unit: 'percentunit',
           max: 1,
           steps: from([0.05, 'yellow']),
@@ -220,7 +220,7 @@ export const limiter = dashboard({
         }),
         lines({
           title: 'Failed waits',
-          description: 'By reason: timeout, full queue, or caller gone.',
+          description: 'Failed waiting requests, by reason: timeout, full queue, or disconnected caller.',
           unit: 'reqps',
           size: [8, 8],
           alert: 'SlidegateWaitsFail',
@@ -233,7 +233,7 @@ export const limiter = dashboard({
       panels: [
         lines({
           title: 'Store errors',
-          description: 'Requests without a response of the store, by reason. Normally empty.',
+          description: 'Requests without a response from the store, by reason. Normally empty.',
           unit: 'reqps',
           size: [8, 8],
           alert: 'SlidegateStoreErrors',
@@ -241,7 +241,8 @@ export const limiter = dashboard({
         }),
         states({
           title: 'Circuit breaker',
-          description: 'Open: the instance skips the store until it recovers.',
+          description:
+            'While the breaker is open, the instance does not call the store, except to check for recovery.',
           size: [8, 8],
           words: { 0: ['closed', 'green'], 1: ['open', 'red'] },
           alert: 'SlidegateStoreDown',

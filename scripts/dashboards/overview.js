@@ -19,7 +19,7 @@ export const overview = dashboard({
   uid: 'slidegate-overview',
   title: 'slidegate: overview',
   description:
-    'Denials by limiter and limit, signs of abuse or of limits set too low, and the health of the service.',
+    'Denials by limiter and limit, signs of abuse or of limits that are too low, and the health of the service.',
   rows: [
     {
       title: 'Now',
@@ -44,7 +44,8 @@ export const overview = dashboard({
         }),
         number({
           title: 'Decided without the store',
-          description: 'Share decided by onStoreError because the store was unavailable. Normally 0.',
+          description:
+            'Share of requests decided by onStoreError because the store was unavailable. Normally 0.',
           unit: 'percentunit',
           steps: from([0.0001, 'yellow'], [0.01, 'red']),
           alert: 'SlidegateStoreErrors',
@@ -64,14 +65,14 @@ export const overview = dashboard({
         number({
           title: 'Configuration',
           description:
-            'Invalid: an instance rejected the configuration file and keeps the previous configuration.',
+            'If invalid, an instance has rejected the configuration file and keeps the previous configuration.',
           words: { 0: ['invalid', 'red'], 1: ['valid', 'green'] },
           alert: 'SlidegateConfigInvalid',
           queries: [{ expr: 'min(slidegate_config_valid)' }],
         }),
         number({
           title: 'Alerts',
-          description: 'Firing alerts of slidegate.',
+          description: 'Firing slidegate alerts.',
           steps: from([1, 'red']),
           queries: [{ expr: 'count(ALERTS{alertname=~"Slidegate.+", alertstate="firing"}) or vector(0)' }],
         }),
@@ -101,7 +102,8 @@ export const overview = dashboard({
         }),
         lines({
           title: 'Denials by limit',
-          description: 'The ten limits that deny the most. If several deny a request, each counts it.',
+          description:
+            'The ten limits with the most denials. If several limits deny a request, it counts for each.',
           unit: 'reqps',
           queries: [
             {
@@ -132,7 +134,7 @@ export const overview = dashboard({
         table({
           title: 'Limiters',
           description:
-            'Over the time range. Many denials, and one caller with most of the requests: abuse by one caller. Many denials, and far more callers than usual: a distributed attack. Many requests near the limit, from many callers with few requests each: the limit is too low.',
+            'Over the time range. If there are many denials and one caller makes most of the requests, that caller is abusive. If there are many denials and far more callers than usual, this may be a distributed attack. If many requests are near the limit and callers make few requests each, the limit is too low.',
           by: 'limiter',
           link: toLimiter,
           alert: 'SlidegateCallersNearLimit',
@@ -178,7 +180,7 @@ export const overview = dashboard({
         lines({
           title: 'Callers',
           description:
-            'Distinct keys in the last few minutes, estimated. Far more than usual: a distributed attack.',
+            'Distinct keys in the last few minutes, estimated. If there are far more than usual, this may be a distributed attack.',
           alert: 'SlidegateManyCallers',
           queries: [{ expr: 'max by (limiter) (slidegate_distinct_callers)', legend: '{{limiter}}' }],
         }),
@@ -199,7 +201,8 @@ export const overview = dashboard({
       panels: [
         lines({
           title: 'Share of denials by shadow limits',
-          description: "Requests that a shadow limit would deny, as a share of its limiter's requests.",
+          description:
+            "Requests that a shadow limit would have denied, as a share of its limiter's requests.",
           unit: 'percentunit',
           steps: from([0.05, 'yellow']),
           alert: 'SlidegateShadowLimitWouldDeny',
@@ -212,7 +215,7 @@ export const overview = dashboard({
         }),
         lines({
           title: 'Blocked and banned',
-          description: 'Requests of blocked keys, and denials that started a ban.',
+          description: 'Requests with blocked keys, and denials that started a ban.',
           unit: 'reqps',
           queries: [
             {
@@ -230,7 +233,7 @@ export const overview = dashboard({
         lines({
           title: 'Store call duration',
           description:
-            'Measured by the instances, from request to response. Calls time out after timeoutMs, by default 50 ms.',
+            'Measured by the instances, from request to response. Calls time out after timeoutMs, 50 ms by default.',
           unit: 's',
           size: [8, 8],
           steps: from([0.025, 'red']),
@@ -242,7 +245,7 @@ export const overview = dashboard({
         }),
         lines({
           title: 'Store errors',
-          description: 'Requests without a response of the store, by reason. Normally empty.',
+          description: 'Requests without a response from the store, by reason. Normally empty.',
           unit: 'reqps',
           size: [8, 8],
           alert: 'SlidegateStoreErrors',
@@ -255,7 +258,8 @@ export const overview = dashboard({
         }),
         lines({
           title: 'Event loop lag, p99',
-          description: 'Delay of the next task in a busy process. It adds to the duration of store calls.',
+          description:
+            'How long a task waits in a busy process. The lag adds to the duration of store calls.',
           unit: 's',
           size: [8, 8],
           steps: from([0.1, 'red']),

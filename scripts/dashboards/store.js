@@ -18,7 +18,7 @@ const memoryShare = `${gauge('slidegate_redis_memory_used_bytes')} / (${gauge('s
 export const store = dashboard({
   uid: 'slidegate-store',
   title: 'slidegate: store',
-  description: 'Redis as measured by the instances and by INFO, and the instances that use it.',
+  description: 'Redis as measured by the instances and by INFO, and the instances that use Redis.',
   variables: [variable('node', 'label_values(slidegate_redis_up, node)', { label: 'servers', all: true })],
   rows: [
     {
@@ -34,7 +34,7 @@ export const store = dashboard({
         number({
           title: 'Memory',
           description:
-            'Used share of maxmemory on the fullest server. Empty if maxmemory is not set, which is not recommended.',
+            'Share of maxmemory in use on the fullest server. Empty if maxmemory is not set. Always set it.',
           unit: 'percentunit',
           steps: from([0.6, 'yellow'], [0.8, 'red']),
           alert: 'SlidegateRedisMemoryHigh',
@@ -42,8 +42,7 @@ export const store = dashboard({
         }),
         number({
           title: 'Evicted keys',
-          description:
-            'Within the time range. Each one is a limit that was reset, or a ban that ended early.',
+          description: 'Within the time range. For each evicted key, a limit was reset or a ban ended early.',
           steps: from([1, 'red']),
           alert: 'SlidegateRedisEvictions',
           queries: [{ expr: `max(increase(slidegate_redis_evicted_keys_total{${NODE}}[$__range]))` }],
@@ -113,7 +112,7 @@ export const store = dashboard({
         }),
         lines({
           title: 'Requests per call',
-          description: 'Mean and 99th percentile. The more requests share a call, the cheaper they are.',
+          description: 'Mean and 99th percentile. The more requests share a call, the less each one costs.',
           size: [8, 8],
           queries: [
             { expr: mean('slidegate_store_call_requests'), legend: 'mean' },
@@ -155,7 +154,7 @@ export const store = dashboard({
         }),
         lines({
           title: 'Script time per decision',
-          description: 'Average of all servers, for decisions made by the store.',
+          description: 'Average across all servers, for decisions made by the store.',
           unit: 's',
           size: [8, 8],
           alert: 'SlidegateScriptTimeGrowing',
@@ -196,7 +195,8 @@ export const store = dashboard({
         }),
         lines({
           title: 'Evicted keys',
-          description: 'Each one is a limit that was reset. Normally 0, with maxmemory-policy noeviction.',
+          description:
+            'For each evicted key, a limit was reset. Normally 0, with maxmemory-policy noeviction.',
           unit: 'ops',
           size: [8, 8],
           alert: 'SlidegateRedisEvictions',
@@ -205,7 +205,7 @@ export const store = dashboard({
         lines({
           title: 'Replication lag',
           description:
-            'Bytes that the slowest replica has not received. A failover to it would lose these charges.',
+            'Bytes that the slowest replica has not received. A failover to that replica would lose these charges.',
           unit: 'bytes',
           size: [8, 8],
           steps: from([1048576, 'red']),
@@ -224,7 +224,7 @@ export const store = dashboard({
         lines({
           title: 'Commands and script calls',
           description:
-            'Commands of all clients, including those within scripts. Many commands with few script calls come from other applications.',
+            'Commands from all clients, including commands within scripts. If there are many commands and few script calls, the commands come from other applications.',
           unit: 'ops',
           size: [8, 8],
           queries: [
@@ -234,7 +234,7 @@ export const store = dashboard({
         }),
         lines({
           title: 'Connected clients',
-          description: 'Connections of all clients.',
+          description: 'Connections from all clients.',
           size: [8, 8],
           queries: [{ expr: gauge('slidegate_redis_connected_clients'), legend: '{{node}}' }],
         }),
@@ -246,7 +246,7 @@ export const store = dashboard({
         lines({
           title: 'Instances',
           description:
-            'Instances that Prometheus reaches, by version, and instances on the same store. If there are fewer of the latter, some use another store or cannot reach it.',
+            'Instances that Prometheus reaches, by version, and instances that share the store. If fewer instances share the store, the others use a different store or cannot reach this one.',
           size: [6, 8],
           alert: 'SlidegateInstanceDown',
           queries: [
@@ -256,7 +256,7 @@ export const store = dashboard({
         }),
         lines({
           title: 'Event loop lag, p99',
-          description: 'Delay of the next task in a busy process.',
+          description: 'How long a task waits in a busy process.',
           unit: 's',
           size: [6, 8],
           steps: from([0.1, 'red']),
@@ -265,7 +265,7 @@ export const store = dashboard({
         }),
         lines({
           title: 'CPU',
-          description: 'Cores in use. Each process decides on one core.',
+          description: 'Cores in use. Each process makes decisions on one core.',
           unit: 'percentunit',
           size: [6, 8],
           queries: [
@@ -274,7 +274,7 @@ export const store = dashboard({
         }),
         lines({
           title: 'Memory',
-          description: 'Resident memory, and the JavaScript heap in it.',
+          description: 'Resident memory, and the JavaScript heap within it.',
           unit: 'bytes',
           size: [6, 8],
           queries: [
@@ -289,13 +289,13 @@ export const store = dashboard({
       panels: [
         lines({
           title: 'Keys',
-          description: 'Keys of instances with a store in memory. Empty if all use Redis.',
+          description: 'Keys in the memory stores of all instances. Empty if all instances use Redis.',
           queries: [{ expr: 'slidegate_memory_store_keys', legend: '{{instance}}' }],
         }),
         lines({
           title: 'Evictions',
           description:
-            'Each one is a limit that was reset: maxKeys is too low for the number of callers, or a client makes up keys.',
+            'For each evicted key, a limit was reset. Either maxKeys is too low for the number of callers, or a client invents keys.',
           unit: 'ops',
           alert: 'SlidegateMemoryStoreEvictions',
           queries: [

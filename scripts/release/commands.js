@@ -1,4 +1,4 @@
-// Runs commands and the service for release-dry.js. Kills all of them on exit.
+// Runs commands and the service for release-dry.js. Kills them all on exit.
 
 import { spawn } from 'node:child_process'
 import { setTimeout } from 'node:timers/promises'

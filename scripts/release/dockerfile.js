@@ -12,7 +12,7 @@ import { basename, dirname, join, resolve } from 'node:path'
  * @property {Record<string, string>} commands ENTRYPOINT, CMD and HEALTHCHECK, for a shell, with their paths within `root`
  */
 
-/** Instructions without a meaning outside an image. */
+/** Instructions that have no meaning outside an image. */
 const IGNORED = ['ARG', 'USER', 'EXPOSE', 'STOPSIGNAL']
 
 /**

@@ -23,7 +23,7 @@ const LAST_MOMENTS = requestsAt(every(0, 9999, 11), every(0, 19_998, 11), every(
 /** A burst larger than the bucket, then frequent requests, then a pause. */
 const EMPTYING = requestsAt(every(0, 2000, 12), every(400, 2400, 30), every(0, 21_000, 8))
 
-/** A burst, then two requests per second. This happens twice, with a pause in between. */
+/** A burst, then two requests per second. The pattern repeats after a pause. */
 const BURST_AND_ON = requestsAt(
   every(100, 1000, 12),
   every(500, 3000, 18),
@@ -54,7 +54,7 @@ const AROUND_THE_EDGE = requestsAt(
   ...[...every(600, 8700, 10), ...every(600, 15_900, 10)].map((atMs) => every(0, atMs, 10)),
 )
 
-/** Name -> function that draws an SVG. In docs/limits unless the name has a folder. */
+/** Name -> function that draws an SVG. Files are in docs/limits, unless the name has a folder. */
 export const pictures = {
   ...ideas,
 
@@ -260,7 +260,7 @@ export const pictures = {
       limits: [1, 4].map((capacity) => tokenBucket({ capacity, refill: 1, interval: '1s' })),
       arrivals: [...every(150, 1000, 8), 12_000, 12_300, ...every(100, 15_000, 4)],
       endMs: 20_000,
-      guarantee: 'In order: as many at once as the bucket holds, then one per second.',
+      guarantee: 'Requests are admitted in order: as many at once as the bucket holds, then one per second.',
     }),
 }
 

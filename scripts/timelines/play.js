@@ -8,7 +8,7 @@ import { ManualClock } from 'slidegate/testing'
  * @typedef {{ atMs: number, used: number }} Level units used from this time on
  */
 
-/** A multiple of all windows, so that aligned windows start here. */
+/** A multiple of all window lengths, so that aligned windows start here. */
 export const START_MS = 1_700_000_000_000
 
 export const KEY = 'user:42'

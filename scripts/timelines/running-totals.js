@@ -90,7 +90,7 @@ export async function drawRunningTotals({ title, limit, requests, endMs }) {
     text(
       LEFT,
       base + 80,
-      `so the decision at ${nowMs / 1000} s is: denied, retryAfterMs ${denial.retryAfterMs}. One subtraction and two searches, no sum.`,
+      `so the decision at ${nowMs / 1000} s is: denied, retryAfterMs ${denial.retryAfterMs}. That takes one subtraction and two searches, but no sum.`,
       faint,
     ),
   ])

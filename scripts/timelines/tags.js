@@ -50,7 +50,7 @@ export async function drawTags({ title, callers, notes }) {
   ])
 }
 
-/** Collects the keys of calls. No call gets a response. */
+/** Collects the keys of calls. The calls never get a response. */
 async function keysOf(/** @type {readonly string[]} */ callers) {
   /** @type {string[]} */
   const keys = []

@@ -176,7 +176,7 @@ export const PATTERNS = [
   {
     id: 'nobody',
     pattern: /(?<!\b(?:as|user) )\b(?:nobody|somebody)\b/,
-    wrong: 'code and callers are no body',
+    wrong: "code and callers aren't people",
     instead: '"no client", "no caller", "nothing", "someone"',
     bad: 'Nobody polls.',
     good: 'No process polls. The image runs as nobody.',

@@ -43,7 +43,7 @@ export async function fullPoint(redis: Redis, x: number, limit: number, windowMs
   }
 }
 
-/** Creates a point whose keys never reach their limit, with windows of a few seconds. */
+/** Creates a point whose keys never reach their limit. Windows last a few seconds. */
 export async function roomyPoint(
   redis: Redis,
   x: number,

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 
-/** Starts an app on a free loopback port. Its limiter uses Redis if a client is given, else memory. */
+/** Starts an app on a free loopback port. Its limiter uses Redis if a client is given, otherwise memory. */
 export type App = (redis: Redis | undefined) => Promise<Served>
 
 export interface Served {
@@ -9,13 +9,13 @@ export interface Served {
   judge?(): Judgement
 }
 
-/** The number of decisions, and how many of them were right. */
+/** The number of decisions, and how many of them were correct. */
 export interface Judgement {
   readonly decisions: number
   readonly right: number
 }
 
-/** Longer than a round, so that connections stay open between turns. */
+/** Longer than a round, to keep connections open between turns. */
 export const KEEP_ALIVE_MS = 10 * 60_000
 
 /** The response of every app. */

@@ -5,7 +5,7 @@ export type Framework = 'express' | 'fastify' | 'hono' | 'nest' | 'node'
 
 type Apps = Readonly<Record<string, App>>
 
-/** Loads a framework only when needed. Each app runs in its own process. */
+/** Loads a framework only when it's needed. Each app runs in its own process. */
 const APPS: Readonly<Record<Framework, (policy: Policy) => Promise<Apps>>> = {
   express: async (policy) => (await import('./apps/express.ts')).expressApps(policy),
   fastify: async (policy) => (await import('./apps/fastify.ts')).fastifyApps(policy),

@@ -8,8 +8,8 @@ const LENGTH = /\r\ncontent-length: *(\d+)/i
 /**
  * A keep-alive connection with one request at a time.
  *
- * It does as little as possible, to leave the CPU to the server. Requests are prepared bytes, and only the status and
- * the length of a response are read.
+ * It does as little as possible, to leave CPU time to the server. Requests are prepared as bytes, and only the status and length
+ * of a response are read.
  */
 export class Connection {
   readonly #socket: Socket

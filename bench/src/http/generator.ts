@@ -11,9 +11,11 @@ export interface LoadRequest {
   readonly users: number | string
   /** Calls to the service. Default: a GET with the user in a header. */
   readonly posts?: Posts
-  /** Requests per second over all connections. Default: each connection sends as soon as the last response arrived. */
+  /**
+   * Requests per second over all connections. Default: each connection sends a request as soon as the last response has arrived.
+   */
   readonly perSecond?: number
-  /** When the load begins, by the wall clock. Default: as soon as the connections are open. */
+  /** The time on the wall clock when the load begins. Default: as soon as the connections are open. */
   readonly beginsAtMs?: number
 }
 
@@ -21,7 +23,7 @@ export interface LoadRequest {
 export interface Posts {
   readonly path: string
   readonly limiter: string
-  /** Decisions per call. Default: one, as a single request instead of a list. */
+  /** Decisions per call. Default: one, sent as a single request instead of a list. */
   readonly perCall?: number
 }
 
@@ -39,7 +41,7 @@ serve(load)
 /** Port -> open connections, kept between turns. */
 const kept = new Map<number, Connection[]>()
 
-/** Opens connections one by one. Thousands at once would overflow the server's accept queue. */
+/** Opens connections one by one. Opening thousands at once would overflow the server's accept queue. */
 async function openConnections(port: number, count: number): Promise<Connection[]> {
   const open = kept.get(port) ?? []
   while (open.length < count) open.push(await Connection.open(port))
@@ -66,7 +68,7 @@ async function load({
 
   const run = (connection: Connection, index: number) =>
     new Promise<void>((resolve) => {
-      // At a fixed rate, the starts are spread evenly.
+      // At a fixed rate, the start times are spread evenly.
       let dueMs = start + (everyMs * index) / connections
       const ask = () => {
         dueMs += everyMs

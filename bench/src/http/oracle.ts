@@ -8,10 +8,10 @@ interface Record {
 }
 
 /**
- * Records decisions, and then counts those that follow the rule.
+ * Records decisions, then counts the decisions that follow the rule.
  *
- * The rule: a request is admitted if fewer than `limit` requests were admitted in the window that ends with it. Both
- * admissions over the limit and needless denials are wrong.
+ * The rule: a request is admitted if fewer than `limit` requests were admitted in the window that ends with it. Admissions over
+ * the limit and needless denials are both wrong.
  */
 export class Oracle {
   readonly #policy: Policy

@@ -9,14 +9,14 @@ export interface ServerOptions {
   /** The name of the package. `bare`: no limiter. */
   readonly limiter: string
   readonly policy: Policy
-  /** The port of Redis. Default: the limiter counts in memory. */
+  /** The port of Redis. Without it, the limiter counts in memory. */
   readonly redisPort?: number
 }
 
 /** Starts an app, or queries its CPU time or its decisions so far. */
 export type ToServer = ServerOptions | 'cpu seconds' | 'judgement'
 
-/** A port, seconds, or a judgement. */
+/** A port, CPU seconds, or the count of correct decisions. */
 export type FromServer = number | Judgement
 
 // Some frameworks read NODE_ENV when they load.

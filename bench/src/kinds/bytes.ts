@@ -20,11 +20,11 @@ import { WEIGHED_WINDOW_MS, weigh } from '../steady/weigh.ts'
 const KEY = 'user:1'
 const LIMITS = [100, 1000, 10_000]
 
-/** A kind whose keys are measured. `grows`: what the log has one record for, if it grows. */
+/** A kind whose keys are measured. `grows`: the unit for which the log has one record each, if the log grows. */
 interface WeighedKind extends Pick<Use, 'values'> {
   readonly name: string
   readonly grows?: 'request' | 'holder' | 'value'
-  /** The number of windows of traffic, if charges don't expire in time. */
+  /** The number of windows with traffic, if charges don't expire with time. */
   readonly windows?: number
   limit(limit: number, windowMs: number): Limit
 }
@@ -94,7 +94,7 @@ async function weighKind(redis: Redis, kind: WeighedKind, limit: number): Promis
         return decision.allowed
       },
       bytesAt: async () => bytesOf(redis, [await onlyKey(redis, 'slidegate:*')]),
-      // Counters approximate, and deny some of this traffic.
+      // Counters are approximate, and deny some of this traffic.
       admitsAll: kind.grows !== undefined,
     },
     kind.windows,

@@ -30,7 +30,7 @@ export interface KindUse extends Omit<Use, 'limits'> {
   limit(traffic: Pick<Traffic, 'limit' | 'windowMs'>): Limit
   readonly script: CommonScript
   readonly traffics: readonly Traffic[]
-  /** Whether steady traffic keeps it full. */
+  /** Whether steady traffic keeps the limit full. */
   readonly staysFull: boolean
 }
 
@@ -44,7 +44,7 @@ export const KINDS: readonly KindUse[] = [
     name: 'tokenBucket',
     limit: ({ limit, windowMs }) => tokenBucket({ capacity: limit, refill: limit, interval: windowMs }),
     script: GCRA,
-    // The first request takes nearly all tokens. Then about one token is refilled between two requests.
+    // The first request takes nearly all tokens. After that, about one token is refilled between two requests.
     traffics: [{ ...evenly, apartMs: 0, charges: LIMIT - 6 }, deniedAllDay],
     staysFull: true,
   },

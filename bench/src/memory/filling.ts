@@ -4,7 +4,7 @@ import { callers, inTurn } from '../callers.ts'
 import { serve } from '../workers.ts'
 import { MEMORY_SIDES } from './sides.ts'
 
-// Fills a limiter with keys, in one process per side so that sides don't share a heap.
+// Fills a limiter with keys. Each side has its own process, so that sides don't share a heap.
 
 export interface Filling {
   readonly side: string
@@ -12,9 +12,9 @@ export interface Filling {
 }
 
 export interface Filled {
-  /** Memory on the heap and outside it, without the key. */
+  /** Memory on and off the heap, without the key. */
   readonly bytesPerKey: number
-  /** The longest pause for other work: a batch plus a turn of the event loop. */
+  /** The longest pause of other work: a batch plus a turn of the event loop. */
   readonly longestMs: number
 }
 

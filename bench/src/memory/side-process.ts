@@ -1,4 +1,4 @@
-// One side in its own process. It is idle between its turns.
+// One side in its own process, which is idle between its turns.
 
 import { anyOf, callers, inTurn } from '../callers.ts'
 import type { Policy } from '../peers/peer.ts'
@@ -11,7 +11,7 @@ export type ToSide =
   /** Requests run for `leadMs` before the turn. */
   | { readonly leadMs: number; readonly turnMs: number }
 
-/** CPU time of all threads per decision. 0 after opening a side. */
+/** CPU time of all threads per decision. It is 0 after a side was opened. */
 export type CpuSeconds = number
 
 /** Requests between two readings of the clock. */

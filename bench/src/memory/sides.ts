@@ -8,11 +8,11 @@ import { Audit } from '../audit.ts'
 import type { Policy } from '../peers/peer.ts'
 import type { Role } from '../report/plot.ts'
 
-/** A limiter in memory, called in the cheapest way that it offers. */
+/** A limiter in memory, called in the cheapest possible way. */
 export interface MemorySide {
   readonly name: string
   readonly role: Role
-  /** Whether a request gets slower with more requests in the window. */
+  /** Whether requests get slower as the window fills up. */
   readonly slowsDown?: boolean
   open(policy: Policy, keys: readonly string[]): OpenSide
 }
@@ -20,7 +20,7 @@ export interface MemorySide {
 interface OpenSide {
   /** Makes `count` requests for the picked keys. Throws if one is denied. */
   decide(pick: () => number, count: number): void | Promise<void>
-  /** Checks the answers, outside of the measurement. */
+  /** Checks the answers after the measurement. */
   verify?(): void
   close?(): void
 }

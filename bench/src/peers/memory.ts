@@ -42,7 +42,7 @@ const honoRateLimiter: MemoryPeer = {
   },
 }
 
-/** The storage, called as the guard calls it if no block duration is set. */
+/** The storage, called the way the guard calls it if no block duration is set. */
 const nestThrottler: MemoryPeer = {
   name: '@nestjs/throttler',
   algorithm: 'log of hits',
@@ -67,7 +67,7 @@ const slidingWindowRateLimiter: MemoryPeer = {
   },
 }
 
-/** A job scheduler. It denies by dropping jobs that it would have to queue. */
+/** A job scheduler. Its denials are dropped jobs, which it would otherwise queue. */
 const bottleneck: MemoryPeer = {
   name: 'bottleneck',
   algorithm: 'refilled reservoir',

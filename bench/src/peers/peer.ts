@@ -14,13 +14,12 @@ export interface PeerLimiter {
 }
 
 interface Peer {
-  /** Name of the package. */
   readonly name: string
   /** The usual name of its algorithm. */
   readonly algorithm: string
 }
 
-/** A package with its state in Redis, set up as documented. */
+/** A package that keeps its state in Redis, set up as documented. */
 export interface RedisPeer extends Peer {
   /** The shortest window it supports. */
   readonly leastWindowMs?: number
@@ -29,7 +28,7 @@ export interface RedisPeer extends Peer {
   open(redis: Redis, policy: Policy): PeerLimiter | Promise<PeerLimiter>
 }
 
-/** A package with its state in this process. */
+/** A package that keeps its state in this process. */
 export interface MemoryPeer extends Peer {
   open(policy: Policy): PeerLimiter
 }

@@ -19,7 +19,7 @@ const rateLimiterFlexible: RedisPeer = {
   },
 }
 
-/** The store of express-rate-limit. The middleware calls `increment` once per request and compares. */
+/** The store of express-rate-limit. The middleware calls `increment` once per request and compares the result with the limit. */
 const rateLimitRedis: RedisPeer = {
   name: 'rate-limit-redis',
   algorithm: 'fixed window',
@@ -33,7 +33,10 @@ const rateLimitRedis: RedisPeer = {
   },
 }
 
-/** The store that the plugin creates for a client. The plugin calls `incr` once per request and compares. */
+/**
+ * The store that the plugin creates for a client. The plugin calls `incr` once per request and compares the result with the
+ * limit.
+ */
 const fastifyRateLimit: RedisPeer = {
   name: '@fastify/rate-limit',
   algorithm: 'fixed window',
@@ -97,7 +100,7 @@ const slidingWindowRateLimiter: RedisPeer = {
 }
 
 /**
- * A job scheduler. It denies by dropping jobs that it would have to queue.
+ * A job scheduler. Its denials are dropped jobs, which it would otherwise queue.
  *
  * Each job takes three calls: submit, run and done. Each key has its own limiter.
  */

@@ -1,7 +1,7 @@
 import Bottleneck from 'bottleneck'
 import { RateLimiterRes } from 'rate-limiter-flexible'
 
-/** Returns whether a request was admitted. A denial rejects with a result, a failure with an Error. */
+/** Returns whether a request was admitted. A denial rejects with a result, and a failure rejects with an Error. */
 export async function isConsumed(consumed: Promise<unknown>): Promise<boolean> {
   try {
     await consumed

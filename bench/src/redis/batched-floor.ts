@@ -9,7 +9,7 @@ const MAX_KEYS = 128
 /** Maximum number of requests per call. */
 const MAX_REQUESTS = 512
 
-/** Up to this many calls in flight, calls are sent before they are full. */
+/** With fewer calls in flight than this, a call is sent before it is full. */
 const EAGER_CALLS = 2
 /** Maximum number of calls in flight. */
 const MAX_CALLS = 8
@@ -17,10 +17,10 @@ const MAX_CALLS = 8
 type Resolve = (answer: number) => void
 
 /**
- * The cheapest possible limiter with state per key, batched as ours is.
+ * The cheapest possible limiter with state per key, batched like ours.
  *
- * Waiting requests share a call, and requests for one key are joined. Each key is a small string that is read and written back,
- * without a decision.
+ * Waiting requests share a call, and requests for the same key are joined. Each key is a small string that is read and written
+ * back, without a decision.
  */
 export async function batchedFloor(redis: Redis, keys: readonly string[]): Promise<Floor> {
   const writeBack = await physicalFloor(redis, floorKeys(keys, SLUG))

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 
-/** A call that no limiter can undercut, and a check of its answer. */
+/** A call that no limiter can be cheaper than, and a check of its answer. */
 export interface Floor {
   readonly name: string
-  /** The part that distinguishes its keys, if it writes to them. See {@link floorKeys}. */
+  /** The part that distinguishes the call's keys, if it writes to them. See {@link floorKeys}. */
   readonly slug?: string
   readonly ask: (key: string) => Promise<unknown>
   readonly isAnswer: (answer: unknown) => boolean
@@ -40,7 +40,7 @@ const PHYSICAL_FLOOR = readFileSync(new URL('./physical-floor.lua', import.meta.
 /** Size of the string per key. */
 const STATE_BYTES = 64
 
-/** Creates small strings. Returns a function that reads and writes back some, in one call. */
+/** Creates small strings. Returns a function that reads and writes back some of them in one call. */
 export async function physicalFloor(
   redis: Redis,
   keys: readonly string[],

@@ -23,7 +23,7 @@ export async function mainThreadSeconds(redis: Redis): Promise<number> {
   return seconds
 }
 
-/** Returns the calls or microseconds of each command that `use` causes, including those within scripts. */
+/** Returns the calls or microseconds of each command that `use` causes, including commands within scripts. */
 export async function commandsOf(
   redis: Redis,
   use: () => Promise<unknown>,
@@ -39,7 +39,7 @@ export async function commandsOf(
   return commands
 }
 
-/** Calls of scripts and functions since the start, and the time they took within Redis. */
+/** Calls of scripts and functions since the server started, and their time within Redis. */
 export interface ScriptCalls {
   readonly calls: number
   readonly microseconds: number

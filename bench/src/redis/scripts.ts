@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 import type { PeerLimiter, Policy, RedisPeer } from '../peers/peer.ts'
 
-/** The reply of a script: 1 if admitted, else 0; then the remaining requests. */
+/** The reply of a script: 1 if admitted, otherwise 0; then the remaining requests. */
 type ScriptReply = readonly [admitted: number, remaining: number]
 
 /** A limiter that runs a common script, with one EVALSHA per request. */
@@ -10,8 +10,8 @@ interface ScriptLimiter extends PeerLimiter {
   /**
    * Makes one request.
    *
-   * @param nowMs default: the server's time, or this process's if key names contain the time
-   * @param name name of the request, holder or value, for logs that store one. Default: a unique name.
+   * @param nowMs default: the server's time, or this process's time if key names contain the time
+   * @param name name of the request, holder or value, for logs that store names. Default: a unique name.
    */
   consume(key: string, nowMs?: number, name?: string): Promise<ScriptReply>
   /** Releases a holder's slot, for semaphores. */
@@ -20,7 +20,6 @@ interface ScriptLimiter extends PeerLimiter {
 
 /** A common Redis script for rate limiting. */
 export interface CommonScript extends RedisPeer {
-  /** Prefix of its keys. */
   readonly prefix: string
   /** Returns the Redis keys that store a key's state. */
   keysOf(key: string, nowMs: number, windowMs: number): string[]
@@ -62,7 +61,7 @@ export const COMMON_SCRIPTS: readonly CommonScript[] = [
 export const SEMAPHORE: CommonScript = commonScript('semaphore', 'ZSET semaphore', oneKey, true)
 export const DISTINCT_VALUES: CommonScript = commonScript('distinct-values', 'ZSET of values', oneKey, true)
 
-/** Exact scripts, wrapped to charge retried calls once: see scripts/once.lua. */
+/** Exact scripts, wrapped so that retried calls are charged once. See scripts/once.lua. */
 export const ONCE: Readonly<Record<'log' | 'values', CommonScript>> = {
   log: commonScript('zset-log', 'ZSET log, charged once', oneKey, true, true),
   values: commonScript('distinct-values', 'ZSET of values, charged once', oneKey, true, true),

@@ -14,7 +14,7 @@ export async function startOpenRedis(): Promise<RedisServer> {
   return server
 }
 
-/** Runs `use` with a client and the process id of a temporary redis-server. */
+/** Runs `use` with a client for a temporary redis-server, and that server's process id. */
 export async function withRedis<Result>(
   use: (redis: Redis, pid: number) => Promise<Result>,
 ): Promise<Result> {

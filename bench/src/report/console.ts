@@ -1,7 +1,7 @@
 import type { Run, ScenarioResult } from '../results.ts'
 import { measuredText, spreadText, targetText } from './text.ts'
 
-/** Returns mode, versions and machine of a run. */
+/** Returns a run's mode, versions and machine. */
 export function headOf({ machine, mode, isPinned, load }: Run): string {
   const { cpu, cores, memoryGiB, system, versions } = machine
   const named = ['node', 'redis', 'slidegate', 'ioredis'].map((name) => `${name} ${versions[name]}`)

@@ -13,7 +13,7 @@ const SHADES: Readonly<Record<Role, readonly [string, string, string]>> = {
   floor: ['#c7a252', '#e2cd9c', '#f1e6cd'],
 }
 
-/** Colors of other lines. They differ by their points too. */
+/** Colors of further lines, which also differ in their points. */
 const OTHERS = ['#b35900', '#5c6670', '#1a7f64', '#a0458f', '#8d7b1e', '#c0392b', '#4b5fa8']
 const POINTS = ['circle', 'rect', 'triangle', 'diamond', 'emptyCircle', 'emptyRect', 'emptyTriangle']
 
@@ -24,10 +24,10 @@ export function drawPlot(plot: Plot): string {
 
 function drawBars(plot: BarPlot): string {
   const { axis, series, mark } = plot
-  // The category axis goes upwards. This puts the largest value on top.
+  // The category axis goes upwards, so this puts the largest value at the top.
   const bars = plot.bars.toSorted((a, b) => (a.values[0] ?? 0) - (b.values[0] ?? 0))
   const isGrouped = series.length > 1
-  // Text can't be measured without a browser. This leaves room for wide letters.
+  // Text can't be measured without a browser. This estimate leaves room for wide letters.
   const left = 30 + 7.8 * Math.max(...bars.map(({ label }) => label.length))
   const rowHeight = isGrouped ? 12 + 15 * series.length : 27
   return draw(plot, {
@@ -124,7 +124,7 @@ function leastOf(plot: Plot, coordinate: 0 | 1 = 0): number {
   return 10 ** Math.floor(Math.log10(least))
 }
 
-/** Returns the end of the axis, if the mark is beyond all bars. */
+/** Returns the end of the axis if the mark is beyond all bars. */
 function greatestOf({ bars, mark }: BarPlot): number | undefined {
   const greatest = Math.max(...bars.flatMap(({ values }) => values.map((value) => value ?? 0)))
   return mark !== undefined && greatest < mark.value ? mark.value : undefined
@@ -158,7 +158,7 @@ function draw({ title }: Plot, { height, ...option }: EChartsOption & { readonly
   return `${still(svg)}\n`
 }
 
-/** Removes parts that only scripts use, and numbers that change between drawings. */
+/** Removes parts that only scripts use, and numbers that differ between drawings. */
 function still(svg: string): string {
   return svg
     .replace(/ (class="zr\d+-cls-\d+"|ecmeta_\w+="[^"]*")/g, '')

@@ -10,7 +10,7 @@ interface Note {
 export type Notes = ReadonlyMap<string, Note>
 
 /**
- * Parses notes in Markdown. `## name` starts a scenario, `### name` below it a figure.
+ * Parses notes in Markdown. `## name` starts a scenario, and `### name` below it starts a figure.
  *
  * Text before the first scenario is ignored.
  */
@@ -32,7 +32,7 @@ function headed(section: string): { head: string; body: string } {
   return { head: head.replace(/^#+ /, '').trim(), body: body.join('\n').trim() }
 }
 
-/** Returns the names in notes that the results don't have. */
+/** Returns the names in the notes that aren't in the results. */
 export function strayNotes(
   notes: Notes,
   results: readonly { readonly name: string; readonly figures: readonly { readonly name: string }[] }[],

@@ -1,7 +1,7 @@
 /** A plot as plain data, stored with the results. */
 export type Plot = BarPlot | LinePlot
 
-/** slidegate, something it is compared with, or a floor that no limiter can undercut. */
+/** slidegate, a side that it is compared with, or a floor. */
 export type Role = 'ours' | 'peer' | 'floor'
 
 interface Titled {
@@ -25,7 +25,7 @@ export interface BarPlot extends Titled {
   readonly axis: Axis
   /** Names of the series. A single series has the name ''. */
   readonly series: readonly string[]
-  /** Sorted by their first value when drawn. */
+  /** They are sorted by their first value when drawn. */
   readonly bars: readonly Bar[]
   /** A reference value, drawn as a line. */
   readonly mark?: { readonly label: string; readonly value: number }
@@ -33,7 +33,7 @@ export interface BarPlot extends Titled {
 
 export interface Bar {
   readonly label: string
-  /** One value per series. `null` if it doesn't apply. */
+  /** One value per series, or `null` if it doesn't apply. */
   readonly values: readonly (number | null)[]
   readonly role?: Role
 }

@@ -6,13 +6,12 @@ import { drawPlot } from './draw.ts'
 import { reportOf } from './markdown.ts'
 import { parseNotes, strayNotes } from './notes.ts'
 
-/** The folder of the report. */
 export const REPORT_FOLDER: string = join(import.meta.dirname, '../../../docs/benchmarks')
 
 /**
- * Writes results, plots and page. Returns warnings for the console.
+ * Writes the results, the plots and the page. Returns warnings for the console.
  *
- * Scenarios that weren't measured keep their earlier results. `order` has the names of all scenarios.
+ * Scenarios that weren't measured keep their earlier results. `order` lists the names of all scenarios.
  */
 export async function writeReport(
   measured: Results,

@@ -8,7 +8,7 @@ import type { Figure, Scenario } from '../scenario.ts'
 export const allocations: Scenario = {
   name: 'allocations',
   title: 'Bytes allocated by the client per decision, and Redis calls per 1,000 decisions',
-  // Repeats differ by 2%, so there is one round in both modes.
+  // Repeated runs differ by 2%, so there is one round in both modes.
   async run() {
     return Object.entries(await measureAllocations()).flatMap(([name, figure]) => figuresOf(name, figure))
   },

@@ -8,7 +8,7 @@ import { scriptMicroseconds } from '../redis/info.ts'
 import { withRedis } from '../redis/with-redis.ts'
 import type { Figure, Scenario, Target } from '../scenario.ts'
 
-/** The maximum number of records in a log. The limit needs exactly this many, one per request. */
+/** The maximum number of records in a log. The limit needs exactly this number, with one record per request. */
 const RECORDS = 65_536
 const RECORD_BYTES = 12
 const WINDOW_MS = 120_000
@@ -37,7 +37,7 @@ interface Bench {
   readonly limiter: Limiter
   /** The limiter's clock. */
   readonly clock: { nowMs: number }
-  /** Time of the first record. Every millisecond after it has one. */
+  /** Time of the first record. There is a record in every millisecond after it. */
   readonly startMs: number
 }
 
@@ -55,7 +55,7 @@ async function measure(redis: Redis, samples: number): Promise<Figure[]> {
   const enlarging = await lastEnlargement(bench, log)
   await redis.copy(log, 'full')
 
-  // Half of the records have expired, and the next write has to drop them.
+  // Half of the records have expired, and the next write must drop them.
   const half = startMs + WINDOW_MS + RECORDS / 2
   const used = RECORDS / 2 - 1 + REFUNDABLE_UNITS - 1
   const sampled = async (from: string, atMs: number, call: () => Promise<void>): Promise<number[]> => {
@@ -102,7 +102,6 @@ async function measure(redis: Redis, samples: number): Promise<Figure[]> {
 }
 
 interface Filled {
-  /** Key of the log. */
   readonly log: string
   /** The oldest decision that can be refunded. `tooOld` is the one before it. */
   readonly refundable: Decision
@@ -112,8 +111,8 @@ interface Filled {
 /**
  * Fills the log with a record per millisecond.
  *
- * Stores a copy of the log before the step in which it last grew in `before`, and the number of the step's first request
- * in `before:number`.
+ * Stores in `before` a copy of the log before the step in which it last grew, and in `before:number` the number of that step's
+ * first request.
  */
 async function fill({ redis, limiter, clock, startMs }: Bench): Promise<Filled> {
   const refundableNumber = RECORDS - 1 - REWRITTEN

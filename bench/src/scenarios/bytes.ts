@@ -66,7 +66,7 @@ async function scriptBytes(redis: Redis, script: CommonScript, limit: number): P
   return weigh(limit, {
     isAdmitted: async (atMs) => (await limiter.consume(KEY, atMs))[0] === 1,
     bytesAt: (atMs) => bytesOf(redis, script.keysOf(KEY, atMs, WEIGHED_WINDOW_MS)),
-    // Counters approximate, and deny some of this traffic. Their size doesn't depend on it.
+    // Counters are approximate, and deny some of this traffic. Their size doesn't depend on it.
     admitsAll: script.isLog,
   })
 }
@@ -88,7 +88,7 @@ function plotOf(weights: ReadonlyMap<string, readonly (readonly [number, number]
     kind: 'lines',
     name: 'bytes-per-key',
     title: 'Peak memory of a key in Redis over three windows of steady traffic',
-    note: "Logs grow with the limit: they store every admitted request, and never admit too many. Counters don't grow.",
+    note: "Logs grow with the limit, because they store every admitted request, and they never admit too many. Counters don't grow.",
     x: { label: 'limit', isLog: true },
     y: { label: 'bytes', isLog: true },
     lines: Array.from(weights, ([label, points]) => ({

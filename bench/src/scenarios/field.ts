@@ -30,7 +30,7 @@ const ROUNDS: Readonly<Record<Effort['mode'], number>> = { short: 3, full: 15 }
 const SIDES = ['fixed window', 'ZSET log', 'slidegate'] as const
 type SideName = (typeof SIDES)[number]
 
-/** A turn at a fixed rate, with the share of correct decisions. */
+/** The result of a turn at a fixed rate, with the share of correct decisions. */
 interface Paced extends Turn {
   readonly rightPercent: number
   readonly redisPercent: number

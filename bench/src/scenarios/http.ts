@@ -9,7 +9,7 @@ import type { Effort, Figure, Measured, Scenario, Target } from '../scenario.ts'
 /** A limit that is never reached: all requests are admitted. */
 const POLICY = { limit: 100_000, windowMs: 60_000 }
 
-/** No user is hot, and most requests have a known user. */
+/** The number of users. No user is hot, and most requests come from a known user. */
 const USERS = 1000
 
 const CONNECTIONS = 64
@@ -67,7 +67,6 @@ const COMPARISONS: readonly Comparison[] = [
   { framework: 'hono', title: 'Hono', limiters: [{ name: 'hono-rate-limiter', ...BOTH, isMinor: true }] },
 ]
 
-/** An app with a limiter. */
 interface Limited {
   readonly limiter: string
   readonly where: 'memory' | 'Redis'

@@ -20,7 +20,7 @@ interface Bound {
   readonly against?: ShapeName | CommonScript
 }
 
-// From "stream" on, bounds are measured values plus 3%.
+// Starting with "stream", bounds are measured values plus 3%.
 const BOUNDS: readonly Bound[] = [
   bound('window, admitted', 102, 34),
   bound('window, denied', 82, 19),
@@ -53,7 +53,7 @@ function bound(shape: ShapeName, lone: number, batch: number, against?: Bound['a
 export const instructions: Scenario = {
   name: 'instructions',
   title: 'Redis instructions per decision, one request at a time and in batches of 64',
-  // Repeats differ by 1%, so there is one round in both modes.
+  // Repeated runs differ by 1%, so there is one round in both modes.
   async run() {
     const server = await startCountingRedis()
     const client = new Redis(server.url)

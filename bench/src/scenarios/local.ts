@@ -29,7 +29,7 @@ interface Setting {
   /** The source of nearly all decisions. */
   readonly source: Source
   readonly isAllowed: boolean
-  /** Compared with an EVALSHA that does nothing. */
+  /** The target, compared with an EVALSHA that does nothing. */
   readonly speed?: Target
   readonly callsPerThousand?: Target
 }
@@ -56,7 +56,7 @@ const SETTINGS: readonly Setting[] = [
   },
 ]
 
-/** Requests between two readings of the clock. Local answers alone never let timers run. */
+/** Requests between two readings of the clock. With local answers only, timers would never run. */
 const STRIDE = 500
 
 export const local: Scenario = {
@@ -76,7 +76,7 @@ export const local: Scenario = {
   },
 }
 
-/** A turn, with the number of script calls. */
+/** The result of a turn, with the number of script calls. */
 interface Turn extends Load {
   readonly calls: number
 }
@@ -123,7 +123,7 @@ async function measure(redis: Redis, setting: Setting, { rounds, turnMs }: Effor
   return figuresOf(setting, turns.slidegate, turns.floor)
 }
 
-/** Makes one request after the other for `ms`. */
+/** Makes one request after another for `ms` milliseconds. */
 async function loadFor<Answer>(ms: number, requests: Requests<Answer>): Promise<Load> {
   const total = { requests: 0, seconds: 0, clientCpuSeconds: 0 }
   while (total.seconds * 1000 < ms) {

@@ -46,7 +46,7 @@ const SETTINGS: readonly Setting[] = [
   },
 ]
 
-/** Processes per side. Compiled code differs by a tenth between processes. */
+/** Processes per side. The speed of compiled code differs by a tenth between processes. */
 const PROCESSES: Readonly<Record<Effort['mode'], number>> = { short: 1, full: 3 }
 
 export const memory: Scenario = {
@@ -71,7 +71,7 @@ function sidesOf({ mode }: Effort, keys: number): readonly MemorySide[] {
   return MEMORY_SIDES.filter(({ slowsDown }) => !slowsDown || keys > 1)
 }
 
-/** Measures each side in its own process. In a shared one, sides evict each other's caches. */
+/** Measures each side in its own process. In a shared process, sides would evict each other's caches. */
 async function measureSpeed(setting: Setting, effort: Effort): Promise<Measured> {
   const sides = sidesOf(effort, setting.keys)
   const cpu = new Map(sides.map(({ name }) => [name, [] as CpuSeconds[]]))
@@ -104,7 +104,7 @@ async function measureSpeed(setting: Setting, effort: Effort): Promise<Measured>
   return { figures, plots: [plot] }
 }
 
-/** Runs one side at a time. The others are idle. */
+/** Runs one side at a time, while the others are idle. */
 async function takeTurns(
   { policy, keys }: Setting,
   sides: readonly MemorySide[],
@@ -115,8 +115,8 @@ async function takeTurns(
     sides.length,
   )
   for (const [i, { name }] of sides.entries()) await workers[i]!.ask({ side: name, policy, keys })
-  // The charges of a turn expire before the next one. Requests run for a window first, so that charges expire during the turn.
-  // With a million keys, the window of a minute covers all turns.
+  // The charges of a turn expire before the next one. Requests run for a window before the turn, so that charges expire during
+  // the turn. With a million keys, the window of a minute covers all turns.
   const leadMs = keys === MILLION ? 0 : policy.windowMs
   const turns = await interleave(
     Object.fromEntries(sides.map(({ name }, i) => [name, () => workers[i]!.ask({ leadMs, turnMs })])),
@@ -142,7 +142,7 @@ async function measureFilling({ mode }: Effort): Promise<Measured> {
   }
   const bytes = ({ fillings }: (typeof filled)[number]) =>
     median(fillings.map(({ bytesPerKey }) => bytesPerKey))
-  // Noise only makes pauses longer.
+  // Noise can only make pauses longer.
   const pause = ({ fillings }: (typeof filled)[number]) =>
     Math.min(...fillings.map(({ longestMs }) => longestMs))
   const each = (of: (one: (typeof filled)[number]) => number, digits: number) =>

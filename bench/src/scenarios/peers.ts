@@ -17,7 +17,7 @@ import { type Turn, type Turns, takeTurns } from '../turns.ts'
 
 interface Setting {
   readonly name: string
-  /** Suffix of the names of its plots. */
+  /** The suffix of its plots' names. */
   readonly slug: string
   readonly keys: number
   readonly inFlight: number
@@ -26,7 +26,7 @@ interface Setting {
 }
 
 const KEYS = 10_000
-// This limit is never reached, and no window ends during a run: expiring keys would cost Redis time in the turns of others.
+// This limit is never reached, and no window ends during a run: keys that expire would cost Redis time during other sides' turns.
 const ROOMY: Policy = { limit: 1_000_000, windowMs: 600_000 }
 const USED_UP: Policy = { limit: 3, windowMs: 3_600_000 }
 // This window is shorter, so that the log of one key stops growing.
@@ -64,7 +64,7 @@ const OTHERS: readonly Setting[] = [
 const ONE_AT_A_TIME_NOTE =
   'A single call takes several times as long if it has to wake another core. Without `--pin`, the choice of cores matters more than the limiter.'
 
-/** The package for the comparison of client CPU. */
+/** The package with which client CPU is compared. */
 const CPU_PEER = 'rate-limiter-flexible'
 
 export const peers: Scenario = {

@@ -11,7 +11,7 @@ import { assertFull, type CpuSide, type CpuTurn } from '../steady/turn.ts'
 
 const FLOOR = 'read and write 64 bytes'
 
-/** Compares one side, by default ours, with another. */
+/** Compares one side, by default ours, with another side. */
 interface Comparison {
   readonly name: string
   readonly of?: string
@@ -63,7 +63,8 @@ function growth(limits: readonly number[]): Setting {
     outcome: 'admitted',
     async sides(redis) {
       const sides: CpuSide[] = []
-      // The largest limits come first: they take long to fill, and short windows filled earlier would run empty meanwhile.
+      // The largest limits come first: they take long to fill, and short windows filled before them would run empty in the
+      // meantime.
       for (const limit of limits.toReversed()) {
         sides.push(await slidegateCpuSide(redis, nameOf(limit), trafficOf(limit)))
       }

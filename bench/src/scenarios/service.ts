@@ -32,7 +32,7 @@ interface Generators {
 
 export const service: Scenario = {
   name: 'service',
-  title: `The service in one process, ${IN_FLIGHT} calls in flight, ${KEYS} keys, compared with a constant response of the same server`,
+  title: `The service in one process, ${IN_FLIGHT} calls in flight, ${KEYS} keys, compared with the same server sending a constant response`,
   async run(effort): Promise<Measured> {
     const grpc = new URL('../service/grpc-generator.ts', import.meta.url)
     const generators = {

@@ -17,10 +17,9 @@ import type { Effort, Figure, Measured, Scenario, Target } from '../scenario.ts'
 import { watchedService } from '../service/watched.ts'
 import { PATIENCE_MS } from '../sides.ts'
 
-/** A limiter with telemetry. */
 interface Watched {
   readonly limiter: Limiter
-  /** Collects metrics. Called from time to time. */
+  /** Collects metrics. Called occasionally. */
   collect?(): Promise<unknown>
   close?(): Promise<unknown>
 }
@@ -37,14 +36,14 @@ const OFF = 'no telemetry'
 
 const none: Way = { name: OFF, watch: (limiter) => ({ limiter }) }
 
-/** Sides that take turns. Kept apart, so that the garbage of exported spans doesn't slow other sides. */
+/** Sides that take turns. The groups are separate, so that the garbage of exported spans doesn't slow other sides. */
 const GROUPS: readonly (readonly Way[])[] = [
   [
     none,
     // Shows the noise between two equal sides.
     { ...none, name: 'no telemetry, repeated' },
     { name: 'DecisionCounts', watch: counted, target: GOAL },
-    // No target: the service's requests take ten times as long.
+    // No target, because the service's requests take ten times as long.
     { name: 'DecisionCounts and the service sketches', watch: sketched },
     { name: 'measure(), collected', watch: measured, target: GOAL },
   ],
@@ -137,7 +136,7 @@ export const telemetry: Scenario = {
         const watched = watch(createLimiter({ name: 'bench', limits: [ROOMY], store: memoryStore() }))
         return { watched, load: (extent) => atOnce(extent, watched.limiter) }
       })
-      // No target: a decision in memory takes about as long as reading a clock, so any telemetry shows.
+      // No target, because a decision in memory takes about as long as reading a clock, so any telemetry is noticeable.
       const found = figuresOf(IN_MEMORY, ways, inMemory)
       figures.push(...found.map(({ target: _, ...figure }) => figure))
     }

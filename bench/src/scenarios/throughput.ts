@@ -19,7 +19,7 @@ interface Setting {
   readonly inFlight: number
   readonly policy: Policy
   readonly outcome: Outcome
-  /** The compared measure. It is the time of a decision with one request in flight, otherwise decisions per second. */
+  /** The value to compare. With one request in flight, it's the time per decision, otherwise decisions per second. */
   readonly compares: 'rate' | 'time'
   /** Cores of client and Redis with `--pin`. */
   readonly cores: Cores
@@ -32,7 +32,8 @@ const MANY = { keys: 10_000, compares: 'rate', cores: 'apart' } as const
 const HOT = { keys: 1, compares: 'rate', cores: 'apart' } as const
 const ALONE = { keys: 10_000, compares: 'time', cores: 'together' } as const
 
-// Limits that are never reached, in windows short enough that charges expire; and limits that are used up.
+// Admitted requests have limits that are never reached, in windows short enough that charges expire. For denials, a limit is used
+// up.
 const ROOMY = { policy: { limit: 100, windowMs: 1000 }, outcome: 'admitted' } as const
 const ROOMY_HOT = { policy: { limit: 10_000_000, windowMs: 1000 }, outcome: 'admitted' } as const
 const USED_UP = { policy: { limit: 10, windowMs: 3_600_000 }, outcome: 'denied' } as const
@@ -60,7 +61,7 @@ type Titled = Pick<BarPlot, 'name' | 'title'>
 
 const PLOT = {
   kind: 'bars',
-  note: 'Pale: the upper bound for limiters with state per key on this client. Requests share calls, and each one reads and writes back a small string, without a decision.',
+  note: 'Pale bars show the upper bound for limiters that store state per key on this client. Requests share calls, and each request reads and writes back a small string without making a decision.',
   axis: { label: 'ratio to the EVALSHA', isLog: true },
   series: ['slidegate', 'batched read and write-back'],
   mark: { label: 'EVALSHA', value: 1 },

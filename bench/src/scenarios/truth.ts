@@ -15,7 +15,7 @@ const NEVER_UNDER: Target = { atLeast: 100 }
 export const truth: Scenario = {
   name: 'truth',
   title:
-    'Requests admitted in the fullest window, for a limit of 100 per second; and in total, compared with an ideal limiter',
+    'Requests admitted in the fullest window with a limit of 100 per second, and in total compared with an ideal limiter',
   async run({ mode }): Promise<Measured> {
     const burst = await withRedis(measureBurst)
     const hammering = await measureHammering(HAMMERING_MS[mode])
@@ -57,7 +57,7 @@ function plotOf(name: string, title: string, verdicts: readonly Verdict[]): BarP
     kind: 'bars',
     name,
     title,
-    note: 'Up to 100% of the limit in the fullest window: the limit holds. Exactly 100% of an ideal limiter: no request was denied needlessly.',
+    note: 'At most 100% of the limit in the fullest window means that the limit was never exceeded. Exactly 100% of an ideal limiter means that no request was denied needlessly.',
     axis: { label: 'percent' },
     series: ['fullest window, % of the limit', 'admitted, % of an ideal limiter'],
     bars: verdicts.map(({ name, isOurs, fullestPercent, admittedPercent }) => ({

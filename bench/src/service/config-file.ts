@@ -16,7 +16,7 @@ export function configFile(store: StoreConfig): string {
   )
   const file = join(folder, 'slidegate.json')
   const limits = [{ kind: 'slidingWindow', limit: LIMIT, window: '1m' }]
-  // This is long enough for a busy machine.
+  // Long enough for a busy machine.
   const timeoutMs = 10_000
   const listen = { http: '127.0.0.1:0', grpc: '127.0.0.1:0' }
   writeFileSync(

@@ -4,7 +4,7 @@ import { anyOf, callers } from '../callers.ts'
 import type { LoadResult } from '../http/generator.ts'
 import { serve } from '../workers.ts'
 
-/** A turn of ShouldRateLimit calls, over as many connections as Envoy opens. */
+/** A turn of ShouldRateLimit calls, over the number of connections that Envoy opens. */
 export interface GrpcLoadRequest {
   readonly port: number
   readonly inFlight: number

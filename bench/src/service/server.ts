@@ -11,7 +11,6 @@ import { CONSTANT_PATH, type Ports, type ToService } from './messages.ts'
 // The framework reads NODE_ENV when it loads.
 process.env.NODE_ENV = 'production'
 
-/** A constant decision. */
 const CONSTANT = {
   ...{ limiter: 'api', allowed: true, cost: 1, remaining: LIMIT - 1, retryAfterMs: 0, resetAfterMs: 60_000 },
   ...{ deniedBy: [], source: 'store', atMs: 1_700_000_000_000 },
@@ -23,7 +22,7 @@ const CONSTANT = {
   ],
 }
 
-/** The response, with the same bytes as a real one. */
+/** The response, with the same bytes as a real response. */
 const CONSTANT_TEXT = JSON.stringify(CONSTANT)
 const CONSTANT_HEADERS = {
   'content-type': 'application/json; charset=utf-8',

@@ -19,12 +19,12 @@ import { type CpuSide, type CpuTurn, turnOf } from './turn.ts'
 /** Requests in flight while keys are prepared. */
 const STEP = 512
 
-/** The limits of a limiter of ours, and how it is called. */
+/** The limits of one of our limiters, and how it is called. */
 export interface Use {
   readonly limits: readonly Limit[]
   /** For `distinct`: a new value per request, or always the same. */
   readonly values?: 'new' | 'known'
-  /** For `concurrency`: whether slots are acquired and released at once. */
+  /** For `concurrency`: whether a slot is released as soon as it is acquired. */
   readonly isHeld?: boolean
 }
 
@@ -48,7 +48,7 @@ export async function slidegateCpuSide(
   await fill(redis, limiterName, traffic, use, keys)
   let batchSize = 1
   let sent = 0
-  // The limit whose usage is checked. `remaining` of the decision is the minimum of all limits.
+  // The limit whose usage is checked. A decision's `remaining` is the minimum over all limits.
   const place = use.limits.findIndex(({ limit }) => limit === traffic.limit)
   return {
     name,
@@ -86,7 +86,7 @@ export function limiterOf(redis: Redis, name: string, { limits }: Use, clock?: (
   return createLimiter({ name, limits, store: redisStore(redis, { clock }), timeoutMs: PATIENCE_MS })
 }
 
-/** Fills the logs of one key, then copies them to all other keys. */
+/** Fills one key's logs, then copies them to all other keys. */
 async function fill(redis: Redis, name: string, traffic: Traffic, use: Use, keys: readonly string[]) {
   const [first, ...others] = keys
   // Creates the logs to copy to.
@@ -118,7 +118,7 @@ function logsByKey(stored: readonly string[], name: string): Map<string, Map<str
   return logs
 }
 
-/** Fills the windows of one key with past requests. */
+/** Fills one key's windows with past requests. */
 async function makePast(redis: Redis, name: string, traffic: Traffic, use: Use, key: string): Promise<void> {
   let nowMs = 0
   const past = limiterOf(redis, name, use, () => nowMs)

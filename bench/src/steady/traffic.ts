@@ -17,7 +17,7 @@ export interface Traffic {
   readonly inFlight?: number
 }
 
-/** Steady traffic has one request per key in this time, or a few at once. */
+/** Steady traffic has one request per key in this time, or a few simultaneous ones. */
 export const EVERY_MS = 1000
 
 /** Requests per turn. */
@@ -25,7 +25,7 @@ export const REQUESTS = 5120
 
 export const IN_FLIGHT = 1024
 
-/** Returns the spare room in steady traffic. A request that is a little early still fits. */
+/** Returns the spare room in steady traffic, which lets a request be a little early. */
 const spare = (limit: number) => Math.max(1.5, limit / 20)
 
 /** Returns traffic on nearly full windows. Each request is admitted just after the oldest one leaves. */
@@ -69,7 +69,7 @@ const GRAIN_MS = 100
 /**
  * Returns traffic on a large limit per hour. 95% of the limit is charged at even intervals.
  *
- * It has one charge per step of the window, or one per unit if there are fewer units. During a run, slightly more leaves the
+ * The log has one charge per step of the window, or one per unit if there are fewer units. During a run, slightly more leaves the
  * window than enters it.
  */
 export function steadyHour(limit: number): Traffic {
@@ -83,7 +83,8 @@ export function steadyHour(limit: number): Traffic {
     apartMs: HOUR_MS / charges,
     charges,
     cost: Math.floor(units / charges),
-    // Logs are large, so there are few keys, but more than requests in flight. So no two requests in flight share a key.
+    // Logs are large, so there are few keys. There are more keys than requests in flight, so that no two of these requests share
+    // a key.
     keys: REQUESTS / 4,
   }
 }
@@ -112,7 +113,7 @@ export function timesOf({ charges, apartMs }: Traffic): number[] {
 /** The value of the newest past request. */
 export const KNOWN_VALUE = 'known'
 
-/** Returns the name and value of a past request. */
+/** Returns a past request's name and value. */
 export function nameOf({ charges }: Traffic, number: number): string {
   return number === charges - 1 ? KNOWN_VALUE : `past-${number}`
 }

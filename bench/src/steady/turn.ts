@@ -9,7 +9,7 @@ import { IN_FLIGHT, REQUESTS, type Traffic } from './traffic.ts'
 export interface CpuTurn {
   /** CPU time of Redis per decision. */
   readonly seconds: number
-  /** How full the windows were, from 0 to 1, or 1 if that doesn't apply. */
+  /** The used share of the windows, from 0 to 1. It is 1 if it doesn't apply. */
   readonly fullness: number
   readonly load: Load
 }

@@ -7,7 +7,7 @@ import { machineMs, packageSubjects, type Subject, subjectsWithTime } from './li
 const POLICY: Policy = { limit: 100, windowMs: 1000 }
 const KEY = 'user:1'
 
-/** Concurrent requests, at this time after the start of a fixed window. */
+/** Concurrent requests, and their time after the start of a fixed window. */
 interface Burst {
   readonly afterMs: number
   readonly requests: number
@@ -16,7 +16,7 @@ interface Burst {
 /**
  * Traffic on which each inexact limiter admits the most.
  *
- * One request opens the window. The first burst comes near the window's end, just before a sixtieth of it is over. The
+ * One request opens the window. The first burst comes near the window's end, just before the end of a sixtieth of the window. The
  * next burst comes after the window's end. Requests continue, and the last burst comes less than a window after the first.
  */
 const BURSTS: readonly Burst[] = [
@@ -27,13 +27,13 @@ const BURSTS: readonly Burst[] = [
   { afterMs: 1902, requests: 200 },
 ]
 
-/** The bursts for the real clock. The last one is left out, because it needs exact timing. */
+/** The bursts for the real clock. The last burst is omitted, because it needs exact timing. */
 const REAL_BURSTS = BURSTS.slice(0, -1)
 
 export async function measureBurst(redis: Redis): Promise<Verdict[]> {
   const verdicts: Verdict[] = []
   for (const limiter of await subjectsWithTime(redis, POLICY)) verdicts.push(await byPassedTime(limiter))
-  // Runs all packages concurrently: each gets few requests.
+  // Runs all packages concurrently, because each gets few requests.
   const packages = await packageSubjects(redis, POLICY)
   verdicts.push(...(await Promise.all(packages.map(byRealTime))))
   return verdicts

@@ -7,7 +7,7 @@ import { machineMs, redisSubjects, type Subject } from './limiters.ts'
 
 let limiters: Subject[] = []
 
-/** Connects on the first message. Sends requests on the second. */
+/** Connects at the first message. Sends requests at the second. */
 serve<Hammering, Seen[][]>(async (message) => {
   if ('url' in message) {
     limiters = await redisSubjects(connect(message.url), POLICY, message.writer)

@@ -8,12 +8,12 @@ const PROCESSES = 8
 
 export const POLICY: Policy = { limit: 100, windowMs: 1000 }
 
-/** Time between two requests of a process to a limiter while it hammers. */
+/** Time between two of a process's requests to a limiter while the process hammers it. */
 export const TICK_MS = 10
 /** Ticks between two requests at other times. */
 export const QUIET_EVERY_TICKS = 20
 
-/** Half a second of hammering, after a pause that isn't aligned with windows. */
+/** The hammering lasts half a second, after a pause that isn't aligned with windows. */
 const QUIET_MS = 780
 const HAMMERED_MS = 500
 

@@ -1,4 +1,4 @@
-/** A request that was decided between these times. They are equal if the exact time is known. */
+/** A request, and the times between which it was decided. They are equal if the exact time is known. */
 export interface Seen {
   readonly isAdmitted: boolean
   readonly fromMs: number
@@ -24,7 +24,7 @@ export function fullestWindow(requests: readonly Seen[], windowMs: number): numb
   return fullest
 }
 
-/** Returns how many of the requests an ideal limiter admits. */
+/** Returns the number of requests that an ideal limiter admits. */
 export function idealAdmissions(requests: readonly Seen[], limit: number, windowMs: number): number {
   const times = requests.map(({ fromMs, untilMs }) => (fromMs + untilMs) / 2).toSorted((a, b) => a - b)
   const admitted: number[] = []
@@ -41,7 +41,7 @@ export interface Verdict {
   readonly isOurs: boolean
   /** The fullest window, in percent of the limit. */
   readonly fullestPercent: number
-  /** Admitted requests, in percent of those that an ideal limiter admits. */
+  /** Admitted requests, in percent of the requests that an ideal limiter admits. */
   readonly admittedPercent: number
   readonly requests: number
 }

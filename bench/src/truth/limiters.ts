@@ -8,11 +8,11 @@ import { COMMON_SCRIPTS } from '../redis/scripts.ts'
 import { PATIENCE_MS } from '../sides.ts'
 import type { Seen } from './judge.ts'
 
-/** A limiter under test. It uses the real clock or the time passed with each request. */
+/** A limiter under test. It uses the real clock, or the time that is passed with each request. */
 export interface Subject {
   readonly name: string
   readonly isOurs: boolean
-  /** Whether requests must be sequential, because later ones change earlier answers. */
+  /** Whether requests must be sequential, because later requests change earlier answers. */
   readonly isOneByOne?: boolean
   ask(key: string, atMs: number): Promise<Seen>
   close?(): unknown
@@ -55,7 +55,7 @@ export async function subjectsWithTime(redis: Redis, policy: Policy): Promise<Su
 export async function packageSubjects(redis: Redis, policy: Policy): Promise<Subject[]> {
   const inMemory = MEMORY_PEERS.map((peer) => ({
     ...subjectOf(`${peer.name} (memory)`, peer.open(policy)),
-    // Two of the stores return their own counter object, which later requests change.
+    // Two of the stores return their internal counter object, which later requests change.
     isOneByOne: true,
   }))
   const inRedis = await Promise.all(

@@ -1,4 +1,4 @@
-// Types of API responses that the server's `admin/api-types.ts` doesn't have, and the keys sent to the API.
+// Types of API responses that aren't in the server's `admin/api-types.ts`, and the keys sent to the API.
 
 export type {
   AuditEntry,
@@ -56,9 +56,9 @@ export interface Override {
   /** By limit name. The name is empty if the key has a single limit. */
   readonly limits?: Readonly<Record<string, LimitNumbers>>
   readonly exempt?: true
-  /** Left out if it never expires. */
+  /** Absent if it never expires. */
   readonly expiresInMs?: number
-  /** Left out if the key isn't blocked, `null` if the block never expires. */
+  /** Absent if the key isn't blocked, `null` if the block never expires. */
   readonly blockedMs?: number | null
   /** Names that currently match none of the key's limits. */
   readonly unused?: readonly string[]
@@ -71,7 +71,7 @@ export interface LimitNumbers {
   readonly refill?: number
 }
 
-/** Whether an override changes limits or exempts the key. It may also only block the key. */
+/** Whether an override changes limits or exempts the key. Some overrides only block the key. */
 export function hasRule({ limits, exempt }: Override): boolean {
   return limits !== undefined || exempt === true
 }
@@ -101,7 +101,7 @@ export interface ExplainedLimit {
   readonly remaining: number
   readonly resetAfterMs: number | null
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
-  /** Only for kinds that store when units were charged. */
+  /** Only present for kinds that store when units were charged. */
   readonly charges?: readonly Charge[]
   readonly olderUnits?: number
   readonly declared?: DeclaredLimit
@@ -124,7 +124,7 @@ interface ExplainedBan {
 export interface OneKey {
   readonly limiter: string
   readonly key: string
-  /** Only for limiters with dimensions. */
+  /** Only set for limiters with dimensions. */
   readonly dimension: string | undefined
 }
 

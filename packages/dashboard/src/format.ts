@@ -19,7 +19,7 @@ export function compact(value: number | null | undefined): string {
   return Math.abs(value) < 10_000 ? decimal(value) : short.format(value)
 }
 
-/** A whole number if 100 or more, otherwise three digits. */
+/** A whole number if it is at least 100, otherwise three digits. */
 export function decimal(value: number | null | undefined): string {
   if (!isNumber(value)) return NONE
   return Math.abs(value) >= 100 ? whole.format(value) : precise.format(value)
@@ -52,7 +52,7 @@ const STEPS = [
   ['ms', 1],
 ] as const
 
-/** 90,000 -> 1 min 30 s. At most two units; below a millisecond in microseconds. */
+/** 90,000 -> 1 min 30 s. At most two units. Durations below a millisecond are in microseconds. */
 export function duration(ms: number | null | undefined): string {
   if (!isNumber(ms)) return NONE
   if (ms === 0) return '0 ms'
@@ -74,7 +74,7 @@ export function duration(ms: number | null | undefined): string {
   return parts.join(' ')
 }
 
-/** Like {@link duration}, rounded up to whole seconds from one second on. */
+/** Like {@link duration}, but durations of at least a second are rounded up to whole seconds. */
 export function roundDuration(ms: number): string {
   return duration(ms < 1000 ? Math.ceil(ms) : Math.ceil(ms / 1000) * 1000)
 }
@@ -104,7 +104,7 @@ const minute = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-di
 const weekday = new Intl.DateTimeFormat('en-GB', { weekday: 'short', hour: '2-digit', minute: '2-digit' })
 const day = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'numeric', month: 'short' })
 
-/** A time on an axis: 14:03:59, 14:03 or Fri, 14:00, as fine as the steps of the chart. */
+/** A time on an axis: 14:03:59, 14:03 or Fri, 14:00, as precise as the chart's steps. */
 export function axisTime(atMs: number, stepSeconds: number): string {
   if (stepSeconds < 60) return clock.format(atMs)
   return (stepSeconds < 3600 ? minute : weekday).format(atMs)

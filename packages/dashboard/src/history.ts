@@ -5,10 +5,10 @@ import type { History, LimiterRates, Overview } from '../../server/src/admin/api
 import { request } from './api.ts'
 import { secondOf, useLive } from './live.tsx'
 
-/** Seconds that are kept. */
+/** Number of seconds to keep. */
 const KEPT = 300
 
-/** The last few minutes of one limiter or of all: history, then live updates. */
+/** The last few minutes of one or all limiters: history, then live updates. */
 export function useHistory(limiter?: string): History | undefined {
   const { overview, connections } = useLive()
   const [gaps, setGaps] = useState(0)
@@ -28,7 +28,7 @@ export function useHistory(limiter?: string): History | undefined {
     if (overview === undefined || history === undefined || history.of !== limiter) return
     const rows = appended(history.rows, overview, limiter)
     if (rows === undefined) {
-      // Reloads only once per gap: if an instance doesn't respond, the gap remains.
+      // Reloads only once per gap, because the gap remains if an instance doesn't respond.
       if (missed.current !== overview) setGaps((sum) => sum + 1)
       missed.current = overview
     } else if (rows !== history.rows) setHistory({ of: limiter, rows })
@@ -39,7 +39,7 @@ export function useHistory(limiter?: string): History | undefined {
 /**
  * Appends one second to the rows of a limiter or of all limiters.
  *
- * Returns `undefined` if seconds are missing in between, because sums must be complete.
+ * Returns `undefined` if seconds are missing in between, because a sum over all limiters must be complete.
  */
 export function appended(
   rows: History,

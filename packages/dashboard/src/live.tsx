@@ -1,4 +1,4 @@
-// The live state of the service, once per second: one connection for all pages while the tab is visible.
+// The live state of the service, once per second: uses one connection for all pages while the tab is visible.
 
 import { type ComponentChildren, createContext } from 'preact'
 import { useContext, useEffect, useState } from 'preact/hooks'
@@ -10,11 +10,11 @@ export interface Live {
   readonly state: 'connecting' | 'live' | 'lost'
   /** The last update. */
   readonly overview: Overview | undefined
-  /** When it arrived, by the browser's clock. */
+  /** When it arrived, on the browser's clock. */
   readonly heardAtMs: number
   /** Number of connections so far. Queries are repeated after each new one. */
   readonly connections: number
-  /** Latency of store calls in milliseconds, since the page was opened. */
+  /** Latency of store calls since the page was opened, in milliseconds. */
   readonly latency: Latency
   /** Requests per second of each limiter over the last minute, since the page was opened. */
   readonly traces: ReadonlyMap<string, readonly number[]>
@@ -36,7 +36,7 @@ const NOTHING: Live = {
   traces: new Map(),
 }
 
-/** Rows that are kept for charts. */
+/** Number of rows to keep for charts. */
 const KEPT = 300
 const TRACED = 60
 
@@ -89,7 +89,7 @@ async function follow(gone: AbortSignal, listener: Listener): Promise<void> {
         listener.heard(JSON.parse(data) as Overview)
       }
     } catch {
-      // Any failure is retried.
+      // Every failure is retried.
     }
     clearTimeout(timer)
     if (gone.aborted) return
@@ -120,7 +120,7 @@ function heard(last: Live, overview: Overview): Live {
   const { seconds, p50, p99 } = last.latency
   const second = secondOf(overview)
   const heardAtMs = Date.now()
-  // If the second is repeated, only the overview is replaced.
+  // If a second is repeated, only the overview is replaced.
   if (last.state === 'live' && second === seconds.at(-1)) return { ...last, overview, heardAtMs }
   const isNew = last.state !== 'live'
   return {
@@ -136,7 +136,7 @@ function heard(last: Live, overview: Overview): Live {
     traces: new Map(
       overview.limiters.map((limiter) => [
         limiter.name,
-        // After a lost connection there is a gap, so the trace starts again.
+        // A lost connection leaves a gap, so the trace starts over.
         [...((!isNew && last.traces.get(limiter.name)) || []), requestsPerSecond(limiter)].slice(-TRACED),
       ]),
     ),
@@ -148,14 +148,13 @@ export function secondOf({ atMs }: Overview): number {
   return Math.floor(atMs / 1000)
 }
 
-/** Returns the requests per second of a limiter. */
 export function requestsPerSecond({ allowedPerSecond, deniedPerSecond }: LimiterRates): number {
   return allowedPerSecond + deniedPerSecond
 }
 
 /**
- * Whether the tab is visible. A hidden tab sends no requests and follows nothing, because a browser shares six connections per
- * host between its tabs.
+ * Whether the tab is visible. A hidden tab sends no requests and opens no streams, because a browser's tabs share six connections
+ * per host.
  */
 export function useVisible(): boolean {
   const [isVisible, setVisible] = useState(!document.hidden)

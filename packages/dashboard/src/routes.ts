@@ -1,4 +1,4 @@
-// Addresses of pages, after the #. Names in them keep slashes and percent signs.
+// Addresses of pages, after the #. Names may contain slashes and percent signs.
 
 import { useHashLocation } from 'wouter-preact/use-hash-location'
 

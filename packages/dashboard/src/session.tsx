@@ -1,4 +1,4 @@
-// The signed-in user, and what they may do.
+// The signed-in user and their permissions.
 
 import { type ComponentChildren, createContext } from 'preact'
 import { useCallback, useContext, useEffect, useMemo, useState } from 'preact/hooks'
@@ -41,7 +41,7 @@ export function SessionProvider({ children }: { readonly children: ComponentChil
       const who = await request<Whoami>('GET', '/v1/admin/whoami')
       setKnown({ state: 'known', who, problem: undefined })
     } catch (error) {
-      // Ignores the error, because the token has been replaced since.
+      // Ignores the error, because the token has been replaced in the meantime.
       if (token() !== sent) return
       if (!(error instanceof ApiError) || error.status >= 500) {
         setKnown((last) => (last.state === 'known' ? last : { ...last, state: 'unreachable' }))

@@ -59,15 +59,15 @@ export function TokensBanner() {
   )
 }
 
-/** Warns that everything on the page is from the past. */
+/** Warns that the page is out of date. */
 export function StaleBand() {
   const { state, overview, heardAtMs } = useLive()
   if (state !== 'lost' || overview === undefined) return null
   return (
     <aside class="banner stale-band" aria-label="Connection">
       <p role="alert">
-        <b>No connection to the service since {timeOfDay(heardAtMs)}.</b> The numbers below are from then.
-        Retrying.
+        <b>No connection to the service since {timeOfDay(heardAtMs)}.</b> The numbers below are from that
+        time. Retrying.
       </p>
     </aside>
   )
@@ -89,7 +89,7 @@ function ThemeChoice() {
   const [theme, setChosen] = useState(keptTheme)
   return (
     <select
-      aria-label="Colours"
+      aria-label="Colors"
       value={theme}
       onChange={(event) => {
         const chosen = event.currentTarget.value as Theme
@@ -124,7 +124,7 @@ function Who() {
   )
 }
 
-/** Users who may read without a token can sign in to do more. */
+/** Lets users who may read without a token sign in to get more permissions. */
 function SignInLink() {
   const { who, askForToken } = useSession()
   if (who?.role === 'admin') return null

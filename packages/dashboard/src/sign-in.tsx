@@ -33,7 +33,7 @@ export function SignInPage() {
               require the role admin.
             </p>
           ) : (
-            <p>Open the link that the service printed at startup, or enter the token from this link.</p>
+            <p>Open the link that the service printed at startup, or enter the token from that link.</p>
           ))}
         <label>
           Token

@@ -1,4 +1,4 @@
-// Light or dark, and colours for canvases.
+// The light or dark theme, and colors for canvases.
 
 import { useEffect, useState } from 'preact/hooks'
 
@@ -24,8 +24,8 @@ export function setTheme(theme: Theme): void {
   dispatchEvent(new Event(CHANGED))
 }
 
-/** Returns a number that changes with the colours, so that canvases are redrawn. */
-export function useColours(): number {
+/** Returns a number that changes with the colors, so that canvases are redrawn. */
+export function useColors(): number {
   const [turn, setTurn] = useState(0)
   useEffect(() => {
     const again = (): void => setTurn((last) => last + 1)
@@ -40,8 +40,8 @@ export function useColours(): number {
   return turn
 }
 
-/** Resolves a custom property to a colour for a canvas. */
-export function colourOf(element: HTMLElement, name: string): string {
+/** Resolves a custom property to a color for a canvas. */
+export function colorOf(element: HTMLElement, name: string): string {
   element.style.color = `var(${name})`
   const { color } = getComputedStyle(element)
   element.style.color = ''

@@ -7,9 +7,8 @@ import { useLive, useVisible } from './live.tsx'
 /** The time after which an unanswered request counts as failed. The service's own deadlines are shorter. */
 const DEADLINE_MS = 10_000
 
-/** The state of a query. */
 export interface Query<Answer> {
-  /** The last response. It is kept while the next one loads. */
+  /** The last response. It is kept while the next response loads. */
   readonly data: Answer | undefined
   /** Why the last request failed. */
   readonly error: Error | undefined

@@ -92,7 +92,7 @@ it('an override on a blocked key warns before and after that the block stays', a
   const { page } = window
   await page.getByRole('button', { name: 'Override…' }).click()
   const form = page.getByRole('dialog')
-  await form.getByText(/The key is blocked for .*, and stays so/).waitFor()
+  await form.getByText(/The key is blocked for .*, even with an override/).waitFor()
   await form.getByLabel('Exempt').check()
   await form.getByRole('button', { name: 'Set override' }).click()
   await form.getByRole('status').getByText("an override doesn't end bans and blocks").waitFor()

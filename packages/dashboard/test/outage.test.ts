@@ -65,7 +65,7 @@ it('an outage of Redis is announced with its consequences for each limiter, unti
   await expect
     .poll(consequences, { timeout: 30_000 })
     .toEqual([
-      'api runs on half its limits in each process',
+      'api enforces half its limits in each process',
       'login denies everyone',
       'pay answers every request with an error (503)',
       'search lets everyone through, uncounted',
@@ -127,17 +127,17 @@ it('a lost connection is a band with the time of the last answer, and marks ever
   const { page } = window
   await page.getByText('Live', { exact: true }).waitFor()
   const band = page.getByRole('complementary', { name: 'Connection' })
-  const colour = () => page.evaluate<string>("getComputedStyle(document.querySelector('.stats dd')).color")
-  const live = await colour()
+  const color = () => page.evaluate<string>("getComputedStyle(document.querySelector('.stats dd')).color")
+  const live = await color()
   expect(await band.count()).toBe(0)
   first.kill('SIGKILL')
   await first.ended
   await band.getByText(/No connection to the service since \d\d:\d\d:\d\d/).waitFor()
-  expect(await colour()).not.toBe(live)
+  expect(await color()).not.toBe(live)
   await isAccessible(window)
   await using _second = await startProcess(['--config', file, '--http', host])
   await band.waitFor({ state: 'detached' })
-  expect(await colour()).toBe(live)
+  expect(await color()).toBe(live)
 })
 
 it('the overview warns while the configuration file is invalid, or waits for a restart', async () => {

@@ -126,17 +126,17 @@ describe('navigation', () => {
     expect(await page.evaluate('document.activeElement.id')).toBe('main')
   })
 
-  it('keeps the chosen colours', async () => {
+  it('keeps the chosen colors', async () => {
     await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
     const { page } = window
     const background = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor')
     const light = await background()
-    await page.getByLabel('Colours').selectOption('dark')
+    await page.getByLabel('Colors').selectOption('dark')
     const dark = await background()
     expect(dark).not.toBe(light)
     await page.reload()
     expect(await background()).toBe(dark)
-    await page.getByLabel('Colours').selectOption('system')
+    await page.getByLabel('Colors').selectOption('system')
     expect(await background()).toBe(light)
   })
 

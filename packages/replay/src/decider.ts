@@ -21,7 +21,7 @@ export interface Decider {
   forgotten(): number
 }
 
-/** Long, because no client waits: a slow answer is better than none. */
+/** Long, because no client is waiting, and a slow answer is better than none. */
 const REDIS_TIMEOUT_MS = 30_000
 
 /** Admits all requests, for a replay without limits. */
@@ -44,7 +44,7 @@ export function memoryDecider(limits: readonly Limit[]): Decider {
   }
 }
 
-/** Decides on Redis. Sends a batch without waiting: the store reads the clock immediately and keeps the order. */
+/** Decides on Redis. Sends a batch without waiting, because the store reads the clock immediately and keeps the order. */
 export function redisDecider(limits: readonly Limit[], { redis, prefix }: RedisConnection): Decider {
   let nowMs = 0
   const store = redisStore(redis, { prefix, clock: () => nowMs })

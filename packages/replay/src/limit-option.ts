@@ -25,7 +25,7 @@ export function parseLimit(text: string): Limit {
 export const COMPARED_WORDS = { fixed: 'fixed windows', bucket: 'token buckets' } as const
 export type Compared = keyof typeof COMPARED_WORDS
 
-/** The limit as another kind. */
+/** Converts the limit to another kind. */
 export function countedAs(kind: Compared, { name, limit, windowMs }: Limit): Limit {
   if (kind === 'fixed') return fixedWindow({ name, limit, window: windowMs })
   // Refills completely within a window.

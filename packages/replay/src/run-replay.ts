@@ -23,7 +23,7 @@ import { parseDuration, printable, printableJson } from './text.ts'
 /** Maximum number of requests held for reordering: about 200 MB. */
 const REORDER_CAPACITY = 1_000_000
 
-/** Windows to find limits for, without a --limit. */
+/** Window lengths for which limits are found if there is no --limit. */
 const WINDOWS_MS = [1000, 60_000, 3_600_000]
 
 export interface ReplayFlags extends LineOptions {
@@ -111,7 +111,7 @@ function parseTop(text: string): number {
 /**
  * Keeps the requests of one limiter. Without a name, all requests must be of the same limiter.
  *
- * @throws {UsageError} at a request of a second limiter, if no name was given
+ * @throws {UsageError} for a request of a second limiter, if no name was given
  */
 function ofLimiter(parse: ParseLine, name: string | undefined): ParseLine {
   let only: string | undefined
@@ -148,7 +148,7 @@ async function progressOf(file: string): Promise<Progress> {
       format: '  {bar} {percentage}%',
       stream: process.stderr,
       clearOnComplete: true,
-      // Changes no terminal settings, so that Ctrl-C leaves none behind. A signal handler would prevent Ctrl-C.
+      // Changes no terminal settings, because Ctrl-C would leave them behind. A signal handler would prevent Ctrl-C.
       linewrap: true,
       gracefulExit: false,
     },
@@ -159,7 +159,7 @@ async function progressOf(file: string): Promise<Progress> {
 }
 
 /**
- * Checks the report's file before a long replay, rather than at its end.
+ * Checks the report's file before a long replay instead of at its end.
  *
  * @throws {UsageError} if the report would overwrite the log or something that isn't a file
  */

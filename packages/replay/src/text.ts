@@ -24,7 +24,7 @@ function escaped(character: string): string {
   ).join('')
 }
 
-/** Copies text, so that it doesn't keep the string it was cut from in memory. */
+/** Copies text, so that it doesn't keep its original string in memory. */
 export function detached(text: string): string {
   return ` ${text}`.slice(1)
 }
@@ -39,7 +39,7 @@ export function formatPercent(part: number, whole: number): string {
   return `${Number(((100 * part) / whole).toFixed(1))}%`
 }
 
-/** Aligns rows in columns: the first column left, the others right. */
+/** Aligns rows in columns. The first column is aligned to the left, all others to the right. */
 export function alignColumns(rows: readonly (readonly string[])[], indent = '  '): string[] {
   const widths: number[] = []
   for (const row of rows)

@@ -1,13 +1,13 @@
 -- Adds a batch to records in Redis. Twin of `added` in records.ts.
 --
 -- KEYS: per limiter, the records of its minute and of its hour.
--- ARGV: process, number of the batch, keys per order, TTL of minutes and of hours in milliseconds.
--- Then, per limiter: the number of its entries, and for each the name, allowed, denied, units, and shadow denials or rank.
--- Writes JSON strings with a TTL, and replaces values that it can't read.
+-- ARGV: the process, the batch's number, the keys per order, and the TTLs of minutes and hours in milliseconds. Then, per
+-- limiter: the number of entries, and for each its name, allowed, denied, units, and shadow denials or rank. Writes JSON strings
+-- with a TTL, and replaces values that it can't read.
 
 local process, number, per_order = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
--- By rank, by requests, by denials.
+-- By rank, then by requests, then by denials.
 local orders = {
   function(e) return e[4], e[1] + e[2] end,
   function(e) return e[1] + e[2], 0 end,

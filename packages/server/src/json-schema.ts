@@ -1,4 +1,4 @@
-// Builds JSON schemas, typed by TypeBox. TypeBox itself isn't loaded: that takes a sixth of the startup time.
+// Builds JSON schemas, typed by TypeBox. TypeBox itself isn't loaded, because that takes a sixth of the startup time.
 
 import type TypeBox from 'typebox'
 

@@ -36,7 +36,7 @@ import { VERSION } from './service/instance.ts'
 const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
 
-/** In the order of the help. */
+/** In the order of the help text. */
 const COMMANDS = [
   addInitCommand,
   addServeCommand,
@@ -66,7 +66,7 @@ const COMMANDS = [
   addDemoCommand,
 ]
 
-/** The commands that this package installs. `npx slidegate-server` runs the one with the package's name. */
+/** The commands that this package installs. `npx slidegate-server` runs the command with the package's name. */
 export type Bin = 'slidegate' | 'slidegate-server'
 
 function newProgram(bin: Bin): Command {
@@ -99,7 +99,7 @@ function report(error: unknown): number {
   }
   complain(messageOf(error))
   if (error instanceof ClientError) return error.exitCode
-  // Compares the name, since loading the library for its class would take longer than most commands.
+  // Compares the name, because loading the library for its class would take longer than most commands.
   const isMistake = error instanceof UsageError || (error as Error).name === 'SlidegateError'
   return isMistake ? EXIT_USAGE : EXIT_FAILURE
 }
@@ -118,7 +118,7 @@ export async function run(words: readonly string[], bin: Bin = 'slidegate'): Pro
 }
 
 export async function main(bin: Bin = 'slidegate'): Promise<void> {
-  // Our reader may close the pipe early, as `head` does.
+  // The reader may close the pipe early, as `head` does.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') complain(messageOf(error))
     process.exit(error.code === 'EPIPE' ? undefined : EXIT_FAILURE)

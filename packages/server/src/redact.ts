@@ -9,7 +9,7 @@ import { INSTANCE_SECRET } from './service/instance.ts'
 const HASH_LENGTH = 16
 const MOST_PLAIN = 256
 
-/** A key for the log: equal keys look equal, but can't be recovered. */
+/** A key for the log. Equal keys look equal, but a key can't be recovered. */
 export function redactKey(key: unknown, { logging }: Config): string {
   const text = typeof key === 'string' ? key : (JSON.stringify(key) ?? '')
   if (logging?.keys === 'plain') return text.slice(0, MOST_PLAIN)
@@ -26,7 +26,7 @@ interface RedactedError {
 
 const MOST_CAUSES = 4
 
-/** Reasons for a failed key that name it in the message. */
+/** Reasons of errors whose message names the key. */
 const NAMING: readonly string[] = ['invalid_state', 'full']
 
 /**
@@ -34,7 +34,7 @@ const NAMING: readonly string[] = ['invalid_state', 'full']
  *
  * Other properties may contain callers' data, such as the commands that Redis clients attach. The message of a
  * `SlidegateError` is omitted, because it quotes the invalid value. The stack of a `StoreUnavailableError` is omitted, because
- * the error isn't a bug of the program.
+ * the error isn't a bug in the program.
  */
 export function redactError(error: unknown, causes = MOST_CAUSES, hasStack = true): RedactedError {
   if (!(error instanceof Error)) return { type: typeof error }

@@ -13,7 +13,7 @@ test('the demo measures 200% for the fixed and 100% for the sliding window, then
   expect(stdout).not.toContain('\u001b')
 })
 
-test('the chart has colours only on request', () => {
+test('the chart has colors only on request', () => {
   const bars = [
     { label: 'a', value: 2, color: 'red' },
     { label: 'b', value: 1, color: 'green' },

@@ -1,9 +1,9 @@
 // The decision on a request.
 /**
- * Where a decision came from:
+ * The origin of a decision:
  * - `store`: the store
  * - `lease`, `denyCache`: this process, based on an earlier answer of the store
- * - `fallback`: this process, by its share of the limits, while the store was unavailable
+ * - `fallback`: this process, based on its share of the limits, while the store was unavailable
  * - `failOpen`, `failClosed`: no limit was checked; `onStoreError` allowed or denied the request
  */
 export type Source = 'store' | 'lease' | 'denyCache' | 'fallback' | 'failOpen' | 'failClosed'
@@ -22,7 +22,7 @@ export interface LimitDecision {
   readonly allowed: boolean
   /** Whole units left after this decision, never below 0. */
   readonly remaining: number
-  /** Milliseconds until the same cost fits this limit. 0 if it fits now, `Infinity` if it never does. */
+  /** Milliseconds until this limit has room for the same cost. 0 if it has room now, `Infinity` if it never will. */
   readonly retryAfterMs: number
   /** Milliseconds until the limit is unused again. 0 if it is unused now. */
   readonly resetAfterMs: number
@@ -55,9 +55,9 @@ export interface Decision {
   /** Milliseconds until all enforced limits are unused again. */
   readonly resetAfterMs: number
   /**
-   * Active bans and blocks, then enforced limits without room, by name.
+   * The names of active bans and blocks, and then of enforced limits without room.
    *
-   * In declared order. A ban is named `ban` and a block `block`; with dimensions, they are named like `ip.ban`.
+   * Limits are in declared order. Bans are named `ban` and blocks `block`, or like `ip.ban` with dimensions.
    */
   readonly deniedBy: readonly string[]
   /**
@@ -67,7 +67,7 @@ export interface Decision {
   readonly limits: readonly LimitDecision[]
   readonly source: Source
   /**
-   * Milliseconds until the ban is over. Only set if a key is blocked; if several are, the longest time.
+   * Milliseconds until the ban ends. Only set if a key is blocked. If several keys are, this is the longest time.
    *
    * If this denial caused the ban, `deniedBy` doesn't name the ban, only limits.
    */

@@ -19,12 +19,12 @@ export type SlidegateErrorCode =
   | 'closed'
   | 'sync_unsupported'
 
-// Registered symbols, so that two copies of the package in one process recognize each other's errors.
+// Registered symbols, so that several copies of the package in one process recognize each other's errors.
 const slidegateError = Symbol.for('slidegate.SlidegateError')
 const storeUnavailableError = Symbol.for('slidegate.StoreUnavailableError')
 const waitError = Symbol.for('slidegate.WaitError')
 
-/** Invalid input or wrong use. `value` is the rejected value; the message says what is allowed. */
+/** Invalid input or wrong use. `value` is the rejected value, and the message describes allowed values. */
 export class SlidegateError extends Error {
   override readonly name = 'SlidegateError'
   readonly code: SlidegateErrorCode
@@ -94,7 +94,7 @@ export function noAnswer({ message, cause }: Diagnosis, withinMs: number): Store
   return new StoreUnavailableError('timeout', `${message} within ${withinMs} ms`)
 }
 
-/** The error for a request that couldn't be sent. `fetch` has the reason as the cause of its error. */
+/** The error for a request that couldn't be sent. In errors of `fetch`, the reason is the `cause`. */
 export function noConnection(store: string, cause: unknown, why: unknown = cause): StoreUnavailableError {
   return withReason('error', `no connection to ${store}`, cause, why)
 }
@@ -121,7 +121,7 @@ export function plainError(error: unknown): Error {
     readonly code?: unknown
     readonly errors?: readonly unknown[]
   }
-  // Connecting to a host with several addresses fails with one error per address, and an empty message.
+  // If a host has several addresses, a failed connection has an error per address, and an empty message.
   if (message === '' && Array.isArray(errors) && errors.length > 0) return plainError(errors.at(-1))
   const plain = new Error(typeof message === 'string' && message !== '' ? message : show(code ?? error))
   plain.stack = `Error: ${plain.message}`
@@ -237,7 +237,7 @@ export function checkInteger(name: string, value: unknown, least: number, most: 
   checkThat(isRight, name, value, `an integer from ${least} to ${most}`)
 }
 
-/** Rejects a value that isn't right. The error contains what would be. */
+/** Rejects an invalid value. The error describes valid ones. */
 export function checkThat(
   isRight: boolean,
   what: string,
@@ -248,7 +248,7 @@ export function checkThat(
   if (!isRight) throw wrongValue(what, value, right, code)
 }
 
-/** The error for a value that isn't right. */
+/** The error for an invalid value. */
 export function wrongValue(
   what: string,
   value: unknown,

@@ -49,15 +49,15 @@ const NO_LISTENERS: Readonly<Record<LimiterEvent, readonly AnyListener[]>> = {
 
 const EVENTS: readonly string[] = Object.keys(NO_LISTENERS)
 
-/** Receives a line when the limiter's store goes down or comes back. */
+/** Receives a log line when the limiter's store goes down or comes back. */
 export interface Logger {
-  /** Logs a line, passed without a line break. */
+  /** Logs a line. The text has no line break. */
   warn(line: string): void
 }
 
-/** Counts since the limiter was created. They contain no keys, so you can export them as metrics. */
+/** Counts since the limiter was created. They don't contain keys, so you can export them as metrics. */
 export interface LimiterStats {
-  /** Store operations that got no answer, by reason. Those with `down` were never sent. */
+  /** Store operations without an answer, by reason. Those with the reason `down` were never sent. */
   readonly storeErrors: Readonly<Record<StoreUnavailableReason, number>>
   /** Requests decided without the store, by `source`. On a Cluster, a request counts once per bucket of its keys. */
   readonly withoutStore: Readonly<Record<'failOpen' | 'failClosed' | 'fallback', number>>
@@ -162,7 +162,7 @@ export class Announcer {
     }
   }
 
-  /** Logs only the first error: a listener may fail on every request. */
+  /** Only the first error is logged, because a listener may fail on every request. */
   #failed(event: LimiterEvent, listener: object, error: unknown): void {
     if (this.#failing.has(listener)) return
     this.#failing.add(listener)
@@ -185,7 +185,7 @@ function check(event: LimiterEvent, listener: unknown): void {
   checkThat(typeof listener === 'function', 'the listener', listener, 'a function')
 }
 
-/** Receives the reports of a failure policy. It's an interface, since the store may come from another copy of the package. */
+/** Receives the reports of a failure policy. This is an interface because the store may come from another copy of the package. */
 export interface FailureReports extends Pick<Announcer, 'logger' | 'log' | 'named' | 'storeFailed' | 'emit'> {
   readonly counts: Pick<
     StatCounts,

@@ -28,7 +28,7 @@ const HASH_LENGTH = 22
 export interface KeyEncoding {
   /** Whether the stored form hides the text. */
   readonly isSecret: boolean
-  /** Whether a key in the store is the caller's key, unchanged. Only looks at its first character. */
+  /** Whether a stored key is the caller's key in plain text. Only checks its first character. */
   isSame(key: unknown): key is string
   /** @throws {SlidegateError} `invalid_key` unless it is a non-empty well-formed string of up to 64 KiB in UTF-8 */
   key(key: unknown): string
@@ -116,7 +116,7 @@ function isTooLong(text: string): boolean {
   return text.length > MAX_KEY_BYTES / 3 && utf8(text).length > MAX_KEY_BYTES
 }
 
-/** Whether a key is short, printable ASCII without spaces, and no hash. Twice as fast as a regular expression. */
+/** Whether a key is short, printable ASCII without spaces, and isn't a hash. Twice as fast as a regular expression. */
 function isPlain(key: string): boolean {
   if (key === '' || key.length > MAX_PLAIN_LENGTH || key.charCodeAt(0) === TILDE) return false
   for (let i = 0; i < key.length; i++) {

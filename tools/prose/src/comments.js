@@ -30,7 +30,7 @@ export function proseOfComments(text, comments) {
 }
 
 /**
- * Blanks everything except the prose. A tag becomes a list marker, which ends the text before it.
+ * Replaces everything except the prose with blanks. A tag becomes a list marker, which ends the text before it.
  * @param {string} comment
  */
 function bare(comment) {

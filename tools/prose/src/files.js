@@ -31,7 +31,7 @@ function isProse(path) {
   return isKnown && !SKIPPED.some((each) => each.test(path))
 }
 
-/** Tracked files may be deleted, or links. @param {string} path */
+/** Tracked paths may be links or deleted files. @param {string} path */
 const isFile = (path) => lstatSync(join(ROOT, path), { throwIfNoEntry: false })?.isFile() ?? false
 
 /** @param {string} path */

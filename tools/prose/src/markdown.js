@@ -25,7 +25,7 @@ const IN_COMMENTS = { disable: { null: ['codeIndented', 'htmlFlow'] } }
 export function proseOfMarkdown(text, { comment = false } = {}) {
   /** @type {Block[]} */
   const blocks = []
-  /** @type {Set<string>} open elements. Elements of one type don't nest. */
+  /** @type {Set<string>} open elements. Elements of the same type don't nest. */
   const open = new Set()
   for (const [step, { type, start, end }] of tokens(text, comment)) {
     if (step === 'exit') {

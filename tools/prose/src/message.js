@@ -1,6 +1,9 @@
 /** @typedef {import('./markdown.js').Block} Block */
 /** @typedef {import('./markdown.js').Kind} Kind */
-/** A part of a message: prose, perhaps in quotes, or an expression. @typedef {{ start: number, end: number, prose: boolean, quoted?: boolean }} Piece */
+/**
+ * A part of a message: an expression, or prose that may be in quotes. @typedef {{ start: number, end: number, prose: boolean,
+ * quoted?: boolean }} Piece
+ */
 
 const THREE_WORDS = /(?:\p{L}[\p{L}'’-]*[,:;]?\s+){2}\p{L}/u
 

@@ -7,7 +7,7 @@ import { ThrottlerGuard, ThrottlerModule } from '@nestjs/throttler'
 import type { Policy } from '../../peers/peer.ts'
 import { type App, BODY, KEEP_ALIVE_MS, type Served, USER_HEADER } from '../app.ts'
 
-/** The throttler's own Reflector: npm may have installed a second copy of Nest for it. */
+/** The throttler's own Reflector. npm may have installed a second copy of Nest for it. */
 const { Reflector } = createRequire(createRequire(import.meta.url).resolve('@nestjs/throttler'))(
   '@nestjs/core',
 ) as typeof import('@nestjs/core')
@@ -18,7 +18,7 @@ class Hello {
   }
 }
 
-// Calls the decorators as functions: type stripping doesn't support the `@` syntax.
+// Calls the decorators as functions, because type stripping doesn't support the `@` syntax.
 Controller()(Hello)
 Get()(Hello.prototype, 'hello', Object.getOwnPropertyDescriptor(Hello.prototype, 'hello')!)
 

@@ -17,7 +17,7 @@ interface Answer {
 
 type Decide = (user: string) => Promise<Answer>
 
-/** Servers on plain node:http, by limiter. All count in Redis and record their decisions. */
+/** Servers on plain node:http, by limiter. All of them count in Redis and record their decisions. */
 export function nodeApps(policy: Policy): Readonly<Record<string, App>> {
   return {
     slidegate: (redis) => {

@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  the sorted set
 -- ARGV     limit; window in milliseconds; the request's value; time in milliseconds, or '' for the server's
--- Reply    1 if admitted, else 0; remaining values
+-- Reply    1 if admitted, otherwise 0; remaining values
 
 local now = tonumber(ARGV[4])
 if not now then

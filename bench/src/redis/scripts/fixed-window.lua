@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  the counter, one key per window
 -- ARGV     limit; window in milliseconds
--- Reply    1 if admitted, else 0; remaining requests
+-- Reply    1 if admitted, otherwise 0; remaining requests
 
 local limit = tonumber(ARGV[1])
 local used = redis.call('INCR', KEYS[1])

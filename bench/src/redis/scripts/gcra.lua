@@ -1,9 +1,9 @@
 -- The common GCRA script: a string with the time at which the next request would arrive at an even rate.
--- A caller may be ahead of that by one window: a burst of the whole limit.
+-- A caller may be ahead of that time by one window, which allows a burst of the whole limit.
 --
 -- KEYS[1]  the theoretical arrival time, in microseconds
 -- ARGV     limit; window in milliseconds; unused; time in milliseconds, or '' for the server's
--- Reply    1 if admitted, else 0; remaining requests
+-- Reply    1 if admitted, otherwise 0; remaining requests
 
 local now = tonumber(ARGV[4])
 if now then

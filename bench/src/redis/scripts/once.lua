@@ -1,4 +1,4 @@
--- Wraps a common script on a sorted set, to match our guarantees. A call that is sent twice is charged once and gets the same
+-- Wraps a common script on a sorted set to match our guarantees. A call that is sent twice is charged once and gets the same
 -- reply. Time doesn't go backwards if the clock is set back.
 --
 -- KEYS[2]  the receipt of the last call in this slot

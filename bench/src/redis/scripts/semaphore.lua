@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  the sorted set
 -- ARGV     slots; TTL of a slot in milliseconds; holder; time in milliseconds, or '' for the server's
--- Reply    1 if admitted, else 0; free slots
+-- Reply    1 if admitted, otherwise 0; free slots
 
 local now = tonumber(ARGV[4])
 if not now then

@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  the stream
 -- ARGV     limit; window in milliseconds; unused; time in milliseconds, or '' for the server's
--- Reply    1 if admitted, else 0; remaining requests
+-- Reply    1 if admitted, otherwise 0; remaining requests
 
 local now = tonumber(ARGV[4])
 if not now then

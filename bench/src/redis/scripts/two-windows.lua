@@ -2,7 +2,7 @@
 --
 -- KEYS     counter of this window; counter of the previous window
 -- ARGV     limit; window in milliseconds; unused; time in milliseconds
--- Reply    1 if admitted, else 0; remaining requests
+-- Reply    1 if admitted, otherwise 0; remaining requests
 
 local limit = tonumber(ARGV[1])
 local window = tonumber(ARGV[2])

@@ -3,7 +3,7 @@
 -- KEYS[1]  the sorted set
 -- ARGV     limit; window in milliseconds; unique member; time in milliseconds, or '' for the
 --          server's
--- Reply    1 if admitted, else 0; remaining requests
+-- Reply    1 if admitted, otherwise 0; remaining requests
 
 local now = tonumber(ARGV[4])
 if not now then

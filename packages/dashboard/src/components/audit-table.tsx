@@ -1,4 +1,4 @@
-// The table of changes by operators, with a button to undo each.
+// The table of operators' changes, with a button to undo each of them.
 
 import { useState } from 'preact/hooks'
 import { request } from '../api.ts'
@@ -21,11 +21,11 @@ export function AuditTable({
 }: {
   readonly label: string
   readonly entries: readonly AuditEntry[]
-  /** Called when something was undone, or may have been. */
+  /** Called after an attempt to undo a change. */
   readonly onDone: () => void
   readonly empty: string
   readonly pageSize?: number
-  /** Leaves out the limiter and the key. */
+  /** Omits the limiter and the key. */
   readonly isOneKey?: boolean
 }) {
   const { may } = useSession()
@@ -61,8 +61,8 @@ export function AuditTable({
                 for <code class="whom">{keyText(undone.key)}</code>
               </>
             )}
-            : {undone.summary}. This restores what was before, for the time that it had left. It fails if
-            something has changed since.
+            : {undone.summary}. This restores the previous state for its remaining time. It fails if something
+            has changed since.
           </p>
         </Confirm>
       )}

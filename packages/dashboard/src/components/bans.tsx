@@ -16,7 +16,7 @@ import { type Column, Table } from './table.tsx'
 const EVERY_MS = 5000
 const SHOWN = 100
 
-/** @param limiter shows only this one. Default: all */
+/** @param limiter shows only this limiter. Default: all */
 export function Bans({ limiter }: { readonly limiter?: string }) {
   const of = limiter === undefined ? '' : `&limiter=${encodeURIComponent(limiter)}`
   const query = useQuery<{ bans: BanStatus[]; isComplete: boolean }>(`/v1/admin/bans?count=${SHOWN}${of}`, {
@@ -27,7 +27,7 @@ export function Bans({ limiter }: { readonly limiter?: string }) {
   const [lifted, setLifted] = useState<BanStatus>()
   const columns = columnsFor({
     hasLimiter: limiter === undefined,
-    // The service's clock. The browser's may differ.
+    // The service's clock. The browser's clock may differ.
     nowMs: overview?.atMs ?? Date.now(),
     lift: may('admin') ? setLifted : undefined,
   })
@@ -38,7 +38,7 @@ export function Bans({ limiter }: { readonly limiter?: string }) {
         {({ bans, isComplete }) => (
           <>
             <Table
-              label="Bans and blocks, those that end last first"
+              label="Bans and blocks, latest end first"
               columns={columns}
               rows={bans}
               keyOf={({ limiter, dimension, key, type }) => JSON.stringify([limiter, dimension, key, type])}
@@ -49,8 +49,8 @@ export function Bans({ limiter }: { readonly limiter?: string }) {
             />
             {!isComplete && (
               <p class="muted">
-                Only the {count(bans.length)} that end last. <code>slidegate bans --count 1000</code> prints
-                more.
+                Shows only the {count(bans.length)} that end last. <code>slidegate bans --count 1000</code>{' '}
+                prints more.
               </p>
             )}
           </>
@@ -107,7 +107,7 @@ function columnsFor({ hasLimiter, nowMs, lift }: ColumnOptions): readonly Column
           {
             id: 'lift',
             label: 'Action',
-            // Without the key, it can't be lifted here.
+            // Without the key, a ban can't be lifted here.
             cell: (ban: BanStatus) =>
               ban.isHashed !== true && (
                 <button type="button" class="small" aria-label={`Lift… ${ban.key}`} onClick={() => lift(ban)}>

@@ -4,7 +4,7 @@ import { useMemo, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
 import type { History } from '../../../server/src/admin/api-types.ts'
 import { axisTime, NONE, rate, stepTime } from '../format.ts'
-import { colourOf } from '../theme.ts'
+import { colorOf } from '../theme.ts'
 import { axisIn, faint, usePlot } from './plot.ts'
 
 type ChartTone = 'allowed' | 'denied' | 'shadow-denied' | 'accent' | 'muted'
@@ -12,7 +12,7 @@ type ChartTone = 'allowed' | 'denied' | 'shadow-denied' | 'accent' | 'muted'
 export interface ChartSeries {
   readonly label: string
   readonly tone: ChartTone
-  /** One per step, `null` if there is no value. */
+  /** One value per step, or `null` if there is none. */
   readonly values: readonly (number | null)[]
   readonly isDashed?: boolean
   /** Whether the area below the line is filled. */
@@ -21,10 +21,13 @@ export interface ChartSeries {
 
 const HEIGHT = 180
 
-/** The steps of a chart by second. Other charts are as long as their data. */
+/** The number of steps of a chart by second. Other charts are as long as their data. */
 const SECONDS = 300
 
-/** Lines over time. The legend shows the values at the pointer, which all charts share, or else the latest values. */
+/**
+ * A line chart over time. The legend shows the values at the pointer, which all charts share. Without a pointer, it shows the
+ * latest values.
+ */
 export function Chart({
   title,
   seconds,
@@ -38,7 +41,6 @@ export function Chart({
   /** The seconds between two values. Default: 1. */
   readonly stepSeconds?: number
   readonly series: readonly ChartSeries[]
-  /** Formats a value. */
   readonly format: (value: number) => string
 }) {
   const [pointed, setPointed] = useState<number | null>(null)
@@ -75,14 +77,14 @@ export function Chart({
         series: [
           {},
           ...series.map(({ label, tone, isDashed, isFilled }): uPlot.Series => {
-            const colour = colourOf(element, `--${tone}`)
+            const color = colorOf(element, `--${tone}`)
             return {
               label,
-              stroke: colour,
+              stroke: color,
               width: 1.75,
-              points: { size: 4, fill: colour, filter: alone },
+              points: { size: 4, fill: color, filter: alone },
               ...(isDashed && { dash: [5, 4] }),
-              ...(isFilled && { fill: faint(colour, 0.13) }),
+              ...(isFilled && { fill: faint(color, 0.13) }),
             }
           }),
         ],
@@ -124,7 +126,7 @@ function reach(first: number | null, last: number | null, stepSeconds: number): 
   return [stepSeconds > 1 && first !== null ? first : end - SECONDS + 1, end]
 }
 
-/** The points between two gaps, which no line shows. */
+/** The points between two gaps, which no line would show. */
 function alone({ data }: uPlot, line: number): number[] {
   const values = data[line]!
   const isGap = (i: number) => values[i] === null || values[i] === undefined

@@ -23,7 +23,7 @@ function Dialog({
     const dialog = element.current!
     dialog.showModal()
     return () => {
-      // Nothing else can have the focus while it is open.
+      // Nothing else can have the focus while the dialog is open.
       dialog.close()
       if (before instanceof HTMLElement) before.focus()
     }
@@ -38,10 +38,10 @@ function Dialog({
   )
 }
 
-/** The most characters of a reason. */
+/** Maximum number of characters of a reason. */
 const MAX_REASON = 200
 
-/** The operator's words for the audit. Empty without a reason. */
+/** The operator's reason, for the audit log. Empty if there is none. */
 export interface Reason {
   readonly reason?: string
 }
@@ -49,8 +49,8 @@ export interface Reason {
 /**
  * A dialog that confirms an action, runs it and closes.
  *
- * It has a field for a reason, and shows why the action failed. If the response has a `hint`, it stays open to show it. Pass the
- * fields that the action needs as children.
+ * It has a field for a reason, and shows why the action failed. If the response has a `hint`, the dialog stays open to show it.
+ * Pass fields that the action needs as children.
  */
 export function Confirm({
   title,
@@ -69,7 +69,7 @@ export function Confirm({
   readonly missing?: string | undefined
   readonly onConfirm: (reason: Reason) => Promise<unknown>
   readonly onClose: () => void
-  /** A sentence about what the action does, and fields. */
+  /** A sentence that describes the action, and fields. */
   readonly children: ComponentChildren
 }) {
   const [isBusy, setBusy] = useState(false)
@@ -115,7 +115,7 @@ export function Confirm({
           value={reason}
           onInput={setReason}
           problem={undefined}
-          hint="For the audit. Anyone who may read it sees this."
+          hint="Appears in the audit log, for everyone who may read it."
           maxLength={MAX_REASON}
         />
         {hint !== undefined && (
@@ -137,7 +137,7 @@ export function Confirm({
               Cancel
             </button>
           )}
-          {/* Not `disabled`, so that the keyboard reaches it and a screen reader reads the reason. */}
+          {/* Not `disabled`, so that the keyboard can reach it and a screen reader reads why. */}
           <button
             type="submit"
             class={isDangerous ? 'dangerous' : 'primary'}

@@ -1,4 +1,4 @@
-// A text field that shows what is wrong with its text.
+// A text field that shows the problem with its text.
 
 import { useUniqueId } from './unique-id.ts'
 
@@ -18,7 +18,7 @@ export function Field({
   readonly onInput: (text: string) => void
   /** The problem with the text. */
   readonly problem: string | undefined
-  /** Shown while nothing is wrong. */
+  /** Shown while there is no problem. */
   readonly hint?: string
   readonly size?: number
   readonly maxLength?: number

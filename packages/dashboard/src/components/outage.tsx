@@ -6,7 +6,7 @@ import { Notice } from './status.tsx'
 
 type Outage = NonNullable<LimiterRates['outage']>
 
-/** The most limiters named per consequence. */
+/** Maximum number of limiters named per consequence. */
 const NAMED = 8
 
 /** Warns that the store is down, with the consequences for each limiter. */
@@ -62,7 +62,7 @@ export function consequenceOf(
   const words = {
     deny: `${isOne ? 'denies' : 'deny'} everyone`,
     allow: `${isOne ? 'lets' : 'let'} everyone through, uncounted`,
-    local: `${isOne ? 'runs' : 'run'} on ${SHARES[instances] ?? `1/${instances} of`} ${its} limits in each process`,
+    local: `${isOne ? 'enforces' : 'enforce'} ${SHARES[instances] ?? `1/${instances} of`} ${its} limits in each process`,
     throw: `${isOne ? 'answers' : 'answer'} every request with an error (503)`,
   }
   return `${words[onStoreError]}${where}`

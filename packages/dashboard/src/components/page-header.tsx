@@ -11,8 +11,8 @@ export interface Crumb {
 let isFirst = true
 
 /**
- * The heading of a page. It sets the document's title. After navigation it gets the focus, so that the keyboard and screen
- * readers continue from there.
+ * The heading of a page. It sets the document's title. After navigation, it gets the focus, so that keyboards and screen readers
+ * continue from there.
  */
 export function PageHeader({
   title,
@@ -20,9 +20,9 @@ export function PageHeader({
   children,
 }: {
   readonly title: string
-  /** Pages above this one. */
+  /** The parent pages. */
   readonly crumbs?: readonly Crumb[]
-  /** Buttons and facts at the end of the line. */
+  /** Buttons and other content at the end of the line. */
   readonly children?: ComponentChildren
 }) {
   const heading = useRef<HTMLHeadingElement>(null)
@@ -38,7 +38,7 @@ export function PageHeader({
     <div class="page-header">
       <div>
         {crumbs.length > 0 && (
-          <nav class="crumbs" aria-label="Pages above">
+          <nav class="crumbs" aria-label="Parent pages">
             <ol>
               {crumbs.map(({ label, href }) => (
                 <li key={href}>

@@ -1,13 +1,13 @@
-// uPlot in an element, in the page's colours.
+// uPlot in an element, in the page's colors.
 
 import type { RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
-import { colourOf, useColours } from '../theme.ts'
+import { colorOf, useColors } from '../theme.ts'
 import 'uplot/dist/uPlot.min.css'
 
 /**
- * A plot as wide as its element. It is rebuilt when colours change.
+ * A plot as wide as its element. It is rebuilt when the colors change.
  *
  * @param look the plot is also rebuilt when this changes
  */
@@ -18,7 +18,7 @@ export function usePlot(
 ): RefObject<HTMLDivElement> {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot>()
-  const colours = useColours()
+  const colors = useColors()
   useLayoutEffect(() => {
     const element = place.current!
     const options = optionsOf(element)
@@ -32,7 +32,7 @@ export function usePlot(
       observer.disconnect()
       made.destroy()
     }
-  }, [look, colours])
+  }, [look, colors])
   useEffect(() => plot.current?.setData(data), [data])
   return place
 }
@@ -41,13 +41,13 @@ export function usePlot(
 export function axisIn(element: HTMLElement): uPlot.Axis {
   return {
     font: '12px system-ui, sans-serif',
-    stroke: colourOf(element, '--muted'),
-    grid: { stroke: colourOf(element, '--line'), width: 1 },
+    stroke: colorOf(element, '--muted'),
+    grid: { stroke: colorOf(element, '--line'), width: 1 },
     ticks: { show: false },
   }
 }
 
-/** A colour for the area below a line. */
-export function faint(colour: string, opacity: number): string {
-  return colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${opacity})`)
+/** A color for the area below a line. */
+export function faint(color: string, opacity: number): string {
+  return color.replace(/^rgb\((.*)\)$/, `rgba($1, ${opacity})`)
 }

@@ -14,7 +14,7 @@ export function RangeSwitch({
   readonly onChange: (range: Range) => void
 }) {
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset would need a legend, and has a layout of its own
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset would need a legend, and has its own layout
     <div class="switch" role="group" aria-label="Time range">
       {ranges.map((each) => (
         <button

@@ -1,4 +1,4 @@
-// Charts of an hour by minute, or of a week by hour.
+// Charts of an hour by minute or a week by hour.
 
 import type { CountSeries } from '../../../server/src/admin/api-types.ts'
 import { compact } from '../format.ts'
@@ -50,7 +50,7 @@ export function SeriesCharts({ series }: { readonly series: CountSeries }) {
         <p class="muted">
           {series.key === undefined
             ? 'In a gap, no instance was counting.'
-            : 'In a gap, the key was neither watched nor among the busiest, or no instance was counting.'}
+            : 'In a gap, the key was neither watched nor among the busiest keys, or no instance was counting.'}
         </p>
       )}
     </>

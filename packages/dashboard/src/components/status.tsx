@@ -7,7 +7,7 @@ import type { Query } from '../use-query.ts'
 
 export type Tone = 'plain' | 'good' | 'warn' | 'bad'
 
-/** A short label. Its colour adds no information of its own. */
+/** A short label. Its color adds no further information. */
 export function Badge({
   tone = 'plain',
   children,
@@ -67,7 +67,6 @@ export function Loaded<Answer>({
   )
 }
 
-/** An error as a sentence. */
 export function sentenceOf(error: Error): string {
   if (error instanceof ApiError) return `The service responded: ${error.message}.`
   return 'The service is unreachable.'

@@ -12,9 +12,9 @@ export interface Column<Row> {
   readonly cell: (row: Row) => ComponentChildren
   /** Makes the column sortable. Numbers sort in descending order first. */
   readonly sort?: (row: Row) => number | string
-  /** Numbers are aligned to the right. */
+  /** Aligned to the right, for numbers. */
   readonly isNumber?: boolean
-  /** Left out on small screens. */
+  /** Hidden on small screens. */
   readonly isMinor?: boolean
 }
 
@@ -34,13 +34,13 @@ export function Table<Row>({
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
   readonly keyOf: (row: Row) => string
-  /** The id of the column that the table is sorted by at first. Default: the order of `rows`. */
+  /** The id of the column by which the table is sorted initially. Default: the order of `rows`. */
   readonly sortedBy?: string
   /** The text that the filter searches. Default: no filter. */
   readonly filterBy?: (row: Row) => string
   readonly filterLabel?: string
   readonly pageSize?: number
-  /** The text if there are no rows. */
+  /** The text to show if there are no rows. */
   readonly empty?: string
 }) {
   const [sorting, setSorting] = useState({ by: sortedBy, isTurned: false })
@@ -62,7 +62,7 @@ export function Table<Row>({
     const by = columns.find((column) => column.id === sorting.by)?.sort
     if (by === undefined) return found
     const places = order.current
-    // Rows keep their place while the pointer or the focus is on the table.
+    // Rows stay in place while the pointer or the focus is on the table.
     const compare = isHeld
       ? (a: Row, b: Row) => (places.get(keyOf(a)) ?? places.size) - (places.get(keyOf(b)) ?? places.size)
       : (a: Row, b: Row) => compared(by(a), by(b)) * (sorting.isTurned ? -1 : 1)
@@ -109,7 +109,7 @@ export function Table<Row>({
           </span>
         </div>
       )}
-      {/* The keyboard must reach an element that scrolls. */}
+      {/* An element that scrolls must be reachable with the keyboard. */}
       <div
         ref={scrolled}
         class="scrolled"

@@ -9,7 +9,7 @@ import { isCut, KeyLink } from './key-link.tsx'
 import { Badge, Problem } from './status.tsx'
 import { type Column, Table } from './table.tsx'
 
-/** Decisions shown, and how often the list is updated. */
+/** The number of decisions shown, and how often the list is updated. */
 const KEPT = 30
 const SHOWN_EVERY_MS = 500
 
@@ -23,9 +23,8 @@ export function Tail({
   hasPages = true,
 }: {
   readonly limiter: string
-  /** Follows this key from the start. Default: the whole limiter, once the user clicks. */
+  /** Follows this key immediately. Default: follows the whole limiter, once the user clicks. */
   readonly of?: OneKey
-  /** Whether keys have pages. */
   readonly hasPages?: boolean
 }) {
   const { connections } = useLive()
@@ -122,7 +121,7 @@ function columnsOf(limiter: string, of: OneKey | undefined, hasPages: boolean): 
   }
   return [
     { id: 'at', label: 'At', cell: ({ atMs }) => timeOfDay(atMs) },
-    // Without dimensions, the key would be the same in each line.
+    // Without dimensions, the key would be the same in every row.
     ...(of === undefined || of.dimension !== undefined ? [key] : []),
     { id: 'cost', label: 'Cost', cell: ({ cost }) => count(cost), isNumber: true, isMinor: true },
     { id: 'outcome', label: 'Outcome', cell: (line) => <Outcome {...line} /> },

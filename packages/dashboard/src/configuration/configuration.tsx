@@ -1,4 +1,4 @@
-// The configuration page: the active configuration, the file, and settings of operators.
+// The configuration page: the active configuration, the file, and operators' settings.
 
 import type { ConfigurationState } from '../../../server/src/admin/api-types.ts'
 import { PageHeader } from '../components/page-header.tsx'
@@ -26,7 +26,7 @@ export function ConfigurationPage() {
             <section class="panel" aria-label="Active">
               <div class="panel-head">
                 <h2>Active</h2>
-                <span class="muted">Without secrets and comments.</span>
+                <span class="muted">Shown without secrets and comments.</span>
               </div>
               {configuration.inForce === '' ? (
                 <p>The service was started without a configuration file.</p>
@@ -92,7 +92,7 @@ const WORD_COLUMNS: readonly Column<Word>[] = [
   },
 ]
 
-/** Settings that take precedence over the configuration until they are undone. */
+/** Operators' settings, which take precedence over the configuration until they are undone. */
 function ShadowSettingsPanel({
   configuration: { shadowSettings },
 }: {
@@ -105,7 +105,9 @@ function ShadowSettingsPanel({
     <section class="panel" aria-label="Set by operators">
       <div class="panel-head">
         <h2>Set by operators</h2>
-        <span class="muted">Takes precedence over the configuration until undone.</span>
+        <span class="muted">
+          These settings take precedence over the configuration until they are undone.
+        </span>
       </div>
       <Table
         label="Limits set by operators"

@@ -6,7 +6,7 @@ import { count } from '../format.ts'
 
 const SIGNS = { same: ' ', added: '+', removed: '−' } as const
 
-/** Added and removed lines, marked by a sign, a word and a colour. */
+/** Added and removed lines, marked by a sign, a word and a color. */
 export function Diff({ label, lines }: { readonly label: string; readonly lines: readonly DiffLine[] }) {
   const linesThatAre = (kind: DiffLine['kind']) => lines.filter((line) => line.kind === kind).length
   return (
@@ -35,10 +35,10 @@ export function Diff({ label, lines }: { readonly label: string; readonly lines:
   )
 }
 
-/** Lines around changes, and how many unchanged ones were left out before them. */
+/** Lines around changes, and the number of unchanged lines omitted before them. */
 interface Hunk {
   readonly leftOut: number
-  /** The index of its first line. */
+  /** The index of the hunk's first line. */
   readonly from: number
   readonly lines: readonly DiffLine[]
 }
@@ -46,7 +46,7 @@ interface Hunk {
 /** Unchanged lines shown before and after a change. */
 const CONTEXT = 3
 
-/** Splits lines into hunks. The last one has no lines if some are left out after all changes. */
+/** Splits lines into hunks. If lines are omitted after all changes, the last hunk has no lines. */
 function hunksOf(lines: readonly DiffLine[]): Hunk[] {
   const isNear = (_line: DiffLine, i: number) =>
     lines.slice(Math.max(0, i - CONTEXT), i + CONTEXT + 1).some(({ kind }) => kind !== 'same')
@@ -69,7 +69,7 @@ export function Problems({
   onGo,
 }: {
   readonly problems: readonly ConfigurationProblem[]
-  /** Moves the cursor to a place. Default: places are plain text. */
+  /** Moves the cursor to a place. Without it, places are plain text. */
   readonly onGo?: (problem: ConfigurationProblem) => void
 }) {
   return (

@@ -43,7 +43,7 @@ export function FindPage({ params }: { readonly params: { readonly key: string }
               </p>
               {!isComplete && (
                 <Notice tone="warn">
-                  <p>The configuration has more limiters than are checked at once.</p>
+                  <p>Not all limiters were checked, because the configuration has too many.</p>
                 </Notice>
               )}
             </>

@@ -1,4 +1,4 @@
-// Actions on a key: reset, block, unblock, override. Each needs a confirmation, and is recorded in the audit log.
+// Actions on a key: reset, block, unblock, override. Each action needs a confirmation, and is recorded in the audit log.
 
 import { useState } from 'preact/hooks'
 import { request } from '../api.ts'
@@ -21,7 +21,7 @@ export function Actions({
   /** The limiter's configuration. */
   readonly config: DeclaredLimiter['config']
   readonly explained: Explanation
-  /** Called when something has changed, or may have. */
+  /** Called after an action, which may have changed something. */
   readonly onDone: () => void
 }) {
   const { may } = useSession()
@@ -90,7 +90,7 @@ function ActionDialog({
   const [span, setSpan] = useState('10m')
   const { limiter } = of
   const body = { limiter, key: keyOf(of) }
-  // Also after a failure, because failed actions are recorded, too.
+  // Called after a failure as well, because failed actions are recorded, too.
   const done = (answer: Promise<unknown>): Promise<unknown> => answer.finally(onDone)
   const whom = <Whom of={of} />
   switch (action) {
@@ -105,8 +105,8 @@ function ActionDialog({
         >
           <p>
             Deletes the usage of {whom} in <b>{limiter}</b>
-            {usedInWords(explained)}, its bans and its reservations. All its limits are free at once. Its
-            override is kept.
+            {usedInWords(explained)}, its bans and its reservations, so that all its limits are free again.
+            Its override is kept.
           </p>
         </Confirm>
       )
@@ -183,7 +183,7 @@ function ActionDialog({
   }
 }
 
-/** All names that a configuration gives to limits. */
+/** All names of limits in a configuration. */
 function namesIn(config: DeclaredLimiter['config']): ReadonlySet<string> {
   const names = new Set<string>()
   JSON.stringify(config, (_, value) => {
@@ -193,7 +193,7 @@ function namesIn(config: DeclaredLimiter['config']): ReadonlySet<string> {
   return names
 }
 
-/** Callers choose keys, so a key is set apart from the text around it. */
+/** Callers choose keys, so a key must stand out from the text around it. */
 function Whom({ of: { key, dimension } }: { readonly of: OneKey }) {
   return (
     <>

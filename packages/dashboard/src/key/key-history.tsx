@@ -11,7 +11,7 @@ import { share } from '../format.ts'
 import { useSession } from '../session.tsx'
 import { sharesOf } from './shares.ts'
 
-/** The tones of the limits' lines. More limits have no line. */
+/** The tones of the limits' lines. Further limits have no line. */
 const TONES = ['accent', 'shadow-denied', 'muted', 'denied', 'allowed'] as const
 
 export function KeyHistory({
@@ -86,7 +86,7 @@ function Watch({
       <button
         type="button"
         class="small"
-        title="Keeps this key in the history for a week, however rare it is."
+        title="Keeps this key in the history for a week, however rare its requests are."
         onClick={toggle}
       >
         {isWatched ? 'Stop watching' : 'Watch'}

@@ -1,4 +1,4 @@
-// A key's page: its windows as they move, its decisions, and actions on it.
+// A key's page: its moving windows, its decisions, and actions on it.
 
 import { useRef } from 'preact/hooks'
 import {
@@ -31,7 +31,7 @@ const EVERY_MS = 1000
 const AUDIT_EVERY_MS = 10_000
 const AUDITED = 1000
 
-/** Usage samples kept for the picture. */
+/** Maximum number of usage samples to keep for the picture. */
 const LEVELS = 600
 
 export function KeyPage({
@@ -45,7 +45,7 @@ export function KeyPage({
     key: decodeParameter(key),
     dimension: dimension === undefined ? undefined : decodeParameter(dimension),
   }
-  // A new component for each key, so that no numbers of the previous key are shown.
+  // A new component for each key, so that the previous key's numbers aren't shown.
   return <Key key={JSON.stringify(of)} of={of} />
 }
 
@@ -106,7 +106,7 @@ function Key({ of }: { readonly of: OneKey }) {
   )
 }
 
-/** Whether the key is admitted, its bans and its override. */
+/** Shows whether the key is admitted, its bans, and its override. */
 function Verdict({ of, explained }: { readonly of: OneKey; readonly explained: Explanation }) {
   const { allowed, blockedMs, bans } = explained
   const rules = explained.overrides.filter(hasRule)
@@ -184,7 +184,7 @@ function useLevels(explained: Explanation | undefined): ReadonlyMap<string, read
   const heard = useRef<Explanation>()
   if (explained !== undefined && explained !== heard.current) {
     const { atMs, limits } = explained
-    // If the clock was set back, history starts again.
+    // If the clock was set back, the history starts over.
     const isLater = atMs >= (heard.current?.atMs ?? 0)
     const before = isLater ? levels.current : new Map<string, readonly Level[]>()
     levels.current = new Map(

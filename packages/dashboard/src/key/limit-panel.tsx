@@ -1,4 +1,4 @@
-// One limit of a key: its usage, its window, and when units become free.
+// One of a key's limits: its usage, its window, and when units become free.
 
 import type { Charge, ExplainedLimit } from '../api-types.ts'
 import { Badge } from '../components/status.tsx'

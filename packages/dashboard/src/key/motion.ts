@@ -3,13 +3,13 @@
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Frame } from './window-geometry.ts'
 
-/** A larger difference means that a clock was set. */
+/** A larger difference means that one of the clocks was set. */
 const STEP_MS = 500
 
 /** The share of a smaller difference to correct at a time, because network delays vary. */
 const SHARE = 0.2
 
-/** An estimate of the store's clock. All times of usage come from that clock. */
+/** An estimate of the store's clock, which all times of usage come from. */
 export interface ServiceClock {
   now(): number
 }

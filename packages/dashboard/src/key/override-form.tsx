@@ -84,7 +84,7 @@ export function OverrideForm({
       </p>
       {blockedMs !== 0 && (
         <p class="notice warn">
-          The key is {blockInWords(blockedMs)}, and stays so: unblock it to admit its requests.
+          The key is {blockInWords(blockedMs)}, even with an override. Unblock it to admit its requests.
         </p>
       )}
       <label class="choice">
@@ -164,7 +164,7 @@ const FIELDS: Readonly<Record<string, readonly Field[]>> = {
 }
 
 /**
- * @param names names of limits in the configuration. Default names contain the limit's numbers, so overrides can't use them
+ * @param names names of limits in the configuration. Default names contain the limit's numbers, so overrides can't refer to them
  */
 export function draftsOf(
   of: OneKey,
@@ -204,7 +204,7 @@ function wrongIn(name: string, fields: readonly FieldDraft[]): string[] {
     .map(({ field }) => `the ${LABELS[field].toLowerCase()} of ${name}`)
 }
 
-/** Numbers by limit name, or of the only limit, for the API. Undefined if all fields are empty. */
+/** Numbers by limit name, or the numbers of the only limit, for the API. Undefined if all fields are empty. */
 function limitsIn(drafts: readonly LimitDraft[]): object | undefined {
   const numbers = drafts.flatMap(({ name, fields }) => {
     const typed = fields.filter(({ text }) => text.trim() !== '')

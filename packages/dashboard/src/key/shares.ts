@@ -9,7 +9,7 @@ const KINDS = ['slidingWindow', 'fixedWindow', 'calendarWindow', 'slidingCounter
 /**
  * The share of a limit in use at the end of each step.
  *
- * It is the average if several windows fit into a step. Uses the limit's present numbers. Values are `null` if part of the window
+ * It is the average if several windows fit into a step. Uses the limit's current numbers. Values are `null` if part of the window
  * is unknown. Returns `undefined` if the limit doesn't count units, or its window is longer than the series.
  */
 export function sharesOf(
@@ -20,7 +20,7 @@ export function sharesOf(
   if (declared === undefined || !KINDS.includes(declared.kind) || stepsPerWindow >= units.length)
     return undefined
   const steps = Math.max(1, Math.ceil(stepsPerWindow))
-  // A window that doesn't end with a step has its part of the sum.
+  // If the window isn't a whole number of steps, the limit is scaled up to whole steps.
   const most = limit * (steps / stepsPerWindow)
   return units.map((_, i) => {
     if (i + 1 < steps) return null

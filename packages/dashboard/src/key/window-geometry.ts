@@ -34,14 +34,14 @@ export interface Level {
 const LEAST_MARK = 2
 const LEAST_HEIGHT = 4
 
-/** Kinds that free units gradually, not a whole charge at once. */
+/** Kinds that free units gradually instead of a whole charge at once. */
 const GRADUAL = ['tokenBucket', 'slidingCounter']
 
 export function isGradual({ declared }: ExplainedLimit): boolean {
   return declared !== undefined && GRADUAL.includes(declared.kind)
 }
 
-/** How long a charge counts: until the end of its step has left the window. */
+/** How long a charge counts. It counts until the end of its step has left the window. */
 export function countsMs({ windowMs, precisionMs }: ExplainedLimit): number {
   return windowMs + Math.max(0, precisionMs - 1)
 }
@@ -77,7 +77,7 @@ export function marksOf(
   })
 }
 
-/** The future usage if nothing more is charged: when it falls, and to how much. */
+/** The future usage if nothing more is charged. Contains each time at which usage falls, and the new usage. */
 export function fallOf(limit: ExplainedLimit, atMs: number): readonly Level[] {
   const { charges, olderUnits, used, frees } = limit
   if (charges === undefined || olderUnits !== 0) {

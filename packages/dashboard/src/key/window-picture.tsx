@@ -8,12 +8,12 @@ import { type ServiceClock, useMotion } from './motion.ts'
 import { countsMs, frameOf, type Level, type Mark, marksOf } from './window-geometry.ts'
 import { AXIS, Borders, FixedWindow, LEVEL, Levels, MARKS, Marks } from './window-layers.tsx'
 
-/** The pointer selects a charge within this distance, in pixels. */
+/** The pointer selects a charge up to this distance away, in pixels. */
 const REACH = 12
 
 /**
- * A moving window. Charges enter at the present, drift to the window's edge, and no longer count behind it. A chart above them
- * shows past usage, and future usage if there are no more requests.
+ * A moving window. Charges enter at the current time, drift to the window's edge, and stop counting when they pass it. A chart
+ * above them shows past usage, and future usage if there are no more requests.
  */
 export function WindowPicture({
   limit,
@@ -60,7 +60,7 @@ export function WindowPicture({
     ]
     if (to === undefined) return
     event.preventDefault()
-    // Selection starts at the newest.
+    // The selection starts at the newest charge.
     choose(selected < 0 && event.key.startsWith('Arrow') ? charges.length - 1 : to)
   }
   const selectedCharge = charges[selected]
@@ -122,7 +122,6 @@ function inWords({ atMs, units }: Charge, limit: ExplainedLimit, nowMs: number):
   return `${count(units)} ${units === 1 ? 'unit' : 'units'} at ${timeOfDay(atMs)}, ${free}`
 }
 
-/** The current width of an element. */
 function useWidth(place: { readonly current: HTMLElement | null }): number {
   const [width, setWidth] = useState(600)
   useLayoutEffect(() => {

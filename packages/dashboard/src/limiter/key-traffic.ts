@@ -4,13 +4,13 @@ import { parseDuration } from '../../../replay/src/text.ts'
 import type { DeclaredLimit, TopKey, TopKeyList } from '../api-types.ts'
 import { decimal } from '../format.ts'
 
-/** Bounds of a number, because the service only estimates some counts. */
+/** Bounds of a number: the service only estimates some counts. */
 export interface Range {
   readonly least: number
   readonly most: number
 }
 
-/** One text, or two if the bounds differ: `12 to 15`. */
+/** One number, or two if the bounds differ: `12 to 15`. */
 export function rangeInWords({ least, most }: Range, inWords: (value: number) => string): string {
   const texts = [inWords(least), inWords(most)]
   return texts[0] === texts[1] ? texts[0]! : texts.join(' to ')
@@ -28,7 +28,7 @@ export interface KeyTraffic {
   readonly requests: Range
   readonly denied: Range
   readonly shareDenied: Range
-  /** Requests as a multiple of what the limits admit. Undefined if they aren't known. */
+  /** Requests as a multiple of the number that the limits admit. Undefined if they aren't known. */
   readonly demand: Range | undefined
 }
 
@@ -77,13 +77,13 @@ function rangeOf(counted: TopKey | undefined, unlisted: number): Range {
 
 type Counts = Pick<KeyTraffic, 'requests' | 'denied'>
 
-/** The denied share of the requests of one key or of several. */
+/** The denied share of requests, for one or several keys. */
 export function shareOf({ requests, denied }: Counts): Range {
   const of = (part: number, whole: number) => (whole === 0 ? 0 : Math.min(1, part / whole))
   return { least: of(denied.least, requests.most), most: of(denied.most, requests.least) }
 }
 
-/** What a limit admits: `units` per window, and `burst` on top. */
+/** The units that a limit admits: `units` per window, plus `burst`. */
 interface Rate {
   readonly dimension: string | undefined
   readonly units: number
@@ -122,10 +122,10 @@ function demandOn({ requests, denied }: Counts, rate: Rate, spanMs: number): Ran
     least: Math.max(0, requests.least - denied.most),
     most: requests.most - denied.least,
   }
-  // A key with more admissions has other limits, by a plan or an override.
+  // A key with more admissions has other limits, from a plan or an override.
   if (denied.most === 0 && admitted.least > room + units) return undefined
   const capacity = Math.max(room, admitted.most)
-  // A denial by a long window shows that it was full, even if its admissions are older than the counts.
+  // A denial shows that a long window was full, even if its admissions are older than the counts.
   const least = (isLong && denied.least > 0 ? capacity + denied.least : requests.least) / capacity
   const most = isLong
     ? (requests.most * windowMs) / spanMs / Math.max(room, admitted.least)

@@ -1,4 +1,4 @@
-// The busiest keys: what they send, what is denied, and the usage of their fullest limits.
+// The busiest keys: their requests, their denials, and the usage of their fullest limits.
 
 import { type Explanation, keyOf, type OneKey } from '../api-types.ts'
 import { isCut, KeyLink } from '../components/key-link.tsx'
@@ -18,7 +18,6 @@ export function KeysTable({
 }: {
   readonly limiter: string
   readonly keys: readonly KeyTraffic[]
-  /** Whether keys have pages. */
   readonly hasPages: boolean
 }) {
   const columns: Column<KeyTraffic>[] = [
@@ -84,8 +83,9 @@ export function KeysTable({
         empty="No requests in the last few minutes."
       />
       <p class="muted">
-        Demand: how many times more requests a key sent than the usual limits admit in that time. Plans and
-        overrides aren’t considered. Ranges are estimates: the service only counts the busiest keys exactly.
+        Demand: a key’s requests, as a multiple of the number that the usual limits admit in that time. Plans
+        and overrides aren’t considered. Ranges are estimates: the service only counts the busiest keys
+        exactly.
       </p>
     </>
   )
@@ -95,7 +95,7 @@ function textOf({ dimension = '', key }: KeyTraffic): string {
   return `${dimension} ${key}`
 }
 
-/** The fullest limit of a key, as of now. */
+/** The limit of a key that is currently the fullest. */
 function FullestLimit({ of }: { readonly of: OneKey }) {
   const body = { limiter: of.limiter, key: keyOf(of) }
   const path = isCut(of.key) ? undefined : '/v1/explain'

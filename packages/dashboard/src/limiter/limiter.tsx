@@ -27,7 +27,7 @@ const LISTED = 1000
 
 export function LimiterPage({ params }: { readonly params: { readonly name: string } }) {
   const name = decodeParameter(params.name)
-  // A new component for each limiter, so that no numbers of the previous limiter are shown.
+  // A new component for each limiter, so that the previous limiter's numbers aren't shown.
   return <OneLimiter key={name} name={name} />
 }
 

@@ -103,8 +103,8 @@ export function Limits({
         empty="This limiter only has plans."
       />
       <p class="muted">
-        Counts cover all instances since they started. Denials of a shadow limit are those it would have made.
-        Nearly full: requests admitted when at least 80% of the limit was used.
+        Counts cover all instances since they started. Denials of a shadow limit are requests that it would
+        have denied. Nearly full: requests admitted when at least 80% of the limit was used.
       </p>
       <Plans limiter={limiter} />
       {change !== undefined && (
@@ -123,7 +123,7 @@ export function Limits({
             reload()
           }}
         >
-          <p>{consequenceOf(change)} All instances apply it within a second.</p>
+          <p>{consequenceOf(change)} All instances apply the change within a second.</p>
         </Confirm>
       )}
     </>
@@ -178,13 +178,12 @@ function titleOf({ limit, shadow }: Change): string {
 }
 
 function consequenceOf({ shadow }: Change): string {
-  if (shadow === null) return 'Undoes the setting of an operator.'
+  if (shadow === null) return 'Removes the operator’s setting.'
   return shadow
     ? 'The limit keeps counting, but no longer denies requests.'
     : 'Requests over the limit will be denied from now on.'
 }
 
-/** The limits of each plan. */
 function Plans({ limiter }: { readonly limiter: DeclaredLimiter }) {
   const plans = Object.entries((limiter.config.plans ?? {}) as Record<string, Plan>)
   if (plans.length === 0) return null

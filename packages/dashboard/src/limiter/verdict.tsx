@@ -1,4 +1,4 @@
-// Judges from the denied keys why requests are denied: abuse, a limit that is too tight, or unclear.
+// Judges from the denied keys why requests are denied: abuse, a limit that is too tight, or an unclear cause.
 
 import type { History } from '../../../server/src/admin/api-types.ts'
 import type { TopKeyList } from '../api-types.ts'
@@ -29,15 +29,15 @@ export interface Verdict {
   readonly title: string
   /** The numbers behind the verdict, and what to do or check. */
   readonly text: string
-  /** The keys that the verdict is about, those with the most denials first. */
+  /** The keys that the verdict is about, sorted by denials in descending order. */
   readonly keys: readonly KeyTraffic[]
   readonly networks: readonly Network<KeyTraffic>[]
 }
 
 const ENOUGH_DENIALS = 20
-/** With fewer callers, it's unknown what is usual. */
+/** With fewer callers, the usual demand is unknown. */
 const ENOUGH_CALLERS = 10
-/** Keys explain the denials if they have this share of them. */
+/** Keys explain the denials if they account for this share. */
 const MOST = 0.5
 const NEARLY_ALL = 0.9
 /** A demand of this multiple of the limit is far above it. */
@@ -49,7 +49,7 @@ const FEW = 10
 const FEW_SHARE = 0.05
 /** A network with this many keys at the limit is crowded. */
 const CROWDED = 5
-/** From this number on, keys or callers count as many. */
+/** At least this number of keys or callers counts as many. */
 const MANY = 10
 
 /** Judges why requests are denied. */
@@ -102,7 +102,7 @@ function judge(dimension: string | undefined, evidence: Evidence): Verdict {
     return made('abuse', title, text, far)
   }
   if (isByFew) {
-    const text = `With only ${callers === 1 ? 'one caller' : `${count(callers)} callers`}, it’s unknown what is usual. Either this is abuse, or the limit is far too low.`
+    const text = `With only ${callers === 1 ? 'one caller' : `${count(callers)} callers`}, the usual demand is unknown. Either this is abuse, or the limit is far too low.`
     return unclear(text, far)
   }
   const many = judgeMany(keys, callers)
@@ -134,7 +134,7 @@ function judgeCallersBehind(far: readonly KeyTraffic[], evidence: Evidence): Ver
   return undefined
 }
 
-/** The fewest keys that can have sent this many requests. */
+/** The minimum number of keys that can have sent this many requests. */
 function fewestWith(requests: number, keys: readonly KeyTraffic[], unlisted: number): number {
   let rest = requests
   let fewest = 0
@@ -167,7 +167,7 @@ function judgeNetworks(keys: readonly KeyTraffic[]): Verdict | undefined {
 /** Judges denials that are spread over many keys. */
 function judgeMany(keys: readonly KeyTraffic[], callers: number): Verdict {
   const deniedKeys = keys.filter(isDenied)
-  // The counts of some keys are too uncertain to judge them. Those of keys far above the limit are the most certain.
+  // Some keys' counts are too uncertain to judge the keys. The counts of keys far above the limit are the most certain.
   const close = deniedKeys.filter(isClose)
   const far = deniedKeys.filter(isFar)
   if (close.length >= FEW / 2 && deniedOf(close) >= 4 * deniedOf(far)) {
@@ -189,7 +189,7 @@ const PRIVATE = /^(10\.|127\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|f[cd]..:)/
 
 /** Explains why the key with most of the denials can't be judged. */
 function reasonsFor({ shareDenied, demand }: KeyTraffic): string {
-  if (demand === undefined) return 'The limits of this key aren’t known, and so its demand isn’t either.'
+  if (demand === undefined) return 'The limits of this key aren’t known, so neither is its demand.'
   if (shareDenied.least < MOST) return 'The estimated counts of this key are too uncertain.'
   if (demand.most >= FAR && demand.least < FAR) {
     return 'Its requests may have come in a burst, cost more than 1 or been blocked, or the window is longer than the time counted. The key’s page shows the cause.'

@@ -19,7 +19,7 @@ export function LimiterTable({ limiters }: { readonly limiters: readonly Limiter
       sortedBy="denied"
       filterBy={nameOf}
       filterLabel="Filter by name"
-      empty="No limiters, or none that this token may read."
+      empty="There are no limiters that this token may read."
     />
   )
 }
@@ -98,7 +98,7 @@ const COLUMNS: readonly Column<LimiterRates>[] = [
   },
 ]
 
-/** A sparkline of the last minute. */
+/** A sparkline of requests in the last minute. */
 function Trace({ name }: { readonly name: string }) {
   const { traces } = useLive()
   const values = traces.get(name) ?? []

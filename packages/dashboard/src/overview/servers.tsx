@@ -74,7 +74,7 @@ const INSTANCES: readonly Column<Instance>[] = [
   { id: 'started', label: 'Since', cell: ({ startedAtMs }) => dateTime(startedAtMs) },
 ]
 
-/** An instance that ended without stopping properly. */
+/** An instance that ended without shutting down properly. */
 function Gone({ instance: { goneSinceMs, lastPerSecond } }: { readonly instance: GoneInstance }) {
   return (
     <div>
@@ -133,7 +133,7 @@ function memoryIn({ usedMemoryBytes, maxMemoryBytes }: RedisServerStatus) {
   )
 }
 
-/** Evicted keys lose their counts, so limits admit too much. */
+/** Evicted keys lose their counts, so limits admit too many requests. */
 function evictedIn({ evictedKeys }: RedisServerStatus) {
   if (!evictedKeys) return count(evictedKeys)
   return (

@@ -1,4 +1,4 @@
-// The runbook: what to do about a warning, also without access to the documentation.
+// The runbook: what to do about a warning, even without access to the documentation.
 
 import { PageHeader } from '../components/page-header.tsx'
 import { piecesOf, runbookHref, SECTIONS, type Section } from './sections.ts'
@@ -19,7 +19,7 @@ export function RunbookPage({ params }: { readonly params: { readonly alert?: st
 function Contents() {
   return (
     <section class="panel timeless" aria-label="Alerts">
-      <p class="muted">What to do about each alert. Boards are the Grafana dashboards of deploy/grafana.</p>
+      <p class="muted">What to do about each alert. Boards are the Grafana dashboards in deploy/grafana.</p>
       <ul>
         {SECTIONS.map(({ name, paragraphs }) => (
           <li key={name}>

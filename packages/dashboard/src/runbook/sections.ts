@@ -1,4 +1,4 @@
-// The sections of docs/alerts.md, which are part of the page: it needs no documentation site at night.
+// The sections of docs/alerts.md. They are part of the page, so that it works without the documentation site.
 
 import text from '../../../../docs/alerts.md?raw'
 
@@ -6,7 +6,7 @@ import text from '../../../../docs/alerts.md?raw'
 export interface Section {
   readonly name: string
   readonly paragraphs: readonly string[]
-  /** Look, Do, False alarm. */
+  /** `Look`, `Do` or `False alarm`. */
   readonly items: readonly string[]
 }
 

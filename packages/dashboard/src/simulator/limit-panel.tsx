@@ -92,7 +92,7 @@ export function LimitPanel({
   )
 }
 
-/** A slider for usual numbers, and a field for any number. */
+/** A slider for common numbers, and a field for any number. */
 function Adjusted({
   label,
   steps,

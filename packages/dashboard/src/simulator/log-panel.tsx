@@ -113,7 +113,7 @@ export function LogPanel({ simulator }: { readonly simulator: Simulator }) {
   )
 }
 
-/** The fields of a line that have the caller, the time and the cost. */
+/** The fields of a line that contain the caller, the time and the cost. */
 function LineChoice({
   options,
   fields,
@@ -165,7 +165,7 @@ function LineChoice({
   )
 }
 
-/** A field that keeps its draft until the user leaves it. Then the log is read again. */
+/** A field that keeps its draft until the user leaves it. The log is then read again. */
 function FieldChoice({
   label,
   hint,

@@ -23,9 +23,9 @@ export interface Log {
   readonly isCut: boolean
   /** The limiters of captured requests. Empty for other logs. */
   readonly limiters: readonly string[]
-  /** The limiter whose requests these are. */
+  /** The limiter that these requests belong to. */
   readonly limiter: string | undefined
-  /** The fields of the first JSON object, to count by. */
+  /** The fields of the first JSON object, by which requests can be counted. */
   readonly fields: readonly string[]
 }
 
@@ -34,7 +34,7 @@ export interface ReadOptions extends LineOptions {
   readonly limiter?: string | undefined
 }
 
-/** A longer log is cut. Each request takes about 100 bytes while it is read, and 12 to 20 afterwards. */
+/** A longer log is truncated. Each request takes about 100 bytes while it is read, and 12 to 20 afterwards. */
 const MAX_LINES = 5_000_000
 
 /** The same as in `slidegate replay`. */
@@ -167,7 +167,7 @@ function fieldsOf(text: string): readonly string[] | undefined {
   }
 }
 
-/** The bytes of a file in chunks. A gzip file is recognised by its first bytes and unpacked. */
+/** The bytes of a file in chunks. A gzip file is recognized by its first bytes and unpacked. */
 export async function* bytesOf(
   file: Blob,
   onRead: (bytes: number) => void,

@@ -26,7 +26,7 @@ export interface Simulated {
   /** Callers that were denied at least once. */
   readonly deniedCallers: number
   readonly deniedMost: readonly DeniedCaller[]
-  /** The window with the most units of one caller, `null` without requests. */
+  /** The window with the most units of one caller, or `null` without requests. */
   readonly fullest: FullestOfAll | null
 }
 
@@ -60,7 +60,7 @@ const MOST_DENIED = 10
 /** Number of requests between two pauses. */
 const STRIDE = 512
 
-/** Callers per store: few enough to fit the CPU cache, and to avoid evictions. */
+/** Number of callers per store: few enough to fit the CPU cache and avoid evictions. */
 const CALLERS_OF_A_STORE = 10_000
 
 export function timelineOf({ fromMs, toMs }: Log): Timeline {
@@ -72,8 +72,8 @@ export function timelineOf({ fromMs, toMs }: Log): Timeline {
 /**
  * Sends a log's requests, at their time in the log, through limiters of these kinds.
  *
- * These are the limiters that the service uses. Callers don't affect each other, so their requests run caller by caller, which
- * is much faster. Yields its progress from 0 to 1, and can be stopped at each yield.
+ * These are the limiters that the service uses. Callers don't affect each other, so requests run caller by caller, which is much
+ * faster. Yields its progress from 0 to 1, and can be stopped at each yield.
  *
  * @throws {SlidegateError} if a kind doesn't support these numbers
  */

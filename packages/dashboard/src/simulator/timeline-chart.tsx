@@ -4,12 +4,12 @@ import { useMemo } from 'preact/hooks'
 import uPlot from 'uplot'
 import { axisIn, faint, usePlot } from '../components/plot.ts'
 import { utc } from '../format.ts'
-import { colourOf } from '../theme.ts'
+import { colorOf } from '../theme.ts'
 import type { Simulated, Timeline } from './simulate.ts'
 
 const HEIGHT = 170
 
-/** Requests per step of a log's time, in UTC. Denied ones are on top, so charts of all kinds have the same height. */
+/** Requests per step of a log's time, in UTC. Denied requests are stacked on top, so charts of all kinds have the same height. */
 export function TimelineChart({
   label,
   timeline,
@@ -21,8 +21,8 @@ export function TimelineChart({
 }) {
   const columns = useMemo(() => columnsOf(timeline, simulated), [timeline, simulated])
   const place = usePlot((element) => {
-    const admitted = colourOf(element, '--allowed')
-    const denied = colourOf(element, '--denied')
+    const admitted = colorOf(element, '--allowed')
+    const denied = colorOf(element, '--denied')
     const axis = axisIn(element)
     const paths = uPlot.paths.stepped!({ align: 1 })
     const line = { width: 1, points: { show: false }, paths }

@@ -31,7 +31,7 @@ const NOTHING: SimulatorState = {
 export function useSimulator(): Simulator {
   const [state, setState] = useState(NOTHING)
   const worker = useRef<Worker>()
-  // A plain effect would run after the page is painted, and a file dropped before would be lost.
+  // A plain effect would run after the page is painted, and a file dropped before that would be lost.
   useLayoutEffect(() => {
     const started = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' })
     worker.current = started

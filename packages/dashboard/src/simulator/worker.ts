@@ -26,7 +26,7 @@ function answer(message: Answer): void {
   postMessage(message)
 }
 
-/** Work on one message: it pauses, reports progress, and stops if a newer message arrives. */
+/** The work on one message. It pauses, reports progress, and stops if a newer message arrives. */
 class Pieces {
   readonly #turn: number
   #pausedMs = performance.now()
@@ -68,7 +68,7 @@ class Pieces {
 
 const channel = new MessageChannel()
 
-/** Uses a message instead of a timer: nested timers wait some milliseconds. */
+/** Uses a message instead of a timer, because nested timers wait a few milliseconds. */
 function nextTask(): Promise<void> {
   return new Promise((resolve) => {
     channel.port1.onmessage = () => resolve()

@@ -7,7 +7,7 @@ interface CallerCounts {
   readonly fullest: number[]
 }
 
-/** Ranges of window usage in percent of the limit. `to` is excluded, but exactly 100 is a range of its own. */
+/** Ranges of window usage in percent of the limit. `to` is excluded, but exactly 100 is a separate range. */
 export const BANDS: readonly { readonly from: number; readonly to: number }[] = [
   ...[0, 10, 25, 50, 75, 90].map((from, i, all) => ({ from, to: all[i + 1] ?? 100 })),
   { from: 100, to: 100 },
@@ -54,7 +54,7 @@ export class Callers {
     return this.#counts.get(key)
   }
 
-  /** Number of callers with a denial. */
+  /** Number of callers with at least one denial. */
   get deniedCount(): number {
     let count = 0
     for (const { denied } of this.#counts.values()) if (denied > 0) count++
@@ -97,8 +97,8 @@ export interface Caller {
 /**
  * Finds the callers with the most denials.
  *
- * Exact up to `capacity` callers. Above it, the half with the lowest counts is dropped from time to time, so that only rare
- * callers can be missed.
+ * Exact up to `capacity` callers. Above it, the half with the lowest counts is occasionally dropped, so only rare callers can be
+ * missed.
  */
 export class TopCallers {
   readonly #counts = new Map<string, number>()
@@ -114,7 +114,7 @@ export class TopCallers {
     this.#counts.set(key, count + 1)
   }
 
-  /** The highest counts first; ties by key. */
+  /** Sorts by descending count, then by key. */
   top(count: number): Caller[] {
     return Array.from(this.#counts, ([key, denied]) => ({ key, denied }))
       .sort((a, b) => b.denied - a.denied || (a.key < b.key ? -1 : 1))

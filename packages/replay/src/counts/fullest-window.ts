@@ -15,9 +15,9 @@ const FIRST_PRUNING = 10_000
 const CAPACITY = 5_000_000
 
 /**
- * Finds the most units of any key within any half-open window of this length.
+ * Finds the highest usage of any key in any half-open window of this length.
  *
- * The result is exact: it uses only the times of the requests, which must be added in order.
+ * The result is exact, because it is based on the times of the requests, which must be added in order.
  *
  * To bound memory, it drops keys without units in the window. If the rest doesn't fit, it drops the keys with the fewest units
  * until half the room is free. If a dropped key becomes the busiest later, the result may be too low.

@@ -63,7 +63,7 @@ export class NeededLimits {
     }
   }
 
-  /** Returns the needs for each length of window, the shortest first; none without requests. */
+  /** Returns the needs for each window length, shortest first. Empty without requests. */
   read(): NeedsOfWindow[] {
     const { size } = this.#callers
     if (size === 0) return []

@@ -16,7 +16,7 @@ const MAX_STEPS = 480
 export interface Step {
   admitted: number
   denied: number
-  /** For each limit: the most units of one caller in a window. Only windows that end with an admission in this step. */
+  /** For each limit: the most units of one caller in a window. The window must end with an admission in this step. */
   fullest: number[]
 }
 

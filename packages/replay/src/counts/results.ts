@@ -1,4 +1,4 @@
-// Counts what a limiter decided.
+// Counts a limiter's decisions.
 
 import type { Limit } from 'slidegate'
 import type { Decided } from '../decider.ts'

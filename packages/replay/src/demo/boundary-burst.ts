@@ -16,9 +16,9 @@ interface Measured {
 }
 
 /**
- * Sends `limit` requests just before a window boundary and as many just after it.
+ * Sends `limit` requests just before a window boundary and the same number just after it.
  *
- * The first burst starts `leadMs` before the boundary, which should be many times its duration. Fixed windows start at
+ * The first burst starts `leadMs` before the boundary. That should be many times the burst's duration. Fixed windows start at
  * multiples of their length since the epoch.
  */
 export async function measureBoundaryBurst(limit: Limit, leadMs: number): Promise<Measured> {

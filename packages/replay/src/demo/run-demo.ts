@@ -1,4 +1,4 @@
-// slidegate demo: compares what a fixed and a sliding window admit at a window boundary.
+// slidegate demo: compares how many requests a fixed and a sliding window admit around a boundary.
 
 import { stripVTControlCharacters } from 'node:util'
 import { Chartscii } from 'chartscii'
@@ -49,7 +49,7 @@ async function measure(label: string, limit: Limit): Promise<number> {
 }
 
 function hasColors(): boolean {
-  // Respects NO_COLOR and the terminal's capabilities.
+  // Respects NO_COLOR and the capabilities of the terminal.
   return process.stdout.isTTY && process.stdout.hasColors()
 }
 

@@ -15,7 +15,7 @@ export interface Visit {
   answeredMs: number
 }
 
-/** Limits what other programs can use if they find the port. */
+/** Limits the resources that other programs can use if they find the port. */
 const BOUNDS: ServerOptions = {
   maxHeaderSize: 8192,
   headersTimeout: 2000,

@@ -32,7 +32,7 @@ export function lineParser({ format, key, timeField, costField }: LineOptions): 
 }
 
 // host ident authuser [time] "request" status bytes "referer" "agent": the common format, which the combined one extends.
-// Only the needed part is required, because servers cut lines short. No two quantifiers compete for a character, so
+// Only the parts that are used are required, because servers truncate lines. No two quantifiers compete for a character, so
 // garbage fails in linear time.
 const LINE = /^(\S+) \S+ (\S+) \[([^\]]{1,64})\](?: "([^"\\]*(?:\\.[^"\\]*)*))?(?:" (\d{3}))?/
 
@@ -138,7 +138,7 @@ function parseObject(text: string): object | undefined {
   }
 }
 
-/** The field with exactly this name, else a nested field: `client.ip`. */
+/** The field with exactly this name, otherwise a nested field: `client.ip`. */
 function field(record: object, name: string): unknown {
   if (Object.hasOwn(record, name)) return Reflect.get(record, name)
   return name.split('.').reduce<unknown>((value, part) => {
@@ -153,7 +153,7 @@ function isObject(value: unknown): value is object {
 const MAX_KEY_CHARS = 256
 
 /**
- * Copies a key out of its line. Replaces the end of a long key by a hash.
+ * Copies a key out of its line. Replaces the end of a long key with a hash.
  *
  * Without the copy, the substring would keep the whole chunk of the file in memory. The hash bounds the size of the table of
  * callers.
@@ -189,7 +189,7 @@ export interface BadLine {
 
 const SHOWN = 5
 
-/** Skipped lines: their number, reasons and the first few. */
+/** Skipped lines: their number, the reasons, and the first few lines. */
 export class Skipped {
   count = 0
   readonly reasons: Map<string, number> = new Map()

@@ -4,13 +4,13 @@ import TinyQueue from 'tinyqueue'
 import type { LoggedRequest } from './parse-line.ts'
 
 interface ReorderOptions {
-  /** How much older than the newest request a late request may be. */
+  /** Maximum age of a late request, relative to the newest request. */
   readonly boundMs: number
   /** Maximum number of held requests. Above it, the oldest is released early. */
   readonly capacity: number
 }
 
-/** A jump ahead by this much isn't trusted at first, if it also exceeds `boundMs`. */
+/** A jump ahead by this much isn't trusted at first, provided that it exceeds `boundMs`. */
 export const LEAP_MS = 86_400_000
 
 /** Number of consecutive lines that confirm a jump. */
@@ -19,8 +19,8 @@ export const LEAP_LINES = 100
 /**
  * Sorts the requests of a log by time.
  *
- * Servers write a line when a request ends, and several servers may share a file, so lines are slightly out of order. The
- * buffer holds a request until it sees one that is newer by more than the bound. Later arrivals are too late.
+ * Servers write a line when a request ends, and several servers may share a file, so lines are slightly out of order. The buffer
+ * holds a request until it sees another one that is newer by more than the bound. Later arrivals are too late.
  *
  * A single wrong time in the future would make everything after it too late. So a jump of more than a day counts only once
  * `LEAP_LINES` consecutive lines confirm it, as after a pause. Until then, those requests are held and decided at their time.

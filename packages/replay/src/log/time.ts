@@ -1,9 +1,9 @@
 // Parses the times of log lines.
 
-// 2^47 ms is the latest time that a limiter's log can store. Real logs come nowhere near.
+// 2^47 ms is the latest time that a limiter's log can store. Real logs don't come near it.
 const LATEST_MS = Date.UTC(3000, 0, 1) - 1
 
-/** Smaller numbers are seconds since the epoch (until the year 5138), others milliseconds (since 1973). */
+/** Smaller numbers are seconds since the epoch (until the year 5138). Larger ones are milliseconds (since 1973). */
 const FIRST_AS_MILLISECONDS = 100_000_000_000
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']

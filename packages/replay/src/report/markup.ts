@@ -1,4 +1,4 @@
-// HTML elements with escaped text, and sections, tables and legends made of them.
+// HTML elements with escaped text. Builds sections, tables and legends from them.
 
 import { type Step, type Steps, timeIn } from '../counts/over-time.ts'
 import { formatCount } from '../text.ts'

@@ -27,7 +27,7 @@ export interface Report {
   readonly releasedEarly: number
   /** Callers evicted while their usage still counted. */
   readonly forgottenCallers: number
-  /** The limits that would fit; empty without requests. */
+  /** The limits that would fit. Empty without requests. */
   readonly neededLimits: readonly NeedsOfWindow[]
   /** The result of the other kind of limit. */
   readonly compare?: {

@@ -54,13 +54,13 @@ interface AdminOptions {
   /** The base folder of relative file names. */
   readonly folder: string
   readonly log: Logger
-  /** Calls a function periodically. Default: with a timer. */
+  /** Calls a function periodically. Default: uses a timer. */
   readonly every?: Every | undefined
   /** The wall clock of the history, in epoch milliseconds. Default: `Date.now`. */
   readonly now?: (() => number) | undefined
 }
 
-/** How long the startup waits for Redis. */
+/** How long the service waits for Redis as it starts. */
 const START_MS = 500
 
 /** Shows and changes the running service, across all processes. */
@@ -93,7 +93,7 @@ export class Admin {
     this.#usage = new Usage(undefined, every)
     this.#streams = new EventStreams(every)
     this.audit = new Audit(service, link ? new RedisAuditLog(link) : new MemoryAuditLog(), log)
-    // A log of its own, so that an attack can't displace changes by operators.
+    // A separate log, so that an attack with many bans can't push out changes by operators.
     const past = link ? new RedisAuditLog(link, '{audit}:bans') : new MemoryAuditLog()
     const records = link ? new RedisBanLog(link) : new MemoryBanLog()
     this.bans = new Bans(service, records, log)
@@ -136,7 +136,6 @@ export class Admin {
     })
   }
 
-  /** Records a decision. */
   decided(limiter: string, key: AnyKey, decision: Decision): void {
     this.#usage.record(limiter, key, decision)
     this.tail.decided(limiter, key, decision)
@@ -146,12 +145,12 @@ export class Admin {
   /** Applies the shadow switches. Waits for the first connection to Redis, up to a timeout. */
   async start(): Promise<void> {
     const link = this.#link
-    // Skipped while still connecting, so that no failure is logged yet.
+    // Skipped while the connection is being made, so that no failure is logged yet.
     if (link === undefined || (await link.connected(START_MS)) || link.isUnreachable)
       await this.#shadowSync.apply()
   }
 
-  /** Applies the shadow switches in all processes. Those that can't be reached now apply them a moment later. */
+  /** Applies the shadow switches in all processes. Unreachable processes apply them a moment later. */
   async applyShadowSwitches(): Promise<void> {
     await this.#instances.ask('shadow')
   }
@@ -165,7 +164,7 @@ export class Admin {
     return this.#usage.names()
   }
 
-  /** Returns the number of instances on the same store. */
+  /** Returns the number of instances that share the store. */
   instances(): number {
     return this.#instances.count()
   }
@@ -178,7 +177,7 @@ export class Admin {
     const answers = (await this.#instances.ask('top', { limiter, by })) as readonly TopCounts[]
     const conceal = concealing(this.#service, limiter)
     if (conceal === undefined) return mergeTop(answers, count)
-    // Other instances send concealed keys. To merge them, conceal this instance's keys, then restore those that it knows.
+    // Other instances send concealed keys. To merge them, this instance conceals its own, then restores the keys that it knows.
     const known = new Map<string, string>()
     const rename = (key: string): string => {
       if (isConcealed(key)) return key
@@ -201,7 +200,6 @@ export class Admin {
     return mergeCallers((await this.#processes.ask('callers')) as readonly Record<string, CallerSketch>[])
   }
 
-  /** Returns the states of limiters, by name. */
   async statesOf(limiters: readonly string[]): Promise<ReadonlyMap<string, LimiterState>> {
     const answers = await this.#instances.ask('states', limiters)
     return mergeStates(answers as readonly Record<string, LimiterState>[])
@@ -218,7 +216,7 @@ export class Admin {
     this.#streams.close()
   }
 
-  /** Ends everything, after an attempt to store the counts of the current minute. */
+  /** Stops everything, after trying to store the current minute's counts. */
   async close(): Promise<void> {
     this.#streams.close()
     this.#usage.close()

@@ -20,7 +20,6 @@ const Summaries = Type.Array(
   { maxItems: 4 },
 )
 
-/** The schema of a process. */
 export const ProcessShape = Type.Object({
   ...{ process: Name, id: Name, host: Name, version: Name },
   ...{ pid: Type.Integer({ minimum: 0 }), startedAtMs: Count },
@@ -43,7 +42,7 @@ const State = Type.Object({
   waiting: Type.Object({ length: Count, expectedWaitMs: Type.Union([Count, Type.Null()]) }),
 })
 
-/** Schemas of answers, by query. Answers may come from another version, or from anyone who can write to Redis. */
+/** Schemas of answers, by query. Answers may come from another version of the service, or from anyone who can write to Redis. */
 const ANSWERS: Readonly<Record<string, TSchema>> = {
   usage: Type.Array(Type.Object({ seconds: Count, counts: Counts }), { minItems: 4, maxItems: 4 }),
   top: Type.Object({ spanMs: Count, summaries: Summaries, callers: Text }),
@@ -106,7 +105,7 @@ export function isAnswer(question: string, answer: unknown): boolean {
   return fitsIn(ANSWERS, question, answer)
 }
 
-/** Returns whether the query is known and its argument valid. */
+/** Returns whether the query is known and its argument is valid. */
 export function isQuestion(question: string, argument: unknown): boolean {
   return fitsIn(QUESTIONS, question, argument)
 }

@@ -6,9 +6,9 @@ import type { Static } from '../json-schema.ts'
 
 /** The last full second, across all instances. */
 export type Overview = Static<typeof schemas.Overview>
-/** An instance on the same store. */
+/** An instance that shares the store. */
 export type InstanceStatus = Overview['instances'][number]
-/** An instance that ended without a goodbye. */
+/** An instance that ended without announcing it. */
 export type GoneInstance = Overview['gone'][number]
 export type StoreStatus = Overview['store']
 export type RedisServerStatus = StoreStatus['servers'][number]
@@ -29,10 +29,10 @@ export type ConfigurationState = Static<typeof schemas.Configuration>
 export type DiffLine = ConfigurationState['diff'][number]
 export type ConfigurationProblem = ConfigurationState['problems'][number]
 
-/** Decisions over a span of time. */
+/** Decisions within a time span. */
 export type SpanUsage = Static<typeof schemas.UsageAnswer>['usage'][number]
 
-/** How often a key occurred: between `count - error` and `count` times. */
+/** How often a key has occurred: between `count - error` and `count` times. */
 export type TopKey = Static<typeof schemas.TopAnswer>['keys'][number]
 
 /** A key that is banned or blocked now. */

@@ -1,4 +1,4 @@
-// Reads an entry of the audit from its records.
+// Reads an entry of the audit log from its records.
 
 import { isObject } from '../config/reader.ts'
 import type { AuditEntry } from './api-types.ts'
@@ -16,7 +16,7 @@ export interface Change {
 /** Actions that can be undone. */
 const UNDOABLE: readonly string[] = ['override', 'delete override', 'block', 'unblock', 'shadow']
 
-/** The entry in words, if they are known. */
+/** The entry in words. Absent if they are unknown. */
 function summaryOf(what: string, detail: object, before?: State, after?: State): string | undefined {
   if (before && after) return changeWords(before, after)
   const { drain, forMs, denials, withinMs } = detail as Readonly<Record<string, unknown>>
@@ -25,7 +25,7 @@ function summaryOf(what: string, detail: object, before?: State, after?: State):
   return `for ${lasting(forMs)}, after ${denials} ${denials === 1 ? 'denial' : 'denials'} in ${lasting(withinMs)}`
 }
 
-/** Parses a record. Returns undefined for anything else in the stream. */
+/** Parses a record. Returns undefined for anything else that is in the stream. */
 export function changeOf(id: string, record: AuditRecord, undone: ReadonlySet<string>): Change | undefined {
   const { who, what, limiter, key, detail, reason, undoes, instance, result, error } = record
   if (who === undefined || what === undefined || instance === undefined) return undefined
@@ -61,13 +61,13 @@ export function changeOf(id: string, record: AuditRecord, undone: ReadonlySet<st
   }
 }
 
-/** Whether the key isn't shortened or hashed. */
+/** Whether the key is neither shortened nor hashed. */
 function isWhole(key: NonNullable<AuditEntry['key']>): boolean {
   const keys = typeof key === 'string' ? [key] : Object.values(key)
   return !keys.some((each) => isConcealed(each) || isCut(each))
 }
 
-/** States are written by this service only. */
+/** Only this service writes states. */
 function statesIn(text: string | undefined): State | undefined {
   return text === undefined ? undefined : (objectIn(JSON.parse(text)) as State)
 }

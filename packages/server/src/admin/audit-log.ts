@@ -1,4 +1,4 @@
-// Stores the records of the audit, in memory or in a Redis stream.
+// Stores the records of the audit log, in memory or in a Redis stream.
 
 import type { RedisLink } from './redis-link.ts'
 
@@ -7,17 +7,17 @@ export type AuditRecord = Readonly<Record<string, string>>
 
 export type Kept = readonly [id: string, record: AuditRecord]
 
-/** Stores records. Append-only; the oldest are dropped. */
+/** Stores records. Append-only. When it is full, the oldest records are dropped. */
 export interface AuditLog {
   /**
    * Appends a record and returns its id.
    *
-   * An id consists of epoch milliseconds of the log's clock, `-` and a number.
+   * An id consists of the epoch milliseconds on the log's clock, `-` and a number.
    *
    * @throws {ServiceError} if it can't be stored
    */
   append(record: AuditRecord): Promise<string>
-  /** Returns up to `count` records, newest first. With `before`, only those before this id. */
+  /** Returns up to `count` records, newest first. With `before`, it returns only records before this id. */
   page(before: string | undefined, count: number): Promise<readonly Kept[]>
 }
 

@@ -1,4 +1,4 @@
-// The audit: who changed what and why, with the states before and after.
+// The audit log: who changed what and why, with the states before and after.
 
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
@@ -21,16 +21,15 @@ interface Action {
   readonly key?: AnyKey | Partial<AnyKey>
   /** Other parameters of the change. */
   readonly detail?: object
-  /** The operator's words. */
+  /** The operator's reason. */
   readonly reason?: string | undefined
   /** The entry that this action undoes. */
   readonly undoes?: string
 }
 
-/** The result of an action. */
 interface Acted<Result, Known> {
   readonly result: Result
-  /** The state after it. Undefined if it couldn't be read. */
+  /** The state after the action. Undefined if it couldn't be read. */
   readonly after: Known | undefined
 }
 
@@ -38,13 +37,13 @@ const INSTANCE = `${hostname()}/${process.pid}`
 
 const PAGE = 1000
 
-/** Characters of an error that are kept. */
+/** Maximum number of characters of an error to store. */
 const MAX_ERROR = 500
 
 /**
  * Records who changed what.
  *
- * An action is recorded before it runs, and its result afterwards. If it can't be recorded, it doesn't run.
+ * An action is recorded before it runs, and its result afterwards. An action that can't be recorded doesn't run.
  */
 export class Audit {
   readonly #service: Service
@@ -60,8 +59,8 @@ export class Audit {
   /**
    * Records an action and runs it.
    *
-   * @param state reads what the action changes, before and after it
-   * @throws {ServiceError} `store_error` if the action can't be recorded; then it doesn't run
+   * @param state reads the state that the action changes, before and after the action
+   * @throws {ServiceError} `store_error` if the action can't be recorded, in which case it doesn't run
    */
   async act<Result, Known extends State>(
     action: Action,
@@ -81,7 +80,9 @@ export class Audit {
     }
   }
 
-  /** Records a completed action. Only logs a failure, for actions that must not depend on the audit log. Never rejects. */
+  /**
+   * Records a completed action. A failure is only logged, because these actions must not depend on the audit log. Never rejects.
+   */
   async note(action: Action): Promise<void> {
     this.#logAction(action)
     try {
@@ -162,7 +163,7 @@ export class Audit {
     }
   }
 
-  /** The reason stays out of the log: it may name a key. */
+  /** The reason isn't logged, because it may name a key. */
   #logAction({ key, reason: _, ...action }: Action, error?: string): void {
     const redact = (each: string) => redactKey(each, this.#service.config)
     const fields = { ...action, ...(key !== undefined && { key: mapKey(key, redact) }) }

@@ -3,36 +3,36 @@
 import { BanShape, hasShape } from './answer-shapes.ts'
 import type { RedisLink } from './redis-link.ts'
 
-/** A ban or block, as it was when it began. */
+/** A ban or block, in its initial state. */
 export interface BanRecord {
   readonly limiter: string
-  /** Only for limiters with dimensions. */
+  /** Only set for limiters with dimensions. */
   readonly dimension?: string
   readonly key: string
-  /** Whether `key` is a hash, or shortened. Then it can't be looked up. */
+  /** Whether `key` is hashed or shortened, so that it can't be looked up. */
   readonly isHashed?: true
   readonly type: 'ban' | 'block'
   /** The caller's name in the configuration. `rule` for a ban. */
   readonly who: string
   /** For a ban: the limits that denied the last request. */
   readonly limits?: readonly string[]
-  /** For a ban: how many denials within which time caused it. */
+  /** For a ban: how many denials caused it, and in which period. */
   readonly denials?: number
   readonly withinMs?: number
   /** Why an operator blocked the key. */
   readonly reason?: string
-  /** For a ban: the number of bans in a row. */
+  /** For a ban: the number of consecutive bans. */
   readonly level?: number
   readonly sinceMs: number
   /** `null` if it never ends. */
   readonly untilMs: number | null
 }
 
-/** Keeps the records that end last. */
+/** Stores records. When it is full, it keeps the records that end last. */
 export interface BanLog {
   /** @throws {ServiceError} if they can't be stored */
   add(records: readonly BanRecord[]): Promise<void>
-  /** Lists up to `count` records after the first `from`, those that end last first. They may have ended. */
+  /** Lists up to `count` records after the first `from`, latest end first. Some may have ended. */
   page(from: number, count: number): Promise<readonly BanRecord[]>
   /** Removes records that `page` returned. */
   remove(records: readonly BanRecord[]): Promise<void>
@@ -41,10 +41,10 @@ export interface BanLog {
 /** The maximum number of records. */
 export const MAX_BANS = 10_000
 
-/** How long records outlive their end, because the store's clock may be behind. */
+/** How long records are kept after their end, because the store's clock may be behind. */
 const SLACK_MS = 60_000
 
-/** Keeps records in memory: the bans are, too. */
+/** Keeps records in memory, like the bans themselves. */
 export class MemoryBanLog implements BanLog {
   #records: readonly BanRecord[] = []
 
@@ -67,7 +67,7 @@ export class MemoryBanLog implements BanLog {
 /**
  * Keeps records in Redis, in the sorted set `<prefix>:{bans}`.
  *
- * Members are JSON, scores are when they end. It only uses commands that the store needs anyway.
+ * Members are JSON, and scores are end times. It only uses commands that the store needs, too.
  */
 export class RedisBanLog implements BanLog {
   readonly #link: RedisLink
@@ -100,13 +100,13 @@ function endOf({ untilMs }: BanRecord): number {
   return untilMs ?? Number.POSITIVE_INFINITY
 }
 
-/** Parses a member. Anything else in the set becomes a record of no limiter. */
+/** Parses a member. Anything else in the set becomes a record without a limiter. */
 function recordIn(member: string): BanRecord {
   try {
     const record: unknown = JSON.parse(member)
     if (hasShape(BanShape, record)) return record as BanRecord
   } catch {
-    // See above.
+    // Not a record.
   }
   return { limiter: '', key: '', type: 'ban', who: '', sinceMs: 0, untilMs: 0 }
 }

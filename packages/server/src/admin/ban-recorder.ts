@@ -15,9 +15,9 @@ import { concealing, mapKey, shortKey } from './keys.ts'
 /** The actor of automatic bans. */
 const RULE = 'rule'
 
-/** How many bans may wait to be recorded. More are dropped. */
+/** Maximum number of bans that wait to be recorded. Further bans are dropped. */
 const MAX_WAITING = 1000
-/** How many are recorded together. */
+/** Maximum number of bans to record at once. */
 const AT_A_TIME = 64
 
 /** A block by an operator. */
@@ -35,7 +35,7 @@ interface Cause {
   readonly decision: Decision
 }
 
-/** Records bans and blocks that begin in this process. Costs nothing for other requests. */
+/** Records bans and blocks that begin in this process. Adds no cost to other requests. */
 export class BanRecorder {
   readonly #service: Service
   readonly #records: BanLog
@@ -43,7 +43,7 @@ export class BanRecorder {
   readonly #log: Logger
   readonly #waiting: Cause[] = []
 
-  /** @param past keeps automatic bans for the audit */
+  /** @param past stores automatic bans for the audit log */
   constructor(service: Service, records: BanLog, past: AuditLog, log: Logger) {
     this.#service = service
     this.#records = records
@@ -52,7 +52,7 @@ export class BanRecorder {
     this.#log = log
   }
 
-  /** Records the ban that a decision may have caused. */
+  /** Records the ban that a decision caused, if any. */
   decided(limiter: string, key: AnyKey, decision: Decision): void {
     if (decision.blockedMs === undefined || !isCause(decision) || this.#waiting.length === MAX_WAITING) return
     if (this.#waiting.push({ limiter, key, decision }) === 1) void this.#record()
@@ -74,7 +74,7 @@ export class BanRecorder {
     })
   }
 
-  /** Lists automatic bans for the audit, newest first. They may be over. */
+  /** Lists automatic bans for the audit log, newest first. Some may be over. */
   async past(count: number, may: (entry: AuditEntry) => boolean): Promise<AuditEntry[]> {
     const entries = await this.#past.list(count, may)
     // In Redis, other entries may have the same ids.
@@ -95,7 +95,7 @@ export class BanRecorder {
     }
   }
 
-  /** Returns the active bans of a key. The decision caused all of them, because only limits denied it. */
+  /** Returns the active bans of a key. This decision caused all of them, because only limits denied the request. */
   async #begunBy({ limiter, key, decision }: Cause): Promise<readonly BanRecord[]> {
     const active = this.#service.has(limiter) ? this.#service.get(limiter) : undefined
     const ban = active?.declared.config.ban
@@ -133,7 +133,7 @@ export class BanRecorder {
   }
 }
 
-/** The recorded form of a key. It is a hash if the limiter hashes keys, and shortened if it is long. */
+/** Returns the form of a key to record. It is hashed if the limiter hashes keys, and shortened if it is long. */
 export function recordedKey(
   service: Service,
   limiter: string,
@@ -149,12 +149,12 @@ export function recordedKey(
   }
 }
 
-/** Whether a denial of a blocked key caused the ban. Otherwise a ban or block denied it. */
+/** Whether a limit denied the request, and so caused the ban. Otherwise, a ban or block denied it. */
 function isCause({ deniedBy, limits, source }: Decision): boolean {
   return source === 'store' && deniedBy.every((name) => limits.some((limit) => limit.name === name))
 }
 
-/** The key without dimensions that have none. */
+/** The key without the dimensions that have no key. */
 function given(key: AnyKey): AnyKey {
   return mapKey(key, (each) => each)
 }

@@ -6,13 +6,13 @@ import type { BanStatus } from './api-types.ts'
 import type { BanRecord } from './ban-log.ts'
 
 /**
- * Returns the ban or block as it is now, or undefined if it is over.
+ * Returns the ban or block in its present state, or undefined if it is over.
  *
  * @throws {StoreUnavailableError}
  */
 export async function statusOf(service: Service, record: BanRecord): Promise<BanStatus | undefined> {
   const { limiter, dimension, key, isHashed, type, untilMs } = record
-  // Without the key, nothing can be looked up.
+  // A ban can't be looked up without its key.
   if (isHashed) return untilMs === null || untilMs > Date.now() ? record : undefined
   const explained = await explain(service, limiter, dimension === undefined ? key : { [dimension]: key })
   if (explained === undefined) return undefined
@@ -26,7 +26,7 @@ export async function statusOf(service: Service, record: BanRecord): Promise<Ban
   const { level, blockedMs, sinceMs = atMs } = ban
   const now = { level, sinceMs, untilMs: endOf(atMs, blockedMs) }
   if (sinceMs === record.sinceMs) return { ...record, ...now }
-  // It was lifted, and another one began elsewhere.
+  // This ban was lifted, and another process has recorded a new one.
   const { limits, denials, withinMs, ...rest } = record
   return { ...rest, ...now }
 }
@@ -36,7 +36,7 @@ export function endOf(atMs: number, blockedMs: number): number | null {
   return blockedMs === Number.POSITIVE_INFINITY ? null : atMs + blockedMs
 }
 
-/** Explains a key. Undefined if a reload has changed the limiter's dimensions, so that it no longer has this key. */
+/** Explains a key. Returns undefined if a reload has changed the limiter's dimensions, so that the key no longer fits them. */
 async function explain(service: Service, limiter: string, key: AnyKey): Promise<Explanation | undefined> {
   try {
     return await service.get(limiter).reader.explain(key)

@@ -11,9 +11,9 @@ import { statusOf } from './ban-status.ts'
 import { keysOf } from './keys.ts'
 
 interface BanList {
-  /** Those that end last first. */
+  /** Sorted by end, latest first. */
   readonly bans: readonly BanStatus[]
-  /** Whether there are no others. */
+  /** Whether these are all. */
   readonly isComplete: boolean
 }
 
@@ -22,7 +22,9 @@ const PAGE = 1000
 const LOOKS = 100
 const MAX_LOOKS = 1000
 
-/** Lists recorded bans and blocks. Looks up each key, and so leaves out what has ended or was lifted anywhere. */
+/**
+ * Lists recorded bans and blocks. Looks up each key, to leave out bans and blocks that have ended or were lifted on any instance.
+ */
 export class Bans {
   readonly #service: Service
   readonly #records: BanLog
@@ -52,7 +54,7 @@ export class Bans {
         const [other] = found.get(word) ?? []
         const isLatest = statuses[i] !== undefined && (other?.sinceMs ?? 0) <= record.sinceMs
         if (isLatest) found.set(word, [record, statuses[i]!])
-        // An earlier record of a key that was unblocked is over, too.
+        // If the key was unblocked in between, its earlier record is over, too.
         const over = isLatest ? other : record
         if (over !== undefined) ended.push(over)
       })
@@ -70,7 +72,7 @@ export class Bans {
     return { bans: bans.slice(0, count), isComplete: bans.length <= count && looks < MAX_LOOKS }
   }
 
-  /** Forgets what was lifted from a key that can't be looked up. Never rejects. */
+  /** Removes the records of lifted bans and blocks whose keys can't be looked up. Never rejects. */
   async lifted(limiter: string, key: AnyKey, types: readonly BanRecord['type'][]): Promise<void> {
     const hashed = keysOf(key)
       .map((each) => recordedKey(this.#service, limiter, each.key, each.dimension))

@@ -1,4 +1,4 @@
-// Puts a change into words: `minute: 120 → 300 in any 1 min, for 1 h`.
+// Describes a change in words: `minute: 120 → 300 in any 1 min, for 1 h`.
 
 import { formatCount, formatRoughDuration } from '#replay/text.js'
 import {
@@ -67,7 +67,7 @@ function per({ kind, windowMs }: LimitState): string {
   return `${kind === 'fixedWindow' ? 'per' : 'in any'} ${lasting(windowMs)}`
 }
 
-/** Exemptions, blocks and bans that began or ended, and how long they last. */
+/** Exemptions, blocks and bans that began or ended, and for how long. */
 function overrideWords(was: OverrideState, now: OverrideState, atMs: number): string[] {
   const { exempt, untilMs, blockedUntilMs } = now
   return [

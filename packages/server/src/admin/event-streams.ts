@@ -7,20 +7,19 @@ import type { Every } from './timer.ts'
 /** The maximum number of open streams per process. */
 const MAX_STREAMS = 64
 
-/** Sends a comment after this long without events, so that proxies don't close the connection. */
+/** After this time without events, a comment keeps proxies from closing the connection. */
 const SILENT_MS = 15_000
 
-/** Closes a stream whose reader reads nothing for this long, to free its slot. */
+/** A stream whose reader reads nothing for this long is closed, to free its slot. */
 const STUCK_MS = 60_000
 
-/** A source of events. */
 interface EventSource {
   /** Milliseconds between two polls. */
   readonly everyMs: number
   /**
-   * Returns the text to send now; empty if there is none.
+   * Returns the text to send now, which may be empty.
    *
-   * @param take whether the reader has read all previous events; if not, no new ones should be returned
+   * @param take whether the reader has read all previous events. If not, `next` should return no new ones
    */
   next(take: boolean): Promise<string>
   /** Called when the stream ends. */
@@ -32,7 +31,7 @@ export function eventOf(name: string, data: object): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
-/** Opens streams of server-sent events. Slow readers lose events; nothing waits for them. */
+/** Opens streams of server-sent events. Slow readers lose events, and nothing waits for them. */
 export class EventStreams {
   readonly #every: Every
   readonly #open = new Set<Readable>()
@@ -98,7 +97,6 @@ export class EventStreams {
     return stream
   }
 
-  /** Ends all streams. */
   close(): void {
     for (const stream of this.#open) {
       stream.push(null)

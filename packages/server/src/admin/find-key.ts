@@ -7,7 +7,7 @@ import { endOf } from './ban-status.ts'
 
 /** Maximum number of limiters and dimensions to check. */
 const MAX_CHECKED = 2000
-/** How many to check at once. A call to Redis takes eight. */
+/** How many to check at once. One call to Redis checks eight. */
 const AT_A_TIME = 64
 
 interface Found {
@@ -16,7 +16,7 @@ interface Found {
   readonly isComplete: boolean
 }
 
-/** A limiter, with one of its dimensions. */
+/** A limiter and one of its dimensions. */
 interface Place {
   readonly active: ActiveLimiter
   readonly dimension: string

@@ -1,12 +1,11 @@
 // HyperLogLog: estimates the number of distinct keys.
 
-/** Bits of a hash that select a register. Gives 32,768 registers of one byte, and a standard error of 0.6%. */
+/** Bits of a hash that select a register. There are 32,768 registers of one byte, and the standard error is 0.6%. */
 const PRECISION = 15
 
-/** The precision of compact sketches: 4,096 registers, and a standard error below 2%. */
+/** The precision of compact sketches: 4,096 registers, with a standard error below 2%. */
 export const COARSE = 12
 
-/** Bits of a hash. */
 const HASH_BITS = 32
 
 /**
@@ -42,18 +41,19 @@ export class HyperLogLog {
     return new HyperLogLog(union)
   }
 
-  /** Returns the sketch with fewer registers, as if it had never had more. */
+  /** Returns the sketch with fewer registers, as if it had been created with that number. */
   folded(precision: number): HyperLogLog {
+    const { registers } = this
     const shift = this.#precision - precision
     const folded = new Uint8Array(2 ** precision)
-    for (let i = 0; i < this.registers.length; i++) {
-      const rank = this.registers[i]!
-      if (rank === 0) continue
-      // The bits that selected one of the merged registers now precede the rest.
-      const chosen = i & (2 ** shift - 1)
-      const whole = chosen === 0 ? shift + rank : Math.clz32(chosen) - (32 - shift) + 1
-      const register = i >>> shift
-      if (folded[register]! < whole) folded[register] = whole
+    const merged = 2 ** shift
+    for (let register = 0; register < folded.length; register++) {
+      const start = register << shift
+      let chosen = 0
+      while (chosen < merged && registers[start + chosen] === 0) chosen++
+      if (chosen === merged) continue
+      // The bits that selected a merged register now precede the rest, so the first one in use has the highest rank.
+      folded[register] = chosen === 0 ? shift + registers[start]! : Math.clz32(chosen) - (32 - shift) + 1
     }
     return new HyperLogLog(folded)
   }
@@ -81,7 +81,9 @@ export class HyperLogLog {
     const registers = new Uint8Array(Buffer.from(text, 'base64'))
     const isOurs = registers.length === 2 ** PRECISION || registers.length === 2 ** COARSE
     const most = HASH_BITS - Math.log2(registers.length) + 1
-    return isOurs && registers.every((rank) => rank <= most) ? new HyperLogLog(registers) : undefined
+    if (!isOurs) return undefined
+    for (const rank of registers) if (rank > most) return undefined
+    return new HyperLogLog(registers)
   }
 }
 

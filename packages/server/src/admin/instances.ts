@@ -1,4 +1,4 @@
-// Finds and queries all processes on the same store, through Redis.
+// Finds and queries all processes that share the store, through Redis.
 
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -12,7 +12,7 @@ import type { Every } from './timer.ts'
 
 /** A message between processes. Messages with another version are ignored. */
 type Message =
-  /** Announces a process and its decisions in the last second. With `hello`, all others announce themselves in reply. */
+  /** Announces a process and its decisions in the last second. With `hello`, all other processes announce themselves in reply. */
   | {
       readonly v: 1
       readonly type: 'here'
@@ -37,7 +37,6 @@ type Message =
       readonly answer?: unknown
     }
 
-/** The answers to a query. */
 interface Answers {
   readonly answers: readonly unknown[]
   /** The number of known processes that didn't answer. */
@@ -75,10 +74,10 @@ export interface InstancesOptions {
 }
 
 /**
- * Queries all processes on the same store.
+ * Queries all processes that share the store.
  *
  * Processes of this instance are queried directly, all others through Redis. A query goes to a channel that all processes
- * subscribe to, an answer to the channel of the querying process. Nothing is stored. Without queries, each process only
+ * subscribe to, and an answer to the channel of the querying process. Nothing is stored. Without queries, each process only
  * announces itself once per second.
  */
 export class Instances implements Processes {
@@ -137,7 +136,7 @@ export class Instances implements Processes {
     return 1 + new Set(this.#present().map(({ id }) => id)).size
   }
 
-  /** Returns the instances that ended without a goodbye in the last 15 minutes. */
+  /** Returns the instances that ended in the last 15 minutes without announcing it. */
   gone(): readonly GoneInstance[] {
     return this.#others.gone()
   }
@@ -151,7 +150,7 @@ export class Instances implements Processes {
     return (await this.askAll(question, argument)).answers
   }
 
-  /** Queries all processes. Leaves out the answers of those that are gone or late. */
+  /** Queries all processes. Omits processes that are gone or don't answer in time. */
   async askAll(question: string, argument?: unknown): Promise<Answers> {
     const [own, others] = await Promise.all([
       this.#processes.ask(question, argument),
@@ -183,7 +182,7 @@ export class Instances implements Processes {
     return { answers, missing: waiting.size }
   }
 
-  /** Returns the known processes of other instances. Those of this instance are queried directly. */
+  /** Returns the known processes of other instances. The processes of this instance are queried directly. */
   #present(): readonly Process[] {
     return this.#others.present().filter(({ id }) => id !== this.#self.id)
   }

@@ -1,14 +1,14 @@
-// The override and the block of a key: what they were before a change, and how to restore them.
+// A key's override and block: their state before a change, and how to restore it.
 
 import { isDeepStrictEqual } from 'node:util'
 import type { AnyKey, Limiter, LimitNumbers, OverrideChange } from 'slidegate'
 import { endOf } from './ban-status.ts'
 
-/** The limits of a key in force, its overrides and blocks. Times are epoch milliseconds by the store's clock. */
+/** A key's limits in force, its overrides and its blocks. Times are epoch milliseconds on the store's clock. */
 export interface KeyState {
   readonly atMs: number
   readonly limits: readonly LimitState[]
-  /** By dimension. Dimensions without any are left out. */
+  /** By dimension. Dimensions without overrides are omitted. */
   readonly overrides: readonly OverrideState[]
 }
 
@@ -23,9 +23,9 @@ export interface OverrideState {
   readonly dimension?: string
   readonly limits?: Readonly<Record<string, LimitNumbers>>
   readonly exempt?: true
-  /** When the limits or the exemption end. `null`: when they are deleted. */
+  /** When the limits or the exemption end. `null`: not until they are deleted. */
   readonly untilMs?: number | null
-  /** When the block ends. `null`: when it is lifted. */
+  /** When the block ends. `null`: not until it is lifted. */
   readonly blockedUntilMs?: number | null
   /** When the automatic ban ends. */
   readonly bannedUntilMs?: number | null
@@ -60,10 +60,10 @@ export async function keyStateOf(limiter: Limiter<AnyKey>, key: AnyKey | Partial
   }
 }
 
-/** Two reads of an end may differ by this much, since clocks are adjusted. */
+/** Two readings of the same end may differ by this much, since clocks are adjusted. */
 const SAME_MS = 1000
 
-/** Whether overrides and blocks are still the same. Automatic bans come and go. */
+/** Whether overrides and blocks are still the same. Ignores automatic bans, which come and go. */
 export function isSameState(one: KeyState, other: KeyState): boolean {
   return dimensionsOf(one, other).every((dimension) => {
     const [a, b] = [stateIn(one, dimension), stateIn(other, dimension)]
@@ -88,9 +88,9 @@ export function isSameEnd(a: number | null | undefined, b: number | null | undef
 }
 
 /**
- * Restores overrides and blocks for the time that they had left. A ban returns as a block.
+ * Restores overrides and blocks for their remaining time. A ban is restored as a block.
  *
- * @param now the present state
+ * @param now the current state
  * @param earlier the state to restore
  * @throws as {@link Limiter.overrides}
  */
@@ -105,14 +105,14 @@ export async function restoreState(
     const [is, was] = [stateIn(now, dimension), stillIn(stateIn(earlier, dimension), now.atMs)]
     const isExtra =
       (is.untilMs !== undefined && !was.change) || (is.blockedUntilMs !== undefined && !was.block)
-    // The only way to remove one of them and to keep bans is to remove both.
+    // An override or a block can't be removed on its own without lifting bans, so both are removed.
     if (isExtra) await overrides.delete(one as AnyKey)
     if (was.change) await overrides.set(one as AnyKey, was.change, { ttl: was.changeMs })
     if (was.block) await overrides.set(one as AnyKey, 'block', { ttl: was.blockMs })
   }
 }
 
-/** Whether restoring would change nothing, because all that it would restore has expired. */
+/** Whether a restore would change nothing, because everything to restore has expired. */
 export function isExpired(earlier: KeyState, now: KeyState): boolean {
   const isSet = now.overrides.some(
     ({ untilMs = 0, blockedUntilMs = 0 }) => untilMs !== 0 || blockedUntilMs !== 0,
@@ -126,10 +126,10 @@ export function withoutBans({ overrides, ...state }: KeyState): KeyState {
   return { ...state, overrides: overrides.map(({ bannedUntilMs: _, ...each }) => each) }
 }
 
-/** The shortest override or block. */
+/** The minimum length of an override or block. */
 const MIN_MS = 10
 
-/** The rest of an override and of a block or ban. Without a duration, it lasts until deleted. */
+/** The remainder of an override, block or ban. Without a duration, it lasts until it is deleted. */
 function stillIn(state: OverrideState, nowMs: number) {
   const { limits, exempt, untilMs, blockedUntilMs, bannedUntilMs } = state
   const left = (endMs: number | null | undefined) =>
@@ -148,6 +148,6 @@ function changeTo(limits: Readonly<Record<string, LimitNumbers>>): OverrideChang
   const named = Object.entries(limits).map(([name, { windowMs, ...numbers }]) => {
     return [name, { ...numbers, ...(windowMs !== undefined && { window: windowMs }) }] as const
   })
-  // The empty name stands for the only limit.
+  // The empty name means the only limit.
   return named[0]?.[0] === '' ? named[0][1] : Object.fromEntries(named)
 }

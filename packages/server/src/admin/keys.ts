@@ -4,7 +4,7 @@ import { createHmac, hash } from 'node:crypto'
 import type { AnyKey } from 'slidegate'
 import type { Service } from '../service/service.ts'
 
-/** Longer keys are cut, and end with a hash. */
+/** Longer keys are truncated, and end with a hash. */
 const MAX_LENGTH = 256
 const BEGINNING = 200
 
@@ -26,7 +26,7 @@ export function isCut(key: string): boolean {
   return /^.{200}\.\.\.~[\w-]{22}$/s.test(key)
 }
 
-/** Applies a function to each key of a request. Leaves out dimensions without a key. */
+/** Applies a function to each key of a request. Omits dimensions without a key. */
 export function mapKey(
   key: AnyKey | Partial<AnyKey>,
   change: (key: string) => string,
@@ -39,11 +39,11 @@ export function mapKey(
 /** A key, or one of the keys of a request with dimensions. */
 export interface SingleKey {
   readonly key: string
-  /** Only for limiters with dimensions. */
+  /** Only set for limiters with dimensions. */
   readonly dimension?: string | undefined
 }
 
-/** Returns the single keys of a request. Leaves out dimensions without a key. */
+/** Returns a request's keys one by one. Omits dimensions without a key. */
 export function keysOf(key: AnyKey | Partial<AnyKey>): SingleKey[] {
   const given = mapKey(key, (each) => each)
   if (typeof given === 'string') return [{ key: given }]

@@ -1,11 +1,11 @@
-// When keys were last denied, in bounded memory.
+// Remembers when keys were last denied, in bounded memory.
 
 import { keyHash } from './keys.ts'
 
-/** Maximum number of keys. Those denied longest ago are dropped. */
+/** Maximum number of keys. The keys denied longest ago are dropped. */
 const MAX_KEYS = 4096
 
-/** A second hash, because other keys may have the same first one. */
+/** For a second hash, because different keys may have the same first hash. */
 const OTHER_BASIS = 0x2545f491
 
 /** The name of a key in {@link LastDenials}. It doesn't reveal the key to other instances. */

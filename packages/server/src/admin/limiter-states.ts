@@ -1,4 +1,4 @@
-// Collects the states of limiters, and merges those of all processes.
+// Collects the states of limiters, and merges the states from all processes.
 
 import type { LimiterStats } from 'slidegate'
 import type { HistogramCounts, LimitCounts } from 'slidegate/metrics'
@@ -59,7 +59,7 @@ function bothStates(a: LimiterState, b: LimiterState): LimiterState {
       withoutStore: sums(a.stats.withoutStore, b.stats.withoutStore),
       breakerOpened: a.stats.breakerOpened + b.stats.breakerOpened,
       isStoreDown: a.stats.isStoreDown || b.stats.isStoreDown,
-      // All processes see the same steps of the store's clock, so they aren't added up.
+      // All processes see the same steps of the store's clock, so the steps aren't summed.
       clockSteps: Math.max(a.stats.clockSteps, b.stats.clockSteps),
       waits: bothOf(a.stats.waits, b.stats.waits),
       waitErrors: sums(a.stats.waitErrors, b.stats.waitErrors),

@@ -18,10 +18,9 @@ import type { Usage } from './usage.ts'
 
 const EVERY_MS = 1000
 
-/** Sketches of callers are queried less often than the rest. */
+/** Sketches of callers are queried less often than everything else. */
 const CALLERS_EVERY_MS = 5000
 
-/** The length of the history. */
 const HISTORY_SECONDS = 300
 
 interface LiveOptions {
@@ -101,7 +100,7 @@ export class Live {
       servers(),
     ])
     const reports = answers as readonly ProcessReport[]
-    // Uses the second of this process's report: while it waited for other reports, the next second may have begun.
+    // Uses the second of this process's report, because the next second may have begun while it waited for other reports.
     const own = reports.find(({ process }) => process.process === instances.self.process)
     const { latest } = own?.limiters[0]?.latest ?? usage.secondsOf([], 1)
     return {

@@ -50,7 +50,6 @@ export function topKeys(processes: readonly TopCounts[], count: number): TopKey[
     })
 }
 
-/** Renames the keys of summaries. */
 export function renameKeys(summaries: readonly Summary[], rename: RenameKey): Summary[] {
   return summaries.map(({ floor, counted }) => ({
     floor,

@@ -26,7 +26,7 @@ interface LimiterReport {
   readonly instances: number
 }
 
-/** The worst first. */
+/** The states, worst first. */
 const FILE_STATES: readonly FileState[] = ['invalid', 'restart', 'applied']
 
 export function instancesOf(reports: readonly ProcessReport[], self: Process): InstanceStatus[] {
@@ -34,7 +34,7 @@ export function instancesOf(reports: readonly ProcessReport[], self: Process): I
   for (const { process, fileState, limiters } of reports) {
     const { process: _, ...own } = process
     const known = byId.get(own.id)
-    // The worker that started first represents its instance.
+    // The worker that started first stands for its instance.
     const instance = known === undefined || own.startedAtMs < known.startedAtMs ? own : known
     const perSecond = limiters.reduce((sum, { latest }) => sum + decisionsIn(latest), known?.perSecond ?? 0)
     const worst = FILE_STATES.find((each) => each === fileState || each === known?.configuration)!
@@ -43,7 +43,7 @@ export function instancesOf(reports: readonly ProcessReport[], self: Process): I
   return Array.from(byId.values()).sort((a, b) => a.startedAtMs - b.startedAtMs || (a.id < b.id ? -1 : 1))
 }
 
-/** The decisions of the latest second. */
+/** The decisions in the latest second. */
 export function decisionsIn({ allowed, denied }: SecondCounts): number {
   return (allowed[0] ?? 0) + (denied[0] ?? 0)
 }
@@ -89,7 +89,7 @@ export function limitersOf(
     })
 }
 
-/** How requests are decided while the store is down, if a process has noticed that. */
+/** How requests are decided while the store is down, if a process has noticed. */
 function outageOf(reports: readonly LimiterReport[]): Pick<LimiterRates, 'outage'> {
   const down = reports.filter(({ isStoreDown }) => isStoreDown)
   if (down.length === 0) return {}

@@ -1,4 +1,4 @@
-// Tracks other processes by their heartbeats, and remembers for a while those that were killed.
+// Tracks other processes by their heartbeats. Remembers killed processes for a while.
 
 import type { GoneInstance, InstanceStatus } from './api-types.ts'
 
@@ -8,31 +8,31 @@ export interface Process extends Omit<InstanceStatus, 'isSelf' | 'perSecond' | '
   readonly process: string
 }
 
-/** A process that is silent for this long no longer counts. */
+/** A process that is silent for this long is no longer counted. */
 const SILENT_MS = 3500
 
-/** A process counts as killed after this many own heartbeats have returned through Redis. */
+/** Own heartbeats that must return through Redis before a silent process counts as killed. */
 const SILENT_ECHOES = 4
 
 /** How long a killed instance is remembered. */
 const REMEMBER_MS = 15 * 60_000
 
-/** The maximum number of other processes to track, with those that are gone. */
+/** The maximum number of other processes to track, including those that are gone. */
 const MAX_OTHERS = 256
 
 interface Known {
   readonly info: Process
   /** Its decisions in the second before its last heartbeat. */
   readonly perSecond: number
-  /** By the monotonic clock. */
+  /** On the monotonic clock. */
   readonly heardAtMs: number
-  /** By the wall clock. */
+  /** On the wall clock. */
   readonly atMs: number
   /** Own heartbeats that had returned by then. */
   readonly echoes: number
 }
 
-/** The other processes on the same store. */
+/** The other processes that share the store. */
 export class Presence {
   readonly #now: () => number
   readonly #known = new Map<string, Known>()
@@ -43,7 +43,7 @@ export class Presence {
     this.#now = now
   }
 
-  /** A heartbeat of this process has returned: silence of others isn't due to Redis. */
+  /** Call this when an own heartbeat returns. It shows that Redis isn't why others are silent. */
   echoed(): void {
     this.#echoes++
   }
@@ -62,7 +62,7 @@ export class Presence {
     })
   }
 
-  /** A process that says goodbye is forgotten at once. */
+  /** A process that announces its end is forgotten immediately. */
   left(process: string): void {
     this.#known.delete(process)
   }
@@ -80,7 +80,7 @@ export class Presence {
       .map(({ info }) => info)
   }
 
-  /** Returns the instances that ended without a goodbye in the last 15 minutes, latest first. */
+  /** Returns the instances that ended in the last 15 minutes without announcing it, latest first. */
   gone(): readonly GoneInstance[] {
     const oldestMs = this.#now() - REMEMBER_MS
     const present = new Set(this.present().map(({ id }) => id))
@@ -110,7 +110,7 @@ export class Presence {
   }
 }
 
-/** Adds the rate of a worker that ended at the same time. An earlier one had been replaced. */
+/** Adds the rate of a worker that ended at the same time. A worker that ended earlier had been replaced. */
 function withWorker(earlier: Known | undefined, known: Known): Known {
   if (earlier === undefined || known.heardAtMs - earlier.heardAtMs > SILENT_MS) return known
   return { ...known, perSecond: earlier.perSecond + known.perSecond }

@@ -30,7 +30,7 @@ export interface SecondCounts {
   readonly allowed: readonly number[]
   readonly denied: readonly number[]
   readonly shadowDenied: readonly number[]
-  /** Decided without the store. */
+  /** Requests decided without the store. */
   readonly withoutStore: readonly number[]
 }
 
@@ -48,7 +48,6 @@ export class Rates {
   readonly #counts = new Uint32Array(SECONDS * WIDTH)
   #minute = { allowed: 0, denied: 0, units: 0, shadowDenied: 0 }
   readonly #since: number
-  /** The current second. */
   #second: number
 
   /** @param sinceMs when counting started; earlier counts are unknown, not zero */

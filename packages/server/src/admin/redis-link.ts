@@ -22,17 +22,17 @@ const MAX_PENDING = 256
 
 const MAX_BACKOFF_MS = 1000
 
-/** The error message of ioredis for any failure to connect to a Cluster node. */
+/** The message of ioredis for every failure to connect to a Cluster node. */
 const CLOSED = 'Connection is closed.'
 
-/** How long the known nodes of a Cluster are trusted. */
+/** How long the list of a Cluster's nodes is used. */
 const NODES_MS = 5000
 
 /** The maximum number of Cluster nodes to query. */
 const MAX_SERVERS = 256
 
 /**
- * The Redis connection of the admin API. It is separate from the store's, so it never delays requests.
+ * The Redis connection of the admin API. It is separate from the store's connection, so it never delays requests.
  *
  * Reconnects until it is closed. A command that can't be sent fails immediately, and no command is sent twice.
  */
@@ -47,7 +47,7 @@ export class RedisLink {
   #listener: Redis | Cluster | undefined
   #pending = 0
   #nodesAtMs = performance.now()
-  /** Why there is no connection. Undefined until the first attempt has failed. */
+  /** Why there is no connection. Undefined before the first failed attempt. */
   #lastError: string | undefined
 
   /** @param folder the base folder of relative file names */
@@ -58,7 +58,7 @@ export class RedisLink {
       .join(', ')
     this.#connect = () => redisOf(config, folder)
     this.#redis = this.#connect()
-    // Keeps only the text, since errors of ioredis include commands such as AUTH with the password.
+    // Keeps only the text, because errors of ioredis include commands, such as AUTH with the password.
     this.#redis
       .on('error', (error) => {
         this.#lastError = reasonOf(error)
@@ -139,7 +139,7 @@ export class RedisLink {
     return new Map(await Promise.all(results))
   }
 
-  /** Discovers new and recovered replicas. The timer of ioredis isn't used, since it may outlive the connection. */
+  /** Discovers new and recovered replicas. Replaces the timer of ioredis, which may outlive the connection. */
   #lookForNodes(redis: Cluster): void {
     const nowMs = performance.now()
     if (nowMs - this.#nodesAtMs < NODES_MS) return
@@ -190,9 +190,9 @@ export class RedisLink {
 /** Handles subscribed messages. */
 interface Listener {
   heard(text: string): void
-  /** Called when the subscription is active, again after each reconnect. */
+  /** Called when the subscription is active, and again after each reconnect. */
   subscribed(): void
-  /** Called when Redis rejects the subscription. Further rejections in a row are ignored. */
+  /** Called when Redis rejects the subscription. Consecutive rejections are reported once. */
   refused(reason: string): void
 }
 
@@ -200,7 +200,7 @@ async function inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     const timeOut = () => reject(new Error(`no response within ${ANSWER_MS} ms`))
-    // Reads the socket once more: if the event loop was blocked, the response may already be there.
+    // Reads the socket once more, because the response may already be there if the event loop was blocked.
     timer = setTimeout(() => setImmediate(timeOut), ANSWER_MS)
   })
   try {
@@ -210,7 +210,7 @@ async function inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
   }
 }
 
-/** Returns the reason of a connection error. For a Cluster, it is in `lastNodeError`. */
+/** Returns the reason for a connection error. For a Cluster, it is in `lastNodeError`. */
 function reasonOf(error: Error & { readonly lastNodeError?: Error }): string {
   const { lastNodeError } = error
   return lastNodeError?.message === CLOSED ? "can't connect to any node" : messageOf(lastNodeError ?? error)
@@ -254,7 +254,7 @@ function redisOf(config: RedisConfig, folder: string): Redis | Cluster {
     enableOfflineQueue: false,
     enableReadyCheck: false,
     disableClientInfo: true,
-    // Not needed: `subscribe` subscribes again at each `ready` event.
+    // Not needed, because `subscribe` subscribes again at each `ready` event.
     autoResubscribe: false,
     // After a failover, the old primary keeps the connection but rejects writes. The name may resolve to the new primary.
     reconnectOnError: ({ message }) => message.startsWith('READONLY'),

@@ -10,13 +10,13 @@ import type { Every } from './timer.ts'
 /** All limits of a limiter. */
 export const ALL = '*'
 
-/** Stores which limits operators have set to shadow mode. Shared by all instances on the same store. */
+/** Stores operators' shadow switches, for all instances that share the store. */
 export interface ShadowSwitches {
   /** @throws {ServiceError} if the settings can't be read now */
   read(): Promise<ShadowSettings>
   /**
    * @param limit its name, or {@link ALL}
-   * @param shadow `null`: as configured. With {@link ALL}, also removes the settings of single limits
+   * @param shadow `null`: as configured. {@link ALL} also removes the settings of single limits
    * @throws {ServiceError} if it can't be stored
    */
   set(limiter: string, limit: string, shadow: boolean | null): Promise<void>
@@ -25,7 +25,7 @@ export interface ShadowSwitches {
 /** The maximum number of settings. */
 const MAX_SETTINGS = 10_000
 
-/** Settings by `<limiter>:<limit>`. Names have no colon. */
+/** Settings by `<limiter>:<limit>`. Names don't contain colons. */
 type Settings = ReadonlyMap<string, boolean>
 
 function tooMany(): ServiceError {
@@ -51,7 +51,8 @@ export class MemoryShadowSwitches implements ShadowSwitches {
 /**
  * Keeps settings in Redis, in the sorted set `<prefix>:{shadow}`.
  *
- * Members are `<limiter>:<limit>`, scores 1 or 0. It only uses commands of the store, so it needs no extra permissions.
+ * Members are `<limiter>:<limit>`, and scores are 1 or 0. It only uses commands that the store uses, so it needs no extra
+ * permissions.
  */
 export class RedisShadowSwitches implements ShadowSwitches {
   readonly #link: RedisLink
@@ -102,7 +103,7 @@ function replacedBy(
 
 /** Groups settings by limiter. Sorts them, so that equal settings give equal JSON. */
 function shadowSettingsOf(settings: Settings): ShadowSettings {
-  // Without a prototype, since a limiter may be called "constructor".
+  // The object has no prototype, because a limiter may be called "constructor".
   const shadowSettings: Record<string, Record<string, boolean>> = Object.create(null)
   for (const [name, shadow] of Array.from(settings).sort(([a], [b]) => (a < b ? -1 : 1))) {
     const colon = name.indexOf(':')
@@ -113,13 +114,13 @@ function shadowSettingsOf(settings: Settings): ShadowSettings {
   return shadowSettings
 }
 
-/** How often settings are read. This picks up changes by instances that couldn't reach this one. */
+/** How often settings are read. Regular reads pick up changes by instances that couldn't reach this one. */
 export const SYNC_EVERY_MS = 900
 
 /**
  * Applies the settings of operators on any instance to this service.
  *
- * If the settings can't be read, the last known ones stay in force. Since this polls Redis all the time, it also logs outages.
+ * If the settings can't be read, the last known ones stay in force. Because it polls Redis all the time, it also logs outages.
  */
 export class ShadowSync {
   readonly #service: Service
@@ -159,7 +160,7 @@ export class ShadowSync {
     this.#stop()
   }
 
-  /** Logs the start of an outage once, and `logSuccess` its end. */
+  /** Logs the start of an outage once. `logSuccess` logs its end. */
   #logFailure(error: unknown): void {
     if (error instanceof UnreachableError) {
       if (this.#unreachableSinceMs !== undefined) return

@@ -7,7 +7,7 @@ import { COARSE, HyperLogLog } from './hyperloglog.ts'
 import { hashOf } from './keys.ts'
 import { NONE, SpaceSaving, type Summary } from './space-saving.ts'
 
-/** The number that keys are ranked by. */
+/** The number by which keys are ranked. */
 export type Ranking = 'requests' | 'denials'
 
 /** Counts of a limiter's keys in one process, as plain JSON. */
@@ -19,7 +19,7 @@ export interface TopCounts {
   readonly callers: string
 }
 
-/** The number of a limiter's callers, and the busiest ones. Plain JSON of a few KB. */
+/** The number of a limiter's callers, and the busiest callers. A few KB of plain JSON. */
 export interface CallerSketch {
   readonly requests: number
   readonly top: readonly Summary[]
@@ -27,13 +27,13 @@ export interface CallerSketch {
   readonly sketch: string
 }
 
-/** The number of busiest keys in a sketch. */
+/** The number of keys in a sketch. */
 const GREATEST = 16
 
 /** Number of keys with a counter, per limiter and half of the window. */
 const COUNTERS = 512
 
-/** The window slides by halves, so it covers between one and two of them. */
+/** The window slides in halves, so it covers between one and two halves. */
 export const HALF_MS = 150_000
 
 /** Counts of one half of the window. */
@@ -96,7 +96,7 @@ export class SlidingKeys {
     }
   }
 
-  /** Returns the counts of each key since the last call. A key that lost its counter meanwhile may have more. */
+  /** Returns the counts of each key since the last call. A key that lost its counter in the meantime may have had more. */
   takeMinute(nowMs: number): ReadonlyMap<string, KeyCounts> {
     const words = new Map<string, KeyCounts>()
     for (const { minute, requests } of this.#halves(nowMs)) {

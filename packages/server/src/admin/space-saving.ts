@@ -3,7 +3,7 @@
 import { detached } from '#replay/text.js'
 import { keyHash } from './keys.ts'
 
-/** How often a word occurred: between `count - error` and `count` times. */
+/** How often a word has occurred: between `count - error` and `count` times. */
 interface Counted {
   /** Label, `=` and word. The prefix keeps V8 from hashing numeric words to their own value. */
   readonly word: string
@@ -11,7 +11,7 @@ interface Counted {
   readonly error: number
 }
 
-/** The counted words of a stream, as plain JSON. Any other word occurred at most `floor` times. */
+/** The counted words of a stream, as plain JSON. Every other word occurred at most `floor` times. */
 export interface Summary {
   readonly floor: number
   readonly counted: readonly Counted[]
@@ -31,8 +31,8 @@ const CHAINS = 2
  * on Metwally, Agrawal and El Abbadi (ICDT 2005). Counters are in a min-heap. A word without a counter is counted in a cell of
  * a filter, which it shares with other words of the same hash. When the cell reaches the lowest counter, the word takes over
  * that counter. The cell's previous count is the error of the word. The counter's count goes to the cell of the evicted word.
- * So rare words take up cells, but no counters. With m counters, every word that makes up more than 1/m of the stream has one,
- * and no count is off by more than that.
+ * Rare words therefore take up cells, but no counters. With m counters, every word that makes up more than 1/m of the stream has
+ * one, and no count is off by more than that.
  */
 export class SpaceSaving {
   readonly #capacity: number
@@ -42,12 +42,12 @@ export class SpaceSaving {
   readonly #hashes: Int32Array
   readonly #counts: Uint32Array
   readonly #errors: Uint32Array
-  /** The next slot of the same chain. */
+  /** The next slot in the same chain. */
   readonly #next: Int32Array
   /** The slots as a heap, and the position of each slot in it. */
   readonly #heap: Uint32Array
   readonly #placeOf: Uint32Array
-  /** The first slot of each chain. */
+  /** The first slot in each chain. */
   readonly #chains: Int32Array
   /** By hash: how often words without a counter may have occurred. */
   readonly #cells: Uint32Array
@@ -103,7 +103,7 @@ export class SpaceSaving {
     }
   }
 
-  /** Returns a summary of the most frequent words only. It is cheaper to make and to send. */
+  /** Returns a summary of the most frequent words only. It is cheaper to create and to send. */
   greatest(most: number): Summary {
     const size = this.#words.length
     if (size <= most) return this.summary()
@@ -125,11 +125,11 @@ export class SpaceSaving {
     return this.#hashes[slot] === hash && this.#words[slot] === word && this.#labels[slot] === label
   }
 
-  /** Returns a slot for a new word, or {@link NONE} if its cell counts it. */
+  /** Returns a slot for a new word, or {@link NONE} if the word's cell counts it. */
   #slotFor(hash: number): number {
     let slot = this.#words.length
     if (slot < this.#capacity) {
-      // A count of 0 is less than all others, so it belongs on top.
+      // A count of 0 is lower than all others, so it belongs at the top.
       this.#place(slot, slot)
       this.#rise(slot)
     } else {
@@ -211,9 +211,8 @@ export class SpaceSaving {
 /**
  * Merges summaries of several streams, such as other times or processes.
  *
- * The bounds of a word are added up. In a summary without the word, its upper bound is `floor` (Agarwal et al., "Mergeable
- * Summaries", PODS 2012).
- * Sorts by the lower bound, highest first.
+ * A word's bounds are added up. In a summary without the word, the upper bound is `floor` (Agarwal et al., "Mergeable Summaries",
+ * PODS 2012). Sorts by the lower bound, highest first.
  */
 export function merged(summaries: readonly Summary[]): readonly Counted[] {
   const floors = summaries.reduce((sum, { floor }) => sum + floor, 0)

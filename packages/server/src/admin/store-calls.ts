@@ -4,7 +4,7 @@ import type { HistogramCounts } from 'slidegate/metrics'
 import type { RedisStore } from 'slidegate/redis'
 import type { StoreStatus } from './api-types.ts'
 
-/** Calls of a store in a span of some seconds, as plain JSON. */
+/** Calls of a store within some seconds, as plain JSON. */
 export interface Calls {
   readonly spanMs: number
   readonly calls: number
@@ -13,7 +13,7 @@ export interface Calls {
   readonly callMs: HistogramCounts
 }
 
-/** The store's totals at an instant. */
+/** The store's totals at one point in time. */
 interface Totals {
   readonly atMs: number
   readonly calls: number
@@ -24,7 +24,7 @@ interface Totals {
 /** The span to report. */
 const OVER_MS = 5000
 
-/** Computes a store's recent calls from its totals since creation. */
+/** Computes a store's recent calls from its totals since it was created. */
 export class CallTotals {
   readonly #store: RedisStore | undefined
   readonly #now: () => number
@@ -40,14 +40,14 @@ export class CallTotals {
     this.#now = now
   }
 
-  /** Returns the calls of the last few seconds. Undefined for a store in this process, and if it wasn't called recently. */
+  /** Returns the calls of the last few seconds. Undefined for a store in this process, or one without recent calls. */
   lately(): Calls | undefined {
     const totals = this.#totals()
     if (totals === undefined) return undefined
     const from = totals.atMs - OVER_MS
-    // The previous call of this method may be hours ago.
+    // The previous call of this method may have been hours ago.
     const lately = this.#known.filter(({ atMs }) => atMs > from - OVER_MS)
-    // Keeps the newest totals that are old enough, and all newer ones.
+    // Keeps the newest totals that are old enough, and all totals after them.
     const first = lately.findLastIndex(({ atMs }) => atMs <= from)
     this.#known = [...lately.slice(Math.max(0, first)), totals]
     const before = this.#known[0]!
@@ -86,7 +86,7 @@ export function mergeCalls(
   }
 }
 
-/** Estimates a quantile like Prometheus: values are assumed to be evenly spread within a bucket. */
+/** Estimates a quantile as Prometheus does. Values are assumed to be spread evenly within a bucket. */
 export function quantile(bounds: readonly number[], counts: readonly number[], share: number): number {
   const all = counts.reduce((sum, count) => sum + count, 0)
   let missing = share * all

@@ -10,14 +10,13 @@ import { mapKey, shortKey } from './keys.ts'
 
 /** Selects the decisions that a reader gets. */
 export interface TailFilter {
-  /** Names of limiters. */
   readonly limiters: readonly string[]
   /** With dimensions, the key in any of them. */
   readonly key?: string | undefined
   readonly denied?: boolean | undefined
 }
 
-/** A query to a process. Takes a reader's lines, or only keeps the reader registered. */
+/** A query to a process. Fetches a reader's lines, or just keeps the reader registered. */
 interface TailQuestion {
   readonly id: string
   readonly filter: TailFilter
@@ -56,8 +55,8 @@ const NOTHING: TailBatch = { lines: [], lost: 0 }
 /**
  * Streams decisions as server-sent events.
  *
- * Each process buffers decisions per reader, and counts those it drops, so requests never wait for a reader. Without readers,
- * it buffers nothing.
+ * Each process buffers decisions per reader, and counts the decisions that it drops, so requests never wait for a reader. Without
+ * readers, it buffers nothing.
  */
 export class Tail {
   readonly #processes: Processes
@@ -94,7 +93,7 @@ export class Tail {
   /**
    * Streams the decisions of all processes as server-sent events, until the stream is destroyed.
    *
-   * @param filter called at each poll, since limiters come and go; the stream ends if it throws
+   * @param filter called at each poll, because limiters come and go. If it throws, the stream ends
    * @throws {ServiceError} `too_many_readers`
    */
   open(filter: () => TailFilter): Readable {
@@ -129,7 +128,10 @@ export class Tail {
     return this.#now() - askedAtMs > GONE_MS
   }
 
-  /** Removes readers that are gone: without decisions, nothing else does. Returns whether there is room for another. */
+  /**
+   * Removes readers that are gone. Without decisions, nothing else removes them. Returns whether there is room for another
+   * reader.
+   */
   #forgetGone(): boolean {
     for (const [id, reader] of this.#readers) if (this.#isGone(reader)) this.#readers.delete(id)
     return this.#readers.size < MAX_READERS

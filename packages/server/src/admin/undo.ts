@@ -1,4 +1,4 @@
-// Undoes a change of the audit, if nothing has changed since.
+// Undoes a change from the audit log, unless something has changed since.
 
 import { isDeepStrictEqual } from 'node:util'
 import type { AnyKey } from 'slidegate'
@@ -17,7 +17,7 @@ interface Operator {
 }
 
 /**
- * Undoes a change. Undoing has its own entry in the audit.
+ * Undoes a change. The undo gets its own entry in the audit log.
  *
  * @returns the change in words
  * @throws {ServiceError} `not_undoable`, `changed_since`
@@ -63,7 +63,7 @@ function mustBeAsLeft(before: State, after: State, now: State): void {
 function whyNot({ what, result, isUndone, id }: AuditEntry): string {
   if (isUndone) return `the change ${id} is already undone`
   if (result !== 'done') return `the change ${id} didn't succeed: its result is ${result}`
-  return `the change ${id} (${what}) can't be undone: it removes data, or the audit has only a hash of its key`
+  return `the change ${id} (${what}) can't be undone: it deleted data, or the audit log only has a hash of its key`
 }
 
 export async function shadowStateOf({ shadowSwitches }: Admin, limiter: string): Promise<ShadowState> {
@@ -79,7 +79,7 @@ async function restoreShadow(
 ): Promise<void> {
   const set = (limit: string, shadow: boolean | null) => admin.shadowSwitches.set(limiter, limit, shadow)
   const isExtra = (limit: string) => !Object.hasOwn(was, limit)
-  // This also removes the settings of single limits, so it comes first.
+  // Comes first, because it also removes the settings of single limits.
   if (Object.hasOwn(now, ALL) && isExtra(ALL)) await set(ALL, null)
   for (const limit of Object.keys(now)) if (limit !== ALL && isExtra(limit)) await set(limit, null)
   for (const [limit, shadow] of Object.entries(was)) await set(limit, shadow)

@@ -11,7 +11,7 @@ import { type MinuteCounts, Rates, type SecondCounts, type SpanCounts } from './
 import { type CallerSketch, HALF_MS, type Ranking, SlidingKeys, type TopCounts } from './sliding-keys.ts'
 import type { Every } from './timer.ts'
 
-/** Maximum number of limiters with counts. Another one only gets counts when one of these has been idle for `IDLE_MS`. */
+/** Maximum number of limiters with counts. A further limiter gets counts once one of these has been idle for `IDLE_MS`. */
 const MAX_LIMITERS = 1024
 const IDLE_MS = 2 * HALF_MS
 
@@ -21,14 +21,14 @@ interface LimiterUsage {
   askedAtMs: number
 }
 
-/** The counts of a limiter and its keys since the last minute. Keys are by dimension, `=` and key. */
+/** Counts of a limiter and its keys since the last minute. The keys are listed by dimension, `=` and key. */
 export interface LimiterMinute {
   readonly limiter: string
   readonly counts: MinuteCounts
   readonly keys: ReadonlyMap<string, KeyCounts>
 }
 
-/** How often the clock is read. Decisions in between count at the last reading. */
+/** How often the clock is read. Decisions in between are counted at the time of the last reading. */
 const TICK_MS = 50
 
 /**
@@ -45,7 +45,7 @@ export class Usage {
   readonly #isTicking: boolean
   #nowMs: number
   #watched: ReadonlyMap<string, WatchedOfLimiter> = new Map()
-  /** The last limiter used, which is usually the next one too. */
+  /** The limiter that was used last, which is usually the next one, too. */
   #last: { readonly name: string; readonly usage: LimiterUsage } | undefined
 
   /**
@@ -127,7 +127,7 @@ export class Usage {
   /**
    * Returns the callers of each limiter. Yields to requests in between.
    *
-   * @param renaming returns how to rename the keys of a limiter; undefined keeps them
+   * @param renaming returns a function that renames a limiter's keys, or undefined to keep them
    */
   async callers(
     renaming: (limiter: string) => RenameKey | undefined = () => undefined,
@@ -176,7 +176,7 @@ export class Usage {
     return usage
   }
 
-  /** Removes a limiter if it is idle. Checks one limiter per call, in turn. */
+  /** Checks one limiter per call, in turn, and removes it if it is idle. */
   #forgetOne(nowMs: number): boolean {
     const [name, usage] = this.#limiters.entries().next().value!
     this.#limiters.delete(name)
@@ -187,7 +187,7 @@ export class Usage {
   }
 }
 
-/** Returns whether a limit or ban of this dimension denied the request. If unknown, returns true. */
+/** Returns whether a limit or ban of this dimension denied the request. Returns true if that's unknown. */
 function isBlamed(dimension: string, { deniedBy }: Decision): boolean {
   if (deniedBy.length === 0) return true
   const own = `${dimension}.`

@@ -16,10 +16,10 @@ import { LineStream } from './line-stream.ts'
 
 /** A captured request: one JSON line. */
 export interface CapturedRequest {
-  /** ISO 8601, by the store's clock. */
+  /** ISO 8601, on the store's clock. */
   readonly time: string
   readonly limiter: string
-  /** HMAC of the key. With dimensions, one for each sampled key. */
+  /** HMAC of the key. With dimensions, an HMAC for each sampled key. */
   readonly key: string | Readonly<Record<string, string>>
   readonly cost: number
   readonly allowed: boolean
@@ -29,7 +29,7 @@ export interface CapturedRequest {
 interface CaptureOptions {
   readonly config: CaptureConfig | undefined
   readonly store: StoreConfig
-  /** Relative file names start here. */
+  /** The base folder of relative file names. */
   readonly folder: string
   readonly log: Logger
 }
@@ -78,7 +78,7 @@ export class Capture {
     await this.#recording?.queue.flush()
   }
 
-  /** The newest lines of the given limiters, oldest first. Undefined if nothing is captured. */
+  /** The newest lines of the given limiters, oldest first. Undefined if capturing is off. */
   async newest(
     count: number,
     isWanted: (limiter: string) => boolean,
@@ -102,7 +102,7 @@ export class Capture {
       await recording?.queue.flush()
       await recording?.kept.close()
     } catch (error) {
-      // A failure must not keep the service from stopping or from capturing elsewhere.
+      // A failure must not prevent the service from stopping or from capturing elsewhere.
       this.#options.log.warn({ err: error }, "couldn't close the capture")
     }
   }
@@ -175,7 +175,7 @@ const WHOLE = 2 ** 32
 /**
  * Whether a key belongs to a sample of this share.
  *
- * All processes decide alike, so all requests of a sampled key are captured.
+ * All processes decide the same way, so all requests of a sampled key are captured.
  */
 function isSampled(key: string, share: number): boolean {
   return share >= 1 || keyHash(key) >>> 0 < share * WHOLE

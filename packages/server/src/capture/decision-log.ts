@@ -10,7 +10,7 @@ import { LineFile } from './line-file.ts'
 import { type LineCounts, LineQueue } from './line-queue.ts'
 
 export interface LoggedDecision extends Pick<Decision, 'allowed' | 'cost' | 'deniedBy' | 'source'> {
-  /** ISO 8601, by the store's clock. */
+  /** ISO 8601, on the store's clock. */
   readonly time: string
   readonly limiter: string
   readonly key: string | Readonly<Record<string, string>>
@@ -40,7 +40,7 @@ export class DecisionLog {
   #file: DecisionFile | undefined
 
   /**
-   * @param folder where relative file names start
+   * @param folder the base folder of relative file names
    * @param droppedByLog returns the number of lines that the log has dropped
    */
   constructor(config: Config, folder: string, log: Logger, droppedByLog = (): number => 0) {
@@ -48,7 +48,7 @@ export class DecisionLog {
     this.#config = config
     this.#folder = folder
     this.#log = log
-    // Decisions are logged at any level.
+    // Decisions are logged at every log level.
     this.#toLog = log.child({}, { level: 'info' })
     this.#open(config)
   }

@@ -3,11 +3,11 @@
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
 
 interface LineFileOptions {
-  /** Maximum size. A full file is renamed to `<file>.1`, and a new one started. Default: no maximum. */
+  /** Maximum size. A full file is renamed to `<file>.1`, and a new file is started. Default: no maximum. */
   readonly maxBytes?: number | undefined
 }
 
-/** Age at which the lock of a rotation is removed: its process must have died. */
+/** Age at which a rotation's lock is removed, because its process must have died. */
 const STALE_MS = 10_000
 
 /** Bytes per read. */
@@ -18,8 +18,8 @@ const NEWLINE = 0x0a
 /**
  * A file that several processes can append lines to.
  *
- * A single write appends a batch, so that lines of different processes don't mix. After another process or logrotate has renamed
- * the file, a new one is created.
+ * Each batch is appended in a single write, so that lines of different processes don't mix. After another process or logrotate
+ * has renamed the file, a new one is created.
  */
 export class LineFile {
   readonly path: string
@@ -45,7 +45,7 @@ export class LineFile {
       if (bytesWritten < bytes.length)
         throw new Error(`only ${bytesWritten} of ${bytes.length} bytes were written`)
     } catch (error) {
-      // The next process to open the file ends the incomplete line.
+      // The next process that opens the file ends the incomplete line.
       await this.close()
       throw error
     }
@@ -60,7 +60,7 @@ export class LineFile {
   /** The newest matching lines of this file and the previous one, oldest first. */
   async newest(count: number, isWanted: (line: string) => boolean): Promise<string[]> {
     const found: string[] = []
-    // Opens both before reading: a rotation may happen in between.
+    // Opens both files before reading, because they may be rotated in between.
     const files = [await openIfThere(this.path), await openIfThere(this.formerPath)]
     try {
       const [present, former] = await Promise.all(files.map((file) => file?.stat()))
@@ -104,7 +104,7 @@ export class LineFile {
       return
     }
     try {
-      // Another process may have renamed the file, and not yet created the new one.
+      // Another process may have renamed the file without having created the new one yet.
       const named = await stat(this.path).catch(() => undefined)
       if (named?.ino === inode) await rename(this.path, this.formerPath)
     } finally {
@@ -116,7 +116,7 @@ export class LineFile {
 /**
  * Ends a line that a killed process left incomplete.
  *
- * A line that another process is still writing looks the same. An empty line then follows it, which `replay` skips.
+ * A line that another process is still writing looks the same. It then gets an extra empty line, which `replay` skips.
  */
 async function endLastLine(file: FileHandle): Promise<void> {
   const { size } = await file.stat()

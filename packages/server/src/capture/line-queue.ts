@@ -2,7 +2,7 @@
 
 import { setTimeout } from 'node:timers/promises'
 
-/** Appends lines. If it throws, none of them count as written. */
+/** Appends lines. If this throws, none of the lines count as written. */
 type Append = (lines: readonly string[]) => Promise<void>
 
 export interface LineCounts {
@@ -19,7 +19,7 @@ const MAX_CHARS = 8 * 2 ** 20
 const BATCH_LINES = 512
 const BATCH_CHARS = 64 * 2 ** 10
 
-/** Longest time that a line waits for more lines before it is sent. */
+/** Maximum time that a line waits for further lines before it is sent. */
 const WAIT_MS = 200
 
 const FLUSH_MS = 2000
@@ -40,7 +40,7 @@ export class LineQueue {
   #sending: Promise<void> | undefined
   #isFailing = false
 
-  /** @param onFailure called for the first of several failures in a row */
+  /** @param onFailure called for the first of several consecutive failures */
   constructor(append: Append, counts: LineCounts, onFailure: (error: unknown) => void) {
     this.#append = append
     this.#counts = counts
@@ -68,14 +68,14 @@ export class LineQueue {
     const all = this.#flushAll().then(() => {
       isOver = true
     })
-    // Waits in steps, so that time during which the process was suspended doesn't count.
+    // Waits in steps, so that time in which the process was suspended doesn't count.
     for (let ms = 0; !isOver && ms < FLUSH_MS; ms += FLUSH_STEP_MS) {
       await Promise.race([all, setTimeout(FLUSH_STEP_MS, undefined, { ref: false })])
     }
   }
 
   async #flushAll(): Promise<void> {
-    // Waits for a batch that was sent earlier.
+    // Waits for a batch that was already sent.
     await this.#sending
     this.#send()
     await this.#sending

@@ -4,7 +4,7 @@ import { InvalidArgumentError } from 'commander'
 import { UsageError } from '#replay/errors.js'
 import { parseDuration, printable } from '#replay/text.js'
 
-/** A key as the service accepts it. */
+/** A key, in the form that the service accepts. */
 export type KeyBody = string | Record<string, string | null>
 
 const DIMENSION = /^([A-Za-z0-9_-]{1,64})=(.*)$/s
@@ -38,7 +38,7 @@ export function keyOf(words: readonly string[], literal: string | undefined): Ke
   )
 }
 
-/** Formats a key for people; safe to print on a terminal. */
+/** Formats a key for people. The result is safe to print on a terminal. */
 export function keyText(key: KeyBody): string {
   if (typeof key === 'string') return printable(key)
   return Object.entries(key)
@@ -61,7 +61,7 @@ export function numberUpTo(most: number): (text: string) => number {
   }
 }
 
-/** Checks a duration, and returns it as is: the service parses it. */
+/** Checks a duration, and returns it unchanged, because the service parses it. */
 export function duration(text: string): string {
   if (parseDuration(text)) return text
   throw new InvalidArgumentError("It must be a duration such as '30s', '5m', '1h' or '7d'.")

@@ -14,12 +14,12 @@ export interface OutputFlags {
   readonly human?: boolean
 }
 
-/** The option of commands that change something. */
+/** The option that all changing commands share. */
 export interface ReasonFlags {
   readonly reason?: string
 }
 
-/** The reason as a part of a request. */
+/** Returns the reason as part of a request body. */
 export function reasonOf({ reason }: ReasonFlags): ReasonFlags {
   return reason === undefined ? {} : { reason }
 }
@@ -53,9 +53,9 @@ export function withServiceOptions(command: Command): Command {
     .option('--cert-key <file>', 'private key of the client certificate')
 }
 
-/** Adds the option of commands that change something. */
+/** Adds the option that all changing commands share. */
 export function withReason(command: Command): Command {
-  return command.option('--reason <text>', 'why, for the audit; up to 200 characters')
+  return command.option('--reason <text>', 'reason for the change, for the audit log; up to 200 characters')
 }
 
 export function withOutputOptions(command: Command): Command {
@@ -100,7 +100,7 @@ export function print(flags: OutputFlags, answer: unknown, linesOf: () => readon
   process.stdout.write(`${text}\n`)
 }
 
-/** Prints streamed text. If stdout is slow, waits for it to drain; meanwhile the service drops events. */
+/** Prints streamed text. If stdout is slow, waits for it to drain. In the meantime, the service drops events. */
 export function write(text: string): Promise<void> | void {
   if (process.stdout.write(text)) return
   return new Promise((resolve) => process.stdout.once('drain', resolve))

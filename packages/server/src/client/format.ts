@@ -1,4 +1,4 @@
-// Formats responses of the service as text.
+// Formats the service's responses as text.
 
 import { alignColumns, formatCount, formatDuration, formatRoughDuration, printable } from '#replay/text.js'
 import type { SHARED } from '../http/schemas.ts'
@@ -20,7 +20,7 @@ export interface Numbers {
   readonly refill?: number
 }
 
-/** An override to print. `limits` maps names to numbers; the name `""` means the only limit. */
+/** An override to print. `limits` maps limit names to numbers; the name `""` means the only limit. */
 export interface Rule extends Pick<OverrideBody, 'exempt' | 'unused'> {
   readonly limits?: Readonly<Record<string, Numbers>>
 }
@@ -50,7 +50,7 @@ function headOf({ allowed, remaining, retryAfterMs, deniedBy, source, blockedMs 
   return `denied${byWhat(deniedBy)}${blocked}; ${retry}${by}`
 }
 
-/** Formats the bans and limits that denied a request; empty if unknown. */
+/** Formats the bans and limits that denied a request. Empty if they are unknown. */
 export function byWhat(deniedBy: readonly string[]): string {
   return deniedBy.length === 0 ? '' : ` by ${deniedBy.map((name) => printable(name)).join(', ')}`
 }

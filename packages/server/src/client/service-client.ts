@@ -1,14 +1,14 @@
-// HTTP client of the command line; its errors carry an exit code.
+// The command line's HTTP client, whose errors have an exit code.
 
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { messageOf } from '#replay/errors.js'
 
-/** A service, and the credentials to call it with. */
+/** A service, and the credentials for calling it. */
 export interface Target {
   readonly url: URL
   readonly token?: string | undefined
-  /** Certificates and key in PEM, as `node:tls` accepts them. */
+  /** Certificates and key in PEM, as for `node:tls`. */
   readonly ca?: string | undefined
   readonly cert?: string | undefined
   readonly key?: string | undefined
@@ -21,7 +21,6 @@ export interface Answer {
   readonly body: unknown
 }
 
-/** A server-sent event. */
 interface ServerEvent {
   readonly event: string
   readonly data: string
@@ -43,9 +42,9 @@ export class ServiceClient {
   }
 
   /**
-   * Sends a request and returns the body. Any status but 200 is an error.
+   * Sends a request and returns the body. Any status except 200 is an error.
    *
-   * @param field a field of every valid response; without it, the server isn't slidegate
+   * @param field a field of every valid response: a response without it isn't from slidegate
    */
   async ask(method: string, path: string, field: string, body?: unknown): Promise<unknown> {
     const answer = await this.answer(method, path, body)
@@ -53,7 +52,7 @@ export class ServiceClient {
     throw this.#wrong(answer)
   }
 
-  /** Requests a decision. A denial is also a decision, but a 429 without a decision is an error. */
+  /** Requests a decision. A denial is a decision, too, but a 429 without a decision is an error. */
   async decide(path: string, body: unknown): Promise<unknown> {
     const answer = await this.answer('POST', path, body)
     if (has(answer.body, 'allowed')) return answer.body
@@ -70,7 +69,7 @@ export class ServiceClient {
     )
   }
 
-  /** Sends a request and returns the response, whatever its status. */
+  /** Sends a request and returns the response, regardless of its status. */
   async answer(method: string, path: string, body?: unknown): Promise<Answer> {
     const { timeoutMs = ANSWER_MS } = this.#target
     const response = await this.#send(method, path, body, AbortSignal.timeout(timeoutMs))
@@ -78,7 +77,7 @@ export class ServiceClient {
     return { status: response.statusCode ?? 0, body: bodyOf(text) }
   }
 
-  /** Streams a long text. Any status but 200 is an error. */
+  /** Streams a long text. Any status except 200 is an error. */
   async *text(path: string, type: string): AsyncGenerator<string> {
     const response = await this.#send('GET', path, undefined, AbortSignal.timeout(TEXT_MS))
     const { statusCode: status = 0, headers } = response
@@ -172,7 +171,7 @@ export class ServiceClient {
   }
 }
 
-/** Returns the URL of a path below the URL of the service. */
+/** Returns the URL of a path below the service's URL. */
 export function urlAt({ href }: URL, path: string): URL {
   return new URL((href.endsWith('/') ? href.slice(0, -1) : href) + path)
 }
@@ -203,7 +202,7 @@ function bodyOf(text: string): unknown {
   }
 }
 
-/** Exit codes of commands that call a service, besides 0. */
+/** Exit codes of commands that call a service, other than 0. */
 export const EXIT = {
   /** The service failed: its store is unavailable, for example. */
   failure: 1,

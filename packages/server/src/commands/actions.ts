@@ -75,9 +75,7 @@ interface ShadowFlags extends ServiceFlags, ReasonFlags {
 const SHADOW = { on: true, off: false, file: null } as const
 
 export function addShadowCommand(program: Command): void {
-  withReason(
-    addServiceCommand(program, 'shadow', 'enable or disable shadow mode of limits, on all instances'),
-  )
+  withReason(addServiceCommand(program, 'shadow', 'turn shadow mode of limits on or off, on all instances'))
     .argument('<limiter>', 'limiter name')
     .argument('<on|off|file>', 'on: count but deny nothing; off: enforce; file: as configured')
     .addOption(new Option('--limit <name>', 'change this limit only'))
@@ -94,8 +92,8 @@ export function addShadowCommand(program: Command): void {
 }
 
 export function addDrainCommand(program: Command): void {
-  withReason(addServiceCommand(program, 'drain', 'take this instance out of load balancing, or put it back'))
-    .argument('<on|off>', 'on: report not ready, but keep answering; off: report ready', onOff)
+  withReason(addServiceCommand(program, 'drain', 'take an instance out of load balancing, or put it back'))
+    .argument('<on|off>', 'on: report not ready, but keep answering requests; off: report ready', onOff)
     .action(async (drain: boolean, flags: ServiceFlags & ReasonFlags) => {
       const body = { drain, ...reasonOf(flags) }
       const answer = await clientOf(flags).ask('POST', '/v1/admin/drain', 'done', body)
@@ -105,7 +103,7 @@ export function addDrainCommand(program: Command): void {
 
 export function addUndoCommand(program: Command): void {
   withReason(addServiceCommand(program, 'undo', 'undo a change, unless something has changed since'))
-    .argument('<id>', 'id of the change, as slidegate audit prints it')
+    .argument('<id>', 'id of the change, as printed by slidegate audit')
     .action(async (id: string, flags: ServiceFlags & ReasonFlags) => {
       const body = { id, ...reasonOf(flags) }
       const answer = await clientOf(flags).ask('POST', '/v1/admin/undo', 'summary', body)

@@ -55,7 +55,7 @@ async function ask(path: string, limiter: string, words: string[], flags: AskFla
 
 const BAR = 24
 
-/** Units free up at many times. Only the first of these are printed, because more would need a table. */
+/** The maximum number of times at which units free up to print. More would need a table. */
 const STEPS = 4
 
 export function addExplainCommand(program: Command): void {
@@ -104,7 +104,7 @@ function linesOf(limiter: string, key: string, explanation: ExplanationBody): st
 function limitLines(limit: ExplanationBody['limits'][number], width: number): string[] {
   const { used, remaining, frees } = limit
   const share = Math.min(1, used / limit.limit)
-  // Shows at least one # if anything is used, and at least one dot if anything is left.
+  // Shows at least one # if any units are used, and at least one dot if any are left.
   const full = used === 0 ? 0 : share >= 1 ? BAR : Math.min(BAR - 1, Math.max(1, Math.round(share * BAR)))
   const bar = `[${'#'.repeat(full)}${'.'.repeat(BAR - full)}]`
   const head = `  ${nameOf(limit).padEnd(width)}  ${bar}  ${formatCount(used)} of ${formatCount(limit.limit)} used, ${formatCount(remaining)} left`

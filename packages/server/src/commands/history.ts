@@ -18,7 +18,7 @@ export function addHistoryCommand(program: Command): void {
     .argument('[key...]', 'key; with dimensions, one pair like user=42. Default: all requests')
     .option('--key <key>', 'key that is used as is, even if it contains =')
     .addOption(
-      new Option('--range <range>', 'the last hour by minute, or week by hour')
+      new Option('--range <range>', 'the last hour by minute, or the last week by hour')
         .choices(['1h', '7d'])
         .default('1h'),
     )
@@ -44,11 +44,11 @@ function oneKeyOf(
   if (typeof key === 'string') return { key }
   const [[dimension, value] = ['', null], ...others] = Object.entries(key)
   if (others.length > 0 || value === null)
-    throw new UsageError(`the history is of one key; pass one dimension, such as ${dimension}=42`)
+    throw new UsageError(`the history shows one key; pass one dimension, such as ${dimension}=42`)
   return { dimension, key: value }
 }
 
-/** A head, then a row per minute or hour, and one per gap. */
+/** A header, then a row per minute or hour, and a row per gap. */
 function rowsOf({ seconds, allowed, denied, shadowDenied, units }: CountSeries): string[][] {
   const named = { allowed, denied, ...(shadowDenied && { 'shadow denied': shadowDenied }), units }
   const columns = Object.values(named)

@@ -33,7 +33,7 @@ interface InitFlags extends OutputFlags {
 
 interface Answers {
   readonly kind: Kind
-  /** `memory`, or the URL of a Redis. */
+  /** `memory`, or a Redis URL. */
   readonly store: string
   readonly limit: string
 }
@@ -63,7 +63,7 @@ export function addInitCommand(program: Command): void {
     }
     const { kind, store, limit } = await answersOf(flags, check)
     const text = configurationOf(kind, store, limit)
-    // Throws before it writes anything invalid.
+    // Throws before anything invalid is written.
     loadText(file, text)
     writeNew(file, text, flags.force === true, store.includes('@'))
     const quoted = /^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`
@@ -79,7 +79,7 @@ export function addInitCommand(program: Command): void {
 
 type Checks = { readonly [Name in keyof Answers]: (text: string) => Answers[Name] }
 
-/** Takes the options. Prompts for missing ones on a terminal, and uses defaults elsewhere. */
+/** Reads the options. On a terminal, prompts for missing options; otherwise, uses defaults. */
 async function answersOf(flags: InitFlags, check: Checks): Promise<Answers> {
   const given = {
     kind: flags.kind,
@@ -98,7 +98,7 @@ async function answersOf(flags: InitFlags, check: Checks): Promise<Answers> {
   try {
     const kinds = Object.entries(KINDS).map(([name, { what }]) => `  ${name.padEnd(5)}  ${what}\n`)
     const kind = await answer('kind', `What to protect?\n${kinds.join('')}Kind`, 'api')
-    const store = await answer('store', 'Store: memory, or the URL of a Redis', 'memory')
+    const store = await answer('store', 'Store: memory, or a Redis URL', 'memory')
     const limit = await answer('limit', 'Limit of each key', KINDS[kind].limit)
     return { kind, store, limit }
   } finally {
@@ -106,7 +106,7 @@ async function answersOf(flags: InitFlags, check: Checks): Promise<Answers> {
   }
 }
 
-/** Prompts on the terminal. Ctrl-C and Ctrl-D end it. */
+/** Prompts on the terminal. Ctrl-C and Ctrl-D cancel the prompt. */
 function questions() {
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
   const closed = new AbortController()
@@ -138,7 +138,7 @@ function kindIn(text: string): Kind {
 }
 
 function storeIn(text: string): string {
-  // No `$`, because in a configuration it starts an environment variable.
+  // No `$`, because it starts an environment variable in a configuration.
   if (text === 'memory' || (isRedisUrl(text) && !text.includes('$'))) return text
   const shown = printable(withoutCredentials(text))
   throw new UsageError(
@@ -152,7 +152,7 @@ function existing(file: string): UsageError {
   )
 }
 
-/** @param isSecret whether only this user may read it */
+/** @param isSecret whether only this user may read the file */
 function writeNew(file: string, text: string, isForced: boolean, isSecret: boolean): void {
   try {
     writeFileSync(file, text, { flag: isForced ? 'w' : 'wx', ...(isSecret && { mode: 0o600 }) })
@@ -185,7 +185,7 @@ function configurationOf(kind: Kind, store: string, limit: string): string {
 function storeLines(store: string): string[] {
   if (store === 'memory') {
     return [
-      '# Each process has limits of its own, and a restart resets them.',
+      '# Each process has its own limits, and a restart resets them.',
       '# For several processes: redis: { url: redis://... }',
       'store:',
       '  memory: {}',

@@ -22,7 +22,7 @@ function linesOf(rows: readonly Row[], indent = ''): string[] {
 }
 
 export function addBansCommand(program: Command): void {
-  addServiceCommand(program, 'bans', 'list banned and blocked keys, those that end last first')
+  addServiceCommand(program, 'bans', 'list banned and blocked keys, sorted by end, latest first')
     .argument('[limiter]', 'list only this limiter')
     .option('--count <count>', 'number of keys', numberUpTo(MAX_COUNT), 100)
     .action(async (limiter: string | undefined, { count, ...flags }: BansFlags) => {
@@ -31,7 +31,7 @@ export function addBansCommand(program: Command): void {
       const { bans, isComplete } = answer as Static<typeof BansAnswer>
       print(flags, answer, () => [
         ...(bans.length === 0 ? ['no keys are banned or blocked'] : linesOf(bans.map(banRow))),
-        ...(isComplete ? [] : ['and others']),
+        ...(isComplete ? [] : ['and more']),
       ])
     })
 }
@@ -64,7 +64,7 @@ function causeText({ who, limits, denials, withinMs, reason }: Cause): string {
 
 export function addFindCommand(program: Command): void {
   addServiceCommand(program, 'find', 'look up a key in all limiters and dimensions')
-    .argument('<key>', 'key; without its dimension')
+    .argument('<key>', 'key, without its dimension')
     .action(async (key: string, flags: ServiceFlags) => {
       const path = `/v1/admin/keys?key=${encodeURIComponent(key)}`
       const answer = await clientOf(flags).ask('GET', path, 'found')

@@ -81,7 +81,7 @@ function lineOf(override: OverrideBody): string {
   return `${keyText(dimension === undefined ? key : { [dimension]: key })}  ${overrideText(override)}`
 }
 
-/** Stands for the only limit, which needs no name. */
+/** Means the only limit, which needs no name. */
 const ONLY = ''
 
 function ruleOf({ limit = [], limits, exempt }: OverrideFlags): Rule {

@@ -15,7 +15,7 @@ export function addReplayCommand(program: Command): void {
     )
     .option(
       '--limit <limit>',
-      'requests per sliding window, such as 100/1m or name=100/1m; repeatable; without it, only report which limits would fit',
+      'requests per sliding window, such as 100/1m or name=100/1m; repeatable; without it, the report only suggests limits',
       collect,
     )
     .option('--key <field>', 'field to use as the key: ip, user, method, path, status, or a JSON field', 'ip')
@@ -37,7 +37,7 @@ export function addReplayCommand(program: Command): void {
       'JSON field with the cost (default: 1; the recorded cost for captured requests)',
     )
     .option('--reorder <duration>', 'how far lines may be out of order', '5m')
-    .option('--top <count>', 'number of keys to report, those with the most denials first', '10')
+    .option('--top <count>', 'number of keys to report; those with the most denials come first', '10')
     .action(async (file: string, flags: ReplayFlags) => {
       // Loaded late, so that other commands start fast.
       const { runReplay } = await import('#replay/run-replay.js')
@@ -50,7 +50,7 @@ export function addDemoCommand(program: Command): void {
     .command('demo')
     .description('compare a fixed and a sliding window under a burst at a window boundary')
     .action(async () => {
-      // Loaded late: the web server and the load generator are large.
+      // Loaded late, because the web server and the load generator are large.
       const { runDemo } = await import('#replay/demo/run-demo.js')
       await runDemo()
     })

@@ -16,7 +16,7 @@ export function addServeCommand(program: Command): void {
   asServe(program.command('serve'))
 }
 
-/** Makes a command run the service: `slidegate serve`, or `slidegate-server` as a whole. */
+/** Sets up a command to run the service: `slidegate serve`, or `slidegate-server`. */
 export function asServe(command: Command): Command {
   return command
     .description("run the service: HTTP API, forward auth for gateways, Envoy's rate limit service")

@@ -61,10 +61,10 @@ function problemLines({ problems }: ConfigError): string[] {
 /** Maximum number of columns of a line to show. */
 const WIDTH = 100
 
-/** Possible secrets: values of these fields, and users and passwords in URLs. */
+/** Possible secrets: the values of these fields, and users and passwords in URLs. */
 const SECRETS = [/(?<=\b(?:token|sha256|hashKeys|secret|url)\b["']?\s*:\s*)\S.*$/, /(?<=:\/\/)[^\s/]+(?=@)/g]
 
-/** The affected line with a caret below, or nothing if it is gone. */
+/** The affected line with a caret below it. Empty if the line no longer exists. */
 function quoteOf({ file, line, column }: ConfigProblem): string[] {
   const text = lineIn(file, line)
   if (text === undefined || text.trim() === '') return []

@@ -15,14 +15,14 @@ import { suggestion } from './suggestion.ts'
 /** A configuration to check, and where to report problems. */
 export interface Checked {
   readonly config: Config
-  /** Relative file names start here. */
+  /** The base folder of relative file names. */
   readonly folder: string
   readonly environment: NodeJS.ProcessEnv
   /** Whether to read files that the configuration names. */
   readonly looksAtFiles: boolean
-  /** Whether a part matches the schema. Only such parts are checked. */
+  /** Whether a part matches the schema. Other parts aren't checked. */
   isSound(path: Path): boolean
-  /** Reports a problem at a value or its name. */
+  /** Reports a problem with a value or its name. */
   complain(path: Path, message: string, at?: 'value' | 'key'): void
 }
 
@@ -45,7 +45,7 @@ function checkForwardAuth(checked: Checked): void {
     if (last >= 0 && i === last + 1)
       complain(
         path,
-        'no request reaches this rule: the previous rule has no when, so it matches every request',
+        'no request reaches this rule, because the previous rule has no when and so matches every request',
       )
     if (limiter === undefined) continue
     const known = Object.hasOwn(config.limiters, limiter) ? config.limiters[limiter] : undefined
@@ -76,7 +76,7 @@ function checkStore(checked: Checked): void {
   const { servername: _, ...files } = store?.redis?.tls ?? {}
   if (areReadable(checked, ['store', 'redis', 'tls'], files) === undefined) return
   try {
-    // Only checks the options: the store is closed before it connects.
+    // Only checks the options. The store is closed before it connects.
     openStore(storeConfigOf(store, environment), folder).close()
   } catch (error) {
     if (store === undefined) complain([], `REDIS_URL: ${messageOf(error)}`)
@@ -124,7 +124,7 @@ function checkCertificate(checked: Checked, tls: NonNullable<NonNullable<Config[
   }
 }
 
-/** Contents of files by field name; undefined if one can't be read. */
+/** Contents of files by field name, or undefined if a file can't be read. */
 function areReadable(
   { folder, looksAtFiles, complain }: Checked,
   path: Path,
@@ -144,7 +144,7 @@ function areReadable(
   return isGood ? contents : undefined
 }
 
-/** Names that have another meaning in the audit log. */
+/** Names that have a special meaning in the audit log. */
 const RESERVED = ['anonymous', 'admin-link', 'configuration']
 
 function checkTokens({ config, isSound, complain }: Checked): void {
@@ -176,7 +176,7 @@ function checkTokens({ config, isSound, complain }: Checked): void {
   }
 }
 
-/** Checks the files and streams that requests are written to. */
+/** Checks the files and streams to which requests are written. */
 export function checkCapture(checked: Checked): void {
   const { config, environment, isSound, complain } = checked
   const { capture, logging } = config

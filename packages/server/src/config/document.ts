@@ -11,9 +11,9 @@ export interface SourceDocument {
   readonly file: string
   /** Plain data: objects, arrays, strings, numbers, booleans, null. */
   readonly value: unknown
-  /** A problem at a value or its nearest existing parent; with `key`, at its name. */
+  /** A problem at a value or its nearest existing parent. With `key`, at the value's name. */
   problemAt(path: Path, message: string, at?: 'value' | 'key'): ConfigProblem
-  /** Whether the value is one environment variable, or text that contains some. */
+  /** Whether the value is an environment variable, or text that contains one. */
   variableAt(path: Path): 'whole' | 'part' | undefined
 }
 
@@ -40,7 +40,7 @@ export function readText(file: string): string {
 /**
  * Reads YAML 1.2 or JSON.
  *
- * @param environment replaces `${NAME}` and `${NAME:-default}` in strings, and `$$` by a dollar sign. Default: no replacement.
+ * @param environment replaces `${NAME}` and `${NAME:-default}` in strings, and `$$` with a dollar sign. Default: no replacement.
  *
  * @throws {ConfigError}
  */
@@ -64,7 +64,7 @@ export function readDocument(file: string, text: string, environment?: NodeJS.Pr
   }
 }
 
-/** Finds lines and columns. The parser's counter misses lines after errors. */
+/** Finds lines and columns, because the parser's own counter misses lines after errors. */
 function placesIn(text: string): (offset: number) => { readonly line: number; readonly column: number } {
   const starts = [0]
   for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1)
@@ -85,7 +85,7 @@ function parse(
   const tokens = Array.from(new Parser().parse(text))
   const tooDeep = firstTooDeep(tokens)
   if (tooDeep !== undefined) throw new ConfigError([problemFor(tooDeep, TOO_DEEP)])
-  // The reader finds duplicate names. The composer would do this slowly, by comparing each name with all others.
+  // The reader finds duplicate names. The composer would be slow, because it compares each name with all others.
   const composer = new Composer({ schema: 'core', resolveKnownTags: false, uniqueKeys: false })
   const [document, another] = composer.compose(tokens, true, text.length)
   if (document === undefined) return null
@@ -96,13 +96,13 @@ function parse(
   // The parser only warns about unknown tags.
   const found = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0])
   const problems = found.map(({ pos, message }) => problemFor(pos[0], syntaxMessage(message, text, pos[0])))
-  // One mistake causes many errors, mostly on its own line.
+  // One mistake causes many errors, most of them on its own line.
   const first = problems.filter(({ line }, i) => line !== problems[i - 1]?.line).slice(0, MAX_SYNTAX_PROBLEMS)
   if (first.length > 0) throw new ConfigError(first)
   return document.contents as ParsedNode | null
 }
 
-/** The offset at which tokens are nested too deep for the recursive composer. */
+/** The offset at which tokens are nested too deeply for the recursive composer. */
 function firstTooDeep(tokens: readonly CST.Token[]): number | undefined {
   let level: readonly CST.Token[] = tokens
   for (let depth = 0; level.length > 0; depth++) {
@@ -116,7 +116,7 @@ function firstTooDeep(tokens: readonly CST.Token[]): number | undefined {
   return undefined
 }
 
-/** The parser's message without the text it quotes, which may be a secret. */
+/** The parser's message without the quoted text, which may be a secret. */
 function syntaxMessage(message: string, text: string, offset: number): string {
   if (text.startsWith('${', offset - 1)) return 'a variable between braces or brackets must be quoted'
   return `invalid YAML: ${message.replace(/: ".*$/s, '')}`
@@ -126,7 +126,7 @@ function atStart(file: string, message: string): ConfigProblem {
   return { file, line: 1, column: 1, message }
 }
 
-/** Shorter values aren't hidden: they aren't secrets, and could match any word of a message. */
+/** Shorter values aren't hidden. They aren't secrets, and could match any word in a message. */
 const SHORTEST_SECRET = 8
 /** Maximum lengths of excerpts in messages of the service and of the YAML library. */
 const SHOWN = [64, 40]

@@ -20,7 +20,7 @@ export function checkLimiters(checked: Checked): void {
   }
 }
 
-/** Names that every object has: looking one up would find an inherited property. */
+/** Names that every object has. A lookup would find the inherited property. */
 const EVERYWHERE: readonly string[] = Object.getOwnPropertyNames(Object.prototype)
 
 function checkName({ complain }: Checked, path: Path): void {
@@ -29,7 +29,7 @@ function checkName({ complain }: Checked, path: Path): void {
     complain(path, `${name} is reserved: every JavaScript object has a property with this name`, 'key')
 }
 
-/** Checks all sets of limits of one limiter. */
+/** Checks all sets of limits in one limiter. */
 class LimiterCheck {
   readonly #checked: Checked
   readonly #path: Path
@@ -144,7 +144,7 @@ class LimiterCheck {
   }
 }
 
-/** Reports an error of the library at the option that it names. */
+/** Reports a library error at the option that the error names. */
 function tried<Value>(
   { complain }: Checked,
   path: Path,

@@ -13,22 +13,24 @@ import { shapeProblems } from './shape.ts'
 
 export interface LoadedConfig {
   readonly config: Config
-  /** Absolute. Relative file names in the configuration start here. */
+  /** The base folder of relative file names in the configuration, as an absolute path. */
   readonly folder: string
-  /** Absolute paths of all files and folders that were read, the configuration first. Watch them for changes. */
+  /** Absolute paths of all files and folders that were read, starting with the configuration. Watch them for changes. */
   readonly files: readonly string[]
   /** Envoy's domains, if any are configured. */
   readonly domains?: Domains
-  /** See {@link shownConfig}. Missing if there is no text. */
+  /** See {@link shownConfig}. Absent if there is no text. */
   readonly shown?: string
 }
 
 export interface LoadOptions {
   /** Default: `process.env`. */
   readonly environment?: NodeJS.ProcessEnv
-  /** Addresses that replace those in the file. */
+  /** Addresses that override the file's addresses. */
   readonly listen?: { readonly http?: string | undefined; readonly grpc?: string | undefined }
-  /** Whether to read files that the text names. Set to false for a caller's text, which could probe for files. Default: true. */
+  /**
+   * Whether to read files that the text names. Set this to false for a caller's text, which could probe for files. Default: true.
+   */
   readonly looksAtFiles?: boolean
 }
 
@@ -59,7 +61,7 @@ export function loadText(file: string, text: string, options: LoadOptions = {}):
     isSound: (path) => problems.areNoneIn(path),
     complain: (path, message, at) => problems.add(path, message, at),
   }
-  // Limiters first: rules are only checked against valid ones.
+  // Limiters come first, because rules are only checked against valid limiters.
   checkLimiters(checked)
   checkService(checked)
   checkCapture(checked)
@@ -98,7 +100,7 @@ function domainsOf({ envoy }: Config, folder: string, problems: Problems): Domai
 /** Collects problems, and the parts of the configuration that they are in. */
 class Problems {
   readonly #document: SourceDocument
-  /** Problems by content, because the same one may be found twice. */
+  /** Problems by content, because the same problem may be found twice. */
   readonly #found = new Map<string, ConfigProblem>()
   readonly #elsewhere: ConfigProblem[] = []
   /** Paths of parts with problems. */
@@ -143,11 +145,11 @@ function wordOf(path: Path): string {
 
 const HIDDEN = '***'
 
-/** A variable in place of a secret may be shown, unless it has a default. */
+/** A variable in place of a secret. It may be shown, unless it has a default. */
 const VARIABLE = /^\$\{\w+\}$/
 
 /**
- * The configuration as readers of the service may see it.
+ * The form of the configuration that readers of the service may see.
  *
  * It has no secrets or comments, and variables are shown by name. Equal configurations give equal text, regardless of their
  * formatting.

@@ -3,9 +3,9 @@
 /** A problem in a file, with its place. */
 export interface ConfigProblem {
   readonly file: string
-  /** From 1. */
+  /** Counted from 1. */
   readonly line: number
-  /** From 1. */
+  /** Counted from 1. */
   readonly column: number
   /** The problem and the allowed values. */
   readonly message: string

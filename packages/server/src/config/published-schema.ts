@@ -7,7 +7,7 @@ type Json = Readonly<Record<string, unknown>>
 
 const VARIABLE = { $ref: '#/$defs/variable' }
 
-/** The JSON Schema of the file: any value can also be an environment variable. */
+/** The JSON Schema of the file. Any value can also be an environment variable. */
 export function publishedSchema(): Json {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -63,7 +63,7 @@ function withMembers({ discriminator: _, $defs: __, ...schema }: Json): Json {
   }
 }
 
-/** Constants stay as they are: they discriminate the kinds of limits. */
+/** Constants remain unchanged, because they discriminate the kinds of limits. */
 function mapped(properties: Json): Json {
   return Object.fromEntries(
     Object.entries(properties).map(([name, schema]) => [

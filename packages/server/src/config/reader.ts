@@ -5,7 +5,7 @@ import { ConfigError, type ConfigProblem } from './problem.ts'
 
 export type Path = readonly (string | number)[]
 
-/** Maximum number of values, including those repeated by aliases. */
+/** Maximum number of values, including values that aliases repeat. */
 const MAX_VALUES = 500_000
 export const MAX_DEPTH = 100
 export const TOO_DEEP = 'values are nested deeper than 100 levels'
@@ -23,7 +23,7 @@ export class Reader {
   readonly secrets = new Map<string, string>()
   readonly #problemFor: (offset: number, message: string) => ConfigProblem
   readonly #environment: NodeJS.ProcessEnv | undefined
-  /** Anchors so far. A later anchor replaces an earlier one with the same name. */
+  /** Anchors so far. A later anchor replaces an earlier anchor with the same name. */
   readonly #anchors = new Map<string, Node>()
   readonly #targets = new Map<Alias, Node>()
   readonly #variables = new Map<Node, 'whole' | 'part'>()
@@ -65,7 +65,7 @@ export class Reader {
       if (next === undefined) break
       const isLast = depth === path.length - 1
       const shown = isLast && at === 'key' ? (next.key ?? next.value) : (next.value ?? next.key)
-      // The problem is reported at the target of the alias or merge, which has the mistake.
+      // The problem is reported at the target of the alias or merge, because the mistake is there.
       offset = startOf(shown)
       node = next.value
     }
@@ -128,7 +128,7 @@ export class Reader {
     return Object.fromEntries([...own, ...Array.from(merged).filter(([name]) => !own.has(name))])
   }
 
-  /** The members that `<<` merges. The first of several maps takes precedence. */
+  /** The members that `<<` merges. If there are several maps, earlier ones take precedence. */
   #readMerged(value: Node | null): [string, unknown][] {
     const before = this.problems.length
     const read = value === null ? null : this.read(value)

@@ -12,11 +12,11 @@ import {
 import { REDIS_URL_PATTERN } from './redis-url.ts'
 
 /*
- * A title describes a valid value and completes "it must be ...". A description explains the field; editors show it.
+ * A title describes a valid value and completes "it must be ...". A description explains the field, and editors show it.
  * `writeOnly` marks a secret: messages never repeat it.
  */
 
-/** An object with only these fields: an unknown name is an error. */
+/** An object with only these fields. Other names are errors. */
 function closed<Properties extends TProperties>(
   description: string,
   properties: Properties,
@@ -135,7 +135,7 @@ const KINDS = [
   }),
   closed('A sliding window, estimated from two counters.', {
     kind: Type.Literal('slidingCounter'),
-    limit: count('Units allowed in any window, by estimate.'),
+    limit: count('Estimated units allowed in any window.'),
     window: duration('Window length, from 10ms to 366d.'),
     ...naming,
   }),
@@ -164,7 +164,7 @@ const KINDS = [
   ),
 ] as const
 
-/** Discriminated by kind, so that errors concern that kind only. */
+/** Discriminated by kind, so that errors are about that kind only. */
 export const LimitSchema = Type.Unsafe<Static<(typeof KINDS)[number]>>({
   type: 'object',
   description: 'A limit: its kind and the options of that kind.',
@@ -186,13 +186,13 @@ const Dimension = {
 }
 
 const Rules = {
-  limits: Type.Optional(limits('Limits of each key. All of them apply.')),
+  limits: Type.Optional(limits('Limits for each key. All of them apply.')),
   dimensions: Type.Optional(
-    named(Dimension, limits('Limits of each key in this dimension. All of them apply.'), {
+    named(Dimension, limits('Limits for each key in this dimension. All of them apply.'), {
       minProperties: 1,
       maxProperties: 16,
       description:
-        'Limits by dimension, instead of limits: counts a request by several keys, such as user and address.',
+        'Limits by dimension, in place of limits. They count a request for several keys, such as a user and an address.',
     }),
   ),
 }
@@ -228,7 +228,7 @@ const BanSchema = closed('Blocks a key that is denied too often.', {
     },
   ),
   forgetAfter: Type.Optional(
-    duration('Time without a block after which the list starts again. Default: the longest entry.'),
+    duration('Time without a block after which the list starts over. Default: the longest entry.'),
   ),
 })
 
@@ -251,7 +251,7 @@ const LimiterSchema = closed('A limiter: limits for one key, or dimensions with 
   ...Rules,
   plans: Type.Optional(
     named(Name, PlanSchema, {
-      description: 'Limits for some keys, or for requests that choose the plan.',
+      description: 'Other limits, for some keys or for requests that choose the plan.',
     }),
   ),
   choosePlan: flag('Whether a request may choose its plan. Default: false.'),
@@ -259,7 +259,7 @@ const LimiterSchema = closed('A limiter: limits for one key, or dimensions with 
     Type.Union(
       [
         Type.Array(
-          closed('Limits of a single key.', {
+          closed('Limits for a single key.', {
             key: text('The exact key.'),
             dimension: Type.Optional(
               Type.String({
@@ -267,7 +267,7 @@ const LimiterSchema = closed('A limiter: limits for one key, or dimensions with 
                 description: "The key's dimension, if the limiter has dimensions.",
               }),
             ),
-            limits: limits('Limits of the key. All of them apply.'),
+            limits: limits('Limits for the key. All of them apply.'),
           }),
           { title: 'a list of overrides' },
         ),
@@ -275,7 +275,7 @@ const LimiterSchema = closed('A limiter: limits for one key, or dimensions with 
       ],
       {
         description:
-          'Limits of single keys; they take precedence over plans. The API can change the limits of any key, or block it. false: disabled, which saves one read per decision.',
+          'Limits for single keys, which take precedence over plans. The API can override the limits of any key, and block keys. false: no overrides, which saves one read per decision.',
       },
     ),
   ),
@@ -296,7 +296,7 @@ const LimiterSchema = closed('A limiter: limits for one key, or dimensions with 
         Type.Number({
           exclusiveMinimum: 0,
           maximum: 1,
-          description: 'Share of failed calls that opens the breaker, above 0 up to 1. Default: 0.5.',
+          description: 'Share of failed calls that opens the breaker, above 0 and up to 1. Default: 0.5.',
         }),
       ),
       minRequests: Type.Optional(
@@ -320,7 +320,7 @@ const LimiterSchema = closed('A limiter: limits for one key, or dimensions with 
     Type.Integer({
       minimum: 1,
       maximum: 2 ** 20,
-      description: 'Maximum number of waiting requests, over all keys. Default: 10,000.',
+      description: 'Maximum number of waiting requests, across all keys. Default: 10,000.',
     }),
   ),
   reservationTtl: Type.Optional(
@@ -331,7 +331,7 @@ const LimiterSchema = closed('A limiter: limits for one key, or dimensions with 
       minLength: 16,
       writeOnly: true,
       title: 'a secret of at least 16 characters',
-      description: 'A secret. Keys are stored as HMACs made with it.',
+      description: 'A secret. Keys are stored as HMACs that use it.',
     }),
   ),
 })
@@ -370,18 +370,18 @@ const RedisSchema = closed('Keeps state in Redis 7.0, Valkey 7.2 or later.', {
     Type.String({
       pattern: '^[A-Za-z0-9._:-]{1,128}$',
       title: '1 to 128 characters from A-Z a-z 0-9 . _ : -',
-      description: 'Prefix of all stored keys, followed by a colon. Default: slidegate.',
+      description: 'Prefix of all stored keys. A colon follows it. Default: slidegate.',
     }),
   ),
   buckets: Type.Optional(
     Type.Enum([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024], {
       description:
-        'For a Cluster: number of slots that keys are spread over. Use the same value in all processes. Default: 64.',
+        'For a Cluster: the number of slots across which keys are spread. Use the same value in all processes. Default: 64.',
     }),
   ),
   tls: Type.Optional(
     closed('TLS, for rediss:// URLs.', {
-      ca: Type.Optional(file("CA certificates trusted for the server's certificate.")),
+      ca: Type.Optional(file("CA certificates that are trusted to sign the server's certificate.")),
       cert: Type.Optional(file('The client certificate.')),
       key: Type.Optional(file('The private key of the client certificate.')),
       servername: Type.Optional(text("The name expected in the server's certificate.")),
@@ -390,7 +390,7 @@ const RedisSchema = closed('Keeps state in Redis 7.0, Valkey 7.2 or later.', {
 })
 
 const StoreSchema = closed(
-  'Where the state is stored: memory or redis. Default: redis if REDIS_URL is set, else memory. Changes take effect at the next start.',
+  'Where the state is stored: memory or redis. Default: redis if REDIS_URL is set, otherwise memory. Changes take effect at the next start.',
   {
     memory: Type.Optional(MemorySchema),
     redis: Type.Optional(RedisSchema),
@@ -399,7 +399,7 @@ const StoreSchema = closed(
         minimum: 1,
         maximum: 2 ** 31 - 1,
         description:
-          "Timeout of /v1/store in milliseconds. Choose less than its clients' own timeouts. Default: 40.",
+          'Timeout of /v1/store in milliseconds. Set it below the timeouts of its clients. Default: 40.',
       }),
     ),
   },
@@ -429,7 +429,9 @@ const ListenSchema = closed(
       closed('TLS for both listeners. With clientCa, clients need a certificate signed by it.', {
         cert: file('The certificate with its intermediates, as PEM.'),
         key: file('The private key, as PEM.'),
-        clientCa: Type.Optional(file('CA certificates trusted for client certificates, as PEM.')),
+        clientCa: Type.Optional(
+          file('CA certificates that are trusted to sign client certificates, as PEM.'),
+        ),
       }),
     ),
   },
@@ -438,7 +440,7 @@ const ListenSchema = closed(
 const Template = 'with {address}, {host}, {path}, {method}, {header:x-api-key}, {cookie:session}'
 
 const RuleSchema = closed(
-  'Which requests of a gateway the rule matches, and how they are limited. The first matching rule applies.',
+  'Which gateway requests the rule matches, and how they are limited. The first matching rule applies.',
   {
     when: Type.Optional(
       closed('Conditions on the request. Default: matches any request.', {
@@ -504,7 +506,7 @@ const ForwardAuthSchema = closed('Forward auth: gateways check each request here
       ],
       {
         description:
-          'Trusted proxies between the client and the service: their number, or their networks. The gateway counts as the first. Default: 1.',
+          'Trusted proxies between the client and the service: their number, or their networks. The gateway is the first one. Default: 1.',
       },
     ),
   ),
@@ -535,7 +537,7 @@ const EnvoySchema = closed("Envoy's rate limit service.", {
     Type.Array(Type.String({ minLength: 1 }), {
       minItems: 1,
       description:
-        "Domains whose requests report hits that have already happened, with apply_on_stream_done. A descriptor's own hits are charged even above the limit. * matches any characters. Default: none.",
+        "Domains whose requests report hits after the fact, with apply_on_stream_done. A descriptor's own hits are charged even above the limit. * matches any characters. Default: none.",
     }),
   ),
 })
@@ -568,7 +570,7 @@ const TokenSchema = closed('A token and its permissions. Set either token or sha
   limiters: Type.Optional(
     Type.Array(Names, {
       minItems: 1,
-      description: 'Limiters that this caller may use; * matches any characters. Default: all.',
+      description: 'Limiters that this caller may use. * matches any characters. Default: all.',
     }),
   ),
   ownLimiters: Type.Optional(
@@ -586,7 +588,7 @@ const AuthSchema = closed('Authentication.', {
   anonymous: Type.Optional(
     Type.Union([Role, Type.Literal(false)], {
       description:
-        'Role of callers without a token. Default: none. But if no tokens are configured, callers on loopback may request decisions, explain a key and read metrics, unless they use a proxy.',
+        'Role of callers without a token. Default: none. If no tokens are configured, however, callers on loopback may request decisions, explain a key and read metrics, unless they use a proxy.',
     }),
   ),
   hosts: Type.Optional(
@@ -628,9 +630,9 @@ const CapsSchema = closed('Maximum sizes and counts.', {
 export type CapsConfig = Static<typeof CapsSchema>
 
 const LoggingSchema = closed('The log, as JSON lines.', {
-  level: oneOf('Lowest level that is logged. Default: info.', 'debug', 'info', 'warn', 'error', 'silent'),
+  level: oneOf('Lowest level to log. Default: info.', 'debug', 'info', 'warn', 'error', 'silent'),
   keys: oneOf('How keys appear in the log. Default: hashed.', 'hashed', 'plain'),
-  decisions: oneOf('Decisions that are logged, at any level. Default: none.', 'none', 'denied', 'all'),
+  decisions: oneOf('Decisions to log, at any level. Default: none.', 'none', 'denied', 'all'),
   decisionFile: Type.Optional(file('File for logged decisions. Default: the log.')),
 })
 
@@ -639,16 +641,16 @@ const CaptureSchema = closed('Captures a sample of decisions for replay. Default
     Type.Number({
       exclusiveMinimum: 0,
       maximum: 1,
-      description: 'Share of keys that are captured, with all their requests. Default: 1, every key.',
+      description: 'Share of keys whose requests are captured. Default: 1, which means all keys.',
     }),
   ),
-  file: Type.Optional(file('File that lines are appended to.')),
-  stream: flag("Instead of a file: whether to write to a stream in the store's Redis. Default: false."),
+  file: Type.Optional(file('File to which lines are appended.')),
+  stream: flag("Whether to write to a stream in the store's Redis instead of a file. Default: false."),
   maxBytes: Type.Optional(
     Type.Integer({
       minimum: 4096,
       maximum: 2 ** 40,
-      description: 'Maximum file size. A full file is rotated; one old file is kept. Default: 64 MiB.',
+      description: 'Maximum file size. A full file is rotated, and one old file is kept. Default: 64 MiB.',
     }),
   ),
   maxLength: Type.Optional(
@@ -669,7 +671,8 @@ const CaptureSchema = closed('Captures a sample of decisions for replay. Default
       minLength: 16,
       writeOnly: true,
       title: 'a secret of at least 16 characters',
-      description: 'Secret for hashing keys. Default: random for each instance, and new at each start.',
+      description:
+        'Secret for hashing keys. Default: a random secret for each instance, which changes at each start.',
     }),
   ),
 })
@@ -698,7 +701,7 @@ const TracingSchema = Type.Union(
   ],
   {
     description:
-      'OpenTelemetry: a span for each decision. true: configured by the environment. Default: false. Changes take effect at the next start.',
+      'OpenTelemetry: a span for each decision. true: configured through environment variables. Default: false. Changes take effect at the next start.',
   },
 )
 export type TracingConfig = Exclude<Static<typeof TracingSchema>, false>

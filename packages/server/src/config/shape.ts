@@ -37,11 +37,11 @@ interface ShapeProblem {
 }
 
 const ajv = new Ajv2020({
-  // We wrote the schema, and a test validates it.
+  // The schema is our own, and a test validates it.
   validateSchema: false,
   // Optimizing the generated code takes longer than it saves.
   code: { optimize: false },
-  // Compiles the schema of a limit once, not per list.
+  // Compiles the schema of a limit once, instead of once per list.
   inlineRefs: false,
   allErrors: true,
   verbose: true,
@@ -54,7 +54,7 @@ const isConfig = ajv.compile(ConfigSchema)
 /**
  * The schema violations in a document.
  *
- * A variable that must be a number or boolean is converted in place first.
+ * Before that, it converts variables that must be numbers or booleans in place.
  */
 export function shapeProblems(document: SourceDocument): readonly ShapeProblem[] {
   const found = errorsOf(document.value)
@@ -68,9 +68,9 @@ function errorsOf(value: unknown): readonly SchemaError[] {
 }
 
 /**
- * Reduces the errors of a union to those of the intended alternative.
+ * Reduces a union's errors to the errors of the intended alternative.
  *
- * Without such an alternative, the union's own error remains. Ajv reports the errors of all alternatives just before it.
+ * Without such an alternative, the union's own error remains. Ajv reports the errors of all alternatives just before the union's.
  */
 function relevant(errors: readonly SchemaError[]): readonly SchemaError[] {
   const kept: SchemaError[] = []
@@ -115,7 +115,7 @@ function pathOf({ instancePath }: SchemaError): Path {
     .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-/** The path of the error; for an invalid name, including the name. */
+/** The path of the error. For an invalid name, it includes the name. */
 function placeOf(error: SchemaError): Path {
   return error.propertyName === undefined ? pathOf(error) : [...pathOf(error), error.propertyName]
 }
@@ -190,7 +190,7 @@ function rightFor({ data, keyword, parentSchema = {}, params }: SchemaError): st
   return `it must be ${expected(parentSchema)}${isTextWithoutQuotes(data, parentSchema) ? ', in quotes' : ''}${meant}`
 }
 
-/** Whether quotes are missing: YAML reads `007` as a number and `true` as a boolean. */
+/** Whether quotes are missing. Without them, YAML reads `007` as a number and `true` as a boolean. */
 function isTextWithoutQuotes(data: unknown, { type, pattern }: SchemaPart): boolean {
   const isScalar = typeof data === 'number' || typeof data === 'boolean'
   return (
@@ -239,7 +239,7 @@ function wordsOf(path: Path): string {
     .slice(0, 200)
 }
 
-/** Parts with secrets, which may be in the wrong field. */
+/** Parts that contain secrets, which may be in the wrong field. */
 const SECRET_PARTS = ['auth', 'store']
 
 const SHOWN = 40

@@ -16,7 +16,7 @@ export function suggestion(name: string, known: readonly string[]): string {
     : `did you mean ${near}?`
 }
 
-/** The known word with the fewest changed characters, unless they are too many. */
+/** The known word with the fewest changed characters, unless too many have changed. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const most = Math.floor((word.length + 1) / 3)
   let best: string | undefined
@@ -32,7 +32,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best
 }
 
-/** Levenshtein distance, with a swap of neighbours as one change. */
+/** Levenshtein distance, in which swapping two neighbors is one change. */
 function changesBetween(a: string, b: string): number {
   let before: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, i) => i)

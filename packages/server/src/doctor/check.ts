@@ -11,7 +11,7 @@ export interface Check {
   readonly status: Status
   /** The value found. */
   readonly value: string
-  /** The right value, unless the status is `ok`. */
+  /** The expected value, unless the status is `ok`. */
   readonly expected?: string
   /** The command or setting that fixes it. */
   readonly fix?: string

@@ -17,7 +17,7 @@ const CONNECT_MS = 1000
 
 const MAX_CLOCK_MS = 1000
 const MAX_SCRIPT_MICROS = 1000
-/** With fewer calls, the average is too high, because the first call is slow. */
+/** With fewer calls, the slow first call makes the average too high. */
 const MIN_SCRIPT_CALLS = 100
 const MAX_LAG_BYTES = 2 ** 20
 /** Maximum share of `maxmemory` that may be used without a warning. */
@@ -26,9 +26,9 @@ const MAX_MEMORY = 0.8
 const SETTINGS = 'docs/production.md#redis-settings'
 
 /**
- * Checks the servers of a store. Writes only below the store's prefix, and removes what it wrote.
+ * Checks the servers of a store. Only writes keys with the store's prefix, and removes them afterwards.
  *
- * Each step ends after a second, whatever Redis does.
+ * Each step ends within a second, even if Redis doesn't respond.
  *
  * @param folder the base folder of relative file names
  * @param timeoutMs the shortest timeout of a limiter
@@ -44,7 +44,7 @@ export async function checkRedis(config: RedisConfig, folder: string, timeoutMs:
     return [latency, ...checks, ...(await rightsOf(link, target, config))]
   } catch (error) {
     const reason = messageOf(error)
-    // The client closes the connection before it reports why.
+    // The client closes the connection before it reports the reason.
     return [unusable(target, reason.includes("isn't writeable") ? (link.lastError ?? reason) : reason)]
   } finally {
     link.close()
@@ -71,7 +71,7 @@ async function latencyOf(link: RedisLink, target: string, timeoutMs: number): Pr
   const startMs = performance.now()
   for (let i = 0; i < PINGS && performance.now() - startMs < PINGS_MS; i++) {
     const sentMs = performance.now()
-    // Users without permission for PING get an error, which takes as long.
+    // Users without permission for PING get an error, which takes equally long.
     await link
       .ask((redis) => redis.ping())
       .catch((error) => {
@@ -95,7 +95,7 @@ async function latencyOf(link: RedisLink, target: string, timeoutMs: number): Pr
 }
 
 interface Facts {
-  /** `undefined` if this user may not read it. The same applies to the other facts. */
+  /** `undefined` if this user may not read it. This applies to all other values, too. */
   readonly info: string | undefined
   readonly cluster: string | undefined
   /** The server's clock minus this machine's, in milliseconds. */
@@ -193,7 +193,7 @@ function memoryCheck(info: RedisInfo, cli: string): Found {
       name: 'maxmemory',
       status: 'warning',
       value: `unlimited; ${megabytes(used)} used`,
-      expected: "twice the memory that you expect to use, and less than the machine's",
+      expected: 'twice the memory that you expect to use, and less than the machine has',
       fix,
       docs: 'docs/production.md#memory',
     }
@@ -227,7 +227,7 @@ function persistenceCheck(info: RedisInfo, save: string | undefined, cli: string
       status: 'problem',
       value: `the last save failed (${failed.join(', ')})`,
       expected: 'successful saves: otherwise Redis may reject writes',
-      fix: "free disk space and look in the server's log",
+      fix: "free disk space and check the server's log",
       docs,
     }
   }
@@ -257,7 +257,7 @@ function replicaCheck(info: RedisInfo, isCluster: boolean): Found {
       status: 'problem',
       value,
       expected: isCluster ? 'connected' : 'a primary: replicas reject writes',
-      fix: isCluster ? "look in the server's log" : 'set store.redis.url to the primary',
+      fix: isCluster ? "check the server's log" : 'set store.redis.url to the primary',
       docs,
     }
   }

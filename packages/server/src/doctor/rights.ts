@@ -1,4 +1,4 @@
-// Checks the permissions of the Redis user, by running each command of the store on temporary keys.
+// Checks the Redis user's permissions, by running each of the store's commands on temporary keys.
 
 import { randomBytes } from 'node:crypto'
 import { messageOf } from '#replay/errors.js'
@@ -26,7 +26,7 @@ const REQUIRED: Commands = [
   ['evalsha', '0'.repeat(40), '1', '$s'],
 ]
 
-/** Permissions for some features only. */
+/** Permissions that only some features need. */
 const OPTIONAL: Readonly<Record<string, Commands>> = {
   overrides: [
     ['get', '$s'],
@@ -75,7 +75,7 @@ export async function rightsOf(
   target: string,
   { url }: NonNullable<StoreConfig['redis']>,
 ): Promise<Check[]> {
-  // All keys have the same tag, and so are on one server of a Cluster.
+  // All keys have the same tag, so they are on one server of a Cluster.
   const own = `${link.prefix}:{doctor}:${randomBytes(8).toString('hex')}`
   const user = userOf(url)
   const run = async (commands: Commands) => {
@@ -93,7 +93,7 @@ export async function rightsOf(
   }
   const base = { target, name: 'rights' }
   const removal: Commands = [['del', ...KEYS.map((key) => `$${key}`)]]
-  // Writes nothing unless the user may also delete keys.
+  // Only writes if the user may also delete keys.
   const refused = await run(removal)
   const failures = refused.length > 0 ? refused : await run(REQUIRED).finally(() => run(removal))
   const other = failures.find(({ error }) => !isRefusal(error))
@@ -149,7 +149,7 @@ interface Failure {
   readonly error: string
 }
 
-/** Whether a command failed. NOSCRIPT doesn't count: it shows that the user may run scripts. */
+/** Whether a command failed. NOSCRIPT doesn't count, because it shows that the user may run scripts. */
 function isFailure(run: { readonly name: string; readonly error: string | undefined }): run is Failure {
   return run.error !== undefined && !run.error.includes('NOSCRIPT')
 }
@@ -158,7 +158,7 @@ function isRefusal(error: string): boolean {
   return error.includes('NOPERM')
 }
 
-/** How to fix a write that failed for another reason than permissions. */
+/** How to fix a write that failed for a reason other than permissions. */
 function fixFor(error: string): Pick<Check, 'expected' | 'fix' | 'docs'> {
   if (error.includes('OOM')) {
     return {

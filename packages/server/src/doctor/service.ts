@@ -97,7 +97,7 @@ function overviewChecks({ status, body }: Answer): Found[] {
     value: `${instances.length} on ${counted(hosts.size, 'machine')}; ${missing} without an answer`,
     ...(missing !== 0 && {
       expected: 'all answer',
-      fix: 'run slidegate limiters, and look in the logs of the instances',
+      fix: 'run slidegate limiters, and check the logs of the instances',
       docs: 'docs/alerts.md#slidegateinstancedown',
     }),
   }
@@ -114,7 +114,7 @@ function overviewChecks({ status, body }: Answer): Found[] {
   return [all, version, clockCheck(Date.now() - atMs)]
 }
 
-/** @param ageMs since the start of the last full second: 1 to 3 s if clocks agree, since the overview is cached */
+/** @param ageMs time since the start of the last full second: 1 to 3 s if clocks agree, because the overview is cached */
 function clockCheck(ageMs: number): Found {
   const skewMs = Math.round(2000 - ageMs)
   const isNear = Math.abs(skewMs) <= MAX_CLOCK_MS
@@ -131,7 +131,7 @@ function clockCheck(ageMs: number): Found {
   }
 }
 
-/** @param answer to a request without a token */
+/** @param answer the answer to a request without a token */
 function tokenCheck({ status, body }: Answer, { hostname }: URL): Found {
   const name = 'tokens'
   const host = hostname.replace(/^\[|\]$/g, '')

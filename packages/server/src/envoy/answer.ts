@@ -16,7 +16,7 @@ import { MAX_UINT32 } from './domain.ts'
 import { type DescriptorStatus, OK, OVER_LIMIT, type RateLimitResponse, structOf } from './protocol.ts'
 import type { Question } from './question.ts'
 
-/** A descriptor that matches no rule, or an unlimited rule. */
+/** The status of a descriptor that matches no rule or an unlimited rule. */
 export type Uncounted = 'none' | 'unlimited'
 
 const UNLIMITED: DescriptorStatus = { code: OK, limit_remaining: MAX_UINT32 }
@@ -49,7 +49,7 @@ export function decisionOf(
   let remaining = Number.POSITIVE_INFINITY
   let retryAfterMs = 0
   let resetAfterMs = 0
-  // If all quotas deny, the first one to have room again allows the request.
+  // If all quotas deny, the request is allowed as soon as one of them has room.
   let quotaMs = isDenied && areQuotasOver(questions) ? Number.POSITIVE_INFINITY : 0
   for (const question of questions) {
     const verdict = verdictOf(question)
@@ -117,7 +117,7 @@ function statusOf(question: Question | Uncounted): DescriptorStatus {
     code: isOver && !rule.isShadow ? OVER_LIMIT : OK,
     current_limit: rule.currentLimit,
     limit_remaining: isOver ? 0 : Math.min(remaining, MAX_UINT32),
-    // Envoy reads whole seconds, and clients wait for that long.
+    // Envoy reads whole seconds, and clients wait for that time.
     duration_until_reset: { seconds: Math.ceil(untilMs / 1000) },
   }
 }
@@ -126,7 +126,7 @@ function finite(ms: number, windowMs: number): number {
   return ms === Number.POSITIVE_INFINITY ? windowMs : ms
 }
 
-/** Metadata for later filters: exceeded shadow limits, and metadata of the rules that applied. */
+/** Metadata for later filters: exceeded shadow limits, and the metadata of the applied rules. */
 function metadataOf(described: readonly (Question | Uncounted)[]): Record<string, unknown> | undefined {
   let shadow: unknown[] | undefined
   let metadata: Record<string, unknown> | undefined

@@ -1,20 +1,20 @@
-// Metrics of rules: hits and ignored parts of requests.
+// Metrics of rules: hits, and ignored parts of requests.
 
 import type { Logger } from 'pino'
 import { Counter, type Registry } from 'prom-client'
 import type { Question } from './question.ts'
 
-/** Maximum number of label values. `detailed_metric` and `value_to_metric` turn input of callers into labels. */
+/** Maximum number of label values. `detailed_metric` and `value_to_metric` turn callers' input into labels. */
 const MAX_RULES = 10_000
 
-/** Longer labels are replaced by the rule's path, because they contain input of callers. */
+/** Longer labels are replaced with the rule's path, because they contain callers' input. */
 const MAX_NAME = 256
 
 const OTHERS = '(others)'
 
 type Outcome = 'within_limit' | 'over_limit' | 'shadow_mode' | 'not_charged'
 
-/** Counts hits of rules. Sums are kept here, since a labelled Prometheus counter costs as much as a decision. */
+/** Counts hits of rules. Sums are kept here, because a labeled Prometheus counter costs as much as a decision. */
 export class Hits {
   readonly #counts = new Map<string, Map<string, Record<Outcome, number>>>()
   #size = 0

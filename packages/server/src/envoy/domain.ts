@@ -1,4 +1,4 @@
-// The rules of a domain, and matching descriptors to them.
+// The rules of a domain. Matches descriptors to them.
 
 import { createHash } from 'node:crypto'
 import { type Limit, slidingWindow, tupleKey } from 'slidegate'
@@ -32,7 +32,7 @@ export class Branch {
     this.isShared = isShared
   }
 
-  /** The best matching child: by key and value, else by wildcard, else by key. */
+  /** The best matching child: by key and value, otherwise by wildcard, otherwise by key. */
   closest({ key, value }: Entry): string | undefined {
     const both = `${key}_${value}`
     if (this.children.has(both)) return both
@@ -54,7 +54,7 @@ export class Domain {
     this.limiterName = limiterNameOf(name)
   }
 
-  /** Finds the rule of a descriptor. The rule is as deep in the file as the descriptor has entries. */
+  /** Finds the rule of a descriptor. A descriptor with n entries matches rules at depth n of the file. */
   match(entries: readonly Entry[]): Match | undefined {
     let branch = this.root
     let hasValuesInMetric = false
@@ -101,7 +101,7 @@ function sharedValueOf({ key, value }: Entry, by: string, child: Branch): string
   return by.startsWith(`${key}_`) ? by.slice(key.length + 1) : by
 }
 
-/** Longer parts are hashed. A key that is too long causes an error, and on errors many gateways allow the request. */
+/** Longer parts are hashed. A key that is too long causes an error, and many gateways allow a request after an error. */
 const MAX_LENGTH = 512
 
 /** Returns an entry as a part of a key. */
@@ -147,7 +147,7 @@ export interface RuleOptions {
 
 /** The limit of a descriptor. */
 export interface Rule extends RuleOptions {
-  /** Unique within the domain; the same after a reload and on every instance. It names a dimension. */
+  /** Unique within the domain, and the same after a reload and on every instance. Names a dimension. */
   readonly id: string
   /** The rule's name in the metrics of envoyproxy/ratelimit, without the domain: `message_type_marketing.to_number`. */
   readonly path: string
@@ -175,7 +175,7 @@ export function ruleOf(keys: readonly string[], options: RuleOptions, scope = 'r
           limit: Math.max(1, requestsPerUnit),
           window: UNITS[unit].window,
           name: LIMIT_NAME,
-          // Quotas don't deny on their own: the request needs room in one of them.
+          // A quota doesn't deny on its own, because the request needs room in just one of them.
           shadow: isShadow || isQuota,
         })
   return {
@@ -208,7 +208,7 @@ function quotable(text: string): string {
   return text.replace(/[^ !#-[\]-~]+/g, '_').slice(0, 64)
 }
 
-/** The limiter name of a domain. Names of different domains differ. */
+/** A domain's limiter name. Different domains have different names. */
 export function limiterNameOf(domain: string): string {
   const isPlain = /^[A-Za-z0-9._-]{1,58}$/.test(domain) && !/-[A-Za-z0-9_-]{16}$/.test(domain)
   if (isPlain) return `envoy.${domain}`

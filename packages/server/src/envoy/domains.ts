@@ -7,7 +7,6 @@ import { ConfigError, type ConfigProblem } from '../config/problem.ts'
 import type { Domain, Unit } from './domain.ts'
 import { Source } from './source.ts'
 
-/** The domains of all files. */
 export class Domains {
   readonly #byName: ReadonlyMap<string, Domain>
   /** The files that were read, and their folders. */
@@ -54,7 +53,7 @@ interface DomainDescription {
 /**
  * Reads files in the format of envoyproxy/ratelimit. In a folder, it reads all .yaml, .yml and .json files.
  *
- * @param folder where relative names start
+ * @param folder the base folder of relative names
  * @throws {ConfigError}
  */
 export function readDomains(names: readonly string[], folder: string): Domains {

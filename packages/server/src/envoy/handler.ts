@@ -66,19 +66,19 @@ export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['reques
       calls.underWay--
     }
     if (response !== undefined) callback(null, response)
-    // The client is gone, so nothing reads this.
+    // The client is gone and won't read this.
     else callback({ code: status.CANCELLED, details: 'the call ended before its decision' })
   }
 }
 
-/** The headers of Envoy's span, if it traces. */
+/** The headers of Envoy's span, if Envoy sends traces. */
 function traceHeadersOf({ metadata }: Call): TraceHeaders {
   const [traceparent] = metadata.get('traceparent')
   const [tracestate] = metadata.get('tracestate')
   return { traceparent: traceparent?.toString(), tracestate: tracestate?.toString() }
 }
 
-/** Whether the call was cancelled or timed out. Such a call isn't charged. */
+/** Whether the call was canceled or timed out. Such a call isn't charged. */
 function isGone(call: Call): boolean {
   return call.cancelled || Number(call.getDeadline()) <= Date.now()
 }

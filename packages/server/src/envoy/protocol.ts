@@ -57,7 +57,7 @@ function protoValueOf(value: unknown): unknown {
 
 export const SERVICE_NAME = 'envoy.service.ratelimit.v3.RateLimitService'
 
-/** Takes the place of a request that can't be decoded. */
+/** Stands for a request that can't be decoded. */
 export const MALFORMED = Symbol('malformed')
 
 const FOLDER = fileURLToPath(new URL('../../proto', import.meta.url))

@@ -50,7 +50,7 @@ export class RateLimits {
     this.#headersOf = headerWriterOf(options.config.headers)
   }
 
-  /** Replaces the rules at once. Earlier usage still counts. */
+  /** Replaces all rules at once. Earlier usage still counts. */
   reload(domains: Domains, config: EnvoyConfig): void {
     const isSamePolicy = JSON.stringify(policyOf(config)) === JSON.stringify(policyOf(this.#config))
     for (const before of this.#domains.all()) {
@@ -119,7 +119,7 @@ function policyOf({ onStoreError, timeoutMs, instances }: EnvoyConfig): FailureP
   }
 }
 
-/** Rejects forbidden domains, with the same error whether they exist or not. */
+/** Rejects forbidden domains, with the same error whether or not they exist. */
 function mustReach(caller: Caller, name: string, domain: Domain | undefined): void {
   const limiter = domain?.limiterName ?? limiterNameOf(name)
   if (caller.may(limiter)) return

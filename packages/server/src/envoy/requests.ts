@@ -19,7 +19,6 @@ const UNIT_OF = new Map<number, Unit>(
   Object.entries(UNITS).map(([unit, { number }]) => [number, unit as Unit]),
 )
 
-/** A request with a domain and descriptors. */
 type Checked = Required<Pick<RateLimitRequest, 'domain' | 'descriptors'>>
 
 /** Validates requests and matches their descriptors to rules. */

@@ -23,7 +23,7 @@ const MAX_LIMITERS = 1024
 /** Maximum number of keys while this process decides without the store. */
 const MAX_LOCAL_KEYS = 100_000
 
-/** A limiter with its number of users. */
+/** A limiter, and the number of groups that use it. */
 interface InUse {
   readonly limiter: Limiter<Keys>
   users: number
@@ -36,19 +36,17 @@ export interface Group {
   readonly questions: readonly Question[]
   readonly key: Keys
   readonly cost: number
-  /** Limits by rule ID. */
   readonly limits: Readonly<Record<string, readonly Limit[]>>
-  /** The latest decision. */
   decision?: Decision
-  /** The local group that decides while the store is down. */
+  /** The group in this process that decides while the store is down. */
   local?: Group
 }
 
 /**
  * The limiters of a domain, one per combination of rules.
  *
- * A limiter has a dimension for each rule. State is stored by domain, rule and key, so that a rule counts the same in any
- * combination.
+ * A limiter has a dimension for each rule. State is stored by domain, rule and key, so that a rule's count is the same in all
+ * combinations.
  */
 export class RuleLimiters {
   readonly #name: string
@@ -234,7 +232,7 @@ function asFallback(decision: Decision): Decision {
 export function setVerdicts({ questions }: Group, { source, retryAfterMs, limits }: Decision): void {
   for (let i = 0; i < questions.length; i++) {
     const verdict = limits[i]!
-    // Failing closed denies everything, though no limit is at fault.
+    // Failing closed denies the request even though no limit does.
     questions[i]!.verdict =
       source === 'failClosed'
         ? { allowed: false, remaining: 0, retryAfterMs, resetAfterMs: verdict.resetAfterMs }

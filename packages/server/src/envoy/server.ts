@@ -27,7 +27,7 @@ const HEALTH_MS = 500
 /** Time after which calls in flight are cut off. */
 const STOP_MS = 10_000
 
-/** How long streams stay open after the last call. Health watchers never close theirs. */
+/** How long streams stay open after the last call. Health watchers never close their streams. */
 const LINGER_MS = 1000
 const LINGER_STEP_MS = 50
 
@@ -107,7 +107,7 @@ export class EnvoyServer {
     return started
   }
 
-  /** `127.0.0.1:8081`, with the actual port. */
+  /** The address with the actual port, such as `127.0.0.1:8081`. */
   get address(): string {
     return `${this.#options.address.slice(0, this.#options.address.lastIndexOf(':'))}:${this.#port}`
   }
@@ -123,7 +123,7 @@ export class EnvoyServer {
     this.#setHealth(false)
   }
 
-  /** Accepts no new calls, finishes those in flight, and stops. */
+  /** Rejects new calls, finishes calls in flight, and stops. */
   async stop(): Promise<void> {
     this.drain()
     clearInterval(this.#timer)
@@ -157,7 +157,7 @@ export class EnvoyServer {
   async #checkReadiness(): Promise<void> {
     const { readiness, service } = this.#options
     const { onStoreError = 'throw' } = service.config.envoy ?? {}
-    // With onStoreError: deny, the server stays ready without the store: if it weren't, many gateways would allow everything.
+    // With onStoreError: deny, the server stays ready without the store. Otherwise, many gateways would allow everything.
     const { ready } = await readiness.state(onStoreError === 'deny' ? [] : [onStoreError])
     if (!this.#isStopping) this.#setHealth(ready)
   }
@@ -179,10 +179,10 @@ function settingsOf({ bodyBytes }: CapsConfig, maxInFlight: number): Constructor
   return {
     'grpc.max_receive_message_length': bodyBytes ?? DEFAULT_MESSAGE_BYTES,
     'grpc.max_concurrent_streams': maxInFlight,
-    // Detects clients that disappeared.
+    // Detects clients that have disappeared.
     'grpc.keepalive_time_ms': 60_000,
     'grpc.keepalive_timeout_ms': 20_000,
-    // Makes clients resolve the address again from time to time, as in envoyproxy/ratelimit.
+    // Makes clients resolve the address again occasionally, as in envoyproxy/ratelimit.
     'grpc.max_connection_age_ms': 24 * 3_600_000,
     'grpc.max_connection_age_grace_ms': 3_600_000,
     // Unused statistics would slow down every call.

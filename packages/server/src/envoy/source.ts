@@ -6,7 +6,7 @@ import { ConfigError, type ConfigProblem } from '../config/problem.ts'
 import { isObject, type Path } from '../config/reader.ts'
 import { Branch, Domain, MAX_UINT32, type RuleOptions, ruleOf, UNITS, type Unit } from './domain.ts'
 
-/** Field names of the format, allowed at any level. In a wrong place they have no effect. */
+/** Field names of the format, allowed at any level. In the wrong place, they have no effect. */
 const WORDS = new Set(
   [
     'domain descriptors key value rate_limit unit requests_per_unit unlimited name replaces',

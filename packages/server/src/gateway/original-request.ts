@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { ServiceError } from '../service/service-error.ts'
 import { lowerCase, readingsOf } from './path.ts'
 
-/** Node drops headers beyond this number, perhaps the gateway's own. */
+/** Node drops headers beyond this number, which may include the gateway's own. */
 const MAX_HEADERS = 1000
 const HOST = /^(?:[a-z0-9._-]*|\[[0-9a-f:.]+\])$/
 const METHOD = /^[A-Z][A-Z_-]{0,31}$/
@@ -29,19 +29,19 @@ export class OriginalRequest {
     this.host = hostOf(this.gatewayHeader('x-forwarded-host', ''))
   }
 
-  /** The path for keys: the reading that distinguishes the fewest paths. */
+  /** The path to use in keys: the reading that distinguishes the fewest paths. */
   get path(): string {
     const [path = ''] = this.readings
     return Buffer.from(path.replace(/(?<=.)\/$/, ''), 'latin1').toString('utf8')
   }
 
-  /** A header of the client. Undefined if it is missing or repeated, since the right value is unknown. */
+  /** A client's header. Undefined if it is missing or repeated, because then the right value is unknown. */
   header(name: string): string | undefined {
     const values = this.message.headersDistinct[name]
     return values?.length === 1 && values[0] !== '' ? values[0] : undefined
   }
 
-  /** A decoded cookie of the client. Undefined if it is missing or repeated. */
+  /** A client's decoded cookie. Undefined if it is missing or repeated. */
   cookie(name: string): string | undefined {
     const values = (this.message.headers.cookie ?? '').split(';').flatMap((pair) => {
       const equals = pair.indexOf('=')

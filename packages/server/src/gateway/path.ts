@@ -1,11 +1,11 @@
-// Finds the paths that servers behind a gateway may read from a request path.
+// Finds the ways in which servers behind a gateway may read a request path.
 
 /** Control characters and backslashes: servers interpret them differently, and legitimate clients don't send them. */
 const UNREADABLE = /[\0-\x20#\\\x7f]|%(?:[01][0-9a-f]|7f|(?:25)?5c)/i
 
 /** Parameters of a segment. Servers treat them as parameters, as part of the name, or as the query. */
 const PARAMETERS = /;[^/]*/g
-/** Trailing dots and spaces, which Windows drops from file names. The lookbehind avoids rescanning a run. */
+/** Trailing dots and spaces, which Windows drops from file names. The lookbehind keeps a run from being scanned repeatedly. */
 const TAIL = /(?<![. ])[. ]+$/
 const ESCAPE = /%([0-9a-f]{2})/gi
 /** An escaped slash. Some servers treat it as a slash, others as part of the name. */
@@ -18,10 +18,10 @@ const END = /(?:[?#]|%(?:3f|23|[01][0-9a-f]|7f)).*$/is
 /**
  * The paths that servers may read from a request.
  *
- * They are decoded, in lower case and without the query. The reading that distinguishes the fewest paths comes first, and
- * most paths have just one. Servers decode once or twice, before or after they look for the query. They disagree on whether
- * `%2F` is a slash, `;` starts parameters or the query, `//` is one slash, `..` goes up, and trailing dots and spaces count.
- * Bytes are characters, as in Node's headers.
+ * They are decoded, lowercase and without the query. The reading that distinguishes the fewest paths comes first, and most paths
+ * have just one. Servers decode once or twice, before or after they split off the query. They disagree on whether `%2F` is a
+ * slash, `;` starts parameters or the query, `//` is one slash, `..` goes up, and trailing dots and spaces count. Bytes are
+ * characters, as in Node's headers.
  *
  * @returns undefined for an unreadable path
  */
@@ -56,7 +56,7 @@ function addReadings(path: string, readings: Set<string>): void {
   }
 }
 
-/** Lowers ASCII letters only: other bytes are parts of characters. */
+/** Lowercases only ASCII letters, because other bytes are parts of characters. */
 export function lowerCase(text: string): string {
   return text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }

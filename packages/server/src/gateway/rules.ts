@@ -1,4 +1,4 @@
-// The rules of forwardAuth: which one matches, and what it charges.
+// The rules of forwardAuth. Finds the matching rule and its charge.
 
 import type { AnyKey } from 'slidegate'
 import { clientAddress } from 'slidegate/http'
@@ -18,7 +18,7 @@ export interface Charge {
   readonly deniedStatus: number
 }
 
-/** The result of a rule: a charge, or admission without one. */
+/** The result of a rule: a charge, or admission without a charge. */
 export type Ruling = Charge | 'allow'
 
 /** Reports a problem at a place in the configuration. */
@@ -173,7 +173,7 @@ function pathPattern(path: string, problem: (message: string) => void): string {
   return lowerCase(Buffer.from(path).toString('latin1'))
 }
 
-/** GET includes HEAD, which most servers handle alike. */
+/** GET includes HEAD, because most servers handle both alike. */
 function methodsOf(methods: string | readonly string[]): ReadonlySet<string> {
   const names = [methods].flat().map((method) => method.toUpperCase())
   return new Set(names.includes('GET') ? [...names, 'HEAD'] : names)

@@ -1,4 +1,4 @@
-// Templates with values of a request, such as {header:x-api-key}.
+// Templates that contain values from a request, such as {header:x-api-key}.
 
 import type { OriginalRequest } from './original-request.ts'
 
@@ -6,7 +6,7 @@ import type { OriginalRequest } from './original-request.ts'
 export type Value = (request: OriginalRequest) => string | undefined
 
 export interface Template {
-  /** The text. A missing value leaves the placeholder, so that all requests without it share one key. */
+  /** The text. If a value is missing, the placeholder remains, so that all requests without the value share one key. */
   text(request: OriginalRequest): string
   /** The text, or undefined if a value is missing. @throws {ServiceError} `bad_gateway_request` for a repeated header */
   whole(request: OriginalRequest): string | undefined
@@ -17,9 +17,9 @@ const NAMED = /^(header|cookie):([!#$%&'*+.^_`|~0-9A-Za-z-]+)$/
 const KNOWN = '{address}, {host}, {path}, {method}, {header:<name>} or {cookie:<name>}'
 
 /**
- * Compiles a template. Different values always give different texts.
+ * Compiles a template. Different values always produce different texts.
  *
- * To ensure this, the separators between several values are escaped within them.
+ * To ensure this, separators between values are escaped within the values.
  *
  * @param problem receives each problem
  */

@@ -31,8 +31,8 @@ function resetRoute(app: App, { service, admin }: Context): void {
       config: change,
       schema: {
         tags,
-        summary: 'Reset the usage and the bans of a key',
-        description: "The key's override and block are kept.",
+        summary: "Reset a key's usage and bans",
+        description: "The key's override and block remain.",
         body: KeyBody,
         response: { 200: Done },
       },
@@ -122,11 +122,13 @@ function undoRoute(app: App, { service, admin }: Context): void {
         tags,
         summary: 'Undo a change',
         description:
-          'Undoes an override, a block or a shadow switch, for the time that it had left. A lifted ban returns as a block. The audit gets an entry for it.',
+          'Restores the previous override, block or shadow switch for its remaining time. A lifted ban is restored as a block. The undo gets its own entry in the audit log.',
         body: UndoBody,
         response: {
           200: Undone,
-          409: problemAnswer("It has changed since (`changed_since`), or isn't undoable (`not_undoable`)."),
+          409: problemAnswer(
+            "Something has changed since (`changed_since`), or the change can't be undone (`not_undoable`).",
+          ),
         },
       },
     },
@@ -135,7 +137,7 @@ function undoRoute(app: App, { service, admin }: Context): void {
       const isMine = ({ limiter }: AuditEntry) => limiter === undefined || caller.may(limiter)
       const change = await admin.audit.find(id, isMine)
       if (change === undefined)
-        throw new ServiceError(404, 'unknown_change', `the audit has no change ${JSON.stringify(id)}`)
+        throw new ServiceError(404, 'unknown_change', `the audit log has no change ${JSON.stringify(id)}`)
       const summary = await undo(service, admin, change, { who: caller.name, reason })
       return { done: true as const, summary }
     },

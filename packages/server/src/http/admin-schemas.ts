@@ -22,7 +22,7 @@ const Count = (most: number, usual: number) =>
   Type.Optional(Type.Integer({ minimum: 1, maximum: most, description: `Default: ${usual}.` }))
 const Many = Type.Integer({ minimum: 0 })
 const Rate = Type.Number({ minimum: 0 })
-/** A part of the configuration, unchanged. */
+/** A part of the configuration, in its original form. */
 const Declared = Type.Object({}, { additionalProperties: true })
 const Counts = (description: string) =>
   Type.Record(Type.String(), Type.Number({ minimum: 0 }), { description })
@@ -35,7 +35,7 @@ function answer<Schema extends TSchema>(schema: Schema): TUnsafe<Frozen<Static<S
 }
 
 const Reason = Type.Optional(
-  Type.String({ minLength: 1, maxLength: 200, description: 'Why, for the audit.' }),
+  Type.String({ minLength: 1, maxLength: 200, description: 'Reason for the change, for the audit log.' }),
 )
 export const KeyBody = closed({ limiter: LimiterName, key: Key, reason: Reason })
 const Ttl = Type.Optional(Duration)
@@ -48,7 +48,7 @@ const Numbers = Type.Object(
     additionalProperties: false,
     minProperties: 1,
     description:
-      '`limit`: for all kinds except token buckets. `window`: for sliding windows. `capacity`, `refill`: for token buckets.',
+      '`limit` is for all kinds except token buckets, `window` for sliding windows, and `capacity` and `refill` for token buckets.',
   },
 )
 const True = (description: string) => Type.Optional(Type.Literal(true, { description }))
@@ -81,7 +81,7 @@ export const ShadowBody = closed({
 })
 export const DrainBody = closed({ drain: Type.Boolean(), reason: Reason })
 export const UndoBody = closed({
-  id: Type.String({ maxLength: 64, description: 'The `id` of an entry of the audit.' }),
+  id: Type.String({ maxLength: 64, description: 'The `id` of an entry in the audit log.' }),
   reason: Reason,
 })
 
@@ -95,10 +95,10 @@ export const TailQuery = closed({
   key: Type.Optional(
     Type.String({
       minLength: 1,
-      description: 'Only decisions on this key; with dimensions, on this key in any of them.',
+      description: 'Send only decisions on this key. With dimensions: on this key in any dimension.',
     }),
   ),
-  denied: Type.Optional(Type.Boolean({ description: 'true: only denials.' })),
+  denied: Type.Optional(Type.Boolean({ description: 'true: send only denials.' })),
 })
 export const OverridesQuery = closed({
   limiter: LimiterName,
@@ -122,7 +122,7 @@ export const OverrideLines = {
 export const Done = closed({ done: Type.Literal(true) })
 export const OverrideSet = closed({
   done: Type.Literal(true),
-  hint: Type.Optional(Type.String({ description: 'Only if a ban or a block still denies the key.' })),
+  hint: Type.Optional(Type.String({ description: 'Present if a ban or a block still denies the key.' })),
 })
 export const Undone = closed({
   done: Type.Literal(true),
@@ -153,7 +153,7 @@ export const Limiters = answer(
           isStoreDown: Type.Boolean({ description: 'Whether a circuit breaker is open now.' }),
           clockSteps: Type.Integer({
             minimum: 0,
-            description: "How often the store's clock jumped by more than a second.",
+            description: "Number of times the store's clock jumped by more than a second.",
           }),
           waits: closed(
             {
@@ -163,7 +163,7 @@ export const Limiters = answer(
               }),
               sum: Rate,
             },
-            { description: 'Histogram of the waits that ended in an admission, in milliseconds.' },
+            { description: 'Histogram of wait times of admitted requests, in milliseconds.' },
           ),
           waitErrors: Counts('Failed waits, by reason.'),
           permits: Type.Integer({
@@ -186,7 +186,10 @@ export const UsageAnswer = answer(
     usage: Type.Array(
       closed({
         spanSeconds: Many,
-        seconds: Type.Integer({ minimum: 0, description: 'How many seconds of the span have been counted.' }),
+        seconds: Type.Integer({
+          minimum: 0,
+          description: 'Number of seconds of the span that have been counted.',
+        }),
         allowed: Many,
         denied: Many,
         shadowDenied: Type.Integer({
@@ -274,7 +277,7 @@ export const AuditAnswer = answer(
         undoes: Type.Optional(Type.String({ description: 'The entry that this one undoes.' })),
         isUndone: Type.Boolean({ description: 'Whether a later entry undoes it.' }),
         canUndo: Type.Boolean({
-          description: 'Whether `/v1/admin/undo` accepts it, unless it has changed since.',
+          description: 'Whether `/v1/admin/undo` accepts it, as long as nothing has changed since.',
         }),
         instance: Type.String({ description: 'The process that handled the request.' }),
         result: Type.Enum(['done', 'failed', 'unknown']),
@@ -288,7 +291,7 @@ export const BansQuery = closed({ limiter: Type.Optional(LimiterName), count: Co
 
 const OfKey = {
   limiter: LimiterName,
-  dimension: Type.Optional(Type.String({ description: 'Only for limiters with dimensions.' })),
+  dimension: Type.Optional(Type.String({ description: 'Only present for limiters with dimensions.' })),
 }
 const EndMs = Type.Union([Many, Type.Null()], { description: 'Epoch milliseconds; null: never.' })
 
@@ -299,7 +302,7 @@ export const BansAnswer = answer(
         ...OfKey,
         key: Type.String(),
         isHashed: Type.Optional(
-          Type.Literal(true, { description: "`key` is a hash, or ends in one, so it can't be looked up." }),
+          Type.Literal(true, { description: "`key` is a hash or ends in a hash, so it can't be looked up." }),
         ),
         type: Type.Enum(['ban', 'block'], {
           description: '`ban`: by the `ban` rule of the limiter. `block`: by an operator.',
@@ -310,9 +313,14 @@ export const BansAnswer = answer(
             description: 'The limits that denied the request that caused the ban.',
           }),
         ),
-        denials: Type.Optional(Type.Integer({ minimum: 1, description: 'How many denials caused the ban.' })),
+        denials: Type.Optional(
+          Type.Integer({ minimum: 1, description: 'Number of denials that caused the ban.' }),
+        ),
         withinMs: Type.Optional(
-          Type.Integer({ minimum: 1, description: 'Within how many milliseconds they were counted.' }),
+          Type.Integer({
+            minimum: 1,
+            description: 'The period in which these denials occurred, in milliseconds.',
+          }),
         ),
         reason: Type.Optional(Type.String({ description: 'Why the operator blocked the key.' })),
         level: Type.Optional(Type.Integer({ minimum: 1, description: 'Number of consecutive bans.' })),
@@ -320,12 +328,12 @@ export const BansAnswer = answer(
         untilMs: EndMs,
       }),
     ),
-    isComplete: Type.Boolean({ description: 'Whether there are no others.' }),
+    isComplete: Type.Boolean({ description: 'Whether the list is complete.' }),
   }),
 )
 
 export const KeysQuery = closed({
-  key: Type.String({ minLength: 1, description: 'The key, of any limiter and dimension.' }),
+  key: Type.String({ minLength: 1, description: 'The key, in any limiter and dimension.' }),
 })
 
 export const KeysAnswer = answer(
@@ -350,12 +358,11 @@ export const KeysAnswer = answer(
         blockedUntilMs: Type.Optional(EndMs),
         override: Type.Optional(
           Type.Enum(['limits', 'exempt', 'configured'], {
-            description:
-              'Its override changes limits or exempts it; `configured`: it is in the configuration.',
+            description: '`limits`, `exempt`: set through the API. `configured`: set in the configuration.',
           }),
         ),
         lastDeniedAtMs: Type.Optional(
-          Type.Integer({ minimum: 0, description: 'Time of its last denial, if it was a recent one.' }),
+          Type.Integer({ minimum: 0, description: 'Time of its last denial, if that is recent.' }),
         ),
         problem: Type.Optional(
           Type.String({ description: 'Why its state is unknown: an error code such as `store_down`.' }),
@@ -366,7 +373,7 @@ export const KeysAnswer = answer(
       minimum: 0,
       description: 'Number of limiters and dimensions that were checked.',
     }),
-    isComplete: Type.Boolean({ description: 'Whether all were checked.' }),
+    isComplete: Type.Boolean({ description: 'Whether all of them were checked.' }),
   }),
 )
 
@@ -400,7 +407,7 @@ export const CountSeries = answer(
       description: 'Start of each minute or hour, in epoch seconds, oldest first.',
     }),
     allowed: Column('Requests allowed.'),
-    denied: Column('Requests denied; of a key, by its own limits and bans.'),
+    denied: Column('Requests denied. For a key: by its own limits and bans.'),
     units: Column('Units charged to allowed requests.'),
     shadowDenied: Type.Optional(Column('Requests that a shadow limit would have denied.')),
     keys: Type.Optional(
@@ -445,7 +452,7 @@ const Rates = closed({
         processesDown: Type.Integer({ minimum: 1, description: 'Processes whose circuit breaker is open.' }),
         processes: Type.Integer({ minimum: 1, description: 'Processes that run the limiter.' }),
       },
-      { description: 'Only while the store is down: how requests are decided meanwhile.' },
+      { description: 'While the store is down: how requests are decided.' },
     ),
   ),
 })
@@ -477,7 +484,7 @@ export const Overview = answer(
         perSecond: Type.Integer({ minimum: 0, description: 'Decisions in the last second.' }),
         configuration: Type.Enum(['applied', 'invalid', 'restart'], {
           description:
-            'The state of its configuration file. `invalid`: the previous configuration stays in force. `restart`: a part takes effect at the next start.',
+            'The state of its configuration file. `invalid`: the previous configuration stays in force. `restart`: some parts take effect at the next start.',
         }),
       }),
     ),
@@ -485,9 +492,12 @@ export const Overview = answer(
       closed({
         ...Instance,
         goneSinceMs: Type.Integer({ minimum: 0, description: 'Time of its last heartbeat.' }),
-        lastPerSecond: Type.Number({ minimum: 0, description: 'Its decisions in the second before that.' }),
+        lastPerSecond: Type.Number({
+          minimum: 0,
+          description: 'Number of its decisions in the second before that heartbeat.',
+        }),
       }),
-      { description: 'Instances that ended in the last 15 minutes without stopping properly.' },
+      { description: 'Instances that ended in the last 15 minutes without shutting down properly.' },
     ),
     missing: Type.Integer({ minimum: 0, description: "Number of known processes that didn't respond." }),
     store: closed({
@@ -538,7 +548,7 @@ export const WhoAmI = closed({
   name: Type.String({ description: "The caller's name in the audit log." }),
   role: Role,
   limiters: Type.Union([Type.Array(Type.String()), Type.Null()], {
-    description: 'Limiters that the caller may use, with * for any characters; null: all.',
+    description: 'Limiters that the caller may use; * matches any characters. null: all.',
   }),
   hasTokens: Type.Boolean({ description: 'Whether the configuration has auth.tokens.' }),
 })

@@ -31,7 +31,7 @@ const REQUEST_MS = 30_000
 /** How often these timeouts are checked. */
 const CHECK_MS = 1000
 
-/** Our own schemas need no validation, and optimizing their code takes longer than it saves. */
+/** These schemas are our own, so they need no validation. Optimizing their code takes longer than it saves. */
 const QUICK = { validateSchema: false, code: { optimize: false } } as const
 
 /** Bodies are never coerced. */

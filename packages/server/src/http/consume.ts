@@ -58,7 +58,7 @@ const ManySchema = closed(
   {
     limiter: Type.Optional(LimiterName),
     requests: Type.Array(closed({ limiter: Type.Optional(LimiterName), ...request }), {
-      description: `The requests. Those without a limiter use the body's limiter. At most \`caps.requestsPerCall\` of the configuration, by default ${DEFAULT_REQUESTS}.`,
+      description: `The requests. Requests without a limiter use the body's limiter. At most \`caps.requestsPerCall\` of the configuration, by default ${DEFAULT_REQUESTS}.`,
     }),
   },
   {
@@ -183,7 +183,8 @@ interface Item {
 }
 
 /**
- * Decides on requests of several limiters. Validates all requests before it sends any; each limiter sends its own in one batch.
+ * Decides on requests of several limiters. Validates all requests before it sends any. Each limiter sends its requests in one
+ * batch.
  *
  * If the store fails for one limiter, the charges of the others are refunded, except requests with an id, which may be retried.
  */
@@ -195,7 +196,7 @@ async function consumeAll(items: readonly Item[]): Promise<readonly Decision[]> 
     else group.push(item)
   }
   try {
-    // consumeMany of a single limiter checks and refunds already.
+    // For a single limiter, consumeMany already checks and refunds.
     if (groups.size === 1)
       return await items[0]!.active.limiter.consumeMany(items.map(({ request }) => request))
     await Promise.all(Array.from(groups, ([active, group]) => check(active, group)))
@@ -228,7 +229,7 @@ async function giveBack({ active, request }: Item, decision: Decision): Promise<
   if (decision.allowed && request.requestId === undefined) await active.limiter.refund(request.key, decision)
 }
 
-/** Thrown by the last request of a check, so that none is sent. */
+/** Thrown by the last request of a check, so that no request is sent. */
 const CHECKED = Symbol('all requests are valid')
 const LAST = {
   key: '',

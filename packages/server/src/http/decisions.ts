@@ -19,7 +19,7 @@ function announce(reply: FastifyReply, decision: Decision): void {
   if (!decision.allowed) reply.code(deniedStatus([decision]))
 }
 
-/** 503 if no limit was checked: the caller isn't at fault. */
+/** 503 if no limit was checked, because the caller isn't at fault. */
 export function deniedStatus(decisions: readonly Decision[]): 429 | 503 {
   const denied = decisions.filter(({ allowed }) => !allowed)
   return denied.every(({ source }) => source === 'failClosed') ? 503 : 429
@@ -52,7 +52,7 @@ function limitText(limit: LimitDecision, place: number): string {
   )
 }
 
-/** A cache of the last JSON at each position. Consecutive decisions mostly have the same limits. */
+/** A cache of the last JSON at each position. Consecutive decisions usually have the same limits. */
 const declarations: { readonly of: LimitDecision; readonly text: string }[] = []
 
 function declarationText(limit: LimitDecision, place: number): string {

@@ -11,7 +11,7 @@ const EVERYWHERE = {
   403: "The `Origin` isn't allowed.",
   404: 'No such route.',
   421: "The `Host` isn't allowed.",
-  500: 'Internal error. See the log of the service.',
+  500: "Internal error. See the service's log.",
 }
 const WITH_ROLE = {
   400: 'Invalid request.',

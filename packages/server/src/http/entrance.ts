@@ -14,13 +14,15 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The role that this route requires. Default: none, and callers aren't authenticated. */
     role?: Role
-    /** Whether the route needs no token if the configuration has none. */
+    /** Whether the route needs no token if the configuration has no tokens. */
     isOpen?: boolean
-    /** A header with the bare token. All others, even `Authorization`, `Host` and `Origin`, come from the gateway's client. */
+    /**
+     * A header with the bare token. All other headers, even `Authorization`, `Host` and `Origin`, come from the gateway's client.
+     */
     tokenHeader?: string
   }
   interface FastifyRequest {
-    /** The authenticated caller. Only on routes with a role. */
+    /** The authenticated caller. Only set on routes with a role. */
     caller: Caller
   }
 }
@@ -34,7 +36,7 @@ export function guardEntrance(app: App, { gatekeeper, service }: Context): void 
   let isClosing = false
   const leave = () => {
     inFlight--
-    // Fastify closes idle connections only once, so close those that become idle later.
+    // Fastify closes idle connections only once, so connections that become idle later are closed here.
     if (isClosing) app.server.closeIdleConnections()
   }
   app.addHook('preClose', (done) => {
@@ -92,7 +94,7 @@ export function guardEntrance(app: App, { gatekeeper, service }: Context): void 
   })
 }
 
-/** Emits `close` if the client disconnects. Node itself doesn't for pipelined responses that wait for earlier ones. */
+/** Emits `close` if the client disconnects. Node doesn't do that for pipelined responses that wait for earlier ones. */
 function closeBehind(response: ServerResponse, socket: Socket): void {
   const close = () => void response.emit('close')
   socket.setMaxListeners(0).once('close', close)
@@ -110,7 +112,7 @@ function authorizationIn(
 }
 
 /**
- * Rejects requests that foreign web pages make from a user's browser.
+ * Rejects requests that other sites' pages make from a user's browser.
  *
  * `Origin` reveals other origins, `Host` reveals DNS rebinding.
  */
@@ -142,7 +144,7 @@ class Pages {
       }
       this.#host = host
     }
-    // The dashboard has the origin of the service.
+    // The dashboard has the same origin as the service.
     if (origin !== undefined && !isOf(origin, host)) this.#checkOrigin(origin, auth?.origins ?? [], reply)
   }
 

@@ -14,13 +14,13 @@ const gzip = promisify(zlib.gzip)
 const ReadinessSchema = closed({
   ready: Type.Boolean(),
   degraded: Type.Boolean({
-    description: 'Whether the store is down, so limiters decide by their `onStoreError`.',
+    description: 'Whether the store is down, in which case limiters follow their `onStoreError`.',
   }),
-  reasons: Type.Array(Type.String(), { description: 'Why the service is not ready, or degraded.' }),
+  reasons: Type.Array(Type.String(), { description: "Why the service isn't ready or is degraded." }),
   limiters: Type.Optional(
     Type.Record(Type.String(), OnStoreError, {
       description:
-        'Only if degraded: the `onStoreError` of each limiter that the caller can read. Requires the role `read`.',
+        'If degraded: the `onStoreError` of each limiter that the caller may read. Requires the role `read`.',
     }),
   ),
   config: closed({

@@ -20,7 +20,7 @@ export function historyRoutes(app: App, context: Context): void {
         tags,
         summary: 'Get the counts of a limiter or a key over an hour or a week',
         description:
-          'Covers all instances that share the store. Only the busiest, the most denied, blocked and watched keys are kept. Minutes and hours appear 10 seconds after they end.',
+          'Covers all instances that share the store. Only the busiest, most denied, blocked and watched keys are kept. Minutes and hours appear 10 seconds after they end.',
         params: NameParams,
         querystring: SeriesQuery,
         response: { 200: CountSeries },
@@ -42,7 +42,7 @@ export function historyRoutes(app: App, context: Context): void {
         tags,
         summary: 'Watch a key, or stop watching it',
         description:
-          'A watched key is in the history of its limiter, however rare it is. A limiter has up to 8 of them; one more replaces the one watched longest ago. An override watches its key while there is room. Takes effect within a minute.',
+          'A watched key appears in the history of its limiter, however rare its requests are. A limiter has up to 8 watched keys; another one replaces the one watched longest ago. An override watches its key if there is room. Takes effect within a minute.',
         body: WatchBody,
         response: { 200: Done },
       },

@@ -18,7 +18,7 @@ type Body = Static<typeof BodySchema>
 const HeldSchema = closed({
   held: Type.Boolean({
     description:
-      'Whether the slots were still held. If not, their `ttl` has passed or they were released before.',
+      'Whether the slots were still held. If not, their `ttl` has passed, or they were already released.',
   }),
 })
 

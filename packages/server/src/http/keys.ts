@@ -1,4 +1,4 @@
-// Routes that find keys: those that are banned or blocked, and one key in all limiters.
+// Routes that find keys: banned and blocked keys, and one key in all limiters.
 
 import { BansAnswer, BansQuery, KeysAnswer, KeysQuery } from './admin-schemas.ts'
 import type { App, Context } from './context.ts'
@@ -17,7 +17,7 @@ export function keyRoutes(app: App, context: Context): void {
         tags,
         summary: 'List banned and blocked keys',
         description:
-          'Those that end last come first. Lists bans that began in this service, and blocks that were set through it, while they are in force.',
+          'Lists active bans that began in this service, and active blocks that were set through it. The latest end comes first.',
         querystring: BansQuery,
         response: { 200: BansAnswer },
       },
@@ -36,7 +36,7 @@ export function keyRoutes(app: App, context: Context): void {
         tags,
         summary: 'Find a key in all limiters',
         description:
-          'Lists the limiters and dimensions that know the key: it has used a limit, is banned or blocked, has an override, or was recently denied. Charges nothing.',
+          'Lists the limiters and dimensions in which the key has used a limit, is banned or blocked, has an override, or was recently denied. Charges nothing.',
         querystring: KeysQuery,
         response: { 200: KeysAnswer },
       },

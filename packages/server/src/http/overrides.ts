@@ -26,7 +26,7 @@ import { problemAnswer } from './schemas.ts'
 
 const change = { role: 'admin' } as const
 const tags = ['admin']
-const NO_OVERRIDES = { 409: problemAnswer('The configuration of the limiter has `overrides: false`.') }
+const NO_OVERRIDES = { 409: problemAnswer("The limiter's configuration has `overrides: false`.") }
 
 type Duration = Exclude<OverrideOptions['ttl'], undefined>
 type ChangeBody = Pick<Static<typeof OverrideBody>, 'limits' | 'exempt' | 'block'>
@@ -55,7 +55,7 @@ function listRoute(app: App, { service }: Context): void {
     async ({ caller, query }, reply) => {
       const { reader } = overridable(service, caller, query.limiter)
       const list = reader.overrides.list()[Symbol.asyncIterator]()
-      // Reads once before responding, so that a failure of the store is a proper error response.
+      // Reads once before responding, so that a store failure leads to a proper error response.
       const first = await list.next()
       reply.header('cache-control', 'no-store').type('application/x-ndjson')
       return reply.send(Readable.from(linesOf(first, list, query.count)) as never)
@@ -70,7 +70,7 @@ function changeRoutes(app: App, { service, admin }: Context): void {
       config: change,
       schema: {
         tags,
-        summary: 'Set the override of a key',
+        summary: "Set a key's override",
         description: 'Takes effect at the next request, on all instances that share the store.',
         body: OverrideBody,
         response: { 200: OverrideSet, ...NO_OVERRIDES },
@@ -98,7 +98,7 @@ function changeRoutes(app: App, { service, admin }: Context): void {
       config: change,
       schema: {
         tags,
-        summary: 'Delete the override and the block of a key',
+        summary: "Delete a key's override and block",
         body: OverrideKeyBody,
         response: { 200: Deleted, ...NO_OVERRIDES },
       },
@@ -148,7 +148,7 @@ function blockRoutes(app: App, { service, admin }: Context): void {
       config: change,
       schema: {
         tags,
-        summary: 'Lift the block and the bans of a key',
+        summary: "Lift a key's block and bans",
         body: KeyBody,
         response: { 200: Done, ...NO_OVERRIDES },
       },
@@ -178,7 +178,7 @@ function overridable(service: Service, caller: Caller, name: string): ActiveLimi
   return active
 }
 
-/** An override changes limits, but ends neither bans nor blocks. */
+/** An override changes limits, but doesn't end bans or blocks. */
 function blockHint({ atMs, overrides }: KeyState): string | undefined {
   const ends = overrides.flatMap(({ bannedUntilMs, blockedUntilMs }) =>
     [bannedUntilMs, blockedUntilMs].filter((end) => end !== undefined),

@@ -17,7 +17,7 @@ const gzipped = promisify<Buffer, Buffer>(gzip)
 
 const YEAR_MS = 365 * 86_400_000
 
-/** Blocks injected code: the page has no inline code and nothing from other origins. */
+/** Blocks injected code. The page has no inline code and loads nothing from other origins. */
 const HEADERS = {
   'content-security-policy': [
     "default-src 'none'",
@@ -55,7 +55,7 @@ export function pageRoutes(app: App, root: string = ROOT): void {
   }
   const compressed = new Map<string, Buffer>()
   const isSent = async (request: FastifyRequest, reply: FastifyReply, path: string, caching: string) => {
-    // Loaded on demand: most services never serve the dashboard.
+    // Loaded on demand, because most services never serve the dashboard.
     const { default: send } = await import('@fastify/send')
     const found = await send(request.raw, path, { root, index: false, cacheControl: false })
     if (found.type !== 'file') return false
@@ -72,7 +72,7 @@ export function pageRoutes(app: App, root: string = ROOT): void {
     return true
   }
   app.get('/', { schema }, async (request, reply) => {
-    // Never cached: index.html links to the other files, whose names change with their content.
+    // Never cached, because it links to the other files, whose names change with their content.
     if (await isSent(request, reply, 'index.html', 'no-cache')) return reply
     return reply
       .code(404)

@@ -40,7 +40,7 @@ export function peekRoutes(app: App, { service }: Context): void {
       schema: {
         summary: 'Check a request without charging it',
         description:
-          'Returns what `/v1/consume` would, with `remaining` and `resetAfterMs` before the charge. Writes nothing. The status is 200 even if the request would be denied.',
+          'Returns the decision that `/v1/consume` would return, with `remaining` and `resetAfterMs` before the charge. Writes nothing. The status is 200 even if the request would be denied.',
         tags: ['decisions'],
         body: BodySchema,
         response: { 200: shared('Decision') },
@@ -61,7 +61,7 @@ export function peekRoutes(app: App, { service }: Context): void {
       schema: {
         summary: 'Explain a key',
         description:
-          "Returns the state of a key: each limit's usage and when it frees up, bans and overrides. Writes nothing. For a limiter with dimensions, you can pass a subset of them.",
+          "Returns the state of a key: each limit's usage and when it frees up, the bans, and the overrides. Writes nothing. For a limiter with dimensions, you can pass a subset of them.",
         tags: ['decisions'],
         body: ExplainSchema,
         response: { 200: shared('Explanation') },

@@ -32,7 +32,7 @@ interface ErrorBody {
   readonly detail: string
 }
 
-/** Details of store errors. Callers don't learn the store's address or its error messages. */
+/** Details of store errors. They don't reveal the store's address or error messages to callers. */
 const STORE_DETAILS: Readonly<Record<StoreUnavailableReason, string>> = {
   timeout: 'the store timed out; the request may or may not have been charged',
   error: 'the store failed',
@@ -42,7 +42,7 @@ const STORE_DETAILS: Readonly<Record<StoreUnavailableReason, string>> = {
   full: 'the store is full of keys that have reached their limit',
 }
 
-/** The statuses of library errors that aren't 400. */
+/** The statuses of library errors, if they aren't 400. */
 const STATUSES: Readonly<Partial<Record<SlidegateErrorCode, number>>> = {
   closed: 503,
   reused_request_id: 422,
@@ -60,10 +60,7 @@ const FRAMEWORK_CODES: Readonly<Record<string, readonly [code: string, detail: s
     'body_too_large',
     'the body is larger than caps.bodyBytes of the configuration',
   ],
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
-    'invalid_request',
-    "the length of the body doesn't match Content-Length",
-  ],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_request', "the body's length doesn't match Content-Length"],
   FST_ERR_BAD_URL: ['invalid_request', 'the path is malformed'],
 }
 
@@ -77,7 +74,7 @@ export function errorBodyOf(error: unknown): ErrorBody {
   if (error instanceof SlidegateError) return bodyOf(STATUSES[error.code] ?? 400, error.code, error.message)
   const { statusCode = 500, code = '' } = (error ?? {}) as Partial<FastifyError>
   if (statusCode < 400 || statusCode >= 500)
-    return bodyOf(500, 'internal', 'internal error; see the log of the service')
+    return bodyOf(500, 'internal', "internal error; see the service's log")
   const known = FRAMEWORK_CODES[code]
   return bodyOf(statusCode, known?.[0] ?? 'invalid_request', known?.[1] ?? 'the request is malformed')
 }
@@ -138,7 +135,7 @@ function retryHeadersOf(error: unknown, { status }: ErrorBody): readonly { name:
   return []
 }
 
-/** Answers invalid or slow requests directly on the socket, and closes it. */
+/** Responds to invalid or slow requests directly on the socket, and closes it. */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
@@ -154,7 +151,7 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status as number]}\r\nContent-Type: ${PROBLEM_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   )
-  // Otherwise a client could keep the connection open forever.
+  // Otherwise, a client could keep the connection open forever.
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }
 
@@ -169,7 +166,7 @@ const MOST_KINDS = 64
 /**
  * Logs failed requests: the first of a kind in full, then counts.
  *
- * Counts take one line per second. In an outage most requests fail, and a line for each would fill the disk.
+ * Counts are logged once per second. In an outage, most requests fail, and a line for each would fill the disk.
  */
 export class FailureLog {
   readonly #log: Logger

@@ -22,7 +22,7 @@ export function namesFor({ service, admin }: Context, caller: Caller): string[] 
   return Array.from(names).filter((name) => caller.may(name))
 }
 
-/** Authorizes the reader of a stream again. The token may have been revoked or restricted meanwhile. */
+/** Authorizes the reader of a stream again. The token may have been revoked or restricted in the meantime. */
 export function readerNow({ gatekeeper }: Context, { headers }: IncomingMessage): Caller {
   const reader = gatekeeper.admit(headers.authorization)
   reader.must('read')

@@ -34,7 +34,7 @@ const SettleSchema = closed(
       minimum: 0,
       maximum: Number.MAX_SAFE_INTEGER,
       description:
-        'The actual cost. If it is below the estimate, the difference is returned; if above, it is charged, even over the limits.',
+        'The actual cost. The difference from the estimate is refunded or charged. A charge may exceed the limits.',
     }),
   },
   { examples: [{ limiter: 'api', token: 'WzEsImFwaSIs...~5~', actual: 3 }] },
@@ -57,12 +57,12 @@ const RefundSchema = closed(
 const Returned = Type.Integer({
   minimum: 0,
   description:
-    'Units returned: the minimum of all enforced limits. Lower than requested if a limit no longer counts some of the units.',
+    'Units returned: the lowest number over all enforced limits. It is lower than requested if a limit no longer counts some of the units.',
 })
 const SettlementSchema = closed(
   {
     returned: Returned,
-    added: Type.Integer({ minimum: 0, description: 'Units charged on top of the estimate.' }),
+    added: Type.Integer({ minimum: 0, description: 'Units charged in addition to the estimate.' }),
   },
   { description: 'The reservation is settled.' },
 )
@@ -78,7 +78,7 @@ export function reservationRoutes(app: App, { service }: Context): void {
       schema: {
         summary: 'Charge an estimate',
         description:
-          'Charges an estimate, to be settled when the cost is known. An estimate that is never settled stays charged. Not available for limits that store each request: `log: zset`, `log: stream`, `concurrency`, `distinct`.',
+          'Charges an estimate, to be settled when the cost is known. An estimate stays charged until it is settled. Not available for limits that store each request: `log: zset`, `log: stream`, `concurrency`, `distinct`.',
         tags,
         body: ReserveSchema,
         response: {
@@ -175,7 +175,7 @@ async function settle(
   actual: number,
 ): Promise<Settlement> {
   const active = limiterFor(service, caller, limiter)
-  // A plan that can't be chosen anymore doesn't prevent the settlement.
+  // A plan that requests can no longer choose doesn't prevent the settlement.
   const request = { plan: mayChoose(active, plan) ? plan : undefined }
   return active.limiter.settle(token, actual, { request })
 }
@@ -187,7 +187,7 @@ export interface Claim {
   readonly plan: string | undefined
 }
 
-/** Separator. Never occurs in a library token, a plan or a number, and needs no escape in a URL. */
+/** Separator. Never occurs in a library token, a plan or a number, and needs no escaping in a URL. */
 const MARK = '~'
 
 export function tokenOf({ token, units, plan = '' }: Claim): string {
@@ -197,7 +197,7 @@ export function tokenOf({ token, units, plan = '' }: Claim): string {
 /**
  * Parses a token. Its units and plan may be forged, which is harmless.
  *
- * A plan only applies if requests may choose it. With forged units, a refund does no more than `/v1/settle` could.
+ * A plan only applies if requests may choose it. With forged units, a refund can do no more than `/v1/settle`.
  *
  * @throws {ServiceError} `invalid_token`
  */

@@ -16,7 +16,7 @@ export const LimiterName = Type.String({
   examples: ['api'],
 })
 
-/** Pattern of the names of dimensions and plans. */
+/** Pattern of dimension and plan names. */
 const Name = '^[A-Za-z0-9._-]{1,64}$'
 
 const KeyText = Type.String({ minLength: 1 })
@@ -42,19 +42,19 @@ export const Cost = Type.Integer({
 export const Value = Type.String({
   minLength: 1,
   description:
-    'The value that a `distinct` limit counts. Required for a limiter with such a limit, rejected for all others.',
+    'The value that a `distinct` limit counts. Required for limiters with such a limit, and rejected for all others.',
 })
 
 export const Plan = Type.String({
   pattern: Name,
   description:
-    'A plan of the limiter, whose limits apply to the request. Requires `choosePlan: true` in the configuration.',
+    'The plan whose limits apply to the request. Requires `choosePlan: true` in the configuration.',
 })
 
 export const RequestId = Type.String({
   minLength: 1,
   description:
-    'Identifies the request. With a limit that stores each request (`log: zset`), a repeated request is charged once, and rejected if it costs more than before. A request with the ID of an allowed request is allowed too, so never accept IDs from your clients.',
+    'Identifies the request. With a limit that stores each request (`log: zset`), a repeated request is charged once, and is rejected if it costs more than before. Any request with the ID of an allowed request is allowed, too, so never accept IDs from your clients.',
 })
 
 export const OnStoreError = Type.Enum(['throw', 'deny', 'allow', 'local'])
@@ -99,7 +99,7 @@ const decision = {
   cost: Type.Integer({ minimum: 1 }),
   remaining: Type.Union([Units, Type.Null()], {
     description:
-      'Whole units left: the minimum of all enforced limits; null if no limit is enforced, 0 if a ban denies the request.',
+      'Whole units left: the lowest number over all enforced limits. null if no limit is enforced, 0 if a ban denies the request.',
   }),
   retryAfterMs: Type.Union([Ms, Type.Null()], {
     description:
@@ -112,7 +112,7 @@ const decision = {
   limits: Type.Array(closed(limitDecision)),
   source: Type.Enum(['store', 'lease', 'denyCache', 'fallback', 'failOpen', 'failClosed'], {
     description:
-      'Where the decision was made. `store`: in the store. `lease`, `denyCache`: in this process, based on an earlier response of the store. `fallback`: in this process, by its share of the limits, while the store is unavailable. `failOpen`, `failClosed`: allowed or denied without checking, because the store is unavailable.',
+      'Where the decision was made. `store`: in the store. `lease`, `denyCache`: in this process, based on an earlier response of the store. `fallback`: in this process, with its share of the limits, while the store is unavailable. `failOpen`, `failClosed`: allowed or denied without checking, because the store is unavailable.',
   }),
   blockedMs: Type.Optional(Blocked),
   atMs: AtMs,
@@ -259,7 +259,7 @@ export const SHARED = {
           unused: Type.Optional(
             Type.Array(Type.String(), {
               description:
-                "Names of limits that the key doesn't have now, or that don't accept these numbers.",
+                "Names of limits that the key currently doesn't have, or that don't accept these numbers.",
             }),
           ),
         }),
@@ -276,7 +276,7 @@ export const SHARED = {
       detail: Type.String({ description: 'Explanation for people: the error, and how to fix it.' }),
     },
     {
-      description: 'A problem of RFC 9457.',
+      description: 'A problem as in RFC 9457.',
       examples: [
         { title: 'Bad request', status: 400, code: 'invalid_request', detail: 'cost must be an integer' },
       ],
@@ -293,7 +293,7 @@ export function shared(name: keyof typeof SHARED): TSchema {
 export function deniedWithoutStore(decision: TSchema): unknown {
   return {
     description:
-      'The store is unavailable: a decision if `onStoreError` is `deny`, else a problem. Or too many requests are in flight. Retry after `Retry-After` seconds.',
+      'The store is unavailable: a decision if `onStoreError` is `deny`, otherwise a problem. Or too many requests are in flight. Retry after `Retry-After` seconds.',
     content: {
       'application/json': { schema: decision },
       'application/problem+json': { schema: shared('Problem') },

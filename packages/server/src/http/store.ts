@@ -10,7 +10,7 @@ import type { App, Context } from './context.ts'
 /** Limiter names reserved for the service: its readiness probe, and Envoy's domains. */
 const OWN = /^(slidegate|envoy)(\.|$)/
 
-/** Left open: `serve` validates the body, since its format depends on the version. */
+/** Any object, because the format depends on the version. `serve` validates the body. */
 const BodySchema = Type.Object({}, { description: 'Version of the format, limits, and operations on keys.' })
 const AnswerSchema = Type.Object(
   { version: Type.Integer(), outcomes: Type.Array(Type.Unknown()) },
@@ -29,7 +29,7 @@ export function storeRoutes(app: App, { service, gatekeeper }: Context): void {
     {
       config: { role: 'check' },
       schema: {
-        summary: 'Serve as the store of a library client',
+        summary: 'Act as the store of a library client',
         description:
           'Used by `serviceStore()` of `slidegate/client`, with its own format. The caller declares the limits of its limiters, which `ownLimiters` of its token must allow.',
         tags: ['decisions'],

@@ -52,7 +52,7 @@ export function viewRoutes(app: App, context: Context): void {
       config: read,
       schema: {
         tags,
-        summary: 'Get the decision rates of a limiter',
+        summary: "Get a limiter's decision rates",
         description: 'Covers the last full second, 10 seconds, minute and 5 minutes.',
         params: NameParams,
         response: { 200: UsageAnswer },

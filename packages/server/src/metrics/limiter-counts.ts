@@ -11,13 +11,15 @@ import {
 import type { AnyLimiter } from '../service/service.ts'
 import { counter, gauge, histogram, type Metric, type Row } from './metric.ts'
 
-/** Maximum number of limiters with separate metrics, including those of Envoy's domains. The rest are counted together. */
+/**
+ * Maximum number of limiters with separate metrics, including the limiters of Envoy's domains. All others are counted together.
+ */
 const MAX_LIMITERS = 1024
 
 /** Label of the limiters that are counted together. No limiter can have this name. */
 const OTHERS = '(others)'
 
-/** How long `store_down` stays 1 after the last failed request. Without requests, a limiter can't notice a recovery. */
+/** How long `store_down` stays 1 after the last failed request. Without requests, a limiter can't detect a recovery. */
 const DOWN_MS = 60_000
 
 const WAITS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000]
@@ -28,18 +30,18 @@ export interface LimiterState {
   readonly waiting: number
 }
 
-/** Counters kept by the limiters. */
+/** Counters that the limiters maintain. */
 interface Totals {
   readonly storeErrors: Record<StoreUnavailableReason, number>
   breakerOpened: number
   clockSteps: number
 }
 
-/** Counts of all limiters of one name in this process, across reloads. */
+/** Counts of all limiters with one name in this process, across reloads. */
 class Counts {
   readonly decisions = new DecisionCounts()
   readonly waitErrors: Record<WaitErrorReason, number> = { full: 0, timeout: 0, aborted: 0, impossible: 0 }
-  /** Created for the first waiter: most limiters have none. */
+  /** Created for the first waiter, because most limiters have none. */
   waits: Histogram | undefined
   readonly inUse = new Set<AnyLimiter>()
   readonly #former: Totals = zeros()
@@ -82,7 +84,7 @@ export class LimiterCounts {
     this.#now = now
   }
 
-  /** Creates the limiter's counters at 0: Prometheus misses the first increase of a new series. */
+  /** Creates the limiter's counters at 0. Prometheus misses the first increase of a new series. */
   opened(limiter: AnyLimiter): void {
     this.#of(limiter.name).inUse.add(limiter)
   }
@@ -107,7 +109,7 @@ export class LimiterCounts {
     this.#of(limiter).isStoreDown = false
   }
 
-  /** Whether the breaker opened, and requests still failed in the last minute. */
+  /** Whether the breaker has opened, and requests have still failed within the last minute. */
   isStoreDown(limiter: string): boolean {
     const { isStoreDown = false, failedAtMs = 0 } = this.#counts.get(limiter) ?? {}
     return isStoreDown && this.#now() - failedAtMs < DOWN_MS
@@ -123,7 +125,7 @@ export class LimiterCounts {
     this.#of(limiter).waitErrors[reason]++
   }
 
-  /** Counts of each limit of a limiter. */
+  /** Counts of each of a limiter's limits. */
   limitsOf(limiter: string): readonly LimitCounts[] {
     return this.#counts.get(limiter)?.decisions.read().limits ?? []
   }

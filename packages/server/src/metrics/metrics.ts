@@ -25,7 +25,7 @@ interface MetricSources {
 
 type Aggregated = Parameters<typeof AggregatorRegistry.aggregate>[0]
 
-/** Metrics for Prometheus. No labels by key: their number would be unbounded. */
+/** Metrics for Prometheus. There are no labels with keys, because their number would be unbounded. */
 export class Metrics {
   readonly registry = new Registry()
   readonly limiters = new LimiterCounts()
@@ -44,7 +44,7 @@ export class Metrics {
   })
   #sources: MetricSources | undefined
 
-  /** Sets the sources. Until then, only the registry's own metrics exist. */
+  /** Sets the sources. Before that, only the registry's own metrics exist. */
   read(sources: MetricSources): void {
     measureProcess()
     this.#sources = sources
@@ -90,7 +90,7 @@ export class Metrics {
     ]
   }
 
-  /** Metrics of the whole instance, only read by the process that is scraped. */
+  /** Metrics of the whole instance, read only by the process that is scraped. */
   async #ofInstance(): Promise<readonly Metric[]> {
     const { admin } = this.#sources ?? {}
     return [
@@ -162,7 +162,7 @@ function storeMetrics(
     histogram('slidegate_store_call_requests', 'Requests per call to Redis.', only(redis?.requestsPerCall)),
     counter(
       'slidegate_store_failed_calls_total',
-      'Calls to Redis that failed entirely.',
+      'Calls to Redis that failed as a whole.',
       only(redis?.failedCalls),
     ),
     counter(
@@ -185,7 +185,7 @@ function isRedis(store: Store | undefined): store is RedisStore {
   return store?.applySync === undefined && store !== undefined && 'stats' in store
 }
 
-/** Number of callers, and the share of the busiest. */
+/** Number of callers, and the busiest caller's share. */
 function callerMetrics(callers: ReadonlyMap<string, Callers> = new Map()): Metric[] {
   const rows = (of: keyof Callers): Row<number>[] =>
     Array.from(callers, ([limiter, found]) => [{ limiter }, found[of]])
@@ -232,7 +232,7 @@ function measureProcess(): Registry {
 /** prom-client's metrics of this process. */
 async function processMetrics(): Promise<Metric[]> {
   const metrics = (await measureProcess().getMetricsAsJSON()) as unknown as Metric[]
-  // Exports the start time of the youngest process, which changes when a worker is replaced.
+  // Exports the start time of the youngest process. It changes when a worker is replaced.
   return metrics.map((metric) =>
     metric.name === 'process_start_time_seconds' ? { ...metric, aggregator: 'max' } : metric,
   )

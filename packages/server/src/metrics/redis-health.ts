@@ -146,14 +146,14 @@ export class RedisInfo {
 
   /** Calls of scripts by all clients, and their total time. */
   get scripts(): { readonly calls: number; readonly seconds: number } | undefined {
-    // No command at all means that the server hides these statistics.
+    // If there are no commands at all, the server hides these statistics.
     if (!Array.from(this.#values.keys()).some((name) => name.startsWith('cmdstat_'))) return undefined
     const both = ['cmdstat_evalsha', 'cmdstat_eval'].map((name) => fieldsOf(this.#values.get(name) ?? ''))
     const sum = (field: string) => both.reduce((all, fields) => all + Number(fields.get(field) ?? 0), 0)
     return { calls: sum('calls'), seconds: sum('usec') / 1e6 }
   }
 
-  /** Lag of the slowest replica in bytes. Undefined without replicas. */
+  /** Lag of the slowest replica in bytes, or undefined without replicas. */
   get replicaLagBytes(): number | undefined {
     const end = this.number('master_repl_offset')
     if (end === undefined || this.#values.get('role') !== 'master') return undefined
@@ -189,7 +189,7 @@ function fieldsOf(text: string): ReadonlyMap<string, string> {
 /** The part of a `SLOWLOG GET` entry that we use. */
 type SlowEntry = readonly [id: number, atSeconds: number, micros: number, words: readonly string[]]
 
-/** Counts slow calls of our script on one server, each once by its ID. */
+/** Counts slow calls of our script on one server. Each ID is counted once. */
 class SlowScripts {
   readonly #keyHead: string
   #lastId: number | undefined
@@ -211,7 +211,7 @@ class SlowScripts {
       this.#lastId ??= -1
       return this.#count
     }
-    // Skips entries from before the first read. A lower ID means that the server restarted.
+    // Skips entries from before the first read. If IDs are lower than before, the server has restarted.
     const since = this.#lastId === undefined ? newest : newest < this.#lastId ? -1 : this.#lastId
     this.#lastId = newest
     for (const [id, , , words] of entries) if (id > since && this.#isOurs(words)) this.#count++

@@ -18,7 +18,7 @@ import {
 import type { LimitConfig, LimiterConfig } from '../config/schema.ts'
 import { fits } from './pattern.ts'
 
-/** The schema has checked that texts are durations. */
+/** The schema has checked that the texts are durations. */
 type Checked = LimiterConfig & { readonly ban?: BanOptions; readonly reservationTtl?: Duration }
 
 /** Passed to `limits` when it is a function. */
@@ -32,7 +32,7 @@ export interface Shadowing {
   readonly [limit: string]: boolean
 }
 
-/** Limits by dimension. The empty name stands for a limiter without dimensions. */
+/** Limits by dimension. The empty name means a limiter without dimensions. */
 export type ByDimension = ReadonlyMap<string, readonly Limit[]>
 
 /** A limiter as declared in the file: its limits, plans and overrides. */
@@ -64,7 +64,7 @@ export class DeclaredLimiter {
     }
   }
 
-  /** Number of default limits, over all dimensions. */
+  /** Number of default limits, across all dimensions. */
   get limitCount(): number {
     let count = 0
     for (const limits of this.usual.values()) count += limits.length
@@ -81,7 +81,7 @@ export class DeclaredLimiter {
   }
 
   /**
-   * @param minTimeoutMs raises a shorter timeout
+   * @param minTimeoutMs the minimum timeout, to which a shorter one is raised
    * @throws {SlidegateError} for invalid options
    */
   limiter(store: Store, logger: Logger | false = false, minTimeoutMs = 0): Limiter<AnyKey> {
@@ -92,7 +92,7 @@ export class DeclaredLimiter {
       store,
       overrides: overrides !== false,
       logger,
-      // A reload creates a limiter while the old one, with other limits, is still open.
+      // A reload creates a limiter while the old limiter, which has other limits, is still open.
       warnings: false,
       ...(minTimeoutMs > (rest.timeoutMs ?? 0) && { timeoutMs: minTimeoutMs }),
     }
@@ -129,7 +129,7 @@ export class DeclaredLimiter {
     return this.#overrides.has(wordOf(dimension, key))
   }
 
-  /** All sets of limits in a dimension, including those of plans and overrides. */
+  /** All sets of limits in a dimension, including the sets of plans and overrides. */
   setsOf(dimension: string): readonly (readonly Limit[])[] {
     const sets = [this.usual, ...this.plans.values()].flatMap((limits) => {
       const found = limits.get(dimension)

@@ -4,7 +4,7 @@ import type { Limit } from 'slidegate'
 import type { Config } from '../config/schema.ts'
 import { type ByDimension, DeclaredLimiter } from './declared-limiter.ts'
 
-/** Notes on limits that start at zero, after this change or a change of plan. */
+/** Describes limits that start at zero after this change or a change of plan. */
 export function emptyLogNotes(config: Config, before: Config | undefined): readonly string[] {
   return Object.entries(config.limiters).flatMap(([name, limiter]) => {
     const known = before?.limiters
@@ -13,7 +13,7 @@ export function emptyLogNotes(config: Config, before: Config | undefined): reado
   })
 }
 
-/** The notes of one limiter. */
+/** The notes for one limiter. */
 export function emptyLogNotesOf(
   declared: DeclaredLimiter,
   before: DeclaredLimiter | undefined,
@@ -24,7 +24,7 @@ export function emptyLogNotesOf(
       ? []
       : [
           `limiter ${name}: ${limits.join(', ')} ${limits.length === 1 ? 'starts' : 'start'} at zero ${when}. ` +
-            'A limit keeps its usage only if just its numbers change and its precision stays the same. Declare a precision for limits that may grow above 4,096',
+            'A limit keeps its usage if only its numbers change, and its precision stays the same. Declare a precision for limits that may grow above 4,096',
         ]
   const changed = before && [
     ...note(startingEmpty(before.usual, usual), 'after this change'),

@@ -53,13 +53,13 @@ export class Caller {
     throw new ServiceError(404, 'unknown_limiter', `unknown limiter ${JSON.stringify(limiter)}`)
   }
 
-  /** Whether the caller may declare the limits of limiters of this name. */
+  /** Whether the caller may declare the limits of limiters with this name. */
   declares(limiter: string): boolean {
     return this.ownLimiters.some((pattern) => fits(pattern, limiter))
   }
 }
 
-/** A program on this machine without a token, if the configuration has no tokens. */
+/** A program on this machine that sends no token, if the configuration has no tokens. */
 class Stranger extends Caller {
   constructor() {
     super('anonymous', 'check', undefined, ['*'])
@@ -112,13 +112,13 @@ export class Gatekeeper {
     return this.#ownPatterns
   }
 
-  /** Whether the configuration has neither tokens nor `anonymous`. Then the admin link works. */
+  /** Whether the configuration has neither tokens nor `anonymous`. If so, the admin link works. */
   get isOpen(): boolean {
     return this.#isOpen
   }
 
   /**
-   * Rejects requests that passed a proxy, if there are no tokens.
+   * Rejects requests that passed through a proxy, if there are no tokens.
    *
    * Otherwise, all clients of the proxy would count as local.
    *
@@ -138,7 +138,7 @@ export class Gatekeeper {
   }
 
   /**
-   * Does the same for gRPC. Accepts the address that Envoy adds to its own calls.
+   * The same for gRPC. Accepts the address that Envoy adds to its own calls.
    *
    * @throws {ServiceError} `proxy_without_tokens`
    */

@@ -25,7 +25,7 @@ export class Readiness {
   readonly #service: Service
   readonly #probe: Limiter
   #probed: { readonly atMs: number; readonly answers: Promise<boolean> } | undefined
-  /** The error of the file's configuration, if the previous one stays active. */
+  /** The error in the configuration file, if the previous configuration stays active. */
   configProblem: string | undefined
   /** Whether parts of the file take effect at the next start. */
   needsRestart = false
@@ -43,11 +43,11 @@ export class Readiness {
   }
 
   /**
-   * By default the service stays ready while the store is down.
+   * By default, the service stays ready while the store is down.
    *
    * An outage affects all instances at once, and no other instance could respond better.
    *
-   * @param policies the failure policies that matter. Default: those of all limiters.
+   * @param policies the failure policies to consider. Default: the policies of all limiters.
    */
   async state(policies: readonly OnStoreError[] = this.#service.policies()): Promise<Ready> {
     const { isDraining, config } = this.#service

@@ -27,8 +27,8 @@ interface ReloadingOptions {
 type Reload = 'ok' | 'unchanged' | 'error'
 
 /**
- * Milliseconds between checks of the files. Polling works where change events don't: with mounted volumes, replaced files,
- * and links such as those that Kubernetes swaps.
+ * Milliseconds between checks of the files. Unlike change events, polling works with mounted volumes, replaced files, and links
+ * that Kubernetes swaps.
  */
 const LOOK_MS = 500
 /** An invalid configuration is read again after this many checks. Missing files may exist by then. */
@@ -51,7 +51,7 @@ export class Reloading {
     this.#stop = (options.every ?? everyByTimer)(LOOK_MS, () => this.check())
   }
 
-  /** Reads changed files once they are stable: a write may be in progress. */
+  /** Reads changed files once they are stable, because a write may be in progress. */
   check(): void {
     const state = stateOf(this.#inForce.files)
     const isStill = state === this.#seen
@@ -65,7 +65,7 @@ export class Reloading {
     this.#attempt()
   }
 
-  /** Reads the files now, changed or not. */
+  /** Reads the files now, whether or not they have changed. */
   reload(): Reload {
     this.#seen = stateOf(this.#inForce.files)
     this.#read = this.#seen
@@ -138,7 +138,7 @@ function fromNextStart(config: Config, started: Config): readonly string[] {
   ]
 }
 
-/** The caps that servers are created with. */
+/** The caps with which the servers were created. */
 function capsOf(config: Config): readonly unknown[] {
   const { bodyBytes, descriptors, inFlight } = config.caps ?? {}
   return grpcAddressOf(config) === undefined ? [bodyBytes] : [bodyBytes, descriptors, inFlight]
@@ -148,7 +148,7 @@ function textOf({ config, domains }: LoadedConfig): string {
   return JSON.stringify([config, domains?.describe()])
 }
 
-/** A fingerprint that changes with the files, also if they are replaced. */
+/** A fingerprint that changes with the files, even if they are replaced. */
 function stateOf(files: readonly string[]): string {
   const states = files.map((file) => {
     try {

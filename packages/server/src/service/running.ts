@@ -42,7 +42,7 @@ interface StartOptions {
   readonly every?: Every
   /** The wall clock of the history, in epoch milliseconds. Default: `Date.now`. */
   readonly now?: () => number
-  /** Whether decisions are counted. Benchmarks turn it off to compare. Default: true. */
+  /** Whether decisions are counted. Benchmarks turn counting off for comparison. Default: true. */
   readonly isWatched?: boolean
   /** Adds routes before the server listens. For benchmarks. */
   readonly extend?: (app: App) => void
@@ -64,8 +64,8 @@ export interface RunningService {
   /**
    * Stops gracefully.
    *
-   * For `drainMs` (default: 0), the service isn't ready, and responses close their connections. Then it accepts no new
-   * connections, finishes requests in progress, and ends. After 30 s it cuts off the rest.
+   * For `drainMs` (default: 0), the service isn't ready, and responses close their connections. It then accepts no new
+   * connections, finishes requests in progress, and ends. After 30 s, it cuts off the remaining requests.
    */
   stop(drainMs?: number): Promise<void>
 }
@@ -198,12 +198,12 @@ export async function startService(options: StartOptions): Promise<RunningServic
 /**
  * Stops listening, and waits for the open connections to end.
  *
- * Every response closes its connection. A connection without a request may have one on its way, so it stays open briefly.
+ * Every response closes its connection. An idle connection may have a request on its way, so it stays open briefly.
  */
 async function lastConnections(server: Server): Promise<void> {
-  // Accepts the connections that the system has queued, which would otherwise be reset.
+  // Accepts the connections that the system has queued. Otherwise, they would be reset.
   await setImmediate()
-  // HTTP's own close() would close idle connections at once.
+  // HTTP's own close() would close idle connections immediately.
   NetServer.prototype.close.call(server)
   for (let waitedMs = 0; waitedMs < LINGER_MS; waitedMs += LINGER_STEP_MS) {
     const count = await new Promise<number>((resolve) => server.getConnections((_, found) => resolve(found)))

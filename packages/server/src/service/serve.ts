@@ -56,7 +56,7 @@ async function serveHere(
   const ended = new Promise((resolve) => {
     process.on('SIGTERM', resolve)
     process.on('SIGINT', resolve)
-    // Without its primary, nothing else would stop this worker.
+    // When the primary is gone, nothing else stops this worker.
     process.on('disconnect', resolve)
   })
   try {
@@ -92,7 +92,7 @@ async function serveHere(
   }
 }
 
-/** First steps for the person who started the service. */
+/** Prints first steps for the person who started the service. */
 function welcomeOf({ httpUrl, adminLink, service }: RunningService, file: string | undefined): string {
   const limiter = service.active()[0]?.declared.name ?? 'api'
   const body = `'{"limiter":"${limiter}","key":"user:42"}'`
@@ -132,7 +132,7 @@ function openLog(level: string): ServiceLog {
   output.on('drop', () => {
     dropped++
   })
-  // Errors are ignored: there is nowhere to report them, and the next line tries again.
+  // Errors are ignored, because there is nowhere to report them. The next line tries again.
   output.on('error', () => {})
   return { log: pino({ level }, output), dropped: () => dropped }
 }

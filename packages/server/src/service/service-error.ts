@@ -1,6 +1,6 @@
 // An error that is sent to the caller.
 
-/** A mistake of the caller or a missing permission, with its HTTP status. */
+/** A caller's mistake or a missing permission, with its HTTP status. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   /** 400 to 599. */

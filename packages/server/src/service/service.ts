@@ -10,7 +10,7 @@ import { OwnStores } from './stores.ts'
 export interface ActiveLimiter {
   readonly declared: DeclaredLimiter
   readonly limiter: Limiter<AnyKey>
-  /** Reads keys for people. It has a longer timeout and its own breaker. */
+  /** Reads keys for operators, with a longer timeout and a separate breaker. */
   readonly reader: Limiter<AnyKey>
 }
 
@@ -20,7 +20,6 @@ export type AnyLimiter = Pick<Limiter, 'name' | 'stats'>
 export interface ServiceObserver {
   /** A limiter was created. Several may have the same name. */
   opened?(limiter: AnyLimiter): void
-  /** A limiter was closed. */
   closed?(limiter: AnyLimiter): void
   decided?(limiter: string, key: AnyKey, decision: Decision): void
   storeFailed?(limiter: string, error: StoreUnavailableError): void
@@ -35,7 +34,7 @@ export interface ServiceObserver {
 /** Shadow switches set by operators, by limiter. */
 export type ShadowSettings = Readonly<Record<string, Shadowing>>
 
-/** The timeout of reads for people, who would rather wait than see nothing. */
+/** The timeout of reads for operators, who would rather wait than see nothing. */
 const READ_MS = 2000
 
 /** Milliseconds for which a replaced limiter still serves its requests. */
@@ -115,7 +114,7 @@ export class Service {
     this.#shadowSettings = shadowSettings
   }
 
-  /** Registers a listener that moves waiters of a replaced limiter to the new one. */
+  /** Registers a listener that moves a replaced limiter's waiters to the new limiter. */
   onReplaced(listener: (former: ActiveLimiter) => void): void {
     this.#onReplaced.push(listener)
   }
@@ -173,7 +172,7 @@ export class Service {
     return this.#observer.around?.(reader) ?? reader
   }
 
-  /** Closes the limiter after a while, once it has no waiting requests. */
+  /** Closes the limiter after some time, once it has no waiting requests. */
   #retire(limiter: Limiter<AnyKey>): void {
     const timer = setTimeout(() => {
       if (limiter.waiting().length > 0) return this.#retire(limiter)
@@ -202,7 +201,7 @@ export class Service {
   }
 }
 
-/** Own properties only: a limiter may be called `constructor`. */
+/** Reads own properties only, because a limiter may be called `constructor`. */
 function ownOf(shadowSettings: ShadowSettings, name: string): Shadowing | undefined {
   return Object.hasOwn(shadowSettings, name) ? shadowSettings[name] : undefined
 }

@@ -8,7 +8,7 @@ import { type RedisStore, redisStore } from 'slidegate/redis'
 import type { StoreConfig } from '../config/schema.ts'
 import { fits } from './pattern.ts'
 
-/** The configured store. Default: Redis if `REDIS_URL` is set, else memory. */
+/** The configured store. Default: Redis if `REDIS_URL` is set, otherwise memory. */
 export function storeConfigOf(config: StoreConfig | undefined, environment: NodeJS.ProcessEnv): StoreConfig {
   if (config !== undefined && (config.redis !== undefined || config.memory !== undefined)) return config
   const url = environment.REDIS_URL
@@ -17,7 +17,7 @@ export function storeConfigOf(config: StoreConfig | undefined, environment: Node
 }
 
 /**
- * @param folder where relative file names start
+ * @param folder the base folder of relative file names
  * @throws {SlidegateError} `invalid_option`
  */
 export function openStore({ redis, memory }: StoreConfig, folder: string): MemoryStore | RedisStore {
@@ -29,7 +29,7 @@ export function openStore({ redis, memory }: StoreConfig, folder: string): Memor
   )
 }
 
-/** TLS options for Redis, with the contents of files in place of their names. */
+/** TLS options for Redis, with the contents of the files instead of their names. */
 export function tlsOf(
   tls: NonNullable<NonNullable<StoreConfig['redis']>['tls']>,
   folder: string,
@@ -48,7 +48,7 @@ const MAX_OVERRIDES = 10_000
  * The stores for limiters that callers declare.
  *
  * In memory, each pattern of `ownLimiters` has a separate store, so that a token that fills its store doesn't evict keys of other
- * patterns. In Redis, all share one store.
+ * patterns. In Redis, all patterns share one store.
  */
 export class OwnStores {
   readonly #shared: Store | undefined
@@ -64,9 +64,9 @@ export class OwnStores {
   }
 
   /**
-   * The store of a limiter. The longest matching pattern decides for all callers, so that a limiter is only in one store.
+   * The store of a limiter. The longest matching pattern decides for all callers, so that a limiter is in just one store.
    *
-   * @param patterns the patterns of all tokens, longest first; the same array until they change
+   * @param patterns the patterns of all tokens, longest first. Must be the same array until they change
    */
   of(limiter: string, patterns: readonly string[]): Store {
     if (this.#shared !== undefined) return this.#shared
@@ -81,7 +81,7 @@ export class OwnStores {
     return store
   }
 
-  /** The sums of all memory stores. */
+  /** The totals over all memory stores. */
   stats(): { readonly keys: number; readonly evicted: number } {
     const all = Array.from(this.#stores.values(), (store) => store.stats())
     return {

@@ -15,7 +15,7 @@ const ANSWER_MS = 2000
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5000
 
-/** Time after draining at which a worker is killed. It must be stuck, since workers cut off slow requests earlier. */
+/** Time after draining at which a worker is killed. By then it must be stuck, since workers cut off slow requests earlier. */
 const END_MS = 45_000
 
 type Message =
@@ -58,18 +58,18 @@ export class WorkerProcesses extends OneProcess implements Processes {
   }
 
   async #answer({ id, question, argument }: Message & { type: 'ask' }): Promise<void> {
-    // An error counts as no answer. Its cause has been logged.
+    // An error counts as no answer. Its cause is already in the log.
     const [answer] = await super.ask(question, argument).catch(() => [])
     send({ type: 'answer', id, answer, isKnown: answer !== undefined })
   }
 }
 
-/** Does nothing if the primary is gone: then this worker ends, too. */
+/** Does nothing if the primary is gone, because this worker then ends, too. */
 function send(message: Message): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {})
 }
 
-/** A question to all workers, waiting for their answers. */
+/** A question to all workers that waits for their answers. */
 interface Round {
   readonly asker: Worker
   readonly id: number
@@ -81,7 +81,7 @@ interface Round {
 /**
  * Keeps `count` workers running and passes messages between them.
  *
- * Resolves to an exit code once all have ended after SIGTERM or SIGINT.
+ * Resolves to an exit code once all workers have ended after SIGTERM or SIGINT.
  */
 export function runPrimary(count: number, log: Logger, drainMs: number): Promise<number> {
   return new Promise((resolve) => {
@@ -163,7 +163,7 @@ export function runPrimary(count: number, log: Logger, drainMs: number): Promise
     process.on('SIGTERM', end)
     process.on('SIGINT', end)
     process.on('SIGHUP', () => {
-      // Only signals ready workers: others read the file as they start, and the signal would kill them.
+      // Only signals workers that are ready. The others read the file as they start, and the signal would kill them.
       for (const worker of workers()) if (ready.has(worker.id)) worker.process.kill('SIGHUP')
     })
     for (let i = 0; i < count; i++) start()

@@ -31,16 +31,16 @@ export interface TraceHeaders {
 
 export interface TracingOptions {
   readonly config: TracingConfig
-  /** The ID shared by all processes of this instance. */
+  /** The ID that all processes of this instance share. */
   readonly instance: string
   readonly log: Logger
 }
 
 /**
- * Creates a span for each decision, and sends them to a collector.
+ * Creates a span for each decision, and sends the spans to a collector.
  *
- * Spans are sent in batches, without delaying requests. Up to 2,048 wait to be sent, unless the environment sets another
- * size. Further spans are dropped.
+ * Spans are sent in batches, without delaying requests. Up to 2,048 spans wait to be sent, unless the environment sets another
+ * number. Further spans are dropped.
  */
 export class Tracing {
   readonly #provider: BasicTracerProvider

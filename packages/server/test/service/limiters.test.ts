@@ -81,7 +81,7 @@ describe('a reload', () => {
     expect(await use(service, 9)).toBe(2)
     expect(warnings).toEqual([
       expect.stringMatching(
-        /^limiter api: 12-per-1m starts at zero after this change\. A limit keeps its usage only if/,
+        /^limiter api: 12-per-1m starts at zero after this change\. A limit keeps its usage if/,
       ),
     ])
     service.reload(configOf({ limits: [sliding(12), other] }))

@@ -14,8 +14,8 @@ export interface RateLimitOptions extends GuardOptions<[req: Request, res: Respo
  *
  *     app.use(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *
- * The default key is the address in `req.ip`. The app's `trust proxy` must list its proxies. If it trusts every client, clients
- * could spoof their address, so requests fail with `invalid_option`. Errors, such as `StoreUnavailableError`, are passed to
+ * The default key is the address in `req.ip`. The app's `trust proxy` must list its proxies. If it trusts every client, requests
+ * fail with `invalid_option`, because clients could spoof their address. Errors, such as `StoreUnavailableError`, are passed to
  * `next`.
  */
 export function rateLimit(options: RateLimitOptions): RequestHandler {

@@ -32,8 +32,8 @@ export interface RateLimitOptions extends GuardOptions<Args> {
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * Overrides options of {@link rateLimit} for this route; `false` exempts it. Limits set here count only this route, unless
-     * you also set `name` or `limiter`. Routes that differ only in `constraints` each need a `name`.
+     * Overrides options of {@link rateLimit} for this route; `false` exempts it. Limits set here apply to this route alone,
+     * unless you also set `name` or `limiter`. Routes that differ only in `constraints` each need a `name`.
      */
     rateLimit?: GuardOptions<Args> | false
   }
@@ -42,14 +42,14 @@ declare module 'fastify' {
 /**
  * Returns a plugin for Fastify 5.
  *
- * It applies to the instance that registers it: to its routes, to those of plugins registered later, and to requests that match
- * no route. A route can override options in its `config.rateLimit`.
+ * It applies to the instance that registers it: to that instance's routes, to routes of plugins registered later, and to requests
+ * that match no route. A route can override options in its `config.rateLimit`.
  *
  *     app.register(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *
  * The default key is the address in `request.ip`. The app's `trustProxy` must list its proxies. If it trusts every client,
- * clients could spoof their address, so requests fail with `invalid_option`. Errors, such as `StoreUnavailableError`, go to the
- * app's error handler.
+ * requests fail with `invalid_option`, because clients could spoof their address. Errors, such as `StoreUnavailableError`, go to
+ * the app's error handler.
  */
 export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
   checkRateLimit(options, { ...GUARD_NAMES, global: true })
@@ -97,7 +97,7 @@ class Reply extends FrameworkReply<FastifyReply> {
   }
 
   answer({ status, body }: DenialResponse): void {
-    // Sent as bytes, because Fastify would add a charset to the content type of a string.
+    // Sent as bytes, because Fastify would add a charset to a string's content type.
     this.own.code(status).send(Buffer.from(body))
   }
 
@@ -107,7 +107,7 @@ class Reply extends FrameworkReply<FastifyReply> {
   }
 }
 
-/** The metadata that fastify-plugin would set. With it, hooks apply to the instance that registers the plugin. */
+/** The metadata that fastify-plugin would set. It makes hooks apply to the instance that registers the plugin. */
 const PLUGIN = {
   [Symbol.for('skip-override')]: true,
   [Symbol.for('fastify.display-name')]: 'slidegate',

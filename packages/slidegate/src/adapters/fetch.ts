@@ -13,7 +13,7 @@ import { promised } from '../http/maybe-async.ts'
 import { checkRateLimit } from '../http/option-names.ts'
 import { GUARD_NAMES, type GuardOptions, type HandlerResponse } from '../http/options.ts'
 
-/** The arguments of a handler: the request and the platform's arguments. Those may contain the client's address. */
+/** A handler's arguments: the request and the platform's own. The latter may contain the client's address. */
 export type FetchArguments = [request: Request, ...rest: unknown[]]
 
 export interface RateLimitOptions<Args extends FetchArguments = FetchArguments> extends GuardOptions<Args> {
@@ -24,7 +24,7 @@ export interface RateLimitOptions<Args extends FetchArguments = FetchArguments> 
 /**
  * Limits a handler that takes a `Request` and returns a `Response`.
  *
- * It works for handlers in Workers, Deno, Bun and Next.js, including the Next.js proxy.
+ * Works with Workers, Deno, Bun and Next.js, including the Next.js proxy.
  *
  *     Deno.serve(withRateLimit((request) => new Response('served'), { limits }))
  *
@@ -34,9 +34,9 @@ export interface RateLimitOptions<Args extends FetchArguments = FetchArguments> 
  *     export const GET = withRateLimit(async (request: NextRequest, { params }: Context) => ..., { limits, key })
  *     export const proxy = withRateLimit((request: NextRequest) => NextResponse.next(), { limits, key })
  *
- * In Deno and Bun, the default key is the address of the connection's peer: behind proxies, set `address`. On other platforms,
+ * In Deno and Bun, the default key is the address of the connection's peer. Behind proxies, set `address`. On other platforms,
  * requests fail with `invalid_option` unless you set `key` or `address`. Errors, such as `StoreUnavailableError`, are thrown. The
- * headers are set on the handler's response: return a new response each time, or `clone()` it.
+ * headers are set on the handler's response, so return a new response each time, or `clone()` it.
  */
 export function withRateLimit<Args extends FetchArguments, R extends HandlerResponse>(
   handler: (...args: Args) => R | Promise<R>,
@@ -77,7 +77,7 @@ export function rateLimit<Args extends FetchArguments = FetchArguments>(
           : await watchResponse(onFinished, request, asConnection(connection), handle)
       return withHeaders(verdict, answer)
     }
-    // Deno passes the connection only to handlers that declare a second parameter.
+    // Deno only passes the connection to handlers that declare a second parameter.
     return Object.defineProperty(limited, 'length', { value: 2 })
   }
 }

@@ -30,8 +30,8 @@ export interface RateLimitOptions extends GuardOptions<Args> {
  *     app.use(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *     app.use(rateLimit({ limits, address: { trust: 1, header: 'cf-connecting-ip' } }))
  *
- * In Node, Bun and Deno, the default key is the address of the connection's peer: behind proxies, set `address`. On other
- * platforms, requests fail with `invalid_option` unless you set `key` or `address`. `denied: 'drop'` works on Node only. Errors,
+ * In Node, Bun and Deno, the default key is the address of the connection's peer. Behind proxies, set `address`. On other
+ * platforms, requests fail with `invalid_option` unless you set `key` or `address`. `denied: 'drop'` only works on Node. Errors,
  * such as `StoreUnavailableError`, are thrown and go to `app.onError`.
  */
 export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
@@ -44,7 +44,7 @@ export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
     if (denial?.action === 'drop') return dropped(c)
     if (denial !== undefined) {
       const answer = await denialResponse(denial, (body, init) => c.newResponse(body, init as Init))
-      // Without an answer, onDenied has called next() itself.
+      // If onDenied returned no response, it has called next().
       if (!c.finalized && answer) c.res = answer as Response
     } else if (onFinished === undefined) {
       await next()
@@ -55,7 +55,7 @@ export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
   }
 }
 
-/** Needed for a cast, because Hono types a status as a union of numbers. */
+/** Used in a cast, because Hono types a status as a union of numbers. */
 type Init = Parameters<Context['newResponse']>[1]
 
 function connectionOf({ env }: Context): Connection {

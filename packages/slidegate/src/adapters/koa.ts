@@ -20,7 +20,7 @@ export interface RateLimitOptions extends GuardOptions<[ctx: Context, next: Next
  *     app.use(rateLimit({ limits, key: (ctx) => userKey(ctx.state.user?.id) }))
  *
  * The default key is the address in `ctx.ip`. Behind proxies, set the app's `proxy`, and `maxIpsCount` to the number of your
- * proxies. Without `maxIpsCount`, clients could spoof their address, so requests fail with `invalid_option`. Errors, such as
+ * proxies. Without `maxIpsCount`, requests fail with `invalid_option`, because clients could spoof their address. Errors, such as
  * `StoreUnavailableError`, are thrown.
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
@@ -39,7 +39,10 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   }
 }
 
-/** Koa uses the first of the last `maxIpsCount` addresses in the header. By default, it's the first of all, set by clients. */
+/**
+ * Koa uses the first of the last `maxIpsCount` addresses in the header. By default, it uses the very first address, which clients
+ * can set.
+ */
 function clientAddress(ctx: Context): string | undefined {
   const { proxy, maxIpsCount } = ctx.app
   if (proxy && trustsEveryone((_, hop) => !(maxIpsCount > 0) || hop < maxIpsCount)) {

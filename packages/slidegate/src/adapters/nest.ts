@@ -28,13 +28,13 @@ export {
 } from './nest/platform.ts'
 
 /**
- * The module for Nest on Express or Fastify. It limits all handlers; those with `@RateLimit()` count separately.
+ * The module for Nest on Express or Fastify. It limits all handlers. Handlers with `@RateLimit()` count separately.
  *
  *     @Module({ imports: [RateLimitModule.forRoot({ limits: [slidingWindow({ limit: 100, window: '1m' })] })] })
  *
  * The default key is the address in `request.ip`. The platform's `trust proxy` or `trustProxy` must list your proxies. If it
- * trusts every client, clients could spoof their address, so requests fail with `invalid_option`. A denial is a
- * {@link RateLimitException}. Errors, such as `StoreUnavailableError`, go to exception filters. Requests without a handler aren't
+ * trusts every client, requests fail with `invalid_option`, because clients could spoof their address. A denial is a {@link
+ * RateLimitException}. Errors, such as `StoreUnavailableError`, go to exception filters. Requests without a handler aren't
  * limited, because Nest doesn't call guards for them.
  */
 export class RateLimitModule implements OnModuleInit {
@@ -85,7 +85,7 @@ export class RateLimitModule implements OnModuleInit {
       throw invalidOption('RateLimitModule is imported twice and would charge twice; import it only once')
     if (!made[0]!.isDependencyTreeStatic()) {
       throw invalidOption(
-        'the options depend on a request-scoped provider; inject only providers that live as long as the app',
+        'the options depend on a request-scoped provider; only inject providers that live as long as the app',
       )
     }
     const guards = this.#module.get(HandlerGuards)

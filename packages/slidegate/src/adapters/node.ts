@@ -16,7 +16,7 @@ export interface RateLimitOptions extends GuardOptions<[req: NodeRequest, res: N
  *     createServer((req, res) => limit(req, res, (error) => (error ? fail(error, res) : handle(req, res))))
  *
  * It calls `next` for admitted requests, and with errors such as `StoreUnavailableError`. The default key is the address of the
- * connection's peer: behind proxies, set `address`.
+ * connection's peer. Behind proxies, set `address`.
  */
 export function rateLimit(
   options: RateLimitOptions,

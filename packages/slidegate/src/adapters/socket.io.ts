@@ -23,7 +23,7 @@ export interface ClientEvent<S extends AnySocket = Socket> {
 /**
  * The options shared by all message adapters. Default `maxPending`: 1,000.
  *
- * Socket.IO can't pause reading: a connection that exceeds `maxPending` is closed. Each event can be as large as the server's
+ * Socket.IO can't pause reading, so a connection that exceeds `maxPending` is closed. Each event can be as large as the server's
  * `maxHttpBufferSize`.
  */
 export interface RateLimitOptions<S extends AnySocket = Socket> extends MessageOptions<ClientEvent<S>> {}
@@ -42,7 +42,7 @@ interface PendingEvent<S extends AnySocket> extends ClientEvent<S> {
  * otherwise in a `rate_limited` event. `onDenied` replaces both. `denied: 'drop'` and the `deny` list disconnect the client.
  * After a disconnect, unhandled events aren't charged.
  *
- * Errors, such as `StoreUnavailableError`, fail the socket's middleware: the event isn't handled, and the socket emits `error`.
+ * Errors, such as `StoreUnavailableError`, fail the socket's middleware, so the event isn't handled and the socket emits `error`.
  * `onAny` listeners run before middleware, so they see denied events, too.
  */
 export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOptions<S>): (socket: S) => void {
@@ -91,10 +91,10 @@ export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOption
   }
 }
 
-/** One entry per connection, because a client can open any number of namespaces on it. */
+/** One entry per connection, because a client can join any number of namespaces on it. */
 const drains = new WeakMap<Socket['conn'], Promise<void>>()
 
-/** Sends a message. Returns a promise if the client hasn't yet read earlier messages. */
+/** Sends a message. Returns a promise if the client hasn't read earlier messages yet. */
 function flushed({ conn }: Socket, send: () => void): PromiseLike<void> | undefined {
   if (!drains.has(conn)) {
     const drained = new Promise<void>((resolve) => {

@@ -51,10 +51,10 @@ const INTERNAL_ERROR = 1011
  *       socket.on('message', limit(socket, request, (data) => broadcast(data)))
  *     })
  *
- * A denied message isn't handled: the client receives a {@link DenialMessage} as JSON, unless you set `onDenied`. `denied:
- * 'drop'` terminates the connection. While a message is being decided, reading pauses. While it waits for room, up to
- * `maxPending` messages are read, because a paused socket doesn't report a disconnect. After a close, unhandled messages aren't
- * charged.
+ * A denied message isn't handled. Unless you set `onDenied`, the client receives a {@link DenialMessage} as JSON.
+ * `denied: 'drop'` terminates the connection. While a message is being decided, reading pauses. While it waits for room, up to
+ * `maxPending` messages are read, because a paused socket doesn't report a disconnect. Messages that are unhandled when the
+ * connection closes aren't charged.
  *
  * Connections of clients in `deny` are closed with 1008. An error, such as `StoreUnavailableError`, closes the connection with
  * 1011. The socket emits it as `error`, or logs it if there is no listener.

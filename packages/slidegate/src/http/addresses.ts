@@ -15,7 +15,7 @@ export function isIPv4(text: string): boolean {
 /** The well-known prefix of NAT64 (RFC 6052). */
 const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
 
-/** IPv4 ranges that NAT64 addresses can't stand for. Otherwise an outside client could pass as a trusted proxy. */
+/** IPv4 ranges that NAT64 addresses may not contain. Otherwise, an outside client could impersonate a trusted proxy. */
 const NEVER_TRANSLATED: readonly string[] = ['private', 'loopback', 'linkLocal', 'carrierGradeNat']
 
 /** Parses an address in any spelling. IPv4-mapped and NAT64 addresses become IPv4. */
@@ -33,7 +33,7 @@ export function readAddress(address: string): Address | undefined {
 /**
  * Removes the zone id of an IPv6 address and rewrites dotted bytes in hexadecimal.
  *
- * The parser would accept octal and hexadecimal bytes. It would also treat `::1.2.3.4` as IPv4-mapped, but not `::102:304`,
+ * The URL parser would accept octal and hexadecimal bytes. It would also treat `::1.2.3.4` as IPv4-mapped, but not `::102:304`,
  * which is the same address.
  */
 function hexadecimal(address: string): string | undefined {
@@ -73,7 +73,7 @@ export function parseNetwork(text: unknown, of: string): Network {
   return [read, prefix]
 }
 
-/** Rejects a network like 10.0.0.1/8: it may be meant as a single address. */
+/** Rejects a network like 10.0.0.1/8, because it may have been meant as a single address. */
 function checkHost(text: string, of: string, [address, prefix]: Network): void {
   const Family = address instanceof ipaddr.IPv4 ? ipaddr.IPv4 : ipaddr.IPv6
   const first = Family.networkAddressFromCIDR(`${address}/${prefix}`)

@@ -1,8 +1,8 @@
 // Limiter keys for callers: their address, user id, session, API key or email.
 //
-// All keys except addresses have a prefix, so they never collide. Callers without a value share one key, the bare prefix:
-// omitting the value doesn't bypass a limit. Use verified values only, or callers could choose a new key for each request. Limit
-// unverified callers by address.
+// All keys except addresses have a prefix, so they never collide. Callers without a value share one key, the bare prefix, so that
+// omitting the value doesn't bypass a limit. Only use verified values. Otherwise, callers could choose a new key for each
+// request. Limit unverified callers by address.
 import ipaddr from 'ipaddr.js'
 import { checkInteger, checkThat } from '../errors.ts'
 import { sha256 } from '../runtime/platform.ts'
@@ -14,7 +14,7 @@ export const UNKNOWN_ADDRESS = 'unknown'
 /** Options of {@link addressKey}. */
 export interface AddressKeyOptions {
   /**
-   * How many leading bits of an IPv6 address form the key, from 1 to 128. A client can use any address in its network, so the key
+   * Number of leading bits of an IPv6 address in the key, from 1 to 128. A client can use any address in its network, so the key
    * is the network, not the address. Use 56 or 48 if clients own larger networks. Has no effect on IPv4. Default: 64, a single
    * subnet.
    */
@@ -24,7 +24,7 @@ export interface AddressKeyOptions {
 /**
  * Returns the limiter key for a client address: `203.0.113.7`, or an IPv6 network, `2001:db8:1:2::/64`.
  *
- * All spellings of an address have the same key. IPv4-mapped and NAT64 addresses (`64:ff9b::/96`) are treated as IPv4. Anything
+ * All spellings of an address give the same key. IPv4-mapped and NAT64 addresses (`64:ff9b::/96`) are treated as IPv4. Anything
  * else, such as an address with a port, returns {@link UNKNOWN_ADDRESS}.
  */
 export function addressKey(address: string | undefined, options: AddressKeyOptions = {}): string {
@@ -53,7 +53,7 @@ function networkOf(address: string, prefix: number): string {
   let key = keysOf.get(cacheKey)
   if (key === undefined) {
     key = readNetwork(address, prefix)
-    // A flood of new addresses clears the cache, but doesn't make it grow.
+    // A flood of new addresses clears the cache instead of making it grow.
     if (keysOf.size === MAX_KEPT) keysOf.clear()
     if (cacheKey.length <= MAX_CACHED_LENGTH) keysOf.set(cacheKey, key)
   }
@@ -72,7 +72,7 @@ function readNetwork(address: string, prefix: number): string {
 
 /** Returns `user:42` for a logged-in user, otherwise `user`. @throws {SlidegateError} `invalid_key` for an object */
 export function userKey(id: string | number | bigint | null | undefined): string {
-  // With a user in place of its id, all callers would share one key.
+  // If callers could pass a user object instead of its id, all users would share one key.
   const isPlain = typeof id !== 'object' || id === null
   checkThat(isPlain, 'the user id', id, 'a string or a number', 'invalid_key')
   return id === null || id === undefined || id === '' ? 'user' : `user:${id}`
@@ -91,8 +91,8 @@ export function apiKeyKey(apiKey: string | null | undefined): string {
 const MAX_EMAIL = 320
 
 /**
- * Returns `email:` and the normalized address: NFKC, trimmed, in lower case. Returns `email` if it is empty, longer than 320
- * characters or not a string.
+ * Returns `email:` and the normalized address: in NFKC, trimmed and lowercased. Returns `email` if the address is empty, longer
+ * than 320 characters or not a string.
  */
 export function emailKey(email: unknown): string {
   if (typeof email !== 'string' || email.length > MAX_EMAIL) return 'email'
@@ -110,8 +110,8 @@ export interface RoutedRequest {
 /**
  * Returns the matched route, such as `route:/users/:id`, or `route` if none matched.
  *
- * The spelling of the URL, such as `//users/7` or `/USERS/7;x`, has no effect. In Express, call it in the route's own middleware,
- * and pass the path of a mounted router as `mount`.
+ * The spelling of the URL, such as `//users/7` or `/USERS/7;x`, has no effect. In Express, call this function in the route's own
+ * middleware, and pass the path of a mounted router as `mount`.
  */
 export function routeKey({ route, routeOptions }: RoutedRequest, mount = ''): string {
   const path = routeOptions?.url ?? route?.path

@@ -4,8 +4,8 @@ import { type AddressKeyOptions, addressKey, checkPrefix } from './caller-keys.t
 import { MAX_HOPS, type Trust, trustOf } from './trust.ts'
 
 /**
- * Headers that a platform or your own proxy sets to the client's address. Excludes headers that may contain a value set by the
- * caller: `fastly-client-ip`, `true-client-ip`, `x-azure-clientip`, `x-envoy-external-address`.
+ * Headers that a platform or your own proxy sets to the client's address. Excludes headers that callers may be able to set:
+ * `fastly-client-ip`, `true-client-ip`, `x-azure-clientip`, `x-envoy-external-address`.
  */
 const PLATFORM_HEADERS = [
   'cf-connecting-ip',
@@ -30,8 +30,8 @@ export interface ClientAddressOptions extends AddressKeyOptions {
   /**
    * The header that your proxies set, in lower case. Default: `x-forwarded-for`.
    *
-   * The lists `x-forwarded-for` and `forwarded` (RFC 7239) are read from the right, for as long as the proxies are trusted. All
-   * other headers contain a single address: use one only if the platform in front of your server overwrites it and can't be
+   * The lists `x-forwarded-for` and `forwarded` (RFC 7239) are read from the right until an address isn't trusted. All other
+   * headers contain a single address. Only use such a header if the platform in front of your server overwrites it and can't be
    * bypassed.
    */
   readonly header?: AddressHeader
@@ -64,13 +64,13 @@ const MAX_FORWARDED = 4096
  *     rateLimit({ limits, key: clientAddress({ trust: 1 }) })
  *     rateLimit({ limits, key: clientAddress({ trust: ['10.0.0.0/8'], header: 'forwarded' }) })
  *
- * It starts with the address of the connection's peer and follows the header for as long as the addresses are trusted. The client
- * is the first address that isn't trusted, or the last one if all are. The key is {@link addressKey} of that address.
+ * The search starts with the connection's peer and follows the header as long as the addresses are trusted. The client is the
+ * first address that isn't trusted, or the last one if all are. The key is {@link addressKey} of that address.
  *
  * The key is `UNKNOWN_ADDRESS` if an address is missing or invalid, if a `Forwarded` header is malformed, or if the request has
- * 1,000 headers or more. A Unix socket has no address: set `trust` to a number there.
+ * 1,000 headers or more. A Unix socket has no address, so `trust` must be a number there.
  *
- * With a number, every peer that connects is trusted: use it only if nothing but your proxies can connect.
+ * With a number, every peer is trusted. Use a number only if no one except your proxies can connect.
  *
  * @throws {SlidegateError} `invalid_option`, also for settings that let callers choose their key
  */
@@ -93,7 +93,7 @@ export type AddressReader = (
   isTruncated: () => boolean,
 ) => string | undefined
 
-/** @throws {SlidegateError} `invalid_option`, which names `caller` */
+/** @throws {SlidegateError} `invalid_option`, in which `caller` is named */
 export function addressReader(options: ClientAddressOptions, caller: string): AddressReader {
   checkOptions(options, caller, { trust: true, header: true, ipv6Prefix: true })
   const { trust, header: given, ipv6Prefix = 64 } = options
@@ -171,8 +171,8 @@ const PARAMETER = new RegExp(`(${TOKEN})=(?:(${TOKEN})|(${QUOTED}))(?:[\\t ]*([;
 /**
  * Returns the `for` parameter of each element of a `Forwarded` header.
  *
- * For an element without `for`, the result is ''. For one with several, it's the last. Returns `undefined` if the header is
- * malformed (RFC 7239).
+ * An element without `for` gives ''. An element with several gives the last one. Returns `undefined` if the header is malformed
+ * (RFC 7239).
  */
 export function forwardedFor(header: string): string[] | undefined {
   const elements: string[] = ['']
@@ -190,7 +190,7 @@ export function forwardedFor(header: string): string[] | undefined {
   return elements
 }
 
-/** Returns a platform header's only address. A missing header is invalid. */
+/** Returns the only address in a platform's header. A missing header is invalid. */
 function once(address: string | undefined): AddressSource {
   let isRead = false
   return () => {

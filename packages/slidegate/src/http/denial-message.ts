@@ -80,8 +80,8 @@ export interface DenialOptions {
 }
 
 /**
- * Returns the response that `rateLimit` sends to a denied request. Use it if your code calls a limiter directly, and add
- * {@link draft11Headers}.
+ * Returns the response that `rateLimit` sends to a denied request. Use it in code that calls a limiter directly, and add {@link
+ * draft11Headers}.
  */
 export function denialOf(
   decision: Decision,
@@ -90,7 +90,7 @@ export function denialOf(
   return answerOf(problemOf(decision, disclose), disclose ? retryAfterHeaders(decision) : [], accept)
 }
 
-/** In order of preference. The first one is also used for clients that accept none of these. */
+/** In order of preference. The first type is also used for clients that accept none of these. */
 const MEDIA_TYPES = [PROBLEM_CONTENT_TYPE, 'application/json', 'text/html', 'text/plain']
 
 /** A longer `Accept` header is ignored, since it is slow to parse. */

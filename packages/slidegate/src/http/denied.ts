@@ -19,13 +19,13 @@ import { type Duration, parseDuration } from '../runtime/duration.ts'
 /**
  * What to do with denied requests:
  * - `'reject'`: respond with 429
- * - `{ delay: '2s' }`: wait for up to this long, then reject
+ * - `{ delay: '2s' }`: wait up to this long, then reject
  * - `{ queue: 100, maxWait: '10s' }`: the same, but reject if this many requests are already waiting in this process (1 to 2^20).
  *   Default `maxWait`: 30 s
  * - `'drop'`: close the connection without a response
  *
- * Requests of a key wait in order. A request stops waiting if its client disconnects. Times are from 1 ms to 2^31 - 1 ms. The
- * limiter's `maxWaiting` also applies.
+ * Requests with the same key wait in order. A request stops waiting if its client disconnects. Durations can be from 1 ms to 2^31
+ * - 1 ms. The limiter's `maxWaiting` also applies.
  */
 export type DeniedPolicy =
   | 'reject'
@@ -105,7 +105,7 @@ export interface LimiterCallOptions {
   readonly request: unknown
 }
 
-/** Makes the requests of a guard wait, and counts those that are waiting. */
+/** Makes a guard's requests wait, and counts the waiting requests. */
 export class Waiters<Key extends AnyKey> {
   readonly #limiter: Limiter<Key>
   #waiting = 0
@@ -141,7 +141,7 @@ export class Waiters<Key extends AnyKey> {
   }
 
   async #wait(key: Key, options: WaitOptions & { maxWaitMs: number }): Promise<Decision | WaitErrorReason> {
-    // A request that doesn't wait takes no place in the queue.
+    // A request that doesn't wait doesn't occupy a place in the queue.
     const places = Math.sign(options.maxWaitMs)
     this.#waiting += places
     try {
@@ -154,7 +154,7 @@ export class Waiters<Key extends AnyKey> {
     }
   }
 
-  /** Returns the denial of a request that stops waiting. Any free room goes to the requests ahead of it. */
+  /** Returns the denial of a request that stops waiting. Any room that frees up goes to the requests ahead of it. */
   async #denial(key: Key, options: LimiterCallOptions | undefined): Promise<Decision> {
     const now = await this.#limiter.peek(key, options)
     const { expectedWaitMs } = this.#limiter.waiting(key)

@@ -1,4 +1,4 @@
-// Shared code of the adapters for Fetch API handlers, in any runtime.
+// Code shared by the adapters for Fetch API handlers, in any runtime.
 import { invalidOption, type SlidegateError } from '../errors.ts'
 import { mayBeTruncated } from './client-address.ts'
 import type { Binding, Denial, Verdict } from './guard.ts'
@@ -53,7 +53,7 @@ function addressSourceOf(connection: Connection): ((request: Request) => string 
   return undefined
 }
 
-/** The error for a missing address: without it, all callers would share one key. */
+/** The error for a missing address. Without an error, all callers would share one key. */
 function unknownAddress(): SlidegateError {
   return invalidOption(
     "the platform reports no client address; set key, or address, such as { trust: 1, header: 'cf-connecting-ip' }",
@@ -70,12 +70,12 @@ export async function denialResponse(
   return respond(denial.body, { status: denial.status, headers })
 }
 
-/** The response for a closed connection. It appears only in logs. nginx logs the same status. */
+/** The response for a closed connection. It only appears in logs, with the same status as in nginx. */
 export function droppedResponse(): Response {
   return new Response(null, { status: 499 })
 }
 
-/** Sets a verdict's headers on a response, which may have headers of later limiters. Copies an immutable response. */
+/** Sets a verdict's headers on a response, which may already have headers from later limiters. Copies an immutable response. */
 export function withHeaders<R extends HandlerResponse>(
   { headers, denial }: Verdict,
   answer: R,
@@ -119,8 +119,8 @@ function isDenial({ status, headers }: Response): boolean {
 }
 
 /**
- * Handles a request and calls back when the response has ended. On Node that's when it was sent, elsewhere when its body was
- * read.
+ * Handles a request and calls back when the response has ended. On Node, a response ends when it was sent; elsewhere, when its
+ * body was read.
  */
 export async function watchResponse<R extends HandlerResponse>(
   onFinished: (response: FinishedResponse) => void,

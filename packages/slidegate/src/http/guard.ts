@@ -1,8 +1,8 @@
-// The guard that all adapters share: it turns a request into a verdict. A binding reads the requests of a framework.
+// The guard that all adapters share: it turns a request into a verdict. A binding reads a framework's requests.
 //
 // The steps, in order: `allow` and `deny`, `skip`, the key, its limits, the cost, `denied`, then the limiter. The guard calls
-// `consume`, or `wait` if denied requests are delayed or queued, so that no request overtakes a waiting one. A step only creates
-// a promise if it has to wait.
+// `consume`, or `wait` if denied requests are delayed or queued, so that no request overtakes a waiting request. A step only
+// creates a promise if it has to wait.
 
 import { type Decision, isDecided } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
@@ -33,7 +33,7 @@ import {
 import { settler } from './settle-response.ts'
 import { type SetupBinding, type SetupChecks, setupChecks } from './setup-warnings.ts'
 
-/** Reads the requests of one framework for the guard. Makes no decisions. */
+/** Reads one framework's requests for the guard. Makes no decisions. */
 export interface Binding<Args extends HandlerArguments> extends SetupBinding<Args> {
   /**
    * Returns the client's address as the framework reports it, or `undefined`.
@@ -51,13 +51,13 @@ export interface Binding<Args extends HandlerArguments> extends SetupBinding<Arg
   readonly canDrop: boolean
 }
 
-/** The guard's result: what the adapter has to do with a request. */
+/** The guard's result: what the adapter must do with a request. */
 export interface Verdict {
   /** Set them with {@link placeHeaders} on any response, even one written by a handler. */
   readonly headers: readonly HeaderSet[]
   /** Present if the request is denied: what to do instead of handling it. */
   readonly denial?: Denial
-  /** If present, call it when the response has ended, whether complete or not. */
+  /** If present, call this when the response has ended, whether or not it is complete. */
   readonly onFinished?: (response: FinishedResponse) => void
 }
 
@@ -79,7 +79,7 @@ const DROPPED: Verdict = { headers: [], denial: { action: 'drop' } }
  * Creates a guard. The adapter calls it with a handler's arguments and carries out the verdict.
  *
  * The guard throws or rejects if a function in the options does, if the key or cost is invalid, or if the store is unavailable.
- * These are errors, not denials.
+ * Such failures are errors, not denials.
  *
  * @throws {SlidegateError} `invalid_option`, and the errors of `createLimiter`
  */
@@ -91,7 +91,7 @@ export function createGuard<Args extends HandlerArguments>(
   const { limits, skip, key, cost, onDenied, onAllowed, disclose = true } = options
   const limiter = (options.limiter ?? limiterFrom(options)) as Limiter<AnyKey>
   const limitsOf = limitsFunctionOf(limiter)
-  // Only a `limits` function needs the request. A given limiter may have one.
+  // Only a `limits` function needs the request. A limiter that was passed may have such a function.
   const isPassed = !Array.isArray(limits) || options.limiter !== undefined
   const decide = decider(limiter)
   const waiters = new Waiters(limiter)

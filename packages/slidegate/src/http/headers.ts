@@ -1,4 +1,4 @@
-// Rate limit headers in all formats, and merging the headers of several limiters on one response.
+// Rate limit headers in all formats. Merges the headers of several limiters on one response.
 import { bansIn, type Decision, type LimitDecision } from '../decision.ts'
 import { checkThat } from '../errors.ts'
 
@@ -14,11 +14,11 @@ export type HeaderFormat = 'draft-11' | 'draft-7' | 'draft-6' | 'legacy'
 interface Format {
   readonly names: readonly string[]
   readonly write: (decision: Decision) => readonly Header[]
-  /** How to read the remaining units. Only set for formats that can describe only one limiter. */
+  /** Reads the remaining units. Only set for formats that can describe just one limiter. */
   readonly remaining?: { readonly name: string; readonly pattern: RegExp }
 }
 
-/** Each format has its own function, so a new draft doesn't change the others. */
+/** Each format has its own function, so that a new draft doesn't change other formats. */
 export const HEADER_FORMATS: Readonly<Record<HeaderFormat, Format>> = {
   'draft-11': { names: ['RateLimit-Policy', 'RateLimit'], write: draft11Headers },
   'draft-7': {
@@ -54,16 +54,16 @@ export interface HeaderAccess {
 }
 
 /**
- * Sets headers on a response that may already have headers of earlier limiters. Lists are joined; other formats keep the tighter
- * limit.
+ * Sets headers on a response that may already have headers from earlier limiters. Lists are joined; other formats keep the
+ * tighter limit.
  */
 export function placeHeaders(sets: readonly HeaderSet[], on: HeaderAccess): void {
   for (const set of sets) place(set, on, set.isDenial, false)
 }
 
 /**
- * Like {@link placeHeaders}, but the response has headers of later limiters. `isDenial` is whether one of those denied the
- * request.
+ * Like {@link placeHeaders}, but the response has headers from later limiters. `isDenial` is whether one of those limiters denied
+ * the request.
  */
 export function placeHeadersBefore(sets: readonly HeaderSet[], on: HeaderAccess, isDenial: boolean): void {
   for (const set of sets) place(set, on, isDenial, true)
@@ -87,7 +87,7 @@ function place(set: HeaderSet, on: HeaderAccess, laterDenies: boolean, isBefore:
   }
 }
 
-/** Whether the response already has a tighter limit. If both are equal, the earlier limiter's is kept. */
+/** Whether the response already has a tighter limit. If both limits are equal, the earlier limiter's is kept. */
 function isLooser(
   { headers }: HeaderSet,
   on: HeaderAccess,
@@ -104,7 +104,7 @@ function remainingIn(value: string | undefined, pattern: RegExp): number | undef
   return found === null ? undefined : Number(found[1])
 }
 
-/** Joins two lists. Leaves out the earlier limiter's times if the later one denied the request. */
+/** Joins two lists. Omits the earlier limiter's times if the later limiter denied the request. */
 function joined(earlier: string, later: string, laterDenies: boolean): string {
   return `${laterDenies ? withoutTime(earlier) : earlier}, ${later}`
 }
@@ -179,7 +179,7 @@ function policyOfBan(ban: string): string {
   return `"${ban}";q=0`
 }
 
-/** A cache of one entry: most requests have the same limits as the previous one. */
+/** A one-entry cache: most requests have the same limits as the previous request. */
 let lastPolicies: { readonly limits: readonly LimitDecision[]; readonly header: Header | undefined } = {
   limits: [],
   header: undefined,
@@ -215,12 +215,12 @@ function banTime({ retryAfterMs, blockedMs = 0 }: Decision): string {
 
 function timeParameter(decision: Decision, limit: LimitDecision): string {
   if (decision.allowed) return `;t=${seconds(limit.resetAfterMs)}`
-  // A wait time would mislead if another limit never admits the request.
+  // A wait time would be misleading if another limit never admits the request.
   if (limit.allowed || decision.retryAfterMs === Number.POSITIVE_INFINITY) return ''
   return `;t=${seconds(limit.retryAfterMs)}`
 }
 
-/** Removes `t` from each limit, but not from quoted names. */
+/** Removes `t` from each limit. Leaves quoted names as they are. */
 function withoutTime(states: string): string {
   return states.replace(/("(?:[^"\\]|\\.)*")|; *t=\d+/g, '$1')
 }
@@ -229,7 +229,7 @@ function withoutTime(states: string): string {
  * Returns `RateLimit-Policy` and `RateLimit` as in draft-ietf-httpapi-ratelimit-headers-07.
  *
  * This draft can describe only one limit. On a denial, it is the denying limit with the longest wait, otherwise the limit with
- * the fewest units remaining. `reset` is in seconds. On a denial it equals `Retry-After`; otherwise, or if waiting doesn't help,
+ * the fewest units remaining. `reset` is in seconds. On a denial, it equals `Retry-After`. Otherwise, or if waiting doesn't help,
  * it is the time until the full quota is available. A window shorter than one second has no `RateLimit-Policy`, since this draft
  * requires `w`.
  *
@@ -266,7 +266,7 @@ function draft7Policy({ limit, windowMs }: LimitDecision): readonly Header[] {
 /**
  * Returns `X-RateLimit-Limit`, `-Remaining` and `-Reset` for the same limit as {@link draft7Headers}.
  *
- * `X-RateLimit-Reset` is in whole seconds since the epoch, by the store's clock, as in express-rate-limit and on GitHub.
+ * `X-RateLimit-Reset` is in whole seconds since the epoch, on the store's clock, as in express-rate-limit and on GitHub.
  */
 export function legacyHeaders(decision: Decision): readonly Header[] {
   const limit = tightest(decision)
@@ -291,7 +291,7 @@ function tightest(decision: Decision): LimitDecision | undefined {
   return denying ?? limits.toSorted((a, b) => a.remaining - b.remaining)[0]
 }
 
-/** Milliseconds until the request fits. If it fits now or never will: until the full quota is available. */
+/** Milliseconds until the request fits. If it fits now or never will, milliseconds until the full quota is available. */
 function waitMs(decision: Decision, { allowed, retryAfterMs, resetAfterMs }: LimitDecision): number {
   // A ban may last longer than the wait for any limit.
   if (decision.blockedMs !== undefined && decision.retryAfterMs !== Number.POSITIVE_INFINITY) {

@@ -1,4 +1,4 @@
-// Helpers that only create a promise if a value isn't available yet: a promise takes as long as writing a response's headers.
+// Helpers that create a promise only if a value isn't available yet. Creating one takes as long as writing a response's headers.
 
 /** Calls `next` with a value: immediately, or once its promise resolves. */
 export function after<T, R>(

@@ -7,7 +7,7 @@ import { checkRateLimit } from './option-names.ts'
 import { type FinishedResponse, GUARD_NAMES, type GuardOptions } from './options.ts'
 import { RouteOptions } from './per-route.ts'
 
-/** The options of `rateLimit` for messages: all except those about responses. */
+/** The options of `rateLimit` for messages: all options that aren't about responses. */
 export interface MessageOptions<Message>
   extends Omit<GuardOptions<[message: Message]>, 'headers' | 'refundIf' | 'settle' | 'onSettleError'> {
   /**
@@ -19,7 +19,7 @@ export interface MessageOptions<Message>
   readonly deny?: readonly string[]
   /** Called for each denied message, instead of sending a denial. If it returns a promise, the next message waits for it. */
   readonly onDenied?: NonNullable<GuardOptions<[message: Message]>['onDenied']>
-  /** Maximum number of messages per connection that wait to be decided, from 1 to 2^20. */
+  /** Maximum number of messages per connection that can await a decision, from 1 to 2^20. */
   readonly maxPending?: number
 }
 
@@ -108,8 +108,8 @@ export interface Carrier<Message> {
   drop(): void
   fail(error: Error, message: Message): void
   /**
-   * Called when the queue changes, with the number of pending messages. `isWaiting` is whether the first one is waiting for room,
-   * rather than for a decision.
+   * Called when the queue changes, with the number of pending messages. `isWaiting` is whether the first message is waiting for
+   * room rather than for a decision.
    */
   pace(held: number, isWaiting: boolean): void
 }

@@ -1,4 +1,4 @@
-// Shared code of the adapters on node:http: the binding, the end of a response, and carrying out a verdict.
+// Code shared by the adapters on node:http: reads requests, detects the end of a response, and carries out verdicts.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Socket } from 'node:net'
@@ -45,7 +45,9 @@ export function whenOver(
   )
 }
 
-/** Returns a check for complete responses. Node also emits `finish` for responses that were cut off or never started. */
+/**
+ * Returns a function that checks whether the response is complete. Node also emits `finish` if it was cut off or never started.
+ */
 function completeness(res: NodeResponse): () => boolean {
   if ('stream' in res) return () => res.writableFinished && !res.stream.aborted
   let isSent = false
@@ -163,7 +165,7 @@ export abstract class FrameworkReply<Own extends Fields> implements Reply {
   abstract answer(answer: DenialResponse): unknown
 }
 
-/** Closes the connection. With HTTP/2 it closes only the stream, since others share the connection. */
+/** Closes the connection. With HTTP/2, it only closes the stream, because other streams share the connection. */
 export function drop(res: NodeResponse): void {
   if ('stream' in res && res.stream !== undefined) res.stream.close(HTTP2_CANCEL)
   else res.destroy()
@@ -177,7 +179,7 @@ type Next = (error?: Error) => void
 /**
  * Calls the guard and carries out its verdict. Calls `next` for admitted requests and with errors.
  *
- * Returns no promise, since Express 5 would pass its rejection to `next` again.
+ * Returns no promise, because Express 5 would pass its rejection to `next` again.
  */
 export function enter<Args extends HandlerArguments>(
   guard: Guard<Args>,
@@ -211,7 +213,7 @@ function carryOut({ headers, denial, onFinished }: Verdict, reply: Reply, next: 
     next(asError(reason))
     return
   }
-  // Called outside the `try`, since an error of next() isn't the guard's.
+  // Called outside the `try`, because an error from next() isn't the guard's.
   if (denial === undefined) next()
   // onDenied may return a Fastify reply, which is a thenable.
   else if (isPending(answered)) answered.then(ignore, failing(next))

@@ -1,4 +1,4 @@
-// Checks the names of rateLimit's options. For an option of another package, the error names the replacement.
+// Checks the names of rateLimit's options. For another package's option, the error names the replacement.
 import { checkOptions, invalidOption, type Names, show } from '../errors.ts'
 import { COMMON_NAMES } from '../limiter/create-limiter.ts'
 

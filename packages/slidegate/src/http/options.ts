@@ -14,7 +14,7 @@ import { formatsOf, type HeadersOption } from './headers.ts'
 /** The arguments that a framework passes to its handlers. The first is the request or contains it. */
 export type HandlerArguments = readonly [request: unknown, ...rest: unknown[]]
 
-/** The result of a Fetch API handler. Some platforms allow no response, for example after an upgrade. */
+/** The result of a Fetch API handler. Some platforms let a handler return no response, for example after an upgrade. */
 export type HandlerResponse = Response | undefined | null
 
 /** A response that was sent or cut off. */
@@ -26,7 +26,7 @@ export interface FinishedResponse {
   header(name: string): string | undefined
 }
 
-/** Selects the responses whose charge is refunded. */
+/** Selects responses whose charge is refunded. */
 export type RefundIf<Args extends HandlerArguments> =
   | 'successful'
   | 'failed'
@@ -35,7 +35,7 @@ export type RefundIf<Args extends HandlerArguments> =
 /**
  * The options of `rateLimit` in every framework. Pass either a `limiter` or `limits`.
  *
- * Functions may be async. If one throws, the request fails; it never bypasses the limit.
+ * Functions may be async. If a function throws, the request fails. It never bypasses the limit.
  */
 export interface GuardOptions<Args extends HandlerArguments> {
   /**
@@ -55,7 +55,7 @@ export interface GuardOptions<Args extends HandlerArguments> {
   readonly store?: Store
   /**
    * Returns the key to limit, or an object of keys if the limiter has `dimensions`. If it returns no key, the request fails with
-   * `invalid_key`; to exempt a request, use `skip`. Default: the client's address, see `addressKey`.
+   * `invalid_key`. To exempt requests, use `skip`. Default: the client's address, see `addressKey`.
    */
   readonly key?: (request: Args[0]) => AnyKey | Promise<AnyKey>
   /**
@@ -65,9 +65,12 @@ export interface GuardOptions<Args extends HandlerArguments> {
   readonly address?: ClientAddressOptions
   /** Returns the units that the request costs, a positive integer. Default: 1. */
   readonly cost?: (request: Args[0]) => number | Promise<number>
-  /** Return `true` to exempt the request: it isn't counted and gets no headers. */
+  /** Return `true` to exempt the request: it isn't counted, and its response gets no headers. */
   readonly skip?: (request: Args[0]) => boolean | Promise<boolean>
-  /** Addresses and networks of exempt clients, such as `10.0.0.0/8`. Their requests aren't counted and get no headers. */
+  /**
+   * Addresses and networks of exempt clients, such as `10.0.0.0/8`. Their requests aren't counted, and the responses get no
+   * headers.
+   */
   readonly allow?: readonly string[]
   /** Addresses and networks of clients that get a 403. Overrides `allow` and `skip`. */
   readonly deny?: readonly string[]
@@ -76,7 +79,7 @@ export interface GuardOptions<Args extends HandlerArguments> {
   /**
    * The rate limit headers of responses. Default: `draft-11`.
    * - `draft-11`: `RateLimit` and `RateLimit-Policy` with all limits
-   * - `draft-7`: the same headers with the tightest limit only
+   * - `draft-7`: the same headers, with the tightest limit only
    * - `draft-6`: `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`
    * - `legacy`: `X-RateLimit-*`
    * - an array of `legacy` and one of the others
@@ -90,7 +93,8 @@ export interface GuardOptions<Args extends HandlerArguments> {
   /** Called for each admitted request, before its handler. Use it to pass the decision to the handler. */
   readonly onAllowed?: (decision: Decision, ...args: Args) => unknown
   /**
-   * Refunds the charge after these responses. If the client disconnected, a response is neither successful nor failed.
+   * Selects the responses after which the charge is refunded. If the client disconnected, a response is neither successful nor
+   * failed.
    * - `successful`: status below 400, for example to limit only failed logins
    * - `failed`: status 400 or above
    * - a function: responses for which it returns `true`
@@ -98,14 +102,14 @@ export interface GuardOptions<Args extends HandlerArguments> {
   readonly refundIf?: RefundIf<Args>
   /**
    * Returns the units that the request actually cost, 0 or more. Called after the response. The difference from `cost` is
-   * refunded or charged; a charge may exceed the limits.
+   * refunded or charged. A charge may exceed the limits.
    */
   readonly settle?: (response: FinishedResponse, ...args: Args) => number | Promise<number>
   /** Called if `refundIf`, `settle` or the store fails after the response. Default: logs the first error. */
   readonly onSettleError?: (error: unknown, ...args: Args) => unknown
   /**
-   * `false` turns off process warnings about likely mistakes, such as a proxy that isn't trusted. Each is emitted once, and only the
-   * first 10,000 requests are checked. Default: true.
+   * `false` turns off process warnings about likely mistakes, such as a proxy that isn't trusted. Each warning is emitted once,
+   * and only the first 10,000 requests are checked. Default: `true`.
    */
   readonly warnings?: boolean
 }
@@ -184,7 +188,6 @@ export function checkGuardOptions<Args extends HandlerArguments>(options: GuardO
   formatsOf(headers)
 }
 
-/** Returns the limits of a key. */
 type LimitsFunction = (key: string, request: unknown) => readonly Limit[] | Promise<readonly Limit[]>
 
 const functions = new WeakMap<object, LimitsFunction>()
@@ -192,7 +195,8 @@ const functions = new WeakMap<object, LimitsFunction>()
 /**
  * Creates a limiter from the `limits` option.
  *
- * Unlike in `createLimiter`, a function may be async: the guard calls it and passes the result to the limiter as `request`.
+ * Unlike in `createLimiter`, a function may be async, because the guard calls it and passes the result to the limiter as
+ * `request`.
  */
 export function limiterFrom<Args extends HandlerArguments>({
   limits = [],

@@ -44,7 +44,7 @@ export class RouteOptions<Args extends HandlerArguments> {
 
   /**
    * Merges a route's options with the defaults. A route with its own limits counts separately, by default under a name derived
-   * from the route. A route without limits shares the app's.
+   * from the route. A route without limits shares the app's limits.
    */
   of(own: GuardOptions<Args>, route: string): GuardOptions<Args> {
     checkRateLimit(own, GUARD_NAMES)
@@ -90,7 +90,7 @@ export function routeName(method: string | readonly string[], url: string): stri
 
 const MAX_NAME = 64
 
-/** Length in base64url characters. They have 132 bits, so hashes don't collide in practice. */
+/** Length in base64url characters. With 132 bits, hashes don't collide in practice. */
 const HASH_LENGTH = 22
 
 /** Returns a valid limiter name that is the same in all processes. */

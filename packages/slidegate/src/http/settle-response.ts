@@ -1,4 +1,4 @@
-// `refundIf` and `settle`: refunds the charge or settles the difference after a response.
+// Implements `refundIf` and `settle`: refunds the charge or settles the difference after a response.
 import type { Decision } from '../decision.ts'
 import { SlidegateError, show } from '../errors.ts'
 import type { AnyKey } from '../key.ts'
@@ -13,7 +13,7 @@ export type Settler<Key extends AnyKey, Args extends HandlerArguments> = (
   args: Args,
 ) => (response: FinishedResponse) => void
 
-/** A response that was cut off is neither successful nor failed. Otherwise clients could get refunds by disconnecting. */
+/** A response that was cut off is neither successful nor failed. Otherwise, clients could get refunds by disconnecting. */
 const REFUNDED: Readonly<Record<string, (response: FinishedResponse) => boolean>> = {
   successful: ({ status, isComplete }) => isComplete && status < 400,
   failed: ({ status, isComplete }) => isComplete && status >= 400,
@@ -54,7 +54,7 @@ export function settler<Key extends AnyKey, Args extends HandlerArguments>(
       isOver = true
       settled(key, callOptions, decision, response, args)
         .catch((error: unknown) => onSettleError(error, ...args))
-        // An error in onSettleError must not end the process.
+        // An error in onSettleError must not crash the process.
         .catch(warn)
     }
   }

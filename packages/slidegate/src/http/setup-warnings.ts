@@ -4,7 +4,7 @@ import { warn } from '../runtime/platform.ts'
 import { addressKey } from './caller-keys.ts'
 import type { GuardOptions, HandlerArguments } from './options.ts'
 
-/** How many requests of a guard are checked. Later requests aren't slowed down. */
+/** How many of a guard's requests are checked, so that later requests aren't slowed down. */
 const CHECKED = 10_000
 
 const FORWARDING = ['x-forwarded-for', 'forwarded']
@@ -13,15 +13,15 @@ const FORWARDING = ['x-forwarded-for', 'forwarded']
 export interface SetupBinding<Args extends HandlerArguments> {
   /** Returns a header by its lowercase name. The values of a repeated header are joined. */
   header(name: string, ...args: Args): string | undefined
-  /** Returns how to trust a proxy in the framework, or `undefined` if it trusts one. Omitted if it has no setting. */
+  /** Returns the setting that trusts a proxy, or `undefined` if one is trusted. Omitted if the framework has no setting. */
   proxySetting?(...args: Args): string | undefined
-  /** Whether several calls may share a request on purpose, such as the resolvers of GraphQL. Default: false. */
+  /** Whether several calls may intentionally share a request, as GraphQL resolvers do. Default: false. */
   readonly sharesRequests?: boolean
 }
 
 /** Checks the first requests of a guard. */
 export interface SetupChecks<Args extends HandlerArguments> {
-  /** @param address the framework's address of a request, which is counted or looked up in a list */
+  /** @param address the client's address from the framework: the key, or an address in a list */
   addressed(address: string | undefined, args: Args): void
   /** @param key the key that a request is charged to */
   charged(key: AnyKey, args: Args): void
@@ -48,8 +48,8 @@ export function setupChecks<Args extends HandlerArguments>(
       warn(
         'SLIDEGATE_UNTRUSTED_PROXY',
         limiter.name,
-        `a request has ${header}, but no proxy is trusted, so all clients of a proxy count as ${addressKey(address)}. ` +
-          `Use ${setting === undefined ? '' : `${setting} or `}address: { trust: n } with the number of your proxies, or 0.`,
+        `a request has the header ${header}, but no proxy is trusted, so all clients behind a proxy share the key ${addressKey(address)}. ` +
+          `Use ${setting === undefined ? '' : `${setting} or `}address: { trust: n }, where n is the number of your proxies, or 0 if you have none.`,
       )
     },
     charged(key, [request]) {

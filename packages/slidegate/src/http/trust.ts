@@ -4,7 +4,7 @@ import { checkThat, invalidOption, type SlidegateError } from '../errors.ts'
 import { type Network, Networks, parseNetwork } from './addresses.ts'
 
 /**
- * Your proxies: how many there are (0 to 16), or their networks.
+ * Your proxies: their number (0 to 16), or their networks.
  *
  * An array may contain networks such as `10.0.0.0/8` or `2001:db8::/32`, single addresses, and the names `loopback`, `linklocal`
  * and `uniquelocal`.
@@ -73,7 +73,7 @@ export function spoofableAddress(
 /** Addresses reserved for documentation, which no proxy can have. */
 const STRANGERS: readonly string[] = ['192.0.2.1', '2001:db8::1']
 
-/** Longer than any real chain of proxies. */
+/** This is longer than any real chain of proxies. */
 const MANY: number = 4 * MAX_HOPS
 
 /** Whether a chain of unknown addresses is trusted. */
@@ -84,7 +84,9 @@ export function trustsEveryone(isTrusted: IsTrusted): boolean {
   })
 }
 
-/** Returns the address that the framework reports. Throws if its trust setting, which may change, trusts every client. */
+/**
+ * Returns the address that the framework reports. Throws if the framework's trust setting, which may change, trusts every client.
+ */
 export function unlessTrustsEveryone<Request>(
   setting: string,
   isTrustedOf: (request: Request) => IsTrusted,
@@ -104,7 +106,7 @@ export function unlessTrustsEveryone<Request>(
 /**
  * Returns the address that a framework reports, if its trust setting can't be read.
  *
- * Throws if the framework trusts a forged chain of unknown addresses. Checked once per request prototype, since requests with
+ * Throws if the framework trusts a forged chain of unknown addresses. Checked once per request prototype, because requests with
  * the same prototype share the setting.
  */
 export function unlessSpoofed<Request extends { readonly ip?: string | undefined }>(

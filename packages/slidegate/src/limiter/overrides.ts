@@ -1,9 +1,10 @@
 // Overrides for single keys: other limits, exemptions and blocks.
 import { checkOptions, invalidOption, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import type { AnyKey, KeyOptions } from '../key.ts'
-import { declaredName, originOf, parseLimit, parseName, redeclare, wrong } from '../limits/declare.ts'
+import { originOf, parseLimit, parseName, redeclare, wrong } from '../limits/declare.ts'
 import type { Limit, LimitNumbers } from '../limits/limit.ts'
 import {
+  declaredName,
   EXEMPT,
   FOREVER,
   type InForce,

@@ -28,7 +28,7 @@ interface Held {
   readonly decision: Decision
   readonly ttlMs: number
   readonly abort: AbortController
-  /** When the last renewal was sent, by `performance.now()`. */
+  /** The time of the last renewal, by `performance.now()`. */
   heldAtMs: number
   dueAtMs: number
 }
@@ -67,7 +67,7 @@ export class Permits {
     const ttlMs = ttlOf(decision)
     const abort = new AbortController()
     const permit: Held = { decision, ttlMs, abort, heldAtMs: askedAtMs, dueAtMs: askedAtMs + ttlMs / 3 }
-    // A denied request holds nothing. Neither does one that was admitted without being counted.
+    // A denied request doesn't hold a slot, nor does a request that was admitted without being counted.
     if ((chargeOf(decision)?.left ?? 0) > 0) {
       this.#held.add(permit)
       if (ttlMs < this.#ttlMs) {
@@ -173,7 +173,7 @@ export class Permits {
     for (const permit of this.#due) {
       this.#due.delete(permit)
       try {
-        // It isn't due again until this renewal ends.
+        // It isn't due again before this renewal ends.
         permit.dueAtMs = Number.POSITIVE_INFINITY
         await this.#extend(permit)
       } catch {

@@ -39,7 +39,7 @@ export interface FastPathCharges {
   readonly encoding: KeyEncoding
 }
 
-/** A charge from the fast path. It is rarely read, so it becomes a {@link Charge} only then. */
+/** A charge from the fast path. It becomes a {@link Charge} when it's read, which is rare. */
 interface FastCharge {
   readonly of: FastPathCharges
   readonly key: unknown
@@ -104,7 +104,7 @@ export function chargeBy(
   return { limiter, parts, names, cost, atMs, source, debits, charged, left: wasCounted ? cost : 0 }
 }
 
-/** Which logs were charged: no shadow limits without room, and no parts without the store. `undefined` for all that count. */
+/** Which logs were charged. Excludes shadow limits without room, and parts decided without the store. `undefined`: all that count. */
 function chargedLogs(parts: readonly Part[], { limits }: Decision, { repeats, debits }: ConsumeOutcome) {
   const isRepeat = repeats !== undefined
   if (!isRepeat && debits === undefined && haveAllRoom(limits)) return undefined
@@ -188,7 +188,7 @@ export async function returnUnits(ask: Ask, charge: Charge, units: number): Prom
     const counted = returned.filter((_, i) => logs[i]!.role === 'count')
     return Math.min(...(counting.length > 0 ? counting : counted))
   } catch (error) {
-    // An op that was never sent can be retried. One that may have had an effect can't.
+    // An op that was never sent can be retried, unlike one that may have had an effect.
     if (isUnsent(error)) charge.left += asked
     throw error
   }

@@ -22,7 +22,7 @@ export interface RequestNames {
    * admitted request is admitted. Required by `concurrency` limits, otherwise a random id by default.
    */
   readonly requestId?: string | undefined
-  /** The value counted by a `distinct` limit. A non-empty string of up to 64 KiB. Other limiters reject it. */
+  /** The value that a `distinct` limit counts. A non-empty string of up to 64 KiB. Other limiters reject it. */
   readonly value?: string | undefined
 }
 
@@ -77,7 +77,7 @@ interface NameOptions extends RequestNames {
 
 export const NAMELESS: Named = {}
 
-/** Chooses the names of a limiter's requests in logs that keep entries. */
+/** Generates the names of a limiter's requests in logs that keep entries. */
 export class RequestNamer {
   /** Prefix that makes this limiter's ids unique. Generated with the first id. */
   #head: string | undefined
@@ -160,7 +160,7 @@ export function refuseValues(parts: readonly Part[], what: string): void {
   )
 }
 
-/** Whether the limit needs the end or the value of a request. Only its handler knows them. */
+/** Whether the limit needs the end or the value of the request. Only the request's handler knows these. */
 export function isForHandlers(limit: Limit): boolean {
   const are = limit?.kind?.entries?.are
   return are === 'holder' || are === 'value'

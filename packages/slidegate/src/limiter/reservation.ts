@@ -13,7 +13,7 @@ import { areKept, parseUnits } from './request.ts'
 
 /** The result of settling a reservation. */
 export interface Settlement {
-  /** Units returned, the minimum of all enforced limits. Fewer if they have already left the window. */
+  /** Units returned. The minimum of all enforced limits, without units that have already left the window. */
   readonly returned: number
   /** Units charged beyond the estimate. */
   readonly added: number
@@ -44,7 +44,7 @@ export interface Reservation {
 interface Claim {
   readonly key: AnyKey
   readonly units: number
-  /** Its unique name in the store, which ends with the units. `''` if it was decided without the store. */
+  /** The reservation's unique name in the store, which ends with its units. `''` if it was decided without the store. */
   readonly name: string
   readonly charged: readonly (readonly string[])[]
   readonly instants: readonly number[]
@@ -66,7 +66,7 @@ function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
   const instants = parts.map((_, i) => debits?.[i]?.atMs ?? atMs)
   // A fallback stores no reservations.
   const isStored = source === 'store'
-  // Only the store may settle it. A refund would return the units a second time.
+  // Only the store may settle it, because a refund would return the units a second time.
   if (isStored) charge.left = 0
   return { key, units, name: isStored ? name : '', charged, instants }
 }
@@ -84,7 +84,7 @@ function parseToken(limiter: string, token: unknown): Claim {
     version === VERSION &&
     Number.isSafeInteger(units) &&
     typeof name === 'string' &&
-    // The store knows only the name, so the units must match those in the name.
+    // The store only knows the name, so the token's units must match those in the name.
     (name === '' || name.endsWith(`.${units}`)) &&
     isList(charged, MOST_PARTS, (logs) => isList(logs, MOST_LOGS, () => true)) &&
     isList(instants, MOST_PARTS, Number.isSafeInteger)
@@ -146,7 +146,7 @@ export class Reservations {
     const settle = async (actual: number): Promise<Settlement> => {
       if (isOver) throw invalid('the reservation was denied, or is already settled or cancelled', actual)
       const op = settleOp(parts, claim, actual)
-      // The store allows one settlement. A reservation that isn't in the store is tracked here.
+      // The store allows only one settlement. This object tracks reservations that aren't in the store.
       isOver = claim.name === ''
       try {
         return await this.#settle(op, claim)
@@ -171,7 +171,7 @@ export class Reservations {
   async #settle(op: SettleOp, claim: Claim): Promise<Settlement> {
     const { parts, actual, units } = op
     if (claim.name === '') {
-      // A fallback may have charged the estimate, which stays charged.
+      // If a fallback charged the estimate, it stays charged.
       const added = Math.max(0, actual - (claim.charged.length > 0 ? units : 0))
       if (added > 0) await this.#ask({ type: 'charge', parts, units: added })
       return { returned: 0, added }

@@ -25,7 +25,7 @@ export interface SlidingCountOptions
   readonly period: Duration
   /** Namespace of the keys, as in `createLimiter`. Must be unique among counts and limiters. Default: `count`. */
   readonly name?: string
-  /** The step in which the period slides. Default: 1 ms for periods up to 65 s, then coarser: at most 65,536 records per key. */
+  /** The step in which the period slides. Default: 1 ms for periods up to 65 s, and a 65,536th of longer periods. */
   readonly precision?: Duration
   /** Where the counts are stored. Don't pass a store from `withLeases`, which charges in advance. Default: a new memory store. */
   readonly store?: Store

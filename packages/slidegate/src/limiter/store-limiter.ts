@@ -116,7 +116,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     await allSettled(calls)
     const failed = calls.find(({ decision }) => decision === undefined)
     if (failed === undefined) return calls.map(({ decision }) => decision!)
-    // A request with the caller's own id can be repeated: its charge may belong to an earlier request.
+    // A request with the caller's own id can be repeated, so its charge may belong to an earlier request.
     const charged = calls.flatMap(({ decision, op }) => (op.mayRepeat === true ? [] : (decision ?? [])))
     await Promise.allSettled(charged.map((decision) => this.#giveBack(decision)))
     throw failed.error

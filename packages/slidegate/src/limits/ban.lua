@@ -1,9 +1,9 @@
--- The twin of ban.ts: not a limit, but it denies all requests while the key is blocked.
+-- The twin of ban.ts. A ban isn't a limit: it denies all requests while the key is blocked.
 --
--- Words: the number of logs before it in its part; how many denials within which period cause a ban; how long after a ban the
--- level is reset. Then the length of the first ban, the second and so on.
+-- Words: the number of logs before it in its part. The number of denials that cause a ban, and the period in which they must
+-- occur. The time after a ban until its level is reset. Then the lengths of the first ban, the second and so on.
 -- Stored: one string, see docs/state.md.
--- TTL: set at each write, to the time until nothing in it counts + slack.
+-- TTL: set by each write to the time until nothing in the log counts, plus slack.
 -- Invariants: at most 1000 denials, none after the last write. A log in which nothing counts has no key.
 
 local BAN_FORMAT = '>BI6I6I6I6'
@@ -29,7 +29,7 @@ end
 local blocked_ms = 0
 if stamp > now then
   if stamp <= clock + MAX_AHEAD then return nil, stamp end
-  -- The ban has as much time left now as at the last write.
+  -- The ban has as much time left as at the last write.
   if blocked_until > 0 then blocked_until = blocked_until + now - stamp end
   op.is_ban_restamped = true
 end
@@ -42,7 +42,7 @@ if blocked_ms > 0 then fitting, op.is_blocked = 0, true end
 --- tables
 local ban = {}
 
--- Denials aren't decoded, because most decisions need only their number.
+-- Denials aren't decoded, because most decisions only need their number.
 local function denial_at(log, i)
   return (struct_unpack(DENIAL_FORMAT, log.denials, i * DENIAL_SIZE + 1))
 end
@@ -67,7 +67,7 @@ function ban.save(log, words, p, clock, is_clock_given)
   call_redis('SET', log.key, raw, 'PX', (ttl_of(math.max(0, expires - clock), is_clock_given)))
 end
 
--- Keeps the durations that were left at the last write.
+-- Keeps the remaining times as of the last write.
 function ban.restamp(log, now)
   local by = now - log.stamp
   if by >= 0 then return end
@@ -93,8 +93,8 @@ local function settle(log, words, p, now)
   log.denials = string.sub(log.denials, low * DENIAL_SIZE + 1)
 end
 
--- How long it still blocks in milliseconds, how long it already has, its level, and the number of denials that count. Nothing is
--- written during a ban, so the last write began it.
+-- Milliseconds until the ban ends and since it began, its level, and the number of denials that count. Nothing is written during
+-- a ban, so the last write began it.
 function ban.look(log, words, p, now)
   settle(log, words, p, now)
   return math.max(0, log.blocked_until - now), now - log.stamp, log.level, #log.denials / DENIAL_SIZE

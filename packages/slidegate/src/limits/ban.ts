@@ -28,26 +28,21 @@ export interface BanOptions {
 const MOST_DENIALS = 1000
 const MOST_TIMES = 32
 
-/** The log for a part's bans. @throws {SlidegateError} `invalid_option`, and `invalid_duration` for durations */
+/** @throws {SlidegateError} `invalid_option`, and `invalid_duration` for durations */
 export function banLog(options: BanOptions): Log {
-  return { name: 'b', kind: banKind, role: 'ban', shadow: false, params: parseBan(options), serves: [] }
+  checkOptions(options, 'ban', { after: true, within: true, for: true, forgetAfter: true })
+  checkInteger('ban.after', options.after, 1, MOST_DENIALS)
+  const within = parseWindow(options.within, 'ban.within')
+  const times = parseTimes(options.for)
+  const { after, forgetAfter = Math.max(...times) } = options
+  const forgetMs = parseWindow(forgetAfter, 'ban.forgetAfter')
+  const params: BanParams = { ...ANY, after, within, for: times, forgetAfter: forgetMs }
+  return { name: 'b', kind: banKind, role: 'ban', shadow: false, params, serves: [] }
 }
 
-/** The options from which the log was created. */
 export function banOptionsOf(log: Log): BanOptions {
   const { after, within, for: times, forgetAfter } = log.params as BanParams
   return { after, within, for: times, forgetAfter }
-}
-
-function parseBan(options: BanOptions): BanParams {
-  checkOptions(options, 'ban', { after: true, within: true, for: true, forgetAfter: true })
-  const { after, forgetAfter } = options
-  checkInteger('ban.after', after, 1, MOST_DENIALS)
-  const within = parseWindow(options.within, 'ban.within')
-  const times = parseTimes(options.for)
-  const forgetMs =
-    forgetAfter === undefined ? Math.max(...times) : parseWindow(forgetAfter, 'ban.forgetAfter')
-  return { ...ANY, after, within, for: times, forgetAfter: forgetMs }
 }
 
 function parseTimes(times: BanOptions['for']): readonly number[] {
@@ -55,7 +50,7 @@ function parseTimes(times: BanOptions['for']): readonly number[] {
   if (!Array.isArray(times) || times.length < 1 || times.length > MOST_TIMES) {
     throw wrong('ban.for', times, `a duration or an array of 1 to ${MOST_TIMES}`, 'invalid_option')
   }
-  // Array.from, because map skips holes, which must be rejected.
+  // `map` would skip holes.
   return Array.from(times as readonly Duration[], (time, i) => parseWindow(time, `ban.for[${i}]`))
 }
 
@@ -152,7 +147,7 @@ const banKind: Kind<Ban, BanParams> = {
   },
 }
 
-/** The time when the ban and the level have ended and no denial counts. */
+/** When the ban and the level have ended and no denial counts. */
 function expiresAt({ blockedUntilMs, levelUntilMs, denialsMs }: Ban, { within }: BanParams): number {
   return Math.max(blockedUntilMs, levelUntilMs, (denialsMs.at(-1) ?? -within) + within)
 }

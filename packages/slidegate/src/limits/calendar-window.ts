@@ -25,16 +25,11 @@ export function calendarWindow(options: CalendarWindowOptions): Limit {
   if (!isUnit(unit)) throw wrong('the unit', unit, "'hour', 'day', 'week' or 'month'", 'invalid_duration')
   const rule = new Calendar(unit, timeZone)
   const { nominalMs } = rule
-  return declareLimit(
-    { kind: calendarWindowKind, limit, windowMs: nominalMs, precisionMs: nominalMs, rule },
-    calendarWindow,
-    options,
-    { kind: 'calendarWindow', limit, unit, timeZone: rule.timeZone },
-    `${limit}-per-${unit}`,
-  )
+  const made = { kind: calendarWindowKind, limit, windowMs: nominalMs, precisionMs: nominalMs, rule }
+  const given = { kind: 'calendarWindow', limit, unit, timeZone: rule.timeZone }
+  return declareLimit(made, calendarWindow, options, given, `${limit}-per-${unit}`)
 }
 
-/** Fixed windows whose edges come from a calendar. */
 const calendarWindowKind: Kind<Counter, FixedWindowParams> = {
   ...fixedWindowKind,
 

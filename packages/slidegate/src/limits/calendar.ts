@@ -30,7 +30,6 @@ export interface CalendarWindowOptions extends NameOptions {
 
 const HOUR_MS = 3_600_000
 
-/** The nominal length of a window. The actual length varies. */
 const NOMINAL_MS: Readonly<Record<CalendarUnit, number>> = {
   hour: HOUR_MS,
   day: 24 * HOUR_MS,
@@ -38,24 +37,24 @@ const NOMINAL_MS: Readonly<Record<CalendarUnit, number>> = {
   month: 31 * 24 * HOUR_MS,
 }
 
-/** Number of windows before and after the current one whose edges are sent to Redis. */
+/** Windows before and after the current one whose edges are sent to Redis. */
 const AROUND = 2
 
-/** Size of the cache. */
+/** Maximum windows in the cache. */
 const MAX_KNOWN = 64
 
 export function isUnit(value: unknown): value is CalendarUnit {
   return typeof value === 'string' && Object.hasOwn(NOMINAL_MS, value)
 }
 
-/** The end is exclusive. */
 interface Window {
   readonly startMs: number
+  /** Exclusive. */
   readonly endMs: number
 }
 
 /**
- * The windows of a local calendar, without gaps even when the local clock changes. Finding one is slow, so they are cached.
+ * The windows of a local calendar, without gaps. Finding one is slow, so they are cached.
  *
  * - An hour starts at each full hour of the local clock, and when that clock changes. A change of half an hour leaves an hour of
  *   30 minutes.
@@ -66,6 +65,7 @@ export class Calendar {
   readonly unit: CalendarUnit
   /** The time zone in its IANA spelling. */
   readonly timeZone: string
+  readonly nominalMs: number
   /** The latest windows found, newest first. */
   #known: readonly Window[] = []
   #edges: readonly number[] = []
@@ -73,10 +73,7 @@ export class Calendar {
   constructor(unit: CalendarUnit, timeZone: unknown) {
     this.unit = unit
     this.timeZone = parseTimeZone(timeZone)
-  }
-
-  get nominalMs(): number {
-    return NOMINAL_MS[this.unit]
+    this.nominalMs = NOMINAL_MS[unit]
   }
 
   /** The start of the window that contains an instant, not before the epoch. */
@@ -88,7 +85,7 @@ export class Calendar {
     return this.#windowAt(ms).endMs
   }
 
-  /** The edges around an instant: of its window, two before it and two after it. */
+  /** The edges of the window at an instant. Includes two windows before and two after it. */
   edgesAround(ms: number): readonly number[] {
     const startMs = this.startOf(ms)
     if (this.#edges[AROUND] === startMs) return this.#edges
@@ -112,7 +109,6 @@ export class Calendar {
   }
 }
 
-/** The local hour, cut short if the local clock changes within it. */
 function hourAt(local: ZonedDateTime.Record): Window {
   const ms = local.epochMilliseconds
   const hourMs = ms - (local.minute * 60_000 + local.second * 1000 + local.millisecond)
@@ -126,10 +122,9 @@ function hourAt(local: ZonedDateTime.Record): Window {
   }
 }
 
-/** The window from the first date of a unit to that of the next. */
 function dateWindowAt(local: ZonedDateTime.Record, unit: 'day' | 'week' | 'month'): Window {
   const ms = local.epochMilliseconds
-  let date = firstDateOf(ZonedDateTime.toPlainDate(local), unit)
+  let date = FIRST[unit](ZonedDateTime.toPlainDate(local))
   let startMs = beginningOf(date, local.timeZoneId)
   for (;;) {
     date = NEXT[unit](date, 1)
@@ -140,14 +135,10 @@ function dateWindowAt(local: ZonedDateTime.Record, unit: 'day' | 'week' | 'month
   }
 }
 
+const day = (date: PlainDate.Record) => date
+const FIRST = { day, week: PlainDate.startOfWeek, month: PlainDate.startOfMonth }
 const NEXT = { day: PlainDate.addDays, week: PlainDate.addWeeks, month: PlainDate.addMonths }
 
-function firstDateOf(date: PlainDate.Record, unit: 'day' | 'week' | 'month'): PlainDate.Record {
-  if (unit === 'day') return date
-  return unit === 'week' ? PlainDate.startOfWeek(date) : PlainDate.startOfMonth(date)
-}
-
-/** The first instant at which the local date is this one or later. */
 function beginningOf(date: PlainDate.Record, timeZone: string): number {
   return PlainDate.toZonedDateTime(date, timeZone).epochMilliseconds
 }

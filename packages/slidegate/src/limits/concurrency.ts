@@ -36,14 +36,9 @@ export function concurrency(options: ConcurrencyOptions): Limit {
 }
 
 const concurrencyKind = entryWindowKind('k', 'holder')
-
 const reservationKind = entryWindowKind('r', 'holder')
 
-/**
- * The log of a key's reservations that can still be settled. It isn't a limit.
- *
- * @param ttlMs how long they stay open. Beyond 10,000 of them, the oldest can't be settled
- */
+/** The log of a key's open reservations. Each is open for `ttlMs`, or until 10,000 newer ones are made. */
 export function reservationLog(ttlMs: number): Log {
   const params = { precision: 1, records: MAX_ENTRIES, windows: [ttlMs], limits: [MAX_ENTRIES] }
   return { name: `r${ttlMs}`, kind: reservationKind, role: 'reservations', shadow: false, params, serves: [] }

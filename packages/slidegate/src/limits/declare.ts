@@ -9,13 +9,13 @@ import {
   show,
   wrongValue,
 } from '../errors.ts'
-import { type Duration, formatDuration } from '../runtime/duration.ts'
+import { type Duration, formatDuration, parseWindow } from '../runtime/duration.ts'
 import type { Limit, LogParams } from './limit.ts'
 
 /** Maximum units per window: 2^40. */
 export const MAX_LIMIT: number = 2 ** 40
 
-/** Maximum units in a log: 2^46. No limit comes near it. */
+/** Maximum units in a log. No limit comes near it. */
 export const MAX_UNITS: number = 2 ** 46
 
 const NAME = /^[A-Za-z0-9._-]{1,64}$/
@@ -44,13 +44,12 @@ export interface LimitOptions extends NameOptions {
 export interface Origin {
   /** The limit as it was declared. */
   readonly limit: Limit
-  /** The function that created it. */
   readonly make?: (options: never) => Limit
   /** Its complete options as plain JSON, with the name of `make` as `kind`. */
   readonly options?: object
   /** Whether it has its default name, which contains its numbers. */
   readonly isUnnamed?: boolean
-  /** Whether it only counts. */
+  /** Whether it never denies. */
   readonly isCount?: true
 }
 
@@ -59,12 +58,11 @@ const origins = new WeakMap<Limit, Origin>()
 // Also recognizes limits from another copy of the package. Adapted limits don't have it.
 const MADE = Symbol.for('slidegate.Limit')
 
-/** The origin of a limit, or of the limit that it was adapted from. */
 export function originOf(limit: Limit): Origin {
   return origins.get(limit) ?? { limit }
 }
 
-/** Marks a limit as a variant of another, with other numbers or for another use. */
+/** Marks a limit as a variant of the limit with this origin. */
 export function adapt(adapted: Limit, origin: Origin): Limit {
   origins.set(adapted, origin)
   return adapted
@@ -81,12 +79,7 @@ export function showNoLimit(value: unknown, remedy: string): string {
     : `${show(value)}; ${remedy}`
 }
 
-/** The name that it was declared with, without a dimension. */
-export function declaredName(limit: Limit): string {
-  return originOf(limit).limit.name
-}
-
-/** Declares a limit again with some options changed. Throws as the function that created it. */
+/** Declares a limit again with other options. Throws the errors of the function that created it. */
 export function redeclare(limit: Limit, changes: object): Limit {
   const { make, options } = originOf(limit)
   const { kind: _, ...own } = options as { readonly kind: string }
@@ -100,17 +93,11 @@ export function limitIn(dimension: string, limit: Limit): Limit {
 /** More than a log can hold, so nothing is denied. */
 const NO_LIMIT: number = 2 ** 50
 
-/** The same limit, which counts but never denies. */
 export function countBy(limit: Limit): Limit {
   return adapt({ ...limit, limit: NO_LIMIT }, { ...originOf(limit), isCount: true })
 }
 
-/**
- * Creates a limit from the options that its kind has checked, and the shared options.
- *
- * @param make the function that users call
- * @param given its name as `kind`, and its own options: complete, with durations in milliseconds
- */
+/** @param given the name of `make` as `kind`, and its own options: complete, with durations in milliseconds */
 export function declareLimit<Options extends NameOptions>(
   limit: Omit<Limit, 'name' | 'shadow'>,
   make: (options: Options) => Limit,
@@ -133,7 +120,6 @@ export function paramsOf(limits: readonly Limit[], precision: number, records = 
   }
 }
 
-/** Rejects options that aren't an object of this form, or have an unknown name. */
 export function checkForm<Options extends object>(
   options: Options,
   form: string,
@@ -143,13 +129,22 @@ export function checkForm<Options extends object>(
   checkNames(options, names, 'invalid_limit', 'this limit')
 }
 
-/** The same for the options of a kind, besides the shared ones. */
 export function checkDeclaration<Options extends NameOptions>(
   options: Options,
   form: string,
   names: Names<Omit<Options, keyof NameOptions>>,
 ): void {
   checkForm(options, form, { ...names, name: true, shadow: true } as Names<Options>)
+}
+
+/** Checks options of a kind that limits units per window. `names` are its own options. */
+export function parseLimitOptions<Options extends LimitOptions>(
+  options: Options,
+  names: Names<Omit<Options, keyof LimitOptions>>,
+  most?: number,
+): { readonly limit: number; readonly windowMs: number } {
+  checkDeclaration<LimitOptions>(options, '{ limit, window }', { limit: true, window: true, ...names })
+  return { limit: parseLimit(options.limit, 'the limit', most), windowMs: parseWindow(options.window) }
 }
 
 export function wrong(
@@ -165,10 +160,9 @@ export function wrong(
 const MAX_LIMITS = 64
 
 export function checkCount(limits: readonly unknown[]): void {
-  const { length } = limits
-  if (length <= MAX_LIMITS) return
-  const most = `at most ${MAX_LIMITS} are allowed`
-  throw new SlidegateError('invalid_limit', `limits has ${length} limits; ${most}`, limits)
+  if (limits.length <= MAX_LIMITS) return
+  const message = `limits has ${limits.length} limits; at most ${MAX_LIMITS} are allowed`
+  throw new SlidegateError('invalid_limit', message, limits)
 }
 
 export function isLimit(limit: unknown, most: number = MAX_LIMIT): limit is number {

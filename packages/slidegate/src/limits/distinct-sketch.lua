@@ -1,11 +1,11 @@
--- The twin of distinct.ts: a HyperLogLog per sub-window, of all values since it began.
+-- The twin of distinct.ts: a HyperLogLog per sub-window, with all values since the sub-window began.
 --
 -- Words: the length of a sub-window, the limit.
--- Answer: -1 minus the values used, and after all answers the two times of packed-window.lua.
--- Stored: a string and 11 HyperLogLogs, see docs/state.md. A count reads only one sketch, and Redis caches it. The sketch of an
--- earlier log is removed before its place is reused.
--- TTL: set when a sub-window begins, for its sketch too: the length of all sub-windows + slack.
--- Work: adding a value writes 11 sketches; a wait takes up to 10 counts.
+-- Answer: -1 minus the values used. After all answers, the same two times as in packed-window.lua.
+-- Stored: a string and 11 HyperLogLogs, see docs/state.md. A count reads only one sketch, and Redis caches it. An earlier log's
+-- sketch is removed before its place is reused.
+-- TTL: set when a sub-window begins, also for its sketch, to the length of all sub-windows plus slack.
+-- Work: adding a value writes 11 sketches, and computing a wait takes up to 10 counts.
 
 local SUB_WINDOWS = 11
 local SKETCHES_FORMAT = '>BI6B'
@@ -21,7 +21,7 @@ local function sketch_of(key, place)
 end
 
 --- before
--- Values added since the sub-window `age` before the newest began. Or nil, and the error of its sketch.
+-- The number of values added since the start of the sub-window that is `age` before the newest. Or nil, and that sketch's error.
 local function count_since(key, place, age)
   if age < 0 then return 0 end
   local count = pcall_redis('PFCOUNT', sketch_of(key, place - age))
@@ -32,7 +32,7 @@ end
 
 --- read
 local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_SKETCHES)
--- Without a log, no sub-window counts.
+-- Without a log, there are no sub-windows that count.
 local precision = words[p + 1]
 local stamp, turn = -SUB_WINDOWS * precision, 0
 if raw ~= '' then
@@ -48,7 +48,7 @@ if stamp > now then
   stamp, is_restamped = now - now % precision, true
 end
 --- check
--- Sub-windows from the newest to the current one, and the age of the oldest that counts.
+-- The number of sub-windows from the newest to the current one, and the age of the oldest one that counts.
 local passed = (now - now % precision - stamp) / precision
 local oldest_age = SUB_WINDOWS - 1 - passed
 local used, damage = count_since(key, turn, oldest_age)
@@ -57,7 +57,7 @@ if limit - used < cost * fitting then fitting = limit - used < cost and 0 or mat
 reply[answer], answer = -1 - used, answer + 1
 local is_whole = false
 if (fitting > 0 or op and op.is_forced) and not (op and op.is_look) then
-  -- While a Cluster migrates the slot, keys may already be on another server. Writing one here would block the migration.
+  -- While a Cluster migrates the slot, keys may already be on another server. Writing such a key here would block the migration.
   local all = { key }
   for age = 0, SUB_WINDOWS - 1 do all[age + 2] = sketch_of(key, age) end
   local found = pcall_redis('EXISTS', unpack(all))
@@ -84,7 +84,7 @@ if mine > 0 or is_restamped and not is_look then
   local begun, ttl = mine > 0 and passed or 0, ttl_of(SUB_WINDOWS * precision, clock ~= reply[1])
   if mine > 0 then stamp, turn = now - now % precision, (turn + passed) % SUB_WINDOWS end
   if begun > 0 or is_restamped then
-    -- This must be the first write: Redis rejects it if it is out of memory.
+    -- This must be the first write, because Redis rejects it if it is out of memory.
     call_redis('SET', key, struct_pack(SKETCHES_FORMAT, 1, stamp, turn), 'PX', ttl)
   end
   for age = 0, SUB_WINDOWS - 1 do
@@ -99,7 +99,7 @@ if mine > 0 or is_restamped and not is_look then
         call_redis('PFADD', sketch, op and op.id or '')
       end
     end
-    -- A sketch that Redis dropped is created again. With the `clock` option, the age of the TTL isn't known.
+    -- A sketch that Redis dropped is created again. With the `clock` option, the age of the TTL is unknown.
     local is_due = age < begun or is_restamped or not is_whole or clock ~= reply[1]
     if is_due and (changed == 1 or is_restamped) then call_redis('PEXPIRE', sketch, ttl) end
   end
@@ -113,7 +113,7 @@ function distinct_sketch.load(log, words, p)
   log.stamp, log.turn = stamp, turn
 end
 
--- Takes a log that wasn't loaded.
+-- Accepts a log that wasn't loaded.
 function distinct_sketch.reset(log)
   for age = 0, SUB_WINDOWS - 1 do call_redis('DEL', sketch_of(log.key, age)) end
 end

@@ -1,19 +1,12 @@
 // Limits on distinct values. A log has an entry per value, or sketches that estimate their number.
 //
 // For sketches, time is divided into sub-windows of a tenth of the window. Redis has a HyperLogLog per sub-window, with all values
-// since it began: that of the oldest one that counts gives the usage. The memory store keeps the values, each with the sub-window
-// in which it was last seen. A sketch can't distinguish known values from new ones, so a key at its limit denies both.
+// since it began. The one of the oldest sub-window that counts gives the usage. The memory store keeps the values, each with the
+// sub-window in which it was last seen. A sketch can't distinguish known values from new ones, so a key at its limit denies both.
 
-import { parseWindow, startOf } from '../runtime/duration.ts'
+import { startOf } from '../runtime/duration.ts'
 import { mapKey } from '../runtime/hash.ts'
-import {
-  checkDeclaration,
-  declareLimit,
-  type LimitOptions,
-  paramsOf,
-  parseFlag,
-  parseLimit,
-} from './declare.ts'
+import { declareLimit, type LimitOptions, paramsOf, parseFlag, parseLimitOptions } from './declare.ts'
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
 import { ObjectLogs } from './logs.ts'
@@ -44,11 +37,10 @@ export interface DistinctOptions extends LimitOptions {
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
 export function distinct(options: DistinctOptions): Limit {
-  checkDeclaration(options, '{ limit, window }', { limit: true, window: true, approximate: true })
+  const most = options?.approximate ? MAX_VALUES : MAX_ENTRIES
+  const { limit, windowMs } = parseLimitOptions(options, { approximate: true }, most)
   const { approximate = false } = options
   parseFlag(approximate, 'approximate')
-  const limit = parseLimit(options.limit, 'the limit', approximate ? MAX_VALUES : MAX_ENTRIES)
-  const windowMs = parseWindow(options.window)
   const kind = approximate ? distinctSketchKind : distinctKind
   const made = { kind, limit, windowMs, precisionMs: approximate ? tenthOf(windowMs) : 1 }
   const given = { kind: 'distinct', limit, window: windowMs, ...(approximate && { approximate }) }
@@ -60,13 +52,13 @@ const distinctKind = entryWindowKind('d', 'value')
 /** Maximum limit, and maximum values that the memory store keeps per key. */
 export const MAX_VALUES = 1_000_000
 
-/** The sub-windows that a window overlaps: the current one and ten before it. */
+/** Sub-windows that count: the current one and ten before it. */
 const SUB_WINDOWS = 11
 
 interface Values {
   /** When the newest sub-window began. */
   stamp: number
-  /** The number of the newest sub-window. Numbers are consecutive, so setting the clock back changes none. */
+  /** The number of the newest sub-window. Setting the clock back doesn't change it. */
   turn: number
   /** The sub-window in which each value was last added, by {@link mapKey}. Oldest first. */
   turns: Map<string, number>
@@ -74,7 +66,7 @@ interface Values {
   counts: number[]
 }
 
-/** Approximate bytes per value of typical length. */
+/** An estimate, for a value of typical length. */
 const VALUE_BYTES = 160
 
 const distinctSketchKind: Kind<Values> = {
@@ -126,22 +118,21 @@ const distinctSketchKind: Kind<Values> = {
   entries: { are: 'value', find: () => undefined, renew: () => false, list: () => [] },
 }
 
-/** The length of a sub-window. */
 function tenthOf(windowMs: number): number {
   return Math.ceil(windowMs / 10)
 }
 
-/** The number of sub-windows from the newest to the current one. */
+/** Sub-windows from the newest to the current one. */
 function passed({ stamp }: Values, { precision }: LogParams, nowMs: number): number {
   return (startOf(nowMs, precision) - stamp) / precision
 }
 
-/** The age of the oldest sub-window that counts, in sub-windows before the newest. Negative if none counts. */
+/** How many sub-windows before the newest still count. Negative if the newest doesn't count. */
 function oldestAge(values: Values, params: LogParams, nowMs: number): number {
   return SUB_WINDOWS - 1 - passed(values, params, nowMs)
 }
 
-/** Values added since the sub-window `age` before the newest began. */
+/** Values in the newest sub-window and in `age` before it. */
 function countSince({ counts, turn }: Values, age: number): number {
   let count = 0
   for (let back = 0; back <= age; back++) count += counts[(turn + SUB_WINDOWS - back) % SUB_WINDOWS]!

@@ -1,18 +1,18 @@
--- The twin of entry-window.ts: windows whose log has separate entries.
+-- The twin of entry-window.ts: windows whose log stores each entry separately.
 --
--- Words: window, kind of the entries (see ENTRIES below), the limits.
--- Answer: for a shadow limit that may already have the request, the units charged. Then as in packed-window.lua.
+-- Words: the window, the kind of the entries (see ENTRIES below), the limits.
+-- Answer: the units charged, for a shadow limit that may already have the request. Then the same as in packed-window.lua.
 -- Stored: one sorted set, see docs/state.md. An entry of n units has n members.
--- TTL: renewed occasionally by charges and renewals, to the window + slack.
--- Work: a charge removes members that left the window, up to PRUNED more than it adds. A log keeps up to MAX_ENTRIES units: more
--- charges push out the oldest, which affects no limit.
+-- TTL: occasionally renewed by charges and renewals, to the window plus slack.
+-- Work: a charge removes members that left the window, up to PRUNED more than it adds. A log keeps up to MAX_ENTRIES units.
+-- Further charges push out the oldest ones, which doesn't affect any limit.
 
 local MAX_ENTRIES = 10000
 local PRUNED = 100
--- Arguments per command: unpack supports at most 8,000.
+-- Arguments per command. `unpack` supports at most 8,000.
 local MAX_WORDS = 4000
 local MAX_SCORE = 2 ^ 47
--- ENTRIES: the kind of the entries. 0 stands for requests that can't be found by id.
+-- ENTRIES: the kind of the entries. 0 means requests that can't be found by id.
 local REQUEST = 1
 local HOLDER = 2
 local VALUE = 3
@@ -51,7 +51,7 @@ end
 --- check
 local card, live, price, is_free, id, held_at = 0, 0, cost, false, op and op.id, nil
 if stamp > 0 and (entries ~= RESERVATION or op and op.reservation) then
-  -- Counting the few that have left is faster than counting the many that haven't.
+  -- Counting the few entries that have left is faster than counting the many that haven't.
   card = call_redis('ZCARD', key)
   live = card - call_redis('ZCOUNT', key, '-inf', string.format('%d', cut))
 end
@@ -66,7 +66,7 @@ if entries > 0 and entries < RESERVATION and id then
       op.is_held = 0
     end
   elseif entries == VALUE then
-    -- A value that counts keeps its place, even under a lower limit.
+    -- A value that already counts keeps its place, even under a lower limit.
     if is_known then live, used = live - 1, math.min(live, words[first_limit]) - 1 end
   elseif is_shadow and op.may_repeat then
     if is_known then price, is_free = 0, true end
@@ -102,7 +102,7 @@ elseif mine < wanted or is_free then
       elseif is_ahead then
         retry = window
       else
-        -- The oldest unit that doesn't fit together with the cost.
+        -- The oldest unit that must leave before the cost fits.
         local at = string.format('%d', price - limit - 1)
         local found = call_redis('ZRANGE', key, at, at, 'WITHSCORES')
         retry = (found[2] or stamp) + window - now
@@ -150,7 +150,7 @@ function entry_window.load(log)
   log.stamp = stamp
 end
 
--- The members of an entry, each preceded by `before`, if given.
+-- The members of an entry, each preceded by `before` if that is given.
 local function members_of(entry, units, before)
   local members = {}
   for unit = 1, units do
@@ -160,7 +160,7 @@ local function members_of(entry, units, before)
   return members
 end
 
--- Returns how many members were added or removed.
+-- Returns the number of members that were added or removed.
 local function write_all(command, key, words)
   local written = 0
   for first = 1, #words, MAX_WORDS do
@@ -210,7 +210,7 @@ function entry_window.refund(log, words, p, now, at_ms, units, entry)
   return units
 end
 
--- Stamp and units of the charges that count, alternating: up to `most` of the newest units, oldest first.
+-- The stamp and the units of each charge that counts: up to `most` of the newest units, oldest first.
 function entry_window.charges(log, words, p, _, now, most)
   local charges, cut = {}, math.max(log.stamp, now) - words[p + 1]
   local found = call_redis('ZRANGE', log.key, string.format('%d', -most), '-1', 'WITHSCORES')

@@ -17,7 +17,7 @@ export function rewritable(limit: number): number {
 }
 
 interface EntryLog {
-  /** In order of time. The key is {@link mapKey} of the name, or a number if names can repeat. */
+  /** In order of time. The map key is {@link mapKey} of the name, or a number if names can repeat. */
   readonly entries: Map<string, Entry>
   /** The units of all entries. */
   units: number
@@ -25,18 +25,13 @@ interface EntryLog {
   stamp: number
 }
 
-/** Approximate bytes of an entry with a name of typical length. */
+/** An estimate, for a name of typical length. */
 const ENTRY_BYTES = 256
 
-/** The kinds of entries, as numbers for the twin. Reservations are 4. */
+/** The kinds of entries, as numbers for the twin. */
 const NUMBERS: Readonly<Record<Entries, number>> = { record: 0, request: 1, holder: 2, value: 3 }
 
-/**
- * A sliding window with a grain of 1 ms that keeps separate entries. Each window length has its own log.
- *
- * @param prefix start of its log names
- * @param tag names the twin, if it isn't the usual one
- */
+/** A kind whose log names start with `prefix`. Each window length has its own log, with a precision of 1 ms. */
 export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<EntryLog> {
   return {
     tag,
@@ -143,7 +138,6 @@ function counts({ atMs }: Entry, { windows }: LogParams, nowMs: number): boolean
   return nowMs - atMs < windows[0]!
 }
 
-/** Number of records ever created. Each has its own map key, because names can repeat, even in the same instant. */
 let records = 0
 
 /** Adds an entry, or moves the one with this name to now. */
@@ -154,7 +148,7 @@ function add(log: EntryLog, are: Entries, nowMs: number, { units, entry: name }:
   log.entries.set(place, { name, units: kept, atMs: nowMs })
   log.units += kept
   log.stamp = nowMs
-  // A forced charge pushes out the oldest entries, which doesn't change any limit's result.
+  // A forced charge drops the oldest entries if there are too many, which affects no limit.
   for (const [oldest, entry] of log.entries) {
     const size = are === 'record' ? log.entries.size - 1 : log.units - entry.units
     if (size < MAX_ENTRIES) return
@@ -167,7 +161,7 @@ function find({ entries }: EntryLog, params: LogParams, nowMs: number, place: st
   return entry !== undefined && counts(entry, params, nowMs) ? entry : undefined
 }
 
-/** The map key of a record. */
+/** Returns the map key of a record. */
 function findCharge({ entries }: EntryLog, { name, units, atMs }: Entry): string {
   for (const [place, entry] of entries) {
     if (entry.name === name && entry.units === units && entry.atMs === atMs) return place
@@ -185,7 +179,6 @@ function remove(log: EntryLog, place: string): void {
   log.entries.delete(place)
 }
 
-/** Drops entries that left the window. The oldest come first, because a renewed entry is added again. */
 function forgetGone(log: EntryLog, params: LogParams, nowMs: number): void {
   for (const [place, entry] of log.entries) {
     if (counts(entry, params, nowMs)) return

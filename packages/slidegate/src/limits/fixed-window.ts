@@ -1,19 +1,10 @@
 // A kind of limit: one count per fixed window.
 //
-// A log has the units of one window, and when the first were charged. They count if that was in the current window. Calendar
-// windows are the same kind, with edges from a calendar.
+// A log has the units of one window, and when the first were charged. They count if that was in the current window.
 
-import { parseWindow, startOf } from '../runtime/duration.ts'
+import { startOf } from '../runtime/duration.ts'
 import type { Calendar } from './calendar.ts'
-import {
-  checkDeclaration,
-  declareLimit,
-  type LimitOptions,
-  MAX_UNITS,
-  paramsOf,
-  parseLimit,
-  wrong,
-} from './declare.ts'
+import { declareLimit, type LimitOptions, MAX_UNITS, paramsOf, parseLimitOptions, wrong } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
 import { RowLogs } from './logs.ts'
 
@@ -37,20 +28,14 @@ export interface FixedWindowOptions extends LimitOptions {
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
 export function fixedWindow(options: FixedWindowOptions): Limit {
-  checkDeclaration(options, '{ limit, window }', { limit: true, window: true, align: true })
+  const { limit, windowMs } = parseLimitOptions(options, { align: true })
   const { align = 'epoch' } = options
-  const limit = parseLimit(options.limit)
   if (align !== 'epoch' && align !== 'first-hit') {
     const calendars = 'For hours, days, weeks and months use calendarWindow() of slidegate/calendar'
     throw wrong('align', align, `'epoch' or 'first-hit'. ${calendars}`)
   }
-  const windowMs = parseWindow(options.window)
-  return declareLimit(
-    { kind: fixedWindowKind, limit, windowMs, precisionMs: windowMs, rule: align },
-    fixedWindow,
-    options,
-    { kind: 'fixedWindow', limit, window: windowMs, align },
-  )
+  const made = { kind: fixedWindowKind, limit, windowMs, precisionMs: windowMs, rule: align }
+  return declareLimit(made, fixedWindow, options, { kind: 'fixedWindow', limit, window: windowMs, align })
 }
 
 export interface Counter {
@@ -101,13 +86,11 @@ export const fixedWindowKind: Kind<Counter, FixedWindowParams> = {
     counter.units = Math.min(counter.units + units, MAX_UNITS)
   },
 
-  retryAfter(counter, params, i, nowMs, cost) {
-    return cost > params.limits[i]! ? Number.POSITIVE_INFINITY : endOf(params, counter.since) - nowMs
-  },
+  retryAfter: (counter, params, i, nowMs, cost) =>
+    cost > params.limits[i]! ? Number.POSITIVE_INFINITY : endOf(params, counter.since) - nowMs,
 
-  resetAfter(counter, params, _i, nowMs) {
-    return isOpen(counter, params, nowMs) ? endOf(params, counter.since) - nowMs : 0
-  },
+  resetAfter: (counter, params, _i, nowMs) =>
+    isOpen(counter, params, nowMs) ? endOf(params, counter.since) - nowMs : 0,
 
   refund(counter, params, nowMs, atMs, units) {
     const { since } = counter
@@ -121,12 +104,11 @@ export const fixedWindowKind: Kind<Counter, FixedWindowParams> = {
   expiresAt: (counter, params) => endOf(params, counter.since),
 }
 
-/** Whether its units still count. */
 function isOpen(counter: Counter, params: FixedWindowParams, nowMs: number): boolean {
   return counter.units > 0 && counter.since >= earliestStart(params, nowMs)
 }
 
-/** When the current window began, or with `first-hit` the earliest time it can have begun. */
+/** When the current window began. With `first-hit`, the earliest time at which it can have begun. */
 function earliestStart({ calendar, fromFirstHit, precision }: FixedWindowParams, nowMs: number): number {
   if (calendar !== undefined) return calendar.startOf(nowMs)
   return fromFirstHit ? nowMs - precision + 1 : startOf(nowMs, precision)

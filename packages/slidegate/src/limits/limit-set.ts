@@ -1,6 +1,6 @@
 // Limit sets: the limits of one limiter, grouped by the logs that they share.
 //
-// Some logs belong to no limit. They are read, written and deleted together with the others:
+// Some logs belong to no limit:
 // - `ban`: if it blocks, the request is denied, and the limits are read only to report them. A denial by the limits of its part
 //   is counted in the same step. So requests for such a key are never joined or leased, and their denials are never cached.
 // - `reservations`: an entry for each, whose name contains the units. Settling one without an entry does nothing.
@@ -13,7 +13,7 @@ export type Role = 'count' | 'ban' | 'reservations'
 
 /** A piece of stored state, and the limits that use it. */
 export interface Log {
-  /** The last part of its stored key: `w1`, `f60000`, or `w1s<name>` for a shadow limit. */
+  /** The end of its stored key: `w1`, `f60000`, or `w1s<name>` for a shadow limit. */
   readonly name: string
   readonly kind: Kind
   readonly role: Role
@@ -23,7 +23,7 @@ export interface Log {
   readonly serves: readonly number[]
 }
 
-/** The kind of entries in a log that limits read, if it keeps any. */
+/** The entries of a log that limits read, if it keeps any. */
 export function entriesOf({ kind, role }: Log): Entries | undefined {
   return role === 'count' ? kind.entries?.are : undefined
 }
@@ -39,38 +39,29 @@ export interface LimitSet {
   readonly isOverridable: boolean
 }
 
-/**
- * Groups limits by their logs: those with the same log name share one.
- *
- * Shadow limits have their own, because they are charged for other requests. So have the limits of an unshared kind.
- */
+/** Groups limits by log name. Shadow limits have their own logs, because they are charged for other requests. */
 export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
   const names = limits.map(({ name }) => name)
   const repeated = names.find((name, i) => names.indexOf(name) < i)
   if (repeated !== undefined) {
-    const remedy = 'give one of them another name'
-    throw new SlidegateError('duplicate_limit', `two limits are named ${show(repeated)}; ${remedy}`, repeated)
+    const message = `two limits are named ${show(repeated)}; give one of them another name`
+    throw new SlidegateError('duplicate_limit', message, repeated)
   }
   checkAlone(limiter, limits)
-  const logs = Array.from(servedBy(limits), ([name, serves]): Log => {
+  const served = new Map<string, readonly number[]>()
+  limits.forEach((limit, index) => {
+    const first = limit.kind.logName(limit) + (limit.shadow ? `s${limit.name}` : '')
+    let name = first
+    for (let n = 2; limit.kind.isUnshared && served.has(name); n++) name = `${first}-${n}`
+    served.set(name, [...(served.get(name) ?? []), index])
+  })
+  const logs = Array.from(served, ([name, serves]): Log => {
     const shared = serves.map((index) => limits[index]!)
     const { kind, shadow } = shared[0]!
     return { name, kind, role: 'count', shadow, params: kind.params(shared), serves }
   })
   const keeps = new Set(limits.flatMap(({ kind }) => kind.entries?.are ?? []))
   return { limiter, limits, logs, keeps, isOverridable: false }
-}
-
-/** Log names, and the limits that read each log. */
-function servedBy(limits: readonly Limit[]): ReadonlyMap<string, readonly number[]> {
-  const serves = new Map<string, readonly number[]>()
-  limits.forEach((limit, index) => {
-    const first = limit.kind.logName(limit) + (limit.shadow ? `s${limit.name}` : '')
-    let name = first
-    for (let n = 2; limit.kind.isUnshared && serves.has(name); n++) name = `${first}-${n}`
-    serves.set(name, [...(serves.get(name) ?? []), index])
-  })
-  return serves
 }
 
 /** A limit on distinct values must be alone, because it charges one unit per request. */
@@ -98,12 +89,10 @@ export function derived(set: LimitSet, name: string, make: () => LimitSet): Limi
   return made
 }
 
-/** The same limits, with another log that no limit reads. */
 export function withLog(set: LimitSet, log: Log): LimitSet {
   return derived(set, `log ${log.name}`, () => ({ ...set, logs: [...set.logs, log] }))
 }
 
-/** The same limits for keys that can have overrides. */
 export function withOverrides(set: LimitSet): LimitSet {
   return derived(set, 'overridable', () => ({ ...set, isOverridable: true }))
 }

@@ -1,4 +1,4 @@
-// THE contract for a kind of limit: `check` and `commit` on a log. For an example, read token-bucket.ts and token-bucket.lua.
+// THE contract of a kind of limit: `check` and `commit` on a log. For an example, read token-bucket.ts and token-bucket.lua.
 
 /** Numbers that replace a limit's declared ones. */
 export interface LimitNumbers {
@@ -12,7 +12,7 @@ export interface LimitNumbers {
   readonly refill?: number
 }
 
-/** A limit, checked and completed. Created by {@link slidingWindow} and similar functions. */
+/** A limit that was created by {@link slidingWindow} or a similar function. */
 export interface Limit {
   readonly name: string
   readonly limit: number
@@ -36,7 +36,7 @@ export interface LogParams {
 }
 
 /**
- * The kinds of entries that logs store separately. Ops with an id are never joined, leased or answered by the deny cache.
+ * The entries that a log keeps. Ops with an id are never joined, leased or answered by the deny cache.
  *
  * - `record`: an admitted request, in order.
  * - `request`: an admitted request, found by id. While the log holds an id that the caller chose (`mayRepeat`), an op with that id
@@ -68,11 +68,9 @@ export interface Entry extends ListedCharge {
 }
 
 /**
- * A kind of limit: two steps, `check` and `commit`, on its state, a log.
+ * A decision runs `check` on every log. If every enforced limit has room, it then runs `commit` on every log.
  *
- * A decision runs `check` on every log. If every enforced limit has room, it then runs `commit` on every log. So a request is
- * charged to all of its limits or to none, and a denial is free. The memory store runs these functions, Redis the .lua file of the
- * same name. Stores ensure that `nowMs` is never below {@link newest}.
+ * The memory store runs these functions, Redis the .lua file of the same name. `nowMs` is never below {@link newest}.
  */
 export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   readonly tag: string
@@ -80,7 +78,7 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   readonly isOneByOne?: boolean
   /** Whether each limit has its own log. */
   readonly isUnshared?: boolean
-  /** The first part of a log's name, before a shadow limit's name: `w1`, `f60000`. */
+  /** The start of a log's name, before the name of a shadow limit: `w1`, `f60000`. */
   logName(limit: Limit): string
   params(limits: readonly Limit[]): Params
   /** The maximum `limit` in an override. Default: 2^40. */
@@ -91,38 +89,30 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   share?(limit: Limit, processes: number): Limit
   /** The numbers passed to the twin in Lua, for an op at about this time. */
   words(params: Params, nowMs: number): readonly number[]
+  /** Whether the words depend on the time. */
   readonly hasTimedWords?: boolean
   /** Reads the log's state before the op from the numbers of the twin's answer. Omitted if that has units and times instead. */
   read?(next: () => number, params: Params, nowMs: number): State
   createLogs(): Logs<State>
-  /** The stamp of the newest charge. 0 for an empty log. */
+  /** The newest stamp. 0 for an empty log. */
   newest(state: State): number
   /** Called after the clock was set back: all units count as if charged at `nowMs`. */
   restamp(state: State, params: Params, nowMs: number): void
   /** Writes the units in each limit's window to `used`, except those of the value `entry`. Changes nothing else. */
   check(state: State, params: Params, nowMs: number, used: number[], entry?: string): void
   commit(state: State, params: Params, nowMs: number, charge: Charge): void
-  /**
-   * Fast path for `check`, and `commit` without a lease if all limits have room. Returns whether they had.
-   *
-   * `undefined` if this log needs the two steps.
-   */
+  /** Does both steps at once. Returns whether all limits had room, or `undefined` if the log needs separate steps. */
   admit?(state: State, params: Params, nowMs: number, cost: number, used: number[]): boolean | undefined
   /** Milliseconds until limit `i` has room for `cost`, `Infinity` if it never will. Called only if there is no room. */
   retryAfter(state: State, params: Params, i: number, nowMs: number, cost: number): number
   /** Milliseconds until limit `i` is unused. */
   resetAfter(state: State, params: Params, i: number, nowMs: number): number
-  /** Returns up to `units` of the charge made at `atMs` with this entry. Returns how many the log still held. */
+  /** Returns up to `units` of the charge made at `atMs`. The result is how many the log still held. */
   refund(state: State, params: Params, nowMs: number, atMs: number, units: number, entry: string): number
   /** The time from which nothing in the log counts, by the store's clock. */
   expiresAt(state: State, params: Params): number
-  /**
-   * Up to `most` of the latest charges that limit `i` counts, oldest first. Called after `check`.
-   *
-   * Omitted if charges lose their times.
-   */
+  /** Up to `most` of the latest charges that limit `i` counts, oldest first. Omitted if charges lose their times. */
   charges?(state: State, params: Params, i: number, nowMs: number, most: number): readonly ListedCharge[]
-  /** Set if logs of this kind keep entries. */
   readonly entries?: EntryKeeping<State, Params>
   /** Set if the kind is a ban instead of a limit: see `Log.role`. */
   readonly ban?: BanKeeping<State, Params>
@@ -146,16 +136,16 @@ interface BanKeeping<State, Params extends LogParams> {
   unblock(state: State): void
 }
 
-/** They find only entries that count. */
+/** Finds only entries that count. */
 interface EntryKeeping<State, Params extends LogParams> {
   readonly are: Entries
   find(state: State, params: Params, nowMs: number, entry: string): Entry | undefined
-  /** Makes an entry of these units count as if charged at `nowMs`. Returns whether it still counted. */
+  /** Moves an entry of these units to `nowMs`. Returns whether it still counted. */
   renew(state: State, params: Params, nowMs: number, entry: string, units: number): boolean
   list(state: State, params: Params, nowMs: number): readonly Entry[]
 }
 
-/** The logs of one kind in a memory store, by number. */
+/** The logs of one kind in a memory store. */
 export interface Logs<State = unknown> {
   readonly bytes: number
   /** Creates an empty log. Returns its number, starting at 1. */

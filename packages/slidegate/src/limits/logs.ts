@@ -3,14 +3,12 @@
 import { Slab } from '../runtime/slab.ts'
 import type { Logs } from './limit.ts'
 
-const NO_NUMBERS = new Float64Array(0)
-
 class Row {
-  numbers: Float64Array = NO_NUMBERS
+  numbers: Float64Array = new Float64Array(0)
   at = 0
 }
 
-/** Logs of a few numbers each, in rows of a slab. One view gives access by name. */
+/** Logs of a few numbers each, accessed by name through one view. */
 export class RowLogs<State extends object> implements Logs<State> {
   readonly #rows: Slab
   readonly #view: Row & State
@@ -66,18 +64,16 @@ export class RowLogs<State extends object> implements Logs<State> {
   }
 }
 
-/** Logs stored as objects, for kinds that few keys use. */
 export class ObjectLogs<State extends object> implements Logs<State> {
   readonly #make: () => State
   readonly #bytesOf: (state: State) => number
   readonly #states: State[]
   readonly #free: number[] = []
   #bytes = 0
-  /** The log returned last. It may have grown since. */
+  /** The log returned last, which may have grown since. */
   #shown: State
   #shownBytes: number
 
-  /** @param bytesOf the approximate size of a log in bytes */
   constructor(make: () => State, bytesOf: (state: State) => number) {
     this.#make = make
     this.#bytesOf = bytesOf

@@ -1,14 +1,15 @@
--- The twin of override.ts: the override of a key, a record beside its logs.
+-- The twin of override.ts: a key's override, stored next to the key's logs.
 --
 -- Names: for each part that may have an override, the names of its limits, then a `|`. A name is written as `/name position
--- maximum`. Position: the place of its log in the words * 65536 + the offset of the limit from there * 16 + the log's kind. If
--- there is only one limit, it is listed again without a name.
+-- maximum`. Position: the place of its log in the words * 65536 + the limit's offset from there * 16 + the log's kind. A
+-- single limit is listed again without a name.
 -- Stored: one string per key: `1 blocked ends rule`, a line feed, and the caller's key, if it is stored hashed. 1 is the format.
 -- `blocked` and `ends` are when the block and the rule end, in milliseconds: 0 if it isn't set, FOREVER for no end. The rule is
 -- empty, `exempt`, or JSON with numbers by limit name.
--- Index: per bucket, a sorted set of the keys that have an override, in byte order. Listing and writing drop names whose override
+-- Index: per bucket, a sorted set of the keys that have an override, in byte order. Lists and writes remove names whose override
 -- is gone.
--- TTL: none if it never ends, otherwise until the later end + slack. The index has the longest TTL of its overrides.
+-- TTL: none if the override never ends, otherwise the time until the later end plus slack. The index has the longest TTL of its
+-- overrides.
 
 -- 2^52: node-redis misreads 2^53 - 1.
 local FOREVER = 4503599627370496
@@ -17,20 +18,20 @@ local SHORTEST_WINDOW = 10
 local LONGEST_WINDOW = 31622400000
 local OVERRIDES_PAGE = 250
 local PAGE_BYTES = 65536
--- The length of '~overrides' in the key of an index; the end of the key of an override.
+-- The length of '~overrides' in an index's key, and the end of an override's key.
 local INDEX_LENGTH = 10
 local OVERRIDE_END = ':o'
--- The first line if nothing is stored.
+-- The first line to assume if nothing is stored.
 local NOTHING = '1 0 0 \n'
 local NO_OVERRIDE = 'not an override of format 1'
 
 --- override
--- Returns the words with the overrides of an op's parts applied. `stored` has the first lines of all. `is_blocked` is set if any
--- override blocks. On failure, returns nil and the error.
+-- Applies the overrides of an op's parts and returns the resulting words. `stored` has the first lines of all overrides.
+-- `is_blocked` is set if any override blocks. On failure, returns nil and the error.
 function(stored, words, names, clock)
   local changed, at, last = { unpack(words) }, 1, 0
   repeat
-    -- `mark` is what follows a name or a number.
+    -- `mark` is the character after a name or a number.
     local blocked, ends, mark, behind = string.match(stored, '^1 (%d+) (%d+) ({?}?["\n]?)()', at)
     if not mark then return nil, NO_OVERRIDE end
     local first, is_named = last + 1, false
@@ -70,7 +71,7 @@ function(stored, words, names, clock)
         end
       end
       at = behind
-      -- An empty name means the only limit, if it wasn't given a name.
+      -- An empty name means the only limit, if that has no name.
       local _, found = nil, nil
       if mark and ends > clock and (name ~= '' or not is_named) then
         _, found = string.find(names, '/' .. name .. ' ', first, true)
@@ -82,10 +83,10 @@ function(stored, words, names, clock)
         local kind = where % 16
         local p = (where - where % 65536) / 65536
         local place = p + (where % 65536 - kind) / 16
-        -- Numbers that don't apply to its kind or don't fit its log leave a limit unchanged.
+        -- A limit ignores numbers that don't apply to its kind or don't fit its log.
         if kind == 1 then
           local precision, units, length = words[p + 1], limit or words[place + 1], words[place]
-          -- In the words, a window is longer by `precision - 1`.
+          -- In the words, a window is longer than the limit's by `precision - 1`.
           if window then length = window + precision - 1 end
           local grains = (length - length % precision) / precision
           if capacity or refill or length < precision + SHORTEST_WINDOW - 1 or length >= precision + LONGEST_WINDOW
@@ -117,8 +118,8 @@ local function key_of(index, name)
   return string.sub(index, 1, -1 - INDEX_LENGTH) .. name .. OVERRIDE_END
 end
 
--- The parts of an override that haven't ended: when the block and the rule end, the rule, and the caller's key. On failure, nil
--- and the error.
+-- Returns the parts of an override that haven't ended: when the block and the rule end, the rule, and the caller's key. On
+-- failure, returns nil and the error.
 local function read_override(raw, clock)
   if raw.err then return nil, raw.err end
   local line, given = string.match(raw, '^([^\n]*\n)(.*)$')

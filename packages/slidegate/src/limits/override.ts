@@ -1,10 +1,10 @@
 // Overrides: numbers that replace a key's limits, or exempt or block the key. For the stored form, see override.lua.
 
-import { adapt, declaredName, isLimit, isName, MAX_LIMIT, originOf } from './declare.ts'
+import { adapt, isLimit, isName, MAX_LIMIT, originOf } from './declare.ts'
 import type { Limit, LimitNumbers } from './limit.ts'
 import { derived, type LimitSet } from './limit-set.ts'
 
-/** The stored rule: `''` for none, {@link EXEMPT}, or JSON with numbers by limit name. */
+/** `''` for none, {@link EXEMPT}, or JSON with numbers by limit name. */
 export type Rule = string
 
 export const EXEMPT: Rule = 'exempt'
@@ -24,7 +24,7 @@ export interface InForce {
   readonly blockedMs: number
 }
 
-/** A stored override. Times are by the store's clock: {@link FOREVER} for no end, 0 if there is no rule or block. */
+/** A stored override. Times are {@link FOREVER} for no end, 0 if there is no rule or block. */
 export interface Kept {
   readonly rule: Rule
   readonly endsAtMs: number
@@ -45,12 +45,11 @@ function leftOf(endsAtMs: number, nowMs: number): number {
 
 type Numbers = Readonly<Record<string, LimitNumbers>>
 
-/** The numbers in a rule, by limit name. */
 export function numbersOf(rule: Rule): Numbers {
   return rule === '' || rule === EXEMPT ? {} : (JSON.parse(rule) as Numbers)
 }
 
-/** Maximum length of a rule in characters: more than enough for 64 limits. */
+/** Maximum characters of a rule. 64 limits need fewer. */
 export const MAX_RULE = 8192
 
 /** Whether a limiter could have written this rule. Lua might parse other JSON differently. */
@@ -64,8 +63,8 @@ export function isRule(rule: string): boolean {
 /** Whether {@link numbersOf} can read this rule. */
 export function isReadable(rule: string): boolean {
   try {
-    const numbers: unknown = numbersOf(rule)
-    return isRecord(numbers) && Object.values(numbers).every(areNumbers)
+    const isNumber = (one: unknown, name: string) => FIELDS.includes(name) && isLimit(one)
+    return isRecordOf(numbersOf(rule), (numbers) => isRecordOf(numbers, isNumber))
   } catch {
     return false
   }
@@ -73,35 +72,33 @@ export function isReadable(rule: string): boolean {
 
 const FIELDS: readonly string[] = ['limit', 'windowMs', 'capacity', 'refill'] satisfies (keyof LimitNumbers)[]
 
-function areNumbers(value: unknown): boolean {
-  return (
-    isRecord(value) && Object.entries(value).every(([name, one]) => FIELDS.includes(name) && isLimit(one))
-  )
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+function isRecordOf(value: unknown, isRight: (one: unknown, name: string) => boolean): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  return Object.entries(value).every(([name, one]) => isRight(one, name))
 }
 
 /** A limit set with the numbers or the exemption of a rule. The logs stay the same. */
 export function setInForce(set: LimitSet, rule: Rule): LimitSet {
   if (rule === '' || set.limits.length === 0) return set
-  return derived(set, `rule ${rule}`, () => makeSet(set, rule))
+  return derived(set, `rule ${rule}`, () => {
+    const isExempt = rule === EXEMPT
+    const numbers = numbersOf(rule)
+    const limits = set.limits.map((limit) => {
+      const changed = isExempt ? { ...limit, shadow: true } : renumber(limit, numbersFor(set, limit, numbers))
+      return changed === undefined ? limit : adapt(changed, originOf(limit))
+    })
+    const logs = set.logs.map((log) => {
+      if (log.role !== 'count') return log
+      const params = log.kind.params(log.serves.map((i) => limits[i]!))
+      return { ...log, params, shadow: log.shadow || isExempt }
+    })
+    return { ...set, limits, logs, isOverridable: false }
+  })
 }
 
-function makeSet(set: LimitSet, rule: Rule): LimitSet {
-  const isExempt = rule === EXEMPT
-  const numbers = numbersOf(rule)
-  const limits = set.limits.map((limit) => {
-    const changed = isExempt ? { ...limit, shadow: true } : renumber(limit, numbersFor(set, limit, numbers))
-    return changed === undefined ? limit : adapt(changed, originOf(limit))
-  })
-  const logs = set.logs.map((log) => {
-    if (log.role !== 'count') return log
-    const params = log.kind.params(log.serves.map((i) => limits[i]!))
-    return { ...log, params, shadow: log.shadow || isExempt }
-  })
-  return { ...set, limits, logs, isOverridable: false }
+/** The name of a limit in rules: as it was declared, without a dimension. */
+export function declaredName(limit: Limit): string {
+  return originOf(limit).limit.name
 }
 
 function numbersFor(set: LimitSet, limit: Limit, numbers: Numbers): LimitNumbers | undefined {
@@ -120,7 +117,6 @@ export function renumber(limit: Limit, numbers: LimitNumbers | undefined): Limit
   return units <= mostOf(limit) ? { ...limit, limit: units } : undefined
 }
 
-/** The maximum `limit` that it can have. */
 export function mostOf(limit: Limit): number {
   return limit.kind.most?.(limit) ?? MAX_LIMIT
 }
@@ -134,9 +130,4 @@ export function unusedNames(limits: readonly Limit[], rule: Rule): string[] {
       ([name, to]) => !limits.some((limit) => isMeant(limit, name) && renumber(limit, to) !== undefined),
     )
     .map(([name]) => name)
-}
-
-/** The names by which a rule can refer to these limits. */
-export function namesOf(limits: readonly Limit[]): string[] {
-  return limits.map(declaredName)
 }

@@ -1,18 +1,19 @@
--- The twin of packed-window.ts: stamps and running totals in a ring. Both of its ends are stored next to the header.
+-- The twin of packed-window.ts: stamps and running totals in a ring. Both ends of the ring are stored next to the header.
 --
 -- Words: the precision, then the window and maximum of each limit. Windows are precision - 1 longer, because a stamp is the
 -- start of its grain.
 -- Answer: if all requests were admitted, the units used per limit; the newest stamp is then the current grain.
 -- Otherwise -1 minus the units used, and after all answers, per limit: milliseconds until the cost fits again (-1: never),
 -- and until the limit is unused.
--- Stored: one string, see docs/state.md. The back has up to four records before the newest, the front up to four of the oldest. A
--- page of the ring has four records.
--- TTL: keep + slack. Set when keep changes, and by the first commit in each period. A period is a second shorter than the slack.
+-- Stored: one string, see docs/state.md. The back has up to four records before the newest, and the front has up to four of the
+-- oldest. A page of the ring has four records.
+-- TTL: keep plus slack. Set when keep changes, and by the first commit in each period. A period is a second shorter than the
+-- slack.
 -- Invariants: stamps and totals rise from record to record. pages <= slots <= 16384. While the ring has pages, the front
 -- isn't empty. A log without units has no key.
 --
--- Records enter at the back and leave at the front. So most decisions read and write only these and the header, in one piece.
--- Every fourth decision moves a page from the back to the ring, or from the ring to the front.
+-- Records enter at the back and leave at the front. So most decisions read and write only the back, the front and the header, in
+-- one piece. Every fourth decision moves a page from the back to the ring, or from the ring to the front.
 
 local FORMAT = 1
 local HEADER_FORMAT = '>BI6I2I6I6I6I6BBI2I2'
@@ -32,15 +33,15 @@ local LEASES = 87
 local FRONT = 99
 local EDGES = 147
 local LAST_OF_EDGES = '146'
--- A ring of up to this size is kept when its log becomes empty.
+-- A ring of up to this size remains when its log becomes empty.
 local KEPT_SLOTS = 64
 local MANY_PAGES = 16380
 local MAX_PAGES = 16384
--- Operations other than decisions read and write a ring of up to this size as a whole.
+-- A ring of up to this size is read and written as a whole by operations other than decisions.
 local LARGE_RING = 64
 -- Empty pages are written in chunks of this many bytes.
 local MOST_ZEROS = 4096
--- Maximum steps of a search. Every third one halves the ring.
+-- Maximum number of steps of a search. Every third step halves the ring.
 local MOST_TRIES = 60
 local MAX_TOTAL = 2 ^ 47
 local MAX_RECORDS = 65536
@@ -52,7 +53,7 @@ local NO_WINDOW = 'not a window log of format 1'
 local DAMAGED_WINDOW = 'a damaged window log'
 
 --- shared
--- The most records that its longest limit can fill.
+-- The maximum number of records that its longest limit can fill.
 local function records_of(words, p, last)
   local precision, longest = words[p + 1], p + 2
   for i = p + 4, last, 2 do
@@ -62,7 +63,7 @@ local function records_of(words, p, last)
 end
 
 --- before
--- Finds the first record whose number at `column` exceeds the bound, as that of the newest does. Starts at a record whose number
+-- Finds the first record whose number at `column` exceeds the bound. The newest record's number does, and the start's number
 -- doesn't. Returns the total before it, its stamp (nil for the newest), and its place; nothing if the ring is damaged. This is an
 -- interpolation search: it reads the page where the bound would be if records were evenly spaced, and every third time the middle
 -- page.
@@ -79,7 +80,7 @@ local function find(
     total, stamp = struct_unpack(RECORD_FORMAT, records, place + (rest - 1) * WIDTH + 1)
     value = column == TOTAL and total or stamp
     if value > bound then
-      -- It is one of these records.
+      -- The record that was searched for is one of these.
       repeat
         before = total
         total, stamp = struct_unpack(RECORD_FORMAT, records, place + 1)
@@ -96,7 +97,7 @@ local function find(
   local low, low_value, high, high_value, next_page = taken, value, pages - 1, first_of_back, nil
   for tries = 1, MOST_TRIES do
     if low > high then
-      -- It is the first record of the next page, or of the back.
+      -- The record that was searched for is the first one of the next page, or of the back.
       if next_page then
         return before, (struct_unpack(NUMBER_FORMAT, next_page, STAMP + 1)), next_page, 0, PAGE, low + 1, false
       end
@@ -159,8 +160,8 @@ if stamp > now then
 end
 
 -- Skips records that no longer count. A place is five values. `records` is the front, a page or the back; `start` is
--- where its records begin, and `rest` is how many are left. `taken` pages of the ring come before. If `rest` is 0, it's the
--- newest record.
+-- where its records begin, and `rest` is how many are left. `taken` is the number of pages of the ring before it. If `rest` is 0,
+-- the place is the newest record.
 local gone = now - keep
 local is_empty = stamp <= gone
 local records, start, rest, taken, is_in_back = raw, EDGES - front * WIDTH, front, 0, false
@@ -218,7 +219,7 @@ if (fitting > 0 or op and op.is_forced) and not is_empty then
   if back >= PAGE or is_rare or pages > MANY_PAGES then
     if back > PAGE or pages > slots or front == 0 and pages > 0 then return nil, DAMAGED_WINDOW end
     if rest + PAGE * (pages - taken) + back >= MAX_RECORDS - 1 and stamp ~= now - now % words[p + 1] then
-      -- Merges the oldest record into the next: its units count longer than they should, never shorter.
+      -- Merges the oldest record into the next one, so that its units count longer than they should, but never shorter.
       _, _, records, start, rest, taken, is_in_back =
         find(key, raw, back, head, slots, pages, records, start, rest, taken, is_in_back, TOTAL, oldest_total, total)
       if not records then return nil, DAMAGED_WINDOW end
@@ -228,7 +229,7 @@ if (fitting > 0 or op and op.is_forced) and not is_empty then
       local _, damage = tables_of(kinds, 1).load(rare)
       if damage then return nil, damage end
     elseif back == PAGE and pages - taken >= slots and pages > taken then
-      -- A larger ring, in order of time from its start.
+      -- A larger ring, in order of time from the ring's start.
       local split = EDGES + head * PAGE_WIDTH
       old = call_redis('GETRANGE', key, string.format('%d', split), '-1')
       wrapped = head > 0 and call_redis('GETRANGE', key, string.format('%d', EDGES), string.format('%d', split - 1)) or ''
@@ -242,7 +243,7 @@ if mine > 0 then
   units, new_stamp = cost * mine, now - now % words[p + 1]
   newest = new_stamp
   if units > MAX_UNITS then units = MAX_UNITS end
-  -- Other limits may read the log over longer windows, in which leased units must count longer, too.
+  -- Other limits may read the log with longer windows, in which leased units must count longer, too.
   if is_empty then keep, lease, leased = 0, 0, 0 end
   kept = keep - lease
   if kept < longest then kept = longest end
@@ -256,11 +257,11 @@ if mine > 0 then
   kept = kept + lease
 end
 if mine < wanted or leased > 0 then
-  -- The times after the commit, read before it.
+  -- The times after the commit, which are read before it.
   answer = place
   for i = p + 2, last, 2 do
     local window, limit, used, retry = words[i], words[i + 1], reply[answer], 0
-    -- How long a charge counts without a lease.
+    -- The time for which a charge counts without a lease.
     local span = window < kept and window or kept
     local reset = (leased > newest and expiry_of(newest, window, kept, lease, leased) or newest + span) - now
     if reset < 0 then reset = 0 end
@@ -296,7 +297,7 @@ if mine > 0 and is_rare then
   call_redis('PEXPIRE', key, (ttl_of(kept, clock ~= reply[1])))
 elseif mine > 0 or is_restamped and not is_look then
   new_stamp = new_stamp or stamp
-  -- `older` are the records of the back that stay there, before the former newest one.
+  -- `older` contains the records that stay in the back, before the former newest record.
   local older, newest_total, new_front, page, ring = '', nil, nil, nil, nil
   -- Rewrites the log without the ring.
   local is_new = size == 0 or is_restamped or is_empty and slots > KEPT_SLOTS
@@ -328,7 +329,7 @@ elseif mine > 0 or is_restamped and not is_look then
         else
           -- A larger ring.
           ring = string.sub(raw, BACK + 1, LEASES)
-          -- Twice as many slots, but no more than the limits can fill, unless that is too few.
+          -- Doubles the slots, up to the number that the limits can fill, unless that number is too low.
           local most = math.ceil((records_of(words, p, last) - 1) / PAGE)
           if pages >= most then most = MAX_PAGES end
           head, slots = 0, math.min(math.max(2 * pages, 1), most)
@@ -383,7 +384,7 @@ end
 --- tables
 local packed_window = {}
 
--- `pieces` are where all records but the newest are, oldest first. `raw` is the value, or its beginning if the ring is large.
+-- `pieces` locates all records except the newest, oldest first. `raw` is the value, or its beginning if the ring is large.
 function packed_window.load(log)
   local key = log.key
   --- read
@@ -414,7 +415,7 @@ local function read_piece(log, piece, first, last)
   return call_redis('GETRANGE', log.key, string.format('%d', start), string.format('%d', stop))
 end
 
--- The records from one place to another, with one string per piece.
+-- The records from one place to another, as one string per piece.
 local function texts_of(log, from, to)
   local texts = {}
   for i = 1, #log.pieces do
@@ -430,7 +431,7 @@ local function text_of(log, from, to)
   return from < to and table.concat(texts_of(log, from, to)) or ''
 end
 
--- Replaces the records from `index` on.
+-- Replaces the records starting at `index`.
 local function replace(log, index, text)
   log.kept, log.count = index, index + #text / WIDTH
   for i = 1, #log.pieces do
@@ -441,7 +442,7 @@ local function replace(log, index, text)
   if text ~= '' then log.pieces[#log.pieces + 1] = { count = #text / WIDTH, start = 0, text = text } end
 end
 
--- Writes the log, with the ring from its first slot on. Records already in place aren't written again.
+-- Writes the log, with the ring starting at the first slot. Records already in place aren't written again.
 function packed_window.save(log)
   if log.total == log.base then
     call_redis('DEL', log.key)
@@ -475,7 +476,7 @@ function packed_window.save(log)
   end
 end
 
--- Total and stamp of a record. The newest has the highest index.
+-- The total and stamp of a record. The newest record has the highest index.
 local function at(log, index)
   if index == log.count then return log.total, log.stamp end
   for i = 1, #log.pieces do
@@ -489,7 +490,7 @@ local function at(log, index)
   end
 end
 
--- Index of the first record whose number exceeds the bound, or that of the newest.
+-- Index of the first record whose number exceeds the bound, or of the newest record.
 local function first_above(log, column, bound)
   local low, high = 0, log.count
   while low < high do
@@ -504,7 +505,7 @@ local function total_before(log, index)
   return index == 0 and log.base or (at(log, index - 1))
 end
 
--- The records from `first` on, with totals lowered by `units`.
+-- The records starting at `first`, with totals lowered by `units`.
 local function lowered(log, first, units)
   local records, text = {}, text_of(log, first, log.count)
   for start = 1, #text, WIDTH do
@@ -519,14 +520,14 @@ function packed_window.commit(log, now, gone, stamp, units)
   local first, shift, pushed = first_above(log, STAMP, gone), 0, ''
   log.base = total_before(log, first)
   if log.total + units > MAX_TOTAL then
-    -- Lowers all totals by the base, or by more: beyond 2^46 units, the oldest are dropped.
+    -- Lowers all totals by the base, or by more, because beyond 2^46 units, the oldest units are dropped.
     shift = math.max(log.base, log.total + units - MAX_UNITS)
     first, log.base = first_above(log, TOTAL, shift), shift
   end
   if log.total == log.base then
     log.since = now
   elseif log.stamp ~= stamp then
-    -- Merged into the next record: its units count longer than they should, never shorter.
+    -- Merged into the next record, so that its units count longer than they should, but never shorter.
     if log.count - first >= MAX_RECORDS - 1 then first = first + 1 end
     pushed = struct_pack(RECORD_FORMAT, log.total - shift, log.stamp)
   end
@@ -558,7 +559,7 @@ function packed_window.refund(log, words, p, now, at_ms, units)
   return returned
 end
 
--- Stamp and units of the charges that count, alternating: up to `most` of the newest, oldest first.
+-- The stamp and the units of each charge that counts: up to `most` of the newest charges, oldest first.
 function packed_window.charges(log, words, p, i, now, most)
   if log.stamp > now then return { now - now % words[p + 1], log.total - log.base } end
   local window = words[i]

@@ -5,8 +5,8 @@
 // Leased units may be spent by another process later, so they count longer in every window, by the length of the lease.
 
 import { isWindow, startOf } from '../runtime/duration.ts'
-import { MAX_UNITS } from './declare.ts'
-import type { Kind, Limit, LogParams } from './limit.ts'
+import { MAX_UNITS, paramsOf } from './declare.ts'
+import type { Kind } from './limit.ts'
 import {
   MAX_RECORDS,
   refundable,
@@ -16,12 +16,11 @@ import {
   WindowLogs,
 } from './window-log.ts'
 
-/** Maximum number of records that a limit can produce. */
+/** Maximum records that a limit can fill. */
 function recordsOf(limit: number, windowMs: number, precisionMs: number): number {
   return Math.min(limit, Math.ceil(windowMs / precisionMs) + 1)
 }
 
-/** Whether a limit's log stays within its bound at this precision. */
 export function fits(limit: number, windowMs: number, precisionMs: number): boolean {
   return recordsOf(limit, windowMs, precisionMs) <= MAX_RECORDS
 }
@@ -30,16 +29,12 @@ export const packedWindowKind: Kind<WindowLog> = {
   tag: 'w',
   logName: (limit) => `w${limit.precisionMs}`,
 
-  params(limits: readonly Limit[]): LogParams {
+  params(limits) {
     const precision = limits[0]!.precisionMs
     const longest = limits.reduce((a, b) => (b.windowMs > a.windowMs ? b : a))
-    return {
-      precision,
-      records: recordsOf(longest.limit, longest.windowMs, precision),
-      // A stamp is the start of its grain, so the last charge of a grain may come up to precision - 1 later.
-      windows: limits.map((limit) => limit.windowMs + precision - 1),
-      limits: limits.map((limit) => limit.limit),
-    }
+    const params = paramsOf(limits, precision, recordsOf(longest.limit, longest.windowMs, precision))
+    // A stamp is the start of its grain, so the last charge of a grain may come up to precision - 1 later.
+    return { ...params, windows: params.windows.map((windowMs) => windowMs + precision - 1) }
   },
 
   renumber(limit, { limit: units = limit.limit, windowMs = limit.windowMs, ...others }) {
@@ -71,7 +66,7 @@ export const packedWindowKind: Kind<WindowLog> = {
 
   commit(log, params, nowMs, { units, leaseMs }) {
     log.trim(nowMs)
-    // Other limits may read the log over longer windows, and leased units must count longer for them, too.
+    // Other limits may read the log over longer windows, in which leased units count longer, too.
     const longestMs = Math.max(log.keepMs - log.lease.leaseMs, ...params.windows)
     if (leaseMs > 0) {
       const { lease } = log
@@ -153,7 +148,6 @@ function expiryOf(log: WindowLog, windowMs: number, stamp: number): number {
   return stamp + Math.min(log.keepMs, windowMs + lease)
 }
 
-/** The start of the grain that contains a time. */
 function grainOf(ms: number, precision: number): number {
   return precision === 1 ? ms : startOf(ms, precision)
 }

@@ -1,9 +1,9 @@
--- The twin of sliding-counter.ts: the units of two windows. Those of the previous window are weighted by its share.
+-- The twin of sliding-counter.ts: the units of two windows. The previous window's units are weighted by its overlap.
 --
--- Words: window, precision, maximum units per window, then the limits.
+-- Words: the window, the precision, the maximum number of units per window, then the limits.
 -- Answer: the units of this window and of the previous one, before the op.
 -- Stored: one string, see docs/state.md.
--- TTL: set at the first write in a window, to the length of two windows + slack.
+-- TTL: set by the first write in a window, to the length of two windows plus slack.
 -- Invariants: the start is a multiple of the window. Two windows without units have no key. Units beyond the maximum, charged
 -- under larger limits, count as the maximum.
 

@@ -2,19 +2,11 @@
 //
 //   used = current + previous - floor(previous * elapsed grains / grains)
 
-import { parseWindow, startOf } from '../runtime/duration.ts'
-import {
-  checkDeclaration,
-  declareLimit,
-  finestPrecision,
-  type LimitOptions,
-  paramsOf,
-  parseLimit,
-} from './declare.ts'
+import { startOf } from '../runtime/duration.ts'
+import { declareLimit, finestPrecision, type LimitOptions, paramsOf, parseLimitOptions } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
 import { RowLogs } from './logs.ts'
 
-/** A limit and its window. */
 export type SlidingCounterOptions = LimitOptions
 
 /**
@@ -29,9 +21,7 @@ export type SlidingCounterOptions = LimitOptions
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
 export function slidingCounter(options: SlidingCounterOptions): Limit {
-  checkDeclaration(options, '{ limit, window }', { limit: true, window: true })
-  const limit = parseLimit(options.limit)
-  const windowMs = parseWindow(options.window)
+  const { limit, windowMs } = parseLimitOptions(options, {})
   const precisionMs = finestPrecision((ms) => limit * Math.ceil(windowMs / ms) <= MAX_PRODUCT)
   const made = { kind: slidingCounterKind, limit, windowMs, precisionMs }
   return declareLimit(made, slidingCounter, options, { kind: 'slidingCounter', limit, window: windowMs })
@@ -44,7 +34,7 @@ interface CounterParams extends LogParams {
   readonly window: number
   /** Grains per window. The last one may be shorter. */
   readonly grains: number
-  /** Maximum units counted per window. No limit of this log exceeds it. */
+  /** Maximum units counted per window. No limit is above it. */
   readonly mostUnits: number
 }
 
@@ -134,7 +124,6 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
   expiresAt: (counter, params) => counter.start + (counter.current > 0 ? 2 : 1) * params.window,
 }
 
-/** Makes the window that begins at `start` the current window. */
 function roll(counter: TwoWindows, params: CounterParams, start: number): void {
   if (counter.start === start) return
   counter.previous = previousAt(counter, params, start)
@@ -147,13 +136,12 @@ function currentAt(counter: TwoWindows, { mostUnits }: CounterParams, start: num
   return counter.start === start ? Math.min(counter.current, mostUnits) : 0
 }
 
-/** Units charged in the window before that. */
 function previousAt(counter: TwoWindows, { window, mostUnits }: CounterParams, start: number): number {
   if (counter.start === start) return Math.min(counter.previous, mostUnits)
   return counter.start === start - window ? Math.min(counter.current, mostUnits) : 0
 }
 
-/** Milliseconds into a window until `units` of the previous one count as at most `room`. */
+/** Milliseconds into a window until `units` of the previous one count as `room`. */
 function fadesIn(units: number, room: number, { window, precision, grains }: CounterParams): number {
   const elapsed = grains - Math.floor((room * grains) / units)
   return elapsed < grains ? elapsed * precision : window

@@ -1,15 +1,8 @@
 // Sliding windows: their options, and the choice of the kind that stores them.
 
 import { SlidegateError, show } from '../errors.ts'
-import { type Duration, parseDuration, parseWindow } from '../runtime/duration.ts'
-import {
-  checkDeclaration,
-  declareLimit,
-  finestPrecision,
-  type LimitOptions,
-  parseLimit,
-  wrong,
-} from './declare.ts'
+import { type Duration, parseDuration } from '../runtime/duration.ts'
+import { declareLimit, finestPrecision, type LimitOptions, parseLimitOptions, wrong } from './declare.ts'
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
 import type { Kind, Limit } from './limit.ts'
 import { fits, packedWindowKind } from './packed-window.ts'
@@ -47,11 +40,8 @@ export interface SlidingWindowOptions extends LimitOptions {
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_precision`, `invalid_name`
  */
 export function slidingWindow(options: SlidingWindowOptions): Limit {
-  const names = { limit: true, window: true, precision: true, log: true } as const
-  checkDeclaration(options, '{ limit, window }', names)
+  const { limit, windowMs } = parseLimitOptions(options, { precision: true, log: true })
   const { precision, log = 'packed' } = options
-  const limit = parseLimit(options.limit)
-  const windowMs = parseWindow(options.window)
   if (log !== 'packed' && log !== 'zset' && log !== 'stream') {
     throw wrong('the log', log, "'packed', 'zset' or 'stream'")
   }
@@ -70,7 +60,6 @@ const KINDS: Readonly<Record<NonNullable<SlidingWindowOptions['log']>, Kind>> = 
   stream: entryWindowKind('x', 'record', 'x'),
 }
 
-/** Logs that keep entries are small and have the finest precision. */
 function checkEntries(limit: number, precision: unknown, log: string): void {
   if (limit > MAX_ENTRIES) {
     const right = `with log: '${log}' it must be at most ${MAX_ENTRIES}; use log: 'packed' for more`
@@ -81,7 +70,7 @@ function checkEntries(limit: number, precision: unknown, log: string): void {
   throw new SlidegateError('invalid_precision', `the precision is ${show(precision)}; ${right}`, precision)
 }
 
-/** The default precision fits limits this many times as large, so a limit can grow. */
+/** The default precision fits limits this many times as large. */
 const ROOM = 16
 
 function precisionOf(precision: unknown, limit: number, windowMs: number): number {

@@ -1,27 +1,27 @@
 -- The twin of entry-window.ts for logs that other programs can follow: a stream of charges and running totals.
 --
--- Words: window, then the limits.
+-- Words: the window, then the limits.
 -- Answer: as in packed-window.lua.
 -- Stored: one stream, see docs/state.md. The units used are the newest total minus the total before the first entry that counts.
--- TTL: renewed occasionally by charges, and when the stream is replaced, to the window + slack.
--- Invariants: among the entries later than the newest minus the window, ids and totals rise. Totals restart at 0 when nothing
--- counts, or before they exceed MAX_STREAM_TOTAL.
--- Work: a decision reads two entries, or a few more to compute a wait. Its charge removes entries that left the window, in whole
--- nodes of the stream. A log keeps about MAX_STREAM entries: more charges push out the oldest, which affects no limit. A refund
--- of any entry but the newest rewrites all that count: 7 ms per 1,000 entries.
+-- TTL: renewed to the window plus slack, occasionally by charges, and whenever the stream is replaced.
+-- Invariants: ids and totals rise among the entries within one window before the newest. Totals restart at 0 when nothing counts,
+-- or before they exceed MAX_STREAM_TOTAL.
+-- Work: a decision reads two entries, and a few more to compute a wait. Its charge removes entries that left the window, in whole
+-- nodes of the stream. A log keeps about MAX_STREAM entries. Further charges push out the oldest ones, which doesn't affect any
+-- limit. A refund of any entry except the newest rewrites all entries that count, in 7 ms per 1,000 entries.
 -- Followers: XREAD returns each admission once, in order. A refunded entry vanishes, and later totals are lowered; ids don't
 -- change. If the clock was set back by more than a second, the stream is replaced by the entries that count, with lower ids. A
 -- consumer group lasts until the stream is replaced, or has been empty for its TTL.
 
 local MAX_STREAM = 10000
 local MAX_STREAM_TEXT = '10000'
--- A refund may rewrite as many entries as the limit, clamped to this range.
+-- The number of entries that a refund may rewrite is the limit, clamped to this range.
 local MIN_REFUND_ENTRIES = 128
 local MAX_REFUND_ENTRIES = 1024
 local MAX_STREAM_TOTAL = 2 ^ 52
 local MAX_STREAM_STAMP = 2 ^ 47
 local LAST_STREAM_ID = '18446744073709551615-18446744073709551615'
--- How many entries a search reads at once; how often it guesses before it bisects; its maximum number of reads.
+-- The number of entries that a search reads at once, the number of guesses before it bisects, and its maximum number of reads.
 local STREAM_BATCH = 12
 local STREAM_BATCH_TEXT = '12'
 local STREAM_GUESSES = 6
@@ -31,7 +31,7 @@ local NO_STREAM = 'not a log of entries'
 local DAMAGED_STREAM = 'a damaged stream'
 
 --- shared
--- Stamp, units and total of an entry. nil if this script didn't write it.
+-- The stamp, units and total of an entry, or nil if this script didn't write the entry.
 local function read_entry(raw)
   local fields = raw[2]
   local stamp, units, total = tonumber((string.match(raw[1], '^%d+'))), tonumber(fields[4]), tonumber(fields[6])
@@ -49,8 +49,8 @@ local function entries_after(key, cut, ...)
 end
 
 --- before
--- The time by which this many units had been charged. The first entry that counts is at `low` with totals up to `above_low`, the
--- newest at `high`.
+-- The time by which this many units had been charged. `low` is the time of the first entry that counts, with totals up to
+-- `above_low`. `high` is the time of the newest.
 local function time_of(key, wanted, low, below, high, above)
   low = low - 1
   local newest, guesses = high, 0
@@ -123,7 +123,7 @@ if mine < wanted then
       elseif is_ahead or not first then
         retry = window
       elseif needed <= first_total then
-        -- Usually the oldest entry has to leave.
+        -- Usually, only the oldest entry has to leave.
         retry = first + window - now
       else
         retry = time_of(key, needed, first, base, stamp, total) + window - now
@@ -174,9 +174,9 @@ function stream_window.load(log)
   log.stamp, log.total, log.newest = stamp, total, newest[1] and newest[1][1]
 end
 
--- Replaces the stream with this script's entries later than `cut`. They keep their ids, or all get the given one. Lowers the
--- totals by `lower`, and after a removed entry also by its units. The first command is a write that changes nothing, so that
--- Redis can reject it if it is out of memory. Later ones couldn't be rejected.
+-- Replaces the stream with this script's entries later than `cut`. The entries keep their ids, or all get the given one. Lowers
+-- the totals by `lower`, and the totals after a removed entry also by its units. The first command is a write that changes
+-- nothing, so that Redis can reject it if memory is full. Later commands couldn't be rejected.
 function stream_window.rewrite(key, cut, lower, id, removed)
   local entries = entries_after(key, cut)
   call_redis('XSETID', key, LAST_STREAM_ID)
@@ -218,7 +218,7 @@ function stream_window.refund(log, words, p, now, at_ms, units, entry, is_clock_
   return units
 end
 
--- Stamp and units of the charges that count, alternating: up to `most` of the newest, oldest first.
+-- The stamp and the units of each charge that counts: up to `most` of the newest charges, oldest first.
 function stream_window.charges(log, words, p, _, now, most)
   local charges, cut = {}, math.max(log.stamp, now) - words[p + 1]
   local first, count = string.format('%d', math.max(0, cut + 1)), string.format('%d', most)
@@ -234,7 +234,7 @@ end
 function stream_window.list(log, words, p, now)
   local flat, last, at = {}, 0, log.stamp > now and string.format('%d', now)
   for _, entry in ipairs(entries_after(log.key, math.max(log.stamp, now) - words[p + 1])) do
-    -- Converting numbers takes most of the time, so these aren't converted.
+    -- These numbers aren't converted, because conversions take most of the time.
     local fields = entry[2]
     if fields[3] == 'cost' and fields[6] and string.find(fields[4], '^[1-9]%d*$') then
       flat[last + 1], flat[last + 2], flat[last + 3] = fields[2], fields[4], at or string.match(entry[1], '^%d+')

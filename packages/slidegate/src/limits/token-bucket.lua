@@ -1,9 +1,9 @@
--- The twin of token-bucket.ts: a debt in parts of a token, which falls by the refill each millisecond.
+-- The twin of token-bucket.ts: a debt in parts of a token, which shrinks by the refill each millisecond.
 --
--- Words: refill, parts of a token, maximum debt, capacity.
+-- Words: the refill, the parts of a token, the maximum debt, the capacity.
 -- Answer: the debt before the op; if a different refill applies, -1 minus the debt, and that refill.
 -- Stored: one string, see docs/state.md.
--- TTL: renewed if it would end before the debt is gone, to that time + slack.
+-- TTL: if it would end before the debt is gone, renewed to that time plus slack.
 -- Invariants: 0 < debt <= 2^52. A bucket without debt has no key.
 
 local BUCKET_FORMAT = '>BI6I7I6I6I6'
@@ -84,7 +84,7 @@ function token_bucket.refund(bucket, words, p, now, at_ms, units)
   if returned == debt then
     call_redis('DEL', bucket.key)
   else
-    -- Leaves the TTL, which is still long enough.
+    -- Leaves the TTL unchanged, because it is still long enough.
     call_redis('SETRANGE', bucket.key, '1', struct_pack('>I6I7', math.max(bucket.stamp, now), debt - returned))
   end
   return math.ceil(returned / parts)

@@ -51,26 +51,22 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
   const capacity = parseLimit(options.capacity, 'the capacity')
   const refill = parseLimit(options.refill, 'the refill')
   const intervalMs = parseWindow(options.interval, 'the interval')
-  const rate: Rate = { refill, parts: intervalMs }
   const most = Math.floor(MAX_PARTS / intervalMs)
   if (capacity > most) {
     const right = `with an interval of ${formatDuration(intervalMs)} it must be an integer from 1 to ${most}`
     const message = `the capacity is ${capacity}; ${right}. Use a shorter interval for a larger capacity`
     throw new SlidegateError('invalid_limit', message, capacity)
   }
-  const windowMs = Math.ceil((capacity * rate.parts) / rate.refill)
+  const windowMs = Math.ceil((capacity * intervalMs) / refill)
   if (windowMs > MAX_WINDOW_MS) {
     const fills = `a bucket of ${capacity} takes ${formatDuration(windowMs)} to fill; it must do so within 366d`
     const message = `the interval is ${show(options.interval)}, so ${fills}`
     throw new SlidegateError('invalid_duration', message, options.interval)
   }
-  return declareLimit(
-    { kind: tokenBucketKind, limit: capacity, windowMs, precisionMs: 1, rule: rate },
-    tokenBucket,
-    options,
-    { kind: 'tokenBucket', capacity, refill, interval: intervalMs },
-    nameOf(refill, intervalMs),
-  )
+  const rule: Rate = { refill, parts: intervalMs }
+  const made = { kind: tokenBucketKind, limit: capacity, windowMs, precisionMs: 1, rule }
+  const given = { kind: 'tokenBucket', capacity, refill, interval: intervalMs }
+  return declareLimit(made, tokenBucket, options, given, nameOf(refill, intervalMs))
 }
 
 /** Maximum parts in a debt, so that all arithmetic is exact. */
@@ -190,12 +186,11 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
   expiresAt: ({ stamp, debt, refill }) => (debt === 0 ? stamp : stamp + Math.ceil(debt / refill)),
 }
 
-/** The debt at a time. The stamp may be later, because a refund can come before a restamp. */
+/** The stamp may be later than `nowMs`, because a refund can come before a restamp. */
 function debtAt(bucket: Bucket, params: BucketParams, nowMs: number): number {
   return Math.max(0, bucket.debt - Math.max(0, nowMs - bucket.stamp) * refillOf(bucket, params))
 }
 
-/** The refill since the last charge. */
 function refillOf(bucket: Bucket, params: BucketParams): number {
   return Math.max(bucket.refill, params.refill)
 }

@@ -24,7 +24,7 @@ const MAX_SPAN: number = 2 ** 32 - 1
 /** Records in a log's first ring. Each larger ring has twice as many. */
 const FIRST_SLOTS = 4
 
-/** Maximum ring of an empty log, in records. A larger one is kept if a quarter was in use. */
+/** An empty log frees a larger ring, unless a quarter of it was in use. */
 const KEPT_SLOTS = 64
 
 /** Doubles per row: six numbers, and two 32-bit integers. */
@@ -33,7 +33,7 @@ const RING = 12
 const HEAD_AND_COUNT = 13
 const COUNT_BITS = 16
 
-/** A ring's integer has its number, whether it is wide, and log2 of its doubles. 0 if there is no ring. */
+/** A ring's integer has its number, whether it is wide, and log2 of its doubles. It is 0 without a ring. */
 const RING_SHIFT = 6
 const WIDE = 2 ** 5
 
@@ -49,7 +49,7 @@ interface Lease {
 
 const NO_LEASE: Lease = { leaseMs: 0, leasedUntil: 0 }
 
-/** Maximum records that a refund rewrites. At most as many as the limits can produce, within a range. */
+/** Maximum records that a refund rewrites, if the limits can fill `records`. */
 export function refundable(records: number): number {
   return Math.min(MAX_REFUND_RECORDS, Math.max(MIN_REFUND_RECORDS, records))
 }
@@ -57,9 +57,8 @@ export function refundable(records: number): number {
 /**
  * Records in order of time, each with a stamp and the running total of units. A view of one log at a time.
  *
- * Two totals give the units of the time span between them. The newest record is stored separately; the others are in a ring. A
- * narrow ring has only the last 32 bits of stamps and totals, which the newest record completes. If records are further apart,
- * the ring is wide and has doubles.
+ * The newest record is stored separately, the others are in a ring. A narrow ring has only the last 32 bits of stamps and totals,
+ * which the newest record completes. If records are further apart, the ring is wide and has doubles.
  */
 export class WindowLog {
   readonly #logs: WindowLogs
@@ -73,26 +72,26 @@ export class WindowLog {
   keepMs = 0
   /** The first charge since it was last empty. */
   since = 0
-  /** A lower bound for the stamps in the ring, usually that of the oldest record. */
+  /** A lower bound for the stamps in the ring, usually the first of them. */
   oldest = 0
+  /** Records in the ring, which has `slots` for them. */
   count = 0
+  slots = 0
   #head = 0
-  /** See {@link RING}. */
+  /** See {@link RING_SHIFT}. */
   #ring = 0
   #records: Int32Array | Float64Array = NO_RECORDS
   #recordsAt = 0
-  slots = 0
 
   constructor(logs: WindowLogs) {
     this.#logs = logs
   }
 
-  /** Writes back the fields of the log shown before, and reads those of another. */
   show(number: number): void {
     if (number !== this.#number) this.#load(number)
   }
 
-  /** A separate method, so that `show` can be inlined. */
+  /** Writes back the fields, and reads those of another log. Separate, so that `show` can be inlined. */
   #load(number: number): void {
     const { shift, mask, doubles, ints } = this.#logs.rows
     let row = doubles[this.#number >>> shift]!
@@ -143,7 +142,6 @@ export class WindowLog {
     return (this.#ring & WIDE) !== 0
   }
 
-  /** Leased units may be spent later, by another process. */
   get lease(): Lease {
     return this.isLeased ? this.#logs.leases.get(this.#number)! : NO_LEASE
   }
@@ -156,7 +154,7 @@ export class WindowLog {
     return this.#logs.leases.size > 0 && this.#logs.leases.has(this.#number)
   }
 
-  /** Stamp or total of a record, counted from the oldest. `count` is the newest. */
+  /** `index` is 0 for the oldest record, `count` for the newest. */
   at(index: number, column: Column): number {
     const newest = column === STAMP_COLUMN ? this.stamp : this.total
     if (index === this.count) return newest
@@ -164,11 +162,7 @@ export class WindowLog {
     return this.#isWide ? kept : completed(kept, newest)
   }
 
-  /**
-   * Index of the first record whose stamp or total exceeds the bound.
-   *
-   * Searches from the oldest in growing steps, because most records that leave a window are near it.
-   */
+  /** The first record above the bound. Searches in growing steps, because it is usually near the oldest record. */
   firstAbove(column: Column, bound: number): number {
     const { count } = this
     let low = 0
@@ -186,12 +180,12 @@ export class WindowLog {
     return low
   }
 
-  /** How many records of the ring have stamps up to and including `cut`. */
+  /** Counts the records of the ring up to and including `cut`. */
   countUpTo(cut: number): number {
     return this.count === 0 || this.oldest > cut ? 0 : this.firstAbove(STAMP_COLUMN, cut)
   }
 
-  /** The total of all records up to and including `cut`. */
+  /** The total of the records up to and including `cut`. */
   totalUpTo(cut: number): number {
     return this.stamp <= cut ? this.total : this.totalBefore(this.countUpTo(cut))
   }
@@ -240,7 +234,7 @@ export class WindowLog {
     this.oldest = this.at(0, STAMP_COLUMN)
   }
 
-  /** Adds units charged now. `stamp` must not be before that of the newest record. */
+  /** Adds units charged now. `stamp` is never before that of the newest record. */
   append(nowMs: number, stamp: number, units: number): void {
     if (this.total + units > MAX_TOTAL) this.#lower(units)
     if (this.total === this.base) this.since = nowMs
@@ -256,11 +250,7 @@ export class WindowLog {
     this.stamp = stamp
   }
 
-  /**
-   * Takes up to `units` from the record at `stamp`, lowering all later totals.
-   *
-   * Returns how many the record held: 0 if there is no such record, or if more than `mostRecords` follow it.
-   */
+  /** Takes up to `units` from the record at `stamp`. Returns how many: 0 if more than `mostRecords` follow it. */
   subtract(stamp: number, units: number, mostRecords: number): number {
     const index = this.firstAbove(STAMP_COLUMN, stamp - 1)
     if (this.at(index, STAMP_COLUMN) !== stamp || this.count - index > mostRecords) return 0
@@ -281,7 +271,7 @@ export class WindowLog {
     return returned
   }
 
-  /** Lowers all totals by units that have expired. Drops the oldest of more than 2^46, which affects no limit. */
+  /** Lowers all totals by expired units. Drops the oldest units beyond 2^46, which affects no limit. */
   #lower(units: number): void {
     const shift = Math.max(this.base, this.total + units - MAX_UNITS)
     this.drop(this.firstAbove(TOTAL_COLUMN, shift))
@@ -295,7 +285,7 @@ export class WindowLog {
   /** Moves the newest record into the ring. */
   #push(): void {
     if (this.count === MAX_RECORDS - 1) {
-      // Merges the oldest record into the next one: its units count longer than they should, never shorter.
+      // Merges the two oldest records. The units of the first count longer than they should, never shorter.
       this.#head = (this.#head + 1) & (this.slots - 1)
       this.count--
     } else if (this.count === this.slots) {
@@ -347,13 +337,6 @@ export class WindowLog {
   #delete(ring: number): void {
     if (ring !== 0) this.#logs.rings(ring & (WIDE - 1)).delete(ring >>> RING_SHIFT)
   }
-
-  /** Releases the log's memory before its row is deleted. */
-  forget(): void {
-    this.#freeRing()
-    this.lease = NO_LEASE
-    this.show(0)
-  }
 }
 
 /** The highest number up to `newest` that has these last 32 bits. */
@@ -361,17 +344,16 @@ function completed(bits: number, newest: number): number {
   return newest - ((newest - bits) >>> 0)
 }
 
-/** The window logs of a store. */
 export class WindowLogs implements Logs<WindowLog> {
   readonly rows: Slab = new Slab(ROW)
-  /** A map instead of a field of the rows, because few logs have a lease. */
+  /** Not in the rows, because few logs have a lease. */
   readonly leases: Map<number, Lease> = new Map()
   /** Rings, by log2 of their doubles. */
   readonly #rings: Slab[] = []
   readonly #log: WindowLog = new WindowLog(this)
 
   constructor() {
-    // Number 0 stays all zeros.
+    // Number 0 stays empty.
     this.rows.create()
   }
 
@@ -408,7 +390,10 @@ export class WindowLogs implements Logs<WindowLog> {
   }
 
   delete(number: number): void {
-    this.at(number).forget()
+    const log = this.at(number)
+    log.merge(0)
+    log.lease = NO_LEASE
+    log.show(0)
     this.rows.delete(number)
   }
 }

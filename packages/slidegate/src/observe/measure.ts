@@ -1,4 +1,4 @@
-// Metrics of a limiter and its store, which are read when OpenTelemetry collects them.
+// Metrics of a limiter and its store, read when OpenTelemetry collects.
 import {
   type Attributes,
   type BatchObservableResult,
@@ -26,7 +26,10 @@ import { ReplayedHistogram } from './replayed-histogram.ts'
 export interface MeasureOptions {
   /** Creates the instruments. Default: `metrics.getMeter('slidegate')`, resolved when `measure` is called. */
   readonly meter?: Meter
-  /** The limiter's Redis store, to measure its calls too. If several limiters share a store, pass it for only one of them. */
+  /**
+   * The limiter's Redis store. If set, its calls are measured, too. If several limiters share a store, pass it for just one of
+   * them.
+   */
   readonly store?: { stats(): RedisStoreStats }
 }
 
@@ -35,8 +38,8 @@ const MS_PER_SECOND = 1000
 /**
  * Reports a limiter's metrics to OpenTelemetry. Returns a function that stops the reports.
  *
- * A decision costs no more than {@link DecisionCounts.add}; all other work happens when metrics are collected. Attributes contain
- * the names of limiters and limits and a few fixed words, never keys.
+ * It adds no more than {@link DecisionCounts.add} to the cost of a decision; all other work happens when metrics are collected.
+ * Attributes contain the names of limiters and limits and a few fixed words, but never keys.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -66,7 +69,7 @@ export function measure<Key extends AnyKey>(limiter: Limiter<Key>, options: Meas
 /** Resolves when all earlier reports are complete. */
 let reported: Promise<unknown> = Promise.resolve()
 
-/** Runs each report in its own turn of the event loop. A hundred limiters in one turn would delay requests. */
+/** Runs each report in its own turn of the event loop. Reporting a hundred limiters in one turn would delay requests. */
 function inTurn(report: () => void): Promise<void> {
   const turn = reported.then(() => new Promise<void>((resolve) => void nextTurn(resolve)))
   const reporting = turn.then(report)

@@ -23,9 +23,11 @@ export interface LimitCounts {
   readonly denials: number
   /** Requests that the limit would have denied if it weren't a shadow limit. */
   readonly shadowDenials: number
-  /** Requests admitted with at least 80% of the limit used. Excludes `fallback` decisions, which know only part of the usage. */
+  /**
+   * Requests admitted with at least 80% of the limit used. Excludes `fallback` decisions, which are based on part of the usage.
+   */
   readonly nearLimit: number
-  /** Share of the limit in use after each decision, from 0 to 1. It is 1 for denials. Excludes `fallback` decisions. */
+  /** Share of the limit in use after each decision, from 0 to 1. Denials count as 1. Excludes `fallback` decisions. */
   readonly utilization: HistogramCounts
 }
 
@@ -48,8 +50,8 @@ type Outcomes = { allowed: number; denied: number }
  *
  *     limiter.on('decision', ({ decision }) => counts.add(decision))
  *
- * Adding a decision allocates nothing and takes a few dozen nanoseconds. Decisions without the store (`failOpen`, `failClosed`)
- * and denials by an active ban are counted under `decisions`, but not under `limits`.
+ * Adding a decision allocates nothing and takes a few dozen nanoseconds. Decisions made without the store (`failOpen`,
+ * `failClosed`) and denials by an active ban are counted under `decisions`, but not under `limits`.
  */
 export class DecisionCounts {
   readonly #decisions: Record<Source, Outcomes> = {
@@ -62,7 +64,7 @@ export class DecisionCounts {
   }
   #blocked = 0
   #bans = 0
-  /** One row per limit, in order of first appearance. That is usually the order in decisions. */
+  /** One row per limit, in order of first appearance. Decisions usually list limits in the same order. */
   readonly #rows: LimitRow[] = []
   readonly #rowOf = new Map<string, LimitRow>()
 
@@ -124,7 +126,7 @@ class LimitRow {
 
   /**
    * @param admitted whether all limits admitted the request
-   * @param isShare whether it was decided by this process's share of the limits, without knowing the total usage
+   * @param isShare whether the decision used this process's share of the limits, without knowing the total usage
    */
   add({ limit, remaining, shadow, allowed }: LimitDecision, admitted: boolean, isShare: boolean): void {
     if (!allowed) {

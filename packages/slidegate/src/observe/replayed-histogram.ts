@@ -5,15 +5,15 @@ import type { HistogramCounts } from '../runtime/histogram.ts'
 /** Maximum number of values recorded per collection. */
 const MOST = 1000
 
-/** A share of a bucket's width. Recorded values are above the exclusive lower bound by at least this much. */
+/** A fraction of a bucket's width. Recorded values exceed the bucket's exclusive lower bound by at least this much. */
 const LEAST_SHARE = 0.001
 
 /**
  * Records counts in an OpenTelemetry histogram when it collects metrics.
  *
- * OpenTelemetry records histograms value by value, which costs many times as much as a decision. So values are counted in
- * buckets, and each collection records the new ones: the same number per bucket and the same sum. If there are more than 1,000
- * new values, it records 1,000 in the same proportions and carries the fractions over.
+ * OpenTelemetry records a histogram value by value, which costs many times as much as a decision. So values are counted in
+ * buckets, and each collection records as many new values per bucket, with the same sum. If there are more than 1,000 new values,
+ * it records 1,000 in the same proportions and carries the fractions over.
  */
 export class ReplayedHistogram {
   readonly #histogram: Histogram
@@ -50,14 +50,14 @@ export class ReplayedHistogram {
   }
 }
 
-/** Returns a value per bucket, each at the same share of the bucket's width. They add up to the sum. */
+/** Returns a value per bucket, each at the same fraction of the bucket's width. The values add up to the sum. */
 function valuesOf(bounds: readonly number[], counts: readonly number[], sum: number): number[] {
   const lows = [0, ...bounds]
   const widths = lows.map((low, i) => (bounds[i] ?? low) - low)
   const lowest = lows.reduce((total, low, i) => total + counts[i]! * low, 0)
   const width = widths.reduce((total, width, i) => total + counts[i]! * width, 0)
   const above = counts.at(-1)!
-  // Values above all bounds account for the rest of the sum.
+  // Values above all bounds make up the rest of the sum.
   const share = above > 0 ? 0.5 : Math.min(1, Math.max(LEAST_SHARE, (sum - lowest) / width))
   const values = lows.map((low, i) => Math.min(bounds[i] ?? low, low + share * widths[i]!))
   const greatest = bounds.at(-1) ?? 0

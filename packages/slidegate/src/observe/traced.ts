@@ -14,7 +14,7 @@ export interface TracedOptions {
   readonly attributes?: Attributes
 }
 
-/** Methods that make no decision. */
+/** Methods that don't make a decision. */
 const UNTRACED = [
   ...(['peek', 'charge', 'waiting', 'settle', 'cancel', 'release', 'extend', 'list', 'explain'] as const),
   ...(['refund', 'reset', 'block', 'unblock', 'isBlocked', 'stats', 'close'] as const),
@@ -25,7 +25,7 @@ const UNTRACED = [
  *
  * It traces `consume`, `consumeSync`, `consumeMany`, `acquire`, `wait`, `schedule` and `reserve`. The parent is the active span.
  * The attributes are the limiter, the result, its source and cost, the denying limits, and the time in the queue. The span of
- * `schedule` ends when its task starts. Spans never contain keys, nor error messages, which may contain a key.
+ * `schedule` ends when its task starts. Spans never contain keys. They omit error messages, which may contain a key.
  *
  * Decisions, permits and reservations also work with the wrapped limiter.
  *
@@ -56,7 +56,7 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
         span.end()
         return decision
       } catch (error) {
-        // Adapters try consumeSync first and then use consume, so "unsupported" isn't a failed decision.
+        // Adapters try consumeSync before consume, so the error "unsupported" isn't a failed decision.
         if (!isSyncUnsupported(error)) endFailed(span, error)
         throw error
       }
@@ -78,7 +78,7 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
       )
     },
     schedule(key, task, options) {
-      // Passed on without a span, because the limiter rejects it.
+      // Passed on without a span, because the limiter rejects this argument.
       if (typeof task !== 'function') return limiter.schedule(key, task, options)
       const span = start('schedule')
       if (!span.isRecording()) return limiter.schedule(key, task, options)
@@ -89,7 +89,7 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
         return task(decision)
       }
       const result = limiter.schedule(key, begin, options)
-      // Once the task has started, the span has ended, and an error is the task's.
+      // The span ends when the task starts, so later errors are the task's own.
       result.catch((error) => span.isRecording() && endFailed(span, error))
       return result
     },

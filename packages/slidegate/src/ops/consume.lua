@@ -1,15 +1,15 @@
 -- How an op decides one log: a template, into which embed-lua.js inserts the steps of each kind. The function loads and checks
--- its log, calls that of the next log with the number of requests that it would admit, and writes after that returns.
+-- its log, calls the next log's function with the number of requests that it would admit, and writes when that call returns.
 --
--- - `words`: the numbers of all logs. `p` is the place of this log's numbers. The first is the place of the last one, negative
---   for the log of a shadow limit. The others are defined by its kind.
+-- - `words`: the numbers of all logs. `p` is the place of this log's numbers. The first number is the place of the last one,
+--   negative for the log of a shadow limit. The kind defines the others.
 -- - `k`, `place`: the places of its key and of its answer in the reply
 -- - `admitted`: requests that the previous logs admit
--- - `now`, `clock`: the instant at which the op is decided, and the current time
--- - `op`: the uncommon fields of the op. nil for most
+-- - `now`, `clock`: the time at which the op is decided, and the current time
+-- - `op`: the op's uncommon fields, or nil for most ops
 --
--- Returns how many requests all logs admit, and the end of the reply. Otherwise nil and why the log can't be used, or nil and a
--- later instant at which to decide the op again.
+-- Returns the number of requests that all logs admit, and the end of the reply. Otherwise, returns nil and the reason why the log
+-- can't be used, or nil and a later time at which to decide the op again.
 function(words, p, k, place, admitted, now, clock, cost, wanted, reply, kinds, op)
   local key, last, is_shadow = KEYS[k], words[p], false
   if last < 0 then last, is_shadow = -last, true end
@@ -25,7 +25,7 @@ function(words, p, k, place, admitted, now, clock, cost, wanted, reply, kinds, o
     all, filled = next_log(words, last + 1, k + 1, answer, all, now, clock, cost, wanted, reply, kinds, op)
     if not all then return nil, filled end
   end
-  -- A shadow limit without room is charged less. Few kinds need all of these variables.
+  -- A shadow limit without room is charged less. Most kinds don't need all of these variables.
   -- luacheck: push ignore 231 311
   local mine, asked, is_look = fitting < all and fitting or all, wanted, false
   -- luacheck: pop

@@ -1,4 +1,4 @@
-// Decides requests and charges the admitted ones, or charges without a decision. Nearly every op is a consume.
+// Decides requests and charges the admitted ones, or charges without a decision.
 
 import { answer, charge as chargeLog, costIn, decided, look, roomIn } from './driver.ts'
 import {
@@ -15,16 +15,12 @@ import {
 } from './op.ts'
 import type { AnyOp, ConsumeOutcome, Named, RequestOp } from './request.ts'
 
-/**
- * Decides `count` requests of `cost` units, in order.
- *
- * Each is charged if no part is blocked and all enforced limits of all parts have room.
- */
+/** Decides requests in order. Each is charged if no part is blocked and all enforced limits of all parts have room. */
 export interface ConsumeOp extends RequestOp {
   readonly type: 'consume'
   /** How long the process may spend the units. 0 if they are spent immediately. */
   readonly leaseMs: number
-  /** Whether the caller waits. If so, its denials don't count toward bans. */
+  /** Whether the caller waits, so its denials don't count toward bans. */
   readonly isWaiting?: boolean | undefined
   /** The name under which it can be settled once. Needs logs for reservations. */
   readonly reservation?: string | undefined
@@ -56,7 +52,6 @@ export const consume: OpKind<ConsumeOp, ConsumeOutcome> = {
     if (admitted > 0) commit(loaded, nowMs, op, admitted)
     const outcome = decided(loaded, nowMs, admitted, op)
     const blockedMs = isRemembered ? banDenied(loaded, nowMs, op, op.count - admitted) : 0
-    memory.keep()
     return blockedMs > 0 ? { ...outcome, ban: { ms: blockedMs, parts: [] } } : outcome
   },
 
@@ -72,8 +67,7 @@ export const consume: OpKind<ConsumeOp, ConsumeOutcome> = {
 
 /** Charges the admitted requests to every log. A shadow limit's log is charged only for those that fit. */
 function commit(loaded: Loaded, nowMs: number, op: ConsumeOp, admitted: number): void {
-  for (let i = 0; i < loaded.length; i++) {
-    const held = loaded[i]!
+  for (const held of loaded) {
     const { shadow, role } = held.log
     if (role === 'reservations' && op.reservation !== undefined) chargeLog(held, nowMs, 1, op.reservation)
     if (role !== 'count') continue
@@ -83,7 +77,7 @@ function commit(loaded: Loaded, nowMs: number, op: ConsumeOp, admitted: number):
   }
 }
 
-/** The answer if every key is at its limit, so none can be evicted. */
+/** The answer if the store is full of keys at their limits. */
 function whenFull(op: ConsumeOp, memory: Memory): ConsumeOutcome {
   const { loaded, nowMs, onFull, opensAtMs } = memory
   if (onFull === 'throw') throw memory.full()
@@ -93,11 +87,7 @@ function whenFull(op: ConsumeOp, memory: Memory): ConsumeOutcome {
     : { source: 'failClosed', atMs: nowMs, admitted: 0, limits, waitMs: Math.max(1, opensAtMs - nowMs) }
 }
 
-/**
- * Counts denied requests in the bans of the parts that denied them, unless they wait.
- *
- * Returns how many milliseconds any part is blocked now.
- */
+/** Counts denied requests in the bans of the parts that denied them. Returns how many milliseconds any part is blocked now. */
 function banDenied(loaded: Loaded, nowMs: number, op: ConsumeOp, denied: number): number {
   if (denied === 0 || op.isWaiting) return 0
   let blockedMs = 0
@@ -110,9 +100,7 @@ function banDenied(loaded: Loaded, nowMs: number, op: ConsumeOp, denied: number)
   return blockedMs
 }
 
-/** Whether the log's limits have no room for another request. */
-function hasDenied(held: LoadedLog): boolean {
-  const { log, used, charged, cost } = held
+function hasDenied({ log, used, charged, cost }: LoadedLog): boolean {
   if (log.role !== 'count' || log.shadow) return false
   return log.params.limits.some((limit, i) => used[i]! + charged + cost > limit)
 }
@@ -138,10 +126,8 @@ export const charge: OpKind<ChargeOp, undefined> = {
     for (const held of loaded) {
       if (held.log.role !== 'count') continue
       const units = costIn(held, nowMs, op.units, op)
-      // A shadow limit that already has the request doesn't renew it.
       if (units > 0) chargeLog(held, nowMs, units, op.requestId)
     }
-    memory.keep()
   },
 
   encode: () => FORCED,

@@ -1,37 +1,37 @@
 -- Decides a batch of ops in order, each on its own: check on the way down, commit on the way up. See consume.lua.
 --
--- KEYS   per op: one key per log, then one per part that may have an override. If the op writes the override, the key of its
+-- KEYS   per op: one key per log, then a key per part that may have an override. If the op writes the override, the key of its
 --        index follows. The key of the receipt comes last, if there is one.
 -- ARGV   for a call that may be sent twice: 17 digits, its number, which rises with each call that has the same receipt key. A
 --        letter after them means that the receipt's TTL has to be renewed. Then runs of ops that differ only in keys, ids, cost
 --        and count:
---        - options: -1 times the sum of those below. Omitted for a plain consume by the server's time
+--        - options: -1 times the sum of the option constants below. Omitted for a plain consume that uses the server's time
 --        - time: with CLOCK
 --        - per log: a code, and the words of its kind. The code is the sum of the kind's number, SHADOW, MORE if another
 --          log follows, and PER_WORD times the number of words. The first log's also includes PER_OVERRIDE times the number
 --          of parts that may have an override.
---        - names: those of the limits, if a part may have an override (see override.lua)
+--        - names: the names of the limits, if a part may have an override (see override.lua)
 --        - lease: its milliseconds, with LEASE. Then, with RESERVATION_NAME, the reservation's name. With CHARGES, the maximum
 --          number of charges to list. With HOLD, 1 to renew the entry of the id, or 0 to release it. With RARE, JSON (see
 --          rare.lua).
---        - groups: their number. Per group: ops, their cost, requests per op, and with IDS the id of each. Omitted at the end
---          for a single request of cost 1 per key.
+--        - groups: their number. Per group: the number of ops, their cost, the requests per op and, with IDS, each id. Omitted at
+--          the end if each key has a single request of cost 1.
 -- Reply  integers, possibly followed by zeros. The first is the server's time, or NO_TIME if no op needed it.
---          Then, per op: requests admitted (0 for a charge), and the answer for each limit's log (see its kind). Then the times
---          that kinds return, those of the last log first. With EXPLAIN, the reply of explain.lua follows. With HOLD, the
---          op's whole reply is 1 if its units were held, otherwise 0.
+--          Then, per op: requests admitted (0 for a charge), and the answer for each limit's log (see the log's kind). Then the
+--          times that kinds return, starting with the last log's times. With EXPLAIN, the reply of explain.lua follows. With
+--          HOLD, the op's whole reply is 1 if its units were held, otherwise 0.
 --          These can precede it:
---            text                 for each part that may have an override, the first line that is stored (see override.lua).
+--            text                 the stored first line for each part that may have an override (see override.lua).
 --            UNREADABLE, reason   the op's state can't be read. Nothing is written for it, and nothing else follows.
---            AHEAD, ms            the op was decided at an instant this much later than the time.
---          If an op isn't plain, its first integer is EXTRAS minus the requests admitted. These follow after all answers:
---          the instant of a repeated request, minus the time; the units charged for it, or 0; how long the op blocked a key.
---          Last, per log of bans, how long the key was already blocked.
---        A call that was already executed gets the same reply. If its number is below the last one, it isn't executed: the
---        reply is only STALE.
+--            AHEAD, ms            the op was decided as if it were this much later.
+--          If an op isn't plain, its first integer is EXTRAS minus the requests admitted. After all answers come: the time of a
+--          repeated request, minus the current time; the units charged for it, or 0; how long the op blocked a key. Last, per log
+--          of bans, how long the key was already blocked.
+--        A call that was already executed gets the same reply. A call with a number below the last one isn't executed: its reply
+--        is just STALE.
 --
--- A receipt is one string: the number of the call and its reply, as MessagePack, and perhaps leftovers of longer ones. It is
--- written last, if anything may have been charged, returned or reset.
+-- A receipt is one string: the call's number, its reply as MessagePack, and perhaps leftovers of a longer receipt. It is written
+-- last, and only if anything may have been charged, refunded or reset.
 
 local SHADOW = 16
 local MORE = 32
@@ -49,7 +49,7 @@ local CHARGES = 256
 local HOLD = 512
 local RARE = 1024
 local CLOCK = 2048
--- With HOLD, 0 releases an entry and RENEWED renews it.
+-- With HOLD, 0 releases an entry, and RENEWED renews it.
 local RENEWED = 1
 local UNREADABLE = -1
 local AHEAD = -2
@@ -66,8 +66,8 @@ local LAST_OF_NUMBER = '16'
 -- Allocates room for the usual answer to a single op, so that the table doesn't grow.
 local reply, filled, k = { NO_TIME, 0, 0 }, 1, 1
 local KEYS, ARGV = KEYS, ARGV
--- The functions that decide logs, by the number of their kind. For the second and later logs of an op, also at LATER plus the
--- last place of the words before its own. Contains small logs, too, by key.
+-- The functions that decide logs, by the number of their kind. For an op's second and later logs, also at LATER plus the last
+-- place of the words before the log's own. Also contains small logs, by key.
 local kinds = { false, false, false, false, false, false, false, false }
 
 -- A kind's functions for rare operations. Upvalues would slow down the function.
@@ -83,7 +83,7 @@ end
 
 local at, arguments, keys = 1, #ARGV, #KEYS
 local receipt, number, last_number
--- Whether the call could be decided again without charging anything twice.
+-- Whether the call can be decided again without charging anything twice.
 local is_repeatable = true
 local rare, in_force
 local size_of_number = arguments > 0 and #ARGV[1] or 0
@@ -105,7 +105,7 @@ if size_of_number >= NUMBER_SIZE then
   at, keys = 2, keys - 1
 end
 while at <= arguments do
-  -- Arithmetic converts text to numbers, in half the time of tonumber.
+  -- Arithmetic converts text to numbers in half the time of tonumber.
   local code, options, clock = ARGV[at] + 0, 0, nil
   at = at + 1
   if code < 0 then
@@ -176,7 +176,7 @@ while at <= arguments do
       ops, cost, wanted = ARGV[at] + 0, ARGV[at + 1] + 0, ARGV[at + 2] + 0
       at = at + 3
     end
-    -- Logs of a few bytes are read together if each op has just one.
+    -- Small logs are read together if each op has just one.
     if ops > 1 and logs == 1 and kind > 1 and kind < 5 and not op and overridable == 0 then
       local found = call_redis('MGET', unpack(KEYS, k, k + ops - 1))
       for i = 1, ops do kinds[KEYS[k + i - 1]] = found[i] end
@@ -194,7 +194,7 @@ while at <= arguments do
           stored = raw
         end
       end
-      -- Nearly every op ends here. Exceptions are handled below.
+      -- Nearly every op ends here. The code below handles the exceptions.
       if not (op or stored) then
         all, done = decide(words, 1, k, filled + 2, wanted, clock, clock, cost, wanted, reply, kinds)
       end
@@ -239,7 +239,7 @@ while at <= arguments do
           reply[filled + 1], reply[filled + 2] = UNREADABLE, done
           filled = filled + 2
         else
-          -- Everything but a plain denial.
+          -- Everything except a plain denial.
           if all > 0 and not (op and op.is_look) then is_repeatable = false end
           reply[first], filled = all, done
           if op and op.hold then

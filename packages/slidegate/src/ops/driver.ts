@@ -14,35 +14,28 @@ import {
   type RequestOp,
 } from './request.ts'
 
-/** The clock was set back if a stamp is further ahead of it. */
+/** If a stamp is further ahead of the clock, the clock was set back. */
 export const MAX_AHEAD_MS = 1000
 
-/**
- * Returns the instant at which an op is decided.
- *
- * It is the clock's time, but not before the newest stamp of any log. A log too far ahead will be restamped.
- */
+/** The time at which an op is decided. It isn't before the newest stamp of any log, unless that is too far ahead. */
 export function settleInstant(loaded: Loaded, clockMs: number): number {
   let nowMs = clockMs
-  for (let i = 0; i < loaded.length; i++) {
-    const held = loaded[i]!
+  for (const held of loaded) {
     const newest = held.log.kind.newest(stateOf(held))
     if (newest > nowMs && newest <= clockMs + MAX_AHEAD_MS) nowMs = newest
   }
   return nowMs
 }
 
-/** Restamps logs ahead of a clock that was set back. Also on a denial, or each denial would restart the wait. */
+/** Restamps logs too far ahead of the clock. Denials do so too, because otherwise each would restart the wait. */
 export function restamp(loaded: Loaded, nowMs: number): void {
-  for (let i = 0; i < loaded.length; i++) {
-    const held = loaded[i]!
+  for (const held of loaded) {
     const { kind, params } = held.log
     const state = stateOf(held)
     if (kind.newest(state) > nowMs) kind.restamp(state, params, nowMs)
   }
 }
 
-/** An entry that counts, by its name. */
 export function find(held: LoadedLog, nowMs: number, name: string): Entry | undefined {
   const { kind, params } = held.log
   return kind.entries!.find(stateOf(held), params, nowMs, name)
@@ -53,13 +46,13 @@ export function charge(held: LoadedLog, nowMs: number, units: number, entry = ''
   kind.commit(stateOf(held), params, nowMs, { units, leaseMs, entry })
 }
 
-/** Returns a charge. Returns how many units the log still held. */
+/** Returns units of a charge. The result is how many the log still held. */
 export function giveBack(held: LoadedLog, nowMs: number, atMs: number, units: number, entry = ''): number {
   const { kind, params } = held.log
   return kind.refund(stateOf(held), params, nowMs, atMs, units, entry)
 }
 
-/** The first charge of a repeated request, if a log still has it. */
+/** The first charge of a repeated request, if it still counts. */
 function findRepeat(loaded: Loaded, nowMs: number, op: Named): Entry | undefined {
   return op.mayRepeat
     ? (findIn(loaded, 'request', nowMs, op) ?? findIn(loaded, 'holder', nowMs, op))
@@ -79,8 +72,7 @@ function findIn(loaded: Loaded, are: Entries, nowMs: number, { requestId }: Name
 /** How many requests fit all enforced limits. */
 function check(loaded: Loaded, nowMs: number, op: RequestOp): number {
   let admitted = op.count
-  for (let i = 0; i < loaded.length; i++) {
-    const held = loaded[i]!
+  for (const held of loaded) {
     const { kind, params, role } = held.log
     if (role !== 'count') continue
     kind.check(stateOf(held), params, nowMs, held.used, op.requestId)
@@ -90,10 +82,9 @@ function check(loaded: Loaded, nowMs: number, op: RequestOp): number {
   return admitted
 }
 
-/** The numbers of all limits, in declared order: see `ConsumeOutcome.limits`. */
 export function answer(loaded: Loaded, nowMs: number, count: number): number[] {
   const numbers = unused(1)
-  for (let i = 0; i < loaded.length; i++) answerOf(loaded[i]!, stateOf(loaded[i]!), nowMs, count, numbers)
+  for (const held of loaded) answerOf(held, stateOf(held), nowMs, count, numbers)
   return numbers
 }
 
@@ -122,7 +113,7 @@ export function takesOnce(log: Log, { mayRepeat }: Named): boolean {
   return are === 'request' || are === 'holder'
 }
 
-/** The units charged to a log. 0 if it is in shadow and already has the request. */
+/** The units that a log is charged: 0 if it is in shadow and already has the request. */
 export function costIn(held: LoadedLog, nowMs: number, cost: number, op: Named): number {
   return takesOnce(held.log, op) && find(held, nowMs, op.requestId!) !== undefined ? 0 : cost
 }
@@ -138,7 +129,7 @@ export function roomIn({ log, used, cost }: CheckedLog, count: number): number {
   return room
 }
 
-/** How many requests would be admitted. Returns the outcome instead if a key is blocked or a request is repeated. */
+/** How many requests can be admitted. Returns the outcome instead if a key is blocked or a request is repeated. */
 export function look({ loaded, nowMs, overrides }: Memory, op: RequestOp): ConsumeOutcome | number {
   const ban = blockedBy(loaded, nowMs, op, overrides)
   const first = ban === undefined ? findRepeat(loaded, nowMs, op) : undefined
@@ -157,7 +148,6 @@ export function preview(memory: Memory, op: RequestOp): ConsumeOutcome {
   return typeof admitted === 'number' ? decided(memory.loaded, memory.nowMs, admitted, op) : admitted
 }
 
-/** The ban, if a key is blocked. */
 function blockedBy(loaded: Loaded, nowMs: number, op: RequestOp, overrides: Overrides): Ban | undefined {
   if (overrides === undefined && loaded.every(({ log }) => log.kind.ban === undefined)) return undefined
   const blockedMs = bansOf(loaded, op.parts.length, nowMs).map((ban) => ban?.blockedMs ?? 0)
@@ -179,7 +169,7 @@ export function decided(loaded: Loaded, nowMs: number, admitted: number, op: Req
   return withDebits(loaded, op, { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 })
 }
 
-/** Adds the units charged to each part, in case they differ from the cost. */
+/** Adds the debits, if a log may have been charged other units than the cost. */
 export function withDebits<Outcome extends ConsumeOutcome>(
   logs: readonly CheckedLog[],
   op: RequestOp,

@@ -2,9 +2,9 @@
 --
 -- Reply  follows the reply of a peek. Per limit of windows and entries: a count of times, and the times. With CHARGES, for kinds
 --        that store them: a count of charges, and for each its age in milliseconds and its units. Per log of bans: level,
---        denials, and the milliseconds for which it still blocks and already has.
+--        denials, and the milliseconds until the ban ends and since it began.
 
--- The number of a limit's charges, then the age and units of each. Charges of the same millisecond are merged.
+-- The number of a limit's charges, then the age and units of each. Charges made in the same millisecond are merged.
 local function tell_charges(log, words, i, now, most, filled)
   local charges, last = log.tables.charges(log, words, log.p, i, now, most), filled + 1
   for at_charge = 1, #charges, 2 do
@@ -22,7 +22,8 @@ local function tell_charges(log, words, i, now, most, filled)
   return last
 end
 
--- Per limit: a count and its times, eleven or none, and its charges. Only for kinds whose times the script computes.
+-- Per limit: the number of times, which is eleven or zero, the times, and the charges. Only for kinds whose times the script
+-- computes.
 function ops.explain(op, words, codes, k, now, clock, filled)
   local look, logs = { requests = 1, lease_ms = 0, is_look = true, id = op.id }, logs_of(words, codes, k)
   for _, log in ipairs(logs) do

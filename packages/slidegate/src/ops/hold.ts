@@ -5,7 +5,6 @@ import { giveBack } from './driver.ts'
 import { HOLD, LOOK, type LoadedLog, type OpKind, stateOf } from './op.ts'
 import type { AnyOp, Debit } from './request.ts'
 
-/** Renews or releases the entry with this id. */
 export interface HoldOp extends AnyOp {
   readonly type: 'extend' | 'release'
   readonly requestId: string
@@ -20,9 +19,6 @@ export interface HoldOutcome {
   readonly held: boolean
 }
 
-/** Returns whether the log still counted it. */
-type Change = (op: HoldOp, held: LoadedLog, nowMs: number) => boolean
-
 export const extend: OpKind<HoldOp, HoldOutcome> = {
   ...holding(({ units, requestId }, held, nowMs) => {
     const { kind, params } = held.log
@@ -35,7 +31,10 @@ export const release: OpKind<HoldOp, HoldOutcome> = holding(
   ({ units, requestId }, held, nowMs) => giveBack(held, nowMs, 0, units, requestId) > 0,
 )
 
-function holding(change: Change): OpKind<HoldOp, HoldOutcome> {
+/** @param change returns whether the log still counted the entry */
+function holding(
+  change: (op: HoldOp, held: LoadedLog, nowMs: number) => boolean,
+): OpKind<HoldOp, HoldOutcome> {
   return {
     effect: 'free',
     work: 'find',

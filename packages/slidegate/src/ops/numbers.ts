@@ -2,17 +2,14 @@
 
 export const PER_LIMIT = 3
 
-/** Units used within the limit's window. */
 export function usedOf(numbers: readonly number[], limit: number): number {
   return numbers[PER_LIMIT * limit]!
 }
 
-/** Milliseconds until the limit has room. */
 export function waitOf(numbers: readonly number[], limit: number): number {
   return numbers[PER_LIMIT * limit + 1]!
 }
 
-/** Milliseconds until the limit's window is empty. */
 export function resetOf(numbers: readonly number[], limit: number): number {
   return numbers[PER_LIMIT * limit + 2]!
 }

@@ -1,5 +1,4 @@
-// THE contract of an operation: one file each, and a line in all.ts. Its twin in the script is the .lua file of the same name;
-// driver.lua makes decisions itself.
+// THE contract of an operation. Its twin in the script is the .lua file of the same name, or driver.lua for decisions.
 
 import type { Entry, Logs } from '../limits/limit.ts'
 import type { Log } from '../limits/limit-set.ts'
@@ -25,28 +24,18 @@ import type {
  */
 export type Effect = 'look' | 'charge' | 'renew' | 'free'
 
-/**
- * The work per log, from which stores estimate how long an op takes.
- *
- * - `remove` deletes the log. `write` adds units. `find` searches for an entry and writes its units.
- * - `take` removes units from the middle. `search` computes times. `read` lists all entries.
- * - `override` writes an override. `page` reads up to a page of them.
- */
+/** The work per log, for estimates of an op's duration. `take` removes units from the middle, `search` computes times. */
 export type Work = 'remove' | 'write' | 'find' | 'take' | 'search' | 'read' | 'override' | 'page'
 
-/**
- * The type of a field. The service checks it. On a Cluster, fields with a value per part or log are split.
- *
- * A trailing `?` marks an optional field. `READERS` of stores/remote/ops.ts has the ranges.
- */
+/** The type of a field. `READERS` of stores/remote/ops.ts has the ranges. On a Cluster, lists are split. */
 export type FieldKind = NumberKind | TextKind | ListKind | 'flag'
 type NumberKind = 'one' | 'count' | 'units' | 'whole' | 'integer' | 'time' | 'untilEnd' | 'bucket'
 type TextKind = 'id' | 'name' | 'rule' | 'place'
 type ListKind = 'flagPerLog' | 'integerPerPart' | 'debitPerPart' | 'keyPerPart'
 
+/** A trailing `?` marks an optional field. */
 export type Field = FieldKind | `${FieldKind}?`
 
-/** The fields of {@link Named}. */
 export const NAMED = { requestId: 'id?', mayRepeat: 'flag?' } as const
 
 /** Fields that the service doesn't require. */
@@ -68,14 +57,13 @@ export interface OpKind<Asked extends AnyOp, Result> {
   apply(op: Asked, memory: Memory): Result
   /** For decisions: appends words for the script, and returns the options. See driver.lua. */
   encode?(op: Asked, words: string[]): number
-  /** For other ops: additional fields of their JSON. */
+  /** For other operations: additional fields of its JSON. */
   json?(op: Asked): object
-  /** Reads the outcome from a reply. Omitted for an operation without an outcome. */
+  /** Omitted if it has no outcome. */
   answer?(reply: Reply): Result
   /**
-   * On a Cluster: the op for one server of several. `undefined` if there is nothing to do.
+   * On a Cluster: adapts an op with the parts of one server. Returns `undefined` if that has nothing to do.
    *
-   * @param op has only the server's parts
    * @param debit the charge of the first part, if servers charged them separately
    */
   forServer?(op: Asked, debit: Debit | undefined): Asked | undefined
@@ -113,22 +101,26 @@ export interface CheckedLog {
   log: Log
   /** The number of limits in the parts before its own. */
   first: number
-  /** Units within each limit's window before the op. */
+  /** Units within the window of each limit before the op. */
   readonly used: number[]
-  /** Units that one request costs in this log. */
   cost: number
-  /** Units that the op charged. */
   charged: number
 }
 
-export interface LoadedLog extends CheckedLog {
-  /** Its key's slot in the table. 0 if it has none yet. */
-  slot: number
+/** A log in memory. The objects are reused by later ops. */
+export class LoadedLog implements CheckedLog {
+  log!: Log
+  /** Its key's slot in the table, or 0. */
+  slot = 0
   /** Where the log is stored, and its number there. 0 while its key has no slot. */
-  logs: Logs
-  number: number
+  logs!: Logs
+  number = 0
   /** Index of its part in the op. */
-  part: number
+  part = 0
+  first = 0
+  readonly used: number[] = []
+  cost = 0
+  charged = 0
 }
 
 /** The logs of all parts in order. */
@@ -138,25 +130,24 @@ export function stateOf({ logs, number }: LoadedLog): unknown {
   return logs.at(number)
 }
 
-/** The result for a new key if the store is full. */
+/** The answer to a new key if the store is full. */
 export type OnFull = 'throw' | 'deny' | 'allow'
 
-/** The memory store, while it decides an op. */
+/** The memory store, as an operation sees it. */
 export interface Memory {
   readonly clockMs: number
   /** Empty if the op has other keys. */
   readonly loaded: Loaded
-  /** The one instant of the op: see `settleInstant`. */
+  /** See `settleInstant`. */
   readonly nowMs: number
   /** Overrides in force before the op. */
   readonly overrides: Overrides
   readonly onFull: OnFull
-  /** When the first key at its limit will have room, if the store is full. */
+  /** If the store is full: when the first key at its limit has room again. */
   readonly opensAtMs: number
   load(parts: readonly Part[]): Loaded
-  /** Makes room for the keys that have no logs yet. Returns whether it could. */
+  /** Makes room and logs for new keys, which are added after the op. Returns whether it could. */
   makeRoom(): boolean
-  keep(): void
   forget(): void
   full(): Error
   changeOverrides(parts: readonly Part[], change: OverrideChange): void

@@ -3,7 +3,7 @@
 -- Reply  1 if anything was active before, otherwise 0
 
 --- records
--- Removes names from the index whose override is gone.
+-- Removes from the index names whose override is gone.
 local function sweep(index, size, clock)
   if size == 0 then return end
   local first = clock % size

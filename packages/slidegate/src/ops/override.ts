@@ -38,7 +38,7 @@ export interface OverridesOp extends AnyOp {
   readonly type: 'overrides'
   /** A single part, of any key. */
   readonly parts: AnyOp['parts']
-  /** The bucket of the store, starting at 0. */
+  /** The number of the bucket, from 0. */
   readonly bucket: number
   /** Where the previous page ended: its `next`. `''` for the first page. */
   readonly after: string

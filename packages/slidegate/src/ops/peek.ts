@@ -5,7 +5,6 @@ import { bansOf, freesIn, preview } from './driver.ts'
 import { CHARGES, EXPLAIN, type Loaded, type LoadedLog, NAMED, type OpKind, stateOf } from './op.ts'
 import type { ConsumeOutcome, ExplainOutcome, RequestOp } from './request.ts'
 
-/** Returns the outcome that `consume` would have. */
 export interface PeekOp extends RequestOp {
   readonly type: 'peek'
   readonly count: 1
@@ -67,11 +66,7 @@ function chargesOf(held: LoadedLog, i: number, nowMs: number, most: number): Lis
   const { kind, params } = held.log
   const charges = kind.charges?.(stateOf(held), params, i, nowMs, most)
   if (charges === undefined) return undefined
-  const joined: ListedCharge[] = []
-  for (const { atMs, units } of charges) {
-    const last = joined.at(-1)
-    if (last?.atMs === atMs) joined[joined.length - 1] = { atMs, units: last.units + units }
-    else joined.push({ atMs, units })
-  }
-  return joined
+  const joined = new Map<number, number>()
+  for (const { atMs, units } of charges) joined.set(atMs, (joined.get(atMs) ?? 0) + units)
+  return Array.from(joined, ([atMs, units]) => ({ atMs, units }))
 }

@@ -1,11 +1,11 @@
--- Runs operations other than decisions, each in the file of its name. Finishes decisions with bans, repeats or explanations.
+-- Runs operations other than decisions; each has its own file. Finishes decisions with bans, repeats or explanations.
 --
 -- An operation's file defines `ops.<type>(logs, words, run, id, clock, now, filled, k, overridable)`. Its `logs` are loaded; kind
 -- 8 is a ban. `log.tables` has the functions under `tables` of the kind's file. The function calls `save` after each change,
 -- appends its answer to `reply` after the place `filled`, and returns the last place.
 --
--- `run` is the operation's JSON: its fields (see its .ts file) and `type`. It has `isLook` if it writes nothing, `isUnread` if it
--- ignores the stored state, and `keys`, their number, if it has keys besides its logs.
+-- `run` is the operation's JSON: its fields (see its .ts file) and `type`. `isLook` is set if it writes nothing, and `isUnread`
+-- if it ignores the stored state. `keys` is the number of its keys, if it has keys other than its logs.
 
 local steps, ops = {}, {}
 
@@ -22,7 +22,7 @@ local function logs_of(words, codes, k)
   return logs
 end
 
--- As for decisions, kinds return an error if the log can't be used, usually after a nil.
+-- As in decisions, a kind returns an error if the log can't be used, usually after a nil.
 local function load_log(log, words)
   local reason, other = log.tables.load(log, words, log.p)
   if reason or other then error({ unusable = reason or other }) end
@@ -32,7 +32,7 @@ local function save(log, words, clock)
   log.tables.save(log, words, log.p, clock, clock ~= reply[1])
 end
 
--- An error of Redis fails the whole call; a log that can't be used fails only its op.
+-- A Redis error fails the whole call; a log that can't be used fails only its op.
 local function fail(result, filled)
   local reason = type(result) == 'table' and result.unusable
   if type(result) == 'string' and string.find(result, 'data string too short', 1, true) then reason = 'a damaged log' end
@@ -51,7 +51,7 @@ local function decide_one(log, words, now, clock, cost, op)
   return answer
 end
 
--- Restamps logs that are ahead of a clock that was set back.
+-- Restamps logs that are ahead of the clock, after it was set back.
 local function restamp(logs, words, now, clock)
   for _, log in ipairs(logs) do
     if log.stamp > now then
@@ -66,7 +66,7 @@ local function restamp(logs, words, now, clock)
   end
 end
 
--- Refunds a charge, if the log still holds it. Returns the number of units.
+-- Refunds a charge if the log still has it. Returns the number of refunded units.
 local function return_charge(log, words, now, clock, at_ms, units, id)
   local refund = log.tables.refund
   return refund and refund(log, words, log.p, now, at_ms, units, id, clock ~= reply[1]) or 0
@@ -114,7 +114,7 @@ function steps.finish(op, words, codes, k, all, wanted, now, clock, start, first
       tables.restamp(log, now)
       local ms = is_denied and tables.denied(log, words, ban.p, ban.last, now, denied) or 0
       local is_saved, reason_of_redis = pcall(tables.save, log, words, ban.p, clock, clock ~= reply[1])
-      -- If Redis is out of memory, a denial is still a denial, but isn't counted.
+      -- If Redis is out of memory, the denial still applies, but isn't counted towards a ban.
       if not is_saved and all > 0 then error(reason_of_redis, 0) end
       if is_saved then blocked, is_written = math.max(blocked, ms), true end
     end

@@ -1,8 +1,8 @@
--- Returns units of a charge.
+-- Refunds units of a charge.
 --
 -- Reply  per log: units returned
 
--- Whether logs that find requests by id still have this request. It may already be refunded by another decision.
+-- Whether logs that find requests by id still contain this request. Another decision may already have refunded it.
 local function is_still_charged(logs, words, now, run, id)
   local entries = HOLDER
   for _, log in ipairs(logs) do

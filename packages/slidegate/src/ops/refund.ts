@@ -6,7 +6,6 @@ import { find, giveBack } from './driver.ts'
 import { type Loaded, NAMED, type OpKind } from './op.ts'
 import type { AnyOp, Debit, Named } from './request.ts'
 
-/** Returns units of a charge made at `atMs`. */
 export interface RefundOp extends AnyOp, Named {
   readonly type: 'refund'
   readonly units: number
@@ -49,7 +48,7 @@ export const refund: OpKind<RefundOp, RefundOutcome> = {
   },
 }
 
-/** Whether logs still have this request, by its id. Several of its decisions can be refunded, but only the first returns units. */
+/** Whether logs still have the request. Only the first refund returns units, even if the request was repeated. */
 function isStillCharged(loaded: Loaded, nowMs: number, { requestId, units, atMs }: RefundOp): boolean {
   const enforced = loaded.filter(({ log }) => !log.shadow)
   const are = enforced.some(({ log }) => entriesOf(log) === 'request') ? 'request' : 'holder'

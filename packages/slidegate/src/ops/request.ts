@@ -32,7 +32,6 @@ export interface RequestOp extends AnyOp, Named {
 }
 
 export interface Debit {
-  /** The source of its decision. */
   readonly source: Source
   /** When it was charged, by the clock of its key's server. */
   readonly atMs: number
@@ -41,23 +40,25 @@ export interface Debit {
 }
 
 export interface Ban {
-  /** How long a key is blocked in milliseconds, the maximum of all parts. `Infinity` for an indefinite block. */
+  /** How many milliseconds a key is blocked, the maximum of all parts. `Infinity` for an indefinite block. */
   readonly ms: number
-  /** The parts that were already blocked, which deny every request. Empty if this op caused the ban. */
+  /** The parts that were blocked before this op. Empty if it caused the ban. */
   readonly parts: readonly number[]
 }
 
 export interface ConsumeOutcome {
+  /** With `debits`, the least certain of their sources. */
   readonly source: Source
+  /** With `debits`, the latest of their times. */
   readonly atMs: number
   /** How many of `count` were admitted, or would be for a peek. */
   readonly admitted: number
   /**
-   * Three numbers per limit of all parts, in order. Times are in milliseconds after this op:
+   * Three numbers per limit of all parts, in order:
    *
-   * - The units used within its window before this op.
-   * - Until it has room for the cost again. 0 if it has room, `Infinity` if it never will.
-   * - Until its window is empty.
+   * - the units used within its window before this op
+   * - milliseconds until it has room for the cost: 0 if it has room, `Infinity` if it never will
+   * - milliseconds until its window is empty
    */
   readonly limits: readonly number[]
   /** Set for a repeated request: the units charged at `atMs`. */
@@ -66,11 +67,7 @@ export interface ConsumeOutcome {
   readonly waitMs: number
   /** Set if a key is blocked. */
   readonly ban?: Ban | undefined
-  /**
-   * The charge of each part. Set if one isn't the cost, or if parts were decided separately.
-   *
-   * Then `atMs` is the latest of their times, and `source` the least certain of their sources.
-   */
+  /** The charge of each part. Set if one isn't the cost, or if parts were decided separately. */
   readonly debits?: readonly Debit[]
   /** The active part of each part's override. Omitted if no part has one. */
   readonly overrides?: readonly (InForce | undefined)[]
@@ -87,21 +84,16 @@ export function banOf(banned: readonly number[], overrides: Overrides): Ban | un
   return { ms: ms === FOREVER ? Number.POSITIVE_INFINITY : ms, parts }
 }
 
-/** The parts of an op with the numbers that applied. */
+/** The parts of an op, with the numbers of their overrides. */
 export function partsInForce(parts: readonly Part[], overrides: Overrides): readonly Part[] {
   if (overrides === undefined) return parts
   return parts.map(({ key, set }, i) => ({ key, set: setInForce(set, overrides[i]?.rule ?? '') }))
 }
 
-/** A decision with more detail on each limit. */
 export interface ExplainOutcome extends ConsumeOutcome {
-  /**
-   * Per limit: milliseconds until used units are free again. Empty if nothing is used.
-   *
-   * The first unit, then one tenth (rounded up), two tenths and so on.
-   */
+  /** Per limit: milliseconds until the first used unit is free, then each tenth (rounded up). Empty if none is used. */
   readonly frees: readonly (readonly number[])[]
-  /** Per part, if it has a log of bans. */
+  /** Per part, if it has bans. */
   readonly bans: readonly (BanState | undefined)[]
   /** If requested: charges per limit, oldest first, for kinds that store them. */
   readonly charges?: readonly (readonly ListedCharge[] | undefined)[]

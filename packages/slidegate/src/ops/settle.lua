@@ -20,7 +20,7 @@ function ops.settle(logs, words, run, _, clock, now, filled)
     if log.entries == RESERVATION then
       return_charge(log, words, now, clock, 0, 1, name)
     elseif rest > 0 and log.kind ~= 8 and log.entries ~= HOLDER then
-      -- The limits may have changed to a kind that keeps entries. Then the rest is charged as a request, but not as a holder.
+      -- The limits may have changed to a kind that keeps entries. If so, the rest is charged as a request, but not as a holder.
       decide_one(log, words, now, clock, rest, { requests = 1, lease_ms = 0, is_forced = true, id = name })
     elseif rest < 0 and run.charged[i] and charged_at[run.parts[i]] == run.instants[i] then
       reply[first + i] = return_charge(log, words, now, clock, run.instants[i], -rest, '')

@@ -1,15 +1,13 @@
-// Settles a reservation, at most once.
+// Settles a reservation, at most once: returns the rest of its units, or charges more.
 
 import { charge, find, giveBack } from './driver.ts'
 import type { OpKind } from './op.ts'
 import type { AnyOp } from './request.ts'
 
-/** Returns the rest of a reservation, or charges more. */
 export interface SettleOp extends AnyOp {
   readonly type: 'settle'
   /** See `ConsumeOp.reservation`. */
   readonly reservation: string
-  /** Units that were charged. */
   readonly units: number
   /** Actual units, 0 or more. */
   readonly actual: number

@@ -8,10 +8,8 @@ type Any = (typeof all)[keyof typeof all]
 /** A request to a store, distinguished by `type`. */
 export type Op = Parameters<Any['apply']>[0]
 
-/** The outcome of an op, if it has one. */
 export type Outcome = ReturnType<Any['apply']>
 
-/** Any operation. */
 export interface Kind extends OpKind<Op, Outcome> {
   readonly fields: Readonly<Record<string, Field>>
 }
@@ -28,7 +26,7 @@ export function unitsOf(op: Op): number {
   return cost ?? units
 }
 
-/** Whether an op is a usual request for one key. Equal ones get equal answers, so they can be joined, and denials reused. */
+/** Whether an op is a usual request for one key. Equal ones get equal answers, so they are joined, and denials are reused. */
 export function isSingle(op: Op): op is Extract<Op, { readonly type: 'consume' }> {
   return isUsual(op) && op.count === 1 && op.parts.length === 1
 }

@@ -16,7 +16,7 @@ export interface Sending extends OutboundRequest {
   readonly isFollowed: boolean
 }
 
-/** A share of the shortest window. A longer request is charged again, before its first charge expires. */
+/** A fraction of the shortest window. A request that takes longer is charged again before its first charge expires. */
 const RENEWED_AFTER = 0.8
 
 const MAX_TIMER_MS = 2 ** 31 - 1
@@ -25,8 +25,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1
  * The attempts of one request. Await `admitted`, send it, then call `answered` or `failed`.
  *
  * `answered` and `failed` return whether to retry. The upstream counts the request at some time between its admission and its
- * response. If the two are at most `marginMs` apart, the charge covers the upstream's count. Otherwise the charge is moved to
- * the time of the response.
+ * response. If these times are at most `marginMs` apart, the charge covers the upstream's count. Otherwise, the charge is moved
+ * to the time of the response.
  */
 export class Attempts {
   readonly #settings: OutboundSettings
@@ -98,14 +98,14 @@ export class Attempts {
   }
 
   /**
-   * Whether only a learned limit is below the cost. Then the request is sent anyway, because no higher limit could be learned
-   * without it.
+   * Whether a learned limit alone is below the cost. If so, the request is sent regardless, because a higher limit could never be
+   * learned otherwise.
    */
   async #isTooLowToTry(terms: Terms, error: unknown): Promise<boolean> {
     if (!(error instanceof WaitError) || error.reason !== 'impossible') return false
     const isOurs = error.decision?.source === 'store' && areOf(terms, error.decision)
     if (!isOurs || terms.limits.some(({ limit }) => limit < this.#cost)) return false
-    // Learned limits always expire. An override that doesn't was set by an operator.
+    // Learned limits always expire. An override that doesn't expire was set by an operator.
     const override = await this.#settings.limiter.overrides.get(this.#key)
     return override?.expiresInMs !== undefined
   }
@@ -114,7 +114,7 @@ export class Attempts {
     return Math.max(0, Math.ceil(this.#untilMs - performance.now()))
   }
 
-  /** Call this with the response. Returns whether to drop the response and send the request again. */
+  /** Call this when the response arrives. Returns whether to drop the response and send the request again. */
   answered(status: number, header: ReadHeader): boolean {
     this.#counted()
     const { limiter, learn, maxHoldMs, retry } = this.#settings
@@ -123,7 +123,7 @@ export class Attempts {
     const gate = this.#gate
     const decision = this.#decision!
     const headers = readResponseHeaders(header, Date.now())
-    // Requests that were rejected together count as one rejection.
+    // Requests that were rejected at the same time count as one rejection.
     if (gate.isInformed(this.#askedAtMs)) gate.refusals = status === 429 ? gate.refusals + 1 : 0
     const refusals = learn ? gate.refusals : this.#attempt
     const learned = learnedFrom(headers, status, terms, { refusals, maxHoldMs, random: Math.random })
@@ -136,7 +136,9 @@ export class Attempts {
     return this.#mayRetry(isRefusal(status) && mayRepeat, learned.requestedMs)
   }
 
-  /** Call this if there is no response, with `isUnsent` if nothing was sent. Returns whether to send the request again. */
+  /**
+   * Call this if the request failed without a response. `isUnsent` means that nothing was sent. Returns whether to send it again.
+   */
   failed(error: unknown, isUnsent = false): boolean {
     const { url, method, isFollowed } = this.#sending
     if (isUnsent || neverArrived(error, url, isFollowed)) this.#uncounted()
@@ -182,16 +184,16 @@ export class Attempts {
       this.#moveToNow()
     }
     this.#renewal = setInterval(renew, Math.min(MAX_TIMER_MS, RENEWED_AFTER * Math.min(...windowsMs)))
-    // The request already keeps the process alive, so the timer doesn't have to.
+    // The request keeps the process alive, so the timer doesn't have to.
     this.#renewal.unref?.()
   }
 
-  /** Resolves when the charge for a late response has been moved. Await it, since the process may exit afterwards. */
+  /** Resolves when the charge for a late response has been moved. Await it, because the process may exit afterwards. */
   get moved(): Promise<void> | undefined {
     return this.#moving
   }
 
-  /** Moves the charge to now. Charges before it refunds, so that the request counts at every instant. */
+  /** Moves the charge to the current time. Charges before it refunds, so that the request counts at all times. */
   #moveToNow(): void {
     const { limiter } = this.#settings
     this.#moving = limiter.charge(this.#key, this.#cost).then(
@@ -200,13 +202,13 @@ export class Attempts {
     )
   }
 
-  /** Refunds the charge. If that fails, it does no harm: the charge expires with the window. */
+  /** Refunds the charge. A failure does no harm, because the charge expires with the window. */
   #refund(): void {
     this.#settings.limiter.refund(this.#key, this.#decision!).catch(() => {})
   }
 }
 
-/** Whether the decision was made by the upstream's limits, declared or learned. */
+/** Whether the upstream's limits, declared or learned, made the decision. */
 function areOf({ limits }: Terms, decision: Decision): boolean {
   return decision.limits.every(
     ({ windowMs, shadow }) => shadow || limits.some((limit) => limit.windowMs === windowMs),
@@ -217,7 +219,9 @@ interface Emitter {
   once(event: 'error', listener: (error: Error) => void): unknown
 }
 
-/** Returns a signal that is also aborted if a body stream fails before it's sent. An unhandled error would end the process. */
+/**
+ * Returns a signal that is also aborted if a body stream fails before it's sent. Unhandled, the error would crash the process.
+ */
 function withFailure({ body, signal }: Sending): AbortSignal | undefined {
   if (typeof (body as Partial<Emitter> | null | undefined)?.once !== 'function') return signal
   const failure = new AbortController()
@@ -225,7 +229,7 @@ function withFailure({ body, signal }: Sending): AbortSignal | undefined {
   return signal === undefined ? failure.signal : AbortSignal.any([signal, failure.signal])
 }
 
-/** Listens to signals for all waits except the limiter's own. */
+/** Handles abort signals for all waits except the limiter's own. */
 const aborts = new AbortListeners<(reason: unknown) => void>((waiting, reason) => {
   for (const abort of waiting) abort(reason)
 })

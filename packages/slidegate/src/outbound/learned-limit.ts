@@ -15,20 +15,20 @@ interface LearnedLimit {
   readonly remaining?: number | undefined
 }
 
-/** The values that a response reports for the key of its request. */
+/** The values that a response reports for its request's key. */
 export interface Learned {
   /** Milliseconds to wait before sending the request again. */
   readonly requestedMs: number
-  /** Milliseconds to wait before sending any request of the key. */
+  /** Milliseconds to wait before sending any request for the key. */
   readonly holdMs: number
   /** One entry per limit. */
   readonly limits: readonly LearnedLimit[]
 }
 
-/** Wait in milliseconds after the first 429 that reports no time. Doubles with each 429 in a row. */
+/** Wait in milliseconds after the first 429 that reports no time. Doubles with each consecutive 429. */
 const REFUSED_MS = 1000
 
-/** Maximum rounding error of a time in whole seconds. */
+/** Maximum rounding error of a time in whole seconds, in milliseconds. */
 const ROUNDED_MS = 1000
 
 /** Maximum margin added to the wait that an upstream requests. */
@@ -43,7 +43,7 @@ export function isRefusal(status: number): boolean {
  * Returns the values that a response reports.
  *
  * @param terms `undefined` if the limiter isn't an upstreamLimiter
- * @param refusals 429s in a row, including this one
+ * @param refusals the number of consecutive 429s, including this one
  * @param random from 0 to less than 1
  */
 export function learnedFrom(
@@ -65,7 +65,7 @@ export function learnedFrom(
     if (place >= 0) limits[place] = tighter(limits[place]!, { units: limit || undefined, remaining })
     if (remaining !== 0 && limit !== 0) continue
     emptyMs = Math.max(emptyMs ?? 0, resetMs)
-    // A quota that stays empty for longer than the window isn't one of the limiter's.
+    // A quota that stays empty for longer than the window isn't one of the limiter's limits.
     const isOurs = place >= 0 && limit !== 0 && resetMs <= terms!.windowsMs[place]! + ROUNDED_MS
     if (!isOurs) requestedMs = Math.max(requestedMs, resetMs)
   }
@@ -102,7 +102,7 @@ function least(one: number | undefined, other: number | undefined): number | und
 }
 
 /**
- * Whether a response changes the known state of the budget.
+ * Returns whether a response changes the known state of the budget.
  *
  * @param then the decision that admitted its request
  * @param latest the last decision
@@ -117,15 +117,16 @@ interface Plan {
   readonly units: readonly number[]
   readonly isLower: boolean
   readonly isHigher: boolean
-  /** Units that the upstream has counted and the limiter hasn't. */
+  /** Units that the upstream has counted but the limiter hasn't. */
   readonly excess: number
 }
 
 /**
  * Plans how to apply the values of a response.
  *
- * The excess is how many fewer units remain upstream than in the limiter. Since the admission, other requests may have been
- * admitted or have left the window. So the limiter's units are taken at both times, and the lower number is used.
+ * The excess is how many fewer units remain upstream than in the limiter. Since this request's admission, other requests may have
+ * been admitted or may have left the window. So the limiter's remaining units are read at both times, and the lower number is
+ * used.
  */
 function planOf(learned: Learned, { limits }: Terms, then: Decision, now: Decision): Plan {
   const plan = { units: [] as number[], isLower: false, isHigher: false, excess: 0 }
@@ -172,7 +173,7 @@ export async function putInForce(
 
 /** A key's state in this process. Holds back its requests while learned limits are written. */
 export class KeyGate {
-  /** Rejections in a row. */
+  /** Consecutive rejections. */
   refusals = 0
   /** The last decision. */
   latest: Decision | undefined
@@ -193,7 +194,7 @@ export class KeyGate {
     if (--this.#users === 0) this.#emptied()
   }
 
-  /** Whether a decision requested at this time already used all learned limits. */
+  /** Returns whether a decision requested at this time already used all learned limits. */
   isInformed(askedAtMs: number): boolean {
     return this.#learning === undefined && askedAtMs >= this.#learntAtMs
   }
@@ -220,7 +221,7 @@ export class KeyGate {
 
 const gatesOf = new WeakMap<object, Map<string, KeyGate>>()
 
-/** Returns the gate of a limiter's key. All requests of the key share it for as long as one is in flight. */
+/** Returns the gate of a limiter's key. All requests of the key share it while any of them is in flight. */
 export function keyGateOf(limiter: object, key: string): KeyGate {
   const gates = gatesOf.get(limiter) ?? new Map<string, KeyGate>()
   gatesOf.set(limiter, gates)

@@ -24,12 +24,12 @@ interface RequestParts {
 }
 
 /**
- * Wraps `fetch`: requests wait for the limiter and follow the upstream's rate limit headers.
+ * Wraps `fetch`: requests wait for the limiter and obey the upstream's rate limit headers.
  *
- * All processes with the same store share the budget. Redirects that `fetch` follows aren't counted: use `redirect: 'manual'` if
- * the upstream redirects to itself.
+ * All processes with the same store share the budget. Redirects that `fetch` follows aren't counted. If the upstream redirects to
+ * itself, use `redirect: 'manual'`.
  *
- * Besides the errors of `fetch`, the promise rejects with:
+ * In addition to the errors of `fetch`, the promise rejects with:
  * - the signal's reason, if it is aborted
  * - a `WaitError` (`full`, `timeout`, `impossible`), if the limiter doesn't admit the request
  * - a `StoreUnavailableError`, if the store is unavailable

@@ -1,4 +1,4 @@
-// limitedInterceptor(): an interceptor for undici. Declares undici's types, so undici needn't be installed.
+// limitedInterceptor(): an interceptor for undici. Declares undici's types, so that undici needn't be installed.
 import { invalidOption, show } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { Attempts } from './attempts.ts'
@@ -42,7 +42,7 @@ export type LimitedInterceptor = <Options, Handler>(
 /**
  * Like `limitedFetch`, for an undici dispatcher: `agent.compose(limitedInterceptor(limiter))`.
  *
- * Put interceptors that send requests again, such as `redirect()` and `retry()`, after it, so that each of their requests waits
+ * Put interceptors that resend requests, such as `redirect()` and `retry()`, after this one. Each of their requests then waits
  * for the limiter.
  *
  * @throws {SlidegateError} `invalid_option`
@@ -61,7 +61,7 @@ export function limitedInterceptor(limiter: Limiter, options?: OutboundOptions):
   }
 }
 
-/** Up to this many bytes of a dropped response are read, to reuse its connection. */
+/** Maximum number of bytes to read of a dropped response, to reuse its connection. */
 const MAX_DROPPED_BYTES = 65_536
 
 /** A placeholder for a missing origin. */
@@ -143,7 +143,7 @@ export class LimitedCall implements CallHandler {
   async start(): Promise<void> {
     try {
       if (this.#attempts === undefined) {
-        // The caller can abort from here on.
+        // From here on, the caller can abort the call.
         this.#handler.onRequestStart?.(this.#controller, null)
         this.#attempts = this.#newAttempts()
       }
@@ -165,7 +165,7 @@ export class LimitedCall implements CallHandler {
     const { origin, path, method, body } = this.#options
     if (origin === undefined && this.#settings.keyOf === originOfUrl) {
       throw invalidOption(
-        `origin is ${show(origin)}, because undici's Client and Pool don't pass theirs; set key`,
+        `origin is ${show(origin)}, because undici's Client and Pool don't pass their origin; set key`,
         origin,
       )
     }

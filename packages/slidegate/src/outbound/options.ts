@@ -4,7 +4,7 @@ import { isForHandlers } from '../limiter/request.ts'
 import type { Limiter } from '../limiter.ts'
 import { upstreamTerms } from './upstream-limiter.ts'
 
-/** An outbound request, as functions in the options receive it. */
+/** An outbound request, as passed to functions in the options. */
 export interface OutboundRequest {
   readonly url: URL
   /** In upper case. */
@@ -20,7 +20,10 @@ export interface RetryOptions {
    * request isn't retried and the response is returned. Default: 30,000.
    */
   readonly maxDelayMs?: number
-  /** Whether to retry a 429 for any method. Safe if the upstream never executes requests that it rejects. Default: `false`. */
+  /**
+   * Whether to retry a 429 for any method. This is safe if the upstream never executes requests that it rejects. Default:
+   * `false`.
+   */
   readonly anyMethodOn429?: boolean
 }
 
@@ -28,14 +31,13 @@ export interface RetryOptions {
 export interface OutboundOptions {
   /**
    * The key that a request is charged to. Default: the URL's origin, such as `https://api.example.com`. Required for undici's
-   * `Client` and `Pool`, which don't pass their origin.
+   * `Client` and `Pool`, which don't provide their origin.
    */
   readonly key?: string | ((request: OutboundRequest) => string)
   /** The units that the request costs, a positive integer. Default: 1. */
   readonly cost?: number | ((request: OutboundRequest) => number)
   /**
-   * An integer. Waiting requests of this process are sent in order of priority, highest first, then in order of arrival. Default:
-   * 0.
+   * An integer. This process sends waiting requests in order of priority, highest first, then in order of arrival. Default: 0.
    */
   readonly priority?: number | ((request: OutboundRequest) => number)
   /** Maximum total wait of all attempts in milliseconds, from 0 to 2^31 - 1. Default: 30,000. */

@@ -8,14 +8,14 @@ import {
   Token,
 } from 'structured-headers'
 
-/** One of the upstream's limits, as its headers report it. */
+/** One of the upstream's limits, as reported in its headers. */
 export interface Quota {
   readonly name?: string | undefined
   /** Units per window. */
   readonly limit?: number | undefined
   readonly windowMs?: number | undefined
   readonly remaining?: number | undefined
-  /** Milliseconds until some or all of the quota is available again; upstreams differ. */
+  /** Milliseconds until some or all of the quota is available again, depending on the upstream. */
   readonly resetMs?: number | undefined
 }
 
@@ -29,11 +29,11 @@ export interface ResponseHeaders {
 /** Returns a header by its lowercase name. The values of a repeated header are joined by commas. */
 export type ReadHeader = (name: string) => string | null | undefined
 
-/** Longer headers are ignored, and longer lists are cut. */
+/** Longer headers are ignored, and longer lists are truncated. */
 const MAX_LENGTH = 4096
 const MAX_QUOTAS = 16
 
-/** The maximum time. Longer ones are capped. */
+/** The maximum time. Longer times are capped. */
 const MAX_MS = 366 * 86_400_000
 
 /**
@@ -60,7 +60,7 @@ type Read = (name: string) => string | undefined
 
 const PREFIXES = ['ratelimit-', 'x-ratelimit-', 'x-rate-limit-']
 
-/** Reads `RateLimit-Policy` and `RateLimit`. They're lists from draft 8 on, and dictionaries in draft 7. */
+/** Reads `RateLimit-Policy` and `RateLimit`. They're lists in draft 8 and later, and dictionaries in draft 7. */
 function structuredQuotas(read: Read): readonly Quota[] {
   const policies = policiesIn(read('ratelimit-policy'))
   const field = read('ratelimit')
@@ -98,7 +98,7 @@ function fieldQuotas(prefix: string) {
   }
 }
 
-/** Reads members like `"burst";q=100;w=60`, or `100;w=60` in older drafts. Skips quotas of anything other than requests. */
+/** Reads members like `"burst";q=100;w=60`, or `100;w=60` in older drafts. Skips quotas in units other than requests. */
 function policiesIn(field: string | undefined): readonly Quota[] {
   return membersOf(field).flatMap(([value, parameters]): Quota[] => {
     const unit = parameters.get('qu')

@@ -36,7 +36,7 @@ interface NetworkError {
   readonly port?: unknown
 }
 
-/** Returns whichever has the code: the error or its cause. */
+/** Returns the error or its cause, whichever has a code. */
 function networkError(error: unknown): NetworkError {
   const { code, cause } = (error ?? {}) as { readonly code?: unknown; readonly cause?: unknown }
   return (typeof code === 'string' ? error : (cause ?? {})) as NetworkError
@@ -50,7 +50,7 @@ export function isNetworkError(error: unknown): boolean {
 /**
  * Whether the request definitely never reached the upstream.
  *
- * @param isFollowed whether redirects are followed, so that the request may have failed at another host
+ * @param isFollowed whether redirects are followed, in which case the request may have failed at another host
  */
 export function neverArrived(error: unknown, url: URL, isFollowed: boolean): boolean {
   const { code, hostname, address, port } = networkError(error)
@@ -71,7 +71,8 @@ const BACKOFF_MS = 500
 /**
  * Returns the milliseconds until the next attempt, or `undefined` if there is none.
  *
- * Adds jitter to the delay that the upstream requests, so that requests that were rejected together aren't retried together.
+ * Adds jitter to the delay that the upstream requests, so that requests that were rejected at the same time aren't retried at the
+ * same time.
  *
  * @param attempt how many times the request was sent
  */

@@ -25,9 +25,9 @@ export interface UpstreamLimiterOptions
   /**
    * Milliseconds added to each window, an integer from 1 to the shortest window. Default: a twentieth of the shortest window.
    *
-   * The margin allows for network delays and clock differences. A request that takes longer counts from its response on. The
-   * margin lowers the rate: with 500 ms on `50` per `10s`, 95% of it remains. All processes that share the limits must use the
-   * same margin.
+   * The margin allows for network delays and clock differences. A request that takes longer than the margin counts from its
+   * response on. The margin lowers the rate: with 500 ms on `50` per `10s`, 95% of the rate remains. All processes that share the
+   * limits must use the same margin.
    */
   readonly marginMs?: number
 }
@@ -54,7 +54,7 @@ export function upstreamTerms(limiter: object): Terms | undefined {
   return termsOf.get(limiter)
 }
 
-/** Sets the units of each of a key's limits. A blocked key stays blocked. */
+/** Sets the units of each of a key's limits. A blocked key remains blocked. */
 export async function setLearnedLimits(
   limiter: Limiter,
   { limits }: Terms,
@@ -68,7 +68,7 @@ export async function setLearnedLimits(
 /**
  * Creates a limiter for `limitedFetch` from the limits that another service documents.
  *
- * Learned limits are overrides: `limiter.overrides.delete(key)` removes them.
+ * Learned limits are stored as overrides: `limiter.overrides.delete(key)` removes them.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`, `duplicate_limit`, `invalid_option`
  */

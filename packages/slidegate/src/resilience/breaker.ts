@@ -18,7 +18,7 @@ export class Breaker {
   readonly #listener: BreakerListener
   /** The latest pause between attempts. 0 while closed. */
   #pauseMs = 0
-  /** When the next attempt may start. During an attempt: when to treat it as lost. */
+  /** When the next attempt may start. During an attempt, this is when to treat it as lost. */
   #nextAtMs = 0
   #isAttempting = false
   #outages = 0
@@ -39,7 +39,7 @@ export class Breaker {
     return this.#pauseMs === 0 ? 0 : this.#outages
   }
 
-  /** Whether a request may be sent. While open, `true` makes it an attempt: report its result. */
+  /** Whether a request may be sent. If the breaker is open, `true` makes the request an attempt, whose result must be reported. */
   admits(nowMs: number): boolean {
     if (this.#pauseMs === 0) return true
     if (nowMs < this.#nextAtMs) return false
@@ -79,7 +79,7 @@ export class Breaker {
     }
   }
 
-  /** Call this if the attempt didn't reach the store. Then another may start. */
+  /** Call this if the attempt didn't reach the store, so that another can start. */
   notAsked(nowMs: number): void {
     if (!this.#isAttempting) return
     this.#isAttempting = false
@@ -89,7 +89,7 @@ export class Breaker {
   #beginStretch(nowMs: number): void {
     const passedMs = nowMs - this.#sinceMs
     if (passedMs <= STRETCH_MS || this.#asked < this.#options.minRequests) return
-    // Scales the counts to one stretch, so that those of a long time don't outweigh recent ones.
+    // Scales the counts to one period, so that the counts of a long time don't outweigh recent ones.
     this.#startStretch(nowMs, STRETCH_MS / passedMs)
   }
 

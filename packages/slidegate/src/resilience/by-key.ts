@@ -3,7 +3,7 @@
 import { mapKey, textHash } from '../runtime/hash.ts'
 import type { Part } from '../stores/store.ts'
 
-/** Looked up in two steps. A repeated key already has its hash, and a concatenated string doesn't. */
+/** Looks up the limiter, then the key. A key that is used again already has a hash, but a concatenated string doesn't. */
 export class ByKey<Entry> {
   readonly #limiters = new Map<string, Map<string, Entry>>()
 
@@ -24,7 +24,7 @@ export class ByKey<Entry> {
   }
 }
 
-/** Entries of the most recent keys, up to a maximum. A ring finds its oldest entry faster than a Map. */
+/** Entries of the most recent keys, up to a maximum. A ring finds the oldest entry faster than a Map does. */
 export class KeyRing<Entry> {
   readonly #maxKeys: number
   readonly #entries = new ByKey<Entry>()

@@ -11,7 +11,7 @@ export interface Due {
 /** If a timer is this late, the event loop was blocked. */
 const LATE_MS = 10
 
-/** Extra time for replies to arrive after that. */
+/** Extra time for replies after the event loop was blocked. */
 const GRACE_MS = 5
 
 const MIN_SWEEP = 4096
@@ -53,7 +53,7 @@ export class Deadlines {
   }
 
   #wake(ms: number): void {
-    // A sum may have been rounded up, and a longer timer would fire at once.
+    // The sum may have been rounded up. A timer above this maximum would fire immediately.
     const delayMs = Math.min(Math.ceil(ms), 2 ** 31 - 1)
     this.#start(() => this.#onTimer(), delayMs)
   }
@@ -63,7 +63,7 @@ export class Deadlines {
   }
 
   #onTimer(): void {
-    // Allows one poll phase first: if the event loop was blocked, the reply may already be in the socket.
+    // Allows one poll phase first, because if the event loop was blocked, the reply may already be in the socket.
     const giveUp = () => nextTurn(() => this.#giveUpDue(performance.now()))
     const oldest = this.#calls[this.#oldest]
     if (oldest !== undefined && performance.now() - oldest.dueAtMs > LATE_MS) this.#start(giveUp, GRACE_MS)

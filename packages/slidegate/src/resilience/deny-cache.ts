@@ -70,7 +70,7 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
           denials.forgetChanged(ops)
           call.reject(error)
         }
-        // It is unknown until then whether the ops change keys.
+        // Until the answer arrives, it's unknown whether the ops changed keys.
         store.apply(ops, intercepted(call, resolve, reject))
       }
     },
@@ -185,7 +185,7 @@ class Denial {
   readonly #outcome: ConsumeOutcome
   readonly #limits: readonly Limit[]
   readonly #sentAtMs: number
-  /** For this long after it was sent, the store would certainly deny it again. */
+  /** For this long after the request was sent, the store would certainly deny it again. */
   readonly #lastsMs: number
   /** The answer at `#ageMs`, reused within a millisecond for callers that keep hammering. */
   #answer: readonly Outcome[] = []
@@ -235,7 +235,7 @@ class Denial {
     const limits = this.#outcome.limits.slice()
     this.#limits.forEach(({ limit }, i) => {
       const waitMs = waitOf(limits, i)
-      // One limit may open before the others. From then on it has room for the cost.
+      // A limit may have room earlier than the others. From then on, it has room for the cost.
       if (waitMs > 0 && waitMs <= ageMs) setUsed(limits, i, Math.min(usedOf(limits, i), limit - this.cost))
       setWait(limits, i, Math.max(0, waitMs - ageMs))
       setReset(limits, i, Math.max(0, resetOf(limits, i) - ageMs))

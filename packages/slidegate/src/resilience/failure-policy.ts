@@ -121,12 +121,12 @@ class GuardedCall implements Call, Due {
   readonly #shard: Shard
   readonly #ops: readonly Op[]
   readonly #call: Call
-  /** When it was sent, but no earlier than the store's first connection. */
+  /** When the call was sent, or when the store first connected, whichever is later. */
   #sentAtMs: number
-  /** The outage in which this is an attempt, or 0. */
+  /** The number of the outage in which this call is an attempt, or 0. */
   readonly #outage: number
   #isAnswered = false
-  /** Whether it failed but the caller may pass, so that a late charge is correct. */
+  /** Whether the call failed but the caller may pass. Then a late charge is correct. */
   #mayPass = false
 
   constructor(shard: Shard, ops: readonly Op[], call: Call, sentAtMs: number) {
@@ -202,7 +202,7 @@ class GuardedCall implements Call, Due {
     const { breaker, clock, guard } = this.#shard
     const outcome = outcomes[0]
     if (outcome !== undefined && 'source' in outcome && outcome.source !== 'store') {
-      // The deny cache and leases can answer even if the store is down.
+      // The deny cache and leases may have answered although the store is down.
       if (this.#isAttempt) breaker.notAsked(this.#sentAtMs)
       return
     }
@@ -210,7 +210,7 @@ class GuardedCall implements Call, Due {
     const nowMs = guard.deadlines.now()
     // All parts belong to one limiter.
     if (this.#ops[0]!.parts[0]?.set.isOverridable) guard.overrides.learn(this.#ops, outcomes, nowMs)
-    // A repeated request has the time of the first one, long past.
+    // A repeated request has the time of the first one, which may be long past.
     if (outcome === undefined || !('atMs' in outcome) || outcome.repeats !== undefined) return
     const byMs = clock.stepAt(outcome.atMs, this.#sentAtMs, nowMs)
     if (byMs !== 0) guard.clockSteps.report(byMs, nowMs)
@@ -230,7 +230,7 @@ class GuardedCall implements Call, Due {
     if (IS_ANSWER.includes(error.reason)) {
       breaker.succeeded(this.#sentAtMs, this.#isAttempt)
     } else if (isOverload) {
-      // The store hasn't failed: the key's own flood caused it.
+      // The store hasn't failed. The key's own flood caused the timeout.
       if (this.#isAttempt) breaker.notAsked(performance.now())
     } else if (error.reason !== 'overload' || this.#isAttempt) {
       breaker.failed(performance.now(), error, this.#isAttempt)

@@ -1,4 +1,4 @@
-// The fallback: answers requests without the store, by the overrides that it returned before.
+// The fallback: answers requests without the store, with the overrides that the store returned before.
 
 import type { FailureReports } from '../events.ts'
 import type { Limit } from '../limits/limit.ts'
@@ -25,7 +25,7 @@ import { KeyRing } from './by-key.ts'
 type Request = ConsumeOp | PeekOp
 type Answers = readonly Outcome[]
 
-/** Minimum wait that a denial reports, so that callers don't retry in a loop. */
+/** The minimum wait in a denial, so that callers don't retry in a loop. */
 const MIN_WAIT_MS = 100
 
 export class Fallback {
@@ -88,7 +88,7 @@ function uncounted({ parts, count }: Request, isAllowed: boolean, pauseMs: numbe
 
 const MAX_LOCAL_KEYS = 100_000
 
-/** Decides in this process by an equal share of the limits, at least 1. The counts of the store aren't known here. */
+/** Decides in this process, without the store's counts. Applies an equal share of the limits, at least 1. */
 export class LocalShare {
   readonly #instances: number
   readonly #createStore: () => MemoryStore
@@ -199,7 +199,7 @@ export class SeenOverrides {
   }
 }
 
-/** The rest of an override after this time. */
+/** The remaining override after this time. */
 function after(passedMs: number, { rule, ruleMs, blockedMs }: InForce): InForce | undefined {
   const left = (ms: number) => (ms === FOREVER ? FOREVER : Math.max(0, Math.ceil(ms - passedMs)))
   const ruleLeftMs = left(ruleMs)

@@ -111,7 +111,7 @@ function guardLocal(store: LocalStore, fallback: Fallback, announcer: Announcer)
         return answer(ops, error)
       }
     },
-    // Requests that the fast path can't decide need an op.
+    // If the fast path can't decide a request, the request needs an op.
     fastPath: store.fastPath?.bind(store),
     close() {},
   }

@@ -13,7 +13,7 @@ import {
   type Store,
 } from '../stores/store.ts'
 
-/** The refunds for the requests at these positions, each at the instant of its charge. */
+/** Returns the refunds for the requests at these positions. Each has the time of its charge. */
 export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, end: number): RefundOp[] {
   const { requestId } = op
   const { source, atMs, repeats, debits } = outcome
@@ -73,7 +73,7 @@ interface Range {
   end: number
 }
 
-/** Refunds requests that had already failed. */
+/** Refunds requests that failed before the store charged them. */
 export class LateCharges {
   readonly store: Store
   #ranges: Range[] = []

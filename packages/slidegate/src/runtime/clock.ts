@@ -6,7 +6,7 @@ import { elapsedMs } from './platform.ts'
 /** The time in whole milliseconds since the epoch. */
 export type Clock = () => number
 
-/** The wall-clock time at which the monotonic clock was 0. */
+/** The wall-clock time when the monotonic clock was 0. */
 let originMs: number | undefined
 
 /** The clock of this process: set by the wall clock once, then monotonic. Later changes of the machine's clock have no effect. */

@@ -22,7 +22,7 @@ const MARK = '#'
  * get a prefix.
  */
 export function mapKey(text: string): string {
-  // Most begin with a letter.
+  // Most keys start with a letter.
   if (text.charCodeAt(0) > NINE) return text
   return isIndex(text) || text.startsWith(MARK) ? MARK + text : text
 }

@@ -23,7 +23,7 @@ export function sha256(message: ArrayLike<number>): Uint8Array {
   padded.set(message)
   padded[length] = 0x80
   const input = new DataView(padded.buffer)
-  // The length in bits. No message here has 2^32.
+  // The length in bits. No message here has 2^32 bits.
   input.setInt32(padded.length - 4, length << 3)
   const state = start.slice()
   const w = new Int32Array(64)

@@ -45,7 +45,7 @@ export class Slab {
     return 8 * this.width * this.rows
   }
 
-  /** Returns an unused row. It holds zeros or old content. */
+  /** Returns an unused row, which contains zeros or old data. */
   create(): number {
     this.rows++
     if (this.#open.length === 0) this.#open.push(this.#live.length)

@@ -53,7 +53,7 @@ export function send(store: Store, ops: readonly Op[], call: Call): void {
   }
 }
 
-/** The call, with other reactions to its answer. */
+/** Returns the call with different callbacks. */
 export function intercepted(call: Call, resolve: Call['resolve'], reject: Call['reject']): Call {
   return {
     get isSettled() {

@@ -10,7 +10,7 @@ export function limitsOf(parts: readonly Part[]): readonly Limit[] {
   return parts.length === 1 ? parts[0]!.set.limits : parts.flatMap(({ set }) => set.limits)
 }
 
-/** The same with the numbers that applied. */
+/** The limits of an op, with the numbers that were in force. */
 export function limitsInForce({ parts }: RequestOp, { overrides }: ConsumeOutcome): readonly Limit[] {
   return limitsOf(partsInForce(parts, overrides))
 }
@@ -20,14 +20,14 @@ export function costsOf({ parts, cost }: RequestOp, debits: readonly Debit[]): r
   return debits.flatMap(({ costs }, part) => costs ?? parts[part]!.set.limits.map(() => cost))
 }
 
-/** The numbers of limits that weren't read, as for new keys. */
+/** The numbers of limits that weren't read. They are the same as for new keys. */
 export function zerosFor(parts: readonly Part[]): number[] {
   let limits = 0
   for (let part = 0; part < parts.length; part++) limits += parts[part]!.set.limits.length
   return unused(limits)
 }
 
-/** How many requests each limit's log had room for. The log of a shadow limit is charged for that many. */
+/** How many requests each limit's log had room for. A shadow limit's log is charged for that many requests. */
 export function roomsOf(parts: readonly Part[], cost: number, numbers: readonly number[]): readonly number[] {
   const rooms: number[] = []
   let first = 0

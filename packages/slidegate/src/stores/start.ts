@@ -44,7 +44,7 @@ export class Start {
   }
 }
 
-/** How many milliseconds `close` waits for calls in flight. The limiter times out most of them earlier. */
+/** How many milliseconds `close` waits for calls in flight. Most of them time out earlier in the limiter. */
 const MAX_CLOSING_MS = 2000
 
 const IDLE_LOOK_MS = 5

@@ -16,7 +16,7 @@ export type { Op, Outcome } from '../ops/table.ts'
 export interface StoreConnection {
   /** Resolves when the first connection is open or has failed, after up to 2 s. `undefined` after that. Deadlines start then. */
   whenStarted(): Promise<void> | undefined
-  /** The reason why a request wasn't answered in time. */
+  /** Returns the reason why a request wasn't answered in time. */
   diagnose(): { readonly message: string; readonly cause?: Error | undefined }
 }
 
@@ -45,7 +45,7 @@ export interface Call {
  * - `allow`: allowed without being counted, with the source `failOpen`
  * - `local`: a decision by this process, by an equal share of the limits, with the source `fallback`
  *
- * If requests time out only because others for their key are waiting, all options except `throw` deny them. The store itself
+ * If requests only time out because their key has too many, all options except `throw` deny them. The store itself
  * still answers.
  */
 export type OnStoreError = 'throw' | 'deny' | 'allow' | 'local'
@@ -103,7 +103,7 @@ export interface Store {
   applySync?(ops: readonly Op[]): readonly Outcome[]
   /** The fast path for these limits. @internal */
   fastPath?(set: LimitSet): FastPath | undefined
-  /** The number of the server that has the op's keys. Each can fail separately. Omitted if there is only one. */
+  /** Returns the number of the server that has the op's keys. Each server can fail separately. Omitted if there is only one. */
   shardOf?(op: Op): number
   /**
    * Whether requests for the op's keys waited for each other while the store answered.

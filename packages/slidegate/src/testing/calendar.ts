@@ -104,7 +104,7 @@ export const calendar: Cases = {
     // A step back within the month changes nothing.
     scene.clock.set(Date.parse('2026-06-01T00:00Z'))
     assert.equal((await denies(limited, 'k')).retryAfterMs, 30 * DAY_MS)
-    // After a small step back over the start of the month, time doesn't advance.
+    // After a small step back to before the start of the month, time doesn't advance.
     scene.clock.advance(-1000)
     const { retryAfterMs, atMs } = await denies(limited, 'k')
     assert.deepEqual([retryAfterMs, atMs], [30 * DAY_MS, Date.parse('2026-06-01T00:00Z')])

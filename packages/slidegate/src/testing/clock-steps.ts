@@ -117,7 +117,7 @@ export const clockSteps: Cases = {
     assert.equal((await admits(limited, 'k', 2)).remaining, 0)
   },
 
-  async "a denial after a large step back also fixes the times, so the wait doesn't restart"(scene) {
+  async "a denial after a large step back also updates the times, so the wait doesn't restart"(scene) {
     const { clock } = scene
     const limited = scene.limiter([slidingWindow({ limit: 1, window: '10s' })])
     await admits(limited, 'k')
@@ -129,7 +129,7 @@ export const clockSteps: Cases = {
     await admits(limited, 'k')
   },
 
-  async 'a renewal after a large step back also fixes the times, so the slot lasts for its ttl'({
+  async 'a renewal after a large step back also updates the times, so the slot lasts for its ttl'({
     clock,
     create,
   }) {

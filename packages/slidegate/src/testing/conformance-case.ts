@@ -16,7 +16,7 @@ import type { Clock } from '../runtime/clock.ts'
 import { outcomesOf } from '../stores/call.ts'
 import type { Op, Outcome, Store } from '../stores/store.ts'
 
-/** A clock that changes only when you move it: `memoryStore({ clock: clock.now })`. */
+/** A clock that only moves when you move it: `memoryStore({ clock: clock.now })`. */
 export class ManualClock {
   #nowMs: number
 
@@ -41,14 +41,14 @@ export class ManualClock {
 /** Creates a store that uses this clock and has no data of earlier cases. */
 export type CreateStore = (options: { readonly clock: Clock }) => Store | Promise<Store>
 
-/** A check of one guarantee that every store must give. */
+/** A check of one guarantee that every store must keep. */
 export interface ConformanceCase {
   readonly name: string
-  /** Rejects with an `AssertionError` if the store doesn't give the guarantee. Closes the store. */
+  /** Rejects with an `AssertionError` if the store breaks the guarantee. Closes the store. */
   run(createStore: CreateStore): Promise<void>
 }
 
-/** The tools of a case: its own store, the store's clock, and limiters on it. */
+/** The tools of a case: its own store, that store's clock, and limiters. */
 export interface Scene {
   /** Starts at a multiple of 10 s. */
   readonly clock: ManualClock
@@ -61,7 +61,7 @@ export interface Scene {
   create(options: LimiterOptions): Limiter
 }
 
-/** Checks of guarantees, by name. */
+/** Checks of guarantees, by the guarantee's name. */
 export type Cases = Readonly<Record<string, (scene: Scene) => Promise<void>>>
 
 /** Returns the cases for each item of a list. */
@@ -94,7 +94,7 @@ export async function play(check: (scene: Scene) => Promise<void>, createStore: 
   }
 }
 
-/** Creates a limit of the given size, for each kind that only counts sums. */
+/** Functions that create a limit of a given size, by kind. Only kinds that count sums. */
 export const SUMS: Readonly<Record<string, (limit: number) => Limit>> = {
   'sliding window': (limit) => slidingWindow({ limit, window: '10s' }),
   'fixed window': (limit) => fixedWindow({ limit, window: '10s' }),
@@ -110,7 +110,7 @@ export const KINDS: Readonly<Record<string, (limit: number) => Limit>> = {
   'sliding window of a stream': (limit) => slidingWindow({ limit, window: '10s', log: 'stream' }),
 }
 
-/** Imported lazily, since only the calendar cases need the package `temporal-polyfill`. */
+/** Imported lazily, since only the calendar cases need the `temporal-polyfill` package. */
 export async function calendarWindow(options: CalendarWindowOptions): Promise<Limit> {
   const calendar = await import('../limits/calendar-window.ts')
   return calendar.calendarWindow(options)
@@ -138,7 +138,7 @@ async function decides<Key extends AnyKey>(
   cost: number,
   allowed: boolean,
 ): Promise<Decision> {
-  // Slots need an id, so that they could be released.
+  // A slot needs an id, by which it could be released.
   const isHeld = limiter.limits.some(isForHandlers)
   const decision = await limiter.consume(key, isHeld ? { cost, requestId: randomUUID() } : { cost })
   const should = `${cost} for ${JSON.stringify(key)} should be ${allowed ? 'admitted' : 'denied'}`
@@ -163,7 +163,7 @@ export function remainingOf({ limits }: Decision): number[] {
   return limits.map(({ remaining }) => remaining)
 }
 
-/** Checks that the key is denied for this many milliseconds and admitted then. Moves the clock. */
+/** Checks that the key is denied for this many milliseconds and is then admitted. Moves the clock. */
 export async function opensIn<Key extends AnyKey = string>(
   scene: Scene,
   ms: number,

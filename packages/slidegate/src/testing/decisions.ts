@@ -15,7 +15,7 @@ export const decisions: Cases = {
     await denies(limited, 'k')
   },
 
-  async 'the window slides: each charge leaves it separately'(scene) {
+  async 'the window slides: each charge leaves at its own time'(scene) {
     const limited = scene.limiter([slidingWindow({ limit: 3, window: '1s' })])
     await admits(limited, 'k')
     scene.clock.advance(300)
@@ -279,7 +279,7 @@ export const decisions: Cases = {
   },
 }
 
-/** Returns the same integers below a bound on every run. */
+/** Returns integers below a bound, which are the same in every run. */
 function pseudoRandom(): (bound: number) => number {
   let state = 1
   return (bound) => {

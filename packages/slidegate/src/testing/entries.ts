@@ -83,7 +83,7 @@ export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => 
       assert.equal(await left(limited, 'k'), 3)
     },
 
-    async [`${log}: a charge beyond the limit has to expire before the next admission`](scene) {
+    async [`${log}: a charge beyond the limit has to expire before the next request is admitted`](scene) {
       const limited = scene.limiter([windowOf(3)])
       await admits(limited, 'k')
       scene.clock.advance(1000)

@@ -214,7 +214,7 @@ export const explaining: Cases = {
     ])
   },
 
-  async 'explain reports a ban, and the limits as they would be without it'(scene) {
+  async 'explain reports a ban, and the state that the limits would have without it'(scene) {
     const limits = [slidingWindow({ limit: 1, window: '1s' })]
     const limiter = scene.create({ limits, ban: { after: 2, within: '10s', for: ['10s', '20s'] } })
     await admits(limiter, 'k')

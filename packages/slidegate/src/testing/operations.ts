@@ -64,7 +64,7 @@ export const operations: Cases = {
       assert.equal(together.admitted, admitted)
       assert.equal(singly.filter((outcome) => outcome.admitted === 1).length, admitted)
       assert.deepEqual(usedOf(together).used, usedOf(singly[0]!).used)
-      // The waits match those after the last single request.
+      // The waits are the same as after the last single request.
       assert.deepEqual(waitsOf(together), waitsOf(singly.at(-1)!))
       assert.deepEqual(await limited.peek('together'), await limited.peek('singly'))
       scene.clock.advance(450)
@@ -91,7 +91,7 @@ export const operations: Cases = {
     const limited = scene.limiter(limits)
     await scene.apply({ ...consume(setOf(limits), ['k']), leaseMs: 500 })
     scene.clock.advance(300)
-    // Units charged during the lease may also count that long, since the log can't distinguish them.
+    // Units charged during the lease may also count that long, because the log can't distinguish them from leased units.
     assert.equal((await admits(limited, 'k')).resetAfterMs, 1200)
     assert.equal((await denies(limited, 'k')).retryAfterMs, 1200)
     await opensIn(scene, 1200, limited, 'k', 2)
@@ -162,7 +162,7 @@ export const operations: Cases = {
   },
 }
 
-/** Returns a limit set like that of a limiter with the default name. */
+/** Returns the limit set that a limiter with the default name would have. */
 function setOf(limits: readonly Limit[]): LimitSet {
   return limitSet('conformance', limits)
 }
@@ -175,7 +175,7 @@ async function outcomeOf(apply: Scene['apply'], op: ConsumeOp): Promise<ConsumeO
   return (await apply(op))[0] as ConsumeOutcome
 }
 
-/** Returns how many requests were admitted, and each limit's usage before. */
+/** Returns the number of admitted requests, and each limit's usage before them. */
 function usedOf({ admitted, limits }: ConsumeOutcome): { admitted: number; used: number[] } {
   return { admitted, used: limits.filter((_, place) => place % 3 === 0) }
 }

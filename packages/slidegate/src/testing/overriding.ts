@@ -143,7 +143,7 @@ export const overriding: Cases = {
     await denies(limiter, 'k')
     scene.clock.advance(1)
     await admits(limiter, 'k', 3)
-    // All numbers apply, so none is reported as unused.
+    // All numbers apply, so none of them are reported as unused.
     assert.equal((await limiter.overrides.get('k'))!.unused, undefined)
   },
 

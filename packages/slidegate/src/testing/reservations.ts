@@ -1,4 +1,4 @@
-// Conformance cases about reservations: charged by estimate, settled when the cost is known.
+// Conformance cases about reservations, which charge an estimate and are settled when the cost is known.
 import assert from 'node:assert/strict'
 import type { Limiter } from '../limiter.ts'
 import { concurrency } from '../limits/concurrency.ts'
@@ -251,7 +251,7 @@ export const reservations: Cases = {
       const limiter = scene.create({ name: log, limits: () => limits })
       const reserved = [await limiter.reserve('k', 2), await limiter.reserve('k', 2)]
       limits = [now]
-      // Settled by token, as another process with only the current limits would.
+      // Settles by token, like another process that only has the current limits.
       for (const reservation of reserved) {
         assert.deepEqual(await limiter.settle(reservation.token, 2 + added), { returned: 0, added })
       }

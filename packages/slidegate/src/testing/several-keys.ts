@@ -9,7 +9,7 @@ import { tokenBucket } from '../limits/token-bucket.ts'
 import { admits, type Cases, denies, left, opensIn, type Scene } from './conformance-case.ts'
 
 export const severalKeys: Cases = {
-  async 'all keys of a request are charged or none, whatever their limits'(scene) {
+  async 'all keys of a request are charged or none, whatever their limits are'(scene) {
     const limiter = scene.create({
       dimensions: {
         user: [slidingWindow({ limit: 4, window: '10s' })],
@@ -17,7 +17,7 @@ export const severalKeys: Cases = {
         route: [tokenBucket({ capacity: 6, refill: 6, interval: '10s' })],
       },
     })
-    // All requests share one instant, so the remaining units follow from counting.
+    // All requests share one timestamp, so the remaining units follow from the count.
     const room: Record<string, number> = {}
     for (let request = 0; request < 60; request++) {
       const key = { user: `u${request % 5}`, ip: `i${request % 7}`, route: `r${request % 4}` }

@@ -1,4 +1,5 @@
-// Conformance cases about sliding counters. A scene starts at the edge of a 10 s window and of all windows that divide it.
+// Conformance cases about sliding counters. A scene starts at the edge of a 10 s window and of all shorter windows that divide
+// it.
 import assert from 'node:assert/strict'
 import { slidingCounter } from '../limits/sliding-counter.ts'
 import { admits, type Cases, denies, left, opensIn } from './conformance-case.ts'
@@ -11,7 +12,7 @@ export const slidingCounters: Cases = {
     assert.deepEqual([resetAfterMs, limits[0]!.precisionMs], [16_000, 1])
     clock.advance(5999)
     assert.equal(await left(limited, 'k'), 0)
-    // Nine tenths of the units count until a tenth of the window is over, rounded up, and so on.
+    // Nine tenths of the units, rounded up, count until a tenth of the window is over, and so on.
     for (let tenths = 0; tenths < 10; tenths++) {
       clock.advance(1)
       assert.equal(await left(limited, 'k'), tenths)
@@ -47,7 +48,8 @@ export const slidingCounters: Cases = {
     scene.clock.advance(1500)
     await admits(limited, 'k', 5)
     await opensIn(scene, 100, limited, 'k')
-    // The window has 6 units, and the previous one counts 4. A cost of 1 fits when these count 3, a cost of 4 when they count 0.
+    // The window has 6 units, and the previous window's units count as 4. A cost of 1 fits when these count as 3, and a cost of 4
+    // when they count as 0.
     assert.equal((await denies(limited, 'k')).retryAfterMs, 100)
     assert.equal((await denies(limited, 'k', 4)).retryAfterMs, 400)
     // A cost of 5 fits once the 6 units begin to count less.

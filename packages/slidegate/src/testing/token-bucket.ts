@@ -7,7 +7,7 @@ import { admits, type Cases, denies, left, opensIn } from './conformance-case.ts
 const TENTHS = { refill: 10, interval: '1s' } as const
 
 export const tokenBuckets: Cases = {
-  async 'a token bucket starts full, and tokens come back one by one'(scene) {
+  async 'a token bucket starts full, and its tokens are refilled one by one'(scene) {
     const limited = scene.limiter([tokenBucket({ capacity: 3, ...TENTHS })])
     const { remaining, resetAfterMs, limits } = await admits(limited, 'k', 2)
     assert.deepEqual([remaining, resetAfterMs], [1, 200])
@@ -26,7 +26,7 @@ export const tokenBuckets: Cases = {
   async "a token bucket loses no fractions if a token doesn't take whole milliseconds"(scene) {
     const limited = scene.limiter([tokenBucket({ capacity: 3, refill: 3, interval: '1s' })])
     await admits(limited, 'k', 3)
-    // Tokens come back after 333 1/3, 666 2/3 and 1000 ms, and so on.
+    // Tokens are refilled after 333 1/3, 666 2/3 and 1000 ms, and so on.
     for (const ms of [334, 333, 333, 334, 333, 333]) {
       assert.equal((await denies(limited, 'k')).retryAfterMs, ms)
       await opensIn(scene, ms, limited, 'k')
@@ -146,7 +146,7 @@ export const tokenBuckets: Cases = {
       clock.advance(25)
     }
     await admits(limited, 'k')
-    // It is unknown how much of that charge has refilled.
+    // The bucket can't know how much of that charge has been refilled.
     assert.equal(await limited.refund('k', decision), 0)
   },
 

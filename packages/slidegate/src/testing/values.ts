@@ -75,7 +75,7 @@ export const values: Cases = {
     await limited.charge('k', 1, { value: 'a' })
     assert.equal((await limited.consume('k', { value: 'c' })).retryAfterMs, 10_000)
     assert.equal((await limited.peek('k', { value: 'c' })).remaining, 0)
-    // A value that counts is allowed, even if there are more values than the limit.
+    // A value that already counts is allowed, even if there are more values than the limit.
     assert.equal((await limited.peek('k', { value: 'b' })).allowed, true)
     assert.deepEqual(
       (await entriesOf(limited, 'k')).map(({ name, atMs }) => [name, atMs - clock.now()]),

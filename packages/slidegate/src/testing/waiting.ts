@@ -1,4 +1,4 @@
-// Conformance cases about requests that wait for room. Resets and short windows end the waits, so the cases are fast.
+// Conformance cases about requests that wait for room. Waits end with a reset or a short window, to keep the cases fast.
 import assert from 'node:assert/strict'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { admits, type Cases, left } from './conformance-case.ts'
@@ -82,7 +82,7 @@ export const waiting: Cases = {
   },
 }
 
-/** Polls, since the condition depends on a round trip to the store. */
+/** Polls, because the condition depends on a round trip to the store. */
 async function until(isSo: () => boolean): Promise<void> {
   for (let i = 0; i < 3000; i++) {
     if (isSo()) return

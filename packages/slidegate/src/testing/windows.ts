@@ -28,7 +28,7 @@ export const windows: Cases = {
     await opensIn(scene, 100, limited, 'k', 1)
   },
 
-  async "a window that isn't a multiple of its precision is enforced all the same"(scene) {
+  async "a window that isn't a multiple of its precision is enforced, too"(scene) {
     const limited = scene.limiter([slidingWindow({ limit: 1, window: 250, precision: 100 })])
     await admits(limited, 'k')
     await opensIn(scene, 349, limited, 'k')

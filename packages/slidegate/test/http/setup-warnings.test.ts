@@ -47,7 +47,7 @@ it('an unknown address is named, because all callers share it', async () => {
   const { warnings, guard } = setUp({}, { address: () => undefined })
   guard({ forwarded: '192.0.2.1' })
   await warnings.codes()
-  expect(warnings.all[0]!.message).toContain('count as unknown')
+  expect(warnings.all[0]!.message).toContain('share the key unknown')
 })
 
 it('only the first 10,000 requests of a guard are checked', async () => {

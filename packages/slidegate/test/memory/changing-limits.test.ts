@@ -14,7 +14,7 @@ it("a key's logs are deleted when it no longer has their limits", () => {
     nowMs += 10_000
     table.sweep(nowMs)
     const group = table.groupOf(setOf(i))
-    let slot = table.use(group, 'k')
+    let slot = table.find(group, 'k')
     if (slot === 0) {
       table.add(
         group,
@@ -22,8 +22,9 @@ it("a key's logs are deleted when it no longer has their limits", () => {
         group.logs.map((logs) => logs.create()),
         nowMs,
       )
-      slot = table.use(group, 'k')
+      slot = table.find(group, 'k')
     }
+    table.useSlot(slot, group)
     group.set.logs.forEach(({ kind, params }, log) => {
       const state = group.logs[log]!.at(table.logOf(slot, log))
       kind.commit(state, params, nowMs, { units: 1, leaseMs: 0, entry: '' })

@@ -10,7 +10,7 @@ export interface Watched {
   readonly untilMs: number
 }
 
-/** A minute or hour of a limiter. */
+/** A limiter's minute or hour. */
 export interface Step {
   /** Whether any process of the service was counting. */
   readonly isCounted: boolean
@@ -21,7 +21,7 @@ export interface Step {
 /** Stores counts by minute and hour, and watched keys. */
 export interface HistoryStore {
   /**
-   * Adds a batch. Adding it again changes nothing, so a failed one can be repeated.
+   * Adds a batch. Adding it again changes nothing, so a failed batch can be retried.
    *
    * @throws {ServiceError} if it can't be stored now
    */
@@ -34,7 +34,7 @@ export interface HistoryStore {
   watch(key: Watched, isWatched: boolean): Promise<void>
 }
 
-/** The hour of a minute, both counted from the epoch. */
+/** Returns the hour that contains a minute, both counted from the epoch. */
 export function hourOf(minute: number): number {
   return Math.floor(minute / 60)
 }
@@ -42,7 +42,7 @@ export function hourOf(minute: number): number {
 /** Keeps the history in memory: it is lost when the process exits. */
 export class MemoryHistoryStore implements HistoryStore {
   readonly #now: () => number
-  /** JSON by name: it takes less memory than objects. */
+  /** JSON by name, because it takes less memory than objects. */
   readonly #records = new Map<string, { readonly text: string; readonly untilMs: number }>()
   readonly #watched = new Map<string, Watched>()
 
@@ -88,7 +88,7 @@ export class MemoryHistoryStore implements HistoryStore {
   }
 }
 
-/** `<limiter>:<dimension>=<key>`. Names of limiters have no colon. */
+/** `<limiter>:<dimension>=<key>`. Limiter names have no colon. */
 export function memberOf({ limiter, word }: Watched): string {
   return `${limiter}:${word}`
 }

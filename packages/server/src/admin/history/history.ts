@@ -23,22 +23,22 @@ import {
 import { keySeries, limiterSeries } from './series.ts'
 import { storedWord, WatchList } from './watch-list.ts'
 
-/** How often the clock is read. A minute may begin this much late. */
+/** How often the clock is read. A minute may begin late by up to this much. */
 const EVERY_MS = 100
 
 /** A failed batch is sent again after this time. */
 const RETRY_MS = 1000
 
-/** The maximum number of minutes that wait for the store. Then the oldest is dropped. */
+/** The maximum number of minutes that wait for the store. Beyond it, the oldest is dropped. */
 export const MAX_PENDING = 60
 
-/** How long after its end a minute or hour is shown. By then, all instances have written it. */
+/** A minute or hour is shown this long after its end. By then, all instances have written it. */
 const SETTLE_MS = 10_000
 
-/** Limiters to count before yielding to the event loop. Takes some milliseconds. */
+/** Number of limiters to process before yielding to the event loop. They take a few milliseconds. */
 const AT_A_TIME = 8
 
-/** With more limiters, each keeps fewer keys. */
+/** With more limiters than this, each keeps fewer keys. */
 const LIMITERS_WITH_ALL_KEYS = 200
 
 interface HistoryOptions {
@@ -54,7 +54,7 @@ interface HistoryOptions {
 /**
  * Keeps counts of limiters and some keys for longer than a few minutes.
  *
- * At the end of each minute, the counts of this process go to the store in one batch. Requests never wait for it.
+ * At the end of each minute, this process sends its counts to the store in one batch. Requests never wait for it.
  */
 export class History {
   readonly watchList: WatchList
@@ -76,7 +76,7 @@ export class History {
     void this.watchList.apply()
   }
 
-  /** Ends the minute if it is over, and sends what is pending. Never rejects. */
+  /** Ends the minute if it is over, and sends pending batches. Never rejects. */
   async run(): Promise<void> {
     const minute = this.#minuteNow()
     if (minute !== this.#minute) {
@@ -107,7 +107,7 @@ export class History {
     return { ...base, ...of, ...keySeries(known, word, isWatched), isWatched: sinceMs !== undefined }
   }
 
-  /** Stores the counts of the current minute, if the store answers. */
+  /** Stores the counts of the current minute, if the store responds. */
   async close(): Promise<void> {
     this.#stop()
     await this.#end(this.#minute)
@@ -122,13 +122,13 @@ export class History {
     const limiters: Batch['limiters'][number][] = []
     for (const each of usage.takeMinute()) {
       limiters.push({ limiter: each.limiter, entries: this.#entriesOf(each, perOrder) })
-      // Requests don't wait for more than this.
+      // Lets requests run in between.
       if (limiters.length % AT_A_TIME === 0) await setImmediate()
     }
     this.#pending.push({ process: this.#process, number: ++this.#lastNumber, minute, limiters })
     if (this.#pending.length <= MAX_PENDING) return
     this.#pending.shift()
-    this.#options.log.warn("a minute of the history was dropped: it couldn't be stored for an hour")
+    this.#options.log.warn("dropped a minute of the history, because it couldn't be stored for an hour")
   }
 
   #entriesOf({ limiter, counts, keys }: LimiterMinute, perOrder: number): Entries {
@@ -137,7 +137,7 @@ export class History {
       each.word,
       [each.allowed, each.denied, each.units, each.rank],
     ])
-    // A watched key may also be in the sketch, under another name. Its exact counts win, as they come last.
+    // A watched key may also be in the sketch, under another name. Its exact counts come last, so they take precedence.
     const named = busiest(all, perOrder)
       .sort(([, a], [, b]) => a[3] - b[3])
       .map(([word, each]) => [storedWord(this.#options.service, limiter, word), each] as const)
@@ -161,7 +161,7 @@ export class History {
       this.#isFailing = false
     } catch (error) {
       this.#retryAtMs = performance.now() + RETRY_MS
-      // An outage of Redis is logged elsewhere.
+      // Redis outages are logged elsewhere.
       if (this.#isFailing || error instanceof UnreachableError) return
       this.#isFailing = true
       this.#options.log.warn({ reason: messageOf(error) }, "can't write the history; will retry for an hour")

@@ -17,7 +17,6 @@ export interface KeyCounts {
 /** Columns of each slot: allowed, denied, units. */
 const WIDTH = 3
 
-/** Counts of keys, each in its slot. */
 export class SlotCounts {
   readonly #counts: Float64Array
 
@@ -45,7 +44,7 @@ export class SlotCounts {
     return { allowed: allowed!, denied: denied!, units: units! }
   }
 
-  /** Adds the counts of all slots since the last call to those of each word. */
+  /** Adds each slot's counts since the last call to the counts of its word. */
   takeTo(words: Map<string, KeyCounts>, wordAt: (slot: number) => string): void {
     for (let slot = 0; slot < this.#counts.length / WIDTH; slot++) {
       const counts = this.take(slot)

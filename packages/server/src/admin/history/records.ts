@@ -1,16 +1,16 @@
-// The stored counts of a limiter for one minute or hour, and how others are added.
+// The stored counts of a limiter for one minute or hour, and how counts are added to them.
 
-/** Allowed and denied requests, and units. Then of a limiter: shadow denials; of a key: its rank. */
+/** Allowed requests, denied requests, and units. The last number is a limiter's shadow denials, or a key's rank. */
 export type Counts = readonly [allowed: number, denied: number, units: number, other: number]
 
-/** Counts by name: `''` is the limiter, any other name is the dimension, `=` and the key. */
+/** Counts by name. `''` is the limiter; any other name is the dimension, `=` and the key. */
 export type Entries = Readonly<Record<string, Counts>>
 
 /** The counts of a limiter in one minute or hour. */
 export interface HistoryRecord {
   /** Counts. */
   readonly c: Entries
-  /** By process: the number of its last batch, so that none is added twice. */
+  /** By process: the number of its last batch, so that no batch is added twice. */
   readonly r: Readonly<Record<string, number>>
 }
 
@@ -24,7 +24,7 @@ export interface Batch {
   readonly limiters: readonly { readonly limiter: string; readonly entries: Entries }[]
 }
 
-/** How long and how finely counts are kept. */
+/** For how long and at which resolution counts are kept. */
 export interface Range {
   readonly letter: 'm' | 'h'
   readonly stepMs: number
@@ -44,7 +44,7 @@ export const RANGES = {
 
 export type RangeName = keyof typeof RANGES
 
-/** The name of the records that only say that the service was counting. It's not a limiter's. */
+/** The name of the records that only show that the service was counting. No limiter has this name. */
 export const SERVICE = '~'
 
 /** The name of a record: `api:m29700000`. Minutes and hours are counted from the epoch. */
@@ -52,7 +52,7 @@ export function recordName(limiter: string, { letter }: Range, step: number): st
   return `${limiter}:${letter}${step}`
 }
 
-/** Keys of a record, by each of three orders: rank, requests, denials. */
+/** Maximum number of keys of a record per order: by rank, requests and denials. */
 export const KEYS_PER_ORDER = 8
 
 /** Returns the record with a batch's entries added. Twin of `lua/add-history.lua`. */
@@ -77,7 +77,7 @@ export function added(
 
 type Entry = readonly [name: string, counts: Counts]
 
-/** The values that keys are ordered by: rank, requests, denials. Keys without them are left out. */
+/** The values that keys are ordered by: rank, requests, denials. Keys whose first value is 0 are omitted. */
 const ORDERS: readonly ((counts: Counts) => readonly number[])[] = [
   ([allowed, denied, , rank]) => [rank, allowed + denied],
   ([allowed, denied]) => [allowed + denied],

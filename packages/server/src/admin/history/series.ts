@@ -7,19 +7,19 @@ import { busiest, type Counts } from './records.ts'
 
 const NOTHING: Counts = [0, 0, 0, 0]
 
-/** Keys to list, by requests and by denials. */
+/** Number of keys to list, both by requests and by denials. */
 const LISTED = 10
 
 type Columns = Pick<CountSeries, 'allowed' | 'denied' | 'units' | 'shadowDenied' | 'keys'>
 
-/** The counts of a limiter, and the busiest of the keys that were kept. */
+/** A limiter's counts, and the busiest of its recorded keys. */
 export function limiterSeries(steps: readonly Step[]): Columns {
   const rows = steps.map(({ isCounted, record }) => record?.c[''] ?? (isCounted ? NOTHING : undefined))
   return { ...columnsOf(rows), shadowDenied: columnOf(rows, 3), keys: keysOf(steps) }
 }
 
 /**
- * The counts of a key: `null` where they are unknown.
+ * A key's counts, or `null` in steps for which they are unknown.
  *
  * @param isWatched whether the key was watched in a step
  */
@@ -37,7 +37,7 @@ export function keySeries(
   )
 }
 
-/** Whether the keys of a step account for all requests. */
+/** Whether the recorded keys of a step account for all requests. */
 function isComplete({ record }: Step, word: string): boolean {
   if (record === undefined) return true
   const label = word.slice(0, word.indexOf('=') + 1)

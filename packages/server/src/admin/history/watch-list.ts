@@ -31,7 +31,8 @@ export class WatchList {
   }
 
   /**
-   * Watches a key for a week, or stops that. If the limiter has too many watched keys, the one that ends first is dropped.
+   * Watches a key for a week, or stops watching it. If the limiter has too many watched keys, drops the key whose watch ends
+   * first.
    *
    * @throws {ServiceError} if it can't be stored now
    */
@@ -60,7 +61,7 @@ export class WatchList {
   }
 
   /**
-   * Returns since when a key is watched, in epoch milliseconds.
+   * Returns the time since which a key has been watched, in epoch milliseconds.
    *
    * @throws {ServiceError} if it can't be read now
    */
@@ -70,7 +71,7 @@ export class WatchList {
     return found && found.untilMs - WATCH_MS
   }
 
-  /** Counts the watched keys in this process. If they can't be read, the last known ones are kept. */
+  /** Counts the watched keys in this process. If the list can't be read, the last known one stays in use. */
   async apply(): Promise<void> {
     const { store, service, usage } = this.#options
     const watched = await store.watched().catch(() => undefined)
@@ -97,9 +98,9 @@ export class WatchList {
 }
 
 /**
- * Returns dimension, `=` and key as they are stored.
+ * Returns dimension, `=` and key in their stored form.
  *
- * Long keys are cut, and those of limiters with `hashKeys` are hashed.
+ * Long keys are truncated. If the limiter has `hashKeys`, keys are hashed.
  *
  * @param word dimension, `=` and key
  */

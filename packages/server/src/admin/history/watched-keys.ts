@@ -1,4 +1,4 @@
-// Exact counts of keys that operators watch, and of blocked ones.
+// Exact counts of keys that operators watch, and of blocked keys.
 
 import type { Decision } from 'slidegate'
 import { hashOf, isConcealed, shortKey } from '../keys.ts'
@@ -7,15 +7,15 @@ import { type KeyCounts, SlotCounts } from './key-counts.ts'
 /** The maximum number of watched keys of a limiter. */
 export const MAX_WATCHED = 8
 
-/** The maximum number of a limiter's blocked keys with counts, per process. */
+/** The maximum number of blocked keys that a process counts per limiter. */
 const MAX_BLOCKED = 8
 
-/** Longer keys are cut. */
+/** Longer keys are truncated. */
 const MAX_KEY_LENGTH = 64
 
 type Conceal = (key: string) => string
 
-/** The watched keys of a limiter, as they are stored. */
+/** A limiter's watched keys, in their stored form. */
 export interface WatchedOfLimiter {
   readonly keys: readonly (readonly [dimension: string, key: string])[]
   /** Conceals keys, if only hashes are stored. */
@@ -40,7 +40,7 @@ export class WatchedKeys {
   #hasWatched = false
   #conceal: Conceal | undefined
 
-  /** Sets the keys that operators watch. Keys that stay keep their counts. */
+  /** Sets the keys that operators watch. Keys that were already watched keep their counts. */
   watch({ keys, conceal }: WatchedOfLimiter = { keys: [] }): void {
     const wanted = keys.slice(0, MAX_WATCHED).map(([dimension, key]) => keyOf(key, dimension))
     for (let slot = 0; slot < MAX_WATCHED; slot++) {
@@ -93,7 +93,7 @@ export class WatchedKeys {
   }
 }
 
-/** Returns a key as it is stored: concealed or cut. */
+/** Returns a key in its stored form: concealed or truncated. */
 export function storedKey(given: string, conceal: Conceal | undefined): string {
   const key = shortKey(given)
   if (conceal === undefined) return shortKey(key, MAX_KEY_LENGTH)

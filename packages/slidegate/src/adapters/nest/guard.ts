@@ -46,7 +46,7 @@ export class HandlerGuards {
   readonly #requestOf: RequestOf
 
   /**
-   * @param mayLack whether the options may omit limits; then only handlers with their own limits are limited
+   * @param mayLack whether the options may omit limits. If they do, only handlers with their own limits are limited
    * @throws {SlidegateError} `invalid_option`
    */
   constructor(options: HandlerOptions, mayLack: boolean) {
@@ -62,7 +62,7 @@ export class HandlerGuards {
     for (const handler of handlers) if (optionsOf(handler) !== undefined) this.guardOf(controller, handler)
   }
 
-  /** Whether the handler may run. Decides once per call, even if both the app and a decorator added the guard. */
+  /** Returns whether the handler may run. Decides once per call, even if both the app and a decorator added the guard. */
   admits(context: ExecutionContext): true | Promise<true> {
     if (this.#decided.has(context)) return true
     this.#decided.add(context)
@@ -127,8 +127,8 @@ Inject(HandlerGuards)(RateLimitGuard, undefined, 0)
 /**
  * Overrides the module's options for a class or method.
  *
- * Limits on a method count only that method. Limits on a class count all of its routes together. The decorated class or method is
- * always limited, even without a global guard.
+ * Limits on a method count that method alone. Limits on a class count all of its routes together. The decorated class or method
+ * is always limited, even without a global guard.
  */
 export function RateLimit<Request = HttpRequest, Response = HttpResponse>(
   options: GuardOptions<NestArguments<Request, Response>>,

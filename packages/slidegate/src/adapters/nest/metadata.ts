@@ -26,7 +26,7 @@ export function setSkip(skips: boolean): CustomDecorator {
   return SetMetadata(SKIP, skips)
 }
 
-/** Whether the handler is exempt. Its own decorator overrides that of its class. */
+/** Whether the handler is exempt. Its own decorator overrides its class's decorator. */
 export function isSkipped(controller: Decorated, handler: Decorated): boolean {
   return reflector.getAllAndOverride<boolean | undefined>(SKIP, [handler, controller]) === true
 }

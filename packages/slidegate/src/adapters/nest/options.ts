@@ -7,7 +7,7 @@ import type { HttpRequest, HttpResponse, NestArguments, RequestOf } from './plat
 /**
  * The options that all adapters share.
  *
- * Functions receive the platform's request: declare its type, as in `(request: Request) => ...`. `onDenied` can throw an
+ * Functions receive the platform's request. Declare its type, as in `(request: Request) => ...`. `onDenied` can throw an
  * exception for filters, or respond directly like a handler with `@Res()`.
  */
 export interface RateLimitOptions<Request = HttpRequest, Response = HttpResponse>

@@ -75,7 +75,7 @@ export function httpBinding(): Binding<NestArguments> {
       isFastify(response)
         ? fastifyProxySetting(request)
         : expressProxySetting((request as ExpressRequest).app),
-    // The handlers of a GraphQL query do.
+    // The resolvers of a GraphQL query share one request.
     sharesRequests: true,
   }
 }
@@ -117,7 +117,7 @@ export function pass(guard: Guard<NestArguments>, ...args: NestArguments): Promi
 }
 
 /**
- * Thrown for denied requests. Nest's own filter responds like all adapters; your filter can respond differently.
+ * Thrown for denied requests. Nest's own filter responds like all other adapters. Your filter can respond differently.
  *
  * The rate limit headers and `Retry-After` are already set. `getStatus()` returns 429, 503 if the store is unavailable, or 403
  * for an address in `deny`. `getResponse()` returns an object with `statusCode` and `message`.

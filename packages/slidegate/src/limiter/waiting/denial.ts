@@ -9,13 +9,13 @@ const MAX_WAIT_MS = 5000
 /** Maximum pause if a concurrency slot may be released at any time. */
 const MAX_HELD_MS = 100
 
-/** Maximum pause if processes may have blocked each other for a moment. The actual pause is random, at least half of this. */
+/** Maximum pause if processes may have briefly blocked each other. The actual pause is random, and at least half of this. */
 const MAX_JOINED_MS = 1000
 
 /** Maximum random delay of a process that shares a key with others. */
 const MAX_DELAY_MS = 20
 
-/** Admissions in a row after which a process assumes that it waits alone. */
+/** Number of admissions in a row after which a process assumes that no other waits. */
 const ALONE_AFTER = 8
 
 export interface Answer {
@@ -31,7 +31,7 @@ export interface Denial {
   /** The same time by `performance.now()`. */
   readonly roomAtMs: number
   readonly dueAtMs: number
-  /** There is certainly no room before this time. */
+  /** Before this time, there can't be room. */
   readonly closedUntilMs: number | undefined
 }
 
@@ -45,7 +45,7 @@ export function denialOf(answer: Answer, sentAtMs: number, waitMs: number, conte
   const fromMs = isOfStore ? sentAtMs : nowMs
   const mostMs = Math.min(
     isHeld ? MAX_HELD_MS : MAX_WAIT_MS,
-    // Processes that blocked each other must not send at the same time again.
+    // Processes that blocked each other must not send at the same time again, so the pause is random.
     outcome.debits !== undefined ? MAX_JOINED_MS * (1 - Math.random() / 2) : Number.POSITIVE_INFINITY,
   )
   return {
@@ -61,7 +61,7 @@ export function denialOf(answer: Answer, sentAtMs: number, waitMs: number, conte
 
 /** Milliseconds until a denied request can be sent again; `Infinity` if it never can. */
 export function waitIn({ op, outcome }: Answer): number {
-  // An answer without the store may have no wait.
+  // A decision without the store may have no wait time.
   let waitMs = Math.max(1, outcome.waitMs, outcome.ban?.ms ?? 0)
   limitsInForce(op, outcome).forEach(({ shadow }, i) => {
     if (!shadow) waitMs = Math.max(waitMs, waitOf(outcome.limits, i))
@@ -73,7 +73,7 @@ function areHeld(parts: readonly Part[]): boolean {
   return limitsOf(parts).some(({ kind, shadow }) => !shadow && kind.entries?.are === 'holder')
 }
 
-/** Units per millisecond allowed by the tightest limit. `Infinity` if no limit is a rate. */
+/** Units per millisecond that the tightest limit allows. `Infinity` if no limit is a rate limit. */
 export function rateOf(parts: readonly Part[]): number {
   const rated = limitsOf(parts).filter(({ kind, shadow }) => !shadow && kind.entries?.are !== 'holder')
   return Math.min(...rated.map(({ limit, windowMs }) => limit / windowMs))

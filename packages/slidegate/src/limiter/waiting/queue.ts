@@ -12,7 +12,7 @@ import { comesBefore, endsBefore, Heap, type Waiter } from './waiter.ts'
 
 const MAX_RUN = 256
 
-/** The minimum number of settled waiters for a sweep. They must also outnumber the others. */
+/** The minimum number of settled waiters for a sweep. There must also be more of them than of other waiters. */
 const MIN_SWEEP = 64
 
 export interface Requester {
@@ -39,7 +39,7 @@ export class Queue {
   units = 0
   lastDenial: Decision | undefined
   readonly #room: Room
-  /** Both may contain settled waiters, but none whose request is in flight. */
+  /** Both may contain settled waiters, but no waiters whose request is in flight. */
   readonly #line = new Heap<Waiter>(comesBefore)
   readonly #ends = new Heap<Waiter>(endsBefore)
   readonly #alarm: Alarm
@@ -64,7 +64,7 @@ export class Queue {
     this.turn()
   }
 
-  /** Sends again at once: there may be more room than the store announced. */
+  /** Sends again immediately, because there may be more room than the store announced. */
   wake(): void {
     if (this.#isAsking) {
       this.#isWoken = true
@@ -104,7 +104,7 @@ export class Queue {
       }
       const closedUntilMs = denial.closedUntilMs ?? performance.now()
       if (first.untilMs <= closedUntilMs) {
-        // Waiters behind it may have more time.
+        // The waiters behind it may have later deadlines.
         this.reject(first, 'timeout')
       } else if (!this.#rejectUntil(closedUntilMs)) {
         const endMs = denial.closedUntilMs === undefined ? firstOf(this.#ends)!.untilMs : denial.dueAtMs
@@ -259,7 +259,7 @@ function isHeldTo(waiter: Waiter, parts: readonly Part[]): boolean {
       own.every(({ key, set }, i) => key === parts[i]!.key && set === parts[i]!.set)
     )
   } catch {
-    // It is rejected when its turn comes.
+    // The waiter is rejected when its turn comes.
     return false
   }
 }

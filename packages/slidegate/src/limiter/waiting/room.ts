@@ -25,7 +25,7 @@ export class WaitingRoom implements Room {
   readonly counts: StatCounts
   readonly origin: AsyncOrigin = asyncOrigin('slidegate.waiting')
   readonly #maxWaiting: number
-  /** Queues by all words of a request. None of them is empty. */
+  /** Queues by the words of all keys of a request. None of the queues is empty. */
   readonly #queues = new Map<string, Queue>()
   /** Queues by single word, so that a reset doesn't visit every queue. */
   readonly #queuesWith = new Map<string, Set<Queue>>()
@@ -89,7 +89,7 @@ export class WaitingRoom implements Room {
     for (const queue of this.#queues.values()) queue.close(closed())
   }
 
-  /** Keeps the last tenth for keys with few waiters: no caller can fill the room. */
+  /** Keeps the last tenth for keys with few waiters. So no caller can fill the room. */
   #isFullFor(waiting: number): boolean {
     const reserve = Math.floor(this.#maxWaiting / 10)
     const room = this.#maxWaiting - this.#length
@@ -126,7 +126,7 @@ export class WaitingRoom implements Room {
       queue.reject(waiter, 'aborted', { cause: reason })
       queues.add(queue)
     }
-    // Runs after all have left, because the next in line may be one of them.
+    // Runs after all of them have left, because the next waiter may be one of them.
     for (const queue of queues) queue.turn()
   }
 }

@@ -138,7 +138,7 @@ export class Heap<Item> {
     return first
   }
 
-  /** Removes all other items. */
+  /** Removes all items that don't match. */
   keep(isKept: (item: Item) => boolean): void {
     this.#items = this.#items.filter(isKept)
     for (let place = (this.#items.length >> 1) - 1; place >= 0; place--)

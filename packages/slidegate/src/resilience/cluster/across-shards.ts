@@ -26,7 +26,7 @@ import { type Answer, askAll, merged, type Share, sharesOf } from './split.ts'
  */
 export function acrossShards(store: Store, shardOf: (op: Op) => number): Store {
   const late = new LateCharges(store)
-  /** Reused for the shard of each part. */
+  /** Reused to find the shard of each part. */
   const probe: { readonly type: 'reset'; readonly parts: Part[] } = { type: 'reset', parts: [] }
   const shardOfPart = (part: Part): number => {
     probe.parts[0] = part

@@ -74,7 +74,7 @@ function shareOf<Asked extends Op>(op: Asked, places: readonly number[]): Asked 
 
 export interface Answer<Asked extends Op = Op> {
   readonly share: Share<Asked>
-  /** The store's outcome for all requests that were decided together. This one is at `position`. */
+  /** The store's outcome for all requests that were decided together. This request is at `position`. */
   readonly together: Outcome
   readonly position: number
   readonly outcome: Outcome
@@ -89,7 +89,7 @@ export function askAll<Asked extends Op>(
 ): void {
   const answers: Answer<Asked>[] = []
   const errors: unknown[] = []
-  // There may be nothing to do for any server.
+  // There may be no shares, so nothing would call back.
   if (shares.length === 0) whenDone(answers, errors)
   for (const share of shares) {
     let isSettled = false

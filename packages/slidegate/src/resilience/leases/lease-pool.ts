@@ -226,7 +226,7 @@ export class Pool implements Leaseholder {
     if (this.#waiting.length > 0) this.#take()
   }
 
-  /** Sets the size of the next lease by the demand for this one. */
+  /** Ends the lease. The demand for it sets the size of the next one. */
   #end(nowMs: number): void {
     const lease = this.#lease
     if (lease === undefined) return

@@ -11,7 +11,7 @@ export interface Leaseholder {
   failed(lease: Lease, error: unknown): void
 }
 
-/** While it is held, each new request takes the next position. If all that wait time out, it waits briefly to return the units. */
+/** While it is held, each new request takes the next position. If all waiting requests time out, it stays briefly to return the units. */
 export class Lease implements Call {
   readonly op: ConsumeOp
   /** The requests that wait for it, in order. */
@@ -72,7 +72,7 @@ export class Lease implements Call {
     return this.outcome.admitted - this.spent
   }
 
-  /** Whether it may be spent. It ends here before it ends in the store, whose clock counts whole milliseconds. */
+  /** Whether it may be spent. It ends earlier here than in the store, whose clock counts whole milliseconds. */
   isLiveAt(nowMs: number): boolean {
     return nowMs >= this.#sentAtMs && nowMs <= this.endsAtMs - 1
   }

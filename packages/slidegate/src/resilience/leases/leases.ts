@@ -44,7 +44,7 @@ export interface LeasingStore extends Store {
 /** A lease ends a millisecond early, so it must be longer than that. */
 const MIN_LEASE_MS = 2
 
-/** Leaves a second to return units, before later records make the refund impossible. */
+/** Leaves a second to return units before later records make the refund impossible. */
 const MAX_LEASE_MS = 3000
 
 /**
@@ -210,7 +210,7 @@ function endsLeases({ type }: Op): boolean {
   return type === 'reset' || type === 'override'
 }
 
-/** False for requests with an id or value. Also for those whose denial may cause a ban. */
+/** Requests with an id or a value can't be leased. Neither can requests whose denial may cause a ban. */
 function isLeasable({ count, leaseMs, requestId, isWaiting, reservation, parts }: ConsumeOp): boolean {
   if (count !== 1 || leaseMs !== 0 || requestId !== undefined) return false
   if (isWaiting || reservation !== undefined) return false

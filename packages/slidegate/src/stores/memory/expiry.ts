@@ -7,24 +7,19 @@ const BLOCK_SHIFT = 6
 
 export const BLOCK_SLOTS: number = 2 ** BLOCK_SHIFT
 
-/**
- * Finds blocks with keys that may have expired.
- *
- * Each block of 64 slots has a time before which none of its keys expires. A tree over the blocks, whose nodes have the
- * minimum of their children, finds a block that is due. Sorting times per key would cost more.
- */
+/** Keeps a time per block, before which none of its keys expires. Sorting times per key would cost more. */
 export class Expiry {
-  /** The root is 1. The children of i are 2i and 2i + 1. The second half has the blocks. */
+  /** A tree of minimums. The root is 1. The children of i are 2i and 2i + 1. The second half has the blocks. */
   #dueAtMs: Float64Array = new Float64Array(2).fill(NEVER)
 
-  /** Notes that a key in this slot expires at this time at the earliest. */
+  /** Ensures that the slot's block is due at this time or earlier. */
   lower(slot: number, dueAtMs: number): void {
     const block = slot >>> BLOCK_SHIFT
     while (block >= this.#blocks) this.#enlarge()
-    if (dueAtMs < this.#dueAtMs[this.#blocks + block]!) this.#set(block, dueAtMs)
+    if (dueAtMs < this.#dueAtMs[this.#blocks + block]!) this.set(slot, dueAtMs)
   }
 
-  /** Returns the first slot of a block that is due: a key may have expired. */
+  /** Returns the first slot of a block that is due, if any. */
   due(byMs: number): number | undefined {
     if (this.#dueAtMs[1]! > byMs) return undefined
     let node = 1
@@ -32,17 +27,8 @@ export class Expiry {
     return (node - this.#blocks) << BLOCK_SHIFT
   }
 
-  /** Sets when the first key of this slot's block expires. */
   set(slot: number, dueAtMs: number): void {
-    this.#set(slot >>> BLOCK_SHIFT, dueAtMs)
-  }
-
-  get #blocks(): number {
-    return this.#dueAtMs.length / 2
-  }
-
-  #set(block: number, dueAtMs: number): void {
-    let node = this.#blocks + block
+    let node = this.#blocks + (slot >>> BLOCK_SHIFT)
     this.#dueAtMs[node] = dueAtMs
     for (node >>>= 1; node > 0; node >>>= 1) {
       const sooner = Math.min(this.#dueAtMs[2 * node]!, this.#dueAtMs[2 * node + 1]!)
@@ -51,11 +37,15 @@ export class Expiry {
     }
   }
 
+  get #blocks(): number {
+    return this.#dueAtMs.length / 2
+  }
+
   #enlarge(): void {
     const leaves = this.#dueAtMs.slice(this.#blocks)
     this.#dueAtMs = new Float64Array(4 * leaves.length).fill(NEVER)
     leaves.forEach((dueAtMs, block) => {
-      this.#set(block, dueAtMs)
+      this.set(block << BLOCK_SHIFT, dueAtMs)
     })
   }
 }

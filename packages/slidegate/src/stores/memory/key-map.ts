@@ -1,4 +1,4 @@
-// Maps keys to slots, and grows in pieces.
+// Maps keys to slots, without the long pause in which a large `Map` doubles: 50 ms for a million keys.
 
 import { mapKey, textHash } from '../../runtime/hash.ts'
 import { randomInt32 } from '../../runtime/platform.ts'
@@ -8,68 +8,43 @@ const MOST_IN_ONE = 16_384
 
 const SHARD_BITS = 7
 
-/**
- * Maps keys to slots.
- *
- * A full `Map` blocks the process while it doubles: for 50 ms with a million keys. So large numbers of keys are spread over 128
- * maps.
- */
 export class KeyMap {
-  /** All keys, or those that haven't moved to a shard yet. A key moves when it is used. */
-  #first: Map<string, number> | undefined = new Map()
-  #shards: readonly Map<string, number>[] | undefined
+  /** The only map, until its keys are spread. */
+  #only: Map<string, number> | undefined = new Map()
+  #shards: readonly Map<string, number>[] = []
   /** Random, so that callers who choose keys can't fill one shard. */
   #seed = 0
   size = 0
 
   get(text: string): number | undefined {
     const key = mapKey(text)
-    return this.#shards === undefined ? this.#first!.get(key) : this.#find(key, this.#shards)
-  }
-
-  #find(key: string, shards: readonly Map<string, number>[]): number | undefined {
-    const shard = shardOf(shards, key, this.#seed)
-    const slot = shard.get(key)
-    if (slot !== undefined || this.#first === undefined) return slot
-    const moved = this.#first.get(key)
-    if (moved !== undefined) {
-      shard.set(key, moved)
-      this.#deleteFirst(key)
-    }
-    return moved
+    return this.#mapOf(key).get(key)
   }
 
   /** Adds a key that isn't in the map. */
   add(text: string, slot: number): void {
+    if (this.size++ === MOST_IN_ONE && this.#only !== undefined) this.#spread(this.#only)
     const key = mapKey(text)
-    this.size++
-    if (this.#shards === undefined) {
-      this.#first!.set(key, slot)
-      if (this.#first!.size === MOST_IN_ONE) {
-        this.#seed = randomInt32()
-        this.#shards = Array.from({ length: 2 ** SHARD_BITS }, () => new Map())
-      }
-    } else {
-      shardOf(this.#shards, key, this.#seed).set(key, slot)
-    }
+    this.#mapOf(key).set(key, slot)
   }
 
   /** Deletes a key that is in the map. */
   delete(text: string): void {
     const key = mapKey(text)
     this.size--
-    const isInShard = this.#shards !== undefined && shardOf(this.#shards, key, this.#seed).delete(key)
-    if (!isInShard) this.#deleteFirst(key)
+    this.#mapOf(key).delete(key)
   }
 
-  #deleteFirst(key: string): void {
-    if (this.#first === undefined) return
-    this.#first.delete(key)
-    if (this.#shards !== undefined && this.#first.size === 0) this.#first = undefined
+  #spread(only: ReadonlyMap<string, number>): void {
+    this.#seed = randomInt32()
+    this.#shards = Array.from({ length: 2 ** SHARD_BITS }, () => new Map())
+    this.#only = undefined
+    for (const [key, slot] of only) this.#mapOf(key).set(key, slot)
   }
-}
 
-/** Uses the whole key, so that keys with equal beginnings or ends are spread, too. */
-function shardOf(shards: readonly Map<string, number>[], key: string, seed: number): Map<string, number> {
-  return shards[Math.imul(textHash(key, seed), 0x9e3779b1) >>> (32 - SHARD_BITS)]!
+  /** Hashes the whole key, because keys may begin or end alike. */
+  #mapOf(key: string): Map<string, number> {
+    if (this.#only !== undefined) return this.#only
+    return this.#shards[Math.imul(textHash(key, this.#seed), 0x9e3779b1) >>> (32 - SHARD_BITS)]!
+  }
 }

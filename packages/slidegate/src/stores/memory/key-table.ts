@@ -3,6 +3,8 @@
 import { invalidOption, show } from '../../errors.ts'
 import type { Kind, Logs } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
+import type { LoadedLog } from '../../ops/op.ts'
+import { partsInForce } from '../../ops/request.ts'
 import { Slab } from '../../runtime/slab.ts'
 import { BLOCK_SLOTS, Expiry } from './expiry.ts'
 import { KeyMap } from './key-map.ts'
@@ -15,33 +17,27 @@ const LOG = 2
 const GROUP = 3
 const FREE = 0
 
-/** The keys whose last request used this limit set. */
+/** The keys that were last used with this limit set. */
 export interface Group {
   readonly set: LimitSet
   /** The storage of each of its logs. */
   readonly logs: readonly Logs[]
   /** Its only log, if that log only counts units and can deny. */
   readonly alone: Log | undefined
-  /** All keys of the limiter's name. */
+  /** All keys of the limiter's name. An empty map may have been replaced. */
   keys: KeyMap
-  /** Its number in rows, 0 while it has no keys. */
+  /** Its number in rows, `FREE` while it has no keys. */
   id: number
   size: number
 }
 
-/** A log of a key. */
-interface Held {
-  readonly log: Log
-  readonly number: number
-}
+type Held = Pick<LoadedLog, 'log' | 'number'>
 
-/** Maximum blocks swept per search for room. All may be due although no key has expired. */
+/** Maximum blocks swept, and limits checked, per search for room. */
 const MOST_SWEPT = 64
-
-/** Maximum limits checked per search for room, because all keys may be at their limit. */
 const MOST_LOOKED_AT = 1024
 
-/** Maximum bytes per key of `maxKeys`. A table for fewer than 2^18 keys may use as many as one for 2^18. */
+/** Maximum bytes per key of `maxKeys`, or of this many keys if that is more. */
 const BYTES_PER_KEY = 1024
 const FEWEST_KEYS = 2 ** 18
 
@@ -50,20 +46,14 @@ const KEY_BYTES = 200
 const SET_BYTES = 1024
 const OTHER_BYTES = 512
 
-/** Maximum logs of other, recent limit sets that a key keeps. No limit set has more. */
+/** Maximum logs of other limit sets that a key keeps. No limit set has more. */
 const MOST_OTHERS = 256
 
-/** Ops between sweeps. Each sweeps a due block, which leaves less work for a search for room. */
+/** Ops between sweeps, and the overrides checked in each sweep and each search for room. */
 const OPS_PER_SWEEP = 32
-
-/** Overrides checked in each sweep and each search for room. */
 const OVERRIDES_PER_SWEEP = 64
 
-/**
- * Rows searched for old keys in each sweep, once the table is this full.
- *
- * The search is complete before the table is full.
- */
+/** Rows searched per sweep once the table is this full. The search ends before the table is full. */
 const ROWS_PER_SWEEP = 16_384
 const NEARLY = 7 / 8
 
@@ -73,7 +63,7 @@ const NO_SLOTS: readonly number[] = []
 const NO_KEYS = new KeyMap()
 
 /**
- * The keys of a memory store, up to `maxKeys`. Each key has a slot, and each slot has logs.
+ * Up to `maxKeys` keys. Each has a slot, and each slot has logs.
  *
  * To make room, it drops expired keys first, then the least recently used key that isn't at its limit. A key with denials or
  * bans counts as at its limit. Each override takes the place of one key until it ends.
@@ -104,14 +94,14 @@ export class KeyTable {
   #lookingLeft = 0
   size = 0
   readonly overrides: OverrideRecords = new OverrideRecords()
-  /** Estimated bytes of keys, limit sets and logs of other sets. */
+  /** Estimated bytes of everything except logs and overrides. */
   #bytesBesides = 0
-  /** Whether the keys take too many bytes. Then a key may only grow if another is dropped. */
+  /** Whether it takes too many bytes. Then a key may only grow if another is dropped. */
   isHeavy = false
-  /** The number of live keys dropped to make room. */
+  /** Live keys dropped to make room. */
   evicted = 0
 
-  /** Expired keys are kept for `graceMs`, unless their room is needed. */
+  /** @param graceMs how long expired keys are kept, unless their room is needed */
   constructor(
     maxKeys: number,
     graceMs: number,
@@ -125,7 +115,7 @@ export class KeyTable {
     this.#order = new UseOrder(this.#slots)
   }
 
-  /** An estimate of the bytes of all keys and overrides. */
+  /** An estimate. */
   get bytes(): number {
     let bytes = this.#bytesBesides + this.overrides.bytes
     for (const logs of this.#logs.values()) bytes += logs.bytes
@@ -153,7 +143,7 @@ export class KeyTable {
     return group
   }
 
-  /** Sweeps occasionally. Call it with each op, before it uses slots. */
+  /** Sweeps occasionally. Call it with each op, before using slots. */
   sweep(nowMs: number): void {
     this.#goneMs = nowMs - this.#graceMs
     this.#ops = (this.#ops + 1) % OPS_PER_SWEEP
@@ -167,19 +157,12 @@ export class KeyTable {
     if (isNearlyFull) this.#order.searchAhead(ROWS_PER_SWEEP)
   }
 
-  /** Like {@link find}, and marks the slot as just used. */
-  use(group: Group, key: string): number {
-    const slot = this.find(group, key)
-    if (slot !== 0) this.useSlot(slot, group)
-    return slot
-  }
-
-  /** Returns the slot of a key, 0 if it has none. */
+  /** Returns the slot of a key, or 0. */
   find(group: Group, key: string): number {
     return this.#keysOf(group).get(key) ?? 0
   }
 
-  /** Marks a slot as just used, with logs for the group's limits. Returns the number of its first log. */
+  /** Marks a slot as just used, by this group. Returns the number of its first log. */
   useSlot(slot: number, group: Group): number {
     if (this.#read(slot, GROUP) !== group.id) this.#arrange(slot, group)
     this.#order.use(slot)
@@ -191,11 +174,7 @@ export class KeyTable {
     return index === 0 ? this.#read(slot, LOG) : this.#othersOf(slot)[index - 1]!.number
   }
 
-  /**
-   * Makes room for more keys, by dropping keys that aren't in use. Returns whether there is room.
-   *
-   * If many keys are at their limits, it stops early, and the next search continues there.
-   */
+  /** Drops keys that aren't in use, if it finds enough. Returns whether there is room for `keys` more. */
   makeRoom(keys: number, nowMs: number, inUse: readonly number[] = NO_SLOTS): boolean {
     this.#inUse = inUse
     this.#lookingLeft = MOST_LOOKED_AT
@@ -203,17 +182,17 @@ export class KeyTable {
       this.size + this.overrides.size + keys > this.#maxKeys ||
       (this.isHeavy && this.bytes > this.#maxBytes)
     ) {
-      if (!this.#dropExpired(nowMs) && !this.#dropEnded(nowMs) && !this.#dropLeastRecent(nowMs)) return false
+      const hasDropped =
+        this.#dropExpired(nowMs) ||
+        this.overrides.sweep(nowMs, OVERRIDES_PER_SWEEP) > 0 ||
+        this.#dropLeastRecent(nowMs)
+      if (!hasDropped) return false
     }
     this.isHeavy = false
     return true
   }
 
-  /**
-   * When there may be room. Call it after {@link makeRoom} has failed.
-   *
-   * This is when the first key opens, or now if some keys weren't checked.
-   */
+  /** After {@link makeRoom} has failed: when the first key opens, or 0 if some weren't checked. */
   get opensAtMs(): number {
     return this.#lookingLeft > 0 ? this.#order.opensAtMs : 0
   }
@@ -223,18 +202,24 @@ export class KeyTable {
     this.#sweepBlock(nowMs - this.#graceMs)
     const slot = this.#slots.create()
     this.#nameOf(slot)[slot & this.#slots.mask] = key
-    this.#mapFor(group).add(key, slot)
+    if (this.#keysOf(group) === NO_KEYS) {
+      group.keys = new KeyMap()
+      this.#maps.set(group.set.limiter, group.keys)
+    }
+    group.keys.add(key, slot)
     this.size++
     this.#bytesBesides += KEY_BYTES + key.length
     this.#write(slot, LOG, logs[0]!)
-    if (logs.length > 1) this.#keepOthers(slot, heldBy(group.set, logs).slice(1))
+    if (logs.length > 1) {
+      this.#keepOthers(slot, group.set.logs.map((log, i) => ({ log, number: logs[i]! })).slice(1))
+    }
     this.#join(slot, group)
     this.#order.use(slot)
     this.#expiry.lower(slot, this.#expiresAt(slot))
   }
 
   delete(slot: number): void {
-    for (const { log, number } of this.#held(slot)) this.#logsOf(log.kind).delete(number)
+    for (const each of this.#held(slot)) this.#drop(each)
     this.#keepOthers(slot, NONE)
     this.#order.forget(slot)
     const group = this.#group(slot)
@@ -251,42 +236,47 @@ export class KeyTable {
 
   /** Clears the logs of the slot's group. Logs of other limit sets are kept. */
   clear(slot: number): void {
-    const { set } = this.#group(slot)
+    const { logs } = this.#group(slot).set
     const held = this.#held(slot)
-    if (held.length === set.logs.length) {
+    const others = held.slice(logs.length)
+    if (others.length === 0) {
       this.delete(slot)
       return
     }
-    const cleared = held.map(({ log, number }, i) => {
-      if (i >= set.logs.length) return { log, number }
-      const logs = this.#logsOf(log.kind)
-      logs.delete(number)
-      return { log, number: logs.create() }
-    })
-    this.#keep(slot, cleared)
+    for (const each of held.slice(0, logs.length)) this.#drop(each)
+    this.#keep(slot, [...logs.map((log) => this.#create(log)), ...others])
   }
 
-  /** Arranges the logs in the group's order, followed by those of other limit sets. */
+  /** Arranges logs in the group's order, followed by those of other limit sets. */
   #arrange(slot: number, group: Group): void {
     const held = this.#held(slot)
-    const numbers = new Map(held.map(({ log, number }) => [log.name, number]))
-    const { logs } = group.set
-    const names = new Set(logs.map(({ name }) => name))
-    const others = held.filter(({ log }) => !names.has(log.name))
     // The latest come first.
-    const kept = others.filter((other) => !this.#isGone(other)).slice(0, MOST_OTHERS)
-    const isKept = new Set(kept)
-    for (const other of others) if (!isKept.has(other)) this.#logsOf(other.log.kind).delete(other.number)
-    this.#keep(slot, [
-      ...logs.map((log) => ({ log, number: numbers.get(log.name) ?? this.#logsOf(log.kind).create() })),
-      ...kept,
-    ])
+    const others = new Map(held.map((each) => [each.log.name, each]))
+    const own = group.set.logs.map((log) => {
+      const number = others.get(log.name)?.number
+      others.delete(log.name)
+      return number === undefined ? this.#create(log) : { log, number }
+    })
+    const kept: Held[] = []
+    for (const other of others.values()) {
+      if (this.#expiryOf(other) > this.#goneMs && kept.length < MOST_OTHERS) kept.push(other)
+      else this.#drop(other)
+    }
+    this.#keep(slot, [...own, ...kept])
     this.#leave(slot)
     this.#join(slot, group)
   }
 
-  #isGone({ log: { kind, params }, number }: Held): boolean {
-    return kind.expiresAt(this.#logsOf(kind).at(number), params) <= this.#goneMs
+  #create(log: Log): Held {
+    return { log, number: this.#logsOf(log.kind).create() }
+  }
+
+  #drop({ log, number }: Held): void {
+    this.#logsOf(log.kind).delete(number)
+  }
+
+  #expiryOf({ log: { kind, params }, number }: Held): number {
+    return kind.expiresAt(this.#logsOf(kind).at(number), params)
   }
 
   #held(slot: number): readonly Held[] {
@@ -333,7 +323,7 @@ export class KeyTable {
     group.id = FREE
   }
 
-  /** Drops keys that had expired by then. Returns whether there were any. */
+  /** Returns whether a key had expired. */
   #dropExpired(byMs: number): boolean {
     for (let swept = 0; swept < MOST_SWEPT; swept++) {
       const dropped = this.#sweepBlock(byMs)
@@ -342,11 +332,7 @@ export class KeyTable {
     return false
   }
 
-  #dropEnded(byMs: number): boolean {
-    return this.overrides.sweep(byMs, OVERRIDES_PER_SWEEP) > 0
-  }
-
-  /** Drops expired keys of one block. Returns how many, or undefined if no block is due. */
+  /** Drops expired keys of one block. Returns how many, or `undefined` if no block is due. */
   #sweepBlock(byMs: number): number | undefined {
     const first = this.#expiry.due(byMs)
     if (first === undefined) return undefined
@@ -363,7 +349,7 @@ export class KeyTable {
     return size - this.size
   }
 
-  /** Drops the least recently used key that isn't at its limit. Returns whether it found one. */
+  /** Returns whether it found a key that isn't at its limit. */
   #dropLeastRecent(nowMs: number): boolean {
     while (this.#lookingLeft > 0) {
       const slot = this.#order.oldest(nowMs)
@@ -383,9 +369,7 @@ export class KeyTable {
     const { set, logs } = this.#group(slot)
     const { kind, params } = set.logs[0]!
     let latest = kind.expiresAt(logs[0]!.at(this.#read(slot, LOG)), params)
-    for (const { log, number } of this.#othersOf(slot)) {
-      latest = Math.max(latest, log.kind.expiresAt(this.#logsOf(log.kind).at(number), log.params))
-    }
+    for (const other of this.#othersOf(slot)) latest = Math.max(latest, this.#expiryOf(other))
     return latest
   }
 
@@ -394,7 +378,8 @@ export class KeyTable {
     const used: number[] = []
     let wait = 0
     const key = this.#nameOf(slot)[slot & this.#slots.mask]!
-    const { logs } = this.overrides.setOf({ key, set: this.#group(slot).set }, nowMs)
+    const parts = [{ key, set: this.#group(slot).set }]
+    const { logs } = partsInForce(parts, this.overrides.inForce(parts, nowMs))[0]!.set
     for (const [i, { log: kept, number }] of this.#held(slot).entries()) {
       const log = logs[i] ?? kept
       this.#lookingLeft -= Math.max(1, log.params.limits.length)
@@ -419,18 +404,8 @@ export class KeyTable {
     return logs
   }
 
-  /** The keys of the limiter's name. An empty map may have been replaced. */
   #keysOf(group: Group): KeyMap {
     if (group.keys.size === 0) group.keys = this.#maps.get(group.set.limiter) ?? NO_KEYS
-    return group.keys
-  }
-
-  /** Like {@link #keysOf}, but creates the map if needed. */
-  #mapFor(group: Group): KeyMap {
-    if (this.#keysOf(group) === NO_KEYS) {
-      group.keys = new KeyMap()
-      this.#maps.set(group.set.limiter, group.keys)
-    }
     return group.keys
   }
 
@@ -439,6 +414,7 @@ export class KeyTable {
     return pieceOf(this.#keys, slot >>> this.#slots.shift)
   }
 
+  /** Unlike {@link #read}, it may be called for a slot that was never used. */
   #isUsed(slot: number): boolean {
     const row = this.#slots.ints[slot >>> this.#slots.shift]!
     return (row[2 * (slot & this.#slots.mask) * ROW_DOUBLES + GROUP] ?? FREE) !== FREE
@@ -467,8 +443,4 @@ function bytesOf({ limits, logs }: LimitSet): number {
 function pieceOf<T>(pieces: T[][], piece: number): T[] {
   while (piece >= pieces.length) pieces.push([])
   return pieces[piece]!
-}
-
-function heldBy({ logs }: LimitSet, numbers: readonly number[]): Held[] {
-  return logs.map((log, i) => ({ log, number: numbers[i]! }))
 }

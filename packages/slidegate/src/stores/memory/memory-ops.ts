@@ -1,34 +1,37 @@
 // Applies any op in memory: loads the logs of its keys and makes room for new ones.
 
 import { StoreUnavailableError, show } from '../../errors.ts'
-import { setInForce } from '../../limits/override.ts'
 import { restamp, settleInstant } from '../../ops/driver.ts'
-import { type Loaded, type LoadedLog, type Memory, type OnFull, stateOf } from '../../ops/op.ts'
-import type { OverrideChange, Overrides, OverridesOutcome, Part } from '../../ops/request.ts'
+import { type Loaded, LoadedLog, type Memory, type OnFull, stateOf } from '../../ops/op.ts'
+import {
+  type OverrideChange,
+  type Overrides,
+  type OverridesOutcome,
+  type Part,
+  partsInForce,
+} from '../../ops/request.ts'
 import { kindOf, type Op, type Outcome } from '../../ops/table.ts'
 import type { KeyTable } from './key-table.ts'
 
-export type { OnFull }
-
-/** Maximum overrides checked for ended ones before a new one is rejected. */
+/** Maximum overrides swept before a new one is rejected. */
 const MOST_SWEPT = 1024
 
-const NO_PARTS: readonly Part[] = []
 const NO_LOGS: Loaded = []
 
-/** Applies any op to the logs of a table, through the general driver. */
 export class MemoryOps implements Memory {
   readonly onFull: OnFull
   readonly #keys: KeyTable
-  /** Reused objects for an op's logs, by their number. Ops don't overlap. */
+  /** Reused objects for an op's logs, by how many logs it has. Ops don't overlap. */
   readonly #blank: LoadedLog[][] = []
   readonly #maxOverrides: number
   // The current op's state.
-  #parts = NO_PARTS
+  #parts: readonly Part[] = []
   loaded: Loaded = NO_LOGS
   clockMs = 0
   nowMs = 0
   overrides: Overrides
+  /** How many new keys there is room for. */
+  #added = 0
 
   constructor(keys: KeyTable, onFull: OnFull, maxOverrides: number = Number.POSITIVE_INFINITY) {
     this.#keys = keys
@@ -49,7 +52,9 @@ export class MemoryOps implements Memory {
     const copies = kind.effect === 'look' ? this.#copyAhead() : NO_LOGS
     this.nowMs = settleInstant(this.loaded, clockMs)
     if (!kind.leavesStamps) restamp(this.loaded, this.nowMs)
+    this.#added = 0
     const outcome = kind.apply(op, this)
+    if (this.#added > 0) this.#add()
     for (const { logs, number } of copies) logs.delete(number)
     return this.overrides !== undefined && outcome !== undefined && 'admitted' in outcome
       ? { ...outcome, overrides: this.overrides }
@@ -74,7 +79,7 @@ export class MemoryOps implements Memory {
   changeOverrides(parts: readonly Part[], change: OverrideChange): void {
     const { rule = '', blockMs = 0, given } = change
     const { overrides } = this.#keys
-    if (rule !== '' || blockMs > 0) this.#makeRoomForOverrides(parts, this.clockMs)
+    if (rule !== '' || blockMs > 0) this.#makeRoomForOverrides(parts)
     parts.forEach((part, i) => {
       if (part.set.isOverridable) overrides.change(part, change, given?.[i], this.clockMs)
     })
@@ -84,9 +89,9 @@ export class MemoryOps implements Memory {
     return this.#keys.overrides.page(limiter, after, this.clockMs)
   }
 
-  #makeRoomForOverrides(parts: readonly Part[], clockMs: number): void {
+  #makeRoomForOverrides(parts: readonly Part[]): void {
+    const { clockMs } = this
     const { overrides } = this.#keys
-    for (const part of parts) overrides.dropEnded(part, clockMs)
     const added = parts.filter((part) => part.set.isOverridable && !overrides.has(part)).length
     if (overrides.size + added > this.#maxOverrides) overrides.sweep(clockMs, MOST_SWEPT)
     if (added > 0 && overrides.size + added > this.#maxOverrides) {
@@ -97,9 +102,11 @@ export class MemoryOps implements Memory {
     }
   }
 
-  /** The logs of all parts. */
   load(parts: readonly Part[]): Loaded {
-    const loaded = this.#blankLogs(parts)
+    let count = 0
+    for (let p = 0; p < parts.length; p++) count += parts[p]!.set.logs.length
+    const loaded = this.#blankLogs(count)
+    const inForce = partsInForce(parts, this.overrides)
     let index = 0
     let first = 0
     for (let p = 0; p < parts.length; p++) {
@@ -107,8 +114,9 @@ export class MemoryOps implements Memory {
       // A part that only has overrides.
       if (set.logs.length === 0 && set.isOverridable) continue
       const group = this.#keys.groupOf(set)
-      const slot = this.#keys.use(group, key)
-      const { logs } = setInForce(set, this.overrides?.[p]?.rule ?? '')
+      const slot = this.#keys.find(group, key)
+      if (slot !== 0) this.#keys.useSlot(slot, group)
+      const { logs } = inForce[p]!.set
       for (let i = 0; i < logs.length; i++) {
         const held = loaded[index++]!
         held.log = logs[i]!
@@ -124,59 +132,32 @@ export class MemoryOps implements Memory {
     return loaded
   }
 
-  #blankLogs(parts: readonly Part[]): LoadedLog[] {
-    let count = 0
-    for (let p = 0; p < parts.length; p++) count += parts[p]!.set.logs.length
-    let loaded = this.#blank[count]
-    if (loaded === undefined) {
-      const set = parts.find((part) => part.set.logs.length > 0)?.set
-      if (set === undefined) return []
-      const logs = this.#keys.groupOf(set).logs[0]!
-      loaded = Array.from({ length: count }, () => ({
-        log: set.logs[0]!,
-        logs,
-        number: 0,
-        slot: 0,
-        part: 0,
-        first: 0,
-        used: [],
-        cost: 0,
-        charged: 0,
-      }))
-      this.#blank[count] = loaded
-    }
-    return loaded
+  #blankLogs(count: number): LoadedLog[] {
+    this.#blank[count] ??= Array.from({ length: count }, () => new LoadedLog())
+    return this.#blank[count]
   }
 
-  /** Makes room and logs for parts that aren't in the table yet. */
   makeRoom(): boolean {
     const { loaded, nowMs } = this
-    let unknown = 0
+    let added = 0
     let index = 0
     for (const { set } of this.#parts) {
-      if (loaded[index]!.slot === 0) unknown++
+      if (loaded[index]!.slot === 0) added++
       index += set.logs.length
     }
-    if (unknown === 0 && !this.#keys.isHeavy) return true
+    if (added === 0 && !this.#keys.isHeavy) return true
     const inUse = loaded.map(({ slot }) => slot)
-    if (!this.#keys.makeRoom(unknown, nowMs, inUse)) return false
+    if (!this.#keys.makeRoom(added, nowMs, inUse)) return false
     for (const held of loaded) if (held.slot === 0) held.number = held.logs.create()
+    this.#added = added
     return true
   }
 
-  /** Adds those parts to the table. */
-  keep(): void {
-    const { loaded, nowMs } = this
-    const parts = this.#parts
-    let index = 0
-    for (let p = 0; p < parts.length; p++) {
-      const { set, key } = parts[p]!
-      const after = index + set.logs.length
-      if (loaded[index]!.slot === 0) {
-        const numbers = loaded.slice(index, after).map(({ number }) => number)
-        this.#keys.add(this.#keys.groupOf(set), key, numbers, nowMs)
-      }
-      index = after
+  #add(): void {
+    for (const [part, { set, key }] of this.#parts.entries()) {
+      const added = this.loaded.filter((held) => held.part === part && held.slot === 0)
+      const numbers = added.map(({ number }) => number)
+      if (numbers.length > 0) this.#keys.add(this.#keys.groupOf(set), key, numbers, this.nowMs)
     }
   }
 }

@@ -1,16 +1,16 @@
 // The store in this process: `memoryStore`, and the fast path for the usual op.
 //
-// If all limits of a request share one log, `admit` of its kind decides it: `check` and `commit` with one search. A limiter gets
-// this as `fastPath` and then makes no op. Everything else goes through the driver.
+// If all limits of a request share one log, the fast path decides it without an op. Everything else goes through the driver.
 
 import { checkOptions, checkThat } from '../../errors.ts'
-import type { LimitSet, Log } from '../../limits/limit-set.ts'
+import type { Log } from '../../limits/limit-set.ts'
 import { MAX_AHEAD_MS } from '../../ops/driver.ts'
 import { setReset, setUsed, setWait } from '../../ops/numbers.ts'
+import type { OnFull } from '../../ops/op.ts'
 import { type Clock, checkClock, monotonicClock, readClock } from '../../runtime/clock.ts'
-import type { Call, ConsumeOutcome, FastPath, Op, Outcome, Store } from '../store.ts'
+import type { Op, Outcome, Store } from '../store.ts'
 import { type Group, KeyTable } from './key-table.ts'
-import { MemoryOps, type OnFull } from './memory-ops.ts'
+import { MemoryOps } from './memory-ops.ts'
 
 export type { OnFull }
 
@@ -61,104 +61,34 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   checkThat(['throw', 'deny', 'allow'].includes(onFull), 'onFull', onFull, "'throw', 'deny' or 'allow'")
   checkClock(clock)
   const keys = new KeyTable(maxKeys, clock === undefined ? 0 : GRACE_MS)
-  const ops = new MemoryOps(keys, onFull, maxOverrides)
-  return new KeyTableStore(keys, clock === undefined ? monotonicClock : () => readClock(clock), ops)
+  const driver = new MemoryOps(keys, onFull, maxOverrides)
+  return keyTableStore(keys, clock === undefined ? monotonicClock : () => readClock(clock), driver)
 }
 
-/** An outcome that is being built. */
-interface OutcomeInMaking extends ConsumeOutcome {
-  atMs: number
-  admitted: number
-  readonly limits: number[]
-}
+function keyTableStore(keys: KeyTable, now: Clock, driver: MemoryOps): MemoryStore {
+  /** Units within the window of each limit before the op. */
+  const used: number[] = []
 
-class KeyTableStore implements MemoryStore {
-  readonly #keys: KeyTable
-  readonly #now: Clock
-  readonly #ops: MemoryOps
-  /** Units within each limit's window before the op. */
-  readonly #used: number[] = []
-
-  constructor(keys: KeyTable, now: Clock, ops: MemoryOps) {
-    this.#keys = keys
-    this.#now = now
-    this.#ops = ops
-  }
-
-  applySync(ops: readonly Op[]): readonly Outcome[] {
-    return ops.map((op) => this.#apply(op))
-  }
-
-  fastPath(set: LimitSet): FastPath | undefined {
-    const group = this.#keys.groupOf(set)
-    if (group.alone === undefined) return undefined
-    const keys = this.#keys
-    const outcome = newOutcome()
-    return (given, cost, encoding) => {
-      const clockMs = this.#now()
-      keys.sweep(clockMs)
-      let slot = encoding.isSame(given) ? keys.find(group, given) : 0
-      let key = given as string
-      if (slot === 0) {
-        key = encoding.key(given)
-        slot = keys.find(group, key)
-      }
-      return this.#decide(group, key, slot, cost, clockMs, outcome) ? outcome : undefined
-    }
-  }
-
-  apply(ops: readonly Op[], call: Call): void {
-    try {
-      call.resolve(this.applySync(ops), 0)
-    } catch (error) {
-      call.reject(error)
-    }
-  }
-
-  stats(): { readonly keys: number; readonly evicted: number } {
-    return { keys: this.#keys.size, evicted: this.#keys.evicted }
-  }
-
-  close(): void {}
-
-  #apply(op: Op): Outcome {
-    const clockMs = this.#now()
-    this.#keys.sweep(clockMs)
-    if (op.type === 'consume' && op.count === 1 && op.leaseMs === 0 && op.parts.length === 1) {
-      const { key, set } = op.parts[0]!
-      const group = this.#keys.groupOf(set)
-      const outcome = newOutcome()
-      if (this.#decide(group, key, this.#keys.find(group, key), op.cost, clockMs, outcome)) return outcome
-    }
-    return this.#ops.apply(op, clockMs)
-  }
-
-  /**
-   * Decides one request against limits that share one log, in one piece.
-   *
-   * Returns false, before anything is charged, if the general driver has to decide.
-   */
-  #decide(
+  /** Decides one request against limits that share a log. Returns false, before a charge, if the general driver has to. */
+  function decide(
     group: Group,
     key: string,
     slot: number,
     cost: number,
     clockMs: number,
-    outcome: OutcomeInMaking,
+    outcome: ReturnType<typeof newOutcome>,
   ): boolean {
-    const keys = this.#keys
     const { set, alone } = group
     if (alone === undefined || keys.isHeavy || (set.isOverridable && keys.overrides.has({ key, set })))
       return false
     const { kind, params } = alone
     const logs = group.logs[0]!
-    const number = slot === 0 ? this.#newLog(group, cost, clockMs) : keys.useSlot(slot, group)
+    const number = slot === 0 ? newLog(keys, group, cost, clockMs) : keys.useSlot(slot, group)
     if (number === 0) return false
     let state = logs.at(number)
     const newest = kind.newest(state)
     if (newest > clockMs + MAX_AHEAD_MS) return false
     const nowMs = newest > clockMs ? newest : clockMs
-    const used = this.#used
     const isAdmitted = admit(alone, state, nowMs, cost, used)
     if (isAdmitted === undefined) return false
     if (slot === 0) {
@@ -180,11 +110,55 @@ class KeyTableStore implements MemoryStore {
     return true
   }
 
-  /** A log for a new key. Returns 0 if there is no room for it, or if its cost is above a limit. */
-  #newLog({ logs, set }: Group, cost: number, nowMs: number): number {
-    if (set.limits.some(({ limit }) => cost > limit) || !this.#keys.makeRoom(1, nowMs)) return 0
-    return logs[0]!.create()
+  function apply(op: Op): Outcome {
+    const clockMs = now()
+    keys.sweep(clockMs)
+    if (op.type === 'consume' && op.count === 1 && op.leaseMs === 0 && op.parts.length === 1) {
+      const { key, set } = op.parts[0]!
+      const group = keys.groupOf(set)
+      const outcome = newOutcome()
+      if (decide(group, key, keys.find(group, key), op.cost, clockMs, outcome)) return outcome
+    }
+    return driver.apply(op, clockMs)
   }
+
+  return {
+    applySync: (ops) => ops.map(apply),
+
+    apply(ops, call) {
+      try {
+        call.resolve(ops.map(apply), 0)
+      } catch (error) {
+        call.reject(error)
+      }
+    },
+
+    fastPath(set) {
+      const group = keys.groupOf(set)
+      if (group.alone === undefined) return undefined
+      const outcome = newOutcome()
+      return (given, cost, encoding) => {
+        const clockMs = now()
+        keys.sweep(clockMs)
+        let slot = encoding.isSame(given) ? keys.find(group, given) : 0
+        let key = given as string
+        if (slot === 0) {
+          key = encoding.key(given)
+          slot = keys.find(group, key)
+        }
+        return decide(group, key, slot, cost, clockMs, outcome) ? outcome : undefined
+      }
+    },
+
+    stats: () => ({ keys: keys.size, evicted: keys.evicted }),
+    close() {},
+  }
+}
+
+/** A log for a new key. Returns 0 if there is no room for it, or if its cost is above a limit. */
+function newLog(keys: KeyTable, { logs, set }: Group, cost: number, nowMs: number): number {
+  if (set.limits.some(({ limit }) => cost > limit) || !keys.makeRoom(1, nowMs)) return 0
+  return logs[0]!.create()
 }
 
 /** Charges a log if all its limits have room. Returns `undefined` if the general driver has to decide. */
@@ -209,6 +183,6 @@ function unboxed(number: number): number {
   return integer === number ? integer : number
 }
 
-function newOutcome(): OutcomeInMaking {
-  return { source: 'store', atMs: 0, admitted: 0, limits: [0, 0, 0], waitMs: 0 }
+function newOutcome() {
+  return { source: 'store' as const, atMs: 0, admitted: 0, limits: [0, 0, 0], waitMs: 0 }
 }

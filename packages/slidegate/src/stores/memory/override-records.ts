@@ -1,11 +1,9 @@
 // The overrides of a memory store: the twin of limits/override.lua.
 
-import type { LimitSet } from '../../limits/limit-set.ts'
-import { FOREVER, type InForce, inForceAt, type Kept, setInForce } from '../../limits/override.ts'
+import { FOREVER, type InForce, inForceAt, type Kept } from '../../limits/override.ts'
 import type { ListedOverride, OverrideChange, OverridesOutcome, Part } from '../../ops/request.ts'
 import { mapKey } from '../../runtime/hash.ts'
 
-/** A stored override. */
 interface Override extends Kept {
   readonly key: string
   readonly given: string | undefined
@@ -13,46 +11,39 @@ interface Override extends Kept {
   readonly number: number
 }
 
-type Overrides = Map<string, Override>
-
-/** Maximum overrides per page. */
+/** A page ends after this many overrides, or after this many characters. */
 const OVERRIDES_PAGE = 250
+const PAGE_CHARACTERS = 2 ** 16
+
 /** Maximum concurrent lists that continue without a search for each page. */
 const MOST_PAGES = 16
-const PAGE_CHARACTERS = 2 ** 16
 
 /** Estimated bytes of an override without its texts. */
 const RECORD_BYTES = 300
 
-/** All overrides. {@link sweep} drops those that have ended. */
 export class OverrideRecords {
-  readonly #limiters = new Map<string, Overrides>()
-  #sweep: Iterator<[string, Override]> = this.#all()
+  readonly #limiters = new Map<string, Map<string, Override>>()
+  readonly #sweep = this.#all()
   /** The ends of the latest pages, where the next ones continue. */
   readonly #pages: { readonly after: string; readonly rest: Iterator<Override> }[] = []
   #numbers = 0
-  /** Number of overrides, including ended ones until they are dropped. */
+  /** Includes ended overrides until {@link sweep} drops them. */
   size = 0
-  /** Estimated bytes of all overrides. */
+  /** An estimate. */
   bytes = 0
 
   /** The overrides in force, per part. `undefined` if there is none. */
   inForce(parts: readonly Part[], nowMs: number): (InForce | undefined)[] | undefined {
     if (this.size === 0) return undefined
-    let told: (InForce | undefined)[] | undefined
+    let inForce: (InForce | undefined)[] | undefined
     for (let i = 0; i < parts.length; i++) {
-      const found = this.#of(parts[i]!)
-      const inForce = found && inForceAt(found, nowMs)
-      if (inForce === undefined) continue
-      told ??= new Array<InForce | undefined>(parts.length).fill(undefined)
-      told[i] = inForce
+      const known = this.#of(parts[i]!)
+      const own = known && inForceAt(known, nowMs)
+      if (own === undefined) continue
+      inForce ??= new Array<InForce | undefined>(parts.length).fill(undefined)
+      inForce[i] = own
     }
-    return told
-  }
-
-  /** The limit set with the numbers in force. */
-  setOf(part: Part, nowMs: number): LimitSet {
-    return setInForce(part.set, this.inForce([part], nowMs)?.[0]?.rule ?? '')
+    return inForce
   }
 
   has(part: Part): boolean {
@@ -62,14 +53,9 @@ export class OverrideRecords {
   /** Checks the next `most` overrides and drops ended ones. Returns how many. */
   sweep(byMs: number, most: number): number {
     const { size } = this
-    for (let left = Math.min(most, size); left > 0 && this.size > 0; ) {
-      const { value, done } = this.#sweep.next()
-      if (done) {
-        this.#sweep = this.#all()
-        continue
-      }
-      left--
-      if (inForceAt(value[1], byMs) === undefined) this.#delete(value[0], value[1].key)
+    for (let left = Math.min(most, size); left > 0 && this.size > 0; left--) {
+      const [limiter, override] = this.#sweep.next().value
+      if (inForceAt(override, byMs) === undefined) this.#set(limiter, override.key, undefined)
     }
     return size - this.size
   }
@@ -94,14 +80,8 @@ export class OverrideRecords {
       blockedUntilMs: blockMs === undefined ? blockedUntilMs : blockMs === 0 ? 0 : ends(blockMs),
       number: known?.number ?? ++this.#numbers,
     }
-    if (inForceAt(override, nowMs) === undefined) this.#delete(part.set.limiter, part.key)
-    else this.#write(part.set.limiter, override)
-  }
-
-  /** Drops a key's override if it has ended. */
-  dropEnded(part: Part, nowMs: number): void {
-    const known = this.#of(part)
-    if (known !== undefined && inForceAt(known, nowMs) === undefined) this.#delete(part.set.limiter, part.key)
+    const isInForce = inForceAt(override, nowMs) !== undefined
+    this.#set(part.set.limiter, part.key, isInForce ? override : undefined)
   }
 
   page(limiter: string, after: string, nowMs: number): OverridesOutcome {
@@ -134,22 +114,15 @@ export class OverrideRecords {
     return set.isOverridable ? this.#limiters.get(set.limiter)?.get(mapKey(key)) : undefined
   }
 
-  #write(limiter: string, override: Override): void {
-    let overrides = this.#limiters.get(limiter)
-    if (overrides === undefined) {
-      overrides = new Map()
-      this.#limiters.set(limiter, overrides)
-    }
-    const key = mapKey(override.key)
+  #set(limiter: string, stored: string, override: Override | undefined): void {
+    const key = mapKey(stored)
+    const overrides = this.#limiters.get(limiter) ?? new Map<string, Override>()
     this.#count(overrides.get(key), -1)
     this.#count(override, 1)
-    overrides.set(key, override)
-  }
-
-  #delete(limiter: string, key: string): void {
-    const overrides = this.#limiters.get(limiter)
-    this.#count(overrides?.get(mapKey(key)), -1)
-    if (overrides?.delete(mapKey(key)) && overrides.size === 0) this.#limiters.delete(limiter)
+    if (override === undefined) overrides.delete(key)
+    else overrides.set(key, override)
+    if (overrides.size === 0) this.#limiters.delete(limiter)
+    else this.#limiters.set(limiter, overrides)
   }
 
   #count(override: Override | undefined, times: 1 | -1): void {
@@ -158,9 +131,12 @@ export class OverrideRecords {
     this.bytes += times * (RECORD_BYTES + textsOf(override))
   }
 
-  *#all(): Generator<[string, Override]> {
-    for (const [limiter, overrides] of this.#limiters) {
-      for (const override of overrides.values()) yield [limiter, override]
+  /** Yields all overrides in an endless cycle. Call `next` only if there are any. */
+  *#all(): Generator<[string, Override], never> {
+    for (;;) {
+      for (const [limiter, overrides] of this.#limiters) {
+        for (const override of overrides.values()) yield [limiter, override]
+      }
     }
   }
 }

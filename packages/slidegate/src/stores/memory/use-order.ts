@@ -2,13 +2,13 @@
 
 import type { Slab } from '../../runtime/slab.ts'
 
-/** Maximum parked slots that a search unparks. A thousand may open in one millisecond. */
+/** Maximum slots that a call of `oldest` unparks. */
 const MOST_OPENED = 256
 
 /** Collecting a slot takes as long as looking at this many rows. */
 const ROWS_PER_FOUND = 64
 
-/** Minimum and maximum rows sampled to choose the tick up to which a search collects. */
+/** Minimum and maximum rows sampled. */
 const FEWEST_SAMPLED = 64
 const MOST_SAMPLED = 1024
 
@@ -17,22 +17,18 @@ const PIECE_SHIFT = 12
 const PIECE_MASK: number = 2 ** PIECE_SHIFT - 1
 
 /**
- * Finds the least recently used slot.
+ * Each use writes its number, a tick, to the slot's row. So tracking the order costs nothing until room is needed.
  *
- * Each use writes a tick, the number of the use, to the slot's row, which it reads anyway. So tracking the order costs nothing
- * until room is needed. A search then goes through all rows, some in each step. It collects enough of the oldest slots to make
- * room for many keys.
- *
- * Slots that were found at their limit are parked until they open or are used, so no search meets them twice. The tick of
- * a parked slot is negative.
+ * A search then goes through all rows in steps, and collects enough of the oldest slots to make room for many keys. Slots that
+ * are at their limit are parked until they open or are used, so no search meets them twice. Their ticks are negative.
  */
 export class UseOrder {
-  /** The rows of the slots. The first number of each row is its tick. */
+  /** The first number of each row is its tick. */
   readonly #slots: Slab
   #tick = 0
   /** Parked slots by the time when they open. */
   readonly #parked = new SlotHeap()
-  /** Slots by their ticks: all unparked ones up to `#foundUpTo`, and some later ones. */
+  /** Slots by tick: all unparked ones up to `#foundUpTo`, and some later ones. */
   readonly #found = new SlotHeap()
   #foundUpTo = 0
   /** Where a search resumes (0 without one), and the tick up to which it collects. */
@@ -43,7 +39,6 @@ export class UseOrder {
     this.#slots = slots
   }
 
-  /** Marks the slot as just used. */
   use(slot: number): void {
     const { doubles, shift, mask, width } = this.#slots
     const row = doubles[slot >>> shift]!
@@ -63,7 +58,12 @@ export class UseOrder {
 
   /** Returns the least recently used slot that isn't parked, or 0 if there is none. Slots that have opened are unparked. */
   oldest(nowMs: number): number {
-    for (let i = 0; i < MOST_OPENED && this.#parked.leastValue <= nowMs; i++) this.#open(this.#parked.least)
+    for (let i = 0; i < MOST_OPENED && this.#parked.leastValue <= nowMs; i++) {
+      const slot = this.#parked.least
+      this.#parked.remove(slot)
+      this.#setTick(slot, -this.#tickOf(slot))
+      this.#found.add(slot, this.#tickOf(slot))
+    }
     for (;;) {
       const slot = this.#found.least
       const tick = this.#tickOf(slot)
@@ -91,25 +91,17 @@ export class UseOrder {
     return this.#parked.least === 0 ? 0 : this.#parked.leastValue
   }
 
-  #open(slot: number): void {
-    const tick = -this.#tickOf(slot)
-    this.#parked.remove(slot)
-    this.#setTick(slot, tick)
-    this.#found.add(slot, tick)
-  }
-
   /** Whether all slots are found or parked. Row 0 isn't a slot. */
   get #areAllFound(): boolean {
     return this.#parked.size + this.#found.size === this.#slots.rows - 1
   }
 
-  /** Takes a step of a search, unless enough slots are found. It takes as long as looking at `most` rows. */
+  /** Continues a search, or starts one if too few slots are found. Takes as long as looking at `most` rows. */
   searchAhead(most: number): void {
     const isEnough = this.#areAllFound || this.#found.size > this.#slots.rows >>> 7
     if (this.#next > 0 || !isEnough) this.#search(most)
   }
 
-  /** Collects the oldest slots, up to a sampled tick. */
   #search(most: number): void {
     if (this.#next === 0) this.#upTo = this.#sampled()
     const { doubles, shift, mask, width } = this.#slots
@@ -136,11 +128,7 @@ export class UseOrder {
     }
   }
 
-  /**
-   * Samples the ticks of slots that aren't found yet.
-   *
-   * Returns one that is newer than about 1 in 16 of them, or than as few as 1 in 64 if there are many slots.
-   */
+  /** Returns the tick up to which a search collects. About 1 in 16 of the other slots are older, or 1 in 64 of many. */
   #sampled(): number {
     const { rows, doubles, shift, mask, width } = this.#slots
     const last = doubles.length - 1
@@ -168,11 +156,7 @@ export class UseOrder {
   }
 }
 
-/**
- * A binary heap of slots by value, from which any slot can be removed.
- *
- * Removing them lazily would mean sweeping many at once, which would block the process.
- */
+/** A binary heap of slots by value, from which any slot can be removed. Sweeping removed ones later would block the process. */
 class SlotHeap {
   readonly #slots: number[] = []
   readonly #values: number[] = []
@@ -222,7 +206,7 @@ class SlotHeap {
     this.#put(place, slot, value)
   }
 
-  /** Moves smaller values up to make room for a value. Returns its place. */
+  /** Moves smaller values up. Returns the place for the value. */
   #sink(from: number, value: number): number {
     let place = from
     for (let below = 2 * place + 1; below < this.#values.length; below = 2 * place + 1) {

@@ -31,21 +31,21 @@ export interface Transport {
 }
 
 export interface BatchOptions {
-  /** Maximum calls in flight, if each is full. Enough for a distant Redis. */
+  /** Maximum calls in flight if each is full. Enough for a distant Redis. */
   readonly maxCalls: number
-  /** Whether to read all replies that have arrived before sending. Callers answered together then send together. */
+  /** Whether to read all available replies before sending. Callers that are answered together then send together. */
   readonly readsFirst: boolean
   /** The maximum per call. Default: the script's maximum. */
   readonly size?: CallSize
 }
 
-/** A Redis that stopped answering gets one op per this time. */
+/** If Redis stops answering, one op is sent per this time. */
 const PROBE_MS = 25
 
-/** If the client would queue a command, it is checked again after this time. */
+/** If the client would queue a command, the batcher checks it again after this time. */
 const READY_MS = 10
 
-/** From this number of ops on, they are split over two calls. With fewer, waiting or in flight, a single call is cheaper. */
+/** The minimum number of ops, waiting or in flight, to split over two calls. With fewer, a single call is cheaper. */
 const MIN_DIVIDED = 8
 
 /** Maximum work in flight, in milliseconds of Redis time. Further calls wait. */
@@ -94,7 +94,7 @@ class Batcher implements Receiver {
   readonly #counts: CallCounts
   /** Calls in flight, oldest first. */
   readonly #calls: Batch[] = []
-  /** Numbers, starting at 0, that aren't in use by a call in flight. */
+  /** Numbers starting at 0 that no call in flight is using. */
   readonly #places: number[]
   /** Calls abandoned since Redis last answered. */
   #lost = 0
@@ -143,7 +143,7 @@ class Batcher implements Receiver {
 
   readonly #sendDue = (): void => {
     this.#isScheduled = false
-    // If the client can't send a call, it would queue it and send it after its requests have timed out.
+    // A client that isn't ready would queue the call, and send it after its requests have timed out.
     if (!this.#transport.isReady && this.#isDue()) this.#startPause(READY_MS)
     while (this.#isDue()) {
       const batch = this.#queue.take(this.#maxWeight(), performance.now())
@@ -232,7 +232,7 @@ class Batcher implements Receiver {
 
   #heard({ sentAtMs }: Batch): void {
     const nowMs = performance.now()
-    // Redis starts a call after it answered the previous one. The shortest time counts most: longer ones include the network.
+    // Redis starts a call after it has answered the previous one. Short times have more weight, because long ones include the network.
     const tookMs = nowMs - Math.max(sentAtMs, this.#answeredAtMs)
     this.#tookMs = tookMs < this.#tookMs ? tookMs : this.#tookMs + (tookMs - this.#tookMs) / 8
     this.#counts.answered(nowMs - sentAtMs)
@@ -246,7 +246,7 @@ class Batcher implements Receiver {
 
   failed(batch: Batch, error: unknown): void {
     this.#counts.failed()
-    // A client that isn't installed isn't an outage.
+    // A missing client package isn't an outage.
     const failure = error instanceof SlidegateError ? error : this.#transport.failure(error)
     for (const { calls } of batch.ops) settle(calls, failure)
     this.#ended(batch)

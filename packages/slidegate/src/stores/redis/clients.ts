@@ -63,7 +63,7 @@ export interface Connection extends StoreConnection {
   scriptLoads: number
   /** Returns the function for one server, or for one bucket of a Cluster. */
   sender(): Send
-  /** Ends the startup. Call it when a command was answered or failed. */
+  /** Ends the startup phase. Call this when a command was answered or has failed. */
   answered(): void
   /** The error for a failed command, with the reason if there is no connection. */
   failure(error: unknown): StoreUnavailableError
@@ -154,7 +154,7 @@ interface Emitter {
 /** The last error of each client since it connected. */
 const lastErrors = new WeakMap<object, Error | undefined>()
 
-/** Notes a client's errors without handling them: it still throws those that nothing else handles. */
+/** Records a client's errors without handling them, so the client still throws unhandled ones. */
 function lastErrorOf(client: Emitter, first?: Error): () => Error | undefined {
   if (!lastErrors.has(client)) {
     lastErrors.set(client, first)
@@ -180,7 +180,7 @@ interface Ioredis extends IoredisClient, Emitter {
   readonly connector?: { readonly firstError?: Error }
 }
 
-/** States in which it queues commands, unless it is unused or has ended. */
+/** States in which a client queues commands, unless it is unused or has ended. */
 const IOREDIS_QUEUES = new Set(['connecting', 'connect', 'reconnecting', 'close', 'disconnecting'])
 
 function ioredis(client: Ioredis): Dialect {
@@ -191,7 +191,7 @@ function ioredis(client: Ioredis): Dialect {
   return {
     isCluster,
     address: isOneServer ? addressText(host, port) : undefined,
-    // A failed attempt ends in another status.
+    // A failed attempt ends with another status.
     isStarting: () => client.status === 'connecting' || client.status === 'connect',
     isConnected: () => client.status === undefined || client.status === 'ready',
     lastError: () => {
@@ -229,7 +229,7 @@ function nodeRedis(client: NodeRedis): Dialect {
       client,
       isNew ? new Error('never connected: await client.connect() first') : undefined,
     ),
-    // A closed client rejects. A pool doesn't expose its state, and a Sentinel looks for a master with each command.
+    // A closed client rejects commands. A pool doesn't expose its state, and a Sentinel looks up the master for each command.
     isReady: () =>
       isSentinel ||
       client.isOpen !== true ||

@@ -17,7 +17,7 @@ import { serversOf, type UrlOptions } from './url.ts'
 /** How long a replaced connection can still receive replies. */
 const REPLACED_MS = 1000
 
-/** A connection without an answer for this long is replaced. The operating system would take minutes to close it. */
+/** A connection is replaced after this long without an answer. The operating system would take minutes to close it. */
 const SILENT_MS = 2000
 
 const MOST_NAMED = 3
@@ -68,7 +68,7 @@ export class OwnConnection implements Connection {
     if (!this.isCluster) this.#begin()
   }
 
-  /** The first requests wait for the connection. Later ones that can't be sent are rejected at once. */
+  /** The first requests wait for the connection. Later requests that can't be sent are rejected immediately. */
   get isReady(): boolean {
     return this.#connecting?.isOver ?? true
   }

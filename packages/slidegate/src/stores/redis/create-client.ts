@@ -20,10 +20,10 @@ export interface OwnClient {
 
 const CONNECT_TIMEOUT_MS = 1000
 
-/** A quiet connection gets a ping after this time. */
+/** An idle connection gets a ping after this time. */
 const PING_INTERVAL_MS = 2000
 
-/** Must be longer than a connection can be quiet. */
+/** Must be longer than a connection can be idle. */
 const SOCKET_TIMEOUT_MS = 5000
 
 /** Without an answer for this long, ioredis closes a connection. */
@@ -87,7 +87,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
     cluster.on('error', onError)
     cluster.on('node-error', onError)
     let isClosed = false
-    // It tries each root node once.
+    // `connect` tries each root node once.
     const connect = async (attempts: number): Promise<unknown> => {
       try {
         return await cluster.connect()

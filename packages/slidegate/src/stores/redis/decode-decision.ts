@@ -29,14 +29,14 @@ export type DecisionRequest = Pick<Request, 'count'> & { readonly op: Extract<Op
 /** Returns the next integer of the reply. */
 type Next = () => number
 
-/** The script writes this for waits that never end. */
+/** The script writes this for infinite waits. */
 const NEVER = -1
 
-/** An op's first integer if it isn't plain: this minus the requests admitted. */
+/** Marks an op that isn't plain. Its first integer is this minus the number of admitted requests. */
 const EXTRAS = -10
 
 interface ReadLog extends CheckedLog {
-  /** The state before the op, if its times are computed here. */
+  /** The state before the op, if this process computes its times. */
   state: unknown
   /** Whether the script returns its times. */
   isTimed: boolean
@@ -64,7 +64,7 @@ export function decisionOf(
   if (isAgain) countFrom(limits, nowMs - atMs)
   const outcome = withDebits(logs, op, { source: 'store', atMs, admitted, limits, waitMs: 0 })
   const explained = isExplained ? explanation(op as ExplainOp, parts, logs, nowMs, next) : undefined
-  // Nearly all outcomes end here.
+  // Nearly all outcomes have no extra numbers.
   if (extras === undefined && overrides === undefined && explained === undefined) return outcome
   const blocked = explained?.bans.map((ban) => ban?.blockedMs ?? 0) ?? extras?.blocked ?? parts.map(() => 0)
   const ban =
@@ -78,7 +78,7 @@ export function decisionOf(
   }
 }
 
-/** Reused for each op. May contain more logs than the last op has. */
+/** Reused for each op. May contain more logs than the current op has. */
 const pool: ReadLog[] = []
 
 function logsOf(op: RequestOp, parts: readonly Part[], nowMs: number, next: Next): readonly ReadLog[] {
@@ -138,7 +138,7 @@ function computeNumbers(read: ReadLog, limits: number[], admitted: number, asked
     for (let i = 0; i < serves.length; i++) {
       const limit = first + serves[i]!
       setUsed(limits, limit, used[i]!)
-      // Counted from the current grain, which has the newest charge.
+      // The newest charge is in the current grain, so the time is counted from it.
       if (!isTimed) setReset(limits, limit, params.windows[i]! - (nowMs % params.precision))
     }
     return

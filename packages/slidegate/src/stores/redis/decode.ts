@@ -20,7 +20,7 @@ import type { Request } from './encode.ts'
 const UNREADABLE = -1
 const AHEAD = -2
 
-/** The reply to a call that a later call at its place overtook. */
+/** The reply to a call that arrived after a later call with the same place. */
 const STALE = -1
 
 /** Reads the outcomes of requests, in order. If an op failed alone, its outcome is an error. */

@@ -8,16 +8,16 @@ const SLOTS = 16_384
 
 export interface Keyspace {
   readonly buckets: number
-  /** Appends the keys of an op. One per log, `<prefix>:{<tag>}:<limiter>:<key>:<log>`, then those of overrides and their index. */
+  /** Appends an op's keys: one per log, `<prefix>:{<tag>}:<limiter>:<key>:<log>`, then those of overrides and their index. */
   append(op: Op, keys: string[]): void
   bucketOf(op: Op): number
-  /** The key of a receipt: `<prefix>:{<tag>}:~<store>:<place>`. No limiter has this name, and no other store this key. */
+  /** The key of a receipt: `<prefix>:{<tag>}:~<store>:<place>`. Limiter names can't contain `~`, and each store has its own keys. */
   receiptKey(op: Op | undefined, place: number): string
 }
 
 /** The keys of a bucket share a slot, so one script reaches them all. */
 export function keyspace(prefix: string, buckets: number): Keyspace {
-  // Braces would replace those of the tag.
+  // Braces in the prefix would take effect instead of those around the tag.
   const isPrefix = typeof prefix === 'string' && /^[A-Za-z0-9._:-]{1,128}$/.test(prefix)
   checkThat(isPrefix, 'the prefix', prefix, '1 to 128 of A-Z a-z 0-9 . _ : -')
   const isPower = typeof buckets === 'number' && Number.isInteger(Math.log2(buckets))

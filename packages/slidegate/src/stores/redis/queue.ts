@@ -12,10 +12,10 @@ export interface CallSize {
   readonly requests: number
 }
 
-/** The script's maximum. With more requests per busy key, Redis and this process would take turns. */
+/** The script's maximum. With more requests for a busy key per call, Redis and this process would take turns. */
 export const OF_SCRIPT: CallSize = { ops: MAX_WEIGHT, requests: 512 }
 
-/** Maximum requests waiting in all queues of a store. Further ones are rejected. */
+/** Maximum number of requests waiting in all queues of a store. Further requests are rejected. */
 const MAX_WAITING = 65_536
 
 /** One key may take this share of the remaining places. */
@@ -51,7 +51,7 @@ export class PendingOp implements Request {
   readonly mayRemove: boolean
   calls: Call[]
   isOpen: boolean
-  /** Whether it is in the queue. If not, it is held until others of its key have been sent. */
+  /** Whether the op is in the queue. If not, it's held until other ops of its key have been sent. */
   isQueued = false
   next: PendingOp | undefined
 
@@ -110,7 +110,7 @@ export interface Batch {
   ops: PendingOp[]
   weight: number
   requests: number
-  /** Its number among the calls in flight, starting at 0. Unique at any time. */
+  /** The number of the call, starting at 0. No two calls in flight have the same number. */
   place: number
 }
 
@@ -277,7 +277,7 @@ export class Queue {
     if (before === undefined) this.#first = next
     else before.next = next
     if (next === undefined) this.#last = before
-    // Unlinked, because garbage in the old generation would keep newer ops alive.
+    // Unlinks it, because garbage in the old generation would keep newer ops alive.
     pending.next = undefined
     this.#backlog.size -= calls.length
     this.#requests -= calls.length

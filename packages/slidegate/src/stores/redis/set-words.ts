@@ -1,7 +1,7 @@
 // Writes the words of an op's logs. driver.lua describes them, and the .lua file of each kind those of its log.
 
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
-import { mostOf, namesOf } from '../../limits/override.ts'
+import { declaredName, mostOf } from '../../limits/override.ts'
 import type { Part } from '../../ops/request.ts'
 import { kindOf, type Op } from '../../ops/table.ts'
 
@@ -9,16 +9,16 @@ import { kindOf, type Op } from '../../ops/table.ts'
 const KINDS = 'wtfczxeb'
 /** Offset of the first limit from a log's place, by kind number minus one. */
 const FIRST_LIMIT = [2, 4, 3, 4, 3, 2, 2]
-/** The number of reservations among the kinds of entries: see entry-window.lua. */
+/** The kind of entries that reservations are: see entry-window.lua. */
 const RESERVATION = 4
 
-/** A log's code is the sum of its kind's number and these. */
+/** A log's code is the sum of its kind's number and these values. */
 const SHADOW = 16
 const MORE = 32
 const PER_WORD = 64
 const PER_OVERRIDE = 65_536
 
-/** A limit's place is the sum of its kind's number and these. */
+/** A limit's place is the sum of its kind's number and these values. */
 const PER_PLACE = 65_536
 const PER_STEP = 16
 
@@ -31,7 +31,7 @@ interface KnownWords {
   readonly words: readonly string[]
 }
 
-/** The words of the sets last used, by the first set of the op. */
+/** The words of the last used sets, by the first set of the op. */
 const known = new WeakMap<LimitSet, KnownWords>()
 
 export function setWordsOf(op: Op, nowMs: number | undefined): readonly string[] {
@@ -86,13 +86,13 @@ function numberOf({ kind }: Log): number {
 
 /** The names of limits, their places, and the maximum for an override: see override.lua. */
 function namesIn({ limits }: LimitSet, log: Log, place: number): string {
-  const served = log.serves.map((i) => limits[i]!)
   const width = log.kind.tag === 'w' ? 2 : 1
   const number = numberOf(log)
-  const named = namesOf(served).map((name, i) => {
+  const named = log.serves.map((served, i) => {
+    const limit = limits[served]!
     const where = place * PER_PLACE + (FIRST_LIMIT[number - 1]! + width * i) * PER_STEP + number
-    const numbers = ` ${where} ${mostOf(served[i]!)}`
-    return `/${name}${numbers}${limits.length === 1 ? `/${numbers}` : ''}`
+    const numbers = ` ${where} ${mostOf(limit)}`
+    return `/${declaredName(limit)}${numbers}${limits.length === 1 ? `/${numbers}` : ''}`
   })
   return named.join('')
 }

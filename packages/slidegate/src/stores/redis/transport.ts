@@ -97,7 +97,7 @@ export class ScriptTransport implements Transport {
     this.#send('EVALSHA', SCRIPT_SHA1, keys, words).then(answered, failed)
   }
 
-  /** The slot may be moving. Clients that resend wait until it has arrived, longer than any request. Others report the failure. */
+  /** The slot may be moving. Clients that resend commands wait for that, longer than any request. Others report the failure. */
   lost(): void {
     if (this.#connection.isCluster && this.#connection.resends) this.#goSingly()
   }
@@ -134,7 +134,7 @@ export class ScriptTransport implements Transport {
    * that arrives after a later one with its place isn't executed.
    */
   #appendReceipt({ ops, place, sentAtMs }: Batch, words: string[]): number {
-    // On a Cluster it is in the slot of the keys, which is always the same for one transport. Otherwise it can be anywhere.
+    // On a Cluster, the receipt is in the slot of the keys, which is the same for all calls of a transport. Otherwise, it can be anywhere.
     this.#receipts[place] ??= {
       key: this.#keyspace.receiptKey(this.#connection.isCluster ? ops[0]!.op : undefined, place),
       renewedAtMs: Number.NEGATIVE_INFINITY,
@@ -166,7 +166,7 @@ function loadAndRun(of: Loads, send: Send, keys: number, words: string[]): Promi
   return send('EVAL', SCRIPT, keys, words)
 }
 
-/** Valkey GLIDE doesn't pass on the server's exact error. */
+/** Valkey GLIDE changes the text of the server's error. */
 function saysNoScript(error: unknown): boolean {
   return error instanceof Error && /^NOSCRIPT|\bNoScriptError\b/.test(error.message)
 }

@@ -14,7 +14,7 @@ import { at, type Fields, fieldsIn, listIn } from './reading.ts'
 import { type Authorize, declaredIn, declaredInJson, type KnownSets, textOfSet } from './sets.ts'
 import { MAX_WORK, REFUSAL, workOf, workOfSet } from './work.ts'
 
-/** Incremented with each change that either side would misread. */
+/** Incremented with each change that the other side could misread. */
 export const WIRE_VERSION = 2
 
 export const MAX_OPS = 1024
@@ -102,7 +102,7 @@ export function readBody(value: unknown, known: KnownSets, authorize: Authorize)
   const budget = new Budget()
   const read = listIn(sets, 'sets', 1, MAX_OPS).map((each, i) =>
     budget.tried(`sets[${i}]`, () => {
-      // Runs before any of it is created.
+      // Runs before anything is created from it.
       budget.spend('limits', declaredInJson(each))
       const set = known.of(each, authorize)
       budget.spend('work', workOfSet(set))

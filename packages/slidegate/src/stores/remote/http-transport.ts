@@ -8,7 +8,7 @@ import type { Start } from '../start.ts'
 import { type Body, bodiesOf, readAnswer } from './bodies.ts'
 import { isReason } from './outcomes.ts'
 
-/** The part of `fetch` that is used. */
+/** The part of `fetch` that this file uses. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
 /** The service's URL, and how to call it. */
@@ -21,7 +21,7 @@ export interface Address {
 /** Timeout of a call. Callers time out sooner, and return a charge when its late answer arrives. */
 const LOST_MS = 10_000
 
-/** Maximum bytes of an answer, more than for any body. */
+/** Maximum bytes of an answer. No valid answer is that long. */
 const MAX_ANSWER = 2 ** 25
 
 const MAX_PROBLEM = 2 ** 16

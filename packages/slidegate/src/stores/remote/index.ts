@@ -48,7 +48,7 @@ export function serviceStore(url: string | URL, options: ServiceStoreOptions = {
     return { start, batched: batchedStore([httpTransport(address, underWay, start)], BATCHES, () => 0) }
   }
   let begun: ReturnType<typeof begin> | undefined
-  // Begins on the first request, because some runtimes don't allow random numbers earlier.
+  // Created by the first request, because some runtimes don't allow random numbers earlier.
   const current = () => {
     begun ??= begin()
     return begun

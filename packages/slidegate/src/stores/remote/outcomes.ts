@@ -109,7 +109,7 @@ function decisionOf({ parts }: Op, count: number) {
     source,
     atMs: whole,
     admitted: integer(0, count),
-    // Without limits, a memory store returns as many numbers as with one.
+    // For a set without limits, a memory store returns as many numbers as for one limit.
     limits: list(wait, numbers, Math.max(unused(1).length, numbers)),
     waitMs: () => 0,
     repeats: maybe(whole),

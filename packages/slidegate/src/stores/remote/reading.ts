@@ -35,7 +35,7 @@ export function fieldsIn(value: unknown, what: string, known: readonly string[])
 type Shape = Readonly<Record<string, Read>>
 export type ShapeOf<S extends Shape> = { readonly [Name in keyof S]: ReturnType<S[Name]> }
 
-/** The fields of a shape, without those that are undefined. */
+/** The fields of a shape that aren't undefined. */
 export function readShape<S extends Shape>(fields: Fields, shape: S): ShapeOf<S> {
   const read: Record<string, unknown> = {}
   for (const [name, of] of Object.entries(shape)) {

@@ -73,7 +73,7 @@ export function serveStore(
   }
 }
 
-/** The store with a deadline. Late charges are returned. */
+/** Wraps the store with a deadline. Late charges are returned. */
 function guard(store: Store, timeoutMs: number): Store {
   checkThat(typeof store?.apply === 'function', 'the store', store, 'a store, or a function that returns one')
   return guardStore('client', { store, timeoutMs, logger: false }).store

@@ -54,7 +54,7 @@ export function declaredIn(set: LimitSet): number {
   return set.limits.length + additionsOf(set).length
 }
 
-/** The same for JSON that may be a set. */
+/** The number of limits and additions in JSON that may be a set. */
 export function declaredInJson(value: unknown): number {
   const { limits, additions = [] } = (value ?? {}) as {
     readonly limits?: unknown

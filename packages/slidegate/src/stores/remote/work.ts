@@ -11,12 +11,12 @@ export const MAX_WORK: number = 2 ** 12
 
 /** Finds the windows of a calendar: once per body, because the calendar caches them. */
 const CALENDAR = 60
-/** Rejecting an op or a set. */
+/** The work of rejecting an op or a set. */
 export const REFUSAL = 16
 
-/** Reads or writes a log, whatever its size. */
+/** The work of reading or writing a log of any size. */
 const LOG = 2
-/** The general part of the script, once per op. */
+/** The work of the script per op, without its logs. */
 const GENERAL = 4
 const WINDOW_LOG = 4
 

@@ -21,7 +21,7 @@ export function setupWarningSuite<Args extends HandlerArguments>(adapter: Adapte
         for (let i = 0; i < 3; i++) await ask(server, headers as Record<string, string>)
         expect(await warnings.codes()).toEqual(['SLIDEGATE_UNTRUSTED_PROXY'])
         expect(warnings.all[0]!.message).toMatch(
-          /no proxy is trusted, so all clients of a proxy count as (127\.0\.0\.1|::1\/64)\. .*address: \{ trust: n \}/,
+          /no proxy is trusted, so all clients behind a proxy share the key (127\.0\.0\.1|::1\/64)\. .*address: \{ trust: n \}/,
         )
       },
     )

@@ -49,6 +49,8 @@ export interface Report {
   readonly healMs: number
   /** How late timers of 50 ms were during the fault. */
   readonly lateMs: readonly number[]
+  /** The slowest of the control calls during the fault. 0 if there were none, because the fault affects them too. */
+  readonly controlMs: number
   /** The longest time that this process blocked its event loop. `stoodMs` includes hangs for other reasons. */
   readonly blockedMs: number
   readonly stoodMs: number

@@ -2,6 +2,7 @@ import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promi
 import type { OnStoreError } from '../../../src/index.ts'
 import { until } from '../../support/until.ts'
 import { connectorOf, type MatrixClient } from './clients.ts'
+import { startControlCalls } from './control-calls.ts'
 import type { Course, Fault } from './fault.ts'
 import { bytesInUse, Meter } from './meter.ts'
 import { type Moments, type PolicyReport, policyReport, type Report } from './report.ts'
@@ -26,6 +27,7 @@ export async function runFault(
   const connections = await Promise.all(policies.map(() => connect(scene.target)))
   const subjects = policies.map((policy, i) => new Subject(policy, connections[i]!.client))
   let meter: Meter | undefined
+  let stopControl = () => 0
   try {
     await until('the store answers', async () =>
       subjects.every(({ calls }) => calls.outcomes(0).has('store')),
@@ -34,8 +36,10 @@ export async function runFault(
     // Calls that waited for garbage collection don't count. Timers set before the next turn fire too early.
     await nextTurn()
     await delay(WARM_MS)
+    if (fault.isFelt === 'never') stopControl = await startControlCalls(scene.target.port)
     meter = new Meter()
     const moments = await happen(fault, scene)
+    const controlMs = stopControl()
     const backMs = await back(subjects, moments.returnedMs)
     meter.stop()
     await Promise.all(subjects.map((subject) => subject.stop()))
@@ -49,12 +53,14 @@ export async function runFault(
       policies: reports,
       healMs: moments.returnedMs - moments.healMs,
       lateMs: meter.lateMs,
+      controlMs,
       blockedMs: meter.blockedMs,
       stoodMs: meter.stoodMs,
       grownBytes: bytesInUse() - bytesBefore,
     }
   } finally {
     meter?.stop()
+    stopControl()
     await Promise.all(subjects.map((subject) => subject.stop()))
     for (const subject of subjects) subject.close()
     for (const { end } of connections) await end()

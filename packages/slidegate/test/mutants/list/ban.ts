@@ -40,7 +40,7 @@ export const ban: Mutants = {
       ['  settle(log, words, p, now)\n  log.stamp', '  log.stamp'],
       ['+ count < words[p + 2]', '+ count <= words[p + 2]'],
     ],
-    'conformance > explain reports a ban, and the limits as they would be without it': [
+    'conformance > explain reports a ban, and the state that the limits would have without it': [
       ['format, stamp, blocked_until, level, level_until =', 'format, stamp, blocked_until ='],
       ['log.denials = string.sub(raw, BAN_SIZE + 1)', ''],
     ],

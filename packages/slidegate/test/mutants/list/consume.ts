@@ -27,7 +27,7 @@ export const consume: Mutants = {
         'asked, is_look = fitting < all and fitting or all, wanted, true',
       ],
     ],
-    'conformance > a renewal after a large step back also fixes the times, so the slot lasts for its ttl': [
+    'conformance > a renewal after a large step back also updates the times, so the slot lasts for its ttl': [
       ['op.is_look and not op.hold', 'op.is_look'],
     ],
     'conformance > a repeated request is refunded once': [

@@ -21,7 +21,7 @@ export const operations: readonly Mutants[] = [
           'reply[filled + 1], reply[filled + 2], reply[filled + 3], reply[filled + 4] = log',
         ],
       ],
-      'conformance > explain reports a ban, and the limits as they would be without it': [
+      'conformance > explain reports a ban, and the state that the limits would have without it': [
         [
           'reply[filled + 3], reply[filled + 4], reply[filled + 1]',
           'reply[filled + 4], reply[filled + 3], reply[filled + 1]',

@@ -9,7 +9,7 @@ export const packedWindow: Mutants = {
       ['if first_of_back <= bound', 'if first_of_back < bound'],
       ['total, stamp = struct_unpack(RECORD_FORMAT, records, place + (rest - 1) * WIDTH + 1)', ''],
       ['value = column == TOTAL and total or stamp', ''],
-      ['value > bound then\n      -- It is', 'value >= bound then\n      -- It is'],
+      ['value > bound then\n      -- The record', 'value >= bound then\n      -- The record'],
       [
         'before = total\n        total, stamp = struct_unpack(RECORD_FORMAT, records, place + 1)',
         'total, stamp = struct_unpack(RECORD_FORMAT, records, place + 1)',
@@ -67,7 +67,7 @@ export const packedWindow: Mutants = {
         'log.base - shift, log.total + units - shift, log.stamp',
       ],
     ],
-    'conformance > the window slides: each charge leaves it separately': [
+    'conformance > the window slides: each charge leaves at its own time': [
       ['BACK + column + 1)', 'BACK + 1)'],
       ['value, pages - 1,', 'value, pages + 1,'],
       ['gone = now - keep\n', 'gone = now + keep\n'],

@@ -45,7 +45,7 @@ export const streamWindow: Mutants = {
     'redis/stored-format > a stream can be read and appended to': [
       ['high, above = middle, total - units', ''],
     ],
-    'conformance > stream: a charge beyond the limit has to expire before the next admission': [
+    'conformance > stream: a charge beyond the limit has to expire before the next request is admitted': [
       ['if guesses < STREAM_GUESSES then', 'if true then'],
     ],
     'conformance > stream: after a large step back, all requests count as if made now': [

@@ -3,7 +3,7 @@ import type { Mutants } from '../mutant.ts'
 export const tokenBucket: Mutants = {
   part: 'limits/token-bucket.lua',
   mutants: {
-    'conformance > a token bucket starts full, and tokens come back one by one': [
+    'conformance > a token bucket starts full, and its tokens are refilled one by one': [
       ["'>BI6I7I6I6I6'", "'<BI6I7I6I6I6'"],
       ['BUCKET_SIZE = 32', 'BUCKET_SIZE = 31'],
       ['local rate, is_restamped = refill, false', 'local rate, is_restamped = 0, false'],
