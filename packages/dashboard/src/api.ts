@@ -24,7 +24,7 @@ export function keepToken(text: string | null): void {
   else sessionStorage.setItem(TOKEN, text)
 }
 
-/** Moves the token from an admin link's address into the tab. */
+/** Moves the token from an admin link's URL into session storage. */
 export function takeTokenOfLink(): void {
   const url = new URL(location.href)
   const text = url.searchParams.get('token')

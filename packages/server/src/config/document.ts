@@ -6,7 +6,7 @@ import { messageOf } from '#replay/errors.js'
 import { ConfigError, type ConfigProblem } from './problem.ts'
 import { MAX_DEPTH, type Path, Reader, TOO_DEEP } from './reader.ts'
 
-/** The data of a file, with the place of each value. */
+/** A file's data, with the position of each value. */
 export interface SourceDocument {
   readonly file: string
   /** Plain data: objects, arrays, strings, numbers, booleans, null. */

@@ -149,7 +149,7 @@ const HIDDEN = '***'
 const VARIABLE = /^\$\{\w+\}$/
 
 /**
- * The form of the configuration that readers of the service may see.
+ * The configuration as shown to clients that may read it.
  *
  * It has no secrets or comments, and variables are shown by name. Equal configurations give equal text, regardless of their
  * formatting.

@@ -180,7 +180,7 @@ async function settle(
   return active.limiter.settle(token, actual, { request })
 }
 
-/** A token of the library, with the charged units and the plan, which settling needs. */
+/** A library token, with the charged units and the plan that settling needs. */
 export interface Claim {
   readonly token: string
   readonly units: number

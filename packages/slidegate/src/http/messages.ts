@@ -208,7 +208,7 @@ export class MessageQueue<Message> {
   #continue(): void {
     this.#isWaiting = false
     this.#isBusy = this.#next.length > 0
-    // Runs after the current message was handled, even if its handler throws.
+    // Runs after the current message is handled, even if its handler throws.
     if (this.#isBusy) queueMicrotask(() => this.#takeNext())
     this.#pace()
   }

@@ -68,10 +68,10 @@ export interface Override {
 }
 
 /**
- * Changes limits, exempts or blocks single keys.
+ * Changes the limits of individual keys, exempts keys, or blocks them.
  *
  * Each decision reads the key's override, so a change applies to the next request in every process. The key's usage still counts.
- * A block has its own end: it and the numbers don't affect each other.
+ * A block expires independently of the numbers: neither affects the other.
  *
  * All methods reject with a `StoreUnavailableError` if the store doesn't answer. A change may have been written nevertheless.
  */

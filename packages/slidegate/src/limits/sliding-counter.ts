@@ -7,6 +7,7 @@ import { declareLimit, finestPrecision, type LimitOptions, paramsOf, parseLimitO
 import type { Kind, Limit, LogParams } from './limit.ts'
 import { RowLogs } from './logs.ts'
 
+/** A limit and its window. */
 export type SlidingCounterOptions = LimitOptions
 
 /**
@@ -27,7 +28,7 @@ export function slidingCounter(options: SlidingCounterOptions): Limit {
   return declareLimit(made, slidingCounter, options, { kind: 'slidingCounter', limit, window: windowMs })
 }
 
-/** Maximum of units times grains, so that all arithmetic is exact. */
+/** Maximum product of units and grains that keeps all arithmetic exact. */
 const MAX_PRODUCT: number = 2 ** 52
 
 interface CounterParams extends LogParams {

@@ -55,7 +55,7 @@ export function refundable(records: number): number {
 }
 
 /**
- * Records in order of time, each with a stamp and the running total of units. A view of one log at a time.
+ * Records in chronological order, each with a stamp and the running total of units. Shows one log at a time.
  *
  * The newest record is stored separately, the others are in a ring. A narrow ring has only the last 32 bits of stamps and totals,
  * which the newest record completes. If records are further apart, the ring is wide and has doubles.

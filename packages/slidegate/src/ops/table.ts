@@ -8,6 +8,7 @@ type Any = (typeof all)[keyof typeof all]
 /** A request to a store, distinguished by `type`. */
 export type Op = Parameters<Any['apply']>[0]
 
+/** The outcome of an op, if it has one. */
 export type Outcome = ReturnType<Any['apply']>
 
 export interface Kind extends OpKind<Op, Outcome> {

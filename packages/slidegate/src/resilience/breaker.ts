@@ -89,7 +89,7 @@ export class Breaker {
   #beginStretch(nowMs: number): void {
     const passedMs = nowMs - this.#sinceMs
     if (passedMs <= STRETCH_MS || this.#asked < this.#options.minRequests) return
-    // Scales the counts to one period, so that the counts of a long time don't outweigh recent ones.
+    // Scales the counts to one period, so that a long period doesn't outweigh recent counts.
     this.#startStretch(nowMs, STRETCH_MS / passedMs)
   }
 

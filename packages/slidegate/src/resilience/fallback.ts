@@ -118,7 +118,7 @@ export class LocalShare {
     return { ...outcome, source: 'fallback', limits }
   }
 
-  /** Counts units that were already used. There may be no room for the key. */
+  /** Counts units that were already used. Does nothing if the memory store has no room for the key. */
   charge(op: Op): void {
     try {
       this.apply(op)

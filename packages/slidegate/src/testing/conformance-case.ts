@@ -94,7 +94,7 @@ export async function play(check: (scene: Scene) => Promise<void>, createStore: 
   }
 }
 
-/** Functions that create a limit of a given size, by kind. Only kinds that count sums. */
+/** Functions that create a limit of a given size, by kind. Only kinds that sum units. */
 export const SUMS: Readonly<Record<string, (limit: number) => Limit>> = {
   'sliding window': (limit) => slidingWindow({ limit, window: '10s' }),
   'fixed window': (limit) => fixedWindow({ limit, window: '10s' }),

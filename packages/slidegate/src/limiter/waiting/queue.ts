@@ -128,7 +128,7 @@ export class Queue {
     const before = this.#denial
     this.#denial = undefined
     this.#alarm.clear()
-    // Batches requests of the same tick, and lets a failure happen in a tick of its own.
+    // Batches the requests of this tick, and defers failures to a later tick.
     await undefined
     this.#isWoken = false
     let run: readonly Waiter[] = []

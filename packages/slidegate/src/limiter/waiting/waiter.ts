@@ -92,7 +92,7 @@ export class Waiter {
   }
 }
 
-/** No waiter overtakes one of its own priority. */
+/** A waiter never overtakes another of the same priority. */
 export function comesBefore(one: Waiter, other: Waiter): boolean {
   const [priority, otherPriority] = [one.request.priority, other.request.priority]
   return priority === otherPriority ? one.place < other.place : priority > otherPriority

@@ -161,7 +161,7 @@ export class Pool implements Leaseholder {
     return lease === undefined ? Promise.resolve() : this.#refund(lease.refunds())
   }
 
-  /** Returns the units held, and those in flight once they arrive. */
+  /** Refunds the units held, and those in flight once they arrive. */
   close(): Promise<void> {
     this.#state = 'closed'
     return this.giveBack()
