@@ -275,7 +275,7 @@ describe('the page', () => {
       const tried = triedOf(name)
       expect(cellsOf('| [Fullest minute')[column], name).toBe(tried['the fullest minute'])
       expect(cellsOf('| [Calls to Redis')[column]?.split(',')[0], name).toBe(tried['calls of Redis'])
-      expect(cellsOf('| [Redis hangs')[column], name).toBe(tried['Redis stands still'])
+      expect(cellsOf('| [If Redis hangs, by default')[column], name).toBe(tried['Redis stands still'])
     }
   })
 
