@@ -3,6 +3,7 @@ import { drawBatches } from './batches.js'
 import { drawComparison } from './comparison.js'
 import { drawLeases } from './leases.js'
 import { every } from './play.js'
+import { drawRace } from './race.js'
 import { drawRunningTotals } from './running-totals.js'
 import { drawStoredBytes } from './stored-bytes.js'
 import { drawTags } from './tags.js'
@@ -45,6 +46,15 @@ export const ideas = {
       },
       windowMs: 10_000,
       endMs: 28_000,
+    }),
+
+  'ideas/race': () =>
+    drawRace({
+      title: 'A limit of 10 with one place left, and two callers at the same time',
+      notes: [
+        'Left: both callers read 9, so both are admitted, which makes 11.',
+        'Right: the script counts and adds in one step. The second caller is denied and gets the exact wait.',
+      ],
     }),
 
   'ideas/running-totals': () =>

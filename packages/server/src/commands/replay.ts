@@ -1,6 +1,6 @@
 // slidegate replay, demo.
 
-import { type Command, Option } from 'commander'
+import { Argument, type Command, Option } from 'commander'
 import type { ReplayFlags } from '#replay/run-replay.js'
 import { collect } from '../client/arguments.ts'
 import { VERSION } from '../service/instance.ts'
@@ -48,10 +48,23 @@ export function addReplayCommand(program: Command): void {
 export function addDemoCommand(program: Command): void {
   program
     .command('demo')
-    .description('compare a fixed and a sliding window under a burst at a window boundary')
-    .action(async () => {
-      // Loaded late, because the web server and the load generator are large.
+    .description('show why a fixed window or separate Redis commands admit too many requests')
+    .addArgument(
+      new Argument(
+        '[demo]',
+        'burst: a burst at a window boundary, in memory; race: callers that ask at the same time, on Redis',
+      )
+        .choices(['burst', 'race'])
+        .default('burst'),
+    )
+    .option('--store <url>', 'race: use this Redis', 'redis://127.0.0.1:6379')
+    .action(async (demo: 'burst' | 'race', { store }: { readonly store: string }) => {
+      // Loaded late, because the web server, the load generator and the Redis client are large.
+      if (demo === 'race') {
+        const { runRace } = await import('#replay/demo/race.js')
+        return runRace(store)
+      }
       const { runDemo } = await import('#replay/demo/run-demo.js')
-      await runDemo()
+      return runDemo()
     })
 }
