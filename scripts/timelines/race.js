@@ -17,7 +17,9 @@ const SECOND = 310
 /** @typedef {{ caller: 0 | 1, sent: string, reply: string, result?: 'admitted' | 'denied' }} Call */
 
 /**
- * Draws the commands of two callers that send a request at the same time, after 9 of 10 were admitted. Every reply is a real one.
+ * Draws the commands of two callers that compete for the last place.
+ *
+ * All replies are real ones.
  *
  * @param {object} scene
  * @param {string} scene.title
