@@ -1,23 +1,16 @@
 // Parses --limit and --compare.
 
-import { type Duration, fixedWindow, type Limit, SlidegateError, slidingWindow, tokenBucket } from 'slidegate'
+import { fixedWindow, type Limit, limitOf, SlidegateError, tokenBucket } from 'slidegate'
 import { messageOf, UsageError } from './errors.ts'
 import { printable } from './text.ts'
 
-const LIMIT = /^(?:([^=]+)=)?(\d{1,16})\/(\w+)$/
-
 /** Parses a limit: `100/1m`, or with a name `login=100/1m`. */
 export function parseLimit(text: string): Limit {
-  const match = LIMIT.exec(text)
-  if (match === null)
-    throw new UsageError(`invalid --limit "${printable(text)}"; write it like 100/1m or name=100/1m`)
-  const [, name, limit, window] = match
   try {
-    return slidingWindow({ limit: Number(limit), window: window as Duration, name })
+    return limitOf(text)
   } catch (error) {
-    if (error instanceof SlidegateError)
-      throw new UsageError(`--limit ${printable(text)}: ${messageOf(error)}`)
-    throw error
+    if (!(error instanceof SlidegateError)) throw error
+    throw new UsageError(`invalid --limit ${printable(text)}: ${printable(messageOf(error), 300)}`)
   }
 }
 

@@ -27,10 +27,13 @@ describe('a usage error shows the correct form and exits with 2', () => {
     [['replay', log, '--compare', 'fixed'], '--compare needs a --limit, such as --limit 100/1m'],
     [['replay', log, '--store', 'redis://127.0.0.1'], '--store needs a --limit'],
     [['replay', log, '--report', 'r.html'], '--report needs a --limit'],
-    [['replay', log, '--limit', '10'], 'invalid --limit "10"; write it like 100/1m or name=100/1m'],
-    [['replay', log, '--limit', '0/1m'], '--limit 0/1m: the limit is 0'],
-    [['replay', log, '--limit', '-1/1m'], 'invalid --limit "-1/1m"'],
-    [['replay', log, '--limit', '1.5/1m'], 'invalid --limit "1.5/1m"'],
+    [
+      ['replay', log, '--limit', '10'],
+      `invalid --limit 10: the limit is "10"; it must be text such as '100/1m' or 'login=100/1m'`,
+    ],
+    [['replay', log, '--limit', '0/1m'], 'invalid --limit 0/1m: the limit is 0'],
+    [['replay', log, '--limit', '-1/1m'], 'the limit is "-1/1m"'],
+    [['replay', log, '--limit', '1.5/1m'], 'the limit is "1.5/1m"'],
     [['replay', log, '--limit', '9999999999999999/1m'], 'it must be an integer from 1'],
     [['replay', log, '--limit', '10/1y'], 'the window is "1y"'],
     [['replay', log, '--limit', '10/1ms'], 'it must be from 10ms to 366d'],
@@ -50,7 +53,8 @@ describe('a usage error shows the correct form and exits with 2', () => {
     ],
     [['replay', log, log, ...LIMIT], 'too many arguments'],
     [['replay', log, ...LIMIT, '--nonsense\u001b[31m'], "unknown option '--nonsense\\u001b[31m'"],
-    [['demo', 'now'], 'too many arguments'],
+    [['demo', 'now'], "argument 'demo'. Allowed choices are burst, race"],
+    [['demo', 'race', '--store', 'x'], 'invalid --store "x"; write it like redis://127.0.0.1:6379'],
   ])('%j', async (words, message) => {
     const { code, said } = await complaint(words)
     expect(said).toContain(message)

@@ -37,7 +37,7 @@ export type {
 } from './limiter.ts'
 export type { BanOptions } from './limits/ban.ts'
 export { type ConcurrencyOptions, concurrency } from './limits/concurrency.ts'
-export { type Declaration, declarationOf, limitOf } from './limits/declaration.ts'
+export { type Declaration, declarationOf, limitOf, limitsOf } from './limits/declaration.ts'
 export type { LimitOptions } from './limits/declare.ts'
 export { type DistinctOptions, distinct } from './limits/distinct.ts'
 export { type FixedWindowOptions, fixedWindow } from './limits/fixed-window.ts'

@@ -1,6 +1,6 @@
 // Checks limiters by creating them.
 
-import { type Limit, limitOf, memoryStore, SlidegateError } from 'slidegate'
+import { declarationOf, type Limit, limitOf, limitsOf, memoryStore, SlidegateError } from 'slidegate'
 import { DeclaredLimiter } from '../service/declared-limiter.ts'
 import type { Checked } from './checks.ts'
 import type { Path } from './reader.ts'
@@ -28,6 +28,8 @@ function checkName({ complain }: Checked, path: Path): void {
   if (EVERYWHERE.includes(String(name)))
     complain(path, `${name} is reserved: every JavaScript object has a property with this name`, 'key')
 }
+
+type SlidingWindow = Extract<LimitConfig, { kind: 'slidingWindow' }>
 
 /** Checks all sets of limits in one limiter. */
 class LimiterCheck {
@@ -72,9 +74,10 @@ class LimiterCheck {
         this.#dimension(dimension, [...path, 'dimensions', dimension])
     }
     const seen = new Set<string>()
-    for (const [i, { key, dimension, limits }] of (overrides || []).entries()) {
+    for (const [i, override] of (overrides || []).entries()) {
+      const { key, dimension } = override
       const path = ['overrides', i]
-      this.#set(limits, [...path, 'limits'])
+      this.#set(override, 'limits', path)
       if (dimension === undefined) {
         if (dimensions !== undefined)
           this.#complain(
@@ -90,15 +93,16 @@ class LimiterCheck {
   }
 
   /** Requires exactly one of limits and dimensions. */
-  #rules({ limits, dimensions }: Pick<LimiterConfig, 'limits' | 'dimensions'>, path: Path): void {
+  #rules(rules: Pick<LimiterConfig, 'limits' | 'dimensions'>, path: Path): void {
+    const { limits, dimensions } = rules
     if (limits === undefined && dimensions === undefined)
       this.#complain(path, 'limits are missing; set limits or dimensions', 'key')
     if (limits !== undefined && dimensions !== undefined)
       this.#complain([...path, 'dimensions'], 'both limits and dimensions are set; set one of them', 'key')
-    if (limits !== undefined) this.#set(limits, [...path, 'limits'])
-    for (const [name, each] of Object.entries(dimensions ?? {})) {
+    if (limits !== undefined) this.#set(rules, 'limits', path)
+    for (const name of Object.keys(dimensions ?? {})) {
       checkName(this.#checked, [...this.#path, ...path, 'dimensions', name])
-      this.#set(each, [...path, 'dimensions', name])
+      this.#set(dimensions!, name, [...path, 'dimensions'])
     }
   }
 
@@ -110,7 +114,15 @@ class LimiterCheck {
     this.#complain(path, `unknown dimension ${name}; ${right}`)
   }
 
-  #set(limits: readonly LimitConfig[], path: Path): void {
+  /** Checks the limits in a field of `holder`, and replaces text with a list. */
+  #set<Name extends string>(holder: { [Key in Name]?: LimitConfig[] }, name: Name, above: Path): void {
+    const path = [...above, name]
+    const given: unknown = holder[name]
+    if (typeof given === 'string') {
+      holder[name] = tried(this.#checked, [...this.#path, ...path], {}, () => listIn(given)) ?? []
+      this.#hasProblem ||= holder[name].length === 0
+    }
+    const limits = holder[name] ?? []
     const names = new Set<string>()
     for (const [i, config] of limits.entries()) {
       const limit = this.#limit(config, [...path, i])
@@ -142,6 +154,15 @@ class LimiterCheck {
     this.#hasProblem = true
     this.#checked.complain([...this.#path, ...path], message, at)
   }
+}
+
+/** The declarations of limits like `10/1s, hourly=600/1h`. */
+function listIn(text: string): LimitConfig[] {
+  const names = text.split(',').map((each) => each.includes('='))
+  return limitsOf(text).map((limit, i) => {
+    const { kind, name, limit: units, window } = declarationOf(limit) as SlidingWindow
+    return { kind, limit: units, window, ...(names[i] && { name }) }
+  })
 }
 
 /** Reports a library error at the option that the error names. */

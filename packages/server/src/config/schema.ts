@@ -176,8 +176,13 @@ export type LimitConfig = Static<typeof LimitSchema>
 /** A reference, because limits appear in many places. */
 const Limit = Type.Unsafe<LimitConfig>({ $ref: '#/$defs/limit' })
 
+/** A list, or text, which the check of limiters replaces with a list. */
 function limits(description: string) {
-  return Type.Array(Limit, { minItems: 1, maxItems: 64, description })
+  return Type.Unsafe<LimitConfig[]>({
+    ...{ type: ['array', 'string'], items: Limit, minItems: 1, maxItems: 64 },
+    title: "a list of limits, or text such as '100/1m' or '10/1s, hourly=600/1h'",
+    description,
+  })
 }
 
 const Dimension = {

@@ -84,7 +84,7 @@ describe('slidegate init', () => {
     [['--kind', 'web'], 'Allowed choices are api, login, llm', 2],
     [['--store', 'http://u:secret@x'], 'invalid --store "http://x"; it must be memory', 2],
     [['--store', 'redis://x$y'], 'invalid --store', 2],
-    [['--limit', '100'], 'invalid --limit "100"; write it like 100/1m', 2],
+    [['--limit', '100'], 'the limit is "100"; it must be text such as', 2],
     [['--limit', 'a=100/1m'], 'invalid --limit "a=100/1m"; write it like 100/1m', 2],
     [['--limit', '0/1m'], 'the limit is 0', 2],
     [['--limit', '5/1ms'], '10ms to 366d', 2],
@@ -124,7 +124,7 @@ describe('on a terminal, slidegate init', () => {
   it('prompts three times, and again after an invalid answer', async () => {
     const { code, seen } = await onTerminal('asked.yaml', ['web\r', 'login\r', '\r', 'many\r', '3/1m\r'])
     expect(seen).toContain('invalid --kind "web"; it must be one of api, login, llm')
-    expect(seen).toContain('invalid --limit "many"')
+    expect(seen).toContain('the limit is "many"')
     expect(seen).toContain('slidegate consume login user=ann')
     expect(code).toBe(0)
     const { limiters, store } = parse(readFileSync(join(folder.path, 'asked.yaml'), 'utf8'))

@@ -86,6 +86,16 @@ const SHAPE: readonly Wrong[] = [
     /^limiters\.a\.limits\[0\]\.window is "1 minute"; it must be whole milliseconds or a duration such as /,
   ],
   [
+    'limits that are neither a list nor text',
+    'limiters: { a: { limits: »100 } }',
+    "limiters.a.limits is 100; it must be a list of limits, or text such as '100/1m' or '10/1s, hourly=600/1h'",
+  ],
+  [
+    'text in a list of limits',
+    'limiters: { a: { limits: [»100/1m] } }',
+    'limiters.a.limits[0] is "100/1m"; it must be an object',
+  ],
+  [
     'a number instead of text',
     'limiters: { a: { limits: [{ kind: slidingWindow, limit: 1, window: 1s, name: »007 }] } }',
     /^limiters\.a\.limits\[0\]\.name is 7; it must be a name of .*, in quotes$/,
@@ -318,6 +328,19 @@ describe('a configuration', () => {
 
   it('always includes limiters, even if it declares none', () => {
     expect(load('{}').config).toEqual({ limiters: {} })
+  })
+
+  it('accepts limits as text wherever it accepts a list', () => {
+    const text = `
+      limiters:
+        a: { limits: '10/1s, hourly=600/1h', plans: { p: { limits: '\${LIMIT}' } }, overrides: [{ key: k, limits: 1/1m }] }
+        b: { dimensions: { user: 5/1m } }`
+    const { a, b } = load(text, { LIMIT: '20/1s' }).config.limiters
+    const window = (limit: number, ms: number) => ({ kind: 'slidingWindow', limit, window: ms })
+    expect(a!.limits).toEqual([window(10, 1000), { ...window(600, 3_600_000), name: 'hourly' }])
+    expect(a!.plans!.p!.limits).toEqual([window(20, 1000)])
+    expect(a!.overrides).toEqual([{ key: 'k', limits: [window(1, 60_000)] }])
+    expect(b!.dimensions!.user).toEqual([window(5, 60_000)])
   })
 
   it('lists its folder and the files to watch', () => {

@@ -1,6 +1,7 @@
 // Converts limits to JSON and back.
 
-import { SlidegateError, show } from '../errors.ts'
+import { checkThat, SlidegateError, show } from '../errors.ts'
+import type { Duration } from '../runtime/duration.ts'
 import type { CalendarWindowOptions } from './calendar.ts'
 import { type ConcurrencyOptions, concurrency } from './concurrency.ts'
 import { isDeclared, originOf, showNoLimit } from './declare.ts'
@@ -35,12 +36,36 @@ export function declarationOf(limit: Limit): Declaration {
   throw new SlidegateError('invalid_limit', `the limit is ${showNoLimit(limit, remedy)}`, limit)
 }
 
+const TEXT = /^(?:([^=]*)=)?(\d{1,16})\/(\w+)$/
+
 /**
- * Creates a limit from its declaration. Validates it like untrusted input.
+ * Creates sliding windows from text: `10/1s, 600/1h`, or with names `burst=10/1s, hourly=600/1h`.
+ *
+ * ```ts
+ * const limiter = createLimiter({ limits: limitsOf('10/1s, 600/1h') })
+ * ```
+ *
+ * @throws {SlidegateError} `invalid_limit` for other text, and the errors of `slidingWindow`
+ */
+export function limitsOf(text: string): readonly Limit[] {
+  checkThat(typeof text === 'string', 'the text', text, "text such as '10/1s, 600/1h'", 'invalid_limit')
+  return text.split(',').map(limitIn)
+}
+
+function limitIn(text: string): Limit {
+  const [, name, limit, window] = TEXT.exec(text.trim()) ?? []
+  const right = "text such as '100/1m' or 'login=100/1m'"
+  checkThat(window !== undefined, 'the limit', text, right, 'invalid_limit')
+  return slidingWindow({ limit: Number(limit), window: window as Duration, name })
+}
+
+/**
+ * Creates a limit from its declaration, or a sliding window from text such as `100/1m`. Validates it like untrusted input.
  *
  * @throws {SlidegateError} `invalid_limit` for an unknown kind, and the errors of the function that creates the limit
  */
 export function limitOf(declaration: unknown): Limit {
+  if (typeof declaration === 'string') return limitIn(declaration)
   const { kind, ...options } = (typeof declaration === 'object' ? (declaration ?? {}) : {}) as Declaration
   const make = makers.get(kind)
   if (make !== undefined) return make(options)

@@ -10,7 +10,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '../../src/index.ts'
-import { declarationOf, limitOf } from '../../src/limits/declaration.ts'
+import { declarationOf, limitOf, limitsOf } from '../../src/limits/declaration.ts'
 
 const units = fc.integer({ min: 1, max: 10_000 })
 const large = fc.integer({ min: 1, max: 1_000_000 })
@@ -113,6 +113,30 @@ it('a declaration contains every option', () => {
       shadow: false,
     },
   ])
+})
+
+it('text declares sliding windows', () => {
+  expect(limitOf('100/1m')).toEqual(slidingWindow({ limit: 100, window: '1m' }))
+  expect(limitsOf('10/1s, hourly=600/1h')).toEqual([
+    slidingWindow({ limit: 10, window: '1s' }),
+    slidingWindow({ limit: 600, window: '1h', name: 'hourly' }),
+  ])
+})
+
+it.each([
+  ['', 'invalid_limit', "the limit is \"\"; it must be text such as '100/1m' or 'login=100/1m'"],
+  ['100', 'invalid_limit', 'the limit is "100"'],
+  ['10/1s,', 'invalid_limit', 'the limit is ""'],
+  ['10/1s 600/1h', 'invalid_limit', 'the limit is "10/1s 600/1h"'],
+  ['0/1s', 'invalid_limit', 'the limit is 0'],
+  ['10/1y', 'invalid_duration', 'the window is "1y"'],
+  ['a b=10/1s', 'invalid_name', 'the name is "a b"'],
+  ['=10/1s', 'invalid_name', 'the name is ""'],
+  [undefined, 'invalid_limit', "the text is undefined; it must be text such as '10/1s, 600/1h'"],
+])('limitsOf rejects %j', (text, code, message) => {
+  expect(() => limitsOf(text as string)).toThrow(
+    expect.objectContaining({ code, message: expect.stringContaining(message) }),
+  )
 })
 
 describe('limitOf rejects invalid declarations like the function that creates the limit', () => {
