@@ -216,7 +216,7 @@ export const store = dashboard({
           title: 'CPU',
           description: 'Cores in use. Commands run on one core.',
           unit: 'percentunit',
-          size: [8, 8],
+          size: [6, 8],
           steps: from([0.8, 'red']),
           alert: 'SlidegateRedisCpuHigh',
           queries: [{ expr: rate('slidegate_redis_cpu_seconds_total'), legend: '{{node}}' }],
@@ -226,16 +226,27 @@ export const store = dashboard({
           description:
             'Commands from all clients, including commands within scripts. If there are many commands and few script calls, the commands come from other applications.',
           unit: 'ops',
-          size: [8, 8],
+          size: [6, 8],
           queries: [
             { expr: rate('slidegate_redis_commands_total'), legend: '{{node}} commands' },
             { expr: rate('slidegate_redis_script_calls_total'), legend: '{{node}} script' },
           ],
         }),
         lines({
+          title: 'Network',
+          description: 'Bytes from and to all clients.',
+          unit: 'Bps',
+          size: [6, 8],
+          alert: 'SlidegateRedisNetworkHigh',
+          queries: [
+            { expr: rate('slidegate_redis_network_received_bytes_total'), legend: '{{node}} in' },
+            { expr: rate('slidegate_redis_network_sent_bytes_total'), legend: '{{node}} out' },
+          ],
+        }),
+        lines({
           title: 'Connected clients',
           description: 'Connections from all clients.',
-          size: [8, 8],
+          size: [6, 8],
           queries: [{ expr: gauge('slidegate_redis_connected_clients'), legend: '{{node}}' }],
         }),
       ],

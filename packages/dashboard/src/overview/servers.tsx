@@ -104,6 +104,16 @@ const SERVERS: readonly Column<RedisServerStatus>[] = [
     cell: ({ scriptMicros }) => duration(scriptMicros === undefined ? null : scriptMicros / 1000),
     isNumber: true,
   },
+  {
+    id: 'network',
+    label: 'Network in / out',
+    cell: ({ receivedBytesPerSecond, sentBytesPerSecond }) =>
+      receivedBytesPerSecond === undefined
+        ? NONE
+        : `${bytes(receivedBytesPerSecond)} / ${bytes(sentBytesPerSecond)} per s`,
+    isNumber: true,
+    isMinor: true,
+  },
   { id: 'evicted', label: 'Evicted', cell: evictedIn, isNumber: true },
   {
     id: 'lag',

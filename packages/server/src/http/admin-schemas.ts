@@ -464,6 +464,8 @@ const Server = closed({
   usedMemoryBytes: Type.Optional(Many),
   maxMemoryBytes: Type.Optional(Type.Integer({ minimum: 0, description: '0: unlimited.' })),
   commandsPerSecond: Type.Optional(Rate),
+  receivedBytesPerSecond: Type.Optional(Many),
+  sentBytesPerSecond: Type.Optional(Many),
   evictedKeys: Type.Optional(Many),
   connectedClients: Type.Optional(Many),
   replicaLagBytes: Type.Optional(Type.Integer({ minimum: 0, description: 'Lag of the slowest replica.' })),

@@ -139,6 +139,12 @@ export class RedisInfo {
     return Number.isFinite(value) ? value : undefined
   }
 
+  /** Converts from KiB. */
+  #bytes(name: string): number | undefined {
+    const kibibytes = this.number(name)
+    return kibibytes && Math.round(1024 * kibibytes)
+  }
+
   get cpuSeconds(): number | undefined {
     const [user, system] = [this.number('used_cpu_user'), this.number('used_cpu_sys')]
     return user === undefined || system === undefined ? undefined : user + system
@@ -172,6 +178,8 @@ export class RedisInfo {
       usedMemoryBytes: this.number('used_memory'),
       maxMemoryBytes: this.number('maxmemory'),
       commandsPerSecond: this.number('instantaneous_ops_per_sec'),
+      receivedBytesPerSecond: this.#bytes('instantaneous_input_kbps'),
+      sentBytesPerSecond: this.#bytes('instantaneous_output_kbps'),
       evictedKeys: this.number('evicted_keys'),
       connectedClients: this.number('connected_clients'),
       replicaLagBytes: this.replicaLagBytes,

@@ -33,6 +33,18 @@ export function redisMetrics(servers: readonly ServerHealth[]): Metric[] {
       'max',
     ),
     counter(
+      'slidegate_redis_network_received_bytes_total',
+      'Bytes received from all clients.',
+      infoField('total_net_input_bytes'),
+      'max',
+    ),
+    counter(
+      'slidegate_redis_network_sent_bytes_total',
+      'Bytes sent to all clients.',
+      infoField('total_net_output_bytes'),
+      'max',
+    ),
+    counter(
       'slidegate_redis_evicted_keys_total',
       'Keys evicted for lack of memory. Each may have reset a limit.',
       infoField('evicted_keys'),

@@ -42,6 +42,13 @@ describe('metrics of a Redis server', () => {
     expect(value('commands_total')).toBeLessThanOrEqual(info.number('total_commands_processed')!)
     expect(value('cpu_seconds_total')).toBeGreaterThan(0)
     expect(value('cpu_seconds_total')).toBeLessThanOrEqual(info.cpuSeconds!)
+    for (const [name, field] of [
+      ['network_received_bytes_total', 'total_net_input_bytes'],
+      ['network_sent_bytes_total', 'total_net_output_bytes'],
+    ] as const) {
+      expect(value(name)).toBeGreaterThan(1000)
+      expect(value(name)).toBeLessThanOrEqual(info.number(field)!)
+    }
     expect(value('evicted_keys_total')).toBe(0)
     expect(value('connected_clients')).toBeGreaterThanOrEqual(2)
     // One call without the script, one that loads it, and one per request.

@@ -35,7 +35,7 @@ describe.each(Object.entries(written))('%s', (name, dashboard) => {
     for (const { title, description, datasource, fieldConfig, targets } of panels) {
       expect({ title, length: description!.length > 10 }).toEqual({ title, length: true })
       expect(datasource!.uid).toBe('$datasource')
-      expect(fieldConfig!.defaults.unit).toMatch(/^(short|reqps|ops|percentunit|s|bytes)$/)
+      expect(fieldConfig!.defaults.unit).toMatch(/^(short|reqps|ops|percentunit|s|bytes|Bps)$/)
       expect(targets!.length).toBeGreaterThan(0)
     }
     expect(dashboard.templating.list[0]).toMatchObject({ type: 'datasource', name: 'datasource' })
