@@ -57,24 +57,25 @@ describe('bans and blocks', () => {
     await ban.waitFor()
     expect(await block.textContent()).toMatch(/user user:\d+loginblockin (1 h|59 min).*by operator/)
     expect(await ban.textContent()).toMatch(/user:\d+apibanin [45] min.*12 denials in 1 h, by hourly/)
-    // Readers can't lift them.
-    expect(await page.getByRole('button', { name: 'Lift' }).count()).toBe(0)
+    // Readers can't end them.
+    expect(await page.getByRole('button', { name: 'Unblock' }).count()).toBe(0)
     await ban.getByRole('link', { name: key }).click()
     await page.getByText(/^banned for [45] min/).waitFor()
     await page.getByText('Banned since').waitFor()
   })
 
-  it('an operator lifts them by keyboard, in a dialog', async () => {
+  it('an operator ends them by keyboard, in a dialog', async () => {
     await using window = await browser.open(service.httpUrl, { token: TOKENS.admin, at: '/limiters/api' })
     const { page } = window
-    const lift = rowsOf(page).getByRole('button', { name: `Lift… ${key}` })
-    await lift.focus()
+    await rowsOf(page)
+      .getByRole('button', { name: `Unblock… ${key}` })
+      .focus()
     await page.keyboard.press('Enter')
-    const dialog = page.getByRole('dialog', { name: 'Lift this ban?' })
+    const dialog = page.getByRole('dialog', { name: 'End this ban?' })
     await dialog.getByText('forgets its denials and earlier bans').waitFor()
     expect(await violationsIn(window)).toEqual([])
     await dialog.getByLabel('Reason').fill('a false alarm')
-    await dialog.getByRole('button', { name: 'Lift' }).press('Enter')
+    await dialog.getByRole('button', { name: 'Unblock' }).press('Enter')
     await dialog.waitFor({ state: 'detached' })
     await rowsOf(page).waitFor({ state: 'detached' })
     const { body } = await service.post('/v1/explain', { limiter: 'api', key }, operator)

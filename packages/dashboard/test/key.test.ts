@@ -272,8 +272,8 @@ describe('an operator', () => {
       { key: 'ann', limits: { slow: { limit: 300 } }, expiresInMs: expect.any(Number) },
     ])
     expect(told.overrides[0].expiresInMs).toBeGreaterThan(1_700_000)
-    await panelOf(page, 'slow').getByText('override', { exact: true }).waitFor()
-    expect(await panelOf(page, '40-per-1m').getByText('override', { exact: true }).count()).toBe(0)
+    await panelOf(page, 'slow').getByText('override: 300', { exact: true }).waitFor()
+    expect(await panelOf(page, '40-per-1m').getByText('override').count()).toBe(0)
     await page.getByText(/^slow 300, expires in (30 min|29 min \d+ s)$/).waitFor()
 
     const again = await dialogOf(page, 'Change the override…')

@@ -70,6 +70,9 @@ it('an outage of Redis is announced with its consequences for each limiter, unti
       'pay answers every request with an error (503)',
       'search lets everyone through, uncounted',
     ])
+  await banner.getByText(/^The store is down since \d\d:\d\d:\d\d\. Until it responds:$/).waitFor()
+  await banner.getByText('this page only counts the instance that serves it').waitFor()
+  expect(await page.getByLabel('In the last second').innerText()).toMatch(/Store\s+down\b/)
   await isAccessible(window)
   await banner.getByRole('link', { name: 'What to do' }).click()
   await page.getByRole('heading', { level: 1, name: 'SlidegateStoreDown' }).waitFor()
@@ -79,6 +82,7 @@ it('an outage of Redis is announced with its consequences for each limiter, unti
   await expect.poll(consequences).toEqual(['login denies everyone'])
   await redis.start()
   await banner.waitFor({ state: 'detached' })
+  await page.getByText(/^The store responds\. It was down from \d\d:\d\d:\d\d to \d\d:\d\d:\d\d\.$/).waitFor()
 })
 
 it('a killed instance stays visible for a while, with the time and its last rate', async () => {
@@ -109,8 +113,9 @@ it('a killed instance stays visible for a while, with the time and its last rate
   }
   await expect
     .poll(() => row.innerText(), { timeout: 30_000 })
-    .toMatch(/gone since \d\d:\d\d:\d\d, last [1-9][\d.]*\/s/)
+    .toMatch(/gone since \d\d:\d\d:\d\d, [1-9][\d.]*\/s before that/)
   await row.getByRole('link', { name: 'What to do' }).waitFor()
+  await page.getByText(`An instance has ended without shutting down: `).waitFor()
   expect(await page.getByLabel('In the last second').innerText()).toMatch(/Instances\s+1\b/)
   await isAccessible(window)
 })

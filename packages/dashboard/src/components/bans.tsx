@@ -110,8 +110,13 @@ function columnsFor({ hasLimiter, nowMs, lift }: ColumnOptions): readonly Column
             // Without the key, a ban can't be lifted here.
             cell: (ban: BanStatus) =>
               ban.isHashed !== true && (
-                <button type="button" class="small" aria-label={`Lift… ${ban.key}`} onClick={() => lift(ban)}>
-                  Lift…
+                <button
+                  type="button"
+                  class="small"
+                  aria-label={`Unblock… ${ban.key}`}
+                  onClick={() => lift(ban)}
+                >
+                  Unblock…
                 </button>
               ),
           },
@@ -138,8 +143,8 @@ function Lift({
   const body = { limiter, key: keyOf({ limiter, dimension, key }) }
   return (
     <Confirm
-      title={`Lift this ${type}?`}
-      action="Lift"
+      title={`End this ${type}?`}
+      action="Unblock"
       onConfirm={(reason) => request('POST', '/v1/admin/unblock', { ...body, ...reason }).finally(onDone)}
       onClose={onClose}
     >

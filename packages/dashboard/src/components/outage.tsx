@@ -1,6 +1,8 @@
 // The notice of an outage of the store, with its consequences for each limiter.
 
 import type { LimiterRates } from '../../../server/src/admin/api-types.ts'
+import { timeOfDay } from '../format.ts'
+import { useLive } from '../live.tsx'
 import { RunbookLink } from '../runbook/runbook-link.tsx'
 import { Notice } from './status.tsx'
 
@@ -9,21 +11,33 @@ type Outage = NonNullable<LimiterRates['outage']>
 /** Maximum number of limiters named per consequence. */
 const NAMED = 8
 
-/** Warns that the store is down, with the consequences for each limiter. */
+/** Warns that the store is down, with the consequences for each limiter. After that, says when it was down. */
 export function OutageNotice({ limiters }: { readonly limiters: readonly LimiterRates[] }) {
+  const { overview } = useLive()
   const groups = new Map<string, { readonly outage: Outage; readonly names: string[] }>()
   for (const { name, outage } of limiters) {
     if (outage === undefined) continue
-    const known = groups.get(JSON.stringify(outage))
-    if (known === undefined) groups.set(JSON.stringify(outage), { outage, names: [name] })
+    const { sinceMs: _, ...consequence } = outage
+    const known = groups.get(JSON.stringify(consequence))
+    if (known === undefined) groups.set(JSON.stringify(consequence), { outage, names: [name] })
     else known.names.push(name)
   }
-  if (groups.size === 0) return null
+  if (groups.size === 0) return <LastOutage limiters={limiters} />
   const isForAll = limiters.every(({ outage }) => outage !== undefined)
+  const sinceMs = Math.min(...limiters.flatMap(({ outage }) => outage?.sinceMs ?? []))
+  const { kind, servers = [] } = overview?.store ?? {}
+  const isAlone = kind === 'redis' && servers.every(({ up }) => !up)
   return (
     <Notice tone="bad">
       <p>
-        <b>The store is down.</b> Until it responds:
+        <b>The store is down</b>
+        {Number.isFinite(sinceMs) && (
+          <>
+            {' '}
+            since <Time ms={sinceMs} />
+          </>
+        )}
+        . Until it responds:
       </p>
       <ul>
         {Array.from(groups, ([key, { outage, names }]) => (
@@ -33,9 +47,33 @@ export function OutageNotice({ limiters }: { readonly limiters: readonly Limiter
         ))}
       </ul>
       {!isForAll && <p>Other limiters reach the store, or had too few requests to notice.</p>}
+      {isAlone && (
+        <p>
+          Instances see each other through Redis. Until it responds, this page only counts the instance that
+          serves it.
+        </p>
+      )}
       <RunbookLink alert="SlidegateStoreDown" />
     </Notice>
   )
+}
+
+function LastOutage({ limiters }: { readonly limiters: readonly LimiterRates[] }) {
+  const outages = limiters.flatMap(({ lastOutage }) => lastOutage ?? [])
+  if (outages.length === 0) return null
+  const sinceMs = Math.min(...outages.map((each) => each.sinceMs))
+  const untilMs = Math.max(...outages.map((each) => each.untilMs))
+  return (
+    <Notice tone="good">
+      <p>
+        The store responds. It was down from <Time ms={sinceMs} /> to <Time ms={untilMs} />.
+      </p>
+    </Notice>
+  )
+}
+
+function Time({ ms }: { readonly ms: number }) {
+  return <time dateTime={new Date(ms).toISOString()}>{timeOfDay(ms)}</time>
 }
 
 function Names({ names }: { readonly names: readonly string[] }) {

@@ -39,7 +39,7 @@ export function FindPage({ params }: { readonly params: { readonly key: string }
                 empty="No limiter knows this key: it has no usage, bans, blocks or overrides."
               />
               <p class="muted">
-                Checked {count(checked)} {checked === 1 ? 'limiter' : 'limiters and dimensions'}.
+                Checked {count(checked)} {checked === 1 ? 'limiter' : 'limiters, counting each dimension'}.
               </p>
               {!isComplete && (
                 <Notice tone="warn">
@@ -98,7 +98,7 @@ function State({ of }: { readonly of: FoundKey }) {
     untilMs === null ? 'until unblocked' : `for ${roundDuration(Math.max(0, untilMs - nowMs))}`
   return (
     <span class="actions">
-      {problem !== undefined && <Badge tone="warn">unknown: {problem}</Badge>}
+      {problem !== undefined && <Badge tone="warn">unknown: the store didn’t answer</Badge>}
       {bannedUntilMs !== undefined && <Badge tone="bad">banned {timeLeft(bannedUntilMs)}</Badge>}
       {blockedUntilMs !== undefined && <Badge tone="bad">blocked {timeLeft(blockedUntilMs)}</Badge>}
       {bannedUntilMs === undefined && blockedUntilMs === undefined && allowed !== undefined && (

@@ -87,7 +87,7 @@ function ActionDialog({
   readonly onDone: () => void
   readonly onClose: () => void
 }) {
-  const [span, setSpan] = useState('10m')
+  const [span, setSpan] = useState('1h')
   const { limiter } = of
   const body = { limiter, key: keyOf(of) }
   // Called after a failure as well, because failed actions are recorded, too.

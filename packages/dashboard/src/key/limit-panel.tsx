@@ -33,7 +33,7 @@ export function LimitPanel({
           {declared !== undefined && <span class="muted plain-weight">{limitInWords(declared)}</span>}
         </h2>
         <div class="actions">
-          {isOverride && <Badge tone="warn">override</Badge>}
+          {isOverride && <Badge tone="warn">override: {count(most)}</Badge>}
           {shadow && <Badge tone="warn">shadow</Badge>}
           {used >= most ? (
             <Badge tone="bad">full</Badge>
@@ -81,7 +81,7 @@ function Frees({ limit, atMs }: { readonly limit: ExplainedLimit; readonly atMs:
   const columns: readonly Column<Free>[] = [
     { id: 'in', label: 'In', cell: ({ afterMs }) => roundDuration(afterMs) },
     { id: 'at', label: 'At', cell: ({ afterMs }) => timeOfDay(atMs + afterMs), isMinor: true },
-    { id: 'units', label: 'Units free', cell: ({ units }) => count(units), isNumber: true },
+    { id: 'units', label: 'Units freed by then', cell: ({ units }) => count(units), isNumber: true },
   ]
   return (
     <div class="frees">

@@ -103,8 +103,8 @@ export function Limits({
         empty="This limiter only has plans."
       />
       <p class="muted">
-        Counts cover all instances since they started. Denials of a shadow limit are requests that it would
-        have denied. Nearly full: requests admitted when at least 80% of the limit was used.
+        Counts cover the running instances, each since its start. Denials of a shadow limit are requests that
+        it would have denied. Nearly full: requests admitted when at least 80% of the limit was used.
       </p>
       <Plans limiter={limiter} />
       {change !== undefined && (

@@ -92,13 +92,16 @@ function PastKeys({
     },
   ]
   return (
-    <Table
-      label="Busiest keys in this range"
-      columns={columns}
-      rows={keys}
-      keyOf={({ dimension, key }) => `${dimension ?? ''}=${key}`}
-      pageSize={10}
-      empty="No keys."
-    />
+    <>
+      <Table
+        label="Busiest keys in this range"
+        columns={columns}
+        rows={keys}
+        keyOf={({ dimension, key }) => `${dimension ?? ''}=${key}`}
+        pageSize={10}
+        empty="No keys."
+      />
+      <p class="muted">Counts only the times in which the key was watched or among the busiest.</p>
+    </>
   )
 }

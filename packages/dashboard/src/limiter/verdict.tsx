@@ -34,6 +34,8 @@ export interface Verdict {
   readonly networks: readonly Network<KeyTraffic>[]
 }
 
+/** A network takes part in an attack if it sends at least this share of its requests. */
+const OF_ATTACK = 0.1
 const ENOUGH_DENIALS = 20
 /** With fewer callers, the usual demand is unknown. */
 const ENOUGH_CALLERS = 10
@@ -90,7 +92,7 @@ function judge(dimension: string | undefined, evidence: Evidence): Verdict {
   }
   const isAlone = shareOf([first]) >= 0.9 && first.shareDenied.least >= NEARLY_ALL
   if (isAlone && isSteady(evidence.deniedBySecond)) {
-    const text = `Its rate stays the same although nearly all its requests are denied. The client probably retries in a loop.`
+    const text = `Its rate stays the same although nearly all its requests are denied. The client probably retries in a loop. Ask its owner to fix it, or block the key for a while.`
     return made('retries', `${first.key} doesn’t back off`, text, [first])
   }
   const networks = judgeNetworks(keys)
@@ -98,7 +100,7 @@ function judge(dimension: string | undefined, evidence: Evidence): Verdict {
   const isByFew = far.length <= Math.max(FEW, callers * FEW_SHARE) && shareOf(far) >= MOST
   if (isByFew && callers >= ENOUGH_CALLERS) {
     const title = `This looks like abuse by ${far.length === 1 ? far[0]!.key : `${far.length} keys`}`
-    const text = `There are about ${count(callers)} callers. ${far.length === 1 ? 'This one is' : 'These are'} far above the limit:`
+    const text = `There are about ${count(callers)} callers. ${far.length === 1 ? 'This one is' : 'These are'} far above the limit. Ask ${far.length === 1 ? 'its owner' : 'their owners'}, or block ${far.length === 1 ? 'the key' : 'the keys'} for a while.`
     return made('abuse', title, text, far)
   }
   if (isByFew) {
@@ -120,7 +122,9 @@ function judgeCallersBehind(far: readonly KeyTraffic[], evidence: Evidence): Ver
     const least = fewestWith(needed, others, evidence.unlisted)
     if (least < MANY * far.length) continue
     const behind = `Their requests come from at least ${count(least)} keys of the dimension ${dimension}`
-    const networks = networksOf(others).filter(({ keys }) => keys.length > 1)
+    const networks = networksOf(others).filter(
+      ({ keys }) => keys.length > 1 && requestsOf(keys) >= OF_ATTACK * needed,
+    )
     if (prefixOf(far[0]!.key) === undefined && others.filter(hasAddress).length > others.length / 2) {
       const whose = far.length === 1 ? `${far[0]!.key} is` : `${far.length} keys are`
       const title = `${whose} attacked from many addresses`
@@ -216,6 +220,10 @@ function hasAddress({ key }: KeyTraffic): boolean {
 /** Returns the lower bound of these keys' denials. */
 function deniedOf(keys: readonly KeyTraffic[]): number {
   return keys.reduce((sum, { denied }) => sum + denied.least, 0)
+}
+
+function requestsOf(keys: readonly KeyTraffic[]): number {
+  return keys.reduce((sum, { requests }) => sum + requests.least, 0)
 }
 
 function mostDeniedOf(keys: readonly KeyTraffic[]): number {
@@ -326,11 +334,13 @@ export function VerdictNotice({
       )}
       {networks.length > 0 && (
         <ul>
-          {networks.slice(0, SHOWN).map(({ prefix, keys }) => (
+          {networks.slice(0, SHOWN).map(({ prefix, keys: members }) => (
             <li key={prefix}>
-              <span class="mono">{prefix}</span> {count(keys.length)} listed addresses
-              {mostDeniedOf(keys) > 0 &&
-                `, ${rangeInWords({ least: deniedOf(keys), most: mostDeniedOf(keys) }, ofDenials)} of the denials`}
+              <span class="mono">{prefix}</span> {count(members.length)} listed addresses
+              {keys.length > 0
+                ? `, ${share(ratio(Math.min(requestsOf(members), evidence.requests), evidence.requests))} of the requests`
+                : mostDeniedOf(members) > 0 &&
+                  `, ${rangeInWords({ least: deniedOf(members), most: mostDeniedOf(members) }, ofDenials)} of the denials`}
             </li>
           ))}
           {networks.length > SHOWN && (

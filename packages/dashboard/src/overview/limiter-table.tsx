@@ -4,7 +4,7 @@ import type { LimiterRates } from '../../../server/src/admin/api-types.ts'
 import { Badge } from '../components/status.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { compact, count, NONE, rate, ratio, share } from '../format.ts'
-import { requestsPerSecond, useLive } from '../live.tsx'
+import { useLive } from '../live.tsx'
 import { limiterHref } from '../routes.ts'
 
 const TRACE = 60
@@ -42,8 +42,8 @@ const COLUMNS: readonly Column<LimiterRates>[] = [
   {
     id: 'requests',
     label: 'Requests',
-    cell: (row) => rate(requestsPerSecond(row)),
-    sort: requestsPerSecond,
+    cell: (row) => rate(requestsOf(row)),
+    sort: requestsOf,
     isNumber: true,
   },
   {
@@ -55,10 +55,10 @@ const COLUMNS: readonly Column<LimiterRates>[] = [
   {
     id: 'denied',
     label: 'Denied',
-    cell: ({ deniedPerSecond }) => (
+    cell: ({ lastMinute: { deniedPerSecond } }) => (
       <span class={deniedPerSecond > 0 ? 'denied' : undefined}>{rate(deniedPerSecond)}</span>
     ),
-    sort: ({ deniedPerSecond }) => deniedPerSecond,
+    sort: ({ lastMinute }) => lastMinute.deniedPerSecond,
     isNumber: true,
   },
   {
@@ -112,6 +112,12 @@ function Trace({ name }: { readonly name: string }) {
   )
 }
 
+// The columns are averages of the last minute: callers who exhaust a limit per minute are denied at its end only.
+
+function requestsOf({ lastMinute }: LimiterRates): number {
+  return lastMinute.allowedPerSecond + lastMinute.deniedPerSecond
+}
+
 function shareOf(row: LimiterRates): number | null {
-  return ratio(row.deniedPerSecond, requestsPerSecond(row))
+  return ratio(row.lastMinute.deniedPerSecond, requestsOf(row))
 }

@@ -7,7 +7,7 @@ import { OutageNotice } from '../components/outage.tsx'
 import { PageHeader } from '../components/page-header.tsx'
 import { Stat, Stats } from '../components/stats.tsx'
 import { Notice } from '../components/status.tsx'
-import { count, duration, rate, ratio, share } from '../format.ts'
+import { count, duration, rate, ratio, share, timeOfDay } from '../format.ts'
 import { useHistory } from '../history.ts'
 import { useLive } from '../live.tsx'
 import { RunbookLink } from '../runbook/runbook-link.tsx'
@@ -48,7 +48,10 @@ export function OverviewPage() {
             )}
           </div>
           <section class="panel" aria-labelledby="limiters">
-            <h2 id="limiters">Limiters</h2>
+            <div class="panel-head">
+              <h2 id="limiters">Limiters</h2>
+              <span class="muted">averages of the last minute</span>
+            </div>
             <LimiterTable limiters={overview.limiters} />
           </section>
           <Bans />
@@ -64,12 +67,25 @@ function isUnused(history: History | undefined): boolean {
   return history !== undefined && [...history.allowed, ...history.denied].every((count) => count === 0)
 }
 
-function Warnings({ overview: { instances, missing, limiters } }: { readonly overview: Overview }) {
+function Warnings({ overview: { instances, gone, missing, limiters } }: { readonly overview: Overview }) {
   return (
     <>
       <OutageNotice limiters={limiters} />
       <FileNotice instances={instances} state="invalid" />
       <FileNotice instances={instances} state="restart" />
+      {gone.length > 0 && (
+        <Notice tone="warn">
+          <p>
+            {gone.length === 1 ? 'An instance has' : `${gone.length} instances have`} ended without shutting
+            down:{' '}
+            {gone
+              .map(({ host, pid, goneSinceMs }) => `${host}/${pid} at ${timeOfDay(goneSinceMs)}`)
+              .join(', ')}
+            .
+          </p>
+          <RunbookLink alert="SlidegateInstanceDown" />
+        </Notice>
+      )}
       {missing > 0 && (
         <Notice tone="warn">
           <p>
@@ -137,7 +153,8 @@ function Numbers({ overview: { limiters, store, instances } }: { readonly overvi
   )
 }
 
-function StoreStats({ store: { kind, callMs } }: { readonly store: StoreStatus }) {
+function StoreStats({ store: { kind, up, callMs } }: { readonly store: StoreStatus }) {
+  if (!up) return <Stat name="Store" value="down" tone="denied" />
   if (kind === 'memory') return <Stat name="Store" value="memory" />
   return (
     <>

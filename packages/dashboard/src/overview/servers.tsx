@@ -79,8 +79,8 @@ function Gone({ instance: { goneSinceMs, lastPerSecond } }: { readonly instance:
   return (
     <div>
       <Badge tone="bad">gone</Badge> since{' '}
-      <time dateTime={new Date(goneSinceMs).toISOString()}>{timeOfDay(goneSinceMs)}</time>, last{' '}
-      {rate(lastPerSecond)}. <RunbookLink alert="SlidegateInstanceDown" />
+      <time dateTime={new Date(goneSinceMs).toISOString()}>{timeOfDay(goneSinceMs)}</time>,{' '}
+      {rate(lastPerSecond)} before that. <RunbookLink alert="SlidegateInstanceDown" />
     </div>
   )
 }

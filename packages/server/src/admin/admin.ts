@@ -5,6 +5,7 @@ import type { AnyKey, Decision } from 'slidegate'
 import type { LimitCounts } from 'slidegate/metrics'
 import type { RedisStore } from 'slidegate/redis'
 import type { StoreConfig } from '../config/schema.ts'
+import type { StoreOutage } from '../metrics/limiter-counts.ts'
 import { RedisHealth } from '../metrics/redis-health.ts'
 import type { Processes } from '../service/instance.ts'
 import type { FileState } from '../service/readiness.ts'
@@ -50,6 +51,8 @@ interface AdminOptions {
   readonly limitsOf?: ((limiter: string) => readonly LimitCounts[]) | undefined
   /** Whether the store of a limiter or an Envoy domain is down. */
   readonly isStoreDown: (limiter: string) => boolean
+  /** The current outage of a limiter's store, or its last. */
+  readonly outageOf: (limiter: string) => StoreOutage | undefined
   readonly fileState: () => FileState
   /** The base folder of relative file names. */
   readonly folder: string
@@ -84,7 +87,7 @@ export class Admin {
 
   constructor(options: AdminOptions) {
     const { service, processes, store, folder, log, redisStore, limitsOf, every = everyByTimer } = options
-    const { isStoreDown, fileState, now = Date.now } = options
+    const { isStoreDown, outageOf, fileState, now = Date.now } = options
     const link = store.redis && new RedisLink(store.redis, folder)
     this.#link = link
     this.redis = link && new RedisHealth(link, log)
@@ -112,6 +115,7 @@ export class Admin {
         streams: this.#streams,
         redisStore,
         isStoreDown,
+        outageOf,
         fileState,
       },
       servers: async () => (await this.redis?.servers()) ?? [],

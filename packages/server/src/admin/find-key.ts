@@ -40,23 +40,27 @@ export async function findKey(
   const places = all.slice(0, MAX_CHECKED)
   const found: FoundKey[] = []
   let failures = 0
+  const look = async (place: Place): Promise<FoundKey[]> => {
+    const { active, dimension } = place
+    const { name } = active.declared
+    const of = { limiter: name, ...(dimension !== '' && { dimension }) }
+    const deniedMs = lastDenied.get(`${name}/${dimension}`)
+    const denied = deniedMs !== undefined && { lastDeniedAtMs: deniedMs }
+    try {
+      const explained = await active.reader.explain(dimension === '' ? key : { [dimension]: key })
+      const known = { ...declaredOverride(place, key), ...stateIn(explained), ...denied }
+      return Object.keys(known).length === 0 ? [] : [{ ...of, allowed: explained.allowed, ...known }]
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError) || ++failures === places.length) throw error
+      return [{ ...of, ...denied, problem: `store_${error.reason}` }]
+    }
+  }
   for (let from = 0; from < places.length; from += AT_A_TIME) {
-    const looks = places.slice(from, from + AT_A_TIME).map(async (place) => {
-      const { active, dimension } = place
-      const { name } = active.declared
-      const of = { limiter: name, ...(dimension !== '' && { dimension }) }
-      const deniedMs = lastDenied.get(`${name}/${dimension}`)
-      const denied = deniedMs !== undefined && { lastDeniedAtMs: deniedMs }
-      try {
-        const explained = await active.reader.explain(dimension === '' ? key : { [dimension]: key })
-        const known = { ...declaredOverride(place, key), ...stateIn(explained), ...denied }
-        return Object.keys(known).length === 0 ? [] : [{ ...of, allowed: explained.allowed, ...known }]
-      } catch (error) {
-        if (!(error instanceof StoreUnavailableError) || ++failures === places.length) throw error
-        return [{ ...of, ...denied, problem: `store_${error.reason}` }]
-      }
-    })
-    found.push(...(await Promise.all(looks)).flat())
+    const some = places.slice(from, from + AT_A_TIME)
+    const looked = await Promise.all(some.map(look))
+    // After an outage, a circuit breaker lets only one of a limiter's calls through, and all of them once it succeeds.
+    const again = looked.map((each, i) => (each[0]?.problem === 'store_down' ? look(some[i]!) : each))
+    found.push(...(await Promise.all(again)).flat())
   }
   return { found, checked: places.length, isComplete: places.length === all.length }
 }

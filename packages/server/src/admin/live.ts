@@ -3,6 +3,7 @@
 import type { Readable } from 'node:stream'
 import type { RedisStore } from 'slidegate/redis'
 import type { LimiterConfig } from '../config/schema.ts'
+import type { StoreOutage } from '../metrics/limiter-counts.ts'
 import type { FileState } from '../service/readiness.ts'
 import type { Service } from '../service/service.ts'
 import type { History, Overview, RedisServerStatus } from './api-types.ts'
@@ -33,6 +34,8 @@ interface LiveOptions {
   readonly servers: () => Promise<readonly RedisServerStatus[]>
   /** Whether the store of a limiter or an Envoy domain is down. */
   readonly isStoreDown: (domain: string) => boolean
+  /** The current outage of that store, or its last. */
+  readonly outageOf: (domain: string) => StoreOutage | undefined
   readonly fileState: () => FileState
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number
@@ -127,7 +130,7 @@ export class Live {
   }
 
   #report(): ProcessReport {
-    const { service, instances, usage, redisStore, isStoreDown, fileState } = this.#options
+    const { service, instances, usage, redisStore, isStoreDown, outageOf, fileState } = this.#options
     const declared = service.active().map(({ declared: { name, config }, limiter }) => ({
       ...{
         name,
@@ -144,7 +147,12 @@ export class Live {
       ...declared,
       ...domains.map((name) => ({ name, waiting: 0, isStoreDown: isStoreDown(name), ...policy })),
     ]
-    const limiters = all.map((each) => ({ ...each, latest: usage.secondsOf([each.name], 1) }))
+    const limiters = all.map((each) => {
+      const { name } = each
+      const outage = outageOf(name)
+      const counts = { latest: usage.secondsOf([name], 1), lastMinute: usage.lastMinuteOf(name) }
+      return { ...each, ...counts, ...(outage && { outage }) }
+    })
     return {
       process: instances.self,
       isRedis: redisStore !== undefined,

@@ -1,11 +1,12 @@
 // Merges the reports of all processes into an overview.
 
 import type { OnStoreError } from 'slidegate'
+import type { StoreOutage } from '../metrics/limiter-counts.ts'
 import type { FileState } from '../service/readiness.ts'
 import type { InstanceStatus, LimiterRates, RedisServerStatus, StoreStatus } from './api-types.ts'
 import type { Callers } from './merge-keys.ts'
 import type { Process } from './presence.ts'
-import type { SecondCounts } from './rates.ts'
+import type { MinuteRates, SecondCounts } from './rates.ts'
 import { type Calls, mergeCalls } from './store-calls.ts'
 
 /** The report of one process, as plain JSON. */
@@ -20,8 +21,11 @@ export interface ProcessReport {
 interface LimiterReport {
   readonly name: string
   readonly latest: SecondCounts
+  readonly lastMinute: MinuteRates
   readonly waiting: number
   readonly isStoreDown: boolean
+  /** The current outage, or one that ended lately. */
+  readonly outage?: StoreOutage
   readonly onStoreError: OnStoreError
   readonly instances: number
 }
@@ -82,6 +86,10 @@ export function limitersOf(
         deniedPerSecond: sum(({ denied }) => denied),
         shadowDeniedPerSecond: sum(({ shadowDenied }) => shadowDenied),
         withoutStorePerSecond: sum(({ withoutStore }) => withoutStore),
+        lastMinute: {
+          allowedPerSecond: perSecond(each, ({ allowed }) => allowed),
+          deniedPerSecond: perSecond(each, ({ denied }) => denied),
+        },
         waiting: each.reduce((total, { waiting }) => total + waiting, 0),
         callers: callers.get(name)?.distinct ?? 0,
         ...outageOf(each),
@@ -89,10 +97,22 @@ export function limitersOf(
     })
 }
 
-/** How requests are decided while the store is down, if a process has noticed. */
-function outageOf(reports: readonly LimiterReport[]): Pick<LimiterRates, 'outage'> {
+function perSecond(reports: readonly LimiterReport[], of: (minute: MinuteRates) => number): number {
+  return reports.reduce((sum, { lastMinute }) => sum + of(lastMinute) / Math.max(1, lastMinute.seconds), 0)
+}
+
+/** How requests are decided while the store is down, if a process has noticed. Otherwise, its last outage. */
+function outageOf(reports: readonly LimiterReport[]): Pick<LimiterRates, 'outage' | 'lastOutage'> {
+  const outages = reports.flatMap(({ outage }) => outage ?? [])
+  const sinceMs = Math.min(...outages.map((each) => each.sinceMs))
   const down = reports.filter(({ isStoreDown }) => isStoreDown)
-  if (down.length === 0) return {}
-  const { onStoreError, instances } = down[0]!
-  return { outage: { onStoreError, instances, processesDown: down.length, processes: reports.length } }
+  if (down.length > 0) {
+    const { onStoreError, instances } = down[0]!
+    const since = outages.length > 0 ? { sinceMs } : {}
+    return {
+      outage: { onStoreError, instances, processesDown: down.length, processes: reports.length, ...since },
+    }
+  }
+  const ends = outages.flatMap(({ untilMs }) => untilMs ?? [])
+  return ends.length === 0 ? {} : { lastOutage: { sinceMs, untilMs: Math.max(...ends) } }
 }

@@ -34,6 +34,13 @@ export interface SecondCounts {
   readonly withoutStore: readonly number[]
 }
 
+/** Decisions of the last minute, or of fewer seconds after a start. */
+export interface MinuteRates {
+  readonly seconds: number
+  readonly allowed: number
+  readonly denied: number
+}
+
 /** Counts of a limiter in one minute. */
 export interface MinuteCounts {
   readonly allowed: number
@@ -79,6 +86,20 @@ export class Rates {
     const minute = this.#minute
     this.#minute = { allowed: 0, denied: 0, units: 0, shadowDenied: 0 }
     return minute
+  }
+
+  /** Returns the decisions of the last full seconds, at most a minute. */
+  lastMinute(nowMs: number): MinuteRates {
+    this.#goOnTo(nowMs)
+    const seconds = Math.min(60, this.#second - this.#since)
+    let allowed = 0
+    let denied = 0
+    for (let back = 1; back <= seconds; back++) {
+      const row = ((this.#second - back) % SECONDS) * WIDTH
+      for (let i = 0; i < DENIED; i++) allowed += this.#counts[row + i]!
+      for (let i = DENIED; i < SHADOW; i++) denied += this.#counts[row + i]!
+    }
+    return { seconds, allowed, denied }
   }
 
   /** Returns the counts for each of {@link SPANS}. */

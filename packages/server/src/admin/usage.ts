@@ -7,7 +7,7 @@ import type { WatchedOfLimiter } from './history/watched-keys.ts'
 import { shortKey } from './keys.ts'
 import { type DenialTimes, LastDenials } from './last-denials.ts'
 import { AT_A_TIME, type RenameKey, renameKeys } from './merge-keys.ts'
-import { type MinuteCounts, Rates, type SecondCounts, type SpanCounts } from './rates.ts'
+import { type MinuteCounts, type MinuteRates, Rates, type SecondCounts, type SpanCounts } from './rates.ts'
 import { type CallerSketch, HALF_MS, type Ranking, SlidingKeys, type TopCounts } from './sliding-keys.ts'
 import type { Every } from './timer.ts'
 
@@ -117,6 +117,12 @@ export class Usage {
     const nowMs = this.#tick()
     const rates = limiters.flatMap((limiter) => this.#limiters.get(limiter)?.rates ?? [])
     return Rates.seconds(rates, nowMs, most, this.#sinceMs)
+  }
+
+  lastMinuteOf(limiter: string): MinuteRates {
+    return (
+      this.#limiters.get(limiter)?.rates.lastMinute(this.#tick()) ?? { seconds: 0, allowed: 0, denied: 0 }
+    )
   }
 
   topOf(limiter: string, by: Ranking): TopCounts {

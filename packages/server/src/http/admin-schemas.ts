@@ -436,6 +436,10 @@ const Rates = closed({
     description: 'Requests that a shadow limit would have denied.',
   }),
   withoutStorePerSecond: Type.Number({ minimum: 0, description: 'Requests decided without the store.' }),
+  lastMinute: closed(
+    { allowedPerSecond: Rate, deniedPerSecond: Rate },
+    { description: 'Averages of the last minute.' },
+  ),
   waiting: Many,
   callers: Type.Integer({
     minimum: 0,
@@ -451,8 +455,17 @@ const Rates = closed({
         }),
         processesDown: Type.Integer({ minimum: 1, description: 'Processes whose circuit breaker is open.' }),
         processes: Type.Integer({ minimum: 1, description: 'Processes that run the limiter.' }),
+        sinceMs: Type.Optional(
+          Type.Integer({ minimum: 0, description: 'When the first process noticed, in epoch milliseconds.' }),
+        ),
       },
       { description: 'While the store is down: how requests are decided.' },
+    ),
+  ),
+  lastOutage: Type.Optional(
+    closed(
+      { sinceMs: Many, untilMs: Many },
+      { description: 'The last outage, for 15 minutes after its end. Epoch milliseconds.' },
     ),
   ),
 })

@@ -24,6 +24,15 @@ const DOWN_MS = 60_000
 
 const WAITS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000]
 
+/** How long an outage is remembered after its end. */
+const REMEMBERED_MS = 900_000
+
+/** An outage of the store, in epoch milliseconds. It goes on if it has no end. */
+export interface StoreOutage {
+  readonly sinceMs: number
+  readonly untilMs?: number
+}
+
 /** Live state of a limiter. */
 export interface LimiterState {
   readonly isStoreDown: boolean
@@ -45,7 +54,8 @@ class Counts {
   waits: Histogram | undefined
   readonly inUse = new Set<AnyLimiter>()
   readonly #former: Totals = zeros()
-  isStoreDown = false
+  /** The current or the last outage. */
+  outage: StoreOutage | undefined
   failedAtMs = 0
 
   closed(limiter: AnyLimiter): void {
@@ -58,6 +68,10 @@ class Counts {
     for (const limiter of this.inUse) add(totals, limiter)
     return totals
   }
+}
+
+function isOn(outage: StoreOutage | undefined): boolean {
+  return outage !== undefined && outage.untilMs === undefined
 }
 
 function zeros(): Totals {
@@ -102,17 +116,26 @@ export class LimiterCounts {
   }
 
   storeDown(limiter: string): void {
-    this.#of(limiter).isStoreDown = true
+    const counts = this.#of(limiter)
+    if (!isOn(counts.outage)) counts.outage = { sinceMs: Date.now() }
   }
 
   storeUp(limiter: string): void {
-    this.#of(limiter).isStoreDown = false
+    const counts = this.#of(limiter)
+    if (counts.outage !== undefined) counts.outage = { ...counts.outage, untilMs: Date.now() }
   }
 
   /** Whether the breaker has opened, and requests have still failed within the last minute. */
   isStoreDown(limiter: string): boolean {
-    const { isStoreDown = false, failedAtMs = 0 } = this.#counts.get(limiter) ?? {}
-    return isStoreDown && this.#now() - failedAtMs < DOWN_MS
+    const { outage, failedAtMs = 0 } = this.#counts.get(limiter) ?? {}
+    return isOn(outage) && this.#now() - failedAtMs < DOWN_MS
+  }
+
+  /** The current outage, or one that ended within the last 15 minutes. */
+  outageOf(limiter: string): StoreOutage | undefined {
+    const outage = this.#counts.get(limiter)?.outage
+    const isRecent = Date.now() - (outage?.untilMs ?? Date.now()) < REMEMBERED_MS
+    return isRecent ? outage : undefined
   }
 
   /** Records the wait of an admitted request. */

@@ -108,6 +108,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
     redisStore: storeConfig.redis && (store as RedisStore),
     limitsOf: (limiter) => metrics.limiters.limitsOf(limiter),
     isStoreDown: (limiter) => metrics.limiters.isStoreDown(limiter),
+    outageOf: (limiter) => metrics.limiters.outageOf(limiter),
     fileState: () => readiness.fileState,
   })
   const capture = new Capture({ config: config.capture, store: storeConfig, folder, log })

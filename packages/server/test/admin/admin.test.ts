@@ -34,6 +34,7 @@ function process(processes: Processes): { admin: Admin; service: Service } {
     log,
     every: everyByTimer,
     isStoreDown: () => true,
+    outageOf: () => undefined,
     fileState: () => 'applied',
   })
   onTestFinished(() => {

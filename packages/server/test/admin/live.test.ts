@@ -184,7 +184,12 @@ it('dates an overview by its own second, even if the next one begins while other
     },
   }
   const service = { active: () => [], config: {} }
-  const probes = { servers: async () => [], isStoreDown: () => false, fileState: () => 'applied' }
+  const probes = {
+    servers: async () => [],
+    isStoreDown: () => false,
+    outageOf: () => undefined,
+    fileState: () => 'applied',
+  }
   const live = new Live({ service, usage, instances, ...probes } as never)
   const { atMs, limiters: rates } = await live.overview(() => true)
   expect([atMs, rates.map(({ allowedPerSecond }) => allowedPerSecond)]).toEqual([1_000_010_000, [1]])
