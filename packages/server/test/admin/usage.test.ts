@@ -58,6 +58,26 @@ describe('usage', () => {
     }
   })
 
+  it('sums the last full minute, or the time since the start', () => {
+    const { clock, usage, record } = setUp()
+    record('api', 'ann', decision(true))
+    expect(usage.lastMinuteOf('api')).toEqual({ seconds: 60, allowed: 0, denied: 0 })
+    clock.advance(1000)
+    for (let i = 0; i < 2; i++) record('api', 'ann', decision(false))
+    expect(usage.lastMinuteOf('api')).toEqual({ seconds: 60, allowed: 1, denied: 0 })
+    clock.advance(1000)
+    expect(usage.lastMinuteOf('api')).toEqual({ seconds: 60, allowed: 1, denied: 2 })
+    clock.advance(59_000)
+    expect(usage.lastMinuteOf('api')).toEqual({ seconds: 60, allowed: 0, denied: 2 })
+    clock.advance(1000)
+    expect(usage.lastMinuteOf('api')).toEqual({ seconds: 60, allowed: 0, denied: 0 })
+    expect(usage.lastMinuteOf('unused')).toEqual({ seconds: 0, allowed: 0, denied: 0 })
+    const started = new Usage(() => clock.now())
+    started.record('api', 'ann', decision(true))
+    clock.advance(5000)
+    expect(started.lastMinuteOf('api')).toEqual({ seconds: 5, allowed: 1, denied: 0 })
+  })
+
   it('counts decisions by source, and denials by shadow limits', () => {
     const { clock, usage, record } = setUp()
     const sources: Source[] = ['store', 'lease', 'denyCache', 'fallback', 'failOpen', 'failClosed']
