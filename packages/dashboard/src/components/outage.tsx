@@ -11,7 +11,7 @@ type Outage = NonNullable<LimiterRates['outage']>
 /** Maximum number of limiters named per consequence. */
 const NAMED = 8
 
-/** Warns that the store is down, with the consequences for each limiter. After that, says when it was down. */
+/** Warns that the store is down, with the consequences for each limiter. Afterwards, shows when it was down. */
 export function OutageNotice({ limiters }: { readonly limiters: readonly LimiterRates[] }) {
   const { overview } = useLive()
   const groups = new Map<string, { readonly outage: Outage; readonly names: string[] }>()

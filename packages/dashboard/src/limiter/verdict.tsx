@@ -34,7 +34,7 @@ export interface Verdict {
   readonly networks: readonly Network<KeyTraffic>[]
 }
 
-/** A network takes part in an attack if it sends at least this share of its requests. */
+/** A network's minimum share of an attack. */
 const OF_ATTACK = 0.1
 const ENOUGH_DENIALS = 20
 /** With fewer callers, the usual demand is unknown. */

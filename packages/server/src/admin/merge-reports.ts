@@ -24,7 +24,7 @@ interface LimiterReport {
   readonly lastMinute: MinuteRates
   readonly waiting: number
   readonly isStoreDown: boolean
-  /** The current outage, or one that ended lately. */
+  /** The current outage, or one that ended recently. */
   readonly outage?: StoreOutage
   readonly onStoreError: OnStoreError
   readonly instances: number
