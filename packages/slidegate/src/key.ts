@@ -1,5 +1,5 @@
 // Callers' keys, and how they are stored.
-import { invalidOption, SlidegateError, type SlidegateErrorCode, show } from './errors.ts'
+import { checkThat, invalidOption, SlidegateError, type SlidegateErrorCode, show } from './errors.ts'
 import { hmacSha256, sha256, utf8 } from './runtime/platform.ts'
 
 /** A request's keys by dimension. `null` if it has no key of that dimension. */
@@ -133,14 +133,10 @@ function isPlain(key: string): boolean {
  */
 export function tupleKey(...parts: readonly string[]): string {
   if (parts.length === 0) throw new SlidegateError('invalid_key', 'the key has no parts; pass at least one')
-  return parts
-    .map((part) => {
-      if (typeof part === 'string' && part !== '') return part.replaceAll('%', '%25').replaceAll('|', '%7C')
-      throw new SlidegateError(
-        'invalid_key',
-        `a part of the key is ${show(part)}; it must be a non-empty string`,
-        part,
-      )
-    })
-    .join('|')
+  const escaped = parts.map((part) => {
+    const isRight = typeof part === 'string' && part !== ''
+    checkThat(isRight, 'a part of the key', part, 'a non-empty string', 'invalid_key')
+    return part.replaceAll('%', '%25').replaceAll('|', '%7C')
+  })
+  return escaped.join('|')
 }

@@ -120,9 +120,8 @@ class RequestCall extends PassingCall {
 
 /** Whether the next denial may cause a ban. If so, the store must count it. */
 function mayBan({ parts }: ConsumeOp, { ban }: ConsumeOutcome): boolean {
-  return (
-    (ban === undefined || ban.parts.length === 0) && parts[0]!.set.logs.some(({ role }) => role === 'ban')
-  )
+  const isBlocked = ban !== undefined && ban.parts.length > 0
+  return !isBlocked && parts[0]!.set.logs.some(({ role }) => role === 'ban')
 }
 
 /** Maximum cached denials per key, for different requests. */
@@ -219,13 +218,11 @@ class Denial {
   #outcomeAfter(ageMs: number): ConsumeOutcome {
     const { atMs, ban, overrides } = this.#outcome
     return {
-      ...{
-        source: 'denyCache',
-        atMs: atMs + ageMs,
-        admitted: 0,
-        limits: this.#limitsAfter(ageMs),
-        waitMs: 0,
-      },
+      source: 'denyCache',
+      atMs: atMs + ageMs,
+      admitted: 0,
+      limits: this.#limitsAfter(ageMs),
+      waitMs: 0,
       ...(overrides && { overrides }),
       ...(ban && ban.parts.length > 0 && { ban: { ...ban, ms: ban.ms - ageMs } }),
     }

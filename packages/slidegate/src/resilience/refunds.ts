@@ -1,17 +1,13 @@
 // Returns unused charges: of requests that were answered too late, and of unspent leases.
 
 import { isCounted } from '../decision.ts'
+import type { ConsumeOp, RefundOp } from '../ops/all.ts'
+import { type ConsumeOutcome, partsInForce } from '../ops/request.ts'
+import type { Op } from '../ops/table.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { send } from '../stores/call.ts'
 import { costsOf, roomsOf } from '../stores/outcome.ts'
-import {
-  type ConsumeOp,
-  type ConsumeOutcome,
-  type Op,
-  partsInForce,
-  type RefundOp,
-  type Store,
-} from '../stores/store.ts'
+import type { Store } from '../stores/store.ts'
 
 /** Returns the refunds for the requests at these positions. Each has the time of its charge. */
 export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, end: number): RefundOp[] {

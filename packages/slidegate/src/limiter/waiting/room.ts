@@ -5,7 +5,7 @@ import { StatCounts } from '../../events.ts'
 import { AbortListeners } from '../../runtime/abort-listeners.ts'
 import { type AsyncOrigin, asyncOrigin } from '../../runtime/platform.ts'
 import type { Part } from '../../stores/store.ts'
-import { Queue, type Requester, type Room } from './queue.ts'
+import { ABORTED, Queue, type Requester, type Room } from './queue.ts'
 import { Waiter, type WaitRequest } from './waiter.ts'
 
 /** How many requests are waiting, and how long a new one would wait. */
@@ -53,7 +53,7 @@ export class WaitingRoom implements Room {
       return Promise.reject(error)
     }
     if (signal?.aborted) {
-      return refuse(new WaitError('aborted', 'the wait was aborted', undefined, { cause: signal.reason }))
+      return refuse(new WaitError('aborted', ABORTED, undefined, { cause: signal.reason }))
     }
     if (this.#isFullFor(queue?.length ?? 0)) {
       const message = `${this.#length} requests are waiting already, the maximum`

@@ -2,7 +2,6 @@
 
 import type { Decision } from '../../decision.ts'
 import { checkInteger, checkThat } from '../../errors.ts'
-
 import type { Part } from '../../stores/store.ts'
 import { COST_NAMES, parseCost } from '../request.ts'
 
@@ -65,8 +64,8 @@ export class Waiter {
   readonly untilMs: number
   isSettled = false
   readonly promise: Promise<Decision>
-  #resolve!: (decision: Decision) => void
-  #reject!: (error: unknown) => void
+  resolve!: (decision: Decision) => void
+  reject!: (error: unknown) => void
 
   constructor(key: string, request: WaitRequest, parts: () => readonly Part[], place: number) {
     this.key = key
@@ -76,19 +75,9 @@ export class Waiter {
     this.sinceMs = performance.now()
     this.untilMs = this.sinceMs + request.maxWaitMs
     this.promise = new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
+      this.resolve = resolve
+      this.reject = reject
     })
-  }
-
-  resolve(decision: Decision): void {
-    this.isSettled = true
-    this.#resolve(decision)
-  }
-
-  reject(error: unknown): void {
-    this.isSettled = true
-    this.#reject(error)
   }
 }
 

@@ -22,6 +22,7 @@ const MAX_WAITING = 65_536
 /** One key may take up to this share of the remaining places. */
 const SHARE_WAITING = 1 / 4
 
+/** What all keys share. */
 export interface Supply {
   readonly store: Store
   readonly clock: Clock
@@ -31,12 +32,12 @@ export interface Supply {
 /** A key with its pools, one for each limit set and cost. */
 export class HotKey {
   readonly part: Part
+  readonly supply: Supply
   readonly pools: Pool[] = []
-  readonly #supply: Supply
   #waiting = 0
 
   constructor(supply: Supply, part: Part) {
-    this.#supply = supply
+    this.supply = supply
     this.part = part
   }
 
@@ -50,12 +51,12 @@ export class HotKey {
   }
 
   get isOverloaded(): boolean {
-    return this.#waiting >= SHARE_WAITING * (MAX_WAITING - this.#supply.waiting)
+    return this.#waiting >= SHARE_WAITING * (MAX_WAITING - this.supply.waiting)
   }
 
   count(waiting: number): void {
     this.#waiting += waiting
-    this.#supply.waiting += waiting
+    this.supply.waiting += waiting
   }
 
   /** Before a denial, returns the units that this process holds, then sends the request again. Returns whether there were any. */
@@ -63,12 +64,13 @@ export class HotKey {
     const holding = this.pools.filter(({ isHolding }) => isHolding)
     if (holding.length === 0 || denied.length === 0) return false
     void Promise.all(holding.map((pool) => pool.giveBack())).then(() => {
-      for (const call of denied) if (!call.isSettled) send(this.#supply.store, [op], call)
+      for (const call of denied) if (!call.isSettled) send(this.supply.store, [op], call)
     })
     return true
   }
 }
 
+/** The requests for one limit set and cost of a hot key. */
 export class Pool implements Leaseholder {
   readonly key: HotKey
   readonly op: ConsumeOp
@@ -86,13 +88,13 @@ export class Pool implements Leaseholder {
   #hotAtMs: number
   #state: 'open' | 'closed' | 'void' = 'open'
 
-  constructor(supply: Supply, key: HotKey, op: ConsumeOp, leaseMs: number, outcome: ConsumeOutcome) {
-    this.#supply = supply
+  constructor(key: HotKey, op: ConsumeOp, leaseMs: number, outcome: ConsumeOutcome) {
+    this.#supply = key.supply
     this.key = key
     this.op = op
     this.#leaseMs = leaseMs
     this.#room = roomAfter(op, outcome)
-    this.#hotAtMs = supply.clock()
+    this.#hotAtMs = key.supply.clock()
   }
 
   get isHolding(): boolean {
