@@ -27,11 +27,8 @@ export function decisionOf(asked: RequestOp, outcome: ConsumeOutcome, position: 
 /** Rejects a repeat that costs more than was charged, which would otherwise be admitted uncounted. */
 function checkRepeat({ cost }: RequestOp, { repeats = cost }: ConsumeOutcome): void {
   if (cost <= repeats) return
-  throw new SlidegateError(
-    'reused_request_id',
-    `the cost is ${cost}, but this requestId was charged ${repeats}; use the same cost or another requestId`,
-    cost,
-  )
+  const what = `the cost is ${cost}, but this requestId was charged ${repeats}`
+  throw new SlidegateError('reused_request_id', `${what}; use the same cost or another requestId`, cost)
 }
 
 /** The denial of a key that is blocked or banned, perhaps because of this denial. */

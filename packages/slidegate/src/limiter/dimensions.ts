@@ -30,8 +30,6 @@ export interface Rules {
 /** How many limit sets are cached for a function. Most functions return the same few. */
 const MAX_SETS = 1024
 
-const DIMENSION = /^[A-Za-z0-9_-]{1,64}$/
-
 /** A dimension of keys and its limits. A limiter without dimensions has a single one without a name. */
 export class Dimension {
   readonly name: string | undefined
@@ -91,13 +89,10 @@ export class Dimension {
     const set = this.#completed(limitSet(this.limiter, named))
     const reserved = [banName(this.limiter, 'ban'), banName(this.limiter, 'block')]
     const name = set.limits.find(({ name }) => reserved.includes(name))?.name
-    if (this.bareOf('') === undefined || name === undefined) return set
-    throw wrongValue(
-      'the name',
-      name,
-      'another, because deniedBy uses it for bans and blocks',
-      'duplicate_limit',
-    )
+    const isFree = name === undefined || this.bareOf('') === undefined
+    const right = 'another, because deniedBy uses it for bans and blocks'
+    checkThat(isFree, 'the name', name, right, 'duplicate_limit')
+    return set
   }
 
   #completed(set: LimitSet): LimitSet {
@@ -189,24 +184,15 @@ export function wordOf(limiter: string, key: string): string {
   return JSON.stringify([limiter, key])
 }
 
-export function parseDimension(name: string): string {
-  checkThat(DIMENSION.test(name), 'the dimension', name, '1 to 64 of A-Z a-z 0-9 _ -', 'invalid_name')
-  return name
-}
-
 function checkedLimits(limits: unknown): readonly Limit[] {
   if (!Array.isArray(limits) || limits.length === 0) {
     throw wrongValue('limits', limits, 'an array with at least one limit', 'invalid_limit')
   }
   checkCount(limits)
   for (const limit of limits) {
-    if (!isDeclared(limit)) {
-      throw new SlidegateError(
-        'invalid_limit',
-        `limits contains ${showNoLimit(limit, 'create limits with slidingWindow(), fixedWindow() and so on')}`,
-        limit,
-      )
-    }
+    if (isDeclared(limit)) continue
+    const what = showNoLimit(limit, 'create limits with slidingWindow(), fixedWindow() and so on')
+    throw new SlidegateError('invalid_limit', `limits contains ${what}`, limit)
   }
   return [...limits]
 }

@@ -163,10 +163,8 @@ export function returnable(
     throw invalid(`cannot return ${units} units: only ${cost} were charged`, units)
   }
   if (areWhole(parts) && units !== cost) {
-    throw invalid(
-      `cannot return ${units} of ${cost} units: a limit stores each request separately, so return all of them`,
-      units,
-    )
+    const why = 'a limit stores each request separately, so return all of them'
+    throw invalid(`cannot return ${units} of ${cost} units: ${why}`, units)
   }
   return charge
 }

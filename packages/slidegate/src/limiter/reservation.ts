@@ -130,10 +130,8 @@ export class Reservations {
   opFor(parts: readonly Part[], estimate: number): ConsumeOp {
     const cost = parseUnits(estimate, 'invalid_cost')
     if (areKept(parts)) {
-      throw invalidOption(
-        `a limit of ${show(this.#limiter)} stores each request separately; reserve() only supports limits that store totals`,
-        this.#limiter,
-      )
+      const what = `a limit of ${show(this.#limiter)} stores each request separately`
+      throw invalidOption(`${what}; reserve() only supports limits that store totals`, this.#limiter)
     }
     const reservation = `${randomText(12)}.${cost}`
     return { type: 'consume', parts: this.partsWith(parts), cost, count: 1, leaseMs: 0, reservation }

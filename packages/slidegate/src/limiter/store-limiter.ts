@@ -1,6 +1,6 @@
 // The limiter: each method checks its input, makes an op and sends it to the store.
 import type { Decision } from '../decision.ts'
-import { checkThat, invalidOption, type SlidegateError, show } from '../errors.ts'
+import { checkThat, invalidOption, show } from '../errors.ts'
 import type { Announcer, LimiterEvent, LimiterListener, LimiterStats } from '../events.ts'
 import type { AnyKey, KeyOptions } from '../key.ts'
 import type {
@@ -143,8 +143,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   async acquire(key: AnyKey, options?: CostOptions): Promise<Permit> {
     const cost = parseCost(options, COST_NAMES)
-    const parts = this.#requests.partsOf(key, options)
-    if (!areHeld(parts)) throw this.#holdsNothing(key)
+    const parts = this.#heldParts(key, options)
     const askedAtMs = performance.now()
     const names = this.#requests.namer.made(parts)
     const op: ConsumeOp = { type: 'consume', parts, cost, count: 1, leaseMs: 0, ...names }
@@ -161,9 +160,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   async #hold(type: HoldOp['type'], key: AnyKey, id: string, options?: CostOptions): Promise<boolean> {
     const units = parseCost(options, COST_NAMES)
-    const parts = this.#requests.partsOf(key, options)
-    if (!areHeld(parts)) throw this.#holdsNothing(key)
-    const requestId = this.#keys.encoding.text(id, 'requestId', 'invalid_request_id')
+    const parts = this.#heldParts(key, options)
+    const requestId = this.#keys.encoding.key(id, 'requestId', 'invalid_request_id')
     return (await this.#ask({ type, parts, requestId, units })).held
   }
 
@@ -208,10 +206,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
   async list(key: Partial<AnyKey>, options?: KeyOptions): Promise<readonly LimitEntries[]> {
     const parts = this.#someParts(key, options)
     if (!areKept(parts)) {
-      throw invalidOption(
-        `no limit of the limiter ${show(this.name)} stores its requests separately; add one with log: 'zset'`,
-        key,
-      )
+      const what = `no limit of the limiter ${show(this.name)} stores its requests separately`
+      throw invalidOption(`${what}; add one with log: 'zset'`, key)
     }
     const { lists } = await this.#ask({ type: 'list', parts })
     let place = 0
@@ -293,10 +289,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   #checkOverridable(): void {
     if (this.#isOverridable) return
-    throw invalidOption(
-      `the limiter ${show(this.name)} doesn't support overrides and blocks; create it with overrides: true`,
-      this.name,
-    )
+    const what = `the limiter ${show(this.name)} doesn't support overrides and blocks`
+    throw invalidOption(`${what}; create it with overrides: true`, this.name)
   }
 
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, AnyKey>): this {
@@ -325,11 +319,11 @@ export class StoreLimiter implements Limiter<AnyKey> {
     return this.#keys.partsOf(key, options?.request, false)
   }
 
-  #holdsNothing(key: AnyKey): SlidegateError {
-    return invalidOption(
-      `the limiter ${show(this.name)} has no slots to hold; add a concurrency() limit`,
-      key,
-    )
+  #heldParts(key: AnyKey, options: KeyOptions | undefined): readonly Part[] {
+    const parts = this.#requests.partsOf(key, options)
+    if (areHeld(parts)) return parts
+    const message = `the limiter ${show(this.name)} has no slots to hold; add a concurrency() limit`
+    throw invalidOption(message, key)
   }
 
   async #ask<Asked extends Op>(op: Asked): Promise<OutcomeOf<Asked>> {
