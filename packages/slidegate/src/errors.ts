@@ -54,7 +54,7 @@ export function invalidOption(message: string, value?: unknown): SlidegateError 
  * - `down`: it failed too often; the circuit breaker is open
  * - `overload`: too many requests are waiting for it, in total or for this key
  * - `invalid_state`: the key's stored state is damaged, or its version is unknown
- * - `full`: a memory store in which every key is at its limit
+ * - `full`: the memory store is full, and every key in it is at its limit
  */
 export type StoreUnavailableReason = 'timeout' | 'error' | 'down' | 'overload' | 'full' | 'invalid_state'
 
@@ -94,7 +94,7 @@ export function noAnswer({ message, cause }: Diagnosis, withinMs: number): Store
   return new StoreUnavailableError('timeout', `${message} within ${withinMs} ms`)
 }
 
-/** The error for a request that couldn't be sent. In errors of `fetch`, the reason is the `cause`. */
+/** The error for a request that couldn't be sent. Errors from `fetch` have the reason in their `cause`. */
 export function noConnection(store: string, cause: unknown, why: unknown = cause): StoreUnavailableError {
   return withReason('error', `no connection to ${store}`, cause, why)
 }

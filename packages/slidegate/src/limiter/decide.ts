@@ -61,9 +61,9 @@ function isShadow({ shadow }: Limit): boolean {
   return shadow
 }
 
-// Decisions and their limits must look like literals to a spread, JSON, a logger and a deep comparison. So `limits` are created
+// Decisions must behave like object literals when they are spread, serialized, logged or compared. So `limits` are created
 // eagerly: a spread drops an inherited getter, and an own getter allocates more than the limits do. Constructors allocate less
-// than literals, because they leave room for the decision's charge (refund.ts) and V8 adds no allocation site.
+// than literals: they leave room for the decision's charge (refund.ts), and V8 adds no allocation site.
 
 interface Constructor<Made, Values extends unknown[]> {
   new (...values: Values): Made
@@ -122,7 +122,7 @@ const PlainLimitDecision = makeLimitDecision as unknown as Constructor<
   Parameters<typeof makeLimitDecision>
 >
 
-/** The decision by the limits alone. `costs` are the units per limit if they differ, `rooms` is needed for shadow limits. */
+/** The decision by the limits alone. `costs` has the units per limit, if they differ. Shadow limits need `rooms`. */
 export function decisionBy(
   limits: readonly Limit[],
   cost: number,

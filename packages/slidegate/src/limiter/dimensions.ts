@@ -34,9 +34,7 @@ const MAX_SETS = 1024
 export class Dimension {
   readonly name: string | undefined
   readonly limiter: string
-  /** The limits of every key. Empty if a function returns them. */
-  readonly limits: readonly Limit[]
-  /** The limits as a set, if all keys share it. */
+  /** The limits of every key. `undefined` if a function returns them. */
   readonly set: LimitSet | undefined
   readonly #limitsOf: LimitsOption
   readonly #ban: ReturnType<typeof banLog> | undefined
@@ -55,7 +53,6 @@ export class Dimension {
     this.#isOverridable = isOverridable
     this.#bare = this.#completed(limitSet(this.limiter, []))
     this.set = typeof limits === 'function' ? undefined : this.#made(limits)
-    this.limits = this.set?.limits ?? []
   }
 
   /** The part that holds a key's override and bans, without limits. `undefined` if it can have neither. */
@@ -110,14 +107,12 @@ function textOf(declared: Limit): unknown {
 export class KeyLimits {
   readonly dimensions: readonly Dimension[]
   readonly encoding: KeyEncoding
-  readonly limits: readonly Limit[]
   /** The only dimension, if it has no name. */
   readonly #only: Dimension | undefined
 
   constructor(dimensions: readonly Dimension[], encoding: KeyEncoding = plainEncoding) {
     this.dimensions = dimensions
     this.encoding = encoding
-    this.limits = dimensions.flatMap(({ limits }) => limits)
     this.#only = dimensions[0]!.name === undefined ? dimensions[0] : undefined
   }
 
@@ -174,7 +169,7 @@ export class KeyLimits {
   }
 }
 
-/** Reads a dimension's own value, because its name may equal that of an inherited property. */
+/** Reads only own properties, because a dimension may be named like an inherited one. */
 export function ownOf<T>(values: Readonly<Partial<Record<string, T>>>, dimension: string): T | undefined {
   return Object.hasOwn(values, dimension) ? values[dimension] : undefined
 }

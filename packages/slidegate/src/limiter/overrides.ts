@@ -202,7 +202,7 @@ function bareOf(keys: readonly OneKey[]): readonly Part[] {
 
 /** The limits of a key. `undefined` if the limits function needs a request, or a key that is unknown here. */
 function limitsNow(dimension: Dimension, given: string | undefined, request?: unknown) {
-  if (dimension.set !== undefined) return dimension.limits
+  if (dimension.set !== undefined) return dimension.set.limits
   try {
     return given === undefined ? undefined : dimension.partOf(given, '', request).set.limits
   } catch {
@@ -210,9 +210,9 @@ function limitsNow(dimension: Dimension, given: string | undefined, request?: un
   }
 }
 
-function ruleOf(change: unknown, { set, limits: declared }: Dimension): Rule {
+function ruleOf(change: unknown, { set }: Dimension): Rule {
   if (change === 'exempt') return EXEMPT
-  const limits = set === undefined ? undefined : declared
+  const limits = set?.limits
   if (typeof change !== 'object' || change === null || Object.keys(change).length === 0) {
     throw wrong('the override', change, "{ <name>: { limit, window } }, 'exempt' or 'block'")
   }

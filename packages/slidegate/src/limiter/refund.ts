@@ -47,12 +47,6 @@ interface FastCharge {
   readonly atMs: number
 }
 
-function chargeFrom({ of, key, cost, atMs }: FastCharge): Charge {
-  const { limiter, set, encoding } = of
-  const parts = [{ key: encoding.key(key), set }]
-  return { limiter, parts, names: NAMELESS, cost, atMs, source: 'store', left: cost }
-}
-
 class Returned {
   constructor(decision: object) {
     // biome-ignore lint/correctness/noConstructorReturn: this returns the object that gets the private field below
@@ -74,7 +68,10 @@ class Charged extends Returned {
     if (!(#charge in decision)) return undefined
     const charge = decision.#charge
     if (!('of' in charge)) return charge
-    const made = chargeFrom(charge)
+    const { of, key, cost, atMs } = charge
+    const { limiter, set, encoding } = of
+    const parts = [{ key: encoding.key(key), set }]
+    const made: Charge = { limiter, parts, names: NAMELESS, cost, atMs, source: 'store', left: cost }
     decision.#charge = made
     return made
   }

@@ -143,7 +143,7 @@ export function refuseValues(parts: readonly Part[], what: string): void {
   throw invalidOption(message, limit)
 }
 
-/** Whether the limit needs the end or the value of the request. Only the request's handler knows these. */
+/** Whether only a request's handler can use the limit, because the limit needs the end or the value of the request. */
 export function isForHandlers(limit: Limit): boolean {
   const are = limit?.kind?.entries?.are
   return are === 'holder' || are === 'value'

@@ -73,7 +73,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
       return this.#ask(op)
     }
     this.name = name
-    this.limits = keys.limits
+    this.limits = keys.sets.flatMap(({ limits }) => limits)
     this.#keys = keys
     this.#store = store
     this.#announcer = announcer

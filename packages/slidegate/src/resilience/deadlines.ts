@@ -17,7 +17,7 @@ const GRACE_MS = 5
 const MIN_SWEEP = 4096
 
 /** Maximum calls that time out in one turn of the event loop. */
-const MAX_AT_ONCE = 1024
+const MAX_PER_TURN = 1024
 
 /** Watches calls with the same timeout. They are due in order, so one timer for the oldest is enough. */
 export class Deadlines {
@@ -71,10 +71,10 @@ export class Deadlines {
   }
 
   #giveUpDue(nowMs: number): void {
-    const end = Math.min(this.#end, this.#oldest + MAX_AT_ONCE)
+    const end = Math.min(this.#end, this.#oldest + MAX_PER_TURN)
     for (let i = this.#oldest; i < end; i++) {
       const call = this.#calls[i]
-      // A caller that timed out may retry at once, which removes settled calls.
+      // A caller that timed out may retry immediately, which removes settled calls.
       if (call === undefined || call.isSettled) continue
       if (call.dueAtMs > nowMs) break
       call.giveUp()

@@ -36,8 +36,8 @@ export interface DenyCacheOptions {
  * another process's request was admitted since, the store might name more limits and longer waits, but never shorter ones.
  * `remaining` may be stale.
  *
- * Changes made through this wrapper take effect at once, those made elsewhere within `maxStaleMs`. If denials can cause bans,
- * only denials of blocked keys are cached.
+ * Changes made through this wrapper take effect immediately. Changes made elsewhere take effect within `maxStaleMs`. If denials
+ * can cause bans, only denials of blocked keys are cached.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -106,15 +106,10 @@ class RequestCall extends PassingCall {
   override resolve(outcomes: readonly Outcome[], position: number): void {
     const outcome = outcomes[0] as ConsumeOutcome
     if (position < outcome.admitted) this.#denials.forget(this.#op.parts)
-    else if (outcome.source === 'store' && !mayBan(this.#op, outcome)) this.#hold(outcome, position)
+    else if (outcome.source === 'store' && this.#denials.changesOf(this.#op) === this.#changes) {
+      this.#denials.hold(this.#op, outcome, position, this.#sentAtMs)
+    }
     this.call.resolve(outcomes, position)
-  }
-
-  #hold(outcome: ConsumeOutcome, position: number): void {
-    if (this.#denials.changesOf(this.#op) !== this.#changes) return
-    // Requests denied together share the denial of the first.
-    if (this.#denials.find(this.#op, this.#sentAtMs) !== undefined) return
-    this.#denials.hold(this.#op, outcomeAt(this.#op, outcome, position) as ConsumeOutcome, this.#sentAtMs)
   }
 }
 
@@ -152,13 +147,16 @@ class Denials {
     return undefined
   }
 
-  hold(op: ConsumeOp, outcome: ConsumeOutcome, sentAtMs: number): void {
+  hold(op: ConsumeOp, outcome: ConsumeOutcome, position: number, sentAtMs: number): void {
+    // Requests denied together share the denial of the first.
+    if (mayBan(op, outcome) || this.find(op, sentAtMs) !== undefined) return
     const part = op.parts[0]!
     const denials = this.#keys.get(part) ?? this.#keys.add(part, [])
     const same = denials.findIndex(({ set, cost }) => set === part.set && cost === op.cost)
     if (same >= 0) denials.splice(same, 1)
     else if (denials.length === MAX_PER_KEY) denials.shift()
-    denials.push(new Denial(op, outcome, sentAtMs, this.#maxStaleMs))
+    const denied = outcomeAt(op, outcome, position) as ConsumeOutcome
+    denials.push(new Denial(op, denied, sentAtMs, this.#maxStaleMs))
   }
 
   changesOf({ parts }: ConsumeOp): number {

@@ -37,7 +37,7 @@ export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, 
   })
 }
 
-/** How long to wait for an answer that no caller waits for. If it is lost, the charge still expires with the window. */
+/** How long a refund may take. If it is lost, the charge still expires with the window. */
 export const GIVE_UP_MS = 500
 
 export function sendRefunds(

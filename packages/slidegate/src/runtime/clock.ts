@@ -1,4 +1,4 @@
-// Clocks: that of this process, which never steps, and those of callers.
+// The process's clock, which never steps, and checks of callers' clocks.
 
 import { checkThat, invalidOption, show } from '../errors.ts'
 import { elapsedMs } from './platform.ts'

@@ -32,7 +32,7 @@ export interface Room {
   emptied(queue: Queue): void
 }
 
-/** Sends its first request with equal ones behind it, one op at a time. After a denial, the next follows when there is room. */
+/** Sends one op at a time: its first request, with equal ones behind it. After a denial, sends again when there is room. */
 export class Queue {
   readonly key: string
   /** A word for each key of its requests. */

@@ -27,7 +27,7 @@ export class WaitingRoom implements Room {
   readonly #maxWaiting: number
   /** Queues by the words of all keys of a request. None of the queues is empty. */
   readonly #queues = new Map<string, Queue>()
-  /** Queues by single word, so that a reset doesn't visit every queue. */
+  /** Queues by each of their words, so that a reset doesn't visit every queue. */
   readonly #queuesWith = new Map<string, Set<Queue>>()
   readonly #aborts = new AbortListeners<Waiter>((waiters, reason) => this.#abort(waiters, reason))
   #length = 0
@@ -89,7 +89,7 @@ export class WaitingRoom implements Room {
     for (const queue of this.#queues.values()) queue.close(closed())
   }
 
-  /** Keeps the last tenth for keys with few waiters. So no caller can fill the room. */
+  /** Keeps the last tenth for keys with few waiters, so that no caller can fill the room. */
   #isFullFor(waiting: number): boolean {
     const reserve = Math.floor(this.#maxWaiting / 10)
     const room = this.#maxWaiting - this.#length

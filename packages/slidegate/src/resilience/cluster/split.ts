@@ -26,7 +26,7 @@ const SPLIT = new Map(
   }),
 )
 
-/** Groups an op's parts by shard, each as an op of its own. */
+/** Splits an op into one op per shard. */
 export function sharesOf<Asked extends Op>(op: Asked, shardOf: (part: Part) => number): Share<Asked>[] {
   const places = new Map<number, number[]>()
   op.parts.forEach((part, place) => {
@@ -64,7 +64,7 @@ export interface Answer<Asked extends Op = Op> {
   readonly outcome: Outcome
 }
 
-/** Sends all shares at once. Calls back when all are settled, with the errors of those that failed. */
+/** Sends all shares in parallel. Calls back when all are settled, with the errors of those that failed. */
 export function askAll<Asked extends Op>(
   store: Store,
   shares: readonly Share<Asked>[],
@@ -73,7 +73,7 @@ export function askAll<Asked extends Op>(
 ): void {
   const answers: Answer<Asked>[] = []
   const errors: unknown[] = []
-  // There may be no shares, so nothing would call back.
+  // Without shares, nothing would call back.
   if (shares.length === 0) whenDone(answers, errors)
   for (const share of shares) {
     let isSettled = false

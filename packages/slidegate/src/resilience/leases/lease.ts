@@ -11,7 +11,7 @@ export interface Leaseholder {
   failed(lease: Lease, error: unknown): void
 }
 
-/** While it is held, each new request takes the next position. If all waiting requests time out, it stays briefly to return the units. */
+/** Requests use a held lease in order of position. If all waiting requests time out, it stays pending briefly, to return its units. */
 export class Lease implements Call {
   readonly op: ConsumeOp
   /** The requests that wait for it, in order. */
