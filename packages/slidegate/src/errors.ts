@@ -159,14 +159,19 @@ export class WaitError extends Error {
 
 /** Whether an error is marked with this symbol. The error may come from another copy of the package. */
 export function isBranded(candidate: unknown, brand: symbol): boolean {
-  return typeof candidate === 'object' && candidate !== null && brand in candidate
+  return isObject(candidate) && brand in candidate
+}
+
+/** Whether a value is an object, an array or a class instance. */
+export function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }
 
 /** Formats a value for an error message, shortened. */
 export function show(value: unknown): string {
   if (typeof value === 'string')
     return value.length > SHOWN ? `${JSON.stringify(value.slice(0, SHOWN))}...` : JSON.stringify(value)
-  if (typeof value === 'object' && value !== null) return kindOf(value)
+  if (isObject(value)) return kindOf(value)
   if (typeof value === 'function') return 'a function'
   // Symbols and bigints can be long, too.
   const text = String(value)
@@ -190,7 +195,7 @@ export type Names<Options> = Readonly<Record<keyof Options, true>>
 
 /** @throws {SlidegateError} `invalid_option` if the options aren't an object or have an unknown name */
 export function checkOptions<Options>(options: Options, what: string, names: Names<Options>): void {
-  if (typeof options !== 'object' || options === null) {
+  if (!isObject(options)) {
     throw invalidOption(`the options of ${what} are ${show(options)}; they must be an object`, options)
   }
   checkNames(options, names, 'invalid_option', what)

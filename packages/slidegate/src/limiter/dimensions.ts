@@ -1,6 +1,6 @@
 // Finds the limits of a key: declared per dimension, or returned by a function.
 import { banName } from '../decision.ts'
-import { checkThat, SlidegateError, show, wrongValue } from '../errors.ts'
+import { checkThat, isObject, SlidegateError, show, wrongValue } from '../errors.ts'
 import { type AnyKey, type KeyEncoding, type Keys, plainEncoding } from '../key.ts'
 import { type BanOptions, banLog } from '../limits/ban.ts'
 import { checkCount, isDeclared, limitIn, showNoLimit } from '../limits/declare.ts'
@@ -65,7 +65,7 @@ export class Dimension {
   }
 
   #returned(limits: readonly Limit[]): LimitSet {
-    const known = typeof limits === 'object' && limits !== null ? this.#setOf.get(limits) : undefined
+    const known = isObject(limits) ? this.#setOf.get(limits) : undefined
     if (known !== undefined) return known
     // A rejection must not end the process.
     if (limits instanceof Promise) limits.catch(() => {})
@@ -150,7 +150,7 @@ export class KeyLimits {
   #checked(key: unknown, hasAll: boolean): Partial<Keys> {
     const invalid = (message: string) => new SlidegateError('invalid_key', message, key)
     const names = this.dimensions.map(({ name }) => name!)
-    if (typeof key !== 'object' || key === null) {
+    if (!isObject(key)) {
       const right = `{ ${names.map((name) => `${name}: '...'`).join(', ')} }`
       throw wrongValue('the key', key, right, 'invalid_key')
     }

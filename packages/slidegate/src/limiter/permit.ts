@@ -4,6 +4,7 @@ import { StoreUnavailableError } from '../errors.ts'
 import { MAX_WINDOW_MS } from '../runtime/duration.ts'
 import { asyncOrigin, backgroundTimer, type Timer } from '../runtime/platform.ts'
 import type { Ask } from '../stores/call.ts'
+import { limitsOf } from '../stores/outcome.ts'
 import type { HoldOp } from '../stores/store.ts'
 import { chargedBy, chargeOf } from './refund.ts'
 
@@ -34,11 +35,8 @@ interface Held {
 }
 
 function ttlOf(decision: Decision): number {
-  const parts = chargeOf(decision)?.parts ?? []
-  const ttls = parts.flatMap(({ set }) =>
-    set.limits.map(({ kind, windowMs }) => (kind.entries?.are === 'holder' ? windowMs : MAX_WINDOW_MS)),
-  )
-  return Math.min(MAX_WINDOW_MS, ...ttls)
+  const held = limitsOf(chargeOf(decision)?.parts ?? []).filter(({ kind }) => kind.entries?.are === 'holder')
+  return Math.min(MAX_WINDOW_MS, ...held.map(({ windowMs }) => windowMs))
 }
 
 const MAX_TURN_MS = 1000

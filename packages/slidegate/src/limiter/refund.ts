@@ -1,6 +1,6 @@
 // Remembers the charge of a decision, and refunds it.
 import { type Decision, isCounted, type Source } from '../decision.ts'
-import { SlidegateError, StoreUnavailableError, show } from '../errors.ts'
+import { isObject, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import type { KeyEncoding } from '../key.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
 import type { Ask } from '../stores/call.ts'
@@ -83,7 +83,7 @@ export function remember(decision: Decision, charge: Charge | FastCharge): void 
 
 /** The charge of a decision. `undefined` for a denied or peeked decision, a copy, or any other value. */
 export function chargeOf(decision: unknown): Charge | undefined {
-  return typeof decision === 'object' && decision !== null ? Charged.chargeOf(decision) : undefined
+  return isObject(decision) ? Charged.chargeOf(decision) : undefined
 }
 
 export function chargeBy(

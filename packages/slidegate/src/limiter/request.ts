@@ -2,6 +2,7 @@
 import {
   checkNames,
   invalidOption,
+  isObject,
   type Names,
   SlidegateError,
   type SlidegateErrorCode,
@@ -45,7 +46,7 @@ export function parseCost<Options extends { readonly cost?: number }>(
   names: Names<Options>,
 ): number {
   if (options === undefined) return 1
-  if (typeof options !== 'object' || options === null) {
+  if (!isObject(options)) {
     const cost = typeof options === 'number' ? options : 1
     const message = `the options are ${show(options)}; write { cost: ${cost} }`
     throw new SlidegateError('invalid_cost', message, options)

@@ -1,6 +1,6 @@
 // The limiter: each method checks its input, makes an op and sends it to the store.
 import type { Decision } from '../decision.ts'
-import { checkThat, invalidOption, show } from '../errors.ts'
+import { checkThat, invalidOption, isObject, show } from '../errors.ts'
 import type { Announcer, LimiterEvent, LimiterListener, LimiterStats } from '../events.ts'
 import type { AnyKey, KeyOptions } from '../key.ts'
 import type {
@@ -16,16 +16,7 @@ import { kindOf } from '../ops/table.ts'
 import type { Guarded } from '../resilience/guard.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { type Ask, type OutcomeOf, outcomesOf } from '../stores/call.ts'
-import type {
-  ConsumeOp,
-  ConsumeOutcome,
-  ExplainOp,
-  HoldOp,
-  Op,
-  Part,
-  PeekOp,
-  Store,
-} from '../stores/store.ts'
+import type { ConsumeOp, ExplainOp, HoldOp, Op, Part, PeekOp, Store } from '../stores/store.ts'
 import { allSettled, Requests } from './consume.ts'
 import { decisionOf } from './decide.ts'
 import { type KeyLimits, wordOf } from './dimensions.ts'
@@ -43,6 +34,7 @@ import {
   refuseValues,
 } from './request.ts'
 import { type Reservation, Reservations, type Settlement } from './reservation.ts'
+import type { Requester } from './waiting/queue.ts'
 import { WaitingRoom, type WaitingState } from './waiting/room.ts'
 import { parseWaitOptions, type WaitOptions } from './waiting/waiter.ts'
 
@@ -82,16 +74,15 @@ export class StoreLimiter implements Limiter<AnyKey> {
     this.#overrides = new StoredOverrides(name, keys, askWhileOpen)
     this.#permits = new Permits((op) => this.#ask(op))
     this.#reservations = new Reservations(name, reservationTtl, askWhileOpen)
-    const requester = {
-      ask: async (parts: readonly Part[], cost: number, count: number) => {
+    const requester: Requester = {
+      ask: async (parts, cost, count) => {
         const names = this.#requests.namer.made(parts)
         const op: ConsumeOp = { type: 'consume', parts, cost, count, leaseMs: 0, isWaiting: true, ...names }
         return { op, outcome: await this.#ask(op) }
       },
-      decide: (op: ConsumeOp, outcome: ConsumeOutcome, position: number) =>
-        this.#requests.decide(op, outcome, position),
+      decide: (op, outcome, position) => this.#requests.decide(op, outcome, position),
       // If the refund fails, the charge still expires with the window.
-      giveBack: (decision: Decision) => void this.#giveBack(decision).catch(() => {}),
+      giveBack: (decision) => void this.#giveBack(decision).catch(() => {}),
     }
     this.#room = new WaitingRoom(requester, maxWaiting, announcer.counts)
   }
@@ -107,9 +98,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
   async consumeMany(requests: readonly BulkRequest<AnyKey>[]): Promise<readonly Decision[]> {
     const isBulk = Array.isArray(requests) && requests.length <= MAX_BULK
     checkThat(isBulk, 'requests', requests, `an array of at most ${MAX_BULK} objects like { key, cost }`)
-    const ops = requests.map((request) => {
-      const isObject = typeof request === 'object' && request !== null
-      checkThat(isObject, 'a request', request, 'an object like { key, cost }')
+    const ops = requests.map((request: BulkRequest<AnyKey>) => {
+      checkThat(isObject(request), 'a request', request, 'an object like { key, cost }')
       return this.#requests.opFor(request.key, request, BULK_NAMES)
     })
     const calls = ops.map((op, i) => this.#requests.send(requests[i]!.key, op))

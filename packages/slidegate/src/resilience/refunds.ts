@@ -91,7 +91,7 @@ export class LateCharges {
 
   /** Releases a slot whose caller may pass without the store and won't release it. */
   release({ parts, cost: units, requestId }: ConsumeOp): void {
-    const isHeld = parts.some(({ set }) => set.logs.some(({ kind }) => kind.entries?.are === 'holder'))
+    const isHeld = parts.some(({ set }) => set.keeps.has('holder'))
     if (isHeld && requestId !== undefined)
       sendRefunds(this.store, [{ type: 'release', parts, requestId, units }])
   }

@@ -1,7 +1,7 @@
 // A waiting request, and the heap that puts the first one on top.
 
 import type { Decision } from '../../decision.ts'
-import { checkInteger, checkThat } from '../../errors.ts'
+import { checkInteger, checkThat, isObject } from '../../errors.ts'
 import type { Part } from '../../stores/store.ts'
 import { COST_NAMES, parseCost } from '../request.ts'
 
@@ -48,7 +48,7 @@ export function parseWaitOptions(options: WaitOptions | undefined): WaitRequest 
 
 /** Checks the methods, because the signal may come from another realm or a polyfill. */
 function isAbortSignal(signal: unknown): boolean {
-  if (typeof signal !== 'object' || signal === null) return false
+  if (!isObject(signal)) return false
   const { aborted, addEventListener } = signal as Partial<AbortSignal>
   return typeof aborted === 'boolean' && typeof addEventListener === 'function'
 }

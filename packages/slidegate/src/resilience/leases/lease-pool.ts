@@ -1,13 +1,15 @@
 // The requests of a leased key: those waiting, and those granted in advance.
 
 import { StoreUnavailableError } from '../../errors.ts'
-import { usedOf } from '../../ops/numbers.ts'
+import type { ConsumeOp, PeekOp, RefundOp } from '../../ops/all.ts'
+import { resetOf, usedOf } from '../../ops/numbers.ts'
+import type { ConsumeOutcome, Part } from '../../ops/request.ts'
+import type { Op, Outcome } from '../../ops/table.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { send } from '../../stores/call.ts'
 import { limitsInForce, outcomeAt } from '../../stores/outcome.ts'
-import type { Call, ConsumeOp, ConsumeOutcome, Op, Outcome, Part, PeekOp, Store } from '../../stores/store.ts'
-import { refundsOf, sendRefunds } from '../refunds.ts'
-import { Lease, type Leaseholder } from './lease.ts'
+import type { Call, Store } from '../../stores/store.ts'
+import { GIVE_UP_MS, refundsOf, sendRefunds } from '../refunds.ts'
 
 /** A key is hot if it gets more requests than this per lease length. */
 export const FEW = 5
@@ -71,7 +73,7 @@ export class HotKey {
 }
 
 /** The requests for one limit set and cost of a hot key. */
-export class Pool implements Leaseholder {
+export class Pool {
   readonly key: HotKey
   readonly op: ConsumeOp
   readonly #supply: Supply
@@ -244,6 +246,90 @@ export class Pool implements Leaseholder {
 
   #refund(refunds: readonly Op[]): Promise<void> {
     return new Promise((resolve) => sendRefunds(this.#supply.store, refunds, this.#supply.clock, resolve))
+  }
+}
+
+/**
+ * One op that decides waiting requests, and charges for future ones in advance.
+ *
+ * Requests use it in order of position. If all waiting requests time out, it stays pending briefly, to return its units.
+ */
+class Lease implements Call {
+  readonly op: ConsumeOp
+  /** The requests that wait for it, in order. */
+  readonly calls: readonly Call[]
+  /** How many requests used it. */
+  spent = 0
+  /** When it ends, once it is held. */
+  endsAtMs: number
+  readonly #clock: Clock
+  readonly #sentAtMs: number
+  readonly #pool: Pool
+  #isAnswered = false
+  #outcomes: readonly ConsumeOutcome[] = []
+
+  constructor(op: ConsumeOp, calls: readonly Call[], clock: Clock, pool: Pool) {
+    this.op = op
+    this.calls = calls
+    this.#clock = clock
+    this.#sentAtMs = this.endsAtMs = clock()
+    this.#pool = pool
+  }
+
+  get isGivenUp(): boolean {
+    return !this.#isAnswered && this.calls.every(({ isSettled }) => isSettled)
+  }
+
+  get isSettled(): boolean {
+    return this.#isAnswered || (this.isGivenUp && this.#clock() - this.#sentAtMs > GIVE_UP_MS)
+  }
+
+  resolve(outcomes: readonly Outcome[], position: number): void {
+    if (this.#isAnswered) return
+    this.#isAnswered = true
+    this.#pool.answered(this, outcomes, position)
+  }
+
+  reject(error: unknown): void {
+    if (this.#isAnswered) return
+    this.#isAnswered = true
+    this.#pool.failed(this, error)
+  }
+
+  /** @param spent requests that waited for it, at the first positions */
+  hold(outcome: ConsumeOutcome, spent: number): void {
+    this.#outcomes = [{ ...outcome, source: 'lease' }]
+    this.spent = spent
+    const enforced = limitsInForce(this.op, outcome).map(({ shadow }) => !shadow)
+    // A unit charged in one fixed window must not be spent in the next.
+    const resetsMs = enforced.flatMap((isEnforced, i) => (isEnforced ? resetOf(outcome.limits, i) : []))
+    this.endsAtMs = this.#sentAtMs + Math.min(this.op.leaseMs, ...resetsMs)
+  }
+
+  get outcome(): ConsumeOutcome {
+    return this.#outcomes[0]!
+  }
+
+  get left(): number {
+    return this.outcome.admitted - this.spent
+  }
+
+  /** Whether it may be spent. It ends earlier here than in the store, whose clock counts whole milliseconds. */
+  isLiveAt(nowMs: number): boolean {
+    return nowMs >= this.#sentAtMs && nowMs <= this.endsAtMs - 1
+  }
+
+  spendOn(call: Call): void {
+    call.resolve(this.#outcomes, this.spent++)
+  }
+
+  /** How many requests would use it during the whole `leaseMs`, at the current rate. */
+  demandAt(nowMs: number): number {
+    return Math.ceil((this.spent * this.op.leaseMs) / Math.max(1, nowMs - this.#sentAtMs))
+  }
+
+  refunds(): RefundOp[] {
+    return refundsOf(this.op, this.outcome, this.spent, this.outcome.admitted)
   }
 }
 
