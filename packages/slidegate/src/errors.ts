@@ -42,7 +42,7 @@ export class SlidegateError extends Error {
   }
 }
 
-/** Creates the error for an invalid option that has no code of its own. */
+/** Creates the error for an invalid option without a specific code. */
 export function invalidOption(message: string, value?: unknown): SlidegateError {
   return new SlidegateError('invalid_option', message, value)
 }

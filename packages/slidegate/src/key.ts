@@ -110,7 +110,7 @@ function checkText(text: unknown, what: string, code: SlidegateErrorCode): void 
   if (!text.isWellFormed()) throw invalid(`the ${what} has a lone surrogate: ${show(text)}`)
 }
 
-/** Checks the length in UTF-16 units first: each takes one to three bytes in UTF-8. */
+/** Checks the length in UTF-16 units first. Each unit takes one to three bytes in UTF-8. */
 function isTooLong(text: string): boolean {
   if (text.length > MAX_KEY_BYTES) return true
   return text.length > MAX_KEY_BYTES / 3 && utf8(text).length > MAX_KEY_BYTES

@@ -74,7 +74,7 @@ export interface LimiterOptions extends CommonOptions {
    * limits, and never modify an array that you returned.
    *
    * If only numbers change (`limit`, a sliding window's `window`, a bucket's capacity and refill), a key keeps its usage. A limit
-   * of another kind or precision starts at zero.
+   * of a different kind or precision starts at zero.
    */
   readonly limits: LimitsOption
   /** Blocks a key that is denied too often. Default: never. */
@@ -136,8 +136,8 @@ export interface Limiter<Key extends AnyKey = string> {
   /**
    * Consumes up to 10,000 requests in one batch.
    *
-   * Each is decided on its own, and those of one key in order. All are validated before any is sent. If one fails, the call
-   * rejects once all are settled, and the charges of the others are refunded. Requests with a `requestId` aren't refunded,
+   * Each request is decided individually, and requests for the same key in order. All are validated before any is sent. If one
+   * fails, the call rejects once all are settled, and the charges of the others are refunded. Requests with a `requestId` aren't refunded,
    * because you can repeat them.
    */
   consumeMany(requests: readonly BulkRequest<Key>[]): Promise<readonly Decision[]>

@@ -30,7 +30,7 @@ export interface Rules {
 /** How many limit sets are cached for a function. Most functions return the same few. */
 const MAX_SETS = 1024
 
-/** A dimension of keys and its limits. A limiter without dimensions has a single one without a name. */
+/** A dimension of keys and its limits. A limiter without dimensions has one without a name. */
 export class Dimension {
   readonly name: string | undefined
   readonly limiter: string
@@ -116,7 +116,7 @@ export class KeyLimits {
     this.#only = dimensions[0]!.name === undefined ? dimensions[0] : undefined
   }
 
-  /** The limit sets of all dimensions, without those that a function returns. */
+  /** The limit sets of all dimensions, except sets that a function returns. */
   get sets(): LimitSet[] {
     return this.dimensions.flatMap(({ set }) => set ?? [])
   }
@@ -133,7 +133,7 @@ export class KeyLimits {
     return this.keysOf(key, hasAll).map(({ dimension, given, key }) => dimension.partOf(given, key, request))
   }
 
-  /** The key of each dimension, without those that are `null`. */
+  /** The key of each dimension, except `null` keys. */
   keysOf(key: Partial<AnyKey>, hasAll = true): readonly OneKey[] {
     const only = this.#only
     if (only !== undefined) return [{ dimension: only, given: key as string, key: this.encoding.key(key) }]

@@ -1,4 +1,4 @@
-// Overrides for single keys: other limits, exemptions and blocks.
+// Overrides for individual keys: other limits, exemptions and blocks.
 import { checkOptions, invalidOption, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import type { AnyKey, KeyOptions } from '../key.ts'
 import { originOf, parseLimit, parseName, redeclare, wrong } from '../limits/declare.ts'

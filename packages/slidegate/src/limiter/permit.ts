@@ -17,7 +17,7 @@ import { chargedBy, chargeOf } from './refund.ts'
 export interface Permit extends AsyncDisposable {
   readonly decision: Decision
   readonly allowed: boolean
-  /** Aborted if the permit isn't renewed within `ttl`, or its key is reset. Stop the work: another caller may hold its units. */
+  /** Aborted if the permit isn't renewed within `ttl`, or its key is reset. Stop the work then: another caller may get its units. */
   readonly signal: AbortSignal
   /** Renews the permit now. Resolves to whether it was still held. Rejects with a `StoreUnavailableError`. */
   extend(): Promise<boolean>
@@ -65,7 +65,7 @@ export class Permits {
     const ttlMs = ttlOf(decision)
     const abort = new AbortController()
     const permit: Held = { decision, ttlMs, abort, heldAtMs: askedAtMs, dueAtMs: askedAtMs + ttlMs / 3 }
-    // A denied request doesn't hold a slot, nor does a request that was admitted without being counted.
+    // A denied request doesn't hold a slot. Neither does a request that was admitted without being counted.
     if ((chargeOf(decision)?.left ?? 0) > 0) {
       this.#held.add(permit)
       if (ttlMs < this.#ttlMs) {

@@ -20,7 +20,7 @@ export interface RequestNames {
    *
    * With `slidingWindow({ log: 'zset' })`, a request repeated within the window is charged once and gets its first answer. A
    * repeat that costs more is rejected with `reused_request_id`. Don't let callers choose ids: a caller who sends the id of an
-   * admitted request is admitted. Required by `concurrency` limits, otherwise a random id by default.
+   * admitted request is admitted. Required by `concurrency` limits. Default for other limits: a random id.
    */
   readonly requestId?: string | undefined
   /** The value that a `distinct` limit counts. A non-empty string of up to 64 KiB. Other limiters reject it. */
@@ -144,7 +144,7 @@ export function refuseValues(parts: readonly Part[], what: string): void {
   throw invalidOption(message, limit)
 }
 
-/** Whether only a request's handler can use the limit, because the limit needs the end or the value of the request. */
+/** Whether only a request's handler can use the limit. It needs the request's end or value. */
 export function isForHandlers(limit: Limit): boolean {
   const are = limit?.kind?.entries?.are
   return are === 'holder' || are === 'value'

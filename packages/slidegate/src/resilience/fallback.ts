@@ -25,7 +25,7 @@ export class Fallback {
   readonly #local: LocalShare
   readonly #overrides: SeenOverrides | undefined
 
-  /** @param overrides those that the store returned, which still apply without it */
+  /** @param overrides the overrides that the store returned; they still apply while it is down */
   constructor(settings: FailureSettings, counts: FailureReports['counts'], overrides?: SeenOverrides) {
     this.#policy = settings.onStoreError
     this.#counts = counts
@@ -47,7 +47,7 @@ export class Fallback {
     return answers
   }
 
-  /** Answers ops about decisions of the fallback. Returns whether it did. A reset also goes to the store. */
+  /** Answers ops about the fallback's decisions. Returns whether it answered. A reset also goes to the store. */
   settles(op: Op, call: Call): boolean {
     if ('source' in op && op.source === 'fallback') {
       call.resolve([this.#local.apply(op)], 0)
@@ -102,7 +102,7 @@ export class LocalShare {
     const limits = outcome.limits.slice()
     const shares = limitsOf(this.#partsOf(op))
     limitsOf(op.parts).forEach(({ limit }, i) => {
-      // Reports the remaining units of the share as those of the declared limit.
+      // Reports the share's remaining units as those of the declared limit.
       setUsed(limits, i, usedOf(limits, i) + limit - shares[i]!.limit)
       // The cost exceeds the share, but the store may have room for it.
       if (waitOf(limits, i) === Number.POSITIVE_INFINITY && op.cost <= limit) setWait(limits, i, pauseMs)

@@ -35,7 +35,7 @@ export interface Guarded {
 /**
  * Guards a store with its failure policy. A store in this process needs none.
  *
- * @param sets the limiter's limits by dimension, without those that a function returns
+ * @param sets the limiter's limits by dimension, except limits that a function returns
  */
 export function guardStore(name: string, options: FailureOptions, sets: readonly LimitSet[] = []): Guarded {
   const { store = memoryStore(), logger = console } = options

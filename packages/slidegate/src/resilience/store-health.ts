@@ -79,7 +79,7 @@ export class StoreHealth implements BreakerListener {
     this.#log.requests++
   }
 
-  /** Reports a step of the clock once, even if several parts of a Cluster detect it. */
+  /** Reports a step of the clock once. Several parts of a Cluster may detect the same step. */
   clockStepped(byMs: number, nowMs: number): void {
     const isSame = nowMs - this.#stepAtMs < SAME_STEP_MS && Math.abs(byMs - this.#stepMs) < SAME_STEP_MS
     this.#stepAtMs = nowMs

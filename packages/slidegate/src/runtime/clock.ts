@@ -23,10 +23,10 @@ export function checkClock(clock: unknown): void {
 }
 
 export function readClock(clock: Clock): number {
-  const told: unknown = clock()
-  const nowMs = typeof told === 'number' ? Math.floor(told) : Number.NaN
+  const time: unknown = clock()
+  const nowMs = typeof time === 'number' ? Math.floor(time) : Number.NaN
   if (!(nowMs >= 0 && nowMs <= MAX_TIME_MS)) {
-    throw invalidOption(`the clock returned ${show(told)}; it must be milliseconds since the epoch`, told)
+    throw invalidOption(`the clock returned ${show(time)}; it must be milliseconds since the epoch`, time)
   }
   return nowMs
 }

@@ -89,7 +89,7 @@ export class WaitingRoom implements Room {
     for (const queue of this.#queues.values()) queue.close(closed())
   }
 
-  /** Keeps the last tenth for keys with few waiters, so that no caller can fill the room. */
+  /** Keeps the last tenth for keys with few waiters. Otherwise, one caller could fill the room. */
   #isFullFor(waiting: number): boolean {
     const reserve = Math.floor(this.#maxWaiting / 10)
     const room = this.#maxWaiting - this.#length

@@ -206,7 +206,7 @@ function debitsIn(parts: readonly Part[], answers: readonly Shared<ConsumeOutcom
   return debits
 }
 
-/** Denials with known usage take precedence over those without. */
+/** Denials based on known usage take precedence. */
 function sourceOf(denials: readonly ConsumeOutcome[]): Source {
   const decided = denials.filter(({ source }) => isDecided(source))
   return decided.length > 0 ? leastOf(decided) : 'failClosed'

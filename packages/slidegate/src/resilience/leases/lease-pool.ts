@@ -1,4 +1,4 @@
-// The requests of a leased key: those waiting, and those granted in advance.
+// The requests of a leased key: waiting, or granted in advance.
 
 import { StoreUnavailableError } from '../../errors.ts'
 import type { ConsumeOp, PeekOp, RefundOp } from '../../ops/all.ts'
@@ -24,7 +24,7 @@ const MAX_WAITING = 65_536
 /** One key may take up to this share of the remaining places. */
 const SHARE_WAITING = 1 / 4
 
-/** What all keys share. */
+/** The state that all keys share. */
 export interface Supply {
   readonly store: Store
   readonly clock: Clock
@@ -76,7 +76,6 @@ export class HotKey {
 export class Pool {
   readonly key: HotKey
   readonly op: ConsumeOp
-  readonly #supply: Supply
   readonly #leaseMs: number
   #lease: Lease | undefined
   #pending: Lease | undefined
@@ -91,7 +90,6 @@ export class Pool {
   #state: 'open' | 'closed' | 'void' = 'open'
 
   constructor(key: HotKey, op: ConsumeOp, leaseMs: number, outcome: ConsumeOutcome) {
-    this.#supply = key.supply
     this.key = key
     this.op = op
     this.#leaseMs = leaseMs
@@ -165,7 +163,7 @@ export class Pool {
     return lease === undefined ? Promise.resolve() : this.#refund(lease.refunds())
   }
 
-  /** Refunds the units held, and those in flight once they arrive. */
+  /** Refunds the units held now, and units in flight when they arrive. */
   close(): Promise<void> {
     this.#state = 'closed'
     return this.giveBack()
@@ -185,12 +183,14 @@ export class Pool {
 
   #spendable(): Lease | undefined {
     const lease = this.#lease
-    return lease !== undefined && lease.left > 0 && lease.isLiveAt(this.#supply.clock()) ? lease : undefined
+    return lease !== undefined && lease.left > 0 && lease.isLiveAt(this.key.supply.clock())
+      ? lease
+      : undefined
   }
 
   /** Requests a lease for the waiting requests and some future ones. */
   #take(): void {
-    const nowMs = this.#supply.clock()
+    const nowMs = this.key.supply.clock()
     this.#hotAtMs = nowMs
     this.#end(nowMs)
     const calls = this.#takeWaiting(this.#waiting.length).filter(isWaiting)
@@ -198,16 +198,16 @@ export class Pool {
     const most = this.#state === 'open' ? Math.floor(this.#room * SHARE) : 0
     const more = Math.max(0, Math.min(this.#size - calls.length, most))
     const op = { ...this.op, count: calls.length + more, leaseMs: more > 0 ? this.#leaseMs : 0 }
-    this.#pending = new Lease(op, calls, this.#supply.clock, this)
+    this.#pending = new Lease(op, calls, this.key.supply.clock, this)
     this.#askedAtMs = performance.now()
-    send(this.#supply.store, [op], this.#pending)
+    send(this.key.supply.store, [op], this.#pending)
   }
 
   #keep(lease: Lease, outcome: ConsumeOutcome, from: number, end: number): void {
     if (this.#state === 'void') return
     if (lease === this.#pending && this.#state === 'open' && lease.op.leaseMs > 0) {
       lease.hold(outcome, from)
-      if (lease.isLiveAt(this.#supply.clock())) {
+      if (lease.isLiveAt(this.key.supply.clock())) {
         this.#lease = lease
         return
       }
@@ -245,7 +245,9 @@ export class Pool {
   }
 
   #refund(refunds: readonly Op[]): Promise<void> {
-    return new Promise((resolve) => sendRefunds(this.#supply.store, refunds, this.#supply.clock, resolve))
+    return new Promise((resolve) =>
+      sendRefunds(this.key.supply.store, refunds, this.key.supply.clock, resolve),
+    )
   }
 }
 

@@ -41,7 +41,7 @@ const MIN_LEASE_MS = 2
 const MAX_LEASE_MS = 3000
 
 /**
- * Charges hot keys for many requests at once, and spends the units in this process.
+ * Charges many requests of a hot key together, and spends the units in this process.
  *
  * A decision from a lease has the `source` `lease`, with `atMs` and `remaining` from the time of the charge. No window exceeds
  * its limit, even if other processes don't lease: a unit is spent within `leaseMs`, and every process counts it longer by that
@@ -63,7 +63,7 @@ const ADMISSION_SLOTS = 16_384
 /** How long `close` waits for a store that doesn't answer. */
 const CLOSE_MS = 1000
 
-/** What a request of a cold key needs. */
+/** The part of a leasing store that requests of cold keys use. */
 interface Leases {
   /** Counts an admission of a cold key. More than a few make it hot. */
   admitted(op: ConsumeOp, outcome: ConsumeOutcome): void
