@@ -51,7 +51,7 @@ export function invalidOption(message: string, value?: unknown): SlidegateError 
  * Why the store didn't answer:
  * - `timeout`: the limiter's `timeoutMs` passed; the request may have been charged
  * - `error`: the store returned an error or couldn't be reached, see `cause`
- * - `down`: it failed too often; the circuit breaker is open
+ * - `down`: the store failed too often; the circuit breaker is open
  * - `overload`: too many requests are waiting for it, in total or for this key
  * - `invalid_state`: the key's stored state is damaged, or its version is unknown
  * - `full`: the memory store is full, and every key in it is at its limit
