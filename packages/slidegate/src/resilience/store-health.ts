@@ -27,7 +27,7 @@ export class StoreHealth implements BreakerListener {
   #downSinceMs = 0
   /** Requests decided without the store since then. */
   #requests = 0
-  /** Kept instead of the error, whose stack would retain the failed request and its async context. */
+  /** Kept instead of the error. The stack of an error would retain the failed request and its async context. */
   #message = ''
   #cause: Error | undefined
   /** The last step of the clock. */
