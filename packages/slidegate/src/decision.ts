@@ -2,7 +2,7 @@
 /**
  * The origin of a decision:
  * - `store`: the store
- * - `lease`, `denyCache`: this process, based on an earlier answer of the store
+ * - `lease`, `denyCache`: this process, based on an earlier answer from the store
  * - `fallback`: this process, based on its share of the limits, while the store was unavailable
  * - `failOpen`, `failClosed`: no limit was checked; `onStoreError` allowed or denied the request
  */
@@ -42,11 +42,11 @@ export interface Decision {
   /**
    * Whole units left after this decision: the minimum of all enforced limits.
    *
-   * `Infinity` if no limit is enforced. 0 with `failClosed`, or if a ban denies.
+   * `Infinity` if no limit is enforced. 0 if `source` is `failClosed`, or if a ban denied the request.
    */
   readonly remaining: number
   /**
-   * Milliseconds until the same request would be allowed, unless another is charged first.
+   * Milliseconds until the same request would be allowed, unless another request is charged first.
    *
    * Exact to the millisecond. 0 if allowed, `Infinity` if the cost exceeds a limit. For a blocked key: until its ban is over and
    * its limits have room.
@@ -67,9 +67,9 @@ export interface Decision {
   readonly limits: readonly LimitDecision[]
   readonly source: Source
   /**
-   * Milliseconds until the ban ends. Only set if a key is blocked. If several keys are, this is the longest time.
+   * Milliseconds until the ban ends. Only set if a key is blocked. If several keys are blocked, this is the longest time.
    *
-   * If this denial caused the ban, `deniedBy` doesn't name the ban, only limits.
+   * If this denial caused the ban, `deniedBy` names only limits, not the ban.
    */
   readonly blockedMs?: number
   /**

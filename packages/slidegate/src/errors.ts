@@ -42,7 +42,7 @@ export class SlidegateError extends Error {
   }
 }
 
-/** Creates the error for an invalid option that has no code of its own. */
+/** Creates the error for an invalid option without a specific code. */
 export function invalidOption(message: string, value?: unknown): SlidegateError {
   return new SlidegateError('invalid_option', message, value)
 }
@@ -51,10 +51,10 @@ export function invalidOption(message: string, value?: unknown): SlidegateError 
  * Why the store didn't answer:
  * - `timeout`: the limiter's `timeoutMs` passed; the request may have been charged
  * - `error`: the store returned an error or couldn't be reached, see `cause`
- * - `down`: it failed too often; the circuit breaker is open
+ * - `down`: the store failed too often; the circuit breaker is open
  * - `overload`: too many requests are waiting for it, in total or for this key
  * - `invalid_state`: the key's stored state is damaged, or its version is unknown
- * - `full`: a memory store in which every key is at its limit
+ * - `full`: the memory store is full, and every key in it is at its limit
  */
 export type StoreUnavailableReason = 'timeout' | 'error' | 'down' | 'overload' | 'full' | 'invalid_state'
 
@@ -94,7 +94,7 @@ export function noAnswer({ message, cause }: Diagnosis, withinMs: number): Store
   return new StoreUnavailableError('timeout', `${message} within ${withinMs} ms`)
 }
 
-/** The error for a request that couldn't be sent. In errors of `fetch`, the reason is the `cause`. */
+/** The error for a request that couldn't be sent. Errors from `fetch` have the reason in their `cause`. */
 export function noConnection(store: string, cause: unknown, why: unknown = cause): StoreUnavailableError {
   return withReason('error', `no connection to ${store}`, cause, why)
 }
@@ -159,14 +159,19 @@ export class WaitError extends Error {
 
 /** Whether an error is marked with this symbol. The error may come from another copy of the package. */
 export function isBranded(candidate: unknown, brand: symbol): boolean {
-  return typeof candidate === 'object' && candidate !== null && brand in candidate
+  return isObject(candidate) && brand in candidate
+}
+
+/** Whether a value is an object, an array or a class instance. */
+export function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }
 
 /** Formats a value for an error message, shortened. */
 export function show(value: unknown): string {
   if (typeof value === 'string')
     return value.length > SHOWN ? `${JSON.stringify(value.slice(0, SHOWN))}...` : JSON.stringify(value)
-  if (typeof value === 'object' && value !== null) return kindOf(value)
+  if (isObject(value)) return kindOf(value)
   if (typeof value === 'function') return 'a function'
   // Symbols and bigints can be long, too.
   const text = String(value)
@@ -190,7 +195,7 @@ export type Names<Options> = Readonly<Record<keyof Options, true>>
 
 /** @throws {SlidegateError} `invalid_option` if the options aren't an object or have an unknown name */
 export function checkOptions<Options>(options: Options, what: string, names: Names<Options>): void {
-  if (typeof options !== 'object' || options === null) {
+  if (!isObject(options)) {
     throw invalidOption(`the options of ${what} are ${show(options)}; they must be an object`, options)
   }
   checkNames(options, names, 'invalid_option', what)

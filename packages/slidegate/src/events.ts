@@ -79,20 +79,13 @@ const WAITS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_
 
 /** Counts the {@link LimiterStats}. */
 export class StatCounts {
-  readonly storeErrors: Record<StoreUnavailableReason, number> = {
-    timeout: 0,
-    error: 0,
-    down: 0,
-    overload: 0,
-    full: 0,
-    invalid_state: 0,
-  }
+  readonly storeErrors = { timeout: 0, error: 0, down: 0, overload: 0, full: 0, invalid_state: 0 }
   readonly withoutStore = { failOpen: 0, failClosed: 0, fallback: 0 }
   breakerOpened = 0
   isStoreDown = false
   clockSteps = 0
   readonly waits: Histogram = new Histogram(WAITS_MS)
-  readonly waitErrors: Record<WaitErrorReason, number> = { full: 0, timeout: 0, aborted: 0, impossible: 0 }
+  readonly waitErrors = { full: 0, timeout: 0, aborted: 0, impossible: 0 }
 
   stats(): Omit<LimiterStats, 'permits'> {
     return {

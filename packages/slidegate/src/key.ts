@@ -1,5 +1,5 @@
 // Callers' keys, and how they are stored.
-import { invalidOption, SlidegateError, type SlidegateErrorCode, show } from './errors.ts'
+import { checkThat, invalidOption, SlidegateError, type SlidegateErrorCode, show } from './errors.ts'
 import { hmacSha256, sha256, utf8 } from './runtime/platform.ts'
 
 /** A request's keys by dimension. `null` if it has no key of that dimension. */
@@ -30,10 +30,13 @@ export interface KeyEncoding {
   readonly isSecret: boolean
   /** Whether a stored key is the caller's key in plain text. Only checks its first character. */
   isSame(key: unknown): key is string
-  /** @throws {SlidegateError} `invalid_key` unless it is a non-empty well-formed string of up to 64 KiB in UTF-8 */
-  key(key: unknown): string
-  /** Like `key`, for an id or a value. Errors have the code `code`, and name the text by `what`. */
-  text(text: unknown, what: string, code: SlidegateErrorCode): string
+  /**
+   * The stored form of a key, or of an id or value.
+   *
+   * @param what names the text in errors. Default: `key`.
+   * @throws {SlidegateError} `code` (default: `invalid_key`) unless it is a non-empty well-formed string of up to 64 KiB in UTF-8
+   */
+  key(text: unknown, what?: string, code?: SlidegateErrorCode): string
 }
 
 /** Stores short, printable text unchanged, and everything else as `~` and its SHA-256. */
@@ -41,7 +44,6 @@ export const plainEncoding: KeyEncoding = {
   isSecret: false,
   isSame: (key): key is string => typeof key === 'string' && key.charCodeAt(0) !== TILDE,
   key: storedKey,
-  text: storedText,
 }
 
 /**
@@ -51,13 +53,15 @@ export const plainEncoding: KeyEncoding = {
  */
 function hashedEncoding(secret: unknown): KeyEncoding {
   const mac = hmacSha256(secretBytes(secret))
-  const text: KeyEncoding['text'] = (given, what, code) => {
-    checkText(given, what, code)
-    // A value and a key with the same text must have different hashes.
-    return `~${mac(`${what}:${given}`).slice(0, HASH_LENGTH)}`
+  return {
+    isSecret: true,
+    isSame: (_): _ is string => false,
+    key(text, what = 'key', code = 'invalid_key') {
+      checkText(text, what, code)
+      // A value and a key with the same text must have different hashes.
+      return `~${mac(`${what}:${text}`).slice(0, HASH_LENGTH)}`
+    },
   }
-  const isSame = (_: unknown): _ is string => false
-  return { isSecret: true, isSame, key: (given) => text(given, 'key', 'invalid_key'), text }
 }
 
 /**
@@ -89,12 +93,8 @@ export function isStored(text: string): boolean {
   return isPlain(text) || /^~[A-Za-z0-9_-]{1,43}$/.test(text)
 }
 
-/** The stored form of a key by {@link plainEncoding}. */
-export function storedKey(key: unknown): string {
-  return typeof key === 'string' && isPlain(key) ? key : storedText(key, 'key', 'invalid_key')
-}
-
-function storedText(text: unknown, what: string, code: SlidegateErrorCode): string {
+/** The stored form by {@link plainEncoding}. */
+export function storedKey(text: unknown, what = 'key', code: SlidegateErrorCode = 'invalid_key'): string {
   if (typeof text === 'string' && isPlain(text)) return text
   checkText(text, what, code)
   return `~${sha256(text as string)}`
@@ -110,7 +110,7 @@ function checkText(text: unknown, what: string, code: SlidegateErrorCode): void 
   if (!text.isWellFormed()) throw invalid(`the ${what} has a lone surrogate: ${show(text)}`)
 }
 
-/** Checks the length in UTF-16 units first: each takes one to three bytes in UTF-8. */
+/** Checks the length in UTF-16 units first. Each unit takes one to three bytes in UTF-8. */
 function isTooLong(text: string): boolean {
   if (text.length > MAX_KEY_BYTES) return true
   return text.length > MAX_KEY_BYTES / 3 && utf8(text).length > MAX_KEY_BYTES
@@ -133,14 +133,10 @@ function isPlain(key: string): boolean {
  */
 export function tupleKey(...parts: readonly string[]): string {
   if (parts.length === 0) throw new SlidegateError('invalid_key', 'the key has no parts; pass at least one')
-  return parts
-    .map((part) => {
-      if (typeof part === 'string' && part !== '') return part.replaceAll('%', '%25').replaceAll('|', '%7C')
-      throw new SlidegateError(
-        'invalid_key',
-        `a part of the key is ${show(part)}; it must be a non-empty string`,
-        part,
-      )
-    })
-    .join('|')
+  const escaped = parts.map((part) => {
+    const isRight = typeof part === 'string' && part !== ''
+    checkThat(isRight, 'a part of the key', part, 'a non-empty string', 'invalid_key')
+    return part.replaceAll('%', '%25').replaceAll('|', '%7C')
+  })
+  return escaped.join('|')
 }

@@ -51,7 +51,7 @@ export interface CommonOptions {
   readonly warnings?: boolean
   /** Enables {@link Limiter.overrides} and `block`. Each decision then also reads the key's override. Default: false. */
   readonly overrides?: boolean
-  /** Maximum number of waiting requests, from 1 to 2^20. A single key can use nine tenths of it. Default: 10,000. */
+  /** Maximum number of waiting requests, from 1 to 2^20. One key can use at most nine tenths of it. Default: 10,000. */
   readonly maxWaiting?: number
   /** How long a reservation stays open, from 10 ms to 366 days. See {@link Limiter.reserve}. Default: 1 hour. */
   readonly reservationTtl?: Duration
@@ -74,7 +74,7 @@ export interface LimiterOptions extends CommonOptions {
    * limits, and never modify an array that you returned.
    *
    * If only numbers change (`limit`, a sliding window's `window`, a bucket's capacity and refill), a key keeps its usage. A limit
-   * of another kind or precision starts at zero.
+   * of a different kind or precision starts at zero.
    */
   readonly limits: LimitsOption
   /** Blocks a key that is denied too often. Default: never. */
@@ -136,12 +136,12 @@ export interface Limiter<Key extends AnyKey = string> {
   /**
    * Consumes up to 10,000 requests in one batch.
    *
-   * Each is decided on its own, and those of one key in order. All are validated before any is sent. If one fails, the call
-   * rejects once all are settled, and the charges of the others are refunded. Requests with a `requestId` aren't refunded,
+   * Each request is decided individually, and requests for the same key in order. All are validated before any is sent. If one
+   * fails, the call rejects once all are settled, and the charges of the others are refunded. Requests with a `requestId` aren't refunded,
    * because you can repeat them.
    */
   consumeMany(requests: readonly BulkRequest<Key>[]): Promise<readonly Decision[]>
-  /** Returns what `consume` would, with `remaining` and `resetAfterMs` before the charge. Writes nothing. */
+  /** Returns what `consume` would return, but with `remaining` and `resetAfterMs` before the charge. Writes nothing. */
   peek(key: Key, options?: ConsumeOptions): Promise<Decision>
   /**
    * Waits until the request is admitted, and resolves to the decision.
@@ -198,7 +198,7 @@ export interface Limiter<Key extends AnyKey = string> {
    * Only for limits that store them separately: sliding windows with `log: 'zset'` or `'stream'`, `concurrency` and `distinct`.
    */
   list(key: Partial<Key>, options?: KeyOptions): Promise<readonly LimitEntries[]>
-  /** Explains the state of a key and what a request would get. Writes nothing. */
+  /** Explains a key's state and how a request would be decided. Writes nothing. */
   explain(key: Partial<Key>, options?: ExplainOptions): Promise<Explanation>
   /**
    * Returns units of an admitted request, at most once.
@@ -223,7 +223,7 @@ export interface Limiter<Key extends AnyKey = string> {
   unblock(key: Partial<Key>): Promise<void>
   /** Whether the key, or any of its dimensions, is blocked or banned. */
   isBlocked(key: Partial<Key>): Promise<boolean>
-  /** Changes limits, exempts or blocks single keys. Throws `invalid_option` without `overrides: true`. */
+  /** Changes the limits of individual keys, exempts keys, or blocks them. Throws `invalid_option` without `overrides: true`. */
   readonly overrides: Overrides<Partial<Key>>
   /** Adds a listener, called synchronously. Its first error is logged. */
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, Key>): this

@@ -56,11 +56,8 @@ export class Requests {
     if (fast !== undefined) return fast
     const op = this.opFor(key, options)
     if (this.#store.applySync === undefined) {
-      throw new SlidegateError(
-        'sync_unsupported',
-        'consumeSync needs a store in this process, such as memoryStore; use consume instead',
-        key,
-      )
+      const message = 'consumeSync needs a store in this process, such as memoryStore; use consume instead'
+      throw new SlidegateError('sync_unsupported', message, key)
     }
     const outcome = this.#store.applySync([op])[0] as ConsumeOutcome
     const decision = outcome.admitted > 0 ? this.#admitted(op, outcome, 0) : decisionOf(op, outcome, 0)
@@ -70,8 +67,7 @@ export class Requests {
 
   /** Decides a common request on a store in this process. Returns `undefined` if it needs an op. */
   #decideFast(key: AnyKey, options: ConsumeOptions | undefined): Decision | undefined {
-    const isNamed =
-      options !== undefined && (options?.requestId !== undefined || options?.value !== undefined)
+    const isNamed = options?.requestId !== undefined || options?.value !== undefined
     if (this.#fastPath === undefined || isNamed || this.#isClosed) return undefined
     const cost = parseCost(options, REQUEST_NAMES)
     const of = this.#fastCharges!
@@ -99,10 +95,8 @@ export class Requests {
     if (last?.cost === cost && this.#lastKey === key && isUnnamed && !this.#isClosed) return last
     const parts = this.partsOf(key, options)
     if (options?.requestId === undefined && areHeld(parts)) {
-      throw new SlidegateError(
-        'invalid_request_id',
-        'a concurrency limit needs acquire(), or a requestId for release()',
-      )
+      const message = 'a concurrency limit needs acquire(), or a requestId for release()'
+      throw new SlidegateError('invalid_request_id', message)
     }
     const names = this.namer.forCharge(options, parts)
     const op: ConsumeOp = { type: 'consume', parts, cost, count: 1, leaseMs: 0 }
@@ -198,27 +192,21 @@ export class ConsumeCall implements Call {
   }
 
   whenSettled(settled: () => void): void {
-    if (this.isSettled) {
-      settled()
-      return
-    }
-    this.#resolve = settled
-    this.#reject = settled
+    if (this.isSettled) settled()
+    else this.#resolve = this.#reject = settled
   }
 
   resolve(outcomes: readonly Outcome[], position: number): void {
-    let decision: Decision
     try {
-      decision = this.#requests.decide(this.op, outcomes[0] as ConsumeOutcome, position)
+      this.decision = this.#requests.decide(this.op, outcomes[0] as ConsumeOutcome, position)
     } catch (error) {
       // Throwing here would abort the other calls of the batch.
       this.reject(error)
       return
     }
     this.isSettled = true
-    this.decision = decision
-    this.#requests.announce(this.#key, decision)
-    this.#resolve?.(decision)
+    this.#requests.announce(this.#key, this.decision)
+    this.#resolve?.(this.decision)
   }
 
   reject(error: unknown): void {

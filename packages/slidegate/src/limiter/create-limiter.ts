@@ -4,7 +4,7 @@ import { type AnyKey, encodingBy, type Keys } from '../key.ts'
 import type { CommonOptions, DimensionOptions, Limiter, LimiterOptions } from '../limiter.ts'
 import { parseFlag, parseName } from '../limits/declare.ts'
 import { guardStore } from '../resilience/guard.ts'
-import { Dimension, KeyLimits, ownOf, parseDimension } from './dimensions.ts'
+import { Dimension, KeyLimits, ownOf } from './dimensions.ts'
 import { StoreLimiter } from './store-limiter.ts'
 
 /** The names of {@link CommonOptions}. */
@@ -42,6 +42,7 @@ export function createLimiter(options: LimiterOptions | DimensionOptions<string>
 }
 
 const MAX_DIMENSIONS = 16
+const DIMENSION = /^[A-Za-z0-9_-]{1,64}$/
 
 function dimensionsOf(name: string, options: LimiterOptions | DimensionOptions<string>): Dimension[] {
   const { dimensions, limits, ban: bans = {}, overrides: isOverridable = false, warnings = true } = options
@@ -57,19 +58,13 @@ function dimensionsOf(name: string, options: LimiterOptions | DimensionOptions<s
   const isGiven = typeof dimensions === 'object' && !Array.isArray(dimensions)
   const given = isGiven ? Object.entries(dimensions ?? {}) : []
   const isRight = given.length > 0 && given.length <= MAX_DIMENSIONS
-  checkThat(
-    isRight,
-    'dimensions',
-    dimensions,
-    `an object with the limits of 1 to ${MAX_DIMENSIONS} dimensions`,
-  )
+  const right = `an object with the limits of 1 to ${MAX_DIMENSIONS} dimensions`
+  checkThat(isRight, 'dimensions', dimensions, right)
   checkOptions(bans, 'ban with dimensions', dimensions as unknown as Names<typeof bans>)
-  return given.map(([dimension, limitsOf]) => {
-    const rules = {
-      limits: limitsOf,
-      isOverridable,
-      ban: ownOf(bans as NonNullable<DimensionOptions<string>['ban']>, dimension),
-    }
-    return new Dimension(name, parseDimension(dimension), rules)
+  return given.map(([dimension, limits]) => {
+    const isName = DIMENSION.test(dimension)
+    checkThat(isName, 'the dimension', dimension, '1 to 64 of A-Z a-z 0-9 _ -', 'invalid_name')
+    const ban = ownOf(bans as NonNullable<DimensionOptions<string>['ban']>, dimension)
+    return new Dimension(name, dimension, { limits, ban, isOverridable })
   })
 }

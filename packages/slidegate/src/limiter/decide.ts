@@ -27,11 +27,8 @@ export function decisionOf(asked: RequestOp, outcome: ConsumeOutcome, position: 
 /** Rejects a repeat that costs more than was charged, which would otherwise be admitted uncounted. */
 function checkRepeat({ cost }: RequestOp, { repeats = cost }: ConsumeOutcome): void {
   if (cost <= repeats) return
-  throw new SlidegateError(
-    'reused_request_id',
-    `the cost is ${cost}, but this requestId was charged ${repeats}; use the same cost or another requestId`,
-    cost,
-  )
+  const what = `the cost is ${cost}, but this requestId was charged ${repeats}`
+  throw new SlidegateError('reused_request_id', `${what}; use the same cost or another requestId`, cost)
 }
 
 /** The denial of a key that is blocked or banned, perhaps because of this denial. */
@@ -64,9 +61,9 @@ function isShadow({ shadow }: Limit): boolean {
   return shadow
 }
 
-// Decisions and their limits must look like literals to a spread, JSON, a logger and a deep comparison. So `limits` are created
+// Decisions must behave like object literals when they are spread, serialized, logged or compared. So `limits` are created
 // eagerly: a spread drops an inherited getter, and an own getter allocates more than the limits do. Constructors allocate less
-// than literals, because they leave room for the decision's charge (refund.ts) and V8 adds no allocation site.
+// than literals: they leave room for the decision's charge (refund.ts), and V8 adds no allocation site.
 
 interface Constructor<Made, Values extends unknown[]> {
   new (...values: Values): Made
@@ -125,7 +122,7 @@ const PlainLimitDecision = makeLimitDecision as unknown as Constructor<
   Parameters<typeof makeLimitDecision>
 >
 
-/** The decision by the limits alone. `costs` are the units per limit if they differ, `rooms` is needed for shadow limits. */
+/** The decision by the limits alone. `costs` has the units per limit, if they differ. Shadow limits need `rooms`. */
 export function decisionBy(
   limits: readonly Limit[],
   cost: number,

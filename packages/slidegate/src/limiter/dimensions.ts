@@ -1,6 +1,6 @@
 // Finds the limits of a key: declared per dimension, or returned by a function.
 import { banName } from '../decision.ts'
-import { checkThat, SlidegateError, show, wrongValue } from '../errors.ts'
+import { checkThat, isObject, SlidegateError, show, wrongValue } from '../errors.ts'
 import { type AnyKey, type KeyEncoding, type Keys, plainEncoding } from '../key.ts'
 import { type BanOptions, banLog } from '../limits/ban.ts'
 import { checkCount, isDeclared, limitIn, showNoLimit } from '../limits/declare.ts'
@@ -30,15 +30,11 @@ export interface Rules {
 /** How many limit sets are cached for a function. Most functions return the same few. */
 const MAX_SETS = 1024
 
-const DIMENSION = /^[A-Za-z0-9_-]{1,64}$/
-
-/** A dimension of keys and its limits. A limiter without dimensions has a single one without a name. */
+/** A dimension of keys and its limits. A limiter without dimensions has one without a name. */
 export class Dimension {
   readonly name: string | undefined
   readonly limiter: string
-  /** The limits of every key. Empty if a function returns them. */
-  readonly limits: readonly Limit[]
-  /** The limits as a set, if all keys share it. */
+  /** The limits of every key. `undefined` if a function returns them. */
   readonly set: LimitSet | undefined
   readonly #limitsOf: LimitsOption
   readonly #ban: ReturnType<typeof banLog> | undefined
@@ -57,7 +53,6 @@ export class Dimension {
     this.#isOverridable = isOverridable
     this.#bare = this.#completed(limitSet(this.limiter, []))
     this.set = typeof limits === 'function' ? undefined : this.#made(limits)
-    this.limits = this.set?.limits ?? []
   }
 
   /** The part that holds a key's override and bans, without limits. `undefined` if it can have neither. */
@@ -70,7 +65,7 @@ export class Dimension {
   }
 
   #returned(limits: readonly Limit[]): LimitSet {
-    const known = typeof limits === 'object' && limits !== null ? this.#setOf.get(limits) : undefined
+    const known = isObject(limits) ? this.#setOf.get(limits) : undefined
     if (known !== undefined) return known
     // A rejection must not end the process.
     if (limits instanceof Promise) limits.catch(() => {})
@@ -91,13 +86,10 @@ export class Dimension {
     const set = this.#completed(limitSet(this.limiter, named))
     const reserved = [banName(this.limiter, 'ban'), banName(this.limiter, 'block')]
     const name = set.limits.find(({ name }) => reserved.includes(name))?.name
-    if (this.bareOf('') === undefined || name === undefined) return set
-    throw wrongValue(
-      'the name',
-      name,
-      'another, because deniedBy uses it for bans and blocks',
-      'duplicate_limit',
-    )
+    const isFree = name === undefined || this.bareOf('') === undefined
+    const right = 'another, because deniedBy uses it for bans and blocks'
+    checkThat(isFree, 'the name', name, right, 'duplicate_limit')
+    return set
   }
 
   #completed(set: LimitSet): LimitSet {
@@ -115,18 +107,16 @@ function textOf(declared: Limit): unknown {
 export class KeyLimits {
   readonly dimensions: readonly Dimension[]
   readonly encoding: KeyEncoding
-  readonly limits: readonly Limit[]
   /** The only dimension, if it has no name. */
   readonly #only: Dimension | undefined
 
   constructor(dimensions: readonly Dimension[], encoding: KeyEncoding = plainEncoding) {
     this.dimensions = dimensions
     this.encoding = encoding
-    this.limits = dimensions.flatMap(({ limits }) => limits)
     this.#only = dimensions[0]!.name === undefined ? dimensions[0] : undefined
   }
 
-  /** The limit sets of all dimensions, without those that a function returns. */
+  /** The limit sets of all dimensions, except sets that a function returns. */
   get sets(): LimitSet[] {
     return this.dimensions.flatMap(({ set }) => set ?? [])
   }
@@ -143,7 +133,7 @@ export class KeyLimits {
     return this.keysOf(key, hasAll).map(({ dimension, given, key }) => dimension.partOf(given, key, request))
   }
 
-  /** The key of each dimension, without those that are `null`. */
+  /** The key of each dimension, except `null` keys. */
   keysOf(key: Partial<AnyKey>, hasAll = true): readonly OneKey[] {
     const only = this.#only
     if (only !== undefined) return [{ dimension: only, given: key as string, key: this.encoding.key(key) }]
@@ -160,7 +150,7 @@ export class KeyLimits {
   #checked(key: unknown, hasAll: boolean): Partial<Keys> {
     const invalid = (message: string) => new SlidegateError('invalid_key', message, key)
     const names = this.dimensions.map(({ name }) => name!)
-    if (typeof key !== 'object' || key === null) {
+    if (!isObject(key)) {
       const right = `{ ${names.map((name) => `${name}: '...'`).join(', ')} }`
       throw wrongValue('the key', key, right, 'invalid_key')
     }
@@ -179,7 +169,7 @@ export class KeyLimits {
   }
 }
 
-/** Reads a dimension's own value, because its name may equal that of an inherited property. */
+/** Reads only own properties, because a dimension may be named like an inherited one. */
 export function ownOf<T>(values: Readonly<Partial<Record<string, T>>>, dimension: string): T | undefined {
   return Object.hasOwn(values, dimension) ? values[dimension] : undefined
 }
@@ -189,24 +179,15 @@ export function wordOf(limiter: string, key: string): string {
   return JSON.stringify([limiter, key])
 }
 
-export function parseDimension(name: string): string {
-  checkThat(DIMENSION.test(name), 'the dimension', name, '1 to 64 of A-Z a-z 0-9 _ -', 'invalid_name')
-  return name
-}
-
 function checkedLimits(limits: unknown): readonly Limit[] {
   if (!Array.isArray(limits) || limits.length === 0) {
     throw wrongValue('limits', limits, 'an array with at least one limit', 'invalid_limit')
   }
   checkCount(limits)
   for (const limit of limits) {
-    if (!isDeclared(limit)) {
-      throw new SlidegateError(
-        'invalid_limit',
-        `limits contains ${showNoLimit(limit, 'create limits with slidingWindow(), fixedWindow() and so on')}`,
-        limit,
-      )
-    }
+    if (isDeclared(limit)) continue
+    const what = showNoLimit(limit, 'create limits with slidingWindow(), fixedWindow() and so on')
+    throw new SlidegateError('invalid_limit', `limits contains ${what}`, limit)
   }
   return [...limits]
 }

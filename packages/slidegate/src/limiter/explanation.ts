@@ -78,7 +78,6 @@ export function explanationOf(
   outcome: ExplainOutcome,
   names: readonly (string | undefined)[],
 ): Omit<Explanation, 'overrides'> {
-  const blockedMs = outcome.ban?.ms ?? 0
   const decision = decisionOf(op, outcome, 0)
   const inForce = limitsInForce(op, outcome)
   const { atMs, allowed, cost, retryAfterMs, deniedBy } = decision
@@ -88,7 +87,7 @@ export function explanationOf(
     cost,
     deniedBy,
     retryAfterMs,
-    blockedMs,
+    blockedMs: outcome.ban?.ms ?? 0,
     limits: decision.limits.map((limit, i) => explained(inForce[i]!, limit, outcome, i)),
     bans: outcome.bans.flatMap((ban, part) => {
       const dimension = names[part]
@@ -102,10 +101,7 @@ function explained(declared: Limit, verdict: LimitDecision, outcome: ExplainOutc
   const { atMs } = outcome
   const used = usedOf(outcome.limits, i)
   const times = outcome.frees[i]!
-  const frees = new Map<number, number>()
-  times.forEach((afterMs, i) => {
-    frees.set(afterMs, i === 0 ? 1 : Math.ceil((used * i) / 10))
-  })
+  const frees = new Map(times.map((afterMs, i) => [afterMs, i === 0 ? 1 : Math.ceil((used * i) / 10)]))
   const first = times[0]
   const knowsOldest = kind.charges !== undefined && first !== undefined
   return {

@@ -1,4 +1,4 @@
-// Overrides for single keys: other limits, exemptions and blocks.
+// Overrides for individual keys: other limits, exemptions and blocks.
 import { checkOptions, invalidOption, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import type { AnyKey, KeyOptions } from '../key.ts'
 import { originOf, parseLimit, parseName, redeclare, wrong } from '../limits/declare.ts'
@@ -172,21 +172,16 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
   #oneOf(key: Partial<AnyKey>): OneKey {
     const [one, other] = this.#keys.keysOf(key, false)
     if (other === undefined) return one!
-    throw new SlidegateError(
-      'invalid_key',
-      'the key has several dimensions; pass only one to set an override',
-      key,
-    )
+    const message = 'the key has several dimensions; pass only one to set an override'
+    throw new SlidegateError('invalid_key', message, key)
   }
 
   /** The keys that can be blocked, at least one. */
   #blockable(key: Partial<AnyKey>): readonly OneKey[] {
     const keys = this.#keys.keysOf(key, false).filter(({ dimension }) => dimension.bareOf('') !== undefined)
     if (keys.length > 0) return keys
-    throw invalidOption(
-      `the limiter ${show(this.#limiter)} can't block this key; create it with overrides: true or a ban option`,
-      key,
-    )
+    const right = 'create it with overrides: true or a ban option'
+    throw invalidOption(`the limiter ${show(this.#limiter)} can't block this key; ${right}`, key)
   }
 
   #explain(keys: readonly OneKey[]): Promise<ExplainOutcome> {
@@ -207,7 +202,7 @@ function bareOf(keys: readonly OneKey[]): readonly Part[] {
 
 /** The limits of a key. `undefined` if the limits function needs a request, or a key that is unknown here. */
 function limitsNow(dimension: Dimension, given: string | undefined, request?: unknown) {
-  if (dimension.set !== undefined) return dimension.limits
+  if (dimension.set !== undefined) return dimension.set.limits
   try {
     return given === undefined ? undefined : dimension.partOf(given, '', request).set.limits
   } catch {
@@ -215,9 +210,9 @@ function limitsNow(dimension: Dimension, given: string | undefined, request?: un
   }
 }
 
-function ruleOf(change: unknown, { set, limits: declared }: Dimension): Rule {
+function ruleOf(change: unknown, { set }: Dimension): Rule {
   if (change === 'exempt') return EXEMPT
-  const limits = set === undefined ? undefined : declared
+  const limits = set?.limits
   if (typeof change !== 'object' || change === null || Object.keys(change).length === 0) {
     throw wrong('the override', change, "{ <name>: { limit, window } }, 'exempt' or 'block'")
   }
@@ -234,13 +229,11 @@ function ruleOf(change: unknown, { set, limits: declared }: Dimension): Rule {
 
 /** The name to store for numbers without a name: the limit's own, or {@link ONLY}. */
 function nameOfOnly(limits: readonly Limit[] | undefined, change: unknown): string {
-  const only = limits?.[0]
-  if (limits === undefined || only === undefined) return ONLY
-  if (limits.length > 1) {
-    throw invalid(
-      `the override is ${show(change)}, but the key has ${limits.length} limits; name the limit: { ${declaredName(only)}: { ... } }`,
-      change,
-    )
+  const [only, ...others] = limits ?? []
+  if (only === undefined) return ONLY
+  if (others.length > 0) {
+    const what = `the override is ${show(change)}, but the key has ${1 + others.length} limits`
+    throw invalid(`${what}; name the limit: { ${declaredName(only)}: { ... } }`, change)
   }
   return originOf(only).isUnnamed ? ONLY : declaredName(only)
 }
@@ -253,8 +246,9 @@ function limitNamed(name: string, limits: readonly Limit[]): Limit {
     throw invalid(`unknown limit ${show(name)}; expected one of: ${known}`, name)
   }
   if (!originOf(limit).isUnnamed) return limit
+  const right = "declare it with a name, such as name: 'minute'"
   throw invalid(
-    `the limit ${show(name)} has only a default name, which changes with its numbers; declare it with a name, such as name: 'minute'`,
+    `the limit ${show(name)} has only a default name, which changes with its numbers; ${right}`,
     name,
   )
 }
@@ -292,11 +286,9 @@ function numbersFor(limit: Limit, change: unknown): LimitNumbers {
     const isTooFine = error instanceof SlidegateError && error.code === 'invalid_precision'
     if (!isTooFine || windowMs < limit.precisionMs) throw error
     const precision = redeclare(declared, { ...(change as LimitChange), precision: undefined }).precisionMs
-    throw invalid(
-      `with a precision of ${limit.precisionMs} ms, the maximum limit of ${show(name)} is ${MAX_RECORDS}; ` +
-        `for more, declare it with precision: ${precision}, which resets its counts`,
-      change,
-    )
+    const most = `with a precision of ${limit.precisionMs} ms, the maximum limit of ${show(name)} is ${MAX_RECORDS}`
+    const right = `for more, declare it with precision: ${precision}, which resets its counts`
+    throw invalid(`${most}; ${right}`, change)
   }
   if (renumber(limit, numbers) !== undefined) return numbers
   throw invalid(`the log of ${show(name)} has no room for this override; use smaller numbers`, change)
@@ -304,10 +296,8 @@ function numbersFor(limit: Limit, change: unknown): LimitNumbers {
 
 function isChangeable(declaration: object, field: (typeof FIELDS)[number]): boolean {
   const { kind, log } = declaration as { readonly kind: string; readonly log?: string }
-  return (
-    Object.hasOwn(declaration, field) &&
-    (field !== 'window' || (kind === 'slidingWindow' && log === 'packed'))
-  )
+  if (!Object.hasOwn(declaration, field)) return false
+  return field !== 'window' || (kind === 'slidingWindow' && log === 'packed')
 }
 
 function invalid(message: string, value: unknown): SlidegateError {

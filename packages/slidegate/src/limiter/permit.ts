@@ -4,6 +4,7 @@ import { StoreUnavailableError } from '../errors.ts'
 import { MAX_WINDOW_MS } from '../runtime/duration.ts'
 import { asyncOrigin, backgroundTimer, type Timer } from '../runtime/platform.ts'
 import type { Ask } from '../stores/call.ts'
+import { limitsOf } from '../stores/outcome.ts'
 import type { HoldOp } from '../stores/store.ts'
 import { chargedBy, chargeOf } from './refund.ts'
 
@@ -16,7 +17,7 @@ import { chargedBy, chargeOf } from './refund.ts'
 export interface Permit extends AsyncDisposable {
   readonly decision: Decision
   readonly allowed: boolean
-  /** Aborted if the permit isn't renewed within `ttl`, or its key is reset. Stop the work: another caller may hold its units. */
+  /** Aborted if the permit isn't renewed within `ttl`, or its key is reset. Stop the work then: another caller may get its units. */
   readonly signal: AbortSignal
   /** Renews the permit now. Resolves to whether it was still held. Rejects with a `StoreUnavailableError`. */
   extend(): Promise<boolean>
@@ -34,11 +35,8 @@ interface Held {
 }
 
 function ttlOf(decision: Decision): number {
-  const parts = chargeOf(decision)?.parts ?? []
-  const ttls = parts.flatMap(({ set }) =>
-    set.limits.map(({ kind, windowMs }) => (kind.entries?.are === 'holder' ? windowMs : MAX_WINDOW_MS)),
-  )
-  return Math.min(MAX_WINDOW_MS, ...ttls)
+  const held = limitsOf(chargeOf(decision)?.parts ?? []).filter(({ kind }) => kind.entries?.are === 'holder')
+  return Math.min(MAX_WINDOW_MS, ...held.map(({ windowMs }) => windowMs))
 }
 
 const MAX_TURN_MS = 1000
@@ -67,7 +65,7 @@ export class Permits {
     const ttlMs = ttlOf(decision)
     const abort = new AbortController()
     const permit: Held = { decision, ttlMs, abort, heldAtMs: askedAtMs, dueAtMs: askedAtMs + ttlMs / 3 }
-    // A denied request doesn't hold a slot, nor does a request that was admitted without being counted.
+    // A denied request doesn't hold a slot. Neither does a request that was admitted without being counted.
     if ((chargeOf(decision)?.left ?? 0) > 0) {
       this.#held.add(permit)
       if (ttlMs < this.#ttlMs) {

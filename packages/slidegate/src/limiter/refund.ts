@@ -1,6 +1,6 @@
 // Remembers the charge of a decision, and refunds it.
 import { type Decision, isCounted, type Source } from '../decision.ts'
-import { SlidegateError, StoreUnavailableError, show } from '../errors.ts'
+import { isObject, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import type { KeyEncoding } from '../key.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
 import type { Ask } from '../stores/call.ts'
@@ -47,12 +47,6 @@ interface FastCharge {
   readonly atMs: number
 }
 
-function chargeFrom({ of, key, cost, atMs }: FastCharge): Charge {
-  const { limiter, set, encoding } = of
-  const parts = [{ key: encoding.key(key), set }]
-  return { limiter, parts, names: NAMELESS, cost, atMs, source: 'store', left: cost }
-}
-
 class Returned {
   constructor(decision: object) {
     // biome-ignore lint/correctness/noConstructorReturn: this returns the object that gets the private field below
@@ -74,7 +68,10 @@ class Charged extends Returned {
     if (!(#charge in decision)) return undefined
     const charge = decision.#charge
     if (!('of' in charge)) return charge
-    const made = chargeFrom(charge)
+    const { of, key, cost, atMs } = charge
+    const { limiter, set, encoding } = of
+    const parts = [{ key: encoding.key(key), set }]
+    const made: Charge = { limiter, parts, names: NAMELESS, cost, atMs, source: 'store', left: cost }
     decision.#charge = made
     return made
   }
@@ -86,7 +83,7 @@ export function remember(decision: Decision, charge: Charge | FastCharge): void 
 
 /** The charge of a decision. `undefined` for a denied or peeked decision, a copy, or any other value. */
 export function chargeOf(decision: unknown): Charge | undefined {
-  return typeof decision === 'object' && decision !== null ? Charged.chargeOf(decision) : undefined
+  return isObject(decision) ? Charged.chargeOf(decision) : undefined
 }
 
 export function chargeBy(
@@ -163,10 +160,8 @@ export function returnable(
     throw invalid(`cannot return ${units} units: only ${cost} were charged`, units)
   }
   if (areWhole(parts) && units !== cost) {
-    throw invalid(
-      `cannot return ${units} of ${cost} units: a limit stores each request separately, so return all of them`,
-      units,
-    )
+    const why = 'a limit stores each request separately, so return all of them'
+    throw invalid(`cannot return ${units} of ${cost} units: ${why}`, units)
   }
   return charge
 }

@@ -2,6 +2,7 @@
 import {
   checkNames,
   invalidOption,
+  isObject,
   type Names,
   SlidegateError,
   type SlidegateErrorCode,
@@ -19,7 +20,7 @@ export interface RequestNames {
    *
    * With `slidingWindow({ log: 'zset' })`, a request repeated within the window is charged once and gets its first answer. A
    * repeat that costs more is rejected with `reused_request_id`. Don't let callers choose ids: a caller who sends the id of an
-   * admitted request is admitted. Required by `concurrency` limits, otherwise a random id by default.
+   * admitted request is admitted. Required by `concurrency` limits. Default for other limits: a random id.
    */
   readonly requestId?: string | undefined
   /** The value that a `distinct` limit counts. A non-empty string of up to 64 KiB. Other limiters reject it. */
@@ -45,13 +46,10 @@ export function parseCost<Options extends { readonly cost?: number }>(
   names: Names<Options>,
 ): number {
   if (options === undefined) return 1
-  if (typeof options !== 'object' || options === null) {
+  if (!isObject(options)) {
     const cost = typeof options === 'number' ? options : 1
-    throw new SlidegateError(
-      'invalid_cost',
-      `the options are ${show(options)}; write { cost: ${cost} }`,
-      options,
-    )
+    const message = `the options are ${show(options)}; write { cost: ${cost} }`
+    throw new SlidegateError('invalid_cost', message, options)
   }
   // A loop over names allocates nothing.
   for (const name in options) {
@@ -62,11 +60,8 @@ export function parseCost<Options extends { readonly cost?: number }>(
 
 export function parseUnits(units: unknown, code: SlidegateErrorCode, least = 1): number {
   if (!Number.isSafeInteger(units) || (units as number) < least) {
-    throw new SlidegateError(
-      code,
-      `the units are ${show(units)}; they must be an integer of at least ${least}`,
-      units,
-    )
+    const message = `the units are ${show(units)}; they must be an integer of at least ${least}`
+    throw new SlidegateError(code, message, units)
   }
   return units as number
 }
@@ -106,33 +101,24 @@ export class RequestNamer {
     const { requestId, value, cost = 1 } = options ?? {}
     const valued = limitOfValues(parts)
     if (valued === undefined && value !== undefined) {
-      throw new SlidegateError(
-        'invalid_value',
-        'no limit of this limiter counts values; add one with distinct()',
-        value,
-      )
+      const message = 'no limit of this limiter counts values; add one with distinct()'
+      throw new SlidegateError('invalid_value', message, value)
     }
     if (requestId !== undefined) return { requestId: this.#parsedId(requestId, parts), mayRepeat: true }
     if (valued === undefined) return NAMELESS
     if (cost !== 1) {
-      throw new SlidegateError(
-        'invalid_cost',
-        `the units are ${cost}; limit ${show(valued)} counts each distinct value as one unit, so omit the units`,
-        cost,
-      )
+      const right = `limit ${show(valued)} counts each distinct value as one unit, so omit the units`
+      throw new SlidegateError('invalid_cost', `the units are ${cost}; ${right}`, cost)
     }
-    return { requestId: this.#encoding.text(value, 'value', 'invalid_value'), mayRepeat: false }
+    return { requestId: this.#encoding.key(value, 'value', 'invalid_value'), mayRepeat: false }
   }
 
   #parsedId(requestId: string, parts: readonly Part[]): string {
     if (!keep(parts, 'request') && !keep(parts, 'holder')) {
-      throw new SlidegateError(
-        'invalid_request_id',
-        "no limit of this limiter stores request ids; add one with log: 'zset'",
-        requestId,
-      )
+      const message = "no limit of this limiter stores request ids; add one with log: 'zset'"
+      throw new SlidegateError('invalid_request_id', message, requestId)
     }
-    return this.#encoding.text(requestId, 'requestId', 'invalid_request_id')
+    return this.#encoding.key(requestId, 'requestId', 'invalid_request_id')
   }
 }
 
@@ -154,13 +140,11 @@ export function areWhole(parts: readonly Part[]): boolean {
 export function refuseValues(parts: readonly Part[], what: string): void {
   const limit = limitOfValues(parts)
   if (limit === undefined) return
-  throw invalidOption(
-    `limit ${show(limit)} counts distinct values, which ${what}() doesn't support; use consume()`,
-    limit,
-  )
+  const message = `limit ${show(limit)} counts distinct values, which ${what}() doesn't support; use consume()`
+  throw invalidOption(message, limit)
 }
 
-/** Whether the limit needs the end or the value of the request. Only the request's handler knows these. */
+/** Whether only a request's handler can use the limit. It needs the request's end or value. */
 export function isForHandlers(limit: Limit): boolean {
   const are = limit?.kind?.entries?.are
   return are === 'holder' || are === 'value'

@@ -22,8 +22,8 @@ export interface Settlement {
 /**
  * An estimate, charged if it was allowed. Settle or cancel it once.
  *
- * If the decision was made without the store, only this object knows whether it was settled. Each further settlement with its
- * token then charges again.
+ * If the decision was made without the store, only this object records whether it was settled. Each settlement with the token
+ * then charges again.
  */
 export interface Reservation {
   readonly decision: Decision
@@ -84,7 +84,7 @@ function parseToken(limiter: string, token: unknown): Claim {
     version === VERSION &&
     Number.isSafeInteger(units) &&
     typeof name === 'string' &&
-    // The store only knows the name, so the token's units must match those in the name.
+    // The store only has the name, so the token's units must match those in the name.
     (name === '' || name.endsWith(`.${units}`)) &&
     isList(charged, MOST_PARTS, (logs) => isList(logs, MOST_LOGS, () => true)) &&
     isList(instants, MOST_PARTS, Number.isSafeInteger)
@@ -130,10 +130,8 @@ export class Reservations {
   opFor(parts: readonly Part[], estimate: number): ConsumeOp {
     const cost = parseUnits(estimate, 'invalid_cost')
     if (areKept(parts)) {
-      throw invalidOption(
-        `a limit of ${show(this.#limiter)} stores each request separately; reserve() only supports limits that store totals`,
-        this.#limiter,
-      )
+      const what = `a limit of ${show(this.#limiter)} stores each request separately`
+      throw invalidOption(`${what}; reserve() only supports limits that store totals`, this.#limiter)
     }
     const reservation = `${randomText(12)}.${cost}`
     return { type: 'consume', parts: this.partsWith(parts), cost, count: 1, leaseMs: 0, reservation }

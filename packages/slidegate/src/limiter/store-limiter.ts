@@ -1,6 +1,6 @@
 // The limiter: each method checks its input, makes an op and sends it to the store.
 import type { Decision } from '../decision.ts'
-import { checkThat, invalidOption, type SlidegateError, show } from '../errors.ts'
+import { checkThat, invalidOption, isObject, show } from '../errors.ts'
 import type { Announcer, LimiterEvent, LimiterListener, LimiterStats } from '../events.ts'
 import type { AnyKey, KeyOptions } from '../key.ts'
 import type {
@@ -16,16 +16,7 @@ import { kindOf } from '../ops/table.ts'
 import type { Guarded } from '../resilience/guard.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { type Ask, type OutcomeOf, outcomesOf } from '../stores/call.ts'
-import type {
-  ConsumeOp,
-  ConsumeOutcome,
-  ExplainOp,
-  HoldOp,
-  Op,
-  Part,
-  PeekOp,
-  Store,
-} from '../stores/store.ts'
+import type { ConsumeOp, ExplainOp, HoldOp, Op, Part, PeekOp, Store } from '../stores/store.ts'
 import { allSettled, Requests } from './consume.ts'
 import { decisionOf } from './decide.ts'
 import { type KeyLimits, wordOf } from './dimensions.ts'
@@ -43,6 +34,7 @@ import {
   refuseValues,
 } from './request.ts'
 import { type Reservation, Reservations, type Settlement } from './reservation.ts'
+import type { Requester } from './waiting/queue.ts'
 import { WaitingRoom, type WaitingState } from './waiting/room.ts'
 import { parseWaitOptions, type WaitOptions } from './waiting/waiter.ts'
 
@@ -73,7 +65,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
       return this.#ask(op)
     }
     this.name = name
-    this.limits = keys.limits
+    this.limits = keys.sets.flatMap(({ limits }) => limits)
     this.#keys = keys
     this.#store = store
     this.#announcer = announcer
@@ -82,16 +74,15 @@ export class StoreLimiter implements Limiter<AnyKey> {
     this.#overrides = new StoredOverrides(name, keys, askWhileOpen)
     this.#permits = new Permits((op) => this.#ask(op))
     this.#reservations = new Reservations(name, reservationTtl, askWhileOpen)
-    const requester = {
-      ask: async (parts: readonly Part[], cost: number, count: number) => {
+    const requester: Requester = {
+      ask: async (parts, cost, count) => {
         const names = this.#requests.namer.made(parts)
         const op: ConsumeOp = { type: 'consume', parts, cost, count, leaseMs: 0, isWaiting: true, ...names }
         return { op, outcome: await this.#ask(op) }
       },
-      decide: (op: ConsumeOp, outcome: ConsumeOutcome, position: number) =>
-        this.#requests.decide(op, outcome, position),
+      decide: (op, outcome, position) => this.#requests.decide(op, outcome, position),
       // If the refund fails, the charge still expires with the window.
-      giveBack: (decision: Decision) => void this.#giveBack(decision).catch(() => {}),
+      giveBack: (decision) => void this.#giveBack(decision).catch(() => {}),
     }
     this.#room = new WaitingRoom(requester, maxWaiting, announcer.counts)
   }
@@ -107,9 +98,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
   async consumeMany(requests: readonly BulkRequest<AnyKey>[]): Promise<readonly Decision[]> {
     const isBulk = Array.isArray(requests) && requests.length <= MAX_BULK
     checkThat(isBulk, 'requests', requests, `an array of at most ${MAX_BULK} objects like { key, cost }`)
-    const ops = requests.map((request) => {
-      const isObject = typeof request === 'object' && request !== null
-      checkThat(isObject, 'a request', request, 'an object like { key, cost }')
+    const ops = requests.map((request: BulkRequest<AnyKey>) => {
+      checkThat(isObject(request), 'a request', request, 'an object like { key, cost }')
       return this.#requests.opFor(request.key, request, BULK_NAMES)
     })
     const calls = ops.map((op, i) => this.#requests.send(requests[i]!.key, op))
@@ -143,8 +133,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   async acquire(key: AnyKey, options?: CostOptions): Promise<Permit> {
     const cost = parseCost(options, COST_NAMES)
-    const parts = this.#requests.partsOf(key, options)
-    if (!areHeld(parts)) throw this.#holdsNothing(key)
+    const parts = this.#heldParts(key, options)
     const askedAtMs = performance.now()
     const names = this.#requests.namer.made(parts)
     const op: ConsumeOp = { type: 'consume', parts, cost, count: 1, leaseMs: 0, ...names }
@@ -161,9 +150,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   async #hold(type: HoldOp['type'], key: AnyKey, id: string, options?: CostOptions): Promise<boolean> {
     const units = parseCost(options, COST_NAMES)
-    const parts = this.#requests.partsOf(key, options)
-    if (!areHeld(parts)) throw this.#holdsNothing(key)
-    const requestId = this.#keys.encoding.text(id, 'requestId', 'invalid_request_id')
+    const parts = this.#heldParts(key, options)
+    const requestId = this.#keys.encoding.key(id, 'requestId', 'invalid_request_id')
     return (await this.#ask({ type, parts, requestId, units })).held
   }
 
@@ -208,10 +196,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
   async list(key: Partial<AnyKey>, options?: KeyOptions): Promise<readonly LimitEntries[]> {
     const parts = this.#someParts(key, options)
     if (!areKept(parts)) {
-      throw invalidOption(
-        `no limit of the limiter ${show(this.name)} stores its requests separately; add one with log: 'zset'`,
-        key,
-      )
+      const what = `no limit of the limiter ${show(this.name)} stores its requests separately`
+      throw invalidOption(`${what}; add one with log: 'zset'`, key)
     }
     const { lists } = await this.#ask({ type: 'list', parts })
     let place = 0
@@ -293,10 +279,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   #checkOverridable(): void {
     if (this.#isOverridable) return
-    throw invalidOption(
-      `the limiter ${show(this.name)} doesn't support overrides and blocks; create it with overrides: true`,
-      this.name,
-    )
+    const what = `the limiter ${show(this.name)} doesn't support overrides and blocks`
+    throw invalidOption(`${what}; create it with overrides: true`, this.name)
   }
 
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, AnyKey>): this {
@@ -325,11 +309,11 @@ export class StoreLimiter implements Limiter<AnyKey> {
     return this.#keys.partsOf(key, options?.request, false)
   }
 
-  #holdsNothing(key: AnyKey): SlidegateError {
-    return invalidOption(
-      `the limiter ${show(this.name)} has no slots to hold; add a concurrency() limit`,
-      key,
-    )
+  #heldParts(key: AnyKey, options: KeyOptions | undefined): readonly Part[] {
+    const parts = this.#requests.partsOf(key, options)
+    if (areHeld(parts)) return parts
+    const message = `the limiter ${show(this.name)} has no slots to hold; add a concurrency() limit`
+    throw invalidOption(message, key)
   }
 
   async #ask<Asked extends Op>(op: Asked): Promise<OutcomeOf<Asked>> {

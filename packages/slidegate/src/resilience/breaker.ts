@@ -56,8 +56,7 @@ export class Breaker {
   /** @param isAttempt whether it was an attempt in this outage; earlier requests don't close the breaker */
   succeeded(nowMs: number, isAttempt: boolean): void {
     if (this.#pauseMs === 0) {
-      this.#beginStretch(nowMs)
-      this.#asked++
+      this.#count(nowMs, 0)
     } else if (isAttempt) {
       this.#pauseMs = 0
       this.#startStretch(nowMs, 0)
@@ -67,9 +66,7 @@ export class Breaker {
 
   failed(nowMs: number, error: unknown, isAttempt: boolean): void {
     if (this.#pauseMs === 0) {
-      this.#beginStretch(nowMs)
-      this.#asked++
-      this.#failed++
+      this.#count(nowMs, 1)
       if (!this.#isTooMuch()) return
       this.#outages++
       this.#open(nowMs, FIRST_PAUSE_MS)
@@ -86,11 +83,13 @@ export class Breaker {
     this.#nextAtMs = nowMs
   }
 
-  #beginStretch(nowMs: number): void {
+  #count(nowMs: number, failures: number): void {
     const passedMs = nowMs - this.#sinceMs
-    if (passedMs <= STRETCH_MS || this.#asked < this.#options.minRequests) return
+    const isOver = passedMs > STRETCH_MS && this.#asked >= this.#options.minRequests
     // Scales the counts to one period, so that a long period doesn't outweigh recent counts.
-    this.#startStretch(nowMs, STRETCH_MS / passedMs)
+    if (isOver) this.#startStretch(nowMs, STRETCH_MS / passedMs)
+    this.#asked++
+    this.#failed += failures
   }
 
   #startStretch(nowMs: number, share: number): void {

@@ -3,7 +3,7 @@
 import { mapKey, textHash } from '../runtime/hash.ts'
 import type { Part } from '../stores/store.ts'
 
-/** Looks up the limiter, then the key. A key that is used again already has a hash, but a concatenated string doesn't. */
+/** Looks up the limiter, then the key. A reused key has a cached hash, but a concatenated string doesn't. */
 export class ByKey<Entry> {
   readonly #limiters = new Map<string, Map<string, Entry>>()
 

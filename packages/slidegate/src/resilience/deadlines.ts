@@ -17,7 +17,7 @@ const GRACE_MS = 5
 const MIN_SWEEP = 4096
 
 /** Maximum calls that time out in one turn of the event loop. */
-const MAX_AT_ONCE = 1024
+const MAX_PER_TURN = 1024
 
 /** Watches calls with the same timeout. They are due in order, so one timer for the oldest is enough. */
 export class Deadlines {
@@ -44,7 +44,7 @@ export class Deadlines {
   watch(call: Due): void {
     this.#forgetSettled()
     this.#calls[this.#end++] = call
-    if (this.#timer === undefined) this.#wake(call.dueAtMs - this.now())
+    if (this.#timer === undefined) this.#start(call.dueAtMs - this.now())
   }
 
   close(): void {
@@ -52,29 +52,25 @@ export class Deadlines {
     if (this.#oldest === this.#end) clearTimeout(this.#timer)
   }
 
-  #wake(ms: number): void {
+  #start(ms: number, onTimer = (): void => this.#onTimer()): void {
     // The sum may have been rounded up. A timer above this maximum would fire immediately.
     const delayMs = Math.min(Math.ceil(ms), 2 ** 31 - 1)
-    this.#start(() => this.#onTimer(), delayMs)
-  }
-
-  #start(onTimer: () => void, ms: number): void {
-    this.#timer = this.#origin.runInAsyncScope(() => backgroundTimer(onTimer, ms))
+    this.#timer = this.#origin.runInAsyncScope(() => backgroundTimer(onTimer, delayMs))
   }
 
   #onTimer(): void {
     // Allows one poll phase first, because if the event loop was blocked, the reply may already be in the socket.
     const giveUp = () => nextTurn(() => this.#giveUpDue(performance.now()))
     const oldest = this.#calls[this.#oldest]
-    if (oldest !== undefined && performance.now() - oldest.dueAtMs > LATE_MS) this.#start(giveUp, GRACE_MS)
+    if (oldest !== undefined && performance.now() - oldest.dueAtMs > LATE_MS) this.#start(GRACE_MS, giveUp)
     else giveUp()
   }
 
   #giveUpDue(nowMs: number): void {
-    const end = Math.min(this.#end, this.#oldest + MAX_AT_ONCE)
+    const end = Math.min(this.#end, this.#oldest + MAX_PER_TURN)
     for (let i = this.#oldest; i < end; i++) {
       const call = this.#calls[i]
-      // A caller that timed out may retry at once, which removes settled calls.
+      // A caller that timed out may retry immediately, which removes settled calls.
       if (call === undefined || call.isSettled) continue
       if (call.dueAtMs > nowMs) break
       call.giveUp()
@@ -83,7 +79,7 @@ export class Deadlines {
     const next = this.#calls[this.#oldest]
     if (next === undefined) this.#timer = undefined
     else if (next.dueAtMs <= nowMs) nextTurn(() => this.#giveUpDue(nowMs))
-    else this.#wake(next.dueAtMs - nowMs)
+    else this.#start(next.dueAtMs - nowMs)
   }
 
   #forgetSettled(): void {

@@ -36,8 +36,8 @@ export interface DenyCacheOptions {
  * another process's request was admitted since, the store might name more limits and longer waits, but never shorter ones.
  * `remaining` may be stale.
  *
- * Changes made through this wrapper take effect at once, those made elsewhere within `maxStaleMs`. If denials can cause bans,
- * only denials of blocked keys are cached.
+ * Changes made through this wrapper take effect immediately. Changes made elsewhere take effect within `maxStaleMs`. If denials
+ * can cause bans, only denials of blocked keys are cached.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -106,23 +106,17 @@ class RequestCall extends PassingCall {
   override resolve(outcomes: readonly Outcome[], position: number): void {
     const outcome = outcomes[0] as ConsumeOutcome
     if (position < outcome.admitted) this.#denials.forget(this.#op.parts)
-    else if (outcome.source === 'store' && !mayBan(this.#op, outcome)) this.#hold(outcome, position)
+    else if (outcome.source === 'store' && this.#denials.changesOf(this.#op) === this.#changes) {
+      this.#denials.hold(this.#op, outcome, position, this.#sentAtMs)
+    }
     this.call.resolve(outcomes, position)
-  }
-
-  #hold(outcome: ConsumeOutcome, position: number): void {
-    if (this.#denials.changesOf(this.#op) !== this.#changes) return
-    // Requests denied together share the denial of the first.
-    if (this.#denials.find(this.#op, this.#sentAtMs) !== undefined) return
-    this.#denials.hold(this.#op, outcomeAt(this.#op, outcome, position) as ConsumeOutcome, this.#sentAtMs)
   }
 }
 
 /** Whether the next denial may cause a ban. If so, the store must count it. */
 function mayBan({ parts }: ConsumeOp, { ban }: ConsumeOutcome): boolean {
-  return (
-    (ban === undefined || ban.parts.length === 0) && parts[0]!.set.logs.some(({ role }) => role === 'ban')
-  )
+  const isBlocked = ban !== undefined && ban.parts.length > 0
+  return !isBlocked && parts[0]!.set.logs.some(({ role }) => role === 'ban')
 }
 
 /** Maximum cached denials per key, for different requests. */
@@ -153,13 +147,16 @@ class Denials {
     return undefined
   }
 
-  hold(op: ConsumeOp, outcome: ConsumeOutcome, sentAtMs: number): void {
+  hold(op: ConsumeOp, outcome: ConsumeOutcome, position: number, sentAtMs: number): void {
+    // Requests denied together share the denial of the first.
+    if (mayBan(op, outcome) || this.find(op, sentAtMs) !== undefined) return
     const part = op.parts[0]!
     const denials = this.#keys.get(part) ?? this.#keys.add(part, [])
     const same = denials.findIndex(({ set, cost }) => set === part.set && cost === op.cost)
     if (same >= 0) denials.splice(same, 1)
     else if (denials.length === MAX_PER_KEY) denials.shift()
-    denials.push(new Denial(op, outcome, sentAtMs, this.#maxStaleMs))
+    const denied = outcomeAt(op, outcome, position) as ConsumeOutcome
+    denials.push(new Denial(op, denied, sentAtMs, this.#maxStaleMs))
   }
 
   changesOf({ parts }: ConsumeOp): number {
@@ -219,13 +216,11 @@ class Denial {
   #outcomeAfter(ageMs: number): ConsumeOutcome {
     const { atMs, ban, overrides } = this.#outcome
     return {
-      ...{
-        source: 'denyCache',
-        atMs: atMs + ageMs,
-        admitted: 0,
-        limits: this.#limitsAfter(ageMs),
-        waitMs: 0,
-      },
+      source: 'denyCache',
+      atMs: atMs + ageMs,
+      admitted: 0,
+      limits: this.#limitsAfter(ageMs),
+      waitMs: 0,
       ...(overrides && { overrides }),
       ...(ban && ban.parts.length > 0 && { ban: { ...ban, ms: ban.ms - ageMs } }),
     }

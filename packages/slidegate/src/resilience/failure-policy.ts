@@ -1,31 +1,18 @@
 // The failure policy: turns every failure of a store into a defined answer within a bounded time.
 
-import {
-  asUnavailable,
-  type Diagnosis,
-  noAnswer,
-  SlidegateError,
-  type StoreUnavailableError,
-  type StoreUnavailableReason,
-} from '../errors.ts'
+import { asUnavailable, noAnswer, SlidegateError, type StoreUnavailableError } from '../errors.ts'
 import type { FailureReports } from '../events.ts'
+import type { ConsumeOutcome } from '../ops/request.ts'
+import type { Op, Outcome } from '../ops/table.ts'
 import { send } from '../stores/call.ts'
-import type {
-  Call,
-  ConsumeOutcome,
-  FailurePolicy,
-  FailureSettings,
-  Op,
-  Outcome,
-  Store,
-} from '../stores/store.ts'
+import type { Call, FailurePolicy, FailureSettings, Store } from '../stores/store.ts'
 import { Breaker } from './breaker.ts'
 import { acrossShards } from './cluster/across-shards.ts'
 import { Deadlines, type Due } from './deadlines.ts'
 import { Fallback, SeenOverrides } from './fallback.ts'
 import { LateCharges } from './refunds.ts'
 import { checkSetup } from './setup-warnings.ts'
-import { ClockSteps, ClockWatch, StoreHealth } from './store-health.ts'
+import { ClockWatch, StoreHealth } from './store-health.ts'
 
 /**
  * The failure policy for stores that can fail or hang. Stores outside this process include it: `{ failurePolicy, apply, ... }`.
@@ -79,7 +66,6 @@ function guardOf(store: Store, settings: FailureSettings, reports: FailureReport
     fallback: new Fallback(settings, reports.counts, overrides),
     health: new StoreHealth(reports, settings.onStoreError, store),
     late: new LateCharges(store),
-    clockSteps: new ClockSteps(reports),
     deadlines: new Deadlines(),
   }
 }
@@ -111,9 +97,9 @@ function answer(
 }
 
 /** Errors about one key or this process, not about the store's health. */
-const IS_ANSWER: readonly StoreUnavailableReason[] = ['invalid_state', 'full']
+const IS_ANSWER: readonly string[] = ['invalid_state', 'full']
 
-const NO_DIAGNOSIS: Diagnosis = { message: 'the store did not answer' }
+const NO_DIAGNOSIS = { message: 'the store did not answer' }
 
 /** A call to the store, until its answer. A late answer may have charged units. */
 class GuardedCall implements Call, Due {
@@ -147,7 +133,11 @@ class GuardedCall implements Call, Due {
     const { deadlines, store } = this.#shard.guard
     const started = store.connection?.whenStarted()
     if (started === undefined) deadlines.watch(this)
-    else void started.then(() => this.#watchFromNow(deadlines))
+    else
+      void started.then(() => {
+        this.#sentAtMs = deadlines.now()
+        if (!this.isSettled) deadlines.watch(this)
+      })
   }
 
   resolve(outcomes: readonly Outcome[], position: number): void {
@@ -193,11 +183,6 @@ class GuardedCall implements Call, Due {
     return this.#outage !== 0 && this.#outage === this.#shard.breaker.outage
   }
 
-  #watchFromNow(deadlines: Deadlines): void {
-    this.#sentAtMs = deadlines.now()
-    if (!this.isSettled) deadlines.watch(this)
-  }
-
   #learn(outcomes: readonly Outcome[]): void {
     const { breaker, clock, guard } = this.#shard
     const outcome = outcomes[0]
@@ -209,11 +194,13 @@ class GuardedCall implements Call, Due {
     breaker.succeeded(this.#sentAtMs, this.#isAttempt)
     const nowMs = guard.deadlines.now()
     // All parts belong to one limiter.
-    if (this.#ops[0]!.parts[0]?.set.isOverridable) guard.overrides.learn(this.#ops, outcomes, nowMs)
+    if (this.#ops[0]!.parts[0]?.set.isOverridable) {
+      for (let i = 0; i < this.#ops.length; i++) guard.overrides.learn(this.#ops[i]!, outcomes[i], nowMs)
+    }
     // A repeated request has the time of the first one, which may be long past.
     if (outcome === undefined || !('atMs' in outcome) || outcome.repeats !== undefined) return
     const byMs = clock.stepAt(outcome.atMs, this.#sentAtMs, nowMs)
-    if (byMs !== 0) guard.clockSteps.report(byMs, nowMs)
+    if (byMs !== 0) guard.health.clockStepped(byMs, nowMs)
   }
 
   /** Whether the op timed out because of other requests for its keys. */

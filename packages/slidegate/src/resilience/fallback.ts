@@ -4,22 +4,13 @@ import type { FailureReports } from '../events.ts'
 import type { Limit } from '../limits/limit.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
 import { FOREVER, type InForce } from '../limits/override.ts'
+import type { ConsumeOp, PeekOp } from '../ops/all.ts'
 import { setUsed, setWait, usedOf, waitOf } from '../ops/numbers.ts'
+import { banOf, type ConsumeOutcome, type Part, partsInForce } from '../ops/request.ts'
+import type { Op, Outcome } from '../ops/table.ts'
 import { type MemoryStore, memoryStore } from '../stores/memory/memory.ts'
 import { limitsOf, zerosFor } from '../stores/outcome.ts'
-import {
-  banOf,
-  type Call,
-  type ConsumeOp,
-  type ConsumeOutcome,
-  type FailureSettings,
-  type OnStoreError,
-  type Op,
-  type Outcome,
-  type Part,
-  type PeekOp,
-  partsInForce,
-} from '../stores/store.ts'
+import type { Call, FailureSettings, OnStoreError } from '../stores/store.ts'
 import { KeyRing } from './by-key.ts'
 
 type Request = ConsumeOp | PeekOp
@@ -34,11 +25,11 @@ export class Fallback {
   readonly #local: LocalShare
   readonly #overrides: SeenOverrides | undefined
 
-  /** @param overrides those that the store returned, which still apply without it */
+  /** @param overrides the overrides that the store returned; they still apply while it is down */
   constructor(settings: FailureSettings, counts: FailureReports['counts'], overrides?: SeenOverrides) {
     this.#policy = settings.onStoreError
-    this.#overrides = overrides
     this.#counts = counts
+    this.#overrides = overrides
     this.#local = new LocalShare(settings.instances)
   }
 
@@ -56,7 +47,7 @@ export class Fallback {
     return answers
   }
 
-  /** Answers ops about decisions that this process made. Returns whether it did. A reset also goes to the store. */
+  /** Answers ops about the fallback's decisions. Returns whether it answered. A reset also goes to the store. */
   settles(op: Op, call: Call): boolean {
     if ('source' in op && op.source === 'fallback') {
       call.resolve([this.#local.apply(op)], 0)
@@ -71,10 +62,11 @@ export class Fallback {
     const parts = partsInForce(op.parts, overrides)
     const unblocked = parts.map(() => 0)
     const ban = banOf(unblocked, overrides)
+    const inForce = ban === undefined ? policy : 'deny'
     const answer =
-      policy === 'local' && ban === undefined
+      inForce === 'local'
         ? this.#local.decide({ ...op, parts }, pauseMs)
-        : uncounted(op, policy === 'allow' && ban === undefined, pauseMs)
+        : uncounted(op, inForce === 'allow', pauseMs)
     return overrides === undefined ? answer : { ...answer, overrides, ...(ban && { ban }) }
   }
 }
@@ -110,7 +102,7 @@ export class LocalShare {
     const limits = outcome.limits.slice()
     const shares = limitsOf(this.#partsOf(op))
     limitsOf(op.parts).forEach(({ limit }, i) => {
-      // Reports the remaining units of the share as those of the declared limit.
+      // Reports the share's remaining units as those of the declared limit.
       setUsed(limits, i, usedOf(limits, i) + limit - shares[i]!.limit)
       // The cost exceeds the share, but the store may have room for it.
       if (waitOf(limits, i) === Number.POSITIVE_INFINITY && op.cost <= limit) setWait(limits, i, pauseMs)
@@ -123,7 +115,7 @@ export class LocalShare {
     try {
       this.apply(op)
     } catch {
-      // The charge fails in any case, because the store didn't record it.
+      // The caller gets the store's error.
     }
   }
 
@@ -168,11 +160,7 @@ interface Seen {
 export class SeenOverrides {
   readonly #seen = new KeyRing<Seen>(MAX_OVERRIDES)
 
-  learn(ops: readonly Op[], outcomes: readonly Outcome[], nowMs: number): void {
-    for (let i = 0; i < ops.length; i++) this.#learn(ops[i]!, outcomes[i], nowMs)
-  }
-
-  #learn({ type, parts }: Op, outcome: Outcome, nowMs: number): void {
+  learn({ type, parts }: Op, outcome: Outcome, nowMs: number): void {
     const isRead = outcome !== undefined && 'admitted' in outcome
     if (!isRead && type !== 'override') return
     for (let i = 0; i < parts.length; i++) {

@@ -12,18 +12,11 @@ import {
 } from '../errors.ts'
 import { Announcer, type Logger } from '../events.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
+import type { Op, Outcome } from '../ops/table.ts'
 import { checkClock } from '../runtime/clock.ts'
 import { PassingCall } from '../stores/call.ts'
 import { memoryStore } from '../stores/memory/memory.ts'
-import type {
-  BreakerOptions,
-  Call,
-  FailureSettings,
-  OnStoreError,
-  Op,
-  Outcome,
-  Store,
-} from '../stores/store.ts'
+import type { BreakerOptions, Call, FailureSettings, OnStoreError, Store } from '../stores/store.ts'
 import { Fallback } from './fallback.ts'
 
 /** See `CommonOptions` in limiter.ts. */
@@ -31,7 +24,6 @@ export interface FailureOptions extends Partial<Omit<FailureSettings, 'breaker'>
   readonly store?: Store
   readonly breaker?: BreakerOptions
   readonly logger?: Logger | false
-  readonly warnings?: boolean
 }
 
 /** A guarded store, and the object that reports its failures. `close` stops timers, but doesn't close the store. */
@@ -43,13 +35,11 @@ export interface Guarded {
 /**
  * Guards a store with its failure policy. A store in this process needs none.
  *
- * @param sets the limiter's limits by dimension, without those that a function returns
+ * @param sets the limiter's limits by dimension, except limits that a function returns
  */
 export function guardStore(name: string, options: FailureOptions, sets: readonly LimitSet[] = []): Guarded {
   const { store = memoryStore(), logger = console } = options
-  if (!isStore(store)) {
-    throw invalidOption(`the store is ${show(store)}; use memoryStore() or redisStore(client)`, store)
-  }
+  checkStore(store, 'the store is', 'use memoryStore() or redisStore(client)')
   const settings = { ...checkSettings(options), limiter: name, sets }
   if (logger !== false && typeof logger?.warn !== 'function') {
     throw invalidOption(`the logger is ${show(logger)}; it must have a warn method, or be false`, logger)
@@ -144,13 +134,12 @@ export function checkWrapped<Options extends { readonly clock?: unknown }>(
   what: string,
   names: Names<Options>,
 ): void {
-  if (!isStore(store)) {
-    throw invalidOption(`${what} wraps ${show(store)}; it must be a store, such as redisStore(client)`, store)
-  }
+  checkStore(store, `${what} wraps`, 'it must be a store, such as redisStore(client)')
   checkOptions(options, what, names)
   checkClock(options.clock)
 }
 
-export function isStore(store: Store): boolean {
-  return typeof store === 'object' && typeof store?.apply === 'function'
+function checkStore(store: Store, what: string, right: string): void {
+  if (typeof store === 'object' && typeof store?.apply === 'function') return
+  throw invalidOption(`${what} ${show(store)}; ${right}`, store)
 }

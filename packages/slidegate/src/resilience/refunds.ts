@@ -1,17 +1,13 @@
 // Returns unused charges: of requests that were answered too late, and of unspent leases.
 
 import { isCounted } from '../decision.ts'
+import type { ConsumeOp, RefundOp } from '../ops/all.ts'
+import { type ConsumeOutcome, partsInForce } from '../ops/request.ts'
+import type { Op } from '../ops/table.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { send } from '../stores/call.ts'
 import { costsOf, roomsOf } from '../stores/outcome.ts'
-import {
-  type ConsumeOp,
-  type ConsumeOutcome,
-  type Op,
-  partsInForce,
-  type RefundOp,
-  type Store,
-} from '../stores/store.ts'
+import type { Store } from '../stores/store.ts'
 
 /** Returns the refunds for the requests at these positions. Each has the time of its charge. */
 export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, end: number): RefundOp[] {
@@ -41,7 +37,7 @@ export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, 
   })
 }
 
-/** How long to wait for an answer that no caller waits for. If it is lost, the charge still expires with the window. */
+/** How long a refund may take. If it is lost, the charge still expires with the window. */
 export const GIVE_UP_MS = 500
 
 export function sendRefunds(
@@ -95,7 +91,7 @@ export class LateCharges {
 
   /** Releases a slot whose caller may pass without the store and won't release it. */
   release({ parts, cost: units, requestId }: ConsumeOp): void {
-    const isHeld = parts.some(({ set }) => set.logs.some(({ kind }) => kind.entries?.are === 'holder'))
+    const isHeld = parts.some(({ set }) => set.keeps.has('holder'))
     if (isHeld && requestId !== undefined)
       sendRefunds(this.store, [{ type: 'release', parts, requestId, units }])
   }

@@ -6,6 +6,9 @@ import { backgroundTimer } from '../runtime/platform.ts'
 import type { OnStoreError, Store } from '../stores/store.ts'
 import type { BreakerListener } from './breaker.ts'
 
+/** Steps are treated as one if their times and sizes differ by less than this. */
+const SAME_STEP_MS = 1000
+
 const MEANWHILE: Readonly<Record<OnStoreError, string>> = {
   throw: 'requests fail',
   deny: 'requests are denied',
@@ -24,9 +27,12 @@ export class StoreHealth implements BreakerListener {
   #downSinceMs = 0
   /** Requests decided without the store since then. */
   #requests = 0
-  /** Kept instead of the error. Its stack would retain the failed request and its async context. */
+  /** Kept instead of the error. The stack of an error would retain the failed request and its async context. */
   #message = ''
   #cause: Error | undefined
+  /** The last step of the clock. */
+  #stepAtMs = Number.NEGATIVE_INFINITY
+  #stepMs = 0
 
   constructor(reports: FailureReports, onStoreError: OnStoreError, store: Store) {
     this.#reports = reports
@@ -36,12 +42,8 @@ export class StoreHealth implements BreakerListener {
   }
 
   error(): StoreUnavailableError {
-    const cause = this.#cause
-    return new StoreUnavailableError(
-      'down',
-      `the circuit breaker is open; the last error was: ${this.#message}`,
-      cause && { cause },
-    )
+    const message = `the circuit breaker is open; the last error was: ${this.#message}`
+    return new StoreUnavailableError('down', message, this.#cause && { cause: this.#cause })
   }
 
   opened(reason: unknown): void {
@@ -54,12 +56,8 @@ export class StoreHealth implements BreakerListener {
     if (this.#down > 1) return
     this.#downSinceMs = performance.now()
     this.#requests = 0
-    const { message } = error
-    this.#log.wentDown(() =>
-      this.#reports.log(
-        `${this.#what} is down (${message}); ${MEANWHILE[this.#onStoreError]} until it answers`,
-      ),
-    )
+    const line = `${this.#what} is down (${error.message}); ${MEANWHILE[this.#onStoreError]} until it answers`
+    this.#log.wentDown(() => this.#reports.log(line))
     this.#reports.emit('storeDown', { error: this.#reports.named(error) })
   }
 
@@ -78,7 +76,17 @@ export class StoreHealth implements BreakerListener {
 
   countRequest(): void {
     this.#requests++
-    this.#log.countRequest()
+    this.#log.requests++
+  }
+
+  /** Reports a step of the clock once. Several parts of a Cluster may detect the same step. */
+  clockStepped(byMs: number, nowMs: number): void {
+    const isSame = nowMs - this.#stepAtMs < SAME_STEP_MS && Math.abs(byMs - this.#stepMs) < SAME_STEP_MS
+    this.#stepAtMs = nowMs
+    this.#stepMs = byMs
+    if (isSame) return
+    this.#reports.counts.clockSteps++
+    this.#reports.emit('clockStep', { byMs })
   }
 }
 
@@ -88,8 +96,8 @@ const STRETCH_MS = 10_000
 
 /** Logs each outage of a store once, even if many limiters notice it. */
 class OutageLog {
+  requests = 0
   #downSinceMs: number | undefined
-  #requests = 0
   #lines = 0
   #sinceMs = Number.NEGATIVE_INFINITY
   #next: (() => void) | undefined
@@ -97,20 +105,16 @@ class OutageLog {
   wentDown(log: () => void): void {
     if (this.#downSinceMs !== undefined) return
     this.#downSinceMs = performance.now()
-    this.#requests = 0
+    this.requests = 0
     this.#write(log)
   }
 
   cameUp(log: (downMs: number, requests: number) => void): void {
     if (this.#downSinceMs === undefined) return
     const downMs = Math.round(performance.now() - this.#downSinceMs)
-    const requests = this.#requests
+    const { requests } = this
     this.#downSinceMs = undefined
     this.#write(() => log(downMs, requests))
-  }
-
-  countRequest(): void {
-    this.#requests++
   }
 
   #write(log: () => void): void {
@@ -140,19 +144,15 @@ const logs = new WeakMap<Store, WeakMap<Logger, OutageLog>>()
 function outageLogOf(store: Store, logger: Logger | undefined): OutageLog {
   if (logger === undefined) return new OutageLog()
   const ofStore = logs.get(store) ?? new WeakMap<Logger, OutageLog>()
-  logs.set(store, ofStore)
   const log = ofStore.get(logger) ?? new OutageLog()
-  ofStore.set(logger, log)
+  logs.set(store, ofStore.set(logger, log))
   return log
 }
 
 /** Jumps of up to this size aren't reported. */
 const TOLERANCE_MS = 1000
 
-/** Steps are treated as one if their times and sizes differ by at most this. */
-const SAME_STEP_MS = 1000
-
-/** Each answer was decided between its call and its arrival. If the bounds of two answers don't overlap, the clock was set. */
+/** Detects steps of a store's clock. Each answer was decided between its call and its arrival, which bounds the clock. */
 export class ClockWatch {
   #lastAtMs = Number.NaN
   #leastAheadMs = Number.NEGATIVE_INFINITY
@@ -171,25 +171,5 @@ export class ClockWatch {
     this.#leastAheadMs = leastAheadMs
     this.#mostAheadMs = mostAheadMs
     return Math.round(stepMs)
-  }
-}
-
-/** Reports steps once, even if several parts of a Cluster detect the same step. */
-export class ClockSteps {
-  readonly #reports: FailureReports
-  #atMs = Number.NEGATIVE_INFINITY
-  #byMs = 0
-
-  constructor(reports: FailureReports) {
-    this.#reports = reports
-  }
-
-  report(byMs: number, nowMs: number): void {
-    const isSame = nowMs - this.#atMs < SAME_STEP_MS && Math.abs(byMs - this.#byMs) < SAME_STEP_MS
-    this.#atMs = nowMs
-    this.#byMs = byMs
-    if (isSame) return
-    this.#reports.counts.clockSteps++
-    this.#reports.emit('clockStep', { byMs })
   }
 }

@@ -1,4 +1,4 @@
-// Clocks: that of this process, which never steps, and those of callers.
+// The process's clock, which never steps, and checks of callers' clocks.
 
 import { checkThat, invalidOption, show } from '../errors.ts'
 import { elapsedMs } from './platform.ts'
@@ -23,10 +23,10 @@ export function checkClock(clock: unknown): void {
 }
 
 export function readClock(clock: Clock): number {
-  const told: unknown = clock()
-  const nowMs = typeof told === 'number' ? Math.floor(told) : Number.NaN
+  const time: unknown = clock()
+  const nowMs = typeof time === 'number' ? Math.floor(time) : Number.NaN
   if (!(nowMs >= 0 && nowMs <= MAX_TIME_MS)) {
-    throw invalidOption(`the clock returned ${show(told)}; it must be milliseconds since the epoch`, told)
+    throw invalidOption(`the clock returned ${show(time)}; it must be milliseconds since the epoch`, time)
   }
   return nowMs
 }

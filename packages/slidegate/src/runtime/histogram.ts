@@ -1,4 +1,4 @@
-// A histogram.
+// Counts values in buckets.
 
 import { checkThat } from '../errors.ts'
 

@@ -1,4 +1,4 @@
-// The differences between runtimes: Node, Deno and Bun have Node's built-in modules, Workers and browsers only Web APIs.
+// The differences between runtimes: Node, Deno and Bun have Node's built-in modules. Workers and browsers only have Web APIs.
 //
 // Don't import Node modules: the import would fail in Workers. Don't use Node globals: bundlers replace their bare names, and in
 // some runtimes they throw. Don't draw random numbers, start timers or read clocks while a module loads or a limiter is created:
@@ -90,7 +90,7 @@ export function asyncOrigin(name: string): AsyncOrigin {
 
 export type Timer = ReturnType<typeof setTimeout>
 
-/** Starts a timer that doesn't keep the process alive. In browsers and Workers, timers are numbers and never do. */
+/** Starts a timer that doesn't keep the process alive. In browsers and Workers, timers are numbers and never keep it alive. */
 export function backgroundTimer(onTime: () => void, ms: number): Timer {
   const timer = setTimeout(onTime, ms)
   timer.unref?.()
@@ -116,7 +116,7 @@ export function endOfTick(run: () => void): void {
   void Promise.resolve().then(run)
 }
 
-/** Runs a function in the next turn of the event loop. By then, data that has arrived was read. */
+/** Runs a function in the next turn of the event loop. By then, data that has arrived has been read. */
 export function nextTurn(run: () => void): Turn {
   return hasTurns ? globalThis.setImmediate(run) : setTimeout(run, 0)
 }

@@ -4,7 +4,7 @@ const BLOCK = 64
 
 let constants: ReturnType<typeof makeConstants> | undefined
 
-/** The first 32 bits of the fractional parts of roots of the first 64 primes. Rounding errors don't reach these bits. */
+/** Fractional parts of the square and cube roots of primes, 32 bits each. Rounding errors don't reach these bits. */
 function makeConstants() {
   const primes: number[] = []
   for (let n = 2; primes.length < 64; n++) if (primes.every((prime) => n % prime !== 0)) primes.push(n)

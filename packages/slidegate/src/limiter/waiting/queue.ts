@@ -12,6 +12,8 @@ import { comesBefore, endsBefore, Heap, type Waiter } from './waiter.ts'
 
 const MAX_RUN = 256
 
+export const ABORTED = 'the wait was aborted'
+
 /** The minimum number of settled waiters for a sweep. There must also be more of them than of other waiters. */
 const MIN_SWEEP = 64
 
@@ -30,7 +32,7 @@ export interface Room {
   emptied(queue: Queue): void
 }
 
-/** Sends its first request with equal ones behind it, one op at a time. After a denial, the next follows when there is room. */
+/** Sends one op at a time: its first request, with equal ones behind it. After a denial, sends again when there is room. */
 export class Queue {
   readonly key: string
   /** A word for each key of its requests. */
@@ -77,9 +79,8 @@ export class Queue {
   /** Ends a wait. Call `turn` after the last one. */
   reject(waiter: Waiter, reason: WaitErrorReason, options?: ErrorOptions): void {
     const { lastDenial } = this
-    this.#drop(waiter)
     this.#room.counts.waitErrors[reason]++
-    waiter.reject(new WaitError(reason, messageOf(reason, waiter, lastDenial), lastDenial, options))
+    this.#fail(waiter, new WaitError(reason, messageOf(reason, waiter, lastDenial), lastDenial, options))
   }
 
   get expectedWaitMs(): number {
@@ -115,10 +116,8 @@ export class Queue {
   }
 
   close(error: Error): void {
-    for (let waiter = this.#ends.pop(); waiter !== undefined; waiter = this.#ends.pop()) {
-      if (waiter.isSettled) continue
-      this.#drop(waiter)
-      waiter.reject(error)
+    for (let waiter = firstOf(this.#ends); waiter !== undefined; waiter = firstOf(this.#ends)) {
+      this.#fail(waiter, error)
     }
     this.turn()
   }
@@ -179,7 +178,7 @@ export class Queue {
     for (let position = 0; position < outcome.admitted; position++) {
       // Runs before a waiter is removed: if this throws, the whole run is rejected.
       const decision = requester.decide(op, outcome, position)
-      // The charge of a waiter that left goes to the next equal one.
+      // If a waiter has left, the next equal one gets its charge.
       const waiter = waiting[position] ?? this.#takeAlike(run[0]!, op.parts)
       if (waiter === undefined) {
         requester.giveBack(decision)
@@ -208,11 +207,7 @@ export class Queue {
   }
 
   #failed(run: readonly Waiter[], error: unknown): void {
-    for (const waiter of run) {
-      if (waiter.isSettled) continue
-      this.#drop(waiter)
-      waiter.reject(error)
-    }
+    for (const waiter of run) if (isWaiting(waiter)) this.#fail(waiter, error)
     this.#rejectUntil(performance.now())
   }
 
@@ -223,6 +218,11 @@ export class Queue {
       this.reject(waiter, 'timeout')
     }
     return this.length < before
+  }
+
+  #fail(waiter: Waiter, error: unknown): void {
+    this.#drop(waiter)
+    waiter.reject(error)
   }
 
   #drop(waiter: Waiter): void {
@@ -265,14 +265,11 @@ function isHeldTo(waiter: Waiter, parts: readonly Part[]): boolean {
 }
 
 function messageOf(reason: WaitErrorReason, { request }: Waiter, denial: Decision | undefined): string {
-  switch (reason) {
-    case 'impossible':
-      return denial?.blockedMs === Number.POSITIVE_INFINITY
-        ? 'the key is blocked indefinitely; unblock it'
-        : `a cost of ${request.cost} exceeds a limit of the key`
-    case 'aborted':
-      return 'the wait was aborted'
-    default:
-      return `there is no room for a cost of ${request.cost} within ${request.maxWaitMs} ms`
+  if (reason === 'aborted') return ABORTED
+  if (reason === 'timeout') {
+    return `there is no room for a cost of ${request.cost} within ${request.maxWaitMs} ms`
   }
+  return denial?.blockedMs === Number.POSITIVE_INFINITY
+    ? 'the key is blocked indefinitely; unblock it'
+    : `a cost of ${request.cost} exceeds a limit of the key`
 }

@@ -5,7 +5,7 @@ import { StatCounts } from '../../events.ts'
 import { AbortListeners } from '../../runtime/abort-listeners.ts'
 import { type AsyncOrigin, asyncOrigin } from '../../runtime/platform.ts'
 import type { Part } from '../../stores/store.ts'
-import { Queue, type Requester, type Room } from './queue.ts'
+import { ABORTED, Queue, type Requester, type Room } from './queue.ts'
 import { Waiter, type WaitRequest } from './waiter.ts'
 
 /** How many requests are waiting, and how long a new one would wait. */
@@ -27,7 +27,7 @@ export class WaitingRoom implements Room {
   readonly #maxWaiting: number
   /** Queues by the words of all keys of a request. None of the queues is empty. */
   readonly #queues = new Map<string, Queue>()
-  /** Queues by single word, so that a reset doesn't visit every queue. */
+  /** Queues by each of their words, so that a reset doesn't visit every queue. */
   readonly #queuesWith = new Map<string, Set<Queue>>()
   readonly #aborts = new AbortListeners<Waiter>((waiters, reason) => this.#abort(waiters, reason))
   #length = 0
@@ -53,7 +53,7 @@ export class WaitingRoom implements Room {
       return Promise.reject(error)
     }
     if (signal?.aborted) {
-      return refuse(new WaitError('aborted', 'the wait was aborted', undefined, { cause: signal.reason }))
+      return refuse(new WaitError('aborted', ABORTED, undefined, { cause: signal.reason }))
     }
     if (this.#isFullFor(queue?.length ?? 0)) {
       const message = `${this.#length} requests are waiting already, the maximum`
@@ -89,7 +89,7 @@ export class WaitingRoom implements Room {
     for (const queue of this.#queues.values()) queue.close(closed())
   }
 
-  /** Keeps the last tenth for keys with few waiters. So no caller can fill the room. */
+  /** Keeps the last tenth for keys with few waiters. Otherwise, one caller could fill the room. */
   #isFullFor(waiting: number): boolean {
     const reserve = Math.floor(this.#maxWaiting / 10)
     const room = this.#maxWaiting - this.#length

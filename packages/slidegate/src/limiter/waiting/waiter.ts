@@ -1,8 +1,7 @@
 // A waiting request, and the heap that puts the first one on top.
 
 import type { Decision } from '../../decision.ts'
-import { checkInteger, checkThat } from '../../errors.ts'
-
+import { checkInteger, checkThat, isObject } from '../../errors.ts'
 import type { Part } from '../../stores/store.ts'
 import { COST_NAMES, parseCost } from '../request.ts'
 
@@ -49,7 +48,7 @@ export function parseWaitOptions(options: WaitOptions | undefined): WaitRequest 
 
 /** Checks the methods, because the signal may come from another realm or a polyfill. */
 function isAbortSignal(signal: unknown): boolean {
-  if (typeof signal !== 'object' || signal === null) return false
+  if (!isObject(signal)) return false
   const { aborted, addEventListener } = signal as Partial<AbortSignal>
   return typeof aborted === 'boolean' && typeof addEventListener === 'function'
 }
@@ -65,8 +64,8 @@ export class Waiter {
   readonly untilMs: number
   isSettled = false
   readonly promise: Promise<Decision>
-  #resolve!: (decision: Decision) => void
-  #reject!: (error: unknown) => void
+  resolve!: (decision: Decision) => void
+  reject!: (error: unknown) => void
 
   constructor(key: string, request: WaitRequest, parts: () => readonly Part[], place: number) {
     this.key = key
@@ -76,19 +75,9 @@ export class Waiter {
     this.sinceMs = performance.now()
     this.untilMs = this.sinceMs + request.maxWaitMs
     this.promise = new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
+      this.resolve = resolve
+      this.reject = reject
     })
-  }
-
-  resolve(decision: Decision): void {
-    this.isSettled = true
-    this.#resolve(decision)
-  }
-
-  reject(error: unknown): void {
-    this.isSettled = true
-    this.#reject(error)
   }
 }
 

@@ -4,17 +4,8 @@ import { isDecided, type Source } from '../../decision.ts'
 import type { Entry } from '../../limits/limit.ts'
 import type { InForce } from '../../limits/override.ts'
 import { PER_LIMIT } from '../../ops/numbers.ts'
-import type { Reply } from '../../ops/op.ts'
 import type { ExplainOp } from '../../ops/peek.ts'
-import type {
-  Ban,
-  ConsumeOutcome,
-  Debit,
-  ExplainOutcome,
-  OverridesOutcome,
-  Part,
-  RequestOp,
-} from '../../ops/request.ts'
+import type { Ban, ConsumeOutcome, Debit, OverridesOutcome, Part, RequestOp } from '../../ops/request.ts'
 import { kindOf, OPS, type Op, type Outcome } from '../../ops/table.ts'
 import { send } from '../../stores/call.ts'
 import { outcomeAt } from '../../stores/outcome.ts'
@@ -30,24 +21,17 @@ export interface Share<Asked extends Op = Op> {
 /** The fields of each op that have a value per part or per log. */
 const SPLIT = new Map(
   Object.entries(OPS).map(([type, { fields }]) => {
-    const named = Object.entries(fields)
-    return [
-      type,
-      named
-        .filter(([, field]) => field.includes('Per'))
-        .map(([name, field]) => [name, field.includes('PerLog')] as const),
-    ]
+    const split = Object.entries(fields).filter(([, field]) => field.includes('Per'))
+    return [type, split.map(([name, field]) => [name, field.includes('PerLog')] as const)]
   }),
 )
 
-/** Groups an op's parts by shard, each as an op of its own. */
+/** Splits an op into one op per shard. */
 export function sharesOf<Asked extends Op>(op: Asked, shardOf: (part: Part) => number): Share<Asked>[] {
   const places = new Map<number, number[]>()
   op.parts.forEach((part, place) => {
     const shard = shardOf(part)
-    const known = places.get(shard)
-    if (known === undefined) places.set(shard, [place])
-    else known.push(place)
+    places.set(shard, [...(places.get(shard) ?? []), place])
   })
   const { forServer } = kindOf(op)
   const { debits } = op as { readonly debits?: readonly Debit[] }
@@ -80,7 +64,7 @@ export interface Answer<Asked extends Op = Op> {
   readonly outcome: Outcome
 }
 
-/** Sends all shares at once. Calls back when all are settled, with the errors of those that failed. */
+/** Sends all shares in parallel. Calls back when all are settled, with the errors of those that failed. */
 export function askAll<Asked extends Op>(
   store: Store,
   shares: readonly Share<Asked>[],
@@ -89,7 +73,7 @@ export function askAll<Asked extends Op>(
 ): void {
   const answers: Answer<Asked>[] = []
   const errors: unknown[] = []
-  // There may be no shares, so nothing would call back.
+  // Without shares, nothing would call back.
   if (shares.length === 0) whenDone(answers, errors)
   for (const share of shares) {
     let isSettled = false
@@ -115,7 +99,8 @@ export function askAll<Asked extends Op>(
   }
 }
 
-export function byPart<T>(
+/** Splits each row into cells, one per place. Parts without a row have no cell. */
+function byPart<T>(
   parts: readonly Part[],
   rows: readonly (readonly [places: readonly number[], row: readonly T[]])[],
   sizeOf: (part: Part) => number,
@@ -132,7 +117,7 @@ export function byPart<T>(
   return cells
 }
 
-export function logsIn({ set }: Part): number {
+function logsIn({ set }: Part): number {
   return set.logs.length
 }
 
@@ -141,80 +126,54 @@ interface Shared<Of = Outcome> {
   readonly outcome: Of
 }
 
+/** The outcome of an op whose shares have these answers. Limits of parts without an answer appear unused. */
 export function merged(op: Op, answers: readonly Shared[]): Outcome {
-  return kindOf(op).answer?.(new MergedReply(op, answers))
-}
-
-class MergedReply implements Reply {
-  readonly #op: Op
-  readonly #answers: readonly Shared[]
-
-  constructor(op: Op, answers: readonly Shared[]) {
-    this.#op = op
-    this.#answers = answers
-  }
-
-  flag(name: string, by: 'every' | 'some'): boolean {
-    return this.#answers[by](({ outcome }) => fieldOf(outcome, name) === true)
-  }
-
-  unitsPerLog(name: string, areThere = true): readonly number[] {
-    return areThere ? this.#joined(name, logsIn, 0) : []
-  }
-
-  entriesPerLog(name: string): readonly (readonly Entry[])[] {
-    return this.#joined(name, logsIn, [])
-  }
-
-  /** Limits of parts without an answer appear unused. */
-  decision(): ConsumeOutcome {
-    const { parts, count } = this.#op as RequestOp
-    const answers = this.#answers as readonly Shared<ConsumeOutcome>[]
-    const outcomes = answers.map(({ outcome }) => outcome)
-    const admitted = Math.min(count, ...outcomes.map((outcome) => outcome.admitted))
-    const denials = outcomes.filter((outcome) => outcome.admitted <= 0)
-    const bans = answers.flatMap(({ share, outcome: { ban } }) =>
-      ban === undefined ? [] : [{ ms: ban.ms, parts: ban.parts.map((part) => share.places[part]!) }],
-    )
-    return {
-      source: admitted > 0 ? leastOf(outcomes) : sourceOf(denials),
-      atMs: Math.max(...outcomes.map(({ atMs }) => atMs)),
-      admitted,
-      limits: this.#joined('limits', (part) => PER_LIMIT * limitsIn(part), 0),
-      waitMs: Math.max(0, ...denials.map(({ waitMs }) => waitMs)),
-      ...(bans.length > 0 && { ban: joinedBan(bans) }),
-      ...(kindOf(this.#op).effect === 'charge' && { debits: debitsIn(parts, answers) }),
-      ...(outcomes.some(({ overrides }) => overrides !== undefined) && {
-        overrides: this.#joined<InForce | undefined>('overrides', () => 1, undefined),
-      }),
-    }
-  }
-
-  explanation(): ExplainOutcome {
-    return {
-      ...this.decision(),
-      frees: this.#joined('frees', limitsIn, []),
-      bans: this.#joined('bans', () => 1, undefined),
-      ...((this.#op as ExplainOp).charges !== undefined && {
-        charges: this.#joined('charges', limitsIn, undefined),
-      }),
-    }
-  }
-
-  page(): OverridesOutcome {
-    return this.#answers[0]!.outcome as OverridesOutcome
-  }
-
   /** All rows in the order of the parts. Uses a filler for parts without a row. */
-  #joined<Cell>(name: string, sizeOf: (part: Part) => number, filling: Cell): Cell[] {
-    const { parts } = this.#op
-    const rows = this.#answers.flatMap(({ share, outcome }) => {
+  function joined<Cell>(name: string, sizeOf: (part: Part) => number, filler: Cell): Cell[] {
+    const rows = answers.flatMap(({ share, outcome }) => {
       const row = fieldOf(outcome, name) as readonly Cell[] | undefined
       return row === undefined ? [] : [[share.places, row] as const]
     })
-    return byPart(parts, rows, sizeOf).flatMap(
-      (cells, place) => cells ?? new Array<Cell>(sizeOf(parts[place]!)).fill(filling),
+    return byPart(op.parts, rows, sizeOf).flatMap(
+      (cells, place) => cells ?? new Array<Cell>(sizeOf(op.parts[place]!)).fill(filler),
     )
+  }
+  const decision = (): ConsumeOutcome => ({
+    ...mergedDecision(op as RequestOp, answers as readonly Shared<ConsumeOutcome>[]),
+    limits: joined('limits', (part) => PER_LIMIT * limitsIn(part), 0),
+    ...(answers.some(({ outcome }) => fieldOf(outcome, 'overrides') !== undefined) && {
+      overrides: joined<InForce | undefined>('overrides', () => 1, undefined),
+    }),
+  })
+  return kindOf(op).answer?.({
+    flag: (name, by) => answers[by](({ outcome }) => fieldOf(outcome, name) === true),
+    unitsPerLog: (name, areThere = true) => (areThere ? joined(name, logsIn, 0) : []),
+    entriesPerLog: (name) => joined<readonly Entry[]>(name, logsIn, []),
+    decision,
+    explanation: () => ({
+      ...decision(),
+      frees: joined('frees', limitsIn, []),
+      bans: joined('bans', () => 1, undefined),
+      ...((op as ExplainOp).charges !== undefined && { charges: joined('charges', limitsIn, undefined) }),
+    }),
+    page: () => answers[0]!.outcome as OverridesOutcome,
+  })
+}
+
+function mergedDecision(op: RequestOp, answers: readonly Shared<ConsumeOutcome>[]) {
+  const outcomes = answers.map(({ outcome }) => outcome)
+  const admitted = Math.min(op.count, ...outcomes.map((outcome) => outcome.admitted))
+  const denials = outcomes.filter((outcome) => outcome.admitted <= 0)
+  const bans = answers.flatMap(({ share, outcome: { ban } }) =>
+    ban === undefined ? [] : [{ ms: ban.ms, parts: ban.parts.map((part) => share.places[part]!) }],
+  )
+  return {
+    source: admitted > 0 ? leastOf(outcomes) : sourceOf(denials),
+    atMs: Math.max(...outcomes.map(({ atMs }) => atMs)),
+    admitted,
+    waitMs: Math.max(0, ...denials.map(({ waitMs }) => waitMs)),
+    ...(bans.length > 0 && { ban: joinedBan(bans) }),
+    ...(kindOf(op as Op).effect === 'charge' && { debits: debitsIn(op.parts, answers) }),
   }
 }
 
@@ -247,7 +206,7 @@ function debitsIn(parts: readonly Part[], answers: readonly Shared<ConsumeOutcom
   return debits
 }
 
-/** Denials with known usage take precedence over those without. */
+/** Denials based on known usage take precedence. */
 function sourceOf(denials: readonly ConsumeOutcome[]): Source {
   const decided = denials.filter(({ source }) => isDecided(source))
   return decided.length > 0 ? leastOf(decided) : 'failClosed'

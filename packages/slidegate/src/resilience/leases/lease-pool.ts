@@ -1,13 +1,15 @@
-// The requests of a leased key: those waiting, and those granted in advance.
+// The requests of a leased key: waiting, or granted in advance.
 
 import { StoreUnavailableError } from '../../errors.ts'
-import { usedOf } from '../../ops/numbers.ts'
+import type { ConsumeOp, PeekOp, RefundOp } from '../../ops/all.ts'
+import { resetOf, usedOf } from '../../ops/numbers.ts'
+import type { ConsumeOutcome, Part } from '../../ops/request.ts'
+import type { Op, Outcome } from '../../ops/table.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { send } from '../../stores/call.ts'
 import { limitsInForce, outcomeAt } from '../../stores/outcome.ts'
-import type { Call, ConsumeOp, ConsumeOutcome, Op, Outcome, Part, PeekOp, Store } from '../../stores/store.ts'
-import { refundsOf, sendRefunds } from '../refunds.ts'
-import { Lease, type Leaseholder } from './lease.ts'
+import type { Call, Store } from '../../stores/store.ts'
+import { GIVE_UP_MS, refundsOf, sendRefunds } from '../refunds.ts'
 
 /** A key is hot if it gets more requests than this per lease length. */
 export const FEW = 5
@@ -22,6 +24,7 @@ const MAX_WAITING = 65_536
 /** One key may take up to this share of the remaining places. */
 const SHARE_WAITING = 1 / 4
 
+/** The state that all keys share. */
 export interface Supply {
   readonly store: Store
   readonly clock: Clock
@@ -31,12 +34,12 @@ export interface Supply {
 /** A key with its pools, one for each limit set and cost. */
 export class HotKey {
   readonly part: Part
+  readonly supply: Supply
   readonly pools: Pool[] = []
-  readonly #supply: Supply
   #waiting = 0
 
   constructor(supply: Supply, part: Part) {
-    this.#supply = supply
+    this.supply = supply
     this.part = part
   }
 
@@ -50,12 +53,12 @@ export class HotKey {
   }
 
   get isOverloaded(): boolean {
-    return this.#waiting >= SHARE_WAITING * (MAX_WAITING - this.#supply.waiting)
+    return this.#waiting >= SHARE_WAITING * (MAX_WAITING - this.supply.waiting)
   }
 
   count(waiting: number): void {
     this.#waiting += waiting
-    this.#supply.waiting += waiting
+    this.supply.waiting += waiting
   }
 
   /** Before a denial, returns the units that this process holds, then sends the request again. Returns whether there were any. */
@@ -63,16 +66,16 @@ export class HotKey {
     const holding = this.pools.filter(({ isHolding }) => isHolding)
     if (holding.length === 0 || denied.length === 0) return false
     void Promise.all(holding.map((pool) => pool.giveBack())).then(() => {
-      for (const call of denied) if (!call.isSettled) send(this.#supply.store, [op], call)
+      for (const call of denied) if (!call.isSettled) send(this.supply.store, [op], call)
     })
     return true
   }
 }
 
-export class Pool implements Leaseholder {
+/** The requests for one limit set and cost of a hot key. */
+export class Pool {
   readonly key: HotKey
   readonly op: ConsumeOp
-  readonly #supply: Supply
   readonly #leaseMs: number
   #lease: Lease | undefined
   #pending: Lease | undefined
@@ -86,13 +89,12 @@ export class Pool implements Leaseholder {
   #hotAtMs: number
   #state: 'open' | 'closed' | 'void' = 'open'
 
-  constructor(supply: Supply, key: HotKey, op: ConsumeOp, leaseMs: number, outcome: ConsumeOutcome) {
-    this.#supply = supply
+  constructor(key: HotKey, op: ConsumeOp, leaseMs: number, outcome: ConsumeOutcome) {
     this.key = key
     this.op = op
     this.#leaseMs = leaseMs
     this.#room = roomAfter(op, outcome)
-    this.#hotAtMs = supply.clock()
+    this.#hotAtMs = key.supply.clock()
   }
 
   get isHolding(): boolean {
@@ -161,7 +163,7 @@ export class Pool implements Leaseholder {
     return lease === undefined ? Promise.resolve() : this.#refund(lease.refunds())
   }
 
-  /** Refunds the units held, and those in flight once they arrive. */
+  /** Refunds the units held now, and units in flight when they arrive. */
   close(): Promise<void> {
     this.#state = 'closed'
     return this.giveBack()
@@ -181,12 +183,14 @@ export class Pool implements Leaseholder {
 
   #spendable(): Lease | undefined {
     const lease = this.#lease
-    return lease !== undefined && lease.left > 0 && lease.isLiveAt(this.#supply.clock()) ? lease : undefined
+    return lease !== undefined && lease.left > 0 && lease.isLiveAt(this.key.supply.clock())
+      ? lease
+      : undefined
   }
 
   /** Requests a lease for the waiting requests and some future ones. */
   #take(): void {
-    const nowMs = this.#supply.clock()
+    const nowMs = this.key.supply.clock()
     this.#hotAtMs = nowMs
     this.#end(nowMs)
     const calls = this.#takeWaiting(this.#waiting.length).filter(isWaiting)
@@ -194,16 +198,16 @@ export class Pool implements Leaseholder {
     const most = this.#state === 'open' ? Math.floor(this.#room * SHARE) : 0
     const more = Math.max(0, Math.min(this.#size - calls.length, most))
     const op = { ...this.op, count: calls.length + more, leaseMs: more > 0 ? this.#leaseMs : 0 }
-    this.#pending = new Lease(op, calls, this.#supply.clock, this)
+    this.#pending = new Lease(op, calls, this.key.supply.clock, this)
     this.#askedAtMs = performance.now()
-    send(this.#supply.store, [op], this.#pending)
+    send(this.key.supply.store, [op], this.#pending)
   }
 
   #keep(lease: Lease, outcome: ConsumeOutcome, from: number, end: number): void {
     if (this.#state === 'void') return
     if (lease === this.#pending && this.#state === 'open' && lease.op.leaseMs > 0) {
       lease.hold(outcome, from)
-      if (lease.isLiveAt(this.#supply.clock())) {
+      if (lease.isLiveAt(this.key.supply.clock())) {
         this.#lease = lease
         return
       }
@@ -241,7 +245,93 @@ export class Pool implements Leaseholder {
   }
 
   #refund(refunds: readonly Op[]): Promise<void> {
-    return new Promise((resolve) => sendRefunds(this.#supply.store, refunds, this.#supply.clock, resolve))
+    return new Promise((resolve) =>
+      sendRefunds(this.key.supply.store, refunds, this.key.supply.clock, resolve),
+    )
+  }
+}
+
+/**
+ * One op that decides waiting requests, and charges for future ones in advance.
+ *
+ * Requests use it in order of position. If all waiting requests time out, it stays pending briefly, to return its units.
+ */
+class Lease implements Call {
+  readonly op: ConsumeOp
+  /** The requests that wait for it, in order. */
+  readonly calls: readonly Call[]
+  /** How many requests used it. */
+  spent = 0
+  /** When it ends, once it is held. */
+  endsAtMs: number
+  readonly #clock: Clock
+  readonly #sentAtMs: number
+  readonly #pool: Pool
+  #isAnswered = false
+  #outcomes: readonly ConsumeOutcome[] = []
+
+  constructor(op: ConsumeOp, calls: readonly Call[], clock: Clock, pool: Pool) {
+    this.op = op
+    this.calls = calls
+    this.#clock = clock
+    this.#sentAtMs = this.endsAtMs = clock()
+    this.#pool = pool
+  }
+
+  get isGivenUp(): boolean {
+    return !this.#isAnswered && this.calls.every(({ isSettled }) => isSettled)
+  }
+
+  get isSettled(): boolean {
+    return this.#isAnswered || (this.isGivenUp && this.#clock() - this.#sentAtMs > GIVE_UP_MS)
+  }
+
+  resolve(outcomes: readonly Outcome[], position: number): void {
+    if (this.#isAnswered) return
+    this.#isAnswered = true
+    this.#pool.answered(this, outcomes, position)
+  }
+
+  reject(error: unknown): void {
+    if (this.#isAnswered) return
+    this.#isAnswered = true
+    this.#pool.failed(this, error)
+  }
+
+  /** @param spent requests that waited for it, at the first positions */
+  hold(outcome: ConsumeOutcome, spent: number): void {
+    this.#outcomes = [{ ...outcome, source: 'lease' }]
+    this.spent = spent
+    const enforced = limitsInForce(this.op, outcome).map(({ shadow }) => !shadow)
+    // A unit charged in one fixed window must not be spent in the next.
+    const resetsMs = enforced.flatMap((isEnforced, i) => (isEnforced ? resetOf(outcome.limits, i) : []))
+    this.endsAtMs = this.#sentAtMs + Math.min(this.op.leaseMs, ...resetsMs)
+  }
+
+  get outcome(): ConsumeOutcome {
+    return this.#outcomes[0]!
+  }
+
+  get left(): number {
+    return this.outcome.admitted - this.spent
+  }
+
+  /** Whether it may be spent. It ends earlier here than in the store, whose clock counts whole milliseconds. */
+  isLiveAt(nowMs: number): boolean {
+    return nowMs >= this.#sentAtMs && nowMs <= this.endsAtMs - 1
+  }
+
+  spendOn(call: Call): void {
+    call.resolve(this.#outcomes, this.spent++)
+  }
+
+  /** How many requests would use it during the whole `leaseMs`, at the current rate. */
+  demandAt(nowMs: number): number {
+    return Math.ceil((this.spent * this.op.leaseMs) / Math.max(1, nowMs - this.#sentAtMs))
+  }
+
+  refunds(): RefundOp[] {
+    return refundsOf(this.op, this.outcome, this.spent, this.outcome.admitted)
   }
 }
 

@@ -1,20 +1,13 @@
 // Leases: admit requests of hot keys in advance, and spend them in this process.
 
 import { checkInteger } from '../../errors.ts'
+import type { ConsumeOp, PeekOp } from '../../ops/all.ts'
+import type { ConsumeOutcome } from '../../ops/request.ts'
+import type { Op, Outcome } from '../../ops/table.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { asyncOrigin, backgroundTimer, type Timer } from '../../runtime/platform.ts'
 import { PassingCall } from '../../stores/call.ts'
-import type {
-  Call,
-  ConsumeOp,
-  ConsumeOutcome,
-  FailurePolicy,
-  Op,
-  Outcome,
-  PeekOp,
-  Store,
-  StoreConnection,
-} from '../../stores/store.ts'
+import type { Call, Store } from '../../stores/store.ts'
 import { ByKey, slotOf } from '../by-key.ts'
 import { failurePolicy } from '../failure-policy.ts'
 import { checkWrapped } from '../guard.ts'
@@ -48,7 +41,7 @@ const MIN_LEASE_MS = 2
 const MAX_LEASE_MS = 3000
 
 /**
- * Charges hot keys for many requests at once, and spends the units in this process.
+ * Charges many requests of a hot key together, and spends the units in this process.
  *
  * A decision from a lease has the `source` `lease`, with `atMs` and `remaining` from the time of the charge. No window exceeds
  * its limit, even if other processes don't lease: a unit is spent within `leaseMs`, and every process counts it longer by that
@@ -62,7 +55,7 @@ export function withLeases(store: Store, options: LeaseOptions = {}): LeasingSto
   const { leaseMs = 100, maxKeys = 1000, clock = () => performance.now() } = options
   checkInteger('leaseMs', leaseMs, MIN_LEASE_MS, MAX_LEASE_MS)
   checkInteger('maxKeys', maxKeys, 1, 2 ** 20)
-  return new Leases(store, clock, leaseMs, maxKeys)
+  return leasingStore({ store, clock, waiting: 0 }, leaseMs, maxKeys)
 }
 
 const ADMISSION_SLOTS = 16_384
@@ -70,139 +63,134 @@ const ADMISSION_SLOTS = 16_384
 /** How long `close` waits for a store that doesn't answer. */
 const CLOSE_MS = 1000
 
-class Leases implements LeasingStore {
-  readonly failurePolicy: FailurePolicy = failurePolicy
-  readonly shardOf: Store['shardOf']
-  readonly connection: StoreConnection | undefined
-  readonly #supply: Supply
-  readonly #leaseMs: number
-  readonly #maxKeys: number
-  readonly #keys = new ByKey<HotKey>()
-  readonly #pools = new Set<Pool>()
-  /** Admissions since `#countedFromMs`, by key hash. Keys that share a slot become hot slightly earlier. */
-  readonly #admissions = new Uint8Array(ADMISSION_SLOTS)
-  #countedFromMs = 0
-  #timer: Timer | undefined
-  #timerDueMs = 0
-  readonly #origin = asyncOrigin('slidegate.leases')
-  #isClosed = false
-
-  constructor(store: Store, clock: Clock, leaseMs: number, maxKeys: number) {
-    this.shardOf = store.shardOf?.bind(store)
-    this.connection = store.connection
-    this.#supply = { store, clock, waiting: 0 }
-    this.#leaseMs = leaseMs
-    this.#maxKeys = maxKeys
-  }
-
-  apply(ops: readonly Op[], call: Call): void {
-    const op = ops[0]!
-    const isAlone = ops.length === 1 && op.parts.length === 1
-    if (isAlone && op.type === 'consume' && isLeasable(op)) this.#consume(op, ops, call)
-    else if (isAlone && op.type === 'peek') this.#peek(op, ops, call)
-    else if (ops.some(endsLeases)) this.#change(ops, call)
-    else this.#supply.store.apply(ops, call)
-  }
-
-  isOverloaded(op: Op, sinceMs: number): boolean {
-    if (this.#supply.store.isOverloaded?.(op, sinceMs) === true) return true
-    const key = this.keyOf(op)
-    return key?.isOverloaded === true && !key.pools.some((pool) => pool.isPendingSince(sinceMs))
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true
-    clearTimeout(this.#timer)
-    const pools = Array.from(this.#pools)
-    for (const pool of pools) this.#remove(pool)
-    const returned = Promise.all(pools.map((pool) => pool.close()))
-    const late = new Promise<void>((resolve) => backgroundTimer(resolve, CLOSE_MS))
-    await Promise.race([returned, late])
-    await this.#supply.store.close()
-  }
-
+/** The part of a leasing store that requests of cold keys use. */
+interface Leases {
   /** Counts an admission of a cold key. More than a few make it hot. */
-  admitted(op: ConsumeOp, outcome: ConsumeOutcome): void {
-    const nowMs = this.#supply.clock()
-    const passedMs = nowMs - this.#countedFromMs
-    if (!(passedMs >= 0 && passedMs < this.#leaseMs)) {
-      this.#admissions.fill(0)
-      this.#countedFromMs = nowMs
-    }
-    const slot = (slotOf(op.parts[0]!.key, ADMISSION_SLOTS) + op.cost) % ADMISSION_SLOTS
-    this.#admissions[slot]!++
-    if (this.#admissions[slot]! <= FEW) return
-    this.#admissions[slot] = 0
-    if (!this.#isClosed && this.#pools.size < this.#maxKeys) this.#add(op, outcome)
+  admitted(op: ConsumeOp, outcome: ConsumeOutcome): void
+  keyOf(op: Op): HotKey | undefined
+}
+
+function leasingStore(supply: Supply, maxLeaseMs: number, maxKeys: number): LeasingStore {
+  const { store, clock } = supply
+  const keys = new ByKey<HotKey>()
+  const pools = new Set<Pool>()
+  /** Admissions since `countedFromMs`, by key hash. Keys that share a slot become hot slightly earlier. */
+  const admissions = new Uint8Array(ADMISSION_SLOTS)
+  const origin = asyncOrigin('slidegate.leases')
+  let countedFromMs = 0
+  let timer: Timer | undefined
+  let timerDueMs = 0
+  let isClosed = false
+
+  const leases: Leases = {
+    admitted(op, outcome) {
+      const nowMs = clock()
+      const passedMs = nowMs - countedFromMs
+      if (!(passedMs >= 0 && passedMs < maxLeaseMs)) {
+        admissions.fill(0)
+        countedFromMs = nowMs
+      }
+      const slot = (slotOf(op.parts[0]!.key, ADMISSION_SLOTS) + op.cost) % ADMISSION_SLOTS
+      admissions[slot]!++
+      if (admissions[slot]! <= FEW) return
+      admissions[slot] = 0
+      if (!isClosed && pools.size < maxKeys) add(op, outcome)
+    },
+    keyOf: ({ parts }) => keys.get(parts[0]!),
   }
 
-  keyOf({ parts }: Op): HotKey | undefined {
-    return this.#keys.get(parts[0]!)
-  }
-
-  #consume(op: ConsumeOp, ops: readonly Op[], call: Call): void {
-    const pool = this.keyOf(op)?.find(op)
+  function consume(op: ConsumeOp, ops: readonly Op[], call: Call): void {
+    const pool = leases.keyOf(op)?.find(op)
     if (pool !== undefined) pool.ask(call)
-    else this.#supply.store.apply(ops, new ColdCall(call, this, op))
+    else store.apply(ops, new ColdCall(call, leases, op))
   }
 
   /** Units held here can still be consumed, so they count as free. */
-  #peek(op: PeekOp, ops: readonly Op[], call: Call): void {
-    const outcome = this.keyOf(op)?.find(op)?.peek()
+  function peek(op: PeekOp, ops: readonly Op[], call: Call): void {
+    const outcome = leases.keyOf(op)?.find(op)?.peek()
     if (outcome !== undefined) call.resolve([outcome], 0)
-    else this.#supply.store.apply(ops, call)
+    else store.apply(ops, call)
   }
 
   /** A reset deletes the units held here, and waiting requests are sent again. An override changes the numbers. */
-  #change(ops: readonly Op[], call: Call): void {
+  function change(ops: readonly Op[], call: Call): void {
     const waiting: [ConsumeOp, Call][] = []
     for (const op of ops.filter(endsLeases)) {
-      for (const pool of new Set(op.parts.flatMap((part) => this.#keys.get(part)?.pools ?? []))) {
-        this.#remove(pool)
+      for (const pool of new Set(op.parts.flatMap((part) => keys.get(part)?.pools ?? []))) {
+        remove(pool)
         if (op.type === 'override') void pool.close()
         else for (const each of pool.void()) waiting.push([pool.op, each])
       }
     }
-    this.#supply.store.apply(ops, call)
-    for (const [op, each] of waiting) this.#consume(op, [op], each)
+    store.apply(ops, call)
+    for (const [op, each] of waiting) consume(op, [op], each)
   }
 
-  #add(op: ConsumeOp, outcome: ConsumeOutcome): void {
+  function add(op: ConsumeOp, outcome: ConsumeOutcome): void {
     const part = op.parts[0]!
-    const key = this.keyOf(op) ?? new HotKey(this.#supply, part)
+    const key = leases.keyOf(op) ?? new HotKey(supply, part)
     const shortestMs = Math.min(...part.set.limits.map(({ windowMs }) => windowMs))
-    const leaseMs = Math.min(this.#leaseMs, Math.floor(shortestMs / 10))
+    const leaseMs = Math.min(maxLeaseMs, Math.floor(shortestMs / 10))
     if (leaseMs < MIN_LEASE_MS || key.find(op) !== undefined) return
-    const pool = new Pool(this.#supply, key, op, leaseMs, outcome)
+    const pool = new Pool(key, op, leaseMs, outcome)
     key.pools.push(pool)
-    this.#pools.add(pool)
-    this.#keys.set(part, key)
-    this.#watch(this.#supply.clock() + leaseMs)
+    pools.add(pool)
+    keys.set(part, key)
+    watch(clock() + leaseMs)
   }
 
-  #remove(pool: Pool): void {
-    const { part, pools } = pool.key
-    pools.splice(pools.indexOf(pool), 1)
-    if (pools.length === 0) this.#keys.delete(part)
-    this.#pools.delete(pool)
+  function remove(pool: Pool): void {
+    const { part, pools: ofKey } = pool.key
+    ofKey.splice(ofKey.indexOf(pool), 1)
+    if (ofKey.length === 0) keys.delete(part)
+    pools.delete(pool)
   }
 
-  #watch(dueMs: number): void {
-    if (this.#timer !== undefined && this.#timerDueMs <= dueMs) return
-    clearTimeout(this.#timer)
-    this.#timerDueMs = dueMs
-    const waitMs = Math.max(1, Math.ceil(dueMs - this.#supply.clock()))
-    this.#timer = this.#origin.runInAsyncScope(() => backgroundTimer(() => this.#review(), waitMs))
+  function watch(dueMs: number): void {
+    if (timer !== undefined && timerDueMs <= dueMs) return
+    clearTimeout(timer)
+    timerDueMs = dueMs
+    const waitMs = Math.max(1, Math.ceil(dueMs - clock()))
+    timer = origin.runInAsyncScope(() => backgroundTimer(review, waitMs))
   }
 
-  #review(): void {
-    this.#timer = undefined
-    const nowMs = this.#supply.clock()
-    for (const pool of this.#pools) {
+  function review(): void {
+    timer = undefined
+    const nowMs = clock()
+    for (const pool of pools) {
       const dueMs = pool.review(nowMs)
-      if (dueMs === undefined) this.#remove(pool)
-      else this.#watch(dueMs)
+      if (dueMs === undefined) remove(pool)
+      else watch(dueMs)
     }
+  }
+
+  return {
+    failurePolicy,
+    shardOf: store.shardOf?.bind(store),
+    connection: store.connection,
+    apply(ops, call) {
+      const op = ops[0]!
+      const isAlone = ops.length === 1 && op.parts.length === 1
+      if (isAlone && op.type === 'consume' && isLeasable(op)) consume(op, ops, call)
+      else if (isAlone && op.type === 'peek') peek(op, ops, call)
+      else if (ops.some(endsLeases)) change(ops, call)
+      else store.apply(ops, call)
+    },
+    isOverloaded(op, sinceMs) {
+      if (store.isOverloaded?.(op, sinceMs) === true) return true
+      const key = leases.keyOf(op)
+      return key?.isOverloaded === true && !key.pools.some((pool) => pool.isPendingSince(sinceMs))
+    },
+    async close() {
+      isClosed = true
+      clearTimeout(timer)
+      const open = Array.from(pools)
+      open.forEach(remove)
+      const returned = Promise.all(open.map((pool) => pool.close()))
+      const late = new Promise<void>((resolve) => backgroundTimer(resolve, CLOSE_MS))
+      await Promise.race([returned, late])
+      await store.close()
+    },
   }
 }
 
@@ -217,6 +205,7 @@ function isLeasable({ count, leaseMs, requestId, isWaiting, reservation, parts }
   return parts[0]!.set.logs.every(({ role }) => role !== 'ban')
 }
 
+/** A request to the store for a key that isn't hot. */
 class ColdCall extends PassingCall {
   readonly #leases: Leases
   readonly #op: ConsumeOp
