@@ -155,7 +155,7 @@ export function returnable(
   }
   const { parts, cost } = charge
   const isSame = keys.length === parts.length && keys.every((key, i) => key === parts[i]!.key)
-  if (!isSame) throw invalid(`the decision belongs to another key than ${show(keys[0])}`, keys[0])
+  if (!isSame) throw invalid(`the decision belongs to a different key than ${show(keys[0])}`, keys[0])
   if (parseUnits(units, 'invalid_refund') > cost) {
     throw invalid(`cannot return ${units} units: only ${cost} were charged`, units)
   }

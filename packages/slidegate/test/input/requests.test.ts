@@ -160,7 +160,7 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
   })
 
   it('rejects a refund for another key', async () => {
-    const right = /belongs to another key than "other"/
+    const right = /belongs to a different key than "other"/
     await expectRefusals([() => limiter.refund('other', decision)], {
       code: 'invalid_refund',
       value: 'other',
