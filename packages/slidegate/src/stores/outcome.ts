@@ -1,6 +1,7 @@
 // Reads outcomes: limits in force, costs and room per limit.
 
 import type { Limit } from '../limits/limit.ts'
+import type { Log } from '../limits/limit-set.ts'
 import { setUsed, unused, usedOf } from '../ops/numbers.ts'
 import { type ConsumeOutcome, type Debit, type Part, partsInForce, type RequestOp } from '../ops/request.ts'
 import type { Op, Outcome } from '../ops/table.ts'
@@ -8,6 +9,10 @@ import type { Op, Outcome } from '../ops/table.ts'
 /** The limits of an op, part by part. */
 export function limitsOf(parts: readonly Part[]): readonly Limit[] {
   return parts.length === 1 ? parts[0]!.set.limits : parts.flatMap(({ set }) => set.limits)
+}
+
+export function logsOf(parts: readonly Part[]): readonly Log[] {
+  return parts.flatMap(({ set }) => set.logs)
 }
 
 /** The limits of an op, with the numbers that were in force. */

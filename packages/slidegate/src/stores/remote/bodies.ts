@@ -28,19 +28,14 @@ const MAX_DECLARED = 1280
 /** An op, and how many requests it decides. */
 export type Asked = Pick<Request, 'op' | 'count'>
 
-export interface Body {
-  readonly text: string
-  readonly asked: readonly Asked[]
-}
-
 /** Writes ops into as few bodies as possible. An op that is too large for any body is sent alone and rejected. */
 export function bodiesOf(asked: readonly Asked[]): Body[] {
-  const bodies: Draft[] = []
-  for (const each of asked) if (!bodies.at(-1)?.add(each)) bodies.push(new Draft(each))
+  const bodies: Body[] = []
+  for (const each of asked) if (!bodies.at(-1)?.add(each)) bodies.push(new Body(each))
   return bodies
 }
 
-class Draft implements Body {
+export class Body {
   readonly asked: Asked[] = []
   readonly #places = new Map<LimitSet, number>()
   readonly #sets: string[] = []
@@ -60,20 +55,18 @@ class Draft implements Body {
   /** Adds an op, or returns false if the body has no room. The first one always fits. */
   add(asked: Asked): boolean {
     const { op, count } = asked
+    const added = new Set(op.parts.map(({ set }) => set).filter((set) => !this.#places.has(set)))
     let characters = this.#characters
     let declared = this.#declared
     let work = this.#work + workOf(op)
-    const sets = new Set<LimitSet>()
-    for (const { set } of op.parts) {
-      if (this.#places.has(set) || sets.has(set)) continue
-      sets.add(set)
+    for (const set of added) {
       characters += textOfSet(set).length
       declared += declaredIn(set)
       work += workOfSet(set)
     }
     const isFull = characters >= MAX_CHARACTERS || declared > MAX_DECLARED || work > MAX_WORK
     if (isFull && this.asked.length > 0) return false
-    for (const set of sets) this.#places.set(set, this.#sets.push(textOfSet(set)) - 1)
+    for (const set of added) this.#places.set(set, this.#sets.push(textOfSet(set)) - 1)
     const text = textOfOp(op, count, (set) => this.#places.get(set)!)
     this.#ops.push(text)
     this.asked.push(asked)
@@ -175,6 +168,6 @@ export function answerOf(results: readonly (Result | Error)[]): StoreResponse {
 export function readAnswer(asked: readonly Asked[], value: unknown): Result[] {
   checkVersion(value, 'answer')
   const { outcomes } = fieldsIn(value, 'the answer', ['version', 'outcomes'])
-  const all = listIn(outcomes, 'outcomes', asked.length, asked.length)
+  const all = listIn(outcomes, 'outcomes', asked.length)
   return asked.map(({ op, count }, i) => at(`outcomes[${i}]`, () => readOutcome(op, count, all[i])))
 }

@@ -2,7 +2,7 @@
 
 import { checkOptions, checkThat, invalidOption, SlidegateError } from '../../errors.ts'
 import { failurePolicy } from '../../resilience/failure-policy.ts'
-import { type BatchOptions, batchedStore } from '../redis/batcher.ts'
+import { type BatchedStore, type BatchOptions, batchedStore } from '../redis/batcher.ts'
 import { Start, whenIdle } from '../start.ts'
 import type { Store } from '../store.ts'
 import { MAX_OPS } from './bodies.ts'
@@ -43,14 +43,12 @@ export function serviceStore(url: string | URL, options: ServiceStoreOptions = {
   const address = { url: urlOf(url), fetch: fetchIn(options), token: tokenIn(options) }
   const underWay = new Set<AbortController>()
   let isClosed = false
-  const begin = () => {
-    const start = new Start()
-    return { start, batched: batchedStore([httpTransport(address, underWay, start)], BATCHES, () => 0) }
-  }
-  let begun: ReturnType<typeof begin> | undefined
+  let begun: { readonly start: Start; readonly batched: BatchedStore } | undefined
   // Created by the first request, because some runtimes don't allow random numbers earlier.
   const current = () => {
-    begun ??= begin()
+    if (begun !== undefined) return begun
+    const start = new Start()
+    begun = { start, batched: batchedStore([httpTransport(address, underWay, start)], BATCHES, () => 0) }
     return begun
   }
   return {

@@ -3,9 +3,8 @@
 import { checkOptions, checkThat, checkTimeout, invalidOption } from '../../errors.ts'
 import type { Entry } from '../../limits/limit.ts'
 import { guardStore } from '../../resilience/guard.ts'
-
 import { outcomesOf } from '../call.ts'
-import type { ListOp, ListOutcome, Op, Outcome, Store } from '../store.ts'
+import type { ListOutcome, Op, Outcome, Store } from '../store.ts'
 import { answerOf, readBody, type StoreResponse } from './bodies.ts'
 import { type Authorize, KnownSets, limiterOf } from './sets.ts'
 
@@ -48,11 +47,8 @@ export function serveStore(
   const sets = new KnownSets()
   const guarded = new WeakMap<Store, Store>()
   const guardedOf = (own: Store): Store => {
-    let known = guarded.get(own)
-    if (known === undefined) {
-      known = guard(own, timeoutMs)
-      guarded.set(own, known)
-    }
+    const known = guarded.get(own) ?? guard(own, timeoutMs)
+    guarded.set(own, known)
     return known
   }
   const storeOf = typeof store === 'function' ? store : () => store
@@ -82,9 +78,10 @@ function guard(store: Store, timeoutMs: number): Store {
 /** Maximum entries listed before the next part is rejected. A single log never has more. */
 const MAX_LISTED = 10_000
 
-/** Lists the parts one after another, because each list may be long. */
-async function listOf(store: Store, op: ListOp): Promise<ListOutcome> {
+async function outcomeOf(store: Store, op: Op): Promise<Outcome> {
+  if (op.type !== 'list') return (await outcomesOf(store, [op]))[0]
   const lists: (readonly Entry[])[] = []
+  // One part after another, because each list may be long.
   for (const part of op.parts) {
     const entries = lists.reduce((sum, list) => sum + list.length, 0)
     if (entries >= MAX_LISTED) {
@@ -94,8 +91,4 @@ async function listOf(store: Store, op: ListOp): Promise<ListOutcome> {
     lists.push(...(outcome as ListOutcome).lists)
   }
   return { lists }
-}
-
-async function outcomeOf(store: Store, op: Op): Promise<Outcome> {
-  return op.type === 'list' ? listOf(store, op) : (await outcomesOf(store, [op]))[0]
 }

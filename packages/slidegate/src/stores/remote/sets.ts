@@ -1,6 +1,6 @@
 // Limit sets as JSON: their declarations, from which the service creates the same limits.
 
-import { invalidOption, show } from '../../errors.ts'
+import { invalidOption, show, wrongValue } from '../../errors.ts'
 import { type BanOptions, banLog, banOptionsOf } from '../../limits/ban.ts'
 import { reservationLog } from '../../limits/concurrency.ts'
 import { type Declaration, declarationOf, limitOf } from '../../limits/declaration.ts'
@@ -8,7 +8,7 @@ import { checkCount, countBy, limitIn, originOf } from '../../limits/declare.ts'
 import type { Limit } from '../../limits/limit.ts'
 import { type LimitSet, type Log, limitSet, withLog, withOverrides } from '../../limits/limit-set.ts'
 import { MAX_WINDOW_MS, MIN_WINDOW_MS } from '../../runtime/duration.ts'
-import { at, fieldsIn, flag, integer, listIn, text, wrong } from './reading.ts'
+import { at, type Fields, fieldsIn, flag, integer, listIn, text } from './reading.ts'
 
 /** Characters of sets in the cache: about 20 MB of sets. */
 const MAX_KNOWN = 2 ** 20
@@ -20,18 +20,17 @@ const reservationTtl = integer(MIN_WINDOW_MS, MAX_WINDOW_MS)
 const written = new WeakMap<LimitSet, string>()
 
 export function textOfSet(set: LimitSet): string {
-  let text = written.get(set)
-  if (text === undefined) {
-    const { limiter, limits, isOverridable } = set
-    const additions = additionsOf(set)
-    text = JSON.stringify({
-      limiter,
-      limits: limits.map(writtenLimit),
-      ...(additions.length > 0 && { additions: additions.map(writtenAddition) }),
-      ...(isOverridable && { isOverridable }),
-    })
-    written.set(set, text)
-  }
+  const known = written.get(set)
+  if (known !== undefined) return known
+  const { limiter, limits, isOverridable } = set
+  const additions = additionsOf(set)
+  const text = JSON.stringify({
+    limiter,
+    limits: limits.map(writtenLimit),
+    ...(additions.length > 0 && { additions: additions.map(writtenAddition) }),
+    ...(isOverridable && { isOverridable }),
+  })
+  written.set(set, text)
   return text
 }
 
@@ -56,10 +55,7 @@ export function declaredIn(set: LimitSet): number {
 
 /** The number of limits and additions in JSON that may be a set. */
 export function declaredInJson(value: unknown): number {
-  const { limits, additions = [] } = (value ?? {}) as {
-    readonly limits?: unknown
-    readonly additions?: unknown
-  }
+  const { limits, additions = [] } = (value ?? {}) as Fields
   const lengthOf = (list: unknown) => (Array.isArray(list) ? list.length : 1)
   return lengthOf(limits) + lengthOf(additions)
 }
@@ -118,7 +114,7 @@ const ADDITIONS = ['ban', 'reservations']
 function readAddition(value: unknown): Log {
   const [[name, options] = [], ...others] = Object.entries(fieldsIn(value, 'the addition', ADDITIONS))
   if (name === undefined || others.length > 0) {
-    throw wrong('the addition', value, `one of ${ADDITIONS.join(', ')}`)
+    throw wrongValue('the addition', value, `one of ${ADDITIONS.join(', ')}`)
   }
   if (name === 'reservations') return reservationLog(reservationTtl(options, name))
   return banLog(fieldsIn(options, 'ban', ['after', 'within', 'for', 'forgetAfter']) as unknown as BanOptions)
@@ -134,7 +130,7 @@ function readLimit(value: unknown, dimension: string | undefined): Limit {
   const isLimit = typeof value === 'object' && value !== null
   const { isCount, ...declaration } = (isLimit ? value : {}) as { readonly isCount?: unknown }
   const limit = limitOf(isLimit ? declaration : value)
-  if (isCount !== undefined && isCount !== true) throw wrong('isCount', isCount, 'true or omitted')
+  if (isCount !== undefined && isCount !== true) throw wrongValue('isCount', isCount, 'true or omitted')
   const counting = isCount === true ? countBy(limit) : limit
   return dimension === undefined ? counting : limitIn(dimension, counting)
 }
