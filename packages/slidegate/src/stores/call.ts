@@ -30,17 +30,15 @@ export function applyEach(ops: readonly Op[], call: Call, apply: (op: Op, call: 
   const outcomes: Outcome[] = ops.map(() => undefined)
   let left = ops.length
   ops.forEach((op, i) => {
-    apply(op, {
-      get isSettled() {
-        return call.isSettled
-      },
-      resolve([outcome], position) {
-        outcomes[i] = outcomeAt(op, outcome, position)
-        left--
-        if (left === 0) call.resolve(outcomes, 0)
-      },
-      reject: (error) => call.reject(error),
-    })
+    const resolve: Call['resolve'] = ([outcome], position) => {
+      outcomes[i] = outcomeAt(op, outcome, position)
+      left--
+      if (left === 0) call.resolve(outcomes, 0)
+    }
+    apply(
+      op,
+      intercepted(call, resolve, (error) => call.reject(error)),
+    )
   })
 }
 

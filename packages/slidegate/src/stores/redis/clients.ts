@@ -52,8 +52,6 @@ export type Send = (
 
 /** A client, or a series of clients of which each replaces the previous one. */
 export interface Connection extends StoreConnection {
-  /** The name in messages: `Redis at 127.0.0.1:6379`, or `Redis` if the client doesn't expose its address. */
-  readonly server: string
   /** Whether it connects to a Cluster. If so, the keys of a call must be in one slot. */
   readonly isCluster: boolean
   /** Whether it resends a command whose reply was lost. */
@@ -83,7 +81,6 @@ export function connectionOf(client: RedisClient): Connection {
   let start = isStarting() ? new Start(() => !isStarting() && !dialect.isReady()) : undefined
   const isConnected = () => dialect.isConnected?.() ?? true
   return {
-    server,
     isCluster,
     resends,
     get isReady() {

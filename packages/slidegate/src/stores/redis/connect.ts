@@ -10,7 +10,7 @@ import {
 } from '../../errors.ts'
 import { Start } from '../start.ts'
 import { type Connection, diagnosisOf, failureOf, hostPort, type Send, saysOffline } from './clients.ts'
-import { loadClients, type OwnClient, type OwnSettings } from './create-client.ts'
+import { loadClients, type MakeClient, type OwnClient, type OwnSettings } from './create-client.ts'
 import { runScript } from './transport.ts'
 import { serversOf, type UrlOptions } from './url.ts'
 
@@ -29,12 +29,13 @@ const MOST_NAMED = 3
  * it connects on first use.
  */
 export class OwnConnection implements Connection {
-  readonly server: string
   readonly isCluster: boolean
   readonly resends = false
   scriptLoads = 0
+  /** The name in messages: `Redis at 127.0.0.1:6379`. */
+  readonly server: string
   readonly #settings: OwnSettings
-  readonly #loading: ReturnType<typeof loadClients>
+  readonly #loading: Promise<MakeClient>
   /** The client in use, and its replacement. */
   readonly #open = new Set<OwnClient>()
   #inUse: OwnClient | undefined
@@ -63,8 +64,11 @@ export class OwnConnection implements Connection {
       },
       onError: (error) => this.#failed(error),
     }
-    this.#loading = load()
-    this.#loading.catch(() => {})
+    this.#loading = load().then(found)
+    this.#loading.catch((error) => {
+      this.#failure = error
+      this.#warn()
+    })
     if (!this.isCluster) this.#begin()
   }
 
@@ -89,7 +93,7 @@ export class OwnConnection implements Connection {
   use(): void {
     if (this.#isUsed || this.#isClosed) return
     this.#isUsed = true
-    if (this.#failure !== undefined) this.#warn()
+    this.#warn()
     if (this.#start === undefined || this.#hasStopped) {
       this.#end()
       this.#begin()
@@ -160,7 +164,9 @@ export class OwnConnection implements Connection {
   }
 
   async #openOne(): Promise<void> {
-    const own = (await this.#make())(this.#settings)
+    const make = await this.#loading
+    if (this.#isClosed) throw closed()
+    const own = make(this.#settings)
     this.#open.add(own)
     if (this.#isUsed) own.hold()
     await own.connected
@@ -175,23 +181,9 @@ export class OwnConnection implements Connection {
     setTimeout(close, REPLACED_MS).unref()
   }
 
-  async #make(): Promise<(settings: OwnSettings) => OwnClient> {
-    let make: Awaited<ReturnType<typeof loadClients>>
-    try {
-      make = await this.#loading
-      if (make === undefined)
-        throw invalidOption('redisStore({ url }) needs a client; install redis or ioredis')
-    } catch (error) {
-      this.#failure = error
-      if (this.#isUsed) this.#warn()
-      throw error
-    }
-    if (this.#isClosed) throw closed()
-    return make
-  }
-
   /** Without this warning, a limiter that fails open would hide the failure. */
   #warn(): void {
+    if (this.#failure === undefined || !this.#isUsed) return
     process.emitWarning(plainError(this.#failure).message, {
       type: 'SlidegateWarning',
       code: 'SLIDEGATE_NO_CLIENT',
@@ -226,6 +218,11 @@ export class OwnConnection implements Connection {
     }
     return this.#inUse
   }
+}
+
+function found(make: MakeClient | undefined): MakeClient {
+  if (make !== undefined) return make
+  throw invalidOption('redisStore({ url }) needs a client; install redis or ioredis')
 }
 
 /** Half of the time is random, so that processes don't all reconnect at once. */

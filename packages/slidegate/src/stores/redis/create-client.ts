@@ -1,7 +1,7 @@
 // Creates clients from URLs, with node-redis or ioredis, whichever is installed. No other file imports these packages.
 
 import { dialectOf, type Send } from './clients.ts'
-import type { Address, Servers } from './url.ts'
+import type { Servers } from './url.ts'
 
 export interface OwnSettings extends Servers {
   /** Milliseconds until the next connection attempt, after `attempts` of them. `undefined` ends the client. */
@@ -31,7 +31,9 @@ const SILENT_TIMEOUT_MS = 2000
 
 const QUEUE_MAX = 4096
 
-type MakeClient = (settings: OwnSettings) => OwnClient
+export type MakeClient = (settings: OwnSettings) => OwnClient
+
+// Bundlers allow a missing package only if its import is in a try block.
 
 export async function loadClients(): Promise<MakeClient | undefined> {
   return (await loadNodeRedis()) ?? (await loadIoredis())
@@ -39,13 +41,17 @@ export async function loadClients(): Promise<MakeClient | undefined> {
 
 /** Never resends, and rejects commands that it can't send now. */
 export async function loadNodeRedis(): Promise<MakeClient | undefined> {
-  const nodeRedis = await importNodeRedis()
-  if (nodeRedis === undefined) return undefined
+  let nodeRedis: typeof import('redis')
+  try {
+    nodeRedis = await import('redis')
+  } catch (error) {
+    return ifNotFound(error)
+  }
   return (settings) => {
     const { addresses, isCluster, backoffMs, onError } = settings
-    const [{ host, port, isTls, database }] = addresses
+    const [{ host, port, isTls, database, ...credentials }] = addresses
     const common = {
-      ...credentialsOf(addresses[0]),
+      ...credentials,
       disableOfflineQueue: true,
       commandsQueueMaxLength: QUEUE_MAX,
       disableClientInfo: true,
@@ -110,13 +116,17 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
 }
 
 export async function loadIoredis(): Promise<MakeClient | undefined> {
-  const ioredis = await importIoredis()
-  if (ioredis === undefined) return undefined
+  let ioredis: Pick<typeof import('ioredis'), 'Redis' | 'Cluster'>
+  try {
+    ioredis = await import('ioredis')
+  } catch (error) {
+    return ifNotFound(error)
+  }
   return (settings) => {
     const { addresses, isCluster, backoffMs, onError } = settings
-    const [{ host, port, isTls, database }] = addresses
+    const [{ host, port, isTls, database, ...credentials }] = addresses
     const common = {
-      ...credentialsOf(addresses[0]),
+      ...credentials,
       ...(isTls && { tls: settings.tls }),
       connectTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SILENT_TIMEOUT_MS,
@@ -157,30 +167,6 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
   }
 }
 
-/** Omits undefined values, which clients don't all treat alike. */
-function credentialsOf({ username, password }: Address): { username?: string; password?: string } {
-  return { ...(username !== undefined && { username }), ...(password !== undefined && { password }) }
-}
-
-// Bundlers allow a missing module only if its import is in a try block.
-
-async function importNodeRedis() {
-  try {
-    return await import('redis')
-  } catch (error) {
-    return ifNotFound(error)
-  }
-}
-
-async function importIoredis() {
-  try {
-    return await import('ioredis')
-  } catch (error) {
-    return ifNotFound(error)
-  }
-}
-
-/** Checks the code of Node's error, or of the error that bundlers throw. */
 function ifNotFound(error: unknown): undefined {
   const code = (error as { code?: unknown } | null)?.code
   if (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') return undefined

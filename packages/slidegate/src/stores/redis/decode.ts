@@ -13,6 +13,7 @@ import type {
   Part,
 } from '../../ops/request.ts'
 import { kindOf, type Outcome } from '../../ops/table.ts'
+import { logsOf } from '../outcome.ts'
 import { type DecisionRequest, decisionOf } from './decode-decision.ts'
 import type { Request } from './encode.ts'
 
@@ -81,12 +82,8 @@ class ScriptReply implements Reply {
       first = this.#next()
     }
     if (first === UNREADABLE) {
-      const reason = this.#text()
-      const key = show(op.parts[0]!.key)
-      return new StoreUnavailableError(
-        'invalid_state',
-        `the stored state of ${key} cannot be used: ${reason}`,
-      )
+      const message = `the stored state of ${show(op.parts[0]!.key)} cannot be used: ${this.#text()}`
+      return new StoreUnavailableError('invalid_state', message)
     }
     if (kind.answer === undefined) return undefined
     this.#place--
@@ -98,13 +95,12 @@ class ScriptReply implements Reply {
   }
 
   unitsPerLog(_: string, areThere = true): readonly number[] {
-    const logs = areThere ? this.#request!.op.parts.flatMap(({ set }) => set.logs) : []
-    return logs.map(this.#next)
+    return areThere ? logsOf(this.#request!.op.parts).map(this.#next) : []
   }
 
   entriesPerLog(): readonly (readonly Entry[])[] {
     this.#next()
-    return this.#request!.op.parts.flatMap(({ set }) => set.logs.map(() => entriesOf(this.#text())))
+    return logsOf(this.#request!.op.parts).map(() => entriesOf(this.#text()))
   }
 
   decision(): ConsumeOutcome {

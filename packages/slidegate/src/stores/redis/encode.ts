@@ -2,7 +2,7 @@
 
 import type { Entries } from '../../limits/limit.ts'
 import { entriesOf } from '../../limits/limit-set.ts'
-import { CLOCK, IDS, LOOK, MAY_REPEAT, RARE } from '../../ops/op.ts'
+import { CLOCK, IDS, LOOK, MAY_REPEAT, RARE, type Work } from '../../ops/op.ts'
 import type { Named } from '../../ops/request.ts'
 import { isSingle, isUsual, kindOf, type Op, unitsOf } from '../../ops/table.ts'
 import { haveSameSets, setWordsOf } from './set-words.ts'
@@ -27,7 +27,8 @@ export function encode(requests: readonly Request[], words: string[]): void {
     const setWords = setWordsOf(op, nowMs)
     for (let i = 0; i < setWords.length; i++) words.push(setWords[i]!)
     if (unusual !== undefined) words.push(...unusual.words)
-    const end = endOfRun(requests, first, unusual)
+    let end = first + 1
+    while (end < requests.length && isLike(requests[end]!, requests[first]!, unusual)) end++
     // Most calls are single requests of cost 1.
     const isPlain = unusual === undefined && end - first === requests.length
     if (!(isPlain && endOfGroup(requests, 0, end) === end && costOf(op) * requests[0]!.count === 1)) {
@@ -35,13 +36,6 @@ export function encode(requests: readonly Request[], words: string[]): void {
     }
     first = end
   }
-}
-
-/** The end of a run of neighbors with the same limits. */
-function endOfRun(requests: readonly Request[], first: number, unusual: Unusual | undefined): number {
-  let end = first + 1
-  while (end < requests.length && isLike(requests[end]!, requests[first]!, unusual)) end++
-  return end
 }
 
 function endOfGroup(requests: readonly Request[], first: number, end: number): number {
@@ -143,18 +137,12 @@ export function weightOf(op: Op): number {
   return Math.min(weight + Math.ceil(logs / LOGS_PER_OP) - 1, MAX_WEIGHT)
 }
 
+const WRITES: readonly Work[] = ['take', 'write', 'find']
+
 function entriesWeight(op: Op, are: Entries | undefined): number {
+  const { work } = kindOf(op)
   if (are === undefined) return 0
-  switch (kindOf(op).work) {
-    case 'read':
-      return MAX_WEIGHT
-    case 'take':
-      // A stream is rewritten.
-      return are === 'record' ? MAX_WEIGHT : Math.floor(unitsOf(op) / UNITS_PER_OP)
-    case 'write':
-    case 'find':
-      return Math.floor(unitsOf(op) / UNITS_PER_OP)
-    default:
-      return 0
-  }
+  // A refund rewrites a stream.
+  if (work === 'read' || (work === 'take' && are === 'record')) return MAX_WEIGHT
+  return WRITES.includes(work) ? Math.floor(unitsOf(op) / UNITS_PER_OP) : 0
 }

@@ -174,7 +174,6 @@ export class Queue {
     const maxRequests = this.#size.requests
     const most = LOOKS * this.#size.ops
     const number = ++this.#calls
-    let hasSkipped = false
     let before: PendingOp | undefined
     let pending = this.#first
     for (let looks = 0; pending !== undefined && looks < most; looks++) {
@@ -182,12 +181,11 @@ export class Queue {
       const { ofKey, weight } = pending
       const hasManyKeys = pending.op.parts.length > 1
       // Ops with several keys may share keys with others, so they are decided in order.
-      const mustStay = hasSkipped && (ofKey.skippedBy === number || hasManyKeys)
+      const mustStay = ofKey.skippedBy === number || (hasManyKeys && before !== undefined)
       if (mustStay || !fits(pending, batch, maxWeight, maxRequests)) {
         // Ops behind it may have some of the same keys.
         if (hasManyKeys) break
         ofKey.skippedBy = number
-        hasSkipped = true
         before = pending
       } else {
         this.#remove(pending, before, nowMs)

@@ -80,14 +80,14 @@ export class ScriptTransport implements Transport {
       receiver.answered(batch, results)
     }
     const failed = (error: unknown): void => {
-      if (!isLoading && saysNoScript(error)) {
+      if (!isLoading && says(error, NO_SCRIPT)) {
         isLoading = true
         this.isOrdered = false
         loadAndRun(this.#connection, this.#send, keys, words).then(answered, failed)
         return
       }
       this.#connection.answered()
-      if (isDivisible && saysTryAgain(error)) {
+      if (isDivisible && says(error, TRY_AGAIN)) {
         this.#goSingly()
         void this.#sendSingly(batch, receiver)
       } else {
@@ -155,7 +155,7 @@ export async function runScript(of: Loads, send: Send, keys: number, words: stri
   try {
     return await send('EVALSHA', SCRIPT_SHA1, keys, words)
   } catch (error) {
-    if (!saysNoScript(error)) throw error
+    if (!says(error, NO_SCRIPT)) throw error
     return loadAndRun(of, send, keys, words)
   }
 }
@@ -166,11 +166,10 @@ function loadAndRun(of: Loads, send: Send, keys: number, words: string[]): Promi
   return send('EVAL', SCRIPT, keys, words)
 }
 
-/** Valkey GLIDE changes the text of the server's error. */
-function saysNoScript(error: unknown): boolean {
-  return error instanceof Error && /^NOSCRIPT|\bNoScriptError\b/.test(error.message)
-}
+// The second form is that of Valkey GLIDE.
+const NO_SCRIPT = /^NOSCRIPT|\bNoScriptError\b/
+const TRY_AGAIN = /TRYAGAIN|TryAgain/
 
-function saysTryAgain(error: unknown): boolean {
-  return error instanceof Error && /TRYAGAIN|TryAgain/.test(error.message)
+function says(error: unknown, message: RegExp): boolean {
+  return error instanceof Error && message.test(error.message)
 }
