@@ -4,7 +4,7 @@ import { has, type RedisClient } from './clients.ts'
 
 const warned = new WeakSet<object>()
 
-/** Warns once per client about settings that do harm. Merely suboptimal settings cause no warning. */
+/** Warns once per client. */
 export function warnOfClient(client: RedisClient): void {
   if (warned.has(client)) return
   const harms = harmsOf(client).flatMap((harm) => (harm === false ? [] : `- ${harm}`))
@@ -42,7 +42,7 @@ interface Settings {
   readonly socket?: { readonly reconnectStrategy?: unknown; readonly socketTimeout?: number }
 }
 
-/** The effect of a setting, or false if it isn't set. */
+/** A harmful setting and its effect, or false if it isn't set. */
 type Harm = string | false
 
 function harmsOf(client: RedisClient): readonly Harm[] {
@@ -68,7 +68,7 @@ function ioredis({ maxRetriesPerRequest, retryStrategy, role }: Settings): reado
 
 const REPLICA = 'a replica rejects writes, and the limiter writes for each admitted request.'
 
-/** Maximum time that a command may be redirected from server to server. The default settings give 1.6 s. */
+/** Maximum time for redirections of a command. The client's defaults give 1.6 s. */
 const LONGEST_REDIRECTIONS_MS = 30_000
 
 function ioredisCluster(options: Settings): readonly Harm[] {

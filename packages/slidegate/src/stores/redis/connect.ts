@@ -1,4 +1,4 @@
-// The store's own connection, created from URLs. It reconnects, and replaces a client that stopped answering.
+// The store's own connection, created from URLs. It reconnects, and replaces a client that stops answering.
 
 import {
   type Diagnosis,
@@ -17,16 +17,16 @@ import { serversOf, type UrlOptions } from './url.ts'
 /** How long a replaced connection can still receive replies. */
 const REPLACED_MS = 1000
 
-/** A connection is replaced after this long without an answer. The operating system would take minutes to close it. */
+/** A connection without answers for this long is replaced. The operating system would take minutes to close it. */
 const SILENT_MS = 2000
 
 const MOST_NAMED = 3
 
 /**
- * Connects with node-redis or ioredis, whichever is installed. These clients queue nothing, send nothing twice, and reconnect.
+ * Connects with node-redis or ioredis, whichever is installed. Its client never queues or resends commands, and reconnects.
  *
- * A client of one server connects at once, and doesn't keep the process alive until it is used. A client of a Cluster would, so
- * it connects on first use.
+ * For one server, it connects immediately, and doesn't keep the process alive until it is used. A client of a Cluster would keep
+ * it alive, so that connects on first use.
  */
 export class OwnConnection implements Connection {
   readonly isCluster: boolean
@@ -39,12 +39,12 @@ export class OwnConnection implements Connection {
   /** The client in use, and its replacement. */
   readonly #open = new Set<OwnClient>()
   #inUse: OwnClient | undefined
-  /** Pending until it is connected and the script is loaded, or it has failed. */
+  /** Pending until the script is loaded or the connection has failed. */
   #connecting: Start | undefined
-  /** Pending until the first answer or failure. */
+  /** Pending until the first request was answered or the connection has failed. */
   #start: Start | undefined
   #isUsed = false
-  /** Whether it stopped trying to connect because it wasn't used. */
+  /** Whether it stopped trying to connect, because it wasn't used. */
   #hasStopped = false
   #isReplacing = false
   #isClosed = false
@@ -174,14 +174,14 @@ export class OwnConnection implements Connection {
     const before = this.#inUse
     this.#inUse = own
     if (before === undefined) return
-    // Other servers of a Cluster may still answer its commands.
+    // Other servers of a Cluster may still answer commands of the previous client.
     const close = () => {
       if (this.#open.delete(before)) before.close()
     }
     setTimeout(close, REPLACED_MS).unref()
   }
 
-  /** Without this warning, a limiter that fails open would hide the failure. */
+  /** A limiter that fails open would hide the failure. */
   #warn(): void {
     if (this.#failure === undefined || !this.#isUsed) return
     process.emitWarning(plainError(this.#failure).message, {
@@ -201,7 +201,7 @@ export class OwnConnection implements Connection {
 
   #failed(error: unknown): void {
     this.#lastError = plainError(error)
-    // A server that refuses will refuse the next attempt too. A slow one may still answer.
+    // If a server refuses the connection, it will refuse the next attempt too. A slow server may still answer.
     if (!/timeout|timed out|ETIMEDOUT/i.test(this.#lastError.message)) this.#endStart()
   }
 
@@ -225,7 +225,7 @@ function found(make: MakeClient | undefined): MakeClient {
   throw invalidOption('redisStore({ url }) needs a client; install redis or ioredis')
 }
 
-/** Half of the time is random, so that processes don't all reconnect at once. */
+/** Half of the time is random, so that processes don't all reconnect at the same time. */
 function backoffMs(attempts: number): number {
   const mostMs = Math.min(500, 25 * 2 ** Math.min(attempts, 5))
   return Math.round((mostMs * (1 + Math.random())) / 2)

@@ -4,14 +4,14 @@ import { dialectOf, type Send } from './clients.ts'
 import type { Servers } from './url.ts'
 
 export interface OwnSettings extends Servers {
-  /** Milliseconds until the next connection attempt, after `attempts` of them. `undefined` ends the client. */
+  /** Milliseconds until the next connection attempt. If it returns `undefined`, the client stops trying. */
   backoffMs(attempts: number): number | undefined
   onError(error: unknown): void
 }
 
 export interface OwnClient {
   readonly send: Send
-  /** Resolves when it is connected. Rejects when it is closed or ended by `backoffMs`. */
+  /** Resolves when it is connected. Rejects when it is closed or stops trying. */
   readonly connected: Promise<unknown>
   /** Keeps the process alive from now on. Until then, a client of one server doesn't. */
   hold(): void
@@ -23,10 +23,10 @@ const CONNECT_TIMEOUT_MS = 1000
 /** An idle connection gets a ping after this time. */
 const PING_INTERVAL_MS = 2000
 
-/** Must be longer than a connection can be idle. */
+/** Must be longer than the ping interval. */
 const SOCKET_TIMEOUT_MS = 5000
 
-/** Without an answer for this long, ioredis closes a connection. */
+/** If a command isn't answered for this long, ioredis closes the connection. */
 const SILENT_TIMEOUT_MS = 2000
 
 const QUEUE_MAX = 4096
@@ -39,7 +39,6 @@ export async function loadClients(): Promise<MakeClient | undefined> {
   return (await loadNodeRedis()) ?? (await loadIoredis())
 }
 
-/** Never resends, and rejects commands that it can't send now. */
 export async function loadNodeRedis(): Promise<MakeClient | undefined> {
   let nodeRedis: typeof import('redis')
   try {
@@ -61,7 +60,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
       ...(isTls && { ...settings.tls, tls: true as const }),
       connectTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SOCKET_TIMEOUT_MS,
-      // The default strategy would end the client permanently at a socketTimeout.
+      // The default strategy would close the client permanently after a socketTimeout.
       reconnectStrategy: (attempts: number) => backoffMs(attempts) ?? false,
     }
     if (!isCluster) {
@@ -73,7 +72,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
         isHeld = true
         client.ref()
       }
-      // Its own `pingInterval` would keep the process alive.
+      // The client's `pingInterval` would keep the process alive.
       const pinging = setInterval(() => {
         if (client.isReady) client.ping().catch(onError)
       }, PING_INTERVAL_MS).unref()
@@ -87,7 +86,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
     const cluster = nodeRedis.createCluster({
       rootNodes,
       defaults: { ...common, pingInterval: PING_INTERVAL_MS, socket },
-      // If a node can't be reached, the client queries the others for its replacement. The default is every 5 seconds.
+      // How often the client asks the other nodes for a replacement if it can't reach a node. The default is 5 seconds.
       topologyRefreshOnReconnectionAttemptStrategy: 250,
     })
     cluster.on('error', onError)
@@ -132,7 +131,7 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
       socketTimeout: SILENT_TIMEOUT_MS,
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
-      // With a higher value, commands lost with a connection would never be answered.
+      // With a higher value, a command would never be answered if its connection is lost.
       maxRetriesPerRequest: 0,
       disableClientInfo: true,
     }
@@ -145,7 +144,7 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
             redisOptions: { ...common, lazyConnect: false },
             clusterRetryStrategy: retryStrategy,
             enableOfflineQueue: false,
-            // Otherwise it would resend a command whose connection closed.
+            // Otherwise it would resend commands after their connection closed.
             retryDelayOnFailover: 0,
             slotsRefreshInterval: PING_INTERVAL_MS,
           },

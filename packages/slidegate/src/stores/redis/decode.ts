@@ -1,4 +1,4 @@
-// Reads the script's reply. The top of driver.lua describes it.
+// Reads the script's reply, which driver.lua describes.
 
 import { StoreUnavailableError, show } from '../../errors.ts'
 import type { Entry } from '../../limits/limit.ts'
@@ -24,7 +24,7 @@ const AHEAD = -2
 /** The reply to a call that arrived after a later call with the same place. */
 const STALE = -1
 
-/** Reads the outcomes of requests, in order. If an op failed alone, its outcome is an error. */
+/** Returns the outcomes of requests, in order. If only some ops failed, they have an error instead. */
 export function decode(
   requests: readonly Request[],
   reply: unknown,
@@ -44,7 +44,7 @@ class ScriptReply implements Reply {
   #buckets = 1
   #serverMs = 0
   #place = 0
-  // The current request, its time, and the instant at which it was decided.
+  // The current request, the server's time, and the later time of its logs if they are ahead.
   #request: Request | undefined
   #clockMs = 0
   #nowMs = 0
@@ -60,7 +60,7 @@ class ScriptReply implements Reply {
       throw new StoreUnavailableError('timeout', 'a call reached Redis after all of its requests timed out')
   }
 
-  /** Releases the last request, which would otherwise retain its caller's async context. */
+  /** Releases the last request, which would otherwise keep its caller's async context alive. */
   close(): void {
     this.#reply = undefined
     this.#words = []
@@ -70,7 +70,7 @@ class ScriptReply implements Reply {
   readonly outcomeOf = (request: Request): Outcome | StoreUnavailableError => {
     const { op, nowMs = this.#serverMs } = request
     const kind = kindOf(op)
-    // The script returns an answer to every decision.
+    // Only decisions always have an answer.
     if (kind.answer === undefined && kind.encode === undefined) return undefined
     this.#request = request
     this.#clockMs = nowMs
@@ -104,16 +104,12 @@ class ScriptReply implements Reply {
   }
 
   decision(): ConsumeOutcome {
-    return this.#decision(false)
+    const request = this.#request as DecisionRequest
+    return decisionOf(request, this.#clockMs, this.#nowMs, this.#overrides, this.#next)
   }
 
   explanation(): ExplainOutcome {
-    return this.#decision(true) as ExplainOutcome
-  }
-
-  #decision(isExplained: boolean): ConsumeOutcome {
-    const request = this.#request as DecisionRequest
-    return decisionOf(request, this.#clockMs, this.#nowMs, this.#overrides, this.#next, isExplained)
+    return this.decision() as ExplainOutcome
   }
 
   page(): OverridesOutcome {
@@ -140,7 +136,7 @@ class ScriptReply implements Reply {
 
 const reader = new ScriptReply()
 
-/** The override in force for each part, from the stored first lines. `undefined` if there is none. */
+/** Reads the override in force of each part from the first lines of the stored text. */
 function inForceOf(parts: readonly Part[], stored: string, clockMs: number): Overrides {
   const lines = stored.split('\n')
   const overrides = parts.map(({ set }) =>
@@ -149,7 +145,7 @@ function inForceOf(parts: readonly Part[], stored: string, clockMs: number): Ove
   return overrides.some((inForce) => inForce !== undefined) ? overrides : undefined
 }
 
-/** The active parts of a stored override: see override.lua. */
+/** Reads a stored override: see override.lua. */
 function inForceIn(stored: string, clockMs: number): InForce | undefined {
   const [, blocked, ends, rule] = /^1 (\d+) (\d+) (.*)\n/.exec(stored) ?? []
   const [blockedUntilMs, endsAtMs] = [Number(blocked), Number(ends)]
@@ -159,7 +155,7 @@ function inForceIn(stored: string, clockMs: number): InForce | undefined {
   return inForceAt({ rule, endsAtMs, blockedUntilMs }, clockMs)
 }
 
-/** Reads a page of overrides. The JSON has the start of the next page, then the key and stored text of each override. */
+/** Reads a page of overrides: the start of the next page, then the key and stored text of each override. */
 function pageOf(json: string, clockMs: number, buckets: number): OverridesOutcome {
   const [next = '', ...words] = (JSON.parse(json) as unknown[]).map(String)
   const overrides: ListedOverride[] = []
@@ -172,7 +168,7 @@ function pageOf(json: string, clockMs: number, buckets: number): OverridesOutcom
   return { overrides, ...(next !== '' && { next }), buckets }
 }
 
-/** Reads entries: the name, units and time of each. If each unit is an entry, all but the first have a number after a space. */
+/** Reads the name, units and time of each entry. If units are stored separately, all but the first have a name like `id 2`. */
 function entriesOf(json: string): Entry[] {
   const words: unknown = JSON.parse(json)
   // An empty Lua table becomes an empty object.

@@ -18,7 +18,7 @@ export interface Address {
   readonly token: () => string | undefined | Promise<string | undefined>
 }
 
-/** Timeout of a call. Callers time out sooner, and return a charge when its late answer arrives. */
+/** Timeout of a call. Requests time out sooner. Their charges are refunded if a late answer arrives. */
 const LOST_MS = 10_000
 
 /** Maximum bytes of an answer. No valid answer is that long. */
@@ -27,9 +27,9 @@ const MAX_ANSWER = 2 ** 25
 const MAX_PROBLEM = 2 ** 16
 
 /**
- * Sends ops by HTTP. A call that may have arrived is never resent.
+ * Sends ops by HTTP. Never resends a call, because it may have been charged.
  *
- * @param underWay holds the calls that `close` can end
+ * @param underWay receives the calls in flight, for `close`
  * @param start ended by the first answer
  */
 export function httpTransport(address: Address, underWay: Set<AbortController>, start: Start): Transport {
@@ -51,7 +51,7 @@ export function httpTransport(address: Address, underWay: Set<AbortController>, 
         },
         body: text,
         signal: ending.signal,
-        // A redirect must not receive the token or charge anything. (Workers don't support `error`.)
+        // The target of a redirect must not receive the token. (Workers don't support `error`.)
         redirect: 'manual',
       })
       if (response.status !== 200) throw await problemIn(response, server)
@@ -106,7 +106,7 @@ export function serviceAt({ url }: Address): string {
   return `the service at ${url.replace(/\/v1\/store$/, '')}`
 }
 
-/** The error for an answer other than 200, from the service or a proxy. */
+/** The error for a status other than 200. The answer may be from a proxy. */
 async function problemIn(response: Response, service: string): Promise<StoreUnavailableError> {
   const { status } = response
   const problem = await textOf(response, MAX_PROBLEM)
@@ -117,7 +117,7 @@ async function problemIn(response: Response, service: string): Promise<StoreUnav
   return new StoreUnavailableError(reasonOf(status, code), `${service} answered ${status}${more}`)
 }
 
-/** An overloaded service rejects before it charges. */
+/** If the service is overloaded, nothing was charged. */
 function reasonOf(status: number, code: unknown): StoreUnavailableReason {
   if (status === 429 || code === 'overloaded') return 'overload'
   const reason = typeof code === 'string' ? code.replace(/^store_/, '') : undefined

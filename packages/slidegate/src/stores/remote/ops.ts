@@ -1,4 +1,4 @@
-// Ops as JSON: writes them, and reads them with checks.
+// Writes ops as JSON, and reads untrusted ones.
 
 import { checkThat, invalidOption, show } from '../../errors.ts'
 import { isStored, MAX_KEY_BYTES } from '../../key.ts'
@@ -17,12 +17,12 @@ import { type Fields, fieldsIn, fitting, flag, integer, list, listIn, text, whol
 
 const MAX_PARTS = 16
 
-/** Maximum requests of an op. A lease has up to 2^20, and many can wait together. */
+/** Maximum requests of an op. A lease has up to 2^20, and many leases can join. */
 const MAX_COUNT: number = 2 ** 30
 
 const MAX = Number.MAX_SAFE_INTEGER
 
-/** Maximum length of a reservation's name. Callers can forge tokens. */
+/** Maximum length of a reservation's name, because callers can forge it. */
 const MAX_NAME = 1024
 
 const MAX_BUCKETS = 1024
@@ -56,7 +56,7 @@ const READERS: Readonly<Record<FieldKind, ReadField>> = {
 
 const TYPES: readonly unknown[] = Object.keys(OPS)
 
-/** @param count replaces the op's own, if it has one */
+/** @param count replaces the op's count if it has one */
 export function textOfOp(op: Op, count: number, placeOf: (set: LimitSet) => number): string {
   const { type, parts } = op
   const json: Record<string, unknown> = { type, parts: parts.map(({ key, set }) => [placeOf(set), key]) }
@@ -125,12 +125,12 @@ function checkSets(op: Op): void {
   checkThat(keys !== 'index' || parts.length === 1, 'parts', parts, 'an array of 1 for a page of overrides')
   const isRuled = (rule === undefined) === (ruleMs === undefined)
   checkThat(isRuled, 'ruleMs', ruleMs, 'set if and only if there is a rule')
-  // Checked here, because stores don't.
+  // Stores don't check this.
   const isWrong = logsOf(parts).some(({ role }, i) => charged?.[i] && role !== 'count')
   checkThat(!isWrong, 'charged', true, "false for a log that requests aren't charged to")
 }
 
-/** An id is required for logs that keep entries, and rejected for others. */
+/** A request needs an id if limits keep entries, and can't have one otherwise. */
 function checkNames(op: Op): void {
   const { effect, fields } = kindOf(op)
   if (fields.requestId !== 'id?') return
@@ -152,7 +152,7 @@ function checkValues(op: Op): void {
 
 function checkNumbers(op: Op): void {
   const { count = 1, charges = 1, requestId, reservation } = op as SomeFields
-  // With a count, the entry would be written once per request.
+  // Each counted request would write the same entry.
   const isNamed = requestId !== undefined || reservation !== undefined
   checkThat(count === 1 || !isNamed, 'count', count, '1 if a request has an id or a reservation')
   const most = charges > 1 ? mostCharges(op.parts) : 1

@@ -1,4 +1,4 @@
-// Outcomes as JSON. `null` stands for infinity in times, and for undefined in lists.
+// Outcomes as JSON. `null` is infinity for times, and undefined in lists.
 
 import {
   checkThat,
@@ -40,7 +40,7 @@ export function isReason(value: unknown): value is StoreUnavailableReason {
   return REASONS.includes(value as StoreUnavailableReason)
 }
 
-/** An outcome as JSON. For errors of the store, callers get only the reason. */
+/** Converts an outcome to JSON. Of a store's error, callers get only the reason. */
 export function writtenOutcome(result: Result | Error): unknown {
   if (!(result instanceof Error)) return result ?? null
   if (result instanceof StoreUnavailableError) return { error: { reason: result.reason } }
@@ -91,7 +91,7 @@ const page = shape('the outcome', {
   buckets: integer(1, 1024),
 })
 
-/** The charges of an op, one per part. A service reports only those of its store. */
+/** Reads a charge per part. A service only has charges of its store. */
 export function debitsOf(parts: readonly Part[]): Read<Debit[]> {
   return (value, what) =>
     listIn(value, what, parts.length).map((each, i) => {

@@ -5,7 +5,7 @@ import { checkThat, invalidOption, SlidegateError, show, wrongValue } from '../.
 /** Reads a value. `what` is its name in errors. */
 export type Read<Value = unknown> = (value: unknown, what: string) => Value
 
-/** Adds a value's position to errors. */
+/** Adds the place of a value to errors. */
 export function at<Value>(place: string, read: () => Value): Value {
   try {
     return read()
@@ -31,7 +31,7 @@ export function fieldsIn(value: unknown, what: string, known: readonly string[])
 type Shape = Readonly<Record<string, Read>>
 type ShapeOf<S extends Shape> = { readonly [Name in keyof S]: ReturnType<S[Name]> }
 
-/** An object with these fields and no others. Omits fields that are undefined. */
+/** Reads an object with only these fields. Omits undefined ones. */
 export function shape<S extends Shape>(what: string, fields: S): Read<ShapeOf<S>> {
   return (value) => {
     const given = fieldsIn(value, what, Object.keys(fields))
@@ -54,7 +54,7 @@ export function list<Value>(of: Read<Value>, least: number, most: number = least
   return (value, what) => listIn(value, what, least, most).map((each) => of(each, what))
 }
 
-/** A value that fits. `right` describes these values. */
+/** Reads a value that fits. `right` describes allowed values. */
 export function fitting<Value>(fits: (value: unknown) => boolean, right: string): Read<Value> {
   return (value, what) => {
     checkThat(fits(value), what, value, right)

@@ -1,4 +1,4 @@
-// Limit sets as JSON: their declarations, from which the service creates the same limits.
+// Limit sets as JSON. They contain declarations, from which the service creates the same limits.
 
 import { invalidOption, show, wrongValue } from '../../errors.ts'
 import { type BanOptions, banLog, banOptionsOf } from '../../limits/ban.ts'
@@ -10,7 +10,7 @@ import { type LimitSet, type Log, limitSet, withLog, withOverrides } from '../..
 import { MAX_WINDOW_MS, MIN_WINDOW_MS } from '../../runtime/duration.ts'
 import { at, type Fields, fieldsIn, flag, integer, listIn, text } from './reading.ts'
 
-/** Characters of sets in the cache: about 20 MB of sets. */
+/** Maximum characters of cached sets. These sets take about 20 MB. */
 const MAX_KNOWN = 2 ** 20
 
 const LIMITER = /^[A-Za-z0-9._-]{1,64}(\/[A-Za-z0-9_-]{1,64})?$/
@@ -34,7 +34,7 @@ export function textOfSet(set: LimitSet): string {
   return text
 }
 
-/** Omits the dimension from the name, because the limiter's name contains it. */
+/** Doesn't have the dimension in its name, because the limiter's name contains it. */
 function writtenLimit(limit: Limit): Declaration & { readonly isCount?: true } {
   const { limit: declared, isCount } = originOf(limit)
   return { ...declarationOf(declared), ...(isCount && { isCount }) }
@@ -53,7 +53,7 @@ export function declaredIn(set: LimitSet): number {
   return set.limits.length + additionsOf(set).length
 }
 
-/** The number of limits and additions in JSON that may be a set. */
+/** The number of limits and additions in untrusted JSON. */
 export function declaredInJson(value: unknown): number {
   const { limits, additions = [] } = (value ?? {}) as Fields
   const lengthOf = (list: unknown) => (Array.isArray(list) ? list.length : 1)
@@ -64,7 +64,7 @@ export function limiterOf(name: string): string {
   return name.split('/', 1)[0]!
 }
 
-/** Throws if the caller may not use this limiter. */
+/** Throws if the caller must not use this limiter. */
 export type Authorize = (limiter: string) => void
 
 /** A cache of the limit sets that callers sent. */
