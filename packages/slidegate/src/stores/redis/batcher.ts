@@ -45,7 +45,7 @@ const PROBE_MS = 25
 /** If the client would queue a command, the batcher checks it again after this time. */
 const READY_MS = 10
 
-/** If fewer ops are waiting or in flight, sending them in one call is cheaper than in two. */
+/** Fewer ops are sent in one call, which is cheaper than two. */
 const MIN_DIVIDED = 8
 
 /** Maximum work in flight, in milliseconds of Redis time. Further calls wait. */

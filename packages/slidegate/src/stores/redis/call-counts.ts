@@ -12,7 +12,7 @@ export interface RedisStoreStats {
   readonly calls: number
   /** Calls that failed as a whole. A call whose reply never arrives isn't counted. */
   readonly failedCalls: number
-  /** How often the script was loaded: for the first call, and after a restart, a failover or `SCRIPT FLUSH`. */
+  /** How often the script was loaded. Happens at the first call, and after a restart, a failover or `SCRIPT FLUSH`. */
   readonly scriptLoads: number
   /** Response times of calls in milliseconds, even if all of their requests timed out. */
   readonly callMs: HistogramCounts

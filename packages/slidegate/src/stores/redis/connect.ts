@@ -225,7 +225,7 @@ function found(make: MakeClient | undefined): MakeClient {
   throw invalidOption('redisStore({ url }) needs a client; install redis or ioredis')
 }
 
-/** Half of the time is random, so that processes don't all reconnect at the same time. */
+/** Half of the time is random. Otherwise, all processes would reconnect together. */
 function backoffMs(attempts: number): number {
   const mostMs = Math.min(500, 25 * 2 ** Math.min(attempts, 5))
   return Math.round((mostMs * (1 + Math.random())) / 2)

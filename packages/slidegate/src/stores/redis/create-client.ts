@@ -86,7 +86,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
     const cluster = nodeRedis.createCluster({
       rootNodes,
       defaults: { ...common, pingInterval: PING_INTERVAL_MS, socket },
-      // How often the client asks the other nodes for a replacement if it can't reach a node. The default is 5 seconds.
+      // If it can't reach a node, the client queries the others for its replacement this often. The default is 5 seconds.
       topologyRefreshOnReconnectionAttemptStrategy: 250,
     })
     cluster.on('error', onError)

@@ -31,7 +31,7 @@ type Next = () => number
 /** The script writes this for infinite waits. */
 const NEVER = -1
 
-/** If an op has extra numbers, its first integer is this minus the number of admitted requests. */
+/** Marks extra numbers: the first integer is this minus the admitted requests. */
 const EXTRAS = -10
 
 interface ReadLog extends CheckedLog {

@@ -136,7 +136,7 @@ class ScriptReply implements Reply {
 
 const reader = new ScriptReply()
 
-/** Reads the override in force of each part from the first lines of the stored text. */
+/** Reads the override in force of each part from the stored first lines. */
 function inForceOf(parts: readonly Part[], stored: string, clockMs: number): Overrides {
   const lines = stored.split('\n')
   const overrides = parts.map(({ set }) =>
@@ -155,7 +155,7 @@ function inForceIn(stored: string, clockMs: number): InForce | undefined {
   return inForceAt({ rule, endsAtMs, blockedUntilMs }, clockMs)
 }
 
-/** Reads a page of overrides: the start of the next page, then the key and stored text of each override. */
+/** Reads a page of overrides. It has the start of the next page, then the key and stored text of each override. */
 function pageOf(json: string, clockMs: number, buckets: number): OverridesOutcome {
   const [next = '', ...words] = (JSON.parse(json) as unknown[]).map(String)
   const overrides: ListedOverride[] = []

@@ -2,8 +2,7 @@
 
 import { checkOptions, noAnswer, SlidegateError } from '../../errors.ts'
 import { failurePolicy } from '../../resilience/failure-policy.ts'
-import type { Clock } from '../../runtime/clock.ts'
-import { checkClock, readClock } from '../../runtime/clock.ts'
+import { type Clock, checkClock, readClock } from '../../runtime/clock.ts'
 import { START_MS, Start } from '../start.ts'
 import type { Op, Store } from '../store.ts'
 import { type BatchOptions, batchedStore } from './batcher.ts'

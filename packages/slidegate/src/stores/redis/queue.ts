@@ -30,7 +30,7 @@ const SHARE = 1 / 4
 /** To fill a call, up to this many ops are examined per op that fits. */
 const LOOKS = 4
 
-/** The size of the hash tables of all queues of a store together, and the minimum per queue. */
+/** The size of all hash tables of a store together, and the minimum per queue. */
 const PLACES = 4096
 const MIN_PLACES = 256
 
@@ -214,7 +214,7 @@ export class Queue {
     while (this.#first?.isAbandoned) this.#remove(this.#first, undefined, nowMs)
   }
 
-  /** Whether the op's keys have filled their share of a call at any time since `sinceMs`. */
+  /** Whether the op's keys have filled their share of a call since `sinceMs`. */
   isOverloaded(op: Op, sinceMs: number): boolean {
     const ofKey = this.#find(op.parts)
     return ofKey !== undefined && (this.#fillsShare(ofKey) || ofKey.overloadedAtMs >= sinceMs)
@@ -257,7 +257,7 @@ export class Queue {
     before.next = ofKey.next
   }
 
-  /** Later ops can't join those that are waiting, because an op with several keys comes between them. */
+  /** An op with several keys is next. Later ops must not join those before it. */
   #closeQueuesOf(parts: readonly Part[]): void {
     for (const part of parts) {
       const last = this.#find([part])?.last

@@ -19,13 +19,13 @@ const RECEIPT_DIGITS = 17
 /** A receipt is renewed this often. Its TTL is ten times longer, because calls may be lost. */
 const RECEIPT_RENEWED_MS = 60_000
 
-/** The key in which the script stores its last answer to a call with one place. */
+/** The key in which the script stores its last answer to a place's calls. */
 interface Receipt {
   readonly key: string
   renewedAtMs: number
 }
 
-/** Sends calls to one server, or to the server that has one bucket of a Cluster. */
+/** Sends calls to one server. On a Cluster, it has one bucket. */
 export class ScriptTransport implements Transport {
   /** False while the script may not be loaded. Then concurrent calls may be reordered. */
   isOrdered = false
@@ -70,14 +70,11 @@ export class ScriptTransport implements Transport {
       this.#connection.answered()
       this.isOrdered = !isLoading
       if (isDivisible) this.#singlyMs = MIN_SINGLY_MS
-      let results: readonly Result[]
       try {
-        results = decode(batch.ops, reply, this.#keyspace.buckets)
+        receiver.answered(batch, decode(batch.ops, reply, this.#keyspace.buckets))
       } catch (error) {
         receiver.failed(batch, error)
-        return
       }
-      receiver.answered(batch, results)
     }
     const failed = (error: unknown): void => {
       if (!isLoading && says(error, NO_SCRIPT)) {
@@ -109,7 +106,7 @@ export class ScriptTransport implements Transport {
     this.#singlyMs = Math.min(2 * this.#singlyMs, MAX_SINGLY_MS)
   }
 
-  /** While a slot moves, each of its keys is still on one of the two servers. */
+  /** While a slot moves, each of its keys is on one of two servers. */
   #sendSingly(batch: Batch, receiver: Receiver): void {
     const results = batch.ops.map(async (request): Promise<Result> => {
       const words: string[] = []
@@ -127,10 +124,10 @@ export class ScriptTransport implements Transport {
   }
 
   /**
-   * Appends a key and a number, so that a call that is sent twice is charged once. Returns the number of keys.
+   * Ensures that a call is charged once even if it is sent twice. Returns the number of keys.
    *
-   * The script stores its answer in that key. Each place has its own, and no two calls in flight have the same place. If a call
-   * arrives after a later one with the same place, it isn't executed.
+   * Appends a key and the call's number. The script stores its answer in that key. Each place has its own key, and no two calls in
+   * flight have the same place. If a call arrives after a later one with the same place, it isn't executed.
    */
   #appendReceipt({ ops, place, sentAtMs }: Batch, words: string[]): number {
     // On a Cluster, all calls of a transport have the same slot, and the receipt must be in it too.

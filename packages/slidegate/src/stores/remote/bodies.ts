@@ -117,7 +117,7 @@ const MOST = { limits: MAX_DECLARED, work: MAX_WORK }
 class Budget {
   readonly #spent = { limits: 0, work: 0 }
   #usedUp: SlidegateError | undefined
-  /** Errors that contain their position already, because an op with an invalid set gets the error of the set. */
+  /** Errors that contain their position. An op with an invalid set gets the error of that set. */
   readonly #placed = new Set<unknown>()
 
   tried<Value>(place: string, read: () => Value): Value | Error {

@@ -40,7 +40,7 @@ export function isReason(value: unknown): value is StoreUnavailableReason {
   return REASONS.includes(value as StoreUnavailableReason)
 }
 
-/** Converts an outcome to JSON. Of a store's error, callers get only the reason. */
+/** Converts an outcome to JSON. If the store failed, callers get only the reason. */
 export function writtenOutcome(result: Result | Error): unknown {
   if (!(result instanceof Error)) return result ?? null
   if (result instanceof StoreUnavailableError) return { error: { reason: result.reason } }

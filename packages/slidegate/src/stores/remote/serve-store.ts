@@ -19,7 +19,7 @@ export interface ServeStoreOptions {
 }
 
 /**
- * Answers the parsed body of a request with JSON, which has an outcome or an error per op.
+ * Answers the parsed body of a request with an outcome or an error per op.
  *
  * Rejects with a `SlidegateError` if the body is invalid. `authorize` is called with each limiter's name, without a dimension. If
  * it throws for all names, the call rejects with its error.
