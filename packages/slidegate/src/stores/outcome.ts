@@ -48,7 +48,7 @@ export function roomsOf(parts: readonly Part[], cost: number, numbers: readonly 
   return rooms
 }
 
-/** The outcome for one of several requests that were decided together, in order. */
+/** The outcome for one of several requests that were decided together. */
 export function outcomeAt(op: Op, outcome: Outcome, position: number): Outcome {
   if (op.type !== 'consume' || position === 0) return outcome
   const { admitted, limits: together, ...told } = outcome as ConsumeOutcome

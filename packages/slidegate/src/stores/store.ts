@@ -43,7 +43,7 @@ export interface Call {
  * - `throw`: a `StoreUnavailableError`
  * - `deny`: a denial, with the source `failClosed`
  * - `allow`: allowed without being counted, with the source `failOpen`
- * - `local`: a decision of this process by its equal share of the limits, with the source `fallback`
+ * - `local`: a decision by this process within its equal share of the limits, with the source `fallback`
  *
  * If a key has so many requests that some time out, although the store answers others, all options except `throw` deny them.
  */
@@ -63,7 +63,7 @@ export interface BreakerOptions {
   readonly maxBackoffMs?: number
 }
 
-/** How a limiter handles failures of its store, checked and with defaults. */
+/** How a limiter handles failures of its store. Checked, with defaults for omitted options. */
 export interface FailureSettings {
   readonly timeoutMs: number
   readonly onStoreError: OnStoreError

@@ -1,4 +1,4 @@
-// Sends ops in batches: those waiting at the same time share a call.
+// Sends ops in batches. Ops that are waiting at the same time share a call.
 //
 // Until the script is loaded, calls are sent one at a time. Otherwise, a resent call could arrive after a later one. If all
 // requests of a call time out, another call can be sent. After `maxCalls` of these in a row, Redis gets one op every 25 ms until it
@@ -39,10 +39,10 @@ export interface BatchOptions {
   readonly size?: CallSize
 }
 
-/** If Redis stops answering, one op is sent each time this passes. */
+/** While Redis doesn't answer, one op is sent per interval. */
 const PROBE_MS = 25
 
-/** If the client would queue a command, the batcher checks it again after this time. */
+/** If the client isn't ready, the batcher checks it again after this time. */
 const READY_MS = 10
 
 /** Fewer ops are sent in one call, which is cheaper than two. */
@@ -62,7 +62,7 @@ export interface BatchedStore extends Required<Pick<Store, 'apply' | 'isOverload
   readonly counts: CallCounts
 }
 
-/** Sends ops by these transports. `now` replaces the server's clock, and `backlog` is for tests. */
+/** Sends ops through these transports. `now` replaces the server's clock, and `backlog` is for tests. */
 export function batchedStore(
   transports: readonly Transport[],
   options: BatchOptions,
@@ -105,12 +105,12 @@ class Batcher implements Receiver {
   readonly #counts: CallCounts
   /** Calls in flight, oldest first. */
   readonly #calls: Batch[] = []
-  /** The numbers from 0 that no call in flight is using. */
+  /** The numbers that no call in flight has. */
   readonly #places: number[]
   /** Calls abandoned since Redis last answered. */
   #lost = 0
   #answeredAtMs = Number.NEGATIVE_INFINITY
-  /** When the oldest call was sent, or when Redis last answered. `Infinity` if no call is in flight. */
+  /** Since when calls in flight have had no answer. `Infinity` if there are none. */
   #silentSinceMs = Number.POSITIVE_INFINITY
   /** Milliseconds that Redis takes per call, estimated from the times between its answers. */
   #tookMs = 0
@@ -161,7 +161,7 @@ class Batcher implements Receiver {
       if (batch.ops.length === 0) continue
       this.#execute(batch)
       if (this.#isSilent) this.#startPause(PROBE_MS)
-      // The other half is sent in the next turn of the event loop, while Redis works on this one.
+      // Sends the other half in the next turn of the event loop, while Redis executes this one.
       if (this.#queue.fillsCall || !this.#isDue()) continue
       this.#isScheduled = true
       nextTurn(this.#sendDue)
@@ -180,7 +180,7 @@ class Batcher implements Receiver {
     if (!this.#transport.isOrdered || this.#isSilent) return 1
     const { maxCalls, readsFirst } = this.#options
     if (!this.#queue.fillsCall) return readsFirst ? 1 : 2
-    // At least two, because only the times between answers show how long Redis takes.
+    // At least two calls, because the time between their answers shows how long Redis takes.
     return Math.max(2, Math.min(maxCalls, IN_FLIGHT_MS / this.#tookMs))
   }
 

@@ -59,7 +59,7 @@ export interface Connection extends StoreConnection {
   /** Whether it sends or rejects commands immediately. If not, it would queue them. */
   readonly isReady: boolean
   scriptLoads: number
-  /** Returns the function for one server, or for one bucket of a Cluster. */
+  /** Returns a `Send` for one server, or for one bucket of a Cluster. */
   sender(): Send
   /** Ends the startup. Call this when a command was answered or has failed. */
   answered(): void

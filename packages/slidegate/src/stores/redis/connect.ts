@@ -25,8 +25,8 @@ const MOST_NAMED = 3
 /**
  * Connects with node-redis or ioredis, whichever is installed. Its client never queues or resends commands, and reconnects.
  *
- * For one server, it connects immediately, and doesn't keep the process alive until it is used. A client of a Cluster would keep
- * it alive, so that connects on first use.
+ * For one server, it connects immediately, and doesn't keep the process alive until it is used. For a Cluster, it connects on
+ * first use, because the client would keep the process alive.
  */
 export class OwnConnection implements Connection {
   readonly isCluster: boolean

@@ -44,7 +44,7 @@ class ScriptReply implements Reply {
   #buckets = 1
   #serverMs = 0
   #place = 0
-  // The current request, the server's time, and the later time of its logs if they are ahead.
+  // The current request, its time, and the time of its logs if they are ahead of that.
   #request: Request | undefined
   #clockMs = 0
   #nowMs = 0
@@ -70,7 +70,7 @@ class ScriptReply implements Reply {
   readonly outcomeOf = (request: Request): Outcome | StoreUnavailableError => {
     const { op, nowMs = this.#serverMs } = request
     const kind = kindOf(op)
-    // Only decisions always have an answer.
+    // The script returns nothing for these ops.
     if (kind.answer === undefined && kind.encode === undefined) return undefined
     this.#request = request
     this.#clockMs = nowMs

@@ -68,7 +68,7 @@ function isLike(a: Request, b: Request, unusual: Unusual | undefined): boolean {
   return own.options === unusual.options && own.words.every((word, i) => word === unusual.words[i])
 }
 
-/** The units of a request, if it is a decision. */
+/** The units of a request. 1 if the op isn't a decision. */
 function costOf(op: Op): number {
   return kindOf(op).encode === undefined ? 1 : unitsOf(op)
 }
@@ -116,7 +116,7 @@ const NO_LOGS: readonly string[] = ['0']
 
 type PartSet = Pick<Part, 'set'>
 
-/** The last words for each first set of an op. */
+/** The last words for each set that is the first of an op. */
 const known = new WeakMap<LimitSet, { parts: readonly PartSet[]; words: readonly string[] }>()
 
 function setWordsOf(op: Op, nowMs: number | undefined): readonly string[] {

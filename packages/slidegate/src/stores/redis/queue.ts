@@ -57,7 +57,7 @@ export class PendingOp implements Request {
   readonly mayRemove: boolean
   calls: Call[]
   isOpen: boolean
-  /** False while it is held until other ops of its key have been sent. */
+  /** False while it is held back. */
   isQueued = false
   next: PendingOp | undefined
 
@@ -85,13 +85,13 @@ class KeyQueue {
   /** Its place in the hash table, and the next key queue at the same place. */
   readonly place: number
   next: KeyQueue | undefined
-  /** Kept while it has no ops if it was overloaded. */
+  /** If it was overloaded, it keeps them while it has no ops. */
   parts: readonly Part[] = NO_PARTS
   last: PendingOp | undefined
-  /** The first op that is held. All ops from this to the last are held. */
+  /** The first op that is held back. All later ones are too. */
   held: PendingOp | undefined
   requests = 0
-  /** Requests in ops that aren't held. */
+  /** Requests in ops that aren't held back. */
   queuedRequests = 0
   queuedWeight = 0
   /** The number of the last call that skipped one of its ops. */
@@ -257,7 +257,7 @@ export class Queue {
     before.next = ofKey.next
   }
 
-  /** An op with several keys is next. Later ops must not join those before it. */
+  /** Prevents later ops from joining those before an op with several keys. */
   #closeQueuesOf(parts: readonly Part[]): void {
     for (const part of parts) {
       const last = this.#find([part])?.last
@@ -280,7 +280,7 @@ export class Queue {
     if (before === undefined) this.#first = next
     else before.next = next
     if (next === undefined) this.#last = before
-    // A removed op in the old generation would otherwise keep newer ops alive.
+    // A removed op in V8's old generation would otherwise keep newer ops alive.
     pending.next = undefined
     this.#backlog.size -= calls.length
     this.#requests -= calls.length

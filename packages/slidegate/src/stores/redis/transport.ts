@@ -19,15 +19,15 @@ const RECEIPT_DIGITS = 17
 /** A receipt is renewed this often. Its TTL is ten times longer, because calls may be lost. */
 const RECEIPT_RENEWED_MS = 60_000
 
-/** The key in which the script stores its last answer to a place's calls. */
+/** The key with the script's last answer to calls with one `place`. */
 interface Receipt {
   readonly key: string
   renewedAtMs: number
 }
 
-/** Sends calls to one server. On a Cluster, it has one bucket. */
+/** Sends calls to one server. A Cluster has one transport per bucket. */
 export class ScriptTransport implements Transport {
-  /** False while the script may not be loaded. Then concurrent calls may be reordered. */
+  /** False until the script is known to be loaded. Until then, concurrent calls may be reordered. */
   isOrdered = false
   readonly #connection: Connection
   readonly #send: Send

@@ -13,6 +13,8 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
 /** The service's URL, and how to call it. */
 export interface Address {
+  /** The name in messages: `the service at https://limits.example.com`. */
+  readonly service: string
   readonly url: string
   readonly fetch: Fetch
   readonly token: () => string | undefined | Promise<string | undefined>
@@ -33,7 +35,7 @@ const MAX_PROBLEM = 2 ** 16
  * @param start ended by the first answer
  */
 export function httpTransport(address: Address, underWay: Set<AbortController>, start: Start): Transport {
-  const server = serviceAt(address)
+  const { service } = address
   const origin = asyncOrigin('slidegate.client')
 
   async function ask({ text, asked }: Body): Promise<readonly Result[]> {
@@ -54,7 +56,7 @@ export function httpTransport(address: Address, underWay: Set<AbortController>, 
         // The target of a redirect must not receive the token. (Workers don't support `error`.)
         redirect: 'manual',
       })
-      if (response.status !== 200) throw await problemIn(response, server)
+      if (response.status !== 200) throw await problemIn(response, service)
       return readAnswer(asked, JSON.parse(await textOf(response, MAX_ANSWER)))
     } finally {
       clearTimeout(timer)
@@ -63,13 +65,13 @@ export function httpTransport(address: Address, underWay: Set<AbortController>, 
     }
   }
 
-  /** The ops may have been charged, unless there was no connection. */
+  /** If there was no connection, nothing was charged. */
   function failure(error: unknown): StoreUnavailableError {
     if (error instanceof StoreUnavailableError) return error
     const { cause = error } = error as { readonly cause?: unknown }
     const { syscall } = (cause ?? {}) as { readonly syscall?: unknown }
-    if (syscall === 'connect' || syscall === 'getaddrinfo') return noConnection(server, error, cause)
-    const message = `the request to ${server} failed: ${plainError(cause).message}`
+    if (syscall === 'connect' || syscall === 'getaddrinfo') return noConnection(service, error, cause)
+    const message = `the request to ${service} failed: ${plainError(cause).message}`
     return new StoreUnavailableError('error', message, { cause: error })
   }
 
@@ -100,10 +102,6 @@ export function httpTransport(address: Address, underWay: Set<AbortController>, 
     failure,
     lost() {},
   }
-}
-
-export function serviceAt({ url }: Address): string {
-  return `the service at ${url.replace(/\/v1\/store$/, '')}`
 }
 
 /** The error for a status other than 200. The answer may be from a proxy. */

@@ -6,7 +6,7 @@ import { type BatchedStore, type BatchOptions, batchedStore } from '../redis/bat
 import { Start } from '../start.ts'
 import type { Store } from '../store.ts'
 import { MAX_OPS } from './bodies.ts'
-import { type Address, type Fetch, httpTransport, serviceAt } from './http-transport.ts'
+import { type Address, type Fetch, httpTransport } from './http-transport.ts'
 
 export type { StoreResponse } from './bodies.ts'
 export type { Fetch } from './http-transport.ts'
@@ -39,7 +39,9 @@ const BATCHES: BatchOptions = {
  */
 export function serviceStore(url: string | URL, options: ServiceStoreOptions = {}): Store {
   checkOptions(options, 'serviceStore', { token: true, fetch: true })
-  const address = { url: urlOf(url), fetch: fetchIn(options), token: tokenIn(options) }
+  const base = baseOf(url)
+  const service = `the service at ${base}`
+  const address = { service, url: `${base}/v1/store`, fetch: fetchIn(options), token: tokenIn(options) }
   const underWay = new Set<AbortController>()
   let isClosed = false
   let begun: { readonly start: Start; readonly batched: BatchedStore } | undefined
@@ -55,7 +57,7 @@ export function serviceStore(url: string | URL, options: ServiceStoreOptions = {
     connection: {
       // The first request loads the runtime's `fetch` and connects.
       whenStarted: () => current().start.whenOver,
-      diagnose: () => ({ message: `${serviceAt(address)} did not answer` }),
+      diagnose: () => ({ message: `${service} did not answer` }),
     },
     apply(ops, call) {
       if (isClosed) call.reject(new SlidegateError('closed', 'the store is closed'))
@@ -70,7 +72,7 @@ export function serviceStore(url: string | URL, options: ServiceStoreOptions = {
   }
 }
 
-function urlOf(given: unknown): string {
+function baseOf(given: unknown): string {
   const url = URL.canParse(`${given}`) ? new URL(`${given}`) : undefined
   const isRight = url !== undefined && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === ''
   const shown = given instanceof URL ? given.href : given
@@ -79,7 +81,7 @@ function urlOf(given: unknown): string {
     // The error must not contain the URL.
     throw invalidOption('the URL has a user name or password; use the token option instead')
   }
-  return `${url.href.replace(/\/+$/, '')}/v1/store`
+  return url.href.replace(/\/+$/, '')
 }
 
 function fetchIn({ fetch }: ServiceStoreOptions): Fetch {

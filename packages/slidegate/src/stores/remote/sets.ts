@@ -82,18 +82,14 @@ export class KnownSets {
     if (known !== undefined) return known
     const made = setOf(limiter, limits, additions)
     const set = flag(isOverridable, 'isOverridable') ? withOverrides(made) : made
-    this.#keep(json, set)
-    return set
-  }
-
-  #keep(text: string, set: LimitSet): void {
-    this.#sets.set(text, set)
-    this.#characters += text.length
+    this.#sets.set(json, set)
+    this.#characters += json.length
     for (const oldest of this.#sets.keys()) {
-      if (this.#characters <= MAX_KNOWN) return
+      if (this.#characters <= MAX_KNOWN) break
       this.#sets.delete(oldest)
       this.#characters -= oldest.length
     }
+    return set
   }
 }
 
