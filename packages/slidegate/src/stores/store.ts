@@ -107,7 +107,7 @@ export interface Store {
   /**
    * Whether requests for the op's keys waited for each other while the store answered.
    *
-   * If so, a timeout isn't the store's fault. Omitted if requests never wait. `sinceMs` is a `performance.now()`.
+   * If so, a timeout isn't the store's fault. Omitted if requests never wait. `sinceMs` is a time of `performance.now()`.
    */
   isOverloaded?(op: Op, sinceMs: number): boolean
   /** Answers calls that fail or hang. Use `failurePolicy` of `slidegate`. Required unless there is `applySync`. */

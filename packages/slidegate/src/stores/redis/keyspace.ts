@@ -24,7 +24,7 @@ export function keyspace(prefix: string, buckets: number): Keyspace {
   checkThat(isPower && buckets >= 1 && buckets <= 1024, 'buckets', buckets, 'a power of two from 1 to 1024')
   const heads = tagsOf(buckets).map((tag) => `${prefix}:{${tag}}:`)
   const store = randomBytes(12).toString('base64url')
-  // A caller of a service may send a bucket number of a store with more buckets.
+  // A service may receive the bucket number of a store with more buckets.
   const bucketIn = (op: Op) => ('bucket' in op ? op.bucket % buckets : bucketOf(op.parts[0]!.key, buckets))
 
   return {

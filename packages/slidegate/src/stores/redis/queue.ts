@@ -185,7 +185,7 @@ export class Queue {
       if (batch.weight >= maxWeight || batch.requests >= maxRequests) break
       const { ofKey, weight } = pending
       const hasManyKeys = pending.op.parts.length > 1
-      // An op with several keys may share some of them with a skipped op, so it mustn't overtake that op.
+      // An op with several keys may share some of them with a skipped op, so it must not overtake that op.
       const mustStay = ofKey.skippedBy === number || (hasManyKeys && before !== undefined)
       if (mustStay || !fits(pending, batch, maxWeight, maxRequests)) {
         // Later ops may have some of the same keys.

@@ -15,7 +15,7 @@ export type { Authorize } from './sets.ts'
 
 /** Options of {@link serviceStore}. */
 export interface ServiceStoreOptions {
-  /** The caller's token, required unless the service allows anonymous callers. A function is called for each request. */
+  /** The caller's token, required unless the service allows anonymous callers. A function can return a new token per request. */
   readonly token?: string | (() => string | Promise<string>)
   /** A `fetch` for custom certificates or tests. Default: the runtime's `fetch`. */
   readonly fetch?: Fetch
@@ -90,7 +90,7 @@ function fetchIn({ fetch }: ServiceStoreOptions): Fetch {
   return fetch
 }
 
-/** Rejects a token that is set to undefined, such as from a missing environment variable. */
+/** Rejects an undefined token. It may come from a missing environment variable. */
 function tokenIn(options: ServiceStoreOptions): Address['token'] {
   if (!('token' in options)) return () => undefined
   const { token } = options

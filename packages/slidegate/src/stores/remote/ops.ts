@@ -1,4 +1,4 @@
-// Writes ops as JSON, and reads untrusted ones.
+// Converts ops to JSON, and reads ops from untrusted JSON.
 
 import { checkThat, invalidOption, show } from '../../errors.ts'
 import { isStored, MAX_KEY_BYTES } from '../../key.ts'
