@@ -1,4 +1,4 @@
-// Helpers for store calls: as promises, one op at a time, or passed on.
+// Ways to call a store: with a promise, one op at a time, or through a wrapper.
 
 import type * as all from '../ops/all.ts'
 import { outcomeAt } from './outcome.ts'
@@ -25,22 +25,20 @@ export type Ask = <Asked extends Op>(op: Asked) => Promise<OutcomeOf<Asked>>
 
 export type OutcomeOf<Asked extends Op> = ReturnType<(typeof all)[Asked['type']]['apply']>
 
-/** Applies each op on its own. Resolves the call with the outcome of the last one. */
+/** Applies ops separately. Resolves the call when all have outcomes. */
 export function applyEach(ops: readonly Op[], call: Call, apply: (op: Op, call: Call) => void): void {
   const outcomes: Outcome[] = ops.map(() => undefined)
   let left = ops.length
   ops.forEach((op, i) => {
-    apply(op, {
-      get isSettled() {
-        return call.isSettled
-      },
-      resolve([outcome], position) {
-        outcomes[i] = outcomeAt(op, outcome, position)
-        left--
-        if (left === 0) call.resolve(outcomes, 0)
-      },
-      reject: (error) => call.reject(error),
-    })
+    const resolve: Call['resolve'] = ([outcome], position) => {
+      outcomes[i] = outcomeAt(op, outcome, position)
+      left--
+      if (left === 0) call.resolve(outcomes, 0)
+    }
+    apply(
+      op,
+      intercepted(call, resolve, (error) => call.reject(error)),
+    )
   })
 }
 

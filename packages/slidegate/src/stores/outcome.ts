@@ -1,6 +1,7 @@
-// Reads outcomes: limits in force, costs and room per limit.
+// Functions for outcomes: limits in force, costs and room per limit.
 
 import type { Limit } from '../limits/limit.ts'
+import type { Log } from '../limits/limit-set.ts'
 import { setUsed, unused, usedOf } from '../ops/numbers.ts'
 import { type ConsumeOutcome, type Debit, type Part, partsInForce, type RequestOp } from '../ops/request.ts'
 import type { Op, Outcome } from '../ops/table.ts'
@@ -10,24 +11,28 @@ export function limitsOf(parts: readonly Part[]): readonly Limit[] {
   return parts.length === 1 ? parts[0]!.set.limits : parts.flatMap(({ set }) => set.limits)
 }
 
-/** The limits of an op, with the numbers that were in force. */
+export function logsOf(parts: readonly Part[]): readonly Log[] {
+  return parts.flatMap(({ set }) => set.logs)
+}
+
+/** The limits of an op, changed by overrides in force. */
 export function limitsInForce({ parts }: RequestOp, { overrides }: ConsumeOutcome): readonly Limit[] {
   return limitsOf(partsInForce(parts, overrides))
 }
 
-/** Units that a request costs of each limit, in declared order. */
+/** The units that a request is charged per limit, in order. */
 export function costsOf({ parts, cost }: RequestOp, debits: readonly Debit[]): readonly number[] {
   return debits.flatMap(({ costs }, part) => costs ?? parts[part]!.set.limits.map(() => cost))
 }
 
-/** The numbers of limits that weren't read. They are the same as for new keys. */
+/** The numbers of limits that weren't read, as if the keys were new. */
 export function zerosFor(parts: readonly Part[]): number[] {
   let limits = 0
   for (let part = 0; part < parts.length; part++) limits += parts[part]!.set.limits.length
   return unused(limits)
 }
 
-/** How many requests each limit's log had room for. A shadow limit's log is charged for that many requests. */
+/** How many requests each limit's log had room for. A shadow limit is charged for that many. */
 export function roomsOf(parts: readonly Part[], cost: number, numbers: readonly number[]): readonly number[] {
   const rooms: number[] = []
   let first = 0
@@ -43,7 +48,7 @@ export function roomsOf(parts: readonly Part[], cost: number, numbers: readonly 
   return rooms
 }
 
-/** The outcome for one of several requests that were decided together, in order. */
+/** The outcome for one of several requests that were decided together. */
 export function outcomeAt(op: Op, outcome: Outcome, position: number): Outcome {
   if (op.type !== 'consume' || position === 0) return outcome
   const { admitted, limits: together, ...told } = outcome as ConsumeOutcome

@@ -1,4 +1,4 @@
-// The start and the end of a connection.
+// The first connection of a store.
 
 import { backgroundTimer } from '../runtime/platform.ts'
 
@@ -9,7 +9,7 @@ const LOOK_MS = 20
 /**
  * A first connection in progress, for up to 2 s.
  *
- * Time in which the process was blocked doesn't count, because it couldn't connect.
+ * Time doesn't count while the process is blocked, because it can't connect.
  */
 export class Start {
   /** Resolves when it is connected or has failed. `undefined` after that. */
@@ -41,17 +41,5 @@ export class Start {
     if (this.isOver) return
     this.whenOver = undefined
     this.#resolve()
-  }
-}
-
-/** How many milliseconds `close` waits for calls in flight. Most of them time out earlier in the limiter. */
-const MAX_CLOSING_MS = 2000
-
-const IDLE_LOOK_MS = 5
-
-export async function whenIdle(isIdle: () => boolean): Promise<void> {
-  const untilMs = performance.now() + MAX_CLOSING_MS
-  while (!isIdle() && performance.now() < untilMs) {
-    await new Promise((resolve) => setTimeout(resolve, IDLE_LOOK_MS))
   }
 }

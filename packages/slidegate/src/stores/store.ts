@@ -1,6 +1,6 @@
 // THE contract of a store: apply(ops, call).
 //
-// A store calls back instead of returning a promise, because in a full batch, promises would be most of the cost of a decision.
+// Stores call back because promises would be most of the cost of a decision in a full batch.
 
 import type { FailureReports } from '../events.ts'
 import type { KeyEncoding } from '../key.ts'
@@ -14,7 +14,7 @@ export type { Op, Outcome } from '../ops/table.ts'
 
 /** The connection of a store to its server. */
 export interface StoreConnection {
-  /** Resolves when the first connection is open or has failed, after up to 2 s. `undefined` after that. Deadlines start then. */
+  /** Resolves when the first connection is open or has failed, after up to 2 s. Deadlines start then. `undefined` after that. */
   whenStarted(): Promise<void> | undefined
   /** Returns the reason why a request wasn't answered in time. */
   diagnose(): { readonly message: string; readonly cause?: Error | undefined }
@@ -23,15 +23,15 @@ export interface StoreConnection {
 /**
  * Receives the outcomes of ops.
  *
- * It is settled by the store or a deadline, whichever is first. After that, ops can be dropped if they weren't sent. Otherwise the
- * store still resolves the call, because they may have been charged.
+ * The store or a deadline settles it, whichever is first. After a deadline, the store can drop ops that it hasn't sent. For all
+ * others, it still resolves the call, because they may have been charged.
  */
 export interface Call {
   readonly isSettled: boolean
   /**
    * Receives the outcomes of its ops, in order.
    *
-   * @param position index among the equal requests that a store joined into one op with a count, starting at 0
+   * @param position index of this request among equal requests that the store joined into one op, starting at 0
    */
   resolve(outcomes: readonly Outcome[], position: number): void
   /** The ops may or may not have been decided. */
@@ -43,10 +43,9 @@ export interface Call {
  * - `throw`: a `StoreUnavailableError`
  * - `deny`: a denial, with the source `failClosed`
  * - `allow`: allowed without being counted, with the source `failOpen`
- * - `local`: a decision by this process, by an equal share of the limits, with the source `fallback`
+ * - `local`: a decision by this process within its equal share of the limits, with the source `fallback`
  *
- * If requests only time out because their key has too many, all options except `throw` deny them. The store itself
- * still answers.
+ * If a key has so many requests that some time out, although the store answers others, all options except `throw` deny them.
  */
 export type OnStoreError = 'throw' | 'deny' | 'allow' | 'local'
 
@@ -59,21 +58,21 @@ export interface BreakerOptions {
   /**
    * Maximum pause between attempts in milliseconds, from 10 to 60,000. Default: 500.
    *
-   * The first pause is 100 ms, each further one is twice as long, and all are random.
+   * The first pause is 100 ms, and each further pause is twice as long. All are randomized.
    */
   readonly maxBackoffMs?: number
 }
 
-/** How a limiter handles failures of its store, checked and with defaults. */
+/** How a limiter handles failures of its store. Checked, with defaults for omitted options. */
 export interface FailureSettings {
   readonly timeoutMs: number
   readonly onStoreError: OnStoreError
-  /** `undefined` if the caller didn't set it. */
+  /** `undefined` if the option isn't set. */
   readonly instances: number | undefined
   readonly breaker: Required<BreakerOptions>
   /** Whether likely mistakes cause process warnings. */
   readonly warnings: boolean
-  /** The limiter's name, and its limits by dimension, without those that a function returns. */
+  /** The limiter's name, and its limits by dimension, except limits that a function returns. */
   readonly limiter: string
   readonly sets: readonly LimitSet[]
 }
@@ -82,7 +81,7 @@ export interface FailureSettings {
 export type FailurePolicy = (store: Store, settings: FailureSettings, reports: FailureReports) => Store
 
 /**
- * Decides one request for a key as passed by the caller, without an op.
+ * Decides a request for a key as passed by the caller.
  *
  * Returns `undefined` and charges nothing if the request needs an op. The outcome is valid until the next call.
  *
@@ -94,7 +93,7 @@ export type FastPath = (key: unknown, cost: number, encoding: KeyEncoding) => Co
  * Stores the state, and provides the time.
  *
  * Outcomes are in the order of the ops. A store that can't decide rejects with a `StoreUnavailableError`. Some ops of the call
- * may have been charged nevertheless.
+ * may still have been charged.
  */
 export interface Store {
   /** Calls back with the outcomes of ops. */
@@ -103,18 +102,18 @@ export interface Store {
   applySync?(ops: readonly Op[]): readonly Outcome[]
   /** The fast path for these limits. @internal */
   fastPath?(set: LimitSet): FastPath | undefined
-  /** Returns the number of the server that has the op's keys. Each server can fail separately. Omitted if there is only one. */
+  /** Returns the number of the server that has the op's keys. Servers can fail separately. Omitted if there is only one. */
   shardOf?(op: Op): number
   /**
    * Whether requests for the op's keys waited for each other while the store answered.
    *
-   * If so, a timeout isn't the store's fault. Omitted if requests never wait. `sinceMs` is by `performance.now()`.
+   * If so, a timeout isn't the store's fault. Omitted if requests never wait. `sinceMs` is a time of `performance.now()`.
    */
   isOverloaded?(op: Op, sinceMs: number): boolean
-  /** How calls that fail or hang are answered: use `failurePolicy` of `slidegate`. Required unless there is `applySync`. */
+  /** Answers calls that fail or hang. Use `failurePolicy` of `slidegate`. Required unless there is `applySync`. */
   readonly failurePolicy?: FailurePolicy | undefined
-  /** Omitted by stores in this process. */
+  /** Omitted if the store is in this process. */
   readonly connection?: StoreConnection | undefined
-  /** Closes everything that the store opened, but never a client that it was given. */
+  /** Closes what the store opened, but never a client that you passed. */
   close(): void | Promise<void>
 }

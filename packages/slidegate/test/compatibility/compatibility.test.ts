@@ -148,7 +148,7 @@ describe('every stored format has a fixture', () => {
 
   it('for every kind in the script, in every format', () => {
     const [, names = ''] = /^const KINDS = \[\n([^\]]*)\]$/m.exec(read('scripts/embed-lua.js'))!
-    const [, tags = ''] = /^const KINDS = '(\w+)'$/m.exec(read('src/stores/redis/set-words.ts'))!
+    const [, tags = ''] = /^const KINDS = '(\w+)'$/m.exec(read('src/stores/redis/encode.ts'))!
     const files = Array.from(names.matchAll(/'([\w-]+)'/g), ([, file]) => file!)
     expect(files.length).toBeGreaterThan(7)
     expect(files).toHaveLength(tags.length)

@@ -81,8 +81,7 @@ const SOURCES: Readonly<Record<string, string>> = {
   'ops/rare': 'ops/driver ops/consume ops/settle',
   'ops/override': 'stores/memory/override-records',
   'ops/overrides': 'stores/memory/override-records',
-  'ops/driver':
-    'ops/op stores/redis/encode stores/redis/decode stores/redis/decode-decision stores/redis/set-words',
+  'ops/driver': 'ops/op stores/redis/encode stores/redis/decode stores/redis/decode-decision',
   'ops/prelude': 'limits/declare ops/driver stores/redis/decode-decision',
 }
 

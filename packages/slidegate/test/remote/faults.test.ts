@@ -92,7 +92,7 @@ describe('these responses are errors and not denials:', () => {
     ['too few outcomes', told(), 'error', /an array of 0/],
     ['too many outcomes', told(outcome, outcome), 'error', /an array of 2/],
     ['no outcome', told(null), 'error', /outcome is null/],
-    ['an outcome of another op', told({ held: true }), 'error', /source is undefined/],
+    ['an outcome of another op', told({ held: true }), 'error', /outcome has "held"/],
     ['more admitted than requested', told({ ...outcome, admitted: 2 }), 'error', /admitted is 2/],
     ['a number as text', told({ ...outcome, limits: [0, 0, '1000'] }), 'error', /limits is "1000"/],
     ['too few numbers', told({ ...outcome, limits: [0, 0] }), 'error', /limits is an array of 2/],

@@ -186,7 +186,7 @@ describe('an error describes the mistake', () => {
     [
       'a page of keys without overrides',
       { type: 'overrides', parts: [[0, '']], bucket: 0, after: '' },
-      /with isOverridable/,
+      /needs isOverridable/,
     ],
     [
       'fields of another op',
@@ -285,7 +285,7 @@ describe('an error describes the mistake', () => {
       [
         { ...named, parts: [0, 1].map((place) => [place, 'ann']) },
         [values, { ...set, limiter: 'mine/b' }],
-        'parts is 2',
+        'parts is an array of 2',
       ],
       [{ ...settle, parts: named.parts }, [reserved], "doesn't support reservations"],
     ]

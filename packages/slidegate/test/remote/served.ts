@@ -38,6 +38,8 @@ export async function served(store: Store): Promise<Served> {
       response.end(JSON.stringify({ code: isWrong ? error.code : 'internal', detail: String(error) }))
     }
   })
+  // On a busy machine, the server would otherwise close an idle connection just as the client uses it again.
+  server.keepAliveTimeout = 60_000
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {

@@ -1,8 +1,8 @@
-// Sends ops in batches: those waiting at the same time share a call.
+// Sends ops in batches. Ops that are waiting at the same time share a call.
 //
-// Until the script is loaded, calls are sent one at a time, so that no call is resent after a later one. Calls in flight are
-// limited to about 16 ms of Redis time. A call whose requests have all timed out makes room for another. After 16 of these in a
-// row, Redis gets one op every 25 ms until it answers.
+// Until the script is loaded, calls are sent one at a time. Otherwise, a resent call could arrive after a later one. If all
+// requests of a call time out, another call can be sent. After `maxCalls` of these in a row, Redis gets one op every 25 ms until it
+// answers.
 
 import { SlidegateError, StoreUnavailableError } from '../../errors.ts'
 import { asyncOrigin, backgroundTimer, endOfTick, nextTurn, type Timer } from '../../runtime/platform.ts'
@@ -15,7 +15,7 @@ export type Result = Outcome | StoreUnavailableError | SlidegateError
 
 export interface Receiver {
   answered(batch: Batch, results: readonly Result[]): void
-  /** The store may have decided some of its ops, or none. */
+  /** The store may have decided some or all of its ops. */
   failed(batch: Batch, error: unknown): void
 }
 
@@ -31,7 +31,7 @@ export interface Transport {
 }
 
 export interface BatchOptions {
-  /** Maximum calls in flight if each is full. Enough for a distant Redis. */
+  /** Maximum number of full calls in flight. */
   readonly maxCalls: number
   /** Whether to read all available replies before sending. Callers that are answered together then send together. */
   readonly readsFirst: boolean
@@ -39,24 +39,30 @@ export interface BatchOptions {
   readonly size?: CallSize
 }
 
-/** If Redis stops answering, one op is sent per this time. */
+/** While Redis doesn't answer, one op is sent per interval. */
 const PROBE_MS = 25
 
-/** If the client would queue a command, the batcher checks it again after this time. */
+/** If the client isn't ready, the batcher checks it again after this time. */
 const READY_MS = 10
 
-/** The minimum number of ops, waiting or in flight, to split over two calls. With fewer, a single call is cheaper. */
+/** Fewer ops are sent in one call, which is cheaper than two. */
 const MIN_DIVIDED = 8
 
 /** Maximum work in flight, in milliseconds of Redis time. Further calls wait. */
 const IN_FLIGHT_MS = 16
 
+/** Most calls in flight time out earlier in the limiter. */
+const MAX_CLOSING_MS = 2000
+
+const IDLE_LOOK_MS = 5
+
 export interface BatchedStore extends Required<Pick<Store, 'apply' | 'isOverloaded'>> {
-  isIdle(): boolean
+  /** Resolves when no call is in flight, or after 2 s. */
+  whenIdle(): Promise<void>
   readonly counts: CallCounts
 }
 
-/** Sends ops by these transports. `now` replaces the server's clock, and `backlog` is for tests. */
+/** Sends ops through these transports. `now` replaces the server's clock, and `backlog` is for tests. */
 export function batchedStore(
   transports: readonly Transport[],
   options: BatchOptions,
@@ -75,16 +81,21 @@ export function batchedStore(
       else sendEach(ops, now(), call)
     },
     isOverloaded: (op, sinceMs) => batchers[shardOf(op)]!.isOverloaded(op, sinceMs),
-    isIdle: () => batchers.every((batcher) => batcher.isIdle()),
+    async whenIdle() {
+      const untilMs = performance.now() + MAX_CLOSING_MS
+      while (!batchers.every((batcher) => batcher.isIdle()) && performance.now() < untilMs) {
+        await new Promise((resolve) => setTimeout(resolve, IDLE_LOOK_MS))
+      }
+    },
     counts,
   }
 }
 
 /**
- * Sends ops that wait at the same time in one call. No request waits for others, so batches grow only if Redis is the bottleneck.
+ * Sends the ops that are waiting in one call. No op waits for a batch to fill, so batches grow only if Redis is the bottleneck.
  *
  * A call takes at most half of the ops waiting or in flight. If it took all of them, this process and Redis would take turns,
- * because callers whose requests return together send their next ones together.
+ * because callers that are answered together send their next requests together.
  */
 class Batcher implements Receiver {
   readonly #transport: Transport
@@ -94,16 +105,16 @@ class Batcher implements Receiver {
   readonly #counts: CallCounts
   /** Calls in flight, oldest first. */
   readonly #calls: Batch[] = []
-  /** Numbers starting at 0 that no call in flight is using. */
+  /** The numbers that no call in flight has. */
   readonly #places: number[]
   /** Calls abandoned since Redis last answered. */
   #lost = 0
   #answeredAtMs = Number.NEGATIVE_INFINITY
-  /** The time since which a call has been waiting without any answer. */
+  /** Since when calls in flight have had no answer. `Infinity` if there are none. */
   #silentSinceMs = Number.POSITIVE_INFINITY
   /** Milliseconds that Redis takes per call, estimated from the times between its answers. */
   #tookMs = 0
-  /** Runs while Redis doesn't answer. When it fires, the next op is sent. */
+  /** Set while Redis doesn't answer, or the client isn't ready. When it fires, the next op is sent. */
   #pause: Timer | undefined
   readonly #origin = asyncOrigin('slidegate.batcher')
   #isScheduled = false
@@ -150,7 +161,7 @@ class Batcher implements Receiver {
       if (batch.ops.length === 0) continue
       this.#execute(batch)
       if (this.#isSilent) this.#startPause(PROBE_MS)
-      // The other half is sent in the next turn of the event loop, while Redis works on this one.
+      // Sends the other half in the next turn of the event loop, while Redis executes this one.
       if (this.#queue.fillsCall || !this.#isDue()) continue
       this.#isScheduled = true
       nextTurn(this.#sendDue)
@@ -169,7 +180,7 @@ class Batcher implements Receiver {
     if (!this.#transport.isOrdered || this.#isSilent) return 1
     const { maxCalls, readsFirst } = this.#options
     if (!this.#queue.fillsCall) return readsFirst ? 1 : 2
-    // At least two, because only the times between answers show how long Redis takes.
+    // At least two calls, because the time between their answers shows how long Redis takes.
     return Math.max(2, Math.min(maxCalls, IN_FLIGHT_MS / this.#tookMs))
   }
 
@@ -232,7 +243,7 @@ class Batcher implements Receiver {
 
   #heard({ sentAtMs }: Batch): void {
     const nowMs = performance.now()
-    // Redis starts a call after it has answered the previous one. Short times have more weight, because long ones include the network.
+    // Redis starts a call when it has answered the previous one. Long times include the network, so they have less weight.
     const tookMs = nowMs - Math.max(sentAtMs, this.#answeredAtMs)
     this.#tookMs = tookMs < this.#tookMs ? tookMs : this.#tookMs + (tookMs - this.#tookMs) / 8
     this.#counts.answered(nowMs - sentAtMs)

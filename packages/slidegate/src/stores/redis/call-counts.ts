@@ -8,11 +8,11 @@ const OPS = [1, 2, 4, 8, 16, 32, 64, 128]
 
 /** Counts of calls since the store was created. Contains no keys. */
 export interface RedisStoreStats {
-  /** Calls sent, with one or many requests. On a Cluster: to all its parts. */
+  /** Calls sent, each with one or more requests. On a Cluster, to all servers. */
   readonly calls: number
   /** Calls that failed as a whole. A call whose reply never arrives isn't counted. */
   readonly failedCalls: number
-  /** Script loads: at the first call, and after a restart, a failover or `SCRIPT FLUSH`. */
+  /** How often the script was loaded. Happens at the first call, and after a restart, a failover or `SCRIPT FLUSH`. */
   readonly scriptLoads: number
   /** Response times of calls in milliseconds, even if all of their requests timed out. */
   readonly callMs: HistogramCounts
@@ -23,14 +23,12 @@ export interface RedisStoreStats {
 }
 
 export class CallCounts {
-  #calls = 0
   #failedCalls = 0
   readonly #callMs = new Histogram(MS)
   readonly #requests = new Histogram(REQUESTS)
   readonly #ops = new Histogram(OPS)
 
   sent(requests: number, ops: number): void {
-    this.#calls++
     this.#requests.observe(requests)
     this.#ops.observe(ops)
   }
@@ -44,12 +42,13 @@ export class CallCounts {
   }
 
   read(scriptLoads: number): RedisStoreStats {
+    const requestsPerCall = this.#requests.read()
     return {
-      calls: this.#calls,
+      calls: requestsPerCall.counts.reduce((sum, calls) => sum + calls, 0),
       failedCalls: this.#failedCalls,
       scriptLoads,
       callMs: this.#callMs.read(),
-      requestsPerCall: this.#requests.read(),
+      requestsPerCall,
       opsPerCall: this.#ops.read(),
     }
   }

@@ -4,48 +4,45 @@ import { has, type RedisClient } from './clients.ts'
 
 const warned = new WeakSet<object>()
 
-/** Warns once per client about settings that do harm. Merely suboptimal settings cause no warning. */
+/** Warns once per client. */
 export function warnOfClient(client: RedisClient): void {
   if (warned.has(client)) return
   const harms = harmsOf(client).flatMap((harm) => (harm === false ? [] : `- ${harm}`))
   if (harms.length === 0) return
   warned.add(client)
-  const message =
-    'The Redis client of redisStore has harmful settings. See docs/production.md#client-settings.'
-  const detail = harms.join('\n')
-  process.emitWarning(message, { type: 'SlidegateWarning', code: 'SLIDEGATE_CLIENT_SETTINGS', detail })
+  process.emitWarning(
+    'The Redis client of redisStore has harmful settings. See docs/production.md#client-settings.',
+    { type: 'SlidegateWarning', code: 'SLIDEGATE_CLIENT_SETTINGS', detail: harms.join('\n') },
+  )
 }
 
 interface Shown {
   readonly isCluster?: boolean
-  readonly options?: IoredisSettings & NodeRedisSettings
+  readonly options?: Settings
   /** Set by a node-redis Cluster. */
-  readonly _options?: { readonly defaults?: NodeRedisSettings; readonly keyPrefix?: unknown }
+  readonly _options?: { readonly defaults?: Settings; readonly keyPrefix?: string }
 }
 
-interface IoredisSettings {
+interface Settings {
   readonly maxRetriesPerRequest?: number | null
   readonly retryStrategy?: unknown
   readonly clusterRetryStrategy?: unknown
   readonly role?: string
-  readonly keyPrefix?: unknown
+  readonly keyPrefix?: string
   readonly maxRedirections?: number
   readonly retryDelayOnFailover?: number
   readonly retryDelayOnClusterDown?: number
   readonly retryDelayOnTryAgain?: number
-  readonly redisOptions?: { readonly keyPrefix?: unknown }
+  readonly redisOptions?: { readonly keyPrefix?: string }
   readonly enableAutoPipelining?: boolean
   readonly autoPipeliningIgnoredCommands?: readonly string[]
   /** Exists in ioredis, but not in iovalkey. */
   readonly shardedSubscribers?: boolean
-}
-
-interface NodeRedisSettings {
   readonly readonly?: boolean
   readonly socket?: { readonly reconnectStrategy?: unknown; readonly socketTimeout?: number }
 }
 
-/** The effect of a setting, or false if it isn't set. */
+/** A harmful setting and its effect, or false if it isn't set. */
 type Harm = string | false
 
 function harmsOf(client: RedisClient): readonly Harm[] {
@@ -58,7 +55,7 @@ function harmsOf(client: RedisClient): readonly Harm[] {
   return isCluster === true ? ioredisCluster(options) : ioredis(options)
 }
 
-function ioredis({ maxRetriesPerRequest, retryStrategy, role }: IoredisSettings): readonly Harm[] {
+function ioredis({ maxRetriesPerRequest, retryStrategy, role }: Settings): readonly Harm[] {
   return [
     maxRetriesPerRequest === null &&
       'maxRetriesPerRequest is null: commands wait until Redis is back, and are charged after their requests have timed out. ' +
@@ -71,10 +68,10 @@ function ioredis({ maxRetriesPerRequest, retryStrategy, role }: IoredisSettings)
 
 const REPLICA = 'a replica rejects writes, and the limiter writes for each admitted request.'
 
-/** Maximum time that a command may be redirected from server to server. The default settings give 1.6 s. */
+/** Maximum time for redirections of a command. The client's defaults give 1.6 s. */
 const LONGEST_REDIRECTIONS_MS = 30_000
 
-function ioredisCluster(options: IoredisSettings): readonly Harm[] {
+function ioredisCluster(options: Settings): readonly Harm[] {
   const { maxRedirections = 16, shardedSubscribers, autoPipeliningIgnoredCommands: ignored = [] } = options
   const delays = [options.retryDelayOnFailover, options.retryDelayOnClusterDown, options.retryDelayOnTryAgain]
   const longestMs = Math.max(...delays.map((delayMs) => delayMs ?? 100))
@@ -93,7 +90,7 @@ function ioredisCluster(options: IoredisSettings): readonly Harm[] {
   ]
 }
 
-function nodeRedis({ readonly, socket = {} }: NodeRedisSettings): readonly Harm[] {
+function nodeRedis({ readonly, socket = {} }: Settings): readonly Harm[] {
   const { reconnectStrategy, socketTimeout = 0 } = socket
   return [
     reconnectStrategy === false &&
@@ -107,10 +104,9 @@ function nodeRedis({ readonly, socket = {} }: NodeRedisSettings): readonly Harm[
 }
 
 /** On a Cluster, the text in braces decides the slot of a key. */
-function braces(keyPrefix: unknown): Harm {
-  const isSet = typeof keyPrefix === 'string' && /\{[^}]+\}/.test(keyPrefix)
+function braces(keyPrefix = ''): Harm {
   return (
-    isSet &&
+    /\{[^}]+\}/.test(keyPrefix) &&
     'keyPrefix has braces: all keys of the limiter are in one slot, on one server. Remove the braces.'
   )
 }

@@ -1,4 +1,4 @@
-// Redis clients: how each sends commands, and whether it resends them.
+// Redis clients: how each kind sends commands, and whether it resends them.
 
 import { errorMonitor } from 'node:events'
 import {
@@ -30,7 +30,7 @@ export interface GlideClient {
   customCommand(words: string[]): Promise<unknown>
 }
 
-/** Any other client. Sends one command, such as `['EVALSHA', ...]`, and resolves to its reply. */
+/** Any other client. `command` sends words such as `['EVALSHA', ...]`, and resolves to the reply. */
 export interface CommandClient {
   command(words: readonly string[]): Promise<unknown>
   /** Whether it routes commands to the servers of a Cluster. Default: false. */
@@ -50,22 +50,20 @@ export type Send = (
   words: readonly string[],
 ) => Promise<unknown>
 
-/** A client, or a series of clients of which each replaces the previous one. */
+/** A client that you pass, or the store's own client and its replacements. */
 export interface Connection extends StoreConnection {
-  /** The name in messages: `Redis at 127.0.0.1:6379`, or `Redis` if the client doesn't expose its address. */
-  readonly server: string
-  /** Whether it connects to a Cluster. If so, the keys of a call must be in one slot. */
+  /** Whether it is connected to a Cluster. If so, the keys of a call must be in one slot. */
   readonly isCluster: boolean
   /** Whether it resends a command whose reply was lost. */
   readonly resends: boolean
   /** Whether it sends or rejects commands immediately. If not, it would queue them. */
   readonly isReady: boolean
   scriptLoads: number
-  /** Returns the function for one server, or for one bucket of a Cluster. */
+  /** Returns a `Send` for one server, or for one bucket of a Cluster. */
   sender(): Send
-  /** Ends the startup phase. Call this when a command was answered or has failed. */
+  /** Ends the startup. Call this when a command was answered or has failed. */
   answered(): void
-  /** The error for a failed command, with the reason if there is no connection. */
+  /** The error for a failed command. Without a connection, it contains the reason. */
   failure(error: unknown): StoreUnavailableError
 }
 
@@ -83,7 +81,6 @@ export function connectionOf(client: RedisClient): Connection {
   let start = isStarting() ? new Start(() => !isStarting() && !dialect.isReady()) : undefined
   const isConnected = () => dialect.isConnected?.() ?? true
   return {
-    server,
     isCluster,
     resends,
     get isReady() {
@@ -106,7 +103,6 @@ export function diagnosisOf(server: string, isConnected: boolean, lastError: Err
   return { message: `no connection to ${server}`, cause: lastError }
 }
 
-/** The error for a failed command. Without a connection, it contains the reason. */
 export function failureOf(
   error: unknown,
   server: string,
@@ -122,13 +118,13 @@ export function saysOffline(error: unknown): boolean {
   return /enableOfflineQueue|client is (offline|closed)|Connection is closed/i.test(message)
 }
 
-/** How one kind of client sends commands, and what it shows of its connection. */
+/** How a client sends commands, and the state of its connection if it exposes that. */
 export interface Dialect {
   readonly isCluster: boolean
   readonly resends: boolean
-  /** `host:port` of a client of one server. */
+  /** `host:port`, if it has one server. */
   readonly address?: string | undefined
-  /** Returns false while it would queue commands. */
+  /** False while it would queue commands. */
   isReady(): boolean
   /** Whether it is connecting for the first time. */
   isStarting?(): boolean
@@ -138,7 +134,7 @@ export interface Dialect {
   readonly send: Send
 }
 
-/** Recognizes a kind of client by its methods, never by its class. */
+/** Recognizes a client by its methods, because there may be several copies of its class. */
 export function dialectOf(client: unknown): Dialect | undefined {
   if (has(client, 'evalSha') && has(client, 'eval')) return nodeRedis(client as NodeRedisClient)
   if (has(client, 'evalsha') && has(client, 'eval')) return ioredis(client as IoredisClient)
@@ -154,7 +150,7 @@ interface Emitter {
 /** The last error of each client since it connected. */
 const lastErrors = new WeakMap<object, Error | undefined>()
 
-/** Records a client's errors without handling them, so the client still throws unhandled ones. */
+/** Records a client's errors. The client still throws them if nothing else handles them. */
 function lastErrorOf(client: Emitter, first?: Error): () => Error | undefined {
   if (!lastErrors.has(client)) {
     lastErrors.set(client, first)
@@ -180,7 +176,7 @@ interface Ioredis extends IoredisClient, Emitter {
   readonly connector?: { readonly firstError?: Error }
 }
 
-/** States in which a client queues commands, unless it is unused or has ended. */
+/** The states in which a client queues commands. */
 const IOREDIS_QUEUES = new Set(['connecting', 'connect', 'reconnecting', 'close', 'disconnecting'])
 
 function ioredis(client: Ioredis): Dialect {
@@ -191,14 +187,13 @@ function ioredis(client: Ioredis): Dialect {
   return {
     isCluster,
     address: isOneServer ? addressText(host, port) : undefined,
-    // A failed attempt ends with another status.
     isStarting: () => client.status === 'connecting' || client.status === 'connect',
     isConnected: () => client.status === undefined || client.status === 'ready',
     lastError: () => {
       const error = client.connector?.firstError
       return error === undefined ? lastError() : plainError(error)
     },
-    // After a closed connection, a Cluster always resends to another server.
+    // If a connection closes, a Cluster client always resends its commands to another server.
     resends: isCluster || client.options?.autoResendUnfulfilledCommands !== false,
     isReady: () => !IOREDIS_QUEUES.has(client.status ?? '') || client.options?.enableOfflineQueue === false,
     send: (name, script, keys, words) =>
@@ -216,7 +211,7 @@ interface NodeRedis extends NodeRedisClient, Emitter {
 }
 
 function nodeRedis(client: NodeRedis): Dialect {
-  // After a closed connection, a Sentinel or a client of one resends to the next master.
+  // If a connection closes, a Sentinel client resends its commands to the next master.
   const isSentinel = has(client, 'acquire') || has(client, 'release')
   const { socket } = client.options ?? {}
   const isNew = client.isOpen === false
@@ -229,7 +224,7 @@ function nodeRedis(client: NodeRedis): Dialect {
       client,
       isNew ? new Error('never connected: await client.connect() first') : undefined,
     ),
-    // A closed client rejects commands. A pool doesn't expose its state, and a Sentinel looks up the master for each command.
+    // A closed client rejects commands. A pool doesn't expose its state. A Sentinel client looks up the master for each command.
     isReady: () =>
       isSentinel ||
       client.isOpen !== true ||
@@ -242,19 +237,20 @@ function nodeRedis(client: NodeRedis): Dialect {
   }
 }
 
-/** GLIDE resends nothing, and its queued commands fail after `requestTimeout`. */
+/** GLIDE never resends commands, and its queued commands fail after `requestTimeout`. */
 function glide(client: GlideClient): Dialect {
-  return byWords((words) => client.customCommand(words), has(client, 'invokeScriptWithRoute'), false)
+  const command = (words: readonly string[]) => client.customCommand(words as string[])
+  return other({ command, isCluster: has(client, 'invokeScriptWithRoute') })
 }
 
+/** A client that doesn't expose whether it is connected. */
 function other(client: CommandClient): Dialect {
-  return byWords((words) => client.command(words), client.isCluster === true, client.resends === true)
-}
-
-/** A client that sends any command, and doesn't expose whether it is connected. */
-function byWords(command: (words: string[]) => Promise<unknown>, isCluster: boolean, resends: boolean) {
-  const send: Send = (name, script, keys, words) => command([name, script, String(keys), ...words])
-  return { isCluster, resends, isReady: () => true, send }
+  return {
+    isCluster: client.isCluster === true,
+    resends: client.resends === true,
+    isReady: () => true,
+    send: (name, script, keys, words) => client.command([name, script, String(keys), ...words]),
+  }
 }
 
 function addressText(host: string | undefined, port: number | undefined): string | undefined {

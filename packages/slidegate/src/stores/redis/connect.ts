@@ -1,4 +1,4 @@
-// The store's own connection, created from URLs. It reconnects, and replaces a client that stopped answering.
+// The store's own connection, created from URLs. It reconnects, and replaces a client that stops answering.
 
 import {
   type Diagnosis,
@@ -10,40 +10,41 @@ import {
 } from '../../errors.ts'
 import { Start } from '../start.ts'
 import { type Connection, diagnosisOf, failureOf, hostPort, type Send, saysOffline } from './clients.ts'
-import { loadClients, type OwnClient, type OwnSettings } from './create-client.ts'
+import { loadClients, type MakeClient, type OwnClient, type OwnSettings } from './create-client.ts'
 import { runScript } from './transport.ts'
 import { serversOf, type UrlOptions } from './url.ts'
 
 /** How long a replaced connection can still receive replies. */
 const REPLACED_MS = 1000
 
-/** A connection is replaced after this long without an answer. The operating system would take minutes to close it. */
+/** A connection without answers for this long is replaced. The operating system would take minutes to close it. */
 const SILENT_MS = 2000
 
 const MOST_NAMED = 3
 
 /**
- * Connects with node-redis or ioredis, whichever is installed. These clients queue nothing, send nothing twice, and reconnect.
+ * Connects with node-redis or ioredis, whichever is installed. Its client never queues or resends commands, and reconnects.
  *
- * A client of one server connects at once, and doesn't keep the process alive until it is used. A client of a Cluster would, so
- * it connects on first use.
+ * For one server, it connects immediately, and doesn't keep the process alive until it is used. For a Cluster, it connects on
+ * first use, because the client would keep the process alive.
  */
 export class OwnConnection implements Connection {
-  readonly server: string
   readonly isCluster: boolean
   readonly resends = false
   scriptLoads = 0
+  /** The name in messages: `Redis at 127.0.0.1:6379`. */
+  readonly server: string
   readonly #settings: OwnSettings
-  readonly #loading: ReturnType<typeof loadClients>
+  readonly #loading: Promise<MakeClient>
   /** The client in use, and its replacement. */
   readonly #open = new Set<OwnClient>()
   #inUse: OwnClient | undefined
-  /** Pending until it is connected and the script is loaded, or it has failed. */
+  /** Pending until the script is loaded or the connection has failed. */
   #connecting: Start | undefined
-  /** Pending until the first answer or failure. */
+  /** Pending until the first request was answered or the connection has failed. */
   #start: Start | undefined
   #isUsed = false
-  /** Whether it stopped trying to connect because it wasn't used. */
+  /** Whether it stopped trying to connect, because it wasn't used. */
   #hasStopped = false
   #isReplacing = false
   #isClosed = false
@@ -63,8 +64,11 @@ export class OwnConnection implements Connection {
       },
       onError: (error) => this.#failed(error),
     }
-    this.#loading = load()
-    this.#loading.catch(() => {})
+    this.#loading = load().then(found)
+    this.#loading.catch((error) => {
+      this.#failure = error
+      this.#warn()
+    })
     if (!this.isCluster) this.#begin()
   }
 
@@ -89,7 +93,7 @@ export class OwnConnection implements Connection {
   use(): void {
     if (this.#isUsed || this.#isClosed) return
     this.#isUsed = true
-    if (this.#failure !== undefined) this.#warn()
+    this.#warn()
     if (this.#start === undefined || this.#hasStopped) {
       this.#end()
       this.#begin()
@@ -160,7 +164,9 @@ export class OwnConnection implements Connection {
   }
 
   async #openOne(): Promise<void> {
-    const own = (await this.#make())(this.#settings)
+    const make = await this.#loading
+    if (this.#isClosed) throw closed()
+    const own = make(this.#settings)
     this.#open.add(own)
     if (this.#isUsed) own.hold()
     await own.connected
@@ -168,30 +174,16 @@ export class OwnConnection implements Connection {
     const before = this.#inUse
     this.#inUse = own
     if (before === undefined) return
-    // Other servers of a Cluster may still answer its commands.
+    // Other servers of a Cluster may still answer commands of the previous client.
     const close = () => {
       if (this.#open.delete(before)) before.close()
     }
     setTimeout(close, REPLACED_MS).unref()
   }
 
-  async #make(): Promise<(settings: OwnSettings) => OwnClient> {
-    let make: Awaited<ReturnType<typeof loadClients>>
-    try {
-      make = await this.#loading
-      if (make === undefined)
-        throw invalidOption('redisStore({ url }) needs a client; install redis or ioredis')
-    } catch (error) {
-      this.#failure = error
-      if (this.#isUsed) this.#warn()
-      throw error
-    }
-    if (this.#isClosed) throw closed()
-    return make
-  }
-
-  /** Without this warning, a limiter that fails open would hide the failure. */
+  /** A limiter that fails open would hide the failure. */
   #warn(): void {
+    if (this.#failure === undefined || !this.#isUsed) return
     process.emitWarning(plainError(this.#failure).message, {
       type: 'SlidegateWarning',
       code: 'SLIDEGATE_NO_CLIENT',
@@ -209,7 +201,7 @@ export class OwnConnection implements Connection {
 
   #failed(error: unknown): void {
     this.#lastError = plainError(error)
-    // A server that refuses will refuse the next attempt too. A slow one may still answer.
+    // If a server refuses the connection, it will refuse the next attempt too. A slow server may still answer.
     if (!/timeout|timed out|ETIMEDOUT/i.test(this.#lastError.message)) this.#endStart()
   }
 
@@ -228,7 +220,12 @@ export class OwnConnection implements Connection {
   }
 }
 
-/** Half of the time is random, so that processes don't all reconnect at once. */
+function found(make: MakeClient | undefined): MakeClient {
+  if (make !== undefined) return make
+  throw invalidOption('redisStore({ url }) needs a client; install redis or ioredis')
+}
+
+/** Half of the time is random. Otherwise, all processes would reconnect together. */
 function backoffMs(attempts: number): number {
   const mostMs = Math.min(500, 25 * 2 ** Math.min(attempts, 5))
   return Math.round((mostMs * (1 + Math.random())) / 2)

@@ -1,17 +1,17 @@
 // Creates clients from URLs, with node-redis or ioredis, whichever is installed. No other file imports these packages.
 
 import { dialectOf, type Send } from './clients.ts'
-import type { Address, Servers } from './url.ts'
+import type { Servers } from './url.ts'
 
 export interface OwnSettings extends Servers {
-  /** Milliseconds until the next connection attempt, after `attempts` of them. `undefined` ends the client. */
+  /** Milliseconds until the next connection attempt. If it returns `undefined`, the client stops trying. */
   backoffMs(attempts: number): number | undefined
   onError(error: unknown): void
 }
 
 export interface OwnClient {
   readonly send: Send
-  /** Resolves when it is connected. Rejects when it is closed or ended by `backoffMs`. */
+  /** Resolves when it is connected. Rejects when it is closed or stops trying. */
   readonly connected: Promise<unknown>
   /** Keeps the process alive from now on. Until then, a client of one server doesn't. */
   hold(): void
@@ -23,29 +23,34 @@ const CONNECT_TIMEOUT_MS = 1000
 /** An idle connection gets a ping after this time. */
 const PING_INTERVAL_MS = 2000
 
-/** Must be longer than a connection can be idle. */
+/** Must be longer than the ping interval. */
 const SOCKET_TIMEOUT_MS = 5000
 
-/** Without an answer for this long, ioredis closes a connection. */
+/** If a command isn't answered for this long, ioredis closes the connection. */
 const SILENT_TIMEOUT_MS = 2000
 
 const QUEUE_MAX = 4096
 
-type MakeClient = (settings: OwnSettings) => OwnClient
+export type MakeClient = (settings: OwnSettings) => OwnClient
+
+// Bundlers allow a missing package only if its import is in a try block.
 
 export async function loadClients(): Promise<MakeClient | undefined> {
   return (await loadNodeRedis()) ?? (await loadIoredis())
 }
 
-/** Never resends, and rejects commands that it can't send now. */
 export async function loadNodeRedis(): Promise<MakeClient | undefined> {
-  const nodeRedis = await importNodeRedis()
-  if (nodeRedis === undefined) return undefined
+  let nodeRedis: typeof import('redis')
+  try {
+    nodeRedis = await import('redis')
+  } catch (error) {
+    return ifNotFound(error)
+  }
   return (settings) => {
     const { addresses, isCluster, backoffMs, onError } = settings
-    const [{ host, port, isTls, database }] = addresses
+    const [{ host, port, isTls, database, ...credentials }] = addresses
     const common = {
-      ...credentialsOf(addresses[0]),
+      ...credentials,
       disableOfflineQueue: true,
       commandsQueueMaxLength: QUEUE_MAX,
       disableClientInfo: true,
@@ -55,7 +60,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
       ...(isTls && { ...settings.tls, tls: true as const }),
       connectTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SOCKET_TIMEOUT_MS,
-      // The default strategy would end the client permanently at a socketTimeout.
+      // The default strategy would close the client permanently after a socketTimeout.
       reconnectStrategy: (attempts: number) => backoffMs(attempts) ?? false,
     }
     if (!isCluster) {
@@ -67,7 +72,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
         isHeld = true
         client.ref()
       }
-      // Its own `pingInterval` would keep the process alive.
+      // The client's `pingInterval` would keep the process alive.
       const pinging = setInterval(() => {
         if (client.isReady) client.ping().catch(onError)
       }, PING_INTERVAL_MS).unref()
@@ -81,7 +86,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
     const cluster = nodeRedis.createCluster({
       rootNodes,
       defaults: { ...common, pingInterval: PING_INTERVAL_MS, socket },
-      // If a node can't be reached, the client queries the others for its replacement. The default is every 5 seconds.
+      // If it can't reach a node, the client queries the others for its replacement this often. The default is 5 seconds.
       topologyRefreshOnReconnectionAttemptStrategy: 250,
     })
     cluster.on('error', onError)
@@ -110,19 +115,23 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
 }
 
 export async function loadIoredis(): Promise<MakeClient | undefined> {
-  const ioredis = await importIoredis()
-  if (ioredis === undefined) return undefined
+  let ioredis: Pick<typeof import('ioredis'), 'Redis' | 'Cluster'>
+  try {
+    ioredis = await import('ioredis')
+  } catch (error) {
+    return ifNotFound(error)
+  }
   return (settings) => {
     const { addresses, isCluster, backoffMs, onError } = settings
-    const [{ host, port, isTls, database }] = addresses
+    const [{ host, port, isTls, database, ...credentials }] = addresses
     const common = {
-      ...credentialsOf(addresses[0]),
+      ...credentials,
       ...(isTls && { tls: settings.tls }),
       connectTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SILENT_TIMEOUT_MS,
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
-      // With a higher value, commands lost with a connection would never be answered.
+      // With a higher value, a command would never be answered if its connection is lost.
       maxRetriesPerRequest: 0,
       disableClientInfo: true,
     }
@@ -135,7 +144,7 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
             redisOptions: { ...common, lazyConnect: false },
             clusterRetryStrategy: retryStrategy,
             enableOfflineQueue: false,
-            // Otherwise it would resend a command whose connection closed.
+            // Otherwise it would resend commands after their connection closed.
             retryDelayOnFailover: 0,
             slotsRefreshInterval: PING_INTERVAL_MS,
           },
@@ -157,30 +166,6 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
   }
 }
 
-/** Omits undefined values, which clients don't all treat alike. */
-function credentialsOf({ username, password }: Address): { username?: string; password?: string } {
-  return { ...(username !== undefined && { username }), ...(password !== undefined && { password }) }
-}
-
-// Bundlers allow a missing module only if its import is in a try block.
-
-async function importNodeRedis() {
-  try {
-    return await import('redis')
-  } catch (error) {
-    return ifNotFound(error)
-  }
-}
-
-async function importIoredis() {
-  try {
-    return await import('ioredis')
-  } catch (error) {
-    return ifNotFound(error)
-  }
-}
-
-/** Checks the code of Node's error, or of the error that bundlers throw. */
 function ifNotFound(error: unknown): undefined {
   const code = (error as { code?: unknown } | null)?.code
   if (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') return undefined

@@ -1,9 +1,8 @@
 // Reads a decision, and computes the times that the script omits.
 //
-// The script returns only what this process can't compute. For buckets, fixed windows and sliding counters, it returns the state
-// before the op; the functions of the memory store then compute units and times. For windows and logs of entries, it returns the
-// units used, and the times only if a request was denied or the log has leases. For the approximate `distinct`, it always returns
-// both.
+// For buckets, fixed windows and sliding counters, the script returns the state before the op. The functions of the memory store
+// then compute units and times. For windows and logs of entries, it returns the units used, and the times only if a request was
+// denied or the log has leases. For an approximate `distinct`, it always returns both.
 
 import type { BanState, ListedCharge } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
@@ -32,7 +31,7 @@ type Next = () => number
 /** The script writes this for infinite waits. */
 const NEVER = -1
 
-/** Marks an op that isn't plain. Its first integer is this minus the number of admitted requests. */
+/** Marks extra numbers: the first integer is this minus the admitted requests. */
 const EXTRAS = -10
 
 interface ReadLog extends CheckedLog {
@@ -48,7 +47,6 @@ export function decisionOf(
   nowMs: number,
   overrides: Overrides,
   next: Next,
-  isExplained: boolean,
 ): ConsumeOutcome {
   const code = next()
   const parts = partsInForce(op.parts, overrides)
@@ -63,7 +61,7 @@ export function decisionOf(
   for (let i = 0; i < logs.length; i++) computeNumbers(logs[i]!, limits, charged, isAgain ? 0 : count, nowMs)
   if (isAgain) countFrom(limits, nowMs - atMs)
   const outcome = withDebits(logs, op, { source: 'store', atMs, admitted, limits, waitMs: 0 })
-  const explained = isExplained ? explanation(op as ExplainOp, parts, logs, nowMs, next) : undefined
+  const explained = op.type === 'explain' ? explanation(op, parts, logs, nowMs, next) : undefined
   // Nearly all outcomes have no extra numbers.
   if (extras === undefined && overrides === undefined && explained === undefined) return outcome
   const blocked = explained?.bans.map((ban) => ban?.blockedMs ?? 0) ?? extras?.blocked ?? parts.map(() => 0)
@@ -116,7 +114,7 @@ function readLog(read: ReadLog, op: RequestOp, nowMs: number, next: Next): void 
   }
   for (let i = 0; i < serves.length; i++) {
     const units = next()
-    // If times follow, the script writes -1 minus the units.
+    // If times follow, this is -1 minus the units.
     if (units < 0) read.isTimed = true
     used[i] = units < 0 ? -1 - units : units
   }
@@ -138,7 +136,7 @@ function computeNumbers(read: ReadLog, limits: number[], admitted: number, asked
     for (let i = 0; i < serves.length; i++) {
       const limit = first + serves[i]!
       setUsed(limits, limit, used[i]!)
-      // The newest charge is in the current grain, so the time is counted from it.
+      // The newest charge is in the current grain.
       if (!isTimed) setReset(limits, limit, params.windows[i]! - (nowMs % params.precision))
     }
     return
@@ -149,7 +147,7 @@ function computeNumbers(read: ReadLog, limits: number[], admitted: number, asked
   answerOf(read, state, nowMs, asked, limits)
 }
 
-/** Reads the extra numbers of a decision that isn't plain. `againMs` is the instant of a repeated request, relative to the clock. */
+/** Reads the extra numbers of a decision. `againMs` is the time of a repeated request, relative to the clock. */
 function extrasOf(parts: readonly Part[], next: Next) {
   const [againMs, repeats, byOpMs] = [next(), next(), next()]
   return { againMs, repeats, byOpMs, blocked: parts.map(({ set }) => (hasBan(set) ? next() : 0)) }
@@ -168,11 +166,13 @@ function explanation(
 ): Pick<ExplainOutcome, 'frees' | 'bans' | 'charges'> {
   const frees: number[][] = []
   const charges: (ListedCharge[] | undefined)[] = []
+  const readCharge = (): ListedCharge => ({ atMs: nowMs - next(), units: next() })
   for (const { log, first, used, state } of logs) {
     log.serves.forEach((limit, i) => {
       const keepsCharges = most !== undefined && log.kind.charges !== undefined
-      frees[first + limit] = state === undefined ? listOf(next) : freesIn(log, state, i, used[i]!, nowMs)
-      charges[first + limit] = keepsCharges ? chargesOf(nowMs, next) : undefined
+      frees[first + limit] =
+        state === undefined ? listOf(next, next) : freesIn(log, state, i, used[i]!, nowMs)
+      charges[first + limit] = keepsCharges ? listOf(next, readCharge) : undefined
     })
   }
   const bans = parts.map(({ set }): BanState | undefined => {
@@ -183,15 +183,9 @@ function explanation(
   return { frees, bans, ...(most !== undefined && { charges }) }
 }
 
-/** Reads a count and that many numbers. Stops at the end of the reply, because a damaged count may be huge. */
-function listOf(next: Next): number[] {
-  const numbers: number[] = []
-  for (let count = next(); count > 0; count--) numbers.push(next())
-  return numbers
-}
-
-function chargesOf(nowMs: number, next: Next): ListedCharge[] {
-  const charges: ListedCharge[] = []
-  for (let count = next(); count > 0; count--) charges.push({ atMs: nowMs - next(), units: next() })
-  return charges
+/** Reads a count and that many items. */
+function listOf<Item>(next: Next, read: () => Item): Item[] {
+  const items: Item[] = []
+  for (let count = next(); count > 0; count--) items.push(read())
+  return items
 }

@@ -1,4 +1,4 @@
-// Reads the script's reply. The top of driver.lua describes it.
+// Reads the script's reply, which driver.lua describes.
 
 import { StoreUnavailableError, show } from '../../errors.ts'
 import type { Entry } from '../../limits/limit.ts'
@@ -13,6 +13,7 @@ import type {
   Part,
 } from '../../ops/request.ts'
 import { kindOf, type Outcome } from '../../ops/table.ts'
+import { logsOf } from '../outcome.ts'
 import { type DecisionRequest, decisionOf } from './decode-decision.ts'
 import type { Request } from './encode.ts'
 
@@ -23,7 +24,7 @@ const AHEAD = -2
 /** The reply to a call that arrived after a later call with the same place. */
 const STALE = -1
 
-/** Reads the outcomes of requests, in order. If an op failed alone, its outcome is an error. */
+/** Returns the outcomes of requests, in order. If only some ops failed, they have an error instead. */
 export function decode(
   requests: readonly Request[],
   reply: unknown,
@@ -43,7 +44,7 @@ class ScriptReply implements Reply {
   #buckets = 1
   #serverMs = 0
   #place = 0
-  // The current request, its time, and the instant at which it was decided.
+  // The current request, its time, and the time of its logs if they are ahead of that.
   #request: Request | undefined
   #clockMs = 0
   #nowMs = 0
@@ -59,7 +60,7 @@ class ScriptReply implements Reply {
       throw new StoreUnavailableError('timeout', 'a call reached Redis after all of its requests timed out')
   }
 
-  /** Releases the last request, which would otherwise retain its caller's async context. */
+  /** Releases the last request, which would otherwise keep its caller's async context alive. */
   close(): void {
     this.#reply = undefined
     this.#words = []
@@ -69,7 +70,7 @@ class ScriptReply implements Reply {
   readonly outcomeOf = (request: Request): Outcome | StoreUnavailableError => {
     const { op, nowMs = this.#serverMs } = request
     const kind = kindOf(op)
-    // The script returns an answer to every decision.
+    // The script returns nothing for these ops.
     if (kind.answer === undefined && kind.encode === undefined) return undefined
     this.#request = request
     this.#clockMs = nowMs
@@ -81,12 +82,8 @@ class ScriptReply implements Reply {
       first = this.#next()
     }
     if (first === UNREADABLE) {
-      const reason = this.#text()
-      const key = show(op.parts[0]!.key)
-      return new StoreUnavailableError(
-        'invalid_state',
-        `the stored state of ${key} cannot be used: ${reason}`,
-      )
+      const message = `the stored state of ${show(op.parts[0]!.key)} cannot be used: ${this.#text()}`
+      return new StoreUnavailableError('invalid_state', message)
     }
     if (kind.answer === undefined) return undefined
     this.#place--
@@ -98,26 +95,21 @@ class ScriptReply implements Reply {
   }
 
   unitsPerLog(_: string, areThere = true): readonly number[] {
-    const logs = areThere ? this.#request!.op.parts.flatMap(({ set }) => set.logs) : []
-    return logs.map(this.#next)
+    return areThere ? logsOf(this.#request!.op.parts).map(this.#next) : []
   }
 
   entriesPerLog(): readonly (readonly Entry[])[] {
     this.#next()
-    return this.#request!.op.parts.flatMap(({ set }) => set.logs.map(() => entriesOf(this.#text())))
+    return logsOf(this.#request!.op.parts).map(() => entriesOf(this.#text()))
   }
 
   decision(): ConsumeOutcome {
-    return this.#decision(false)
+    const request = this.#request as DecisionRequest
+    return decisionOf(request, this.#clockMs, this.#nowMs, this.#overrides, this.#next)
   }
 
   explanation(): ExplainOutcome {
-    return this.#decision(true) as ExplainOutcome
-  }
-
-  #decision(isExplained: boolean): ConsumeOutcome {
-    const request = this.#request as DecisionRequest
-    return decisionOf(request, this.#clockMs, this.#nowMs, this.#overrides, this.#next, isExplained)
+    return this.decision() as ExplainOutcome
   }
 
   page(): OverridesOutcome {
@@ -144,7 +136,7 @@ class ScriptReply implements Reply {
 
 const reader = new ScriptReply()
 
-/** The override in force for each part, from the stored first lines. `undefined` if there is none. */
+/** Reads the override in force of each part from the stored first lines. */
 function inForceOf(parts: readonly Part[], stored: string, clockMs: number): Overrides {
   const lines = stored.split('\n')
   const overrides = parts.map(({ set }) =>
@@ -153,7 +145,7 @@ function inForceOf(parts: readonly Part[], stored: string, clockMs: number): Ove
   return overrides.some((inForce) => inForce !== undefined) ? overrides : undefined
 }
 
-/** The active parts of a stored override: see override.lua. */
+/** Reads a stored override: see override.lua. */
 function inForceIn(stored: string, clockMs: number): InForce | undefined {
   const [, blocked, ends, rule] = /^1 (\d+) (\d+) (.*)\n/.exec(stored) ?? []
   const [blockedUntilMs, endsAtMs] = [Number(blocked), Number(ends)]
@@ -163,7 +155,7 @@ function inForceIn(stored: string, clockMs: number): InForce | undefined {
   return inForceAt({ rule, endsAtMs, blockedUntilMs }, clockMs)
 }
 
-/** Reads a page of overrides. The JSON has the start of the next page, then the key and stored text of each override. */
+/** Reads a page of overrides. It has the start of the next page, then the key and stored text of each override. */
 function pageOf(json: string, clockMs: number, buckets: number): OverridesOutcome {
   const [next = '', ...words] = (JSON.parse(json) as unknown[]).map(String)
   const overrides: ListedOverride[] = []
@@ -176,7 +168,7 @@ function pageOf(json: string, clockMs: number, buckets: number): OverridesOutcom
   return { overrides, ...(next !== '' && { next }), buckets }
 }
 
-/** Reads entries: the name, units and time of each. If each unit is an entry, all but the first have a number after a space. */
+/** Reads the name, units and time of each entry. If units are stored separately, all but the first have a name like `id 2`. */
 function entriesOf(json: string): Entry[] {
   const words: unknown = JSON.parse(json)
   // An empty Lua table becomes an empty object.

@@ -1,22 +1,21 @@
-// Writes the script's arguments, and estimates how long they take in Redis. The top of driver.lua describes them.
+// Writes the script's arguments: see driver.lua, and the .lua file of each kind for the words of its logs.
 
-import type { Entries } from '../../limits/limit.ts'
-import { entriesOf } from '../../limits/limit-set.ts'
+import type { LimitSet, Log } from '../../limits/limit-set.ts'
+import { declaredName, mostOf } from '../../limits/override.ts'
 import { CLOCK, IDS, LOOK, MAY_REPEAT, RARE } from '../../ops/op.ts'
-import type { Named } from '../../ops/request.ts'
-import { isSingle, isUsual, kindOf, type Op, unitsOf } from '../../ops/table.ts'
-import { haveSameSets, setWordsOf } from './set-words.ts'
+import type { Named, Part } from '../../ops/request.ts'
+import { isUsual, kindOf, type Op, unitsOf } from '../../ops/table.ts'
 
 /** An op with everything that its call needs. */
 export interface Request {
   readonly op: Op
-  /** The time to use instead of the server's. */
+  /** Replaces the server's time. */
   readonly nowMs: number | undefined
-  /** How many requests a consume op decides, including those that joined it. */
+  /** How many requests it decides, including those that joined it. */
   readonly count: number
 }
 
-/** Appends the script's arguments. Neighbors that differ only in keys, ids, cost and count form a run. */
+/** Appends the script's arguments. Adjacent ops that differ only in keys, ids, cost and count share their words. */
 export function encode(requests: readonly Request[], words: string[]): void {
   for (let first = 0; first < requests.length; ) {
     const { op, nowMs } = requests[first]!
@@ -27,7 +26,8 @@ export function encode(requests: readonly Request[], words: string[]): void {
     const setWords = setWordsOf(op, nowMs)
     for (let i = 0; i < setWords.length; i++) words.push(setWords[i]!)
     if (unusual !== undefined) words.push(...unusual.words)
-    const end = endOfRun(requests, first, unusual)
+    let end = first + 1
+    while (end < requests.length && isLike(requests[end]!, requests[first]!, unusual)) end++
     // Most calls are single requests of cost 1.
     const isPlain = unusual === undefined && end - first === requests.length
     if (!(isPlain && endOfGroup(requests, 0, end) === end && costOf(op) * requests[0]!.count === 1)) {
@@ -35,13 +35,6 @@ export function encode(requests: readonly Request[], words: string[]): void {
     }
     first = end
   }
-}
-
-/** The end of a run of neighbors with the same limits. */
-function endOfRun(requests: readonly Request[], first: number, unusual: Unusual | undefined): number {
-  let end = first + 1
-  while (end < requests.length && isLike(requests[end]!, requests[first]!, unusual)) end++
-  return end
 }
 
 function endOfGroup(requests: readonly Request[], first: number, end: number): number {
@@ -75,7 +68,7 @@ function isLike(a: Request, b: Request, unusual: Unusual | undefined): boolean {
   return own.options === unusual.options && own.words.every((word, i) => word === unusual.words[i])
 }
 
-/** The units of a request, if it is a decision. */
+/** The units of a request. 1 if the op isn't a decision. */
 function costOf(op: Op): number {
   return kindOf(op).encode === undefined ? 1 : unitsOf(op)
 }
@@ -85,7 +78,7 @@ interface Unusual {
   readonly words: readonly string[]
 }
 
-/** The options of an op and their words. `undefined` for the usual op. */
+/** The options of an op and their words. `undefined` for a usual op. */
 function unusualWords(op: Op): Unusual | undefined {
   if (isUsual(op)) return undefined
   const kind = kindOf(op)
@@ -94,67 +87,97 @@ function unusualWords(op: Op): Unusual | undefined {
   let options = (requestId === undefined ? 0 : IDS) + (mayRepeat ? MAY_REPEAT : 0)
   if (kind.effect === 'look') options += LOOK
   options += kind.encode?.(op, words) ?? RARE
-  if (kind.encode === undefined) words.push(jsonOf(op))
+  // For the JSON of an op that isn't a decision, see rare.lua.
+  if (kind.encode === undefined) {
+    const { parts, requestId, ...fields } = op as Op & Named
+    words.push(JSON.stringify({ ...fields, isLook: kind.effect === 'look', ...kind.json?.(op) }))
+  }
   return { options, words }
 }
 
-/** The JSON of an op other than a decision: see rare.lua. */
-function jsonOf(op: Op): string {
-  const { parts, requestId, ...fields } = op as Op & Named
-  const { effect, json } = kindOf(op)
-  return JSON.stringify({ ...fields, isLook: effect === 'look', ...json?.(op) })
+/** The tags of the kinds, in the order of their numbers, which start at 1. */
+const KINDS = 'wtfczxeb'
+/** Offset of the first limit from a log's place, by kind number minus one. */
+const FIRST_LIMIT = [2, 4, 3, 4, 3, 2, 2]
+/** The script's number for the entries of reservations: see entry-window.lua. */
+const RESERVATION = 4
+
+/** A log's code is the sum of its kind's number and these values. */
+const SHADOW = 16
+const MORE = 32
+const PER_WORD = 64
+const PER_OVERRIDE = 65_536
+
+/** A limit's place is the sum of its kind's number and these values. */
+const PER_PLACE = 65_536
+const PER_STEP = 16
+
+const NO_LOGS: readonly string[] = ['0']
+
+type PartSet = Pick<Part, 'set'>
+
+/** The last words for each set that is the first of an op. */
+const known = new WeakMap<LimitSet, { parts: readonly PartSet[]; words: readonly string[] }>()
+
+function setWordsOf(op: Op, nowMs: number | undefined): readonly string[] {
+  if (kindOf(op).keys === 'index') return NO_LOGS
+  const { parts } = op
+  const first = parts[0]!.set
+  const last = known.get(first)
+  if (last !== undefined && haveSameSets(last.parts, parts)) return last.words
+  const words = wordsOf(parts, nowMs ?? Date.now())
+  const isTimed = parts.some(({ set }) => set.logs.some(({ kind }) => kind.hasTimedWords))
+  if (!isTimed) known.set(first, { parts: parts.map(({ set }) => ({ set })), words })
+  return words
 }
 
-/** Whether others may join an op, which is then decided as one with a count. */
-export function isJoinable(op: Op): boolean {
-  return isSingle(op) && !op.parts[0]!.set.logs.some(({ kind }) => kind.isOneByOne === true)
+function haveSameSets(a: readonly PartSet[], b: readonly PartSet[]): boolean {
+  if (a.length !== b.length) return false
+  for (let i = 0; i < a.length; i++) if (a[i]!.set !== b[i]!.set) return false
+  return true
 }
 
-export function canJoin(waiting: Request, op: Op, nowMs: number | undefined): boolean {
-  if (waiting.nowMs !== nowMs) return false
-  if (op === waiting.op) return true
-  const { key, set } = waiting.op.parts[0]!
-  return (
-    isSingle(op) && op.cost === costOf(waiting.op) && op.parts[0]!.key === key && op.parts[0]!.set === set
-  )
-}
-
-/** Maximum weight of a call, so that no script blocks Redis for long. */
-export const MAX_WEIGHT = 128
-
-/** Units that a log of entries writes in the time of a usual op. */
-const UNITS_PER_OP = 100
-
-/** An op with up to this many logs takes as long as the usual one. */
-const LOGS_PER_OP = 4
-
-/** The weight of an op: its time relative to the usual op, at most {@link MAX_WEIGHT}. */
-export function weightOf(op: Op): number {
-  const { work } = kindOf(op)
-  // An explain searches for each time that it reports. A page has hundreds of overrides, and an explain may list hundreds of
-  // charges.
-  let weight = work === 'search' || work === 'page' ? MAX_WEIGHT / 8 : 1
-  if ('charges' in op && op.charges !== undefined) weight = MAX_WEIGHT
-  let logs = 0
-  for (const { set } of op.parts) {
-    logs += set.logs.length
-    if (set.keeps.size > 0) for (const log of set.logs) weight += entriesWeight(op, entriesOf(log))
+function wordsOf(parts: readonly Part[], nowMs: number): string[] {
+  const words: string[] = []
+  let names = ''
+  let overridable = 0
+  let logs = parts.reduce((sum, { set }) => sum + set.logs.length, 0)
+  for (const { set } of parts) {
+    set.logs.forEach((log, i) => {
+      const own = logWords(log, i, nowMs)
+      const place = words.length + 1
+      const code = numberOf(log) + (log.shadow ? SHADOW : 0) + (--logs > 0 ? MORE : 0) + own.length * PER_WORD
+      if (set.isOverridable && log.role === 'count') names += namesIn(set, log, place)
+      words.push(`${code}`, ...own.map(String))
+    })
+    if (set.isOverridable) {
+      overridable++
+      names += '|'
+    }
   }
-  return Math.min(weight + Math.ceil(logs / LOGS_PER_OP) - 1, MAX_WEIGHT)
+  words[0] = `${Number(words[0] ?? 0) + overridable * PER_OVERRIDE}`
+  return overridable > 0 ? [...words, names] : words
 }
 
-function entriesWeight(op: Op, are: Entries | undefined): number {
-  if (are === undefined) return 0
-  switch (kindOf(op).work) {
-    case 'read':
-      return MAX_WEIGHT
-    case 'take':
-      // A stream is rewritten.
-      return are === 'record' ? MAX_WEIGHT : Math.floor(unitsOf(op) / UNITS_PER_OP)
-    case 'write':
-    case 'find':
-      return Math.floor(unitsOf(op) / UNITS_PER_OP)
-    default:
-      return 0
-  }
+function logWords({ kind, role, params }: Log, place: number, nowMs: number): readonly number[] {
+  if (role === 'reservations') return [params.windows[0]!, RESERVATION]
+  const words = kind.words(params, nowMs)
+  return role === 'ban' ? [place, ...words] : words
+}
+
+function numberOf({ kind }: Log): number {
+  return KINDS.indexOf(kind.tag) + 1
+}
+
+/** The names of limits, their places, and the maximum for an override: see override.lua. */
+function namesIn({ limits }: LimitSet, log: Log, place: number): string {
+  const width = log.kind.tag === 'w' ? 2 : 1
+  const number = numberOf(log)
+  const named = log.serves.map((served, i) => {
+    const limit = limits[served]!
+    const where = place * PER_PLACE + (FIRST_LIMIT[number - 1]! + width * i) * PER_STEP + number
+    const numbers = ` ${where} ${mostOf(limit)}`
+    return `/${declaredName(limit)}${numbers}${limits.length === 1 ? `/${numbers}` : ''}`
+  })
+  return named.join('')
 }

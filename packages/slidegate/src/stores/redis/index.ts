@@ -2,9 +2,8 @@
 
 import { checkOptions, noAnswer, SlidegateError } from '../../errors.ts'
 import { failurePolicy } from '../../resilience/failure-policy.ts'
-import type { Clock } from '../../runtime/clock.ts'
-import { checkClock, readClock } from '../../runtime/clock.ts'
-import { START_MS, Start, whenIdle } from '../start.ts'
+import { type Clock, checkClock, readClock } from '../../runtime/clock.ts'
+import { START_MS, Start } from '../start.ts'
 import type { Op, Store } from '../store.ts'
 import { type BatchOptions, batchedStore } from './batcher.ts'
 import type { RedisStoreStats } from './call-counts.ts'
@@ -26,11 +25,11 @@ export interface RedisStoreOptions {
   /**
    * Number of parts for the keys, a power of two from 1 to 1024. Default: 64.
    *
-   * On a Cluster, a call covers one part: more parts spread the keys better over many servers, fewer make larger batches. All
-   * stores that share keys need the same number.
+   * On a Cluster, a call covers one part. More parts spread the keys better over many servers; fewer parts make larger batches.
+   * All stores that share keys need the same number.
    */
   readonly buckets?: number
-  /** Epoch milliseconds, for tests and replay. Replaces the server's clock; TTLs are then at least 10 minutes. */
+  /** Epoch milliseconds, for tests and replay. Replaces the server's clock, and extends TTLs to at least 10 minutes. */
   readonly clock?: Clock
 }
 
@@ -39,8 +38,8 @@ export interface RedisStore extends Store {
   /**
    * Connects, and resolves with the first answer.
    *
-   * Tries for 2 s, then rejects with a `StoreUnavailableError`. You don't have to await it before sending requests: the deadline
-   * of the first ones starts once it is connected.
+   * Rejects with a `StoreUnavailableError` after 2 s. You don't have to await it before sending requests: the deadline of the
+   * first requests starts once the store is connected.
    */
   ready(): Promise<void>
   /** Counts of calls since the store was created. Contains no keys. */
@@ -58,9 +57,9 @@ const RETRY_MS = 20
  * All processes with the same server and prefix share the state. Supports one server, replicas and Clusters. Time is read from
  * the server's clock. The store never configures or closes a client that you pass.
  *
- * With a URL or `{ url }`, the store creates its own client. For one server, it connects at once, without keeping the process
- * alive until the first request. For a Cluster, it connects with the first request. `close` waits up to 2 s for calls in flight,
- * then closes the client.
+ * With a URL or `{ url }`, the store creates its own client. For one server, it connects immediately, and doesn't keep the
+ * process alive until the first request. For a Cluster, it connects with the first request. `close` waits up to 2 s for calls in
+ * flight, then closes the client.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -105,23 +104,23 @@ export function redisStore(
     async close() {
       if (own === undefined) return
       isClosed = true
-      await whenIdle(batched.isIdle)
+      await batched.whenIdle()
       own.close()
     },
   }
 }
 
-/** Resolves with the first answer. Retries for 2 s. */
 async function firstAnswer(connection: Connection): Promise<void> {
   const send = connection.sender()
   const start = new Start()
+  let isAnswered = false
   let failure: unknown
   const ask = async () => {
-    while (!start.isOver) {
+    while (!isAnswered && !start.isOver) {
       try {
-        // Sends no ops. It only loads the script.
+        // Without ops, this only loads the script.
         await runScript(connection, send, 0, [])
-        return true
+        isAnswered = true
       } catch (error) {
         if (error instanceof SlidegateError) throw error
         failure = error
@@ -130,9 +129,8 @@ async function firstAnswer(connection: Connection): Promise<void> {
         connection.answered()
       }
     }
-    return false
   }
-  const isAnswered = await Promise.race([ask(), start.whenOver]).finally(() => start.end())
-  if (isAnswered === true) return
+  await Promise.race([ask(), start.whenOver]).finally(() => start.end())
+  if (isAnswered) return
   throw failure === undefined ? noAnswer(connection.diagnose(), START_MS) : connection.failure(failure)
 }

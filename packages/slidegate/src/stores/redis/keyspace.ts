@@ -8,23 +8,23 @@ const SLOTS = 16_384
 
 export interface Keyspace {
   readonly buckets: number
-  /** Appends an op's keys: one per log, `<prefix>:{<tag>}:<limiter>:<key>:<log>`, then those of overrides and their index. */
+  /** Appends a key per log, `<prefix>:{<tag>}:<limiter>:<key>:<log>`, then the keys of overrides and their index. */
   append(op: Op, keys: string[]): void
   bucketOf(op: Op): number
-  /** The key of a receipt: `<prefix>:{<tag>}:~<store>:<place>`. Limiter names can't contain `~`, and each store has its own keys. */
+  /** Returns `<prefix>:{<tag>}:~<store>:<place>`. `<store>` is random, and limiter names can't contain `~`. */
   receiptKey(op: Op | undefined, place: number): string
 }
 
 /** The keys of a bucket share a slot, so one script reaches them all. */
 export function keyspace(prefix: string, buckets: number): Keyspace {
-  // Braces in the prefix would take effect instead of those around the tag.
+  // Redis would use braces in the prefix instead of those around the tag.
   const isPrefix = typeof prefix === 'string' && /^[A-Za-z0-9._:-]{1,128}$/.test(prefix)
   checkThat(isPrefix, 'the prefix', prefix, '1 to 128 of A-Z a-z 0-9 . _ : -')
   const isPower = typeof buckets === 'number' && Number.isInteger(Math.log2(buckets))
   checkThat(isPower && buckets >= 1 && buckets <= 1024, 'buckets', buckets, 'a power of two from 1 to 1024')
   const heads = tagsOf(buckets).map((tag) => `${prefix}:{${tag}}:`)
   const store = randomBytes(12).toString('base64url')
-  // A service may get a page's bucket from a process that has more buckets.
+  // A service may receive the bucket number of a store with more buckets.
   const bucketIn = (op: Op) => ('bucket' in op ? op.bucket % buckets : bucketOf(op.parts[0]!.key, buckets))
 
   return {
@@ -71,7 +71,7 @@ const CRC_TABLE: Uint16Array = Uint16Array.from({ length: 256 }, (_, byte) => {
   return crc
 })
 
-/** One tag per bucket: the smallest number whose slot is in the bucket's share. */
+/** Returns a tag per bucket. It is the smallest number whose slot is in the bucket's share of slots. */
 export function tagsOf(buckets: number): readonly string[] {
   const share = SLOTS / buckets
   return Array.from({ length: buckets }, (_, bucket) => {

@@ -1,10 +1,16 @@
 // Queues ops until they are sent. Joins equal ones, and keeps room in each call for other keys.
 
-import { kindOf } from '../../ops/table.ts'
+import type { Entries } from '../../limits/limit.ts'
+import { entriesOf } from '../../limits/limit-set.ts'
+import type { Work } from '../../ops/op.ts'
+import { isSingle, kindOf, unitsOf } from '../../ops/table.ts'
 import { textHash } from '../../runtime/hash.ts'
 import { randomInt32 } from '../../runtime/platform.ts'
 import type { Call, Op, Part } from '../store.ts'
-import { canJoin, isJoinable, MAX_WEIGHT, type Request, weightOf } from './encode.ts'
+import type { Request } from './encode.ts'
+
+/** Maximum weight of a call, so that no script blocks Redis for long. */
+const MAX_WEIGHT = 128
 
 export interface CallSize {
   /** Number of ops. Slower ones weigh more. */
@@ -12,19 +18,19 @@ export interface CallSize {
   readonly requests: number
 }
 
-/** The script's maximum. With more requests for a busy key per call, Redis and this process would take turns. */
+/** The script's maximum. With more requests per call for a busy key, Redis and this process would take turns. */
 export const OF_SCRIPT: CallSize = { ops: MAX_WEIGHT, requests: 512 }
 
 /** Maximum number of requests waiting in all queues of a store. Further requests are rejected. */
 const MAX_WAITING = 65_536
 
-/** One key may take this share of the remaining places. */
+/** Each key may take this share of the remaining room. */
 const SHARE = 1 / 4
 
-/** Maximum ops examined for each op that fits in a call. */
+/** To fill a call, up to this many ops are examined per op that fits. */
 const LOOKS = 4
 
-/** Places for keys in all queues of a store, and the minimum per queue. Few keys share a place. */
+/** The size of all hash tables of a store together, and the minimum per queue. */
 const PLACES = 4096
 const MIN_PLACES = 256
 
@@ -51,7 +57,7 @@ export class PendingOp implements Request {
   readonly mayRemove: boolean
   calls: Call[]
   isOpen: boolean
-  /** Whether the op is in the queue. If not, it's held until other ops of its key have been sent. */
+  /** False while it is held back. */
   isQueued = false
   next: PendingOp | undefined
 
@@ -74,21 +80,21 @@ export class PendingOp implements Request {
   }
 }
 
-/** The waiting ops for one key, or for one combination of keys. An equal op may join the last one. */
+/** The waiting ops for one key, or for one combination of keys. */
 class KeyQueue {
-  /** Its place in the queue's table, and the next key queue at the same place. */
+  /** Its place in the hash table, and the next key queue at the same place. */
   readonly place: number
   next: KeyQueue | undefined
-  /** Its keys. If it is empty and was overloaded, these are its last keys. */
+  /** If it was overloaded, it keeps them while it has no ops. */
   parts: readonly Part[] = NO_PARTS
   last: PendingOp | undefined
-  /** The first op that is held. The held ops go from here to the last. */
+  /** The first op that is held back. All later ones are too. */
   held: PendingOp | undefined
   requests = 0
-  /** Requests in ops that aren't held. */
+  /** Requests in ops that aren't held back. */
   queuedRequests = 0
   queuedWeight = 0
-  /** The last call that skipped one of its ops. */
+  /** The number of the last call that skipped one of its ops. */
   skippedBy = 0
   /** When it last filled its share of a call. */
   overloadedAtMs: number = Number.NEGATIVE_INFINITY
@@ -110,15 +116,14 @@ export interface Batch {
   ops: PendingOp[]
   weight: number
   requests: number
-  /** The number of the call, starting at 0. No two calls in flight have the same number. */
+  /** A number from 0 that no other call in flight has. */
   place: number
 }
 
 /**
- * Holds ops in order of arrival. Those beyond half a call per key are held back, so a flood on one key doesn't delay others.
+ * Queues ops in order of arrival. Ops beyond half a call per key are held back, so a flood on one key doesn't delay others.
  *
- * Lists are linked through the ops, and keys get a place by their hash: an array or a Map that fills and empties at this rate
- * retains garbage.
+ * Uses linked lists and its own hash table, because an array or a Map that fills and empties at this rate retains garbage.
  */
 export class Queue {
   readonly #backlog: Backlog
@@ -154,7 +159,7 @@ export class Queue {
     this.#backlog.size++
     this.#requests++
     ofKey.requests++
-    // A later request may join the last op of its key, but not overtake another.
+    // Joining any other op would overtake the last one.
     if (last?.isOpen && last.calls.length < this.#size.requests && canJoin(last, op, nowMs)) {
       last.calls.push(call)
       if (last.isQueued) ofKey.queuedRequests++
@@ -174,20 +179,18 @@ export class Queue {
     const maxRequests = this.#size.requests
     const most = LOOKS * this.#size.ops
     const number = ++this.#calls
-    let hasSkipped = false
     let before: PendingOp | undefined
     let pending = this.#first
     for (let looks = 0; pending !== undefined && looks < most; looks++) {
       if (batch.weight >= maxWeight || batch.requests >= maxRequests) break
       const { ofKey, weight } = pending
       const hasManyKeys = pending.op.parts.length > 1
-      // Ops with several keys may share keys with others, so they are decided in order.
-      const mustStay = hasSkipped && (ofKey.skippedBy === number || hasManyKeys)
+      // An op with several keys may share some of them with a skipped op, so it must not overtake that op.
+      const mustStay = ofKey.skippedBy === number || (hasManyKeys && before !== undefined)
       if (mustStay || !fits(pending, batch, maxWeight, maxRequests)) {
-        // Ops behind it may have some of the same keys.
+        // Later ops may have some of the same keys.
         if (hasManyKeys) break
         ofKey.skippedBy = number
-        hasSkipped = true
         before = pending
       } else {
         this.#remove(pending, before, nowMs)
@@ -206,12 +209,12 @@ export class Queue {
     return batch
   }
 
-  /** Prevents waiting requests from piling up in an outage. */
+  /** Keeps requests that timed out from piling up in an outage. */
   dropAbandoned(nowMs: number): void {
     while (this.#first?.isAbandoned) this.#remove(this.#first, undefined, nowMs)
   }
 
-  /** Whether the op's keys filled their share of a call at any time since then. */
+  /** Whether the op's keys have filled their share of a call since `sinceMs`. */
   isOverloaded(op: Op, sinceMs: number): boolean {
     const ofKey = this.#find(op.parts)
     return ofKey !== undefined && (this.#fillsShare(ofKey) || ofKey.overloadedAtMs >= sinceMs)
@@ -245,7 +248,7 @@ export class Queue {
     return idle
   }
 
-  /** Removes an idle key queue. The last one at a place stays for the next key. */
+  /** Removes a key queue without ops. The last one at a place stays for the next key. */
   #retire(ofKey: KeyQueue): void {
     ofKey.parts = NO_PARTS
     let before = this.#keys[ofKey.place]!
@@ -254,7 +257,7 @@ export class Queue {
     before.next = ofKey.next
   }
 
-  /** Separates the ops before an op of several keys from those after it. */
+  /** Prevents later ops from joining those before an op with several keys. */
   #closeQueuesOf(parts: readonly Part[]): void {
     for (const part of parts) {
       const last = this.#find([part])?.last
@@ -277,7 +280,7 @@ export class Queue {
     if (before === undefined) this.#first = next
     else before.next = next
     if (next === undefined) this.#last = before
-    // Unlinks it, because garbage in the old generation would keep newer ops alive.
+    // A removed op in V8's old generation would otherwise keep newer ops alive.
     pending.next = undefined
     this.#backlog.size -= calls.length
     this.#requests -= calls.length
@@ -297,7 +300,7 @@ export class Queue {
   }
 }
 
-/** Ops that may remove keys aren't sent with ops that write. After a removal, a script may write although memory is full. */
+/** Ops that may remove keys are sent separately. After a removal, the script could write even though Redis is out of memory. */
 function fits(pending: PendingOp, batch: Batch, maxWeight: number, maxRequests: number): boolean {
   const first = batch.ops[0]
   if (first === undefined) return true
@@ -313,4 +316,47 @@ function placeOf(parts: readonly Part[], { places, seed }: Backlog): number {
 
 function isSettled(call: Call): boolean {
   return call.isSettled
+}
+
+/** Whether equal requests may join an op, which then has a count. */
+function isJoinable(op: Op): boolean {
+  return isSingle(op) && !op.parts[0]!.set.logs.some(({ kind }) => kind.isOneByOne === true)
+}
+
+function canJoin(waiting: Request, op: Op, nowMs: number | undefined): boolean {
+  if (waiting.nowMs !== nowMs) return false
+  if (op === waiting.op) return true
+  if (!isSingle(op) || op.cost !== unitsOf(waiting.op)) return false
+  const { key, set } = waiting.op.parts[0]!
+  return op.parts[0]!.key === key && op.parts[0]!.set === set
+}
+
+/** A log of entries writes this many units in the time of a usual op. */
+const UNITS_PER_OP = 100
+
+/** An op with up to this many logs takes as long as the usual one. */
+const LOGS_PER_OP = 4
+
+/** How long an op takes, relative to a usual op. At most {@link MAX_WEIGHT}. */
+function weightOf(op: Op): number {
+  const { work } = kindOf(op)
+  // An explain searches for each time that it reports, and a page has hundreds of overrides.
+  let weight = work === 'search' || work === 'page' ? MAX_WEIGHT / 8 : 1
+  if ('charges' in op && op.charges !== undefined) weight = MAX_WEIGHT
+  let logs = 0
+  for (const { set } of op.parts) {
+    logs += set.logs.length
+    if (set.keeps.size > 0) for (const log of set.logs) weight += entriesWeight(op, entriesOf(log))
+  }
+  return Math.min(weight + Math.ceil(logs / LOGS_PER_OP) - 1, MAX_WEIGHT)
+}
+
+const WRITES: readonly Work[] = ['take', 'write', 'find']
+
+function entriesWeight(op: Op, are: Entries | undefined): number {
+  const { work } = kindOf(op)
+  if (are === undefined) return 0
+  // A refund rewrites a stream.
+  if (work === 'read' || (work === 'take' && are === 'record')) return MAX_WEIGHT
+  return WRITES.includes(work) ? Math.floor(unitsOf(op) / UNITS_PER_OP) : 0
 }

@@ -1,33 +1,33 @@
-// Sends a batch as a call of the script, and turns its reply into results.
+// Sends a batch of ops as one call of the script, and decodes the reply.
 
 import type { StoreUnavailableError } from '../../errors.ts'
 import type { Receiver, Result, Transport } from './batcher.ts'
 import type { Connection, Send } from './clients.ts'
 import { decode } from './decode.ts'
-import { encode, type Request } from './encode.ts'
+import { encode } from './encode.ts'
 import type { Keyspace } from './keyspace.ts'
 import type { Batch } from './queue.ts'
 import { SCRIPT, SCRIPT_SHA1 } from './script.generated.ts'
 
-/** How long ops are sent one at a time after a failure. Counted per bucket, and doubled with each further failure. */
+/** How long a bucket's ops are sent individually after a failure. Doubles with each further failure. */
 const MIN_SINGLY_MS = 1000
 const MAX_SINGLY_MS = 8000
 
-/** Call numbers are padded to this length, so that they compare correctly as text. */
+/** Call numbers are padded to this length, because the script compares them as text. */
 const RECEIPT_DIGITS = 17
 
-/** A tenth of a receipt's TTL, because calls that renew it may be lost. */
+/** A receipt is renewed this often. Its TTL is ten times longer, because calls may be lost. */
 const RECEIPT_RENEWED_MS = 60_000
 
-/** The key with the script's last answer to a call of one place. */
+/** The key with the script's last answer to calls with one `place`. */
 interface Receipt {
   readonly key: string
   renewedAtMs: number
 }
 
-/** Calls to one server, or to the server with one bucket of a Cluster. */
+/** Sends calls to one server. A Cluster has one transport per bucket. */
 export class ScriptTransport implements Transport {
-  /** Whether Redis is believed to know the script. If it doesn't, calls waiting at the same time may be reordered. */
+  /** False until the script is known to be loaded. Until then, concurrent calls may be reordered. */
   isOrdered = false
   readonly #connection: Connection
   readonly #send: Send
@@ -53,10 +53,10 @@ export class ScriptTransport implements Transport {
 
   send(batch: Batch, receiver: Receiver): void {
     const { isCluster, resends } = this.#connection
-    // On a Cluster, the keys of a slot may be on two servers for a while. A receipt is an additional key.
+    // While a slot moves, its keys are on two servers, so no call with several keys succeeds. A receipt is a key too.
     const isDivisible = isCluster && (resends || batch.ops.length > 1)
     if (isDivisible && batch.sentAtMs < this.#singlyUntilMs) {
-      void this.#sendSingly(batch, receiver)
+      this.#sendSingly(batch, receiver)
       return
     }
     const words: string[] = []
@@ -70,26 +70,23 @@ export class ScriptTransport implements Transport {
       this.#connection.answered()
       this.isOrdered = !isLoading
       if (isDivisible) this.#singlyMs = MIN_SINGLY_MS
-      let results: readonly Result[]
       try {
-        results = decode(batch.ops, reply, this.#keyspace.buckets)
+        receiver.answered(batch, decode(batch.ops, reply, this.#keyspace.buckets))
       } catch (error) {
         receiver.failed(batch, error)
-        return
       }
-      receiver.answered(batch, results)
     }
     const failed = (error: unknown): void => {
-      if (!isLoading && saysNoScript(error)) {
+      if (!isLoading && says(error, NO_SCRIPT)) {
         isLoading = true
         this.isOrdered = false
         loadAndRun(this.#connection, this.#send, keys, words).then(answered, failed)
         return
       }
       this.#connection.answered()
-      if (isDivisible && saysTryAgain(error)) {
+      if (isDivisible && says(error, TRY_AGAIN)) {
         this.#goSingly()
-        void this.#sendSingly(batch, receiver)
+        this.#sendSingly(batch, receiver)
       } else {
         receiver.failed(batch, error)
       }
@@ -97,7 +94,7 @@ export class ScriptTransport implements Transport {
     this.#send('EVALSHA', SCRIPT_SHA1, keys, words).then(answered, failed)
   }
 
-  /** The slot may be moving. Clients that resend commands wait for that, longer than any request. Others report the failure. */
+  /** The slot may be moving. A client that resends commands waits longer for that than any request. Others report a failure. */
   lost(): void {
     if (this.#connection.isCluster && this.#connection.resends) this.#goSingly()
   }
@@ -109,32 +106,31 @@ export class ScriptTransport implements Transport {
     this.#singlyMs = Math.min(2 * this.#singlyMs, MAX_SINGLY_MS)
   }
 
-  /** While the slot moves, each key is on one of the two servers. */
-  async #sendSingly(batch: Batch, receiver: Receiver): Promise<void> {
-    receiver.answered(batch, await Promise.all(batch.ops.map((request) => this.#resultOf(request))))
-  }
-
-  async #resultOf(request: Request): Promise<Result> {
-    const words: string[] = []
-    this.#keyspace.append(request.op, words)
-    const keys = words.length
-    encode([request], words)
-    try {
-      const reply = await runScript(this.#connection, this.#send, keys, words)
-      return decode([request], reply, this.#keyspace.buckets)[0]
-    } catch (error) {
-      return this.failure(error)
-    }
+  /** While a slot moves, each of its keys is on one of two servers. */
+  #sendSingly(batch: Batch, receiver: Receiver): void {
+    const results = batch.ops.map(async (request): Promise<Result> => {
+      const words: string[] = []
+      this.#keyspace.append(request.op, words)
+      const keys = words.length
+      encode([request], words)
+      try {
+        const reply = await runScript(this.#connection, this.#send, keys, words)
+        return decode([request], reply, this.#keyspace.buckets)[0]
+      } catch (error) {
+        return this.failure(error)
+      }
+    })
+    void Promise.all(results).then((all) => receiver.answered(batch, all))
   }
 
   /**
-   * Numbers a call that may be sent twice, so that it is charged once. Returns the number of keys.
+   * Ensures that a call is charged once even if it is sent twice. Returns the number of keys.
    *
-   * The last key belongs to the call's place. The script stores its answer there. No two calls in flight share a place. A call
-   * that arrives after a later one with its place isn't executed.
+   * Appends a key and the call's number. The script stores its answer in that key. Each place has its own key, and no two calls in
+   * flight have the same place. If a call arrives after a later one with the same place, it isn't executed.
    */
   #appendReceipt({ ops, place, sentAtMs }: Batch, words: string[]): number {
-    // On a Cluster, the receipt is in the slot of the keys, which is the same for all calls of a transport. Otherwise, it can be anywhere.
+    // On a Cluster, all calls of a transport have the same slot, and the receipt must be in it too.
     this.#receipts[place] ??= {
       key: this.#keyspace.receiptKey(this.#connection.isCluster ? ops[0]!.op : undefined, place),
       renewedAtMs: Number.NEGATIVE_INFINITY,
@@ -147,30 +143,30 @@ export class ScriptTransport implements Transport {
   }
 }
 
-/** Counts how often the script had to be loaded. */
-type Loads = Pick<Connection, 'scriptLoads'>
-
-/** Runs the script, with EVAL if Redis doesn't know it. */
-export async function runScript(of: Loads, send: Send, keys: number, words: string[]): Promise<unknown> {
+/** Runs the script. Loads it if Redis doesn't have it, such as after a restart or SCRIPT FLUSH. */
+export async function runScript(
+  connection: Connection,
+  send: Send,
+  keys: number,
+  words: string[],
+): Promise<unknown> {
   try {
     return await send('EVALSHA', SCRIPT_SHA1, keys, words)
   } catch (error) {
-    if (!saysNoScript(error)) throw error
-    return loadAndRun(of, send, keys, words)
+    if (!says(error, NO_SCRIPT)) throw error
+    return loadAndRun(connection, send, keys, words)
   }
 }
 
-/** After a restart, a failover or SCRIPT FLUSH nothing was executed. EVAL runs and loads the script. */
-function loadAndRun(of: Loads, send: Send, keys: number, words: string[]): Promise<unknown> {
-  of.scriptLoads++
+function loadAndRun(connection: Connection, send: Send, keys: number, words: string[]): Promise<unknown> {
+  connection.scriptLoads++
   return send('EVAL', SCRIPT, keys, words)
 }
 
-/** Valkey GLIDE changes the text of the server's error. */
-function saysNoScript(error: unknown): boolean {
-  return error instanceof Error && /^NOSCRIPT|\bNoScriptError\b/.test(error.message)
-}
+// Valkey GLIDE rewrites the server's message to the second form.
+const NO_SCRIPT = /^NOSCRIPT|\bNoScriptError\b/
+const TRY_AGAIN = /TRYAGAIN|TryAgain/
 
-function saysTryAgain(error: unknown): boolean {
-  return error instanceof Error && /TRYAGAIN|TryAgain/.test(error.message)
+function says(error: unknown, message: RegExp): boolean {
+  return error instanceof Error && message.test(error.message)
 }

@@ -9,7 +9,7 @@ export interface UrlOptions {
   /**
    * `redis://user:password@host:port/database`, or `rediss://` for TLS.
    *
-   * `valkey://` and `valkeys://` are the same. For a Cluster, pass one or more of its servers; the client finds the others.
+   * You can also write `valkey://` and `valkeys://`. For a Cluster, pass one or more of its servers; the client finds the others.
    */
   readonly url: string | readonly string[]
   /** Whether it is a Redis Cluster. Default: true if several URLs are given. */
@@ -18,7 +18,7 @@ export interface UrlOptions {
   readonly tls?: ConnectionOptions
 }
 
-/** Returns the URL options if that is what the source is, or a URL. A client may also have a `url`. */
+/** Returns the options if the source is a URL or has one. A client may have a `url` too. */
 export function urlOptionsOf(source: unknown): UrlOptions | undefined {
   if (typeof source === 'string') return { url: source }
   const isUrl = typeof source === 'object' && source !== null && 'url' in source
@@ -45,17 +45,16 @@ export function serversOf(options: UrlOptions): Servers {
   const [first, ...others] = (Array.isArray(url) ? url : [url]).map(addressOf)
   if (first === undefined) throw invalidOption('url is an empty array; pass at least one URL', url)
   const isCluster = cluster ?? others.length > 0
-  const addresses: readonly [Address, ...Address[]] = [first, ...others]
   checkThat(typeof isCluster === 'boolean', 'cluster', cluster, 'true or false')
   if (!isCluster && others.length > 0)
-    throw invalidOption(`url has ${addresses.length} URLs; pass only one, or set cluster: true`)
-  if (isCluster && addresses.some(({ database }) => database !== 0))
+    throw invalidOption(`url has ${others.length + 1} URLs; pass only one, or set cluster: true`)
+  if (isCluster && [first, ...others].some(({ database }) => database !== 0))
     throw invalidOption('a url has a database; a Cluster supports only database 0')
   if (others.some(({ isTls }) => isTls !== first.isTls))
     throw invalidOption("some URLs use TLS and some don't; use TLS in all or none")
   if (tls !== undefined && !first.isTls) throw invalidOption('the tls option needs a rediss:// url')
   checkOptions(options, 'the first argument of redisStore', { url: true, cluster: true, tls: true })
-  return { addresses, isCluster, tls: tls ?? {} }
+  return { addresses: [first, ...others], isCluster, tls: tls ?? {} }
 }
 
 const SCHEMES: Readonly<Record<string, boolean>> = {

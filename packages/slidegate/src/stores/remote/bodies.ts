@@ -1,4 +1,4 @@
-// The bodies of calls to a service: writes them, and reads them within bounds.
+// Writes and reads the bodies of calls to a service.
 //
 //   { version, sets: [{ limiter, limits, additions }], ops: [{ type, parts: [[set, key]], ... }] }
 //   { version, outcomes: [...] }     in the order of the ops
@@ -14,34 +14,26 @@ import { at, type Fields, fieldsIn, listIn } from './reading.ts'
 import { type Authorize, declaredIn, declaredInJson, type KnownSets, textOfSet } from './sets.ts'
 import { MAX_WORK, REFUSAL, workOf, workOfSet } from './work.ts'
 
-/** Incremented with each change that the other side could misread. */
+/** Increment it with each change that the other side could misread. */
 export const WIRE_VERSION = 2
 
 export const MAX_OPS = 1024
 
-/** Maximum length of a body in characters, without its last op. */
+/** Maximum characters of a body, without its last op. */
 const MAX_CHARACTERS = 2 ** 18
 
 /** Maximum limits in the sets of a body: 16 keys with 64 limits, and room for bans and reservations. */
 const MAX_DECLARED = 1280
 
-/** An op, and how many requests it decides. */
-export type Asked = Pick<Request, 'op' | 'count'>
-
-export interface Body {
-  readonly text: string
-  readonly asked: readonly Asked[]
-}
-
 /** Writes ops into as few bodies as possible. An op that is too large for any body is sent alone and rejected. */
-export function bodiesOf(asked: readonly Asked[]): Body[] {
-  const bodies: Draft[] = []
-  for (const each of asked) if (!bodies.at(-1)?.add(each)) bodies.push(new Draft(each))
+export function bodiesOf(asked: readonly Request[]): Body[] {
+  const bodies: Body[] = []
+  for (const each of asked) if (!bodies.at(-1)?.add(each)) bodies.push(new Body(each))
   return bodies
 }
 
-class Draft implements Body {
-  readonly asked: Asked[] = []
+export class Body {
+  readonly asked: Request[] = []
   readonly #places = new Map<LimitSet, number>()
   readonly #sets: string[] = []
   readonly #ops: string[] = []
@@ -49,7 +41,7 @@ class Draft implements Body {
   #declared = 0
   #work = 0
 
-  constructor(first: Asked) {
+  constructor(first: Request) {
     this.add(first)
   }
 
@@ -58,22 +50,20 @@ class Draft implements Body {
   }
 
   /** Adds an op, or returns false if the body has no room. The first one always fits. */
-  add(asked: Asked): boolean {
+  add(asked: Request): boolean {
     const { op, count } = asked
+    const added = new Set(op.parts.map(({ set }) => set).filter((set) => !this.#places.has(set)))
     let characters = this.#characters
     let declared = this.#declared
     let work = this.#work + workOf(op)
-    const sets = new Set<LimitSet>()
-    for (const { set } of op.parts) {
-      if (this.#places.has(set) || sets.has(set)) continue
-      sets.add(set)
+    for (const set of added) {
       characters += textOfSet(set).length
       declared += declaredIn(set)
       work += workOfSet(set)
     }
     const isFull = characters >= MAX_CHARACTERS || declared > MAX_DECLARED || work > MAX_WORK
     if (isFull && this.asked.length > 0) return false
-    for (const set of sets) this.#places.set(set, this.#sets.push(textOfSet(set)) - 1)
+    for (const set of added) this.#places.set(set, this.#sets.push(textOfSet(set)) - 1)
     const text = textOfOp(op, count, (set) => this.#places.get(set)!)
     this.#ops.push(text)
     this.asked.push(asked)
@@ -95,14 +85,14 @@ function checkVersion(value: unknown, what: 'body' | 'answer'): void {
   )
 }
 
-/** Reads ops, or an error for each that is invalid. Throws if no set is valid, and the errors of `authorize`. */
+/** Returns ops, or an error for each invalid op. Throws the first set's error if all sets are invalid. */
 export function readBody(value: unknown, known: KnownSets, authorize: Authorize): readonly (Op | Error)[] {
   checkVersion(value, 'body')
   const { sets, ops } = fieldsIn(value, 'the body', ['version', 'sets', 'ops'])
   const budget = new Budget()
   const read = listIn(sets, 'sets', 1, MAX_OPS).map((each, i) =>
     budget.tried(`sets[${i}]`, () => {
-      // Runs before anything is created from it.
+      // Checked before any limit is created.
       budget.spend('limits', declaredInJson(each))
       const set = known.of(each, authorize)
       budget.spend('work', workOfSet(set))
@@ -123,11 +113,11 @@ export function readBody(value: unknown, known: KnownSets, authorize: Authorize)
 
 const MOST = { limits: MAX_DECLARED, work: MAX_WORK }
 
-/** The bounds of one body. Once one is reached, the remaining sets or ops are rejected unread. */
+/** The bounds of one body. If one is exceeded, the remaining sets or ops are rejected unread. */
 class Budget {
   readonly #spent = { limits: 0, work: 0 }
   #usedUp: SlidegateError | undefined
-  /** Errors that contain their position. An op with an invalid set gets the error of the set. */
+  /** Errors that contain their position. An op with an invalid set gets the error of that set. */
   readonly #placed = new Set<unknown>()
 
   tried<Value>(place: string, read: () => Value): Value | Error {
@@ -143,7 +133,7 @@ class Budget {
     }
   }
 
-  /** Ops whose sets were read before may still be decided. */
+  /** Ops can still be decided if their sets were read before. */
   readOps(): void {
     this.#usedUp = undefined
   }
@@ -172,9 +162,9 @@ export function answerOf(results: readonly (Result | Error)[]): StoreResponse {
   return { version: WIRE_VERSION, outcomes: results.map(writtenOutcome) }
 }
 
-export function readAnswer(asked: readonly Asked[], value: unknown): Result[] {
+export function readAnswer(asked: readonly Request[], value: unknown): Result[] {
   checkVersion(value, 'answer')
   const { outcomes } = fieldsIn(value, 'the answer', ['version', 'outcomes'])
-  const all = listIn(outcomes, 'outcomes', asked.length, asked.length)
+  const all = listIn(outcomes, 'outcomes', asked.length)
   return asked.map(({ op, count }, i) => at(`outcomes[${i}]`, () => readOutcome(op, count, all[i])))
 }

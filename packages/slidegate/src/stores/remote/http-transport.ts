@@ -13,12 +13,14 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
 /** The service's URL, and how to call it. */
 export interface Address {
+  /** The name in messages: `the service at https://limits.example.com`. */
+  readonly service: string
   readonly url: string
   readonly fetch: Fetch
   readonly token: () => string | undefined | Promise<string | undefined>
 }
 
-/** Timeout of a call. Callers time out sooner, and return a charge when its late answer arrives. */
+/** Timeout of a call. Requests time out sooner. Their charges are refunded if a late answer arrives. */
 const LOST_MS = 10_000
 
 /** Maximum bytes of an answer. No valid answer is that long. */
@@ -27,13 +29,13 @@ const MAX_ANSWER = 2 ** 25
 const MAX_PROBLEM = 2 ** 16
 
 /**
- * Sends ops by HTTP. A call that may have arrived is never resent.
+ * Sends ops by HTTP. Never resends a call, because it may have been charged.
  *
- * @param underWay holds the calls that `close` can end
+ * @param underWay receives the calls in flight, for `close`
  * @param start ended by the first answer
  */
 export function httpTransport(address: Address, underWay: Set<AbortController>, start: Start): Transport {
-  const server = serviceAt(address)
+  const { service } = address
   const origin = asyncOrigin('slidegate.client')
 
   async function ask({ text, asked }: Body): Promise<readonly Result[]> {
@@ -51,10 +53,10 @@ export function httpTransport(address: Address, underWay: Set<AbortController>, 
         },
         body: text,
         signal: ending.signal,
-        // A redirect must not receive the token or charge anything. (Workers don't support `error`.)
+        // The target of a redirect must not receive the token. (Workers don't support `error`.)
         redirect: 'manual',
       })
-      if (response.status !== 200) throw await problemIn(response, server)
+      if (response.status !== 200) throw await problemIn(response, service)
       return readAnswer(asked, JSON.parse(await textOf(response, MAX_ANSWER)))
     } finally {
       clearTimeout(timer)
@@ -63,13 +65,13 @@ export function httpTransport(address: Address, underWay: Set<AbortController>, 
     }
   }
 
-  /** The ops may have been charged, unless there was no connection. */
+  /** If there was no connection, nothing was charged. */
   function failure(error: unknown): StoreUnavailableError {
     if (error instanceof StoreUnavailableError) return error
     const { cause = error } = error as { readonly cause?: unknown }
     const { syscall } = (cause ?? {}) as { readonly syscall?: unknown }
-    if (syscall === 'connect' || syscall === 'getaddrinfo') return noConnection(server, error, cause)
-    const message = `the request to ${server} failed: ${plainError(cause).message}`
+    if (syscall === 'connect' || syscall === 'getaddrinfo') return noConnection(service, error, cause)
+    const message = `the request to ${service} failed: ${plainError(cause).message}`
     return new StoreUnavailableError('error', message, { cause: error })
   }
 
@@ -102,11 +104,7 @@ export function httpTransport(address: Address, underWay: Set<AbortController>, 
   }
 }
 
-export function serviceAt({ url }: Address): string {
-  return `the service at ${url.replace(/\/v1\/store$/, '')}`
-}
-
-/** The error for an answer other than 200, from the service or a proxy. */
+/** The error for a status other than 200. The answer may be from a proxy. */
 async function problemIn(response: Response, service: string): Promise<StoreUnavailableError> {
   const { status } = response
   const problem = await textOf(response, MAX_PROBLEM)
@@ -117,7 +115,7 @@ async function problemIn(response: Response, service: string): Promise<StoreUnav
   return new StoreUnavailableError(reasonOf(status, code), `${service} answered ${status}${more}`)
 }
 
-/** An overloaded service rejects before it charges. */
+/** If the service is overloaded, nothing was charged. */
 function reasonOf(status: number, code: unknown): StoreUnavailableReason {
   if (status === 429 || code === 'overloaded') return 'overload'
   const reason = typeof code === 'string' ? code.replace(/^store_/, '') : undefined

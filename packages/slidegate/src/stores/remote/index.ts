@@ -2,11 +2,11 @@
 
 import { checkOptions, checkThat, invalidOption, SlidegateError } from '../../errors.ts'
 import { failurePolicy } from '../../resilience/failure-policy.ts'
-import { type BatchOptions, batchedStore } from '../redis/batcher.ts'
-import { Start, whenIdle } from '../start.ts'
+import { type BatchedStore, type BatchOptions, batchedStore } from '../redis/batcher.ts'
+import { Start } from '../start.ts'
 import type { Store } from '../store.ts'
 import { MAX_OPS } from './bodies.ts'
-import { type Address, type Fetch, httpTransport, serviceAt } from './http-transport.ts'
+import { type Address, type Fetch, httpTransport } from './http-transport.ts'
 
 export type { StoreResponse } from './bodies.ts'
 export type { Fetch } from './http-transport.ts'
@@ -15,13 +15,12 @@ export type { Authorize } from './sets.ts'
 
 /** Options of {@link serviceStore}. */
 export interface ServiceStoreOptions {
-  /** The caller's token, required unless anonymous callers are allowed. A function is called per request, so it can change. */
+  /** The caller's token, required unless the service allows anonymous callers. A function can return a new token per request. */
   readonly token?: string | (() => string | Promise<string>)
   /** A `fetch` for custom certificates or tests. Default: the runtime's `fetch`. */
   readonly fetch?: Fetch
 }
 
-/** Ops that arrive while calls are in flight are sent together. */
 const BATCHES: BatchOptions = {
   maxCalls: 4,
   readsFirst: true,
@@ -31,8 +30,8 @@ const BATCHES: BatchOptions = {
 /**
  * Stores state in a slidegate service.
  *
- * For programs that can't or shouldn't connect to the service's Redis. Limits are declared in the program. The service's
- * configuration sets which limiter names a token may use, with `ownLimiters`. Time is read from the clock of the service's store.
+ * For programs that can't or shouldn't connect to the service's Redis. You declare limits in the program. In the service's
+ * configuration, `ownLimiters` lists the limiter names that a token may use. Time is read from the clock of the service's store.
  * Concurrent requests are sent together.
  *
  * @param url the service's URL, such as `https://limits.example.com`
@@ -40,17 +39,17 @@ const BATCHES: BatchOptions = {
  */
 export function serviceStore(url: string | URL, options: ServiceStoreOptions = {}): Store {
   checkOptions(options, 'serviceStore', { token: true, fetch: true })
-  const address = { url: urlOf(url), fetch: fetchIn(options), token: tokenIn(options) }
+  const base = baseOf(url)
+  const service = `the service at ${base}`
+  const address = { service, url: `${base}/v1/store`, fetch: fetchIn(options), token: tokenIn(options) }
   const underWay = new Set<AbortController>()
   let isClosed = false
-  const begin = () => {
-    const start = new Start()
-    return { start, batched: batchedStore([httpTransport(address, underWay, start)], BATCHES, () => 0) }
-  }
-  let begun: ReturnType<typeof begin> | undefined
-  // Created by the first request, because some runtimes don't allow random numbers earlier.
+  let begun: { readonly start: Start; readonly batched: BatchedStore } | undefined
+  // Created by the first request, because some runtimes don't allow random numbers before that.
   const current = () => {
-    begun ??= begin()
+    if (begun !== undefined) return begun
+    const start = new Start()
+    begun = { start, batched: batchedStore([httpTransport(address, underWay, start)], BATCHES, () => 0) }
     return begun
   }
   return {
@@ -58,7 +57,7 @@ export function serviceStore(url: string | URL, options: ServiceStoreOptions = {
     connection: {
       // The first request loads the runtime's `fetch` and connects.
       whenStarted: () => current().start.whenOver,
-      diagnose: () => ({ message: `${serviceAt(address)} did not answer` }),
+      diagnose: () => ({ message: `${service} did not answer` }),
     },
     apply(ops, call) {
       if (isClosed) call.reject(new SlidegateError('closed', 'the store is closed'))
@@ -67,13 +66,13 @@ export function serviceStore(url: string | URL, options: ServiceStoreOptions = {
     isOverloaded: (op, sinceMs) => current().batched.isOverloaded(op, sinceMs),
     async close() {
       isClosed = true
-      await whenIdle(() => begun?.batched.isIdle() ?? true)
+      await begun?.batched.whenIdle()
       for (const ending of underWay) ending.abort()
     },
   }
 }
 
-function urlOf(given: unknown): string {
+function baseOf(given: unknown): string {
   const url = URL.canParse(`${given}`) ? new URL(`${given}`) : undefined
   const isRight = url !== undefined && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === ''
   const shown = given instanceof URL ? given.href : given
@@ -82,7 +81,7 @@ function urlOf(given: unknown): string {
     // The error must not contain the URL.
     throw invalidOption('the URL has a user name or password; use the token option instead')
   }
-  return `${url.href.replace(/\/+$/, '')}/v1/store`
+  return url.href.replace(/\/+$/, '')
 }
 
 function fetchIn({ fetch }: ServiceStoreOptions): Fetch {
@@ -91,7 +90,7 @@ function fetchIn({ fetch }: ServiceStoreOptions): Fetch {
   return fetch
 }
 
-/** Rejects an undefined token, such as that of a missing environment variable. */
+/** Rejects an undefined token. It may come from a missing environment variable. */
 function tokenIn(options: ServiceStoreOptions): Address['token'] {
   if (!('token' in options)) return () => undefined
   const { token } = options
@@ -100,7 +99,7 @@ function tokenIn(options: ServiceStoreOptions): Address['token'] {
   return () => checked
 }
 
-/** Errors of `fetch` would contain the whole token. */
+/** Checks the token, because errors of `fetch` would contain it. */
 function checkedToken(token: unknown): string {
   if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return token
   throw invalidOption(`the token is of type ${typeof token}; it must be a string of printable characters`)

@@ -1,6 +1,7 @@
-// Outcomes as JSON. `null` stands for infinity in times, and for undefined in lists.
+// Outcomes as JSON. In times, `null` stands for infinity. In lists, it stands for undefined.
 
 import {
+  checkThat,
   SlidegateError,
   type SlidegateErrorCode,
   StoreUnavailableError,
@@ -12,12 +13,13 @@ import type { Reply } from '../../ops/op.ts'
 import type { ExplainOp } from '../../ops/peek.ts'
 import type { ConsumeOutcome, Debit, ExplainOutcome, OverridesOutcome, Part } from '../../ops/request.ts'
 import { kindOf, type Op } from '../../ops/table.ts'
-import { limitsOf } from '../outcome.ts'
+import { limitsOf, logsOf } from '../outcome.ts'
 import type { Result } from '../redis/batcher.ts'
 import {
   anyText,
   type Fields,
   fieldsIn,
+  fitting,
   flag,
   integer,
   list,
@@ -25,28 +27,20 @@ import {
   maybe,
   orNull,
   type Read,
-  readShape,
-  type ShapeOf,
   shape,
   text,
   whole,
-  wrong,
 } from './reading.ts'
 
 const REASONS: readonly StoreUnavailableReason[] = [
-  'timeout',
-  'error',
-  'down',
-  'overload',
-  'full',
-  'invalid_state',
+  ...(['timeout', 'error', 'down', 'overload', 'full', 'invalid_state'] as const),
 ]
 
 export function isReason(value: unknown): value is StoreUnavailableReason {
   return REASONS.includes(value as StoreUnavailableReason)
 }
 
-/** An outcome as JSON. For errors of the store, callers get only the reason. */
+/** Converts an outcome to JSON. If the store failed, callers get only the reason. */
 export function writtenOutcome(result: Result | Error): unknown {
   if (!(result instanceof Error)) return result ?? null
   if (result instanceof StoreUnavailableError) return { error: { reason: result.reason } }
@@ -55,12 +49,16 @@ export function writtenOutcome(result: Result | Error): unknown {
 }
 
 export function readOutcome(op: Op, count: number, value: unknown): Result {
-  if (typeof value === 'object' && value !== null && 'error' in value) return readError(value.error)
+  const isObject = typeof value === 'object' && value !== null
+  if (isObject && 'error' in value) return readError(value.error)
   const { answer } = kindOf(op)
-  if (answer === undefined && value !== null) throw wrong('the outcome', value, 'null')
-  const reply = new JsonReply(op, count, value)
-  const outcome = answer?.(reply)
-  reply.checkNames()
+  if (answer === undefined) {
+    checkThat(value === null, 'the outcome', value, 'null')
+    return undefined
+  }
+  checkThat(isObject, 'the outcome', value, 'an object')
+  const outcome = answer(replyIn(value as Fields, op, count))
+  fieldsIn(value, 'the outcome', Object.keys(outcome ?? {}))
   return outcome
 }
 
@@ -75,10 +73,7 @@ function readError(value: unknown): StoreUnavailableError | SlidegateError {
     : new SlidegateError(anyText(code, 'the code') as SlidegateErrorCode, detail)
 }
 
-const source: Read<'store'> = (value) => {
-  if (value === 'store') return value
-  throw wrong('the source', value, 'store')
-}
+const source: Read<'store'> = fitting((value) => value === 'store', 'store')
 const wait: Read<number> = (value) =>
   value === null ? Number.POSITIVE_INFINITY : whole(value, 'a number of limits')
 const entry = shape('an entry', { name: anyText, units: whole, atMs: whole })
@@ -90,22 +85,28 @@ const IN_FORCE = {
   blockedMs: whole,
 }
 const inForce = shape('an override', IN_FORCE)
-const listed = shape('an override', { ...IN_FORCE, key: anyText, given: maybe(anyText) })
+const page = shape('the outcome', {
+  overrides: list(shape('an override', { ...IN_FORCE, key: anyText, given: maybe(anyText) }), 0, 2 ** 16),
+  next: maybe(anyText),
+  buckets: integer(1, 1024),
+})
 
-/** The charges of an op, one per part. A service reports only those of its store. */
+/** Reads a charge per part. In a service, its source is always the store. */
 export function debitsOf(parts: readonly Part[]): Read<Debit[]> {
   return (value, what) =>
-    listIn(value, what, parts.length, parts.length).map((each, i) => {
-      const { length } = parts[i]!.set.limits
-      const costs = maybe(list(whole, length, length))
+    listIn(value, what, parts.length).map((each, i) => {
+      const costs = maybe(list(whole, parts[i]!.set.limits.length))
       return shape('a debit', { source, atMs: whole, costs })(each, what)
     })
 }
 
-function decisionOf({ parts }: Op, count: number) {
-  const { length } = parts
-  const numbers = unused(limitsOf(parts).length).length
-  return {
+/** Reads the fields of an outcome. */
+function replyIn(value: Fields, op: Op, count: number): Reply {
+  const { parts } = op
+  const limits = limitsOf(parts).length
+  const logs = logsOf(parts).length
+  const numbers = unused(limits).length
+  const decision = {
     source,
     atMs: whole,
     admitted: integer(0, count),
@@ -113,74 +114,25 @@ function decisionOf({ parts }: Op, count: number) {
     limits: list(wait, numbers, Math.max(unused(1).length, numbers)),
     waitMs: () => 0,
     repeats: maybe(whole),
-    ban: maybe(shape('the ban', { ms: wait, parts: list(integer(0, length - 1), 0, length) })),
+    ban: maybe(shape('the ban', { ms: wait, parts: list(integer(0, parts.length - 1), 0, parts.length) })),
     debits: maybe(debitsOf(parts)),
-    overrides: maybe(list(orNull(inForce), length, length)),
+    overrides: maybe(list(orNull(inForce), parts.length)),
   }
-}
-
-/** Reads an outcome, and remembers which fields it may have. */
-class JsonReply implements Reply {
-  readonly #op: Op
-  readonly #count: number
-  readonly #value: unknown
-  readonly #names: string[] = []
-
-  constructor(op: Op, count: number, value: unknown) {
-    this.#op = op
-    this.#count = count
-    this.#value = value
-  }
-
-  flag(name: string): boolean {
-    return this.#read({ [name]: flag })[name]!
-  }
-
-  unitsPerLog(name: string, areThere = true): readonly number[] {
-    const logs = areThere ? this.#logs : 0
-    return this.#read({ [name]: list(whole, logs, logs) })[name]!
-  }
-
-  entriesPerLog(name: string): ReturnType<Reply['entriesPerLog']> {
-    return this.#read({ [name]: list(list(entry, 0, 2 ** 20), this.#logs, this.#logs) })[name]!
-  }
-
-  decision(): ConsumeOutcome {
-    return this.#read(decisionOf(this.#op, this.#count)) as ConsumeOutcome
-  }
-
-  explanation(): ExplainOutcome {
-    const { parts, charges: most } = this.#op as ExplainOp
-    const limits = limitsOf(parts).length
-    return this.#read({
-      ...decisionOf(this.#op, this.#count),
-      frees: list(list(wait, 0, 16), limits, limits),
-      bans: list(orNull(banState), parts.length, parts.length),
-      ...(most !== undefined && { charges: list(orNull(list(charge, 0, most)), limits, limits) }),
-    }) as ExplainOutcome
-  }
-
-  page(): OverridesOutcome {
-    return this.#read({
-      overrides: list(listed, 0, 2 ** 16),
-      next: maybe(anyText),
-      buckets: integer(1, 1024),
-    }) as OverridesOutcome
-  }
-
-  checkNames(): void {
-    if (this.#names.length > 0) fieldsIn(this.#value, 'the outcome', this.#names)
-  }
-
-  #read<S extends Readonly<Record<string, Read>>>(fields: S): ShapeOf<S> {
-    if (typeof this.#value !== 'object' || this.#value === null) {
-      throw wrong('the outcome', this.#value, 'an object')
-    }
-    this.#names.push(...Object.keys(fields))
-    return readShape(this.#value as Fields, fields)
-  }
-
-  get #logs(): number {
-    return this.#op.parts.reduce((sum, { set }) => sum + set.logs.length, 0)
+  return {
+    flag: (name) => flag(value[name], name),
+    unitsPerLog: (name, areThere = true) => list(whole, areThere ? logs : 0)(value[name], name),
+    entriesPerLog: (name) => list(list(entry, 0, 2 ** 20), logs)(value[name], name),
+    decision: () => shape('the outcome', decision)(value, '') as ConsumeOutcome,
+    explanation() {
+      const { charges: most } = op as ExplainOp
+      const explained = {
+        ...decision,
+        frees: list(list(wait, 0, 16), limits),
+        bans: list(orNull(banState), parts.length),
+        ...(most !== undefined && { charges: list(orNull(list(charge, 0, most)), limits) }),
+      }
+      return shape('the outcome', explained)(value, '') as ExplainOutcome
+    },
+    page: () => page(value, '') as OverridesOutcome,
   }
 }

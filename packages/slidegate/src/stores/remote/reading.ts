@@ -1,15 +1,11 @@
 // Readers for untrusted JSON: each returns the value, or throws an error that describes what is allowed.
 
-import { invalidOption, SlidegateError, show } from '../../errors.ts'
+import { checkThat, invalidOption, SlidegateError, show, wrongValue } from '../../errors.ts'
 
 /** Reads a value. `what` is its name in errors. */
 export type Read<Value = unknown> = (value: unknown, what: string) => Value
 
-export function wrong(what: string, value: unknown, right: string): SlidegateError {
-  return invalidOption(`${what} is ${show(value)}; it must be ${right}`, value)
-}
-
-/** Adds a value's position to errors. */
+/** Adds the place of a value to errors. */
 export function at<Value>(place: string, read: () => Value): Value {
   try {
     return read()
@@ -23,7 +19,7 @@ export type Fields = Readonly<Record<string, unknown>>
 
 export function fieldsIn(value: unknown, what: string, known: readonly string[]): Fields {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw wrong(what, value, `an object with only these fields: ${known.join(', ')}`)
+    throw wrongValue(what, value, `an object with only these fields: ${known.join(', ')}`)
   }
   for (const name of Object.keys(value)) {
     if (known.includes(name)) continue
@@ -33,60 +29,53 @@ export function fieldsIn(value: unknown, what: string, known: readonly string[])
 }
 
 type Shape = Readonly<Record<string, Read>>
-export type ShapeOf<S extends Shape> = { readonly [Name in keyof S]: ReturnType<S[Name]> }
+type ShapeOf<S extends Shape> = { readonly [Name in keyof S]: ReturnType<S[Name]> }
 
-/** The fields of a shape that aren't undefined. */
-export function readShape<S extends Shape>(fields: Fields, shape: S): ShapeOf<S> {
-  const read: Record<string, unknown> = {}
-  for (const [name, of] of Object.entries(shape)) {
-    const value = of(fields[name], name)
-    if (value !== undefined) read[name] = value
-  }
-  return read as ShapeOf<S>
-}
-
-/** An object with these fields and no others. */
+/** Reads an object with only these fields. Omits undefined ones. */
 export function shape<S extends Shape>(what: string, fields: S): Read<ShapeOf<S>> {
-  return (value) => readShape(fieldsIn(value, what, Object.keys(fields)), fields)
+  return (value) => {
+    const given = fieldsIn(value, what, Object.keys(fields))
+    const read: Record<string, unknown> = {}
+    for (const [name, of] of Object.entries(fields)) {
+      const field = of(given[name], name)
+      if (field !== undefined) read[name] = field
+    }
+    return read as ShapeOf<S>
+  }
 }
 
-export function listIn(value: unknown, what: string, least: number, most: number): readonly unknown[] {
-  if (Array.isArray(value) && value.length >= least && value.length <= most) return value
-  const given = Array.isArray(value) ? `an array of ${value.length}` : show(value)
-  throw invalidOption(
-    `${what} is ${given}; it must be an array of ${least === most ? most : `${least} to ${most}`}`,
-    value,
-  )
+export function listIn(value: unknown, what: string, least: number, most = least): readonly unknown[] {
+  const isRight = Array.isArray(value) && value.length >= least && value.length <= most
+  checkThat(isRight, what, value, `an array of ${least === most ? most : `${least} to ${most}`}`)
+  return value as readonly unknown[]
 }
 
-export function list<Value>(of: Read<Value>, least: number, most: number): Read<readonly Value[]> {
+export function list<Value>(of: Read<Value>, least: number, most: number = least): Read<readonly Value[]> {
   return (value, what) => listIn(value, what, least, most).map((each) => of(each, what))
 }
 
-export function integer(least: number, most: number): Read<number> {
+/** Reads a value that fits. `right` describes allowed values. */
+export function fitting<Value>(fits: (value: unknown) => boolean, right: string): Read<Value> {
   return (value, what) => {
-    if (Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most) {
-      return value as number
-    }
-    throw wrong(what, value, `an integer from ${least} to ${most}`)
+    checkThat(fits(value), what, value, right)
+    return value as Value
   }
+}
+
+export function integer(least: number, most: number): Read<number> {
+  const isIn = (value: unknown) => Number(value) >= least && Number(value) <= most
+  return fitting((value) => Number.isSafeInteger(value) && isIn(value), `an integer from ${least} to ${most}`)
 }
 
 export const whole: Read<number> = integer(0, Number.MAX_SAFE_INTEGER)
 
-export const flag: Read<boolean> = (value, what) => {
-  if (typeof value === 'boolean') return value
-  throw wrong(what, value, 'true or false')
-}
+export const flag: Read<boolean> = fitting((value) => typeof value === 'boolean', 'true or false')
 
 export function text(fits: (text: string) => boolean, right: string): Read<string> {
-  return (value, what) => {
-    if (typeof value === 'string' && fits(value)) return value
-    throw wrong(what, value, right)
-  }
+  return fitting((value) => typeof value === 'string' && fits(value), right)
 }
 
-export const anyText: Read<string> = text(() => true, 'a text')
+export const anyText: Read<string> = text(() => true, 'a string')
 
 export function maybe<Value>(of: Read<Value>): Read<Value | undefined> {
   return (value, what) => (value === undefined ? undefined : of(value, what))

@@ -3,9 +3,8 @@
 import { checkOptions, checkThat, checkTimeout, invalidOption } from '../../errors.ts'
 import type { Entry } from '../../limits/limit.ts'
 import { guardStore } from '../../resilience/guard.ts'
-
 import { outcomesOf } from '../call.ts'
-import type { ListOp, ListOutcome, Op, Outcome, Store } from '../store.ts'
+import type { ListOutcome, Op, Outcome, Store } from '../store.ts'
 import { answerOf, readBody, type StoreResponse } from './bodies.ts'
 import { type Authorize, KnownSets, limiterOf } from './sets.ts'
 
@@ -14,16 +13,16 @@ export interface ServeStoreOptions {
   /**
    * Timeout of the store in milliseconds, from 1 to 2^31 - 1. Default: 40.
    *
-   * Must be less than the timeout of callers. Then all ops of a body are answered in time even if a part of the store is down.
+   * Set it lower than the timeout of callers. All ops of a body are then answered in time, even if a part of the store is down.
    */
   readonly timeoutMs?: number
 }
 
 /**
- * Answers the parsed body of a request with JSON. Errors are reported per op.
+ * Answers the parsed body of a request with an outcome or an error per op.
  *
- * Rejects with a `SlidegateError` if it isn't a valid body. `authorize` is called with each limiter's name, without a dimension.
- * If it throws for all of them, the call rejects with that error.
+ * Rejects with a `SlidegateError` if the body is invalid. `authorize` is called with each limiter's name, without a dimension. If
+ * it throws for all names, the call rejects with its error.
  */
 export type ServedStore = (body: unknown, authorize: Authorize) => Promise<StoreResponse>
 
@@ -35,7 +34,7 @@ export type ServedStore = (body: unknown, authorize: Authorize) => Promise<Store
  * const answer = await serve(await request.json(), (limiter) => mustBeAllowed(request, limiter))
  * ```
  *
- * @param store a store, or a function that returns the store of a limiter, always the same one for a name
+ * @param store a store, or a function that returns the store of a limiter, which must be the same for each call with a name
  * @throws {SlidegateError} `invalid_option`
  */
 export function serveStore(
@@ -48,11 +47,8 @@ export function serveStore(
   const sets = new KnownSets()
   const guarded = new WeakMap<Store, Store>()
   const guardedOf = (own: Store): Store => {
-    let known = guarded.get(own)
-    if (known === undefined) {
-      known = guard(own, timeoutMs)
-      guarded.set(own, known)
-    }
+    const known = guarded.get(own) ?? guard(own, timeoutMs)
+    guarded.set(own, known)
     return known
   }
   const storeOf = typeof store === 'function' ? store : () => store
@@ -73,18 +69,19 @@ export function serveStore(
   }
 }
 
-/** Wraps the store with a deadline. Late charges are returned. */
+/** Adds a deadline to a store. Late charges are refunded. */
 function guard(store: Store, timeoutMs: number): Store {
   checkThat(typeof store?.apply === 'function', 'the store', store, 'a store, or a function that returns one')
   return guardStore('client', { store, timeoutMs, logger: false }).store
 }
 
-/** Maximum entries listed before the next part is rejected. A single log never has more. */
+/** If more entries are listed, the next part is rejected. No log has more. */
 const MAX_LISTED = 10_000
 
-/** Lists the parts one after another, because each list may be long. */
-async function listOf(store: Store, op: ListOp): Promise<ListOutcome> {
+async function outcomeOf(store: Store, op: Op): Promise<Outcome> {
+  if (op.type !== 'list') return (await outcomesOf(store, [op]))[0]
   const lists: (readonly Entry[])[] = []
+  // Parts are listed one after another, because each list may be long.
   for (const part of op.parts) {
     const entries = lists.reduce((sum, list) => sum + list.length, 0)
     if (entries >= MAX_LISTED) {
@@ -94,8 +91,4 @@ async function listOf(store: Store, op: ListOp): Promise<ListOutcome> {
     lists.push(...(outcome as ListOutcome).lists)
   }
   return { lists }
-}
-
-async function outcomeOf(store: Store, op: Op): Promise<Outcome> {
-  return op.type === 'list' ? listOf(store, op) : (await outcomesOf(store, [op]))[0]
 }

@@ -1,6 +1,6 @@
-// Limit sets as JSON: their declarations, from which the service creates the same limits.
+// Limit sets as JSON. They contain declarations, from which the service creates the same limits.
 
-import { invalidOption, show } from '../../errors.ts'
+import { invalidOption, show, wrongValue } from '../../errors.ts'
 import { type BanOptions, banLog, banOptionsOf } from '../../limits/ban.ts'
 import { reservationLog } from '../../limits/concurrency.ts'
 import { type Declaration, declarationOf, limitOf } from '../../limits/declaration.ts'
@@ -8,9 +8,9 @@ import { checkCount, countBy, limitIn, originOf } from '../../limits/declare.ts'
 import type { Limit } from '../../limits/limit.ts'
 import { type LimitSet, type Log, limitSet, withLog, withOverrides } from '../../limits/limit-set.ts'
 import { MAX_WINDOW_MS, MIN_WINDOW_MS } from '../../runtime/duration.ts'
-import { at, fieldsIn, flag, integer, listIn, text, wrong } from './reading.ts'
+import { at, type Fields, fieldsIn, flag, integer, listIn, text } from './reading.ts'
 
-/** Characters of sets in the cache: about 20 MB of sets. */
+/** Maximum characters of cached sets. These sets take about 20 MB. */
 const MAX_KNOWN = 2 ** 20
 
 const LIMITER = /^[A-Za-z0-9._-]{1,64}(\/[A-Za-z0-9_-]{1,64})?$/
@@ -20,22 +20,21 @@ const reservationTtl = integer(MIN_WINDOW_MS, MAX_WINDOW_MS)
 const written = new WeakMap<LimitSet, string>()
 
 export function textOfSet(set: LimitSet): string {
-  let text = written.get(set)
-  if (text === undefined) {
-    const { limiter, limits, isOverridable } = set
-    const additions = additionsOf(set)
-    text = JSON.stringify({
-      limiter,
-      limits: limits.map(writtenLimit),
-      ...(additions.length > 0 && { additions: additions.map(writtenAddition) }),
-      ...(isOverridable && { isOverridable }),
-    })
-    written.set(set, text)
-  }
+  const known = written.get(set)
+  if (known !== undefined) return known
+  const { limiter, limits, isOverridable } = set
+  const additions = additionsOf(set)
+  const text = JSON.stringify({
+    limiter,
+    limits: limits.map(writtenLimit),
+    ...(additions.length > 0 && { additions: additions.map(writtenAddition) }),
+    ...(isOverridable && { isOverridable }),
+  })
+  written.set(set, text)
   return text
 }
 
-/** Omits the dimension from the name, because the limiter's name contains it. */
+/** Doesn't have the dimension in its name, because the limiter's name contains it. */
 function writtenLimit(limit: Limit): Declaration & { readonly isCount?: true } {
   const { limit: declared, isCount } = originOf(limit)
   return { ...declarationOf(declared), ...(isCount && { isCount }) }
@@ -54,12 +53,9 @@ export function declaredIn(set: LimitSet): number {
   return set.limits.length + additionsOf(set).length
 }
 
-/** The number of limits and additions in JSON that may be a set. */
+/** The number of limits and additions in untrusted JSON. */
 export function declaredInJson(value: unknown): number {
-  const { limits, additions = [] } = (value ?? {}) as {
-    readonly limits?: unknown
-    readonly additions?: unknown
-  }
+  const { limits, additions = [] } = (value ?? {}) as Fields
   const lengthOf = (list: unknown) => (Array.isArray(list) ? list.length : 1)
   return lengthOf(limits) + lengthOf(additions)
 }
@@ -68,7 +64,7 @@ export function limiterOf(name: string): string {
   return name.split('/', 1)[0]!
 }
 
-/** Throws if the caller may not use this limiter. */
+/** Throws if the caller must not use this limiter. */
 export type Authorize = (limiter: string) => void
 
 /** A cache of the limit sets that callers sent. */
@@ -86,18 +82,14 @@ export class KnownSets {
     if (known !== undefined) return known
     const made = setOf(limiter, limits, additions)
     const set = flag(isOverridable, 'isOverridable') ? withOverrides(made) : made
-    this.#keep(json, set)
-    return set
-  }
-
-  #keep(text: string, set: LimitSet): void {
-    this.#sets.set(text, set)
-    this.#characters += text.length
+    this.#sets.set(json, set)
+    this.#characters += json.length
     for (const oldest of this.#sets.keys()) {
-      if (this.#characters <= MAX_KNOWN) return
+      if (this.#characters <= MAX_KNOWN) break
       this.#sets.delete(oldest)
       this.#characters -= oldest.length
     }
+    return set
   }
 }
 
@@ -118,7 +110,7 @@ const ADDITIONS = ['ban', 'reservations']
 function readAddition(value: unknown): Log {
   const [[name, options] = [], ...others] = Object.entries(fieldsIn(value, 'the addition', ADDITIONS))
   if (name === undefined || others.length > 0) {
-    throw wrong('the addition', value, `one of ${ADDITIONS.join(', ')}`)
+    throw wrongValue('the addition', value, `one of ${ADDITIONS.join(', ')}`)
   }
   if (name === 'reservations') return reservationLog(reservationTtl(options, name))
   return banLog(fieldsIn(options, 'ban', ['after', 'within', 'for', 'forgetAfter']) as unknown as BanOptions)
@@ -134,7 +126,7 @@ function readLimit(value: unknown, dimension: string | undefined): Limit {
   const isLimit = typeof value === 'object' && value !== null
   const { isCount, ...declaration } = (isLimit ? value : {}) as { readonly isCount?: unknown }
   const limit = limitOf(isLimit ? declaration : value)
-  if (isCount !== undefined && isCount !== true) throw wrong('isCount', isCount, 'true or omitted')
+  if (isCount !== undefined && isCount !== true) throw wrongValue('isCount', isCount, 'true or omitted')
   const counting = isCount === true ? countBy(limit) : limit
   return dimension === undefined ? counting : limitIn(dimension, counting)
 }

@@ -1,7 +1,8 @@
-// Estimates the maximum work of an op, whatever its keys contain. One unit takes Redis or the service about 4 µs.
+// Estimates an op's work in the worst case. One unit takes Redis or the service about 4 µs.
 // Measured figures: docs/bounds.md.
 
 import { MAX_ENTRIES, rewritable } from '../../limits/entry-window.ts'
+import type { Entries } from '../../limits/limit.ts'
 import { entriesOf, type LimitSet, type Log } from '../../limits/limit-set.ts'
 import { refundable } from '../../limits/window-log.ts'
 import { kindOf, type Op, unitsOf } from '../../ops/table.ts'
@@ -9,33 +10,33 @@ import { kindOf, type Op, unitsOf } from '../../ops/table.ts'
 /** Maximum work of a body: under 20 ms. */
 export const MAX_WORK: number = 2 ** 12
 
-/** Finds the windows of a calendar: once per body, because the calendar caches them. */
+/** The work of finding the windows of a calendar, once per body. */
 const CALENDAR = 60
 /** The work of rejecting an op or a set. */
 export const REFUSAL = 16
 
 /** The work of reading or writing a log of any size. */
 const LOG = 2
-/** The work of the script per op, without its logs. */
+/** The work of the script per op, in addition to its logs. */
 const GENERAL = 4
 const WINDOW_LOG = 4
 
-/** Reads up to 1,000 denials. */
+/** The work of reading up to 1,000 denials. */
 const BAN = 10
-/** Removes one of 10,000 entries. */
+/** The work of removing one of 10,000 entries. */
 const ENTRY = 40
-/** One list per body. Its parts are listed one at a time, until the list is too long. */
+/** More than half of a body, which therefore has room for only one list. */
 const LIST_OP = MAX_WORK / 2 + 1
-/** Lists 10,000 entries; those of a stream take longer. */
+/** The work of listing 10,000 entries. */
 const LIST = 1300
 const LIST_OF_STREAM = 2000
-/** Searches a log of 65,536 records eleven times, for each limit. */
+/** The work of searching a log of 65,536 records eleven times, per limit. */
 const EXPLAIN = 45
-/** Reads an override of 64 limits, for a key of 64 KiB. */
+/** The work of reading an override of 64 limits, for a key of 64 KiB. */
 const OVERRIDE = 32
-/** Reads and writes an override. */
+/** The work of reading and writing an override. */
 const NEW_OVERRIDE = 80
-/** Reads a page of 250 overrides. */
+/** The work of reading a page of 250 overrides. */
 const OVERRIDES = 400
 
 export function workOfSet({ logs }: LimitSet): number {
@@ -81,34 +82,21 @@ function workOfLog(op: Op, log: Log): number {
 }
 
 function workOfSums(op: Op, { kind, params }: Log): number {
+  const { work } = kindOf(op)
   if (kind.charges === undefined) return LOG
-  switch (kindOf(op).work) {
-    case 'search':
-      return params.limits.length * (EXPLAIN + Math.ceil(chargesOf(op) / 2))
-    case 'take':
-      return Math.ceil(refundable(params.records) / 4)
-    default:
-      return WINDOW_LOG
-  }
+  if (work === 'search') return params.limits.length * (EXPLAIN + Math.ceil(chargesOf(op) / 2))
+  return work === 'take' ? Math.ceil(refundable(params.records) / 4) : WINDOW_LOG
 }
 
-function workOfEntries(op: Op, { params }: Log, are: string): number {
-  const isStream = are === 'record'
-  // A stream has an entry per request, other logs have one per unit.
-  const written = isStream ? LOG : Math.floor(Math.min(unitsOf(op), MAX_ENTRIES) / 3)
+function workOfEntries(op: Op, { params }: Log, are: Entries): number {
   const { work, effect } = kindOf(op)
-  switch (work) {
-    case 'write':
-      return effect === 'look' ? LOG : (are === 'value' ? ENTRY : LOG) + written
-    case 'find':
-      return ENTRY + written
-    case 'take':
-      return isStream ? 2 * rewritable(params.records) : ENTRY + written
-    case 'search':
-      return params.limits.length * (EXPLAIN + chargesOf(op))
-    default:
-      return LOG
-  }
+  const isStream = are === 'record'
+  if (work === 'search') return params.limits.length * (EXPLAIN + chargesOf(op))
+  if (work === 'take' && isStream) return 2 * rewritable(params.records)
+  // A stream stores an entry per request, other logs store one per unit.
+  const written = isStream ? LOG : Math.floor(Math.min(unitsOf(op), MAX_ENTRIES) / 3)
+  if (work === 'find' || work === 'take') return ENTRY + written
+  return work === 'write' && effect !== 'look' ? (are === 'value' ? ENTRY : LOG) + written : LOG
 }
 
 function chargesOf(op: Op): number {
