@@ -15,10 +15,10 @@ const MARK = 5.8
  * @param {readonly import('./play.js').Request[]} scene.requests
  * @param {number} scene.startMs time of the clock at the left
  * @param {number} scene.endMs
- * @param {readonly number[]} scene.edges starts of aligned windows
+ * @param {readonly number[]} scene.boundaries starts of aligned windows
  * @param {readonly string[]} scene.notes lines below the rows
  */
-export async function drawBurst({ title, limits, requests, startMs, endMs, edges, notes }) {
+export async function drawBurst({ title, limits, requests, startMs, endMs, boundaries, notes }) {
   const axis = new TimeAxis(endMs, 36, 764)
   /** @type {string[]} */
   const lights = []
@@ -53,13 +53,13 @@ export async function drawBurst({ title, limits, requests, startMs, endMs, edges
     ...legend(
       {
         ...{ admitted: 'admitted', denied: 'denied' },
-        ...{ edge: 'start of a fixed window', fullest: 'the fullest minute' },
+        ...{ boundary: 'start of a fixed window', fullest: 'the fullest minute' },
       },
       52,
       LEFT,
     ),
     ...lights,
-    ...axis.edges(edges, TOP + 4, y),
+    ...axis.boundaries(boundaries, TOP + 4, y),
     ...rows,
     line(axis.left, y, axis.right, y, COLOURS.faint),
     ...every(15_000, 0, endMs / 15_000 + 1).flatMap((atMs) => [

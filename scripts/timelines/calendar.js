@@ -40,7 +40,7 @@ export async function drawCalendar({ title, limit, timeZone, from, days, guarant
   return picture(`${title}. ${guarantee}`, plotBase + 62, [
     text(LEFT, 24, title, { mono: true, size: 15, bold: true }),
     ...legend(
-      { admitted: 'admitted', denied: 'denied', used: 'used', limit: 'limit', edge: 'start of a window' },
+      { admitted: 'admitted', denied: 'denied', used: 'used', limit: 'limit', boundary: 'start of a window' },
       48,
     ),
     ...midnights.slice(0, days).map((atMs, day) => {
@@ -49,7 +49,7 @@ export async function drawCalendar({ title, limit, timeZone, from, days, guarant
       const words = `${date}: ${(nextMs - atMs) / HOUR_MS} hours`
       return text(axis.x((atMs + nextMs) / 2), TOP - 14, words, { anchor: 'middle' })
     }),
-    ...axis.edges(midnights, TOP - 10, plotBase),
+    ...axis.boundaries(midnights, TOP - 10, plotBase),
     ...usage(axis, levels, limit.limit, plotBase, PLOT_HEIGHT),
     limitLine(axis, plotBase - PLOT_HEIGHT),
     line(axis.left, plotBase, axis.right, plotBase, COLOURS.faint),

@@ -21,7 +21,7 @@ const TOP = 62
  * @param {number} [scene.windowMs] length of the fullest window
  * @param {number} scene.endMs
  * @param {number} [scene.stepMs] step of the axis
- * @param {readonly number[]} [scene.edges] edges of windows
+ * @param {readonly number[]} [scene.boundaries] boundaries of windows
  * @param {(answers: readonly import('./play.js').Answer[], most: Fullest) => string} [scene.says] text beside a row
  */
 export async function drawComparison(scene) {
@@ -33,7 +33,7 @@ export async function drawComparison(scene) {
     windowMs = 0,
     endMs,
     stepMs = 2000,
-    edges = [],
+    boundaries = [],
     says = saysFullest,
   } = scene
   const axis = new TimeAxis(endMs, LEFT, 640)
@@ -61,13 +61,13 @@ export async function drawComparison(scene) {
     ...legend(
       {
         ...{ admitted: 'admitted', denied: 'denied' },
-        ...(edges.length > 0 && { edge: `every ${seconds}` }),
+        ...(boundaries.length > 0 && { boundary: `every ${seconds}` }),
         ...(windowMs > 0 && { fullest: `fullest ${seconds}` }),
       },
       48,
       LEFT,
     ),
-    ...axis.edges(edges, TOP, y),
+    ...axis.boundaries(boundaries, TOP, y),
     ...rows,
     ...axis.draw(y, stepMs),
   ])

@@ -11,7 +11,7 @@ import { drawTwoPasses } from './two-passes.js'
 
 const at = (/** @type {number[]} */ ...times) => times.map((atMs) => ({ atMs }))
 
-/** On either side of a window's edge, as many requests as the limit admits. */
+/** On either side of a window's boundary, as many requests as the limit admits. */
 const AROUND_AN_EDGE = at(...every(0, 9600, 10), ...every(0, 10_000, 10))
 
 /** A request that opens a window. Then as many as the limit admits at its end, and again at the start of the next. */
@@ -108,7 +108,7 @@ export const ideas = {
       endMs: 80,
       notes: [
         'Each call shows its number of requests. "n in m": n requests were joined into m ops.',
-        'A single request is sent immediately. While two calls are in flight, requests collect for the next call.',
+        'Without load, a request is sent immediately. While two calls are in flight, requests collect for the next call.',
       ],
     }),
 

@@ -68,7 +68,7 @@ export async function drawLeases({ title, limit, leaseMs, leasing, beside, endMs
     ...requests
       .filter(({ allowed, process }) => allowed && process === 0)
       .map(({ atMs, chargedMs }) =>
-        line(axis.x(chargedMs), chargeBase + 2, axis.x(atMs), ourBase - ours.height - 4, COLOURS.edge, {
+        line(axis.x(chargedMs), chargeBase + 2, axis.x(atMs), ourBase - ours.height - 4, COLOURS.boundary, {
           'stroke-opacity': '0.5',
         }),
       ),

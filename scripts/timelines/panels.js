@@ -41,9 +41,13 @@ export class TimeAxis {
   }
 
   /** Draws dotted lines at the starts of windows. */
-  edges(/** @type {readonly number[]} */ times, /** @type {number} */ top, /** @type {number} */ bottom) {
+  boundaries(
+    /** @type {readonly number[]} */ times,
+    /** @type {number} */ top,
+    /** @type {number} */ bottom,
+  ) {
     return times.map((atMs) =>
-      line(this.x(atMs), top, this.x(atMs), bottom, COLOURS.edge, { 'stroke-dasharray': '2 3' }),
+      line(this.x(atMs), top, this.x(atMs), bottom, COLOURS.boundary, { 'stroke-dasharray': '2 3' }),
     )
   }
 }
@@ -143,7 +147,7 @@ export function light(axis, { fromMs, windowMs }, /** @type {number} */ top, /**
   })
 }
 
-/** @typedef {'admitted' | 'denied' | 'used' | 'limit' | 'edge' | 'fullest'} LegendItem */
+/** @typedef {'admitted' | 'denied' | 'used' | 'limit' | 'boundary' | 'fullest'} LegendItem */
 
 /**
  * Draws a legend in one row.
@@ -168,8 +172,8 @@ export function legend(items, /** @type {number} */ y, /** @type {number} */ x =
     limit: (/** @type {number} */ at) => [
       line(at - 6, y - 4, at + 12, y - 4, COLOURS.limit, { 'stroke-dasharray': '7 4', 'stroke-width': 1.5 }),
     ],
-    edge: (/** @type {number} */ at) => [
-      line(at + 6, y - 11, at + 6, y + 2, COLOURS.edge, { 'stroke-dasharray': '2 3' }),
+    boundary: (/** @type {number} */ at) => [
+      line(at + 6, y - 11, at + 6, y + 2, COLOURS.boundary, { 'stroke-dasharray': '2 3' }),
     ],
     fullest: (/** @type {number} */ at) => [
       element('rect', {

@@ -11,8 +11,8 @@ import { every } from './play.js'
 import { drawShaping } from './shaping.js'
 import { drawTimeline } from './timeline.js'
 
-/** Bursts before and after the edge of a window, then two requests per second. */
-const AT_EDGES = requestsAt(every(200, 8000, 10), every(200, 10_000, 10), every(500, 12_000, 32))
+/** Bursts before and after the boundary of a window, then two requests per second. */
+const AT_BOUNDARIES = requestsAt(every(200, 8000, 10), every(200, 10_000, 10), every(500, 12_000, 32))
 
 /** A window that starts with one request and ends in the middle of a burst. */
 const FIRST_HITS = requestsAt([1000], every(200, 9000, 20), every(1000, 13_000, 13))
@@ -49,8 +49,8 @@ const EXPORTS = [
 /** Requests with values. */
 const VALUES = Array.from('abcdabdaedeaed', (value, i) => ({ atMs: 1000 + 1500 * i, value }))
 
-/** 100 requests before the edge of a minute and 100 after it. They come ten at a time. */
-const AROUND_THE_EDGE = requestsAt(
+/** 100 requests before the start of a minute and 100 after it. They come ten at a time. */
+const AROUND_THE_BOUNDARY = requestsAt(
   ...[...every(600, 8700, 10), ...every(600, 15_900, 10)].map((atMs) => every(0, atMs, 10)),
 )
 
@@ -65,13 +65,13 @@ export const pictures = {
         'fixed window': fixedWindow({ limit: 100, window: '1m' }),
         'sliding window': slidingWindow({ limit: 100, window: '1m' }),
       },
-      requests: AROUND_THE_EDGE,
+      requests: AROUND_THE_BOUNDARY,
       startMs: Date.parse('2026-01-01T10:00:45Z'),
       endMs: 75_000,
-      edges: [15_000, 75_000],
+      boundaries: [15_000, 75_000],
       notes: [
-        'A fixed window starts a new count at its edge: 200 requests pass within one minute.',
-        'A sliding window counts each request for exactly one minute: never more than 100 in any minute.',
+        'A fixed window starts a new count at its boundary, so 200 requests pass within one minute.',
+        'A sliding window counts each request for exactly one minute, so at most 100 pass in any minute.',
       ],
     }),
 
@@ -85,10 +85,10 @@ export const pictures = {
         slidingCounter: slidingCounter({ limit: 10, window: '10s' }),
         tokenBucket: tokenBucket({ capacity: 10, refill: 10, interval: '10s' }),
       },
-      requests: AT_EDGES,
+      requests: AT_BOUNDARIES,
       windowMs: 10_000,
       endMs: 28_000,
-      edges: [10_000, 20_000],
+      boundaries: [10_000, 20_000],
     }),
 
   'window-or-bucket': () =>
@@ -153,7 +153,7 @@ export const pictures = {
     drawTimeline({
       title: "slidingWindow({ limit: 10, window: '10s' })",
       limit: slidingWindow({ limit: 10, window: '10s' }),
-      requests: AT_EDGES,
+      requests: AT_BOUNDARIES,
       windowMs: 10_000,
       endMs: 28_000,
       guarantee: 'Guarantee: never more than 10 within any 10 s, and every request that fits is admitted.',
@@ -163,12 +163,12 @@ export const pictures = {
     drawTimeline({
       title: "fixedWindow({ limit: 10, window: '10s' })",
       limit: fixedWindow({ limit: 10, window: '10s' }),
-      requests: AT_EDGES,
+      requests: AT_BOUNDARIES,
       windowMs: 10_000,
       endMs: 28_000,
-      edges: [10_000, 20_000],
+      boundaries: [10_000, 20_000],
       guarantee:
-        'Guarantee: never more than 10 from edge to edge, and never more than 2 x 10 within any 10 s.',
+        'Guarantee: never more than 10 between two boundaries, and never more than 2 x 10 within any 10 s.',
     }),
 
   'first-hit': () =>
@@ -178,9 +178,9 @@ export const pictures = {
       requests: FIRST_HITS,
       windowMs: 10_000,
       endMs: 28_000,
-      edges: [1000, 11_000, 21_000],
+      boundaries: [1000, 11_000, 21_000],
       guarantee:
-        'Guarantee: never more than 10 from edge to edge, and never more than 2 x 10 - 1 within any 10 s.',
+        'Guarantee: never more than 10 between two boundaries, and never more than 2 x 10 - 1 within any 10 s.',
     }),
 
   'sliding-counter': () =>
@@ -190,7 +190,7 @@ export const pictures = {
       requests: LAST_MOMENTS,
       windowMs: 10_000,
       endMs: 30_000,
-      edges: [10_000, 20_000],
+      boundaries: [10_000, 20_000],
       notes: { 9999: '10 at 9.999 s', 19998: '9 at 19.998 s' },
       guarantee: 'Guarantee: never more than 2 x 10 - 1 within any 10 s, and about 10 at an even rate.',
     }),

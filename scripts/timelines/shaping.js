@@ -29,7 +29,7 @@ export async function drawShaping({ title, limits, arrivals, endMs, guarantee })
       ...arrivals.flatMap((atMs, i) => {
         const [from, to] = [axis.x(atMs), axis.x(departures[i] ?? atMs)]
         return [
-          line(from, y, to, y + ROW - 36, COLOURS.edge),
+          line(from, y, to, y + ROW - 36, COLOURS.boundary),
           element('circle', { cx: from, cy: y, r: 3.5, fill: '#ffffff', stroke: COLOURS.limit }),
           admitted(to, y + ROW - 36),
         ]

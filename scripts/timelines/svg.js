@@ -8,7 +8,7 @@ export const COLOURS = {
   used: '#3568b0',
   limit: '#333333',
   fullest: '#f6c945',
-  edge: '#8a8a8a',
+  boundary: '#8a8a8a',
   text: '#222222',
   faint: '#666666',
   rule: '#dddddd',

@@ -15,7 +15,7 @@ const PLOT_HEIGHT = 110
  * @param {number} scene.endMs
  * @param {string} scene.guarantee
  * @param {number} [scene.windowMs] length of the fullest window
- * @param {readonly number[]} [scene.edges] starts of windows
+ * @param {readonly number[]} [scene.boundaries] starts of windows
  * @param {Readonly<Record<number, string>>} [scene.notes] time -> text beside its marks
  * @param {string} [scene.used] legend text for usage
  * @param {string} [scene.limitIs]
@@ -28,7 +28,7 @@ export async function drawTimeline(scene) {
     endMs,
     guarantee,
     windowMs,
-    edges,
+    boundaries,
     notes = {},
     used = 'used',
     limitIs = 'limit',
@@ -49,13 +49,13 @@ export async function drawTimeline(scene) {
         denied: 'denied',
         used,
         limit: limitIs,
-        ...(edges && { edge: 'start of a window' }),
+        ...(boundaries && { boundary: 'start of a window' }),
         ...(most && { fullest: 'fullest 10 s' }),
       },
       48,
     ),
     ...(most ? [light(axis, most, top - 4, plotBase)] : []),
-    ...axis.edges(edges ?? [], top - 4, plotBase),
+    ...axis.boundaries(boundaries ?? [], top - 4, plotBase),
     ...usage(axis, levels, limit.limit, plotBase, PLOT_HEIGHT),
     limitLine(axis, plotBase - PLOT_HEIGHT),
     ...axis.draw(plotBase, 2000),

@@ -88,7 +88,7 @@ function plotOf(weights: ReadonlyMap<string, readonly (readonly [number, number]
     kind: 'lines',
     name: 'bytes-per-key',
     title: 'Peak memory of a key in Redis over three windows of steady traffic',
-    note: "Logs grow with the limit, because they store every admitted request, and they never admit too many. Counters don't grow.",
+    note: "Logs store every admitted request, so they grow with the limit. They never admit too many requests. Counters don't grow.",
     x: { label: 'limit', isLog: true },
     y: { label: 'bytes', isLog: true },
     lines: Array.from(weights, ([label, points]) => ({

@@ -21,7 +21,7 @@ const DEMAND = 1.5
 /**
  * The length of the load, in windows.
  *
- * It starts in the middle of a window, so it crosses two edges and covers a whole window between them.
+ * It starts in the middle of a window, so it crosses two boundaries and covers a whole window between them.
  */
 const WINDOWS = 2
 

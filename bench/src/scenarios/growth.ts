@@ -71,7 +71,7 @@ const AXES: readonly Axis[] = [
 
 export const growth: Scenario = {
   name: 'growth',
-  title: 'How time, CPU and memory per decision grow, 1,024 in flight',
+  title: 'Growth of time, CPU and memory per decision, with 1,024 requests in flight',
   async run(effort): Promise<Measured> {
     const figures: Figure[] = []
     const plots: LinePlot[] = []

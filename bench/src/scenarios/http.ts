@@ -75,7 +75,7 @@ interface Limited {
 
 export const http: Scenario = {
   name: 'http',
-  title: `Requests per second of an app with a limiter, compared with the same app without, ${CONNECTIONS} connections, ${USERS} users`,
+  title: `Requests per second of an app with a limiter, compared with the same app without one, with ${CONNECTIONS} connections and ${USERS} users`,
   async run(effort): Promise<Measured> {
     const figures: Figure[] = []
     const plots: BarPlot[] = []

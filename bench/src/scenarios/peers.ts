@@ -62,7 +62,7 @@ const OTHERS: readonly Setting[] = [
 ]
 
 const ONE_AT_A_TIME_NOTE =
-  'A single call takes several times as long if it has to wake another core. Without `--pin`, the choice of cores matters more than the limiter.'
+  'A lone call takes several times as long if it has to wake another core. Without `--pin`, the choice of cores matters more than the limiter.'
 
 /** The package with which client CPU is compared. */
 const CPU_PEER = 'rate-limiter-flexible'

@@ -20,9 +20,9 @@ export const truth: Scenario = {
     const burst = await withRedis(measureBurst)
     const hammering = await measureHammering(HAMMERING_MS[mode])
     return {
-      figures: [...figuresOf('burst at the edge of a window', burst), ...figuresOf('8 processes', hammering)],
+      figures: [...figuresOf('burst at a window boundary', burst), ...figuresOf('8 processes', hammering)],
       plots: [
-        plotOf('truth-burst', 'A burst at the edge of a window', burst),
+        plotOf('truth-burst', 'A burst at a window boundary', burst),
         plotOf('truth-processes', '8 processes hammering one key on one Redis', hammering),
       ],
     }

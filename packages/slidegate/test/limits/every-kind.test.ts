@@ -513,6 +513,7 @@ describe('the steps for adding a kind', () => {
       'declarationOf',
       'failurePolicy',
       'limitOf',
+      'limitsOf',
       'memoryStore',
       'slidingCount',
       'tupleKey',
