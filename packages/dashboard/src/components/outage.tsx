@@ -1,7 +1,7 @@
 // The notice of an outage of the store, with its consequences for each limiter.
 
 import type { LimiterRates } from '../../../server/src/admin/api-types.ts'
-import { timeOfDay } from '../format.ts'
+import { roundDuration, timeOfDay } from '../format.ts'
 import { useLive } from '../live.tsx'
 import { RunbookLink } from '../runbook/runbook-link.tsx'
 import { Notice } from './status.tsx'
@@ -22,9 +22,11 @@ export function OutageNotice({ limiters }: { readonly limiters: readonly Limiter
     if (known === undefined) groups.set(JSON.stringify(consequence), { outage, names: [name] })
     else known.names.push(name)
   }
-  if (groups.size === 0) return <LastOutage limiters={limiters} />
+  // Limiters notice an outage at different times.
+  const all = overview?.limiters ?? limiters
+  if (groups.size === 0) return <LastOutage isShown={limiters.some(hasRecovered)} limiters={all} />
   const isForAll = limiters.every(({ outage }) => outage !== undefined)
-  const sinceMs = Math.min(...limiters.flatMap(({ outage }) => outage?.sinceMs ?? []))
+  const sinceMs = Math.min(...all.flatMap(({ outage }) => outage?.sinceMs ?? []))
   const { kind, servers = [] } = overview?.store ?? {}
   const isAlone = kind === 'redis' && servers.every(({ up }) => !up)
   return (
@@ -58,15 +60,26 @@ export function OutageNotice({ limiters }: { readonly limiters: readonly Limiter
   )
 }
 
-function LastOutage({ limiters }: { readonly limiters: readonly LimiterRates[] }) {
+function hasRecovered({ lastOutage }: LimiterRates): boolean {
+  return lastOutage !== undefined
+}
+
+function LastOutage({
+  isShown,
+  limiters,
+}: {
+  readonly isShown: boolean
+  readonly limiters: readonly LimiterRates[]
+}) {
+  if (!isShown) return null
   const outages = limiters.flatMap(({ lastOutage }) => lastOutage ?? [])
-  if (outages.length === 0) return null
   const sinceMs = Math.min(...outages.map((each) => each.sinceMs))
   const untilMs = Math.max(...outages.map((each) => each.untilMs))
   return (
     <Notice tone="good">
       <p>
-        The store responds. It was down from <Time ms={sinceMs} /> to <Time ms={untilMs} />.
+        The store responds. It was down for {roundDuration(untilMs - sinceMs)}, from <Time ms={sinceMs} /> to{' '}
+        <Time ms={untilMs} />.
       </p>
     </Notice>
   )

@@ -120,11 +120,12 @@ function judgeCallersBehind(far: readonly KeyTraffic[], evidence: Evidence): Ver
   for (const dimension of dimensions) {
     const others = evidence.keys.filter((each) => each.dimension === dimension)
     const least = fewestWith(needed, others, evidence.unlisted)
-    if (least < MANY * far.length) continue
-    const behind = `Their requests come from at least ${count(least)} keys of the dimension ${dimension}`
     const networks = networksOf(others).filter(
       ({ keys }) => keys.length > 1 && requestsOf(keys) >= OF_ATTACK * needed,
     )
+    const isOneNetwork = networks.some(({ keys }) => keys.length >= MANY && requestsOf(keys) >= MOST * needed)
+    if (least < (isOneNetwork ? MANY : MANY * far.length)) continue
+    const behind = `Their requests come from at least ${count(least)} keys of the dimension ${dimension}`
     if (prefixOf(far[0]!.key) === undefined && others.filter(hasAddress).length > others.length / 2) {
       const whose = far.length === 1 ? `${far[0]!.key} is` : `${far.length} keys are`
       const title = `${whose} attacked from many addresses`
@@ -159,7 +160,7 @@ function judgeNetworks(keys: readonly KeyTraffic[]): Verdict | undefined {
   })
   const inCrowds = crowded.flatMap(({ keys }) => keys)
   if (inCrowds.length < MANY || mostDeniedOf(inCrowds) < MOST * mostDeniedOf(deniedKeys)) return undefined
-  const where = `${count(inCrowds.length)} listed keys at the limit share ${crowded.length === 1 ? 'a network' : `${count(crowded.length)} networks`}.`
+  const where = `${count(inCrowds.length)} listed keys that are denied or at the limit share ${crowded.length === 1 ? 'a network' : `${count(crowded.length)} networks`}.`
   if (crowded.every(({ prefix }) => PRIVATE.test(prefix))) {
     const text = `${where} These addresses are private. Either the limit is too tight for your own callers, or one of them attacks. Check who owns the addresses.`
     return unclear(text, [], crowded)
