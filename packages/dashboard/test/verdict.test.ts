@@ -200,6 +200,30 @@ const TRAFFICS: readonly Traffic[] = [
       ),
   },
   {
+    is: 'a login attack on 8 accounts from 60 addresses of one network',
+    verdict: 'distributed',
+    says: /8 keys are attacked from many addresses/,
+    observed: (crowd) =>
+      observe(
+        [
+          ...Array.from({ length: 5600 }, (_, i) =>
+            crowd.random(
+              () => ({ user: `victim${i % 8}`, address: `198.51.100.${crowd.between(1, 60)}` }),
+              1,
+              0,
+              END,
+            ),
+          ).flat(),
+          ...callers(crowd, { many: 400, least: 1, most: 3 }, (i) => ({
+            user: `u${i}`,
+            address: crowd.address(),
+          })),
+        ],
+        SECONDS,
+        { user: { limit: 5, windowMs: MINUTE }, address: { limit: 20, windowMs: MINUTE } },
+      ),
+  },
+  {
     is: 'a login attack on 100 accounts from 3,000 addresses',
     verdict: 'distributed',
     says: /100 keys are attacked from many addresses/,

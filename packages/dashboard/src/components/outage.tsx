@@ -55,7 +55,7 @@ export function OutageNotice({ limiters }: { readonly limiters: readonly Limiter
           serves it.
         </p>
       )}
-      <RunbookLink alert="SlidegateStoreDown" />
+      <RunbookLink alert={isAlone ? 'SlidegateRedisDown' : 'SlidegateStoreDown'} />
     </Notice>
   )
 }

@@ -97,8 +97,10 @@ export function limitersOf(
     })
 }
 
+/** The average over the time of the process that has counted longest, so that a new process doesn't count too much. */
 function perSecond(reports: readonly LimiterReport[], of: (minute: MinuteRates) => number): number {
-  return reports.reduce((sum, { lastMinute }) => sum + of(lastMinute) / Math.max(1, lastMinute.seconds), 0)
+  const seconds = Math.max(1, ...reports.map(({ lastMinute }) => lastMinute.seconds))
+  return reports.reduce((sum, { lastMinute }) => sum + of(lastMinute), 0) / seconds
 }
 
 /** How requests are decided while the store is down, if a process has noticed. Otherwise, its last outage. */

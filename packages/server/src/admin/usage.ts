@@ -156,7 +156,11 @@ export class Usage {
     decision: Decision,
   ): void {
     const short = shortKey(key)
-    const isDenied = !decision.allowed && (dimension === '' || isBlamed(dimension, decision))
+    // Without the store, a denial isn't about the key.
+    const isDenied =
+      !decision.allowed &&
+      decision.source !== 'failClosed' &&
+      (dimension === '' || isBlamed(dimension, decision))
     if (isDenied && decision.blockedMs !== undefined) keys.watched.block(short, dimension)
     keys.add(short, dimension, decision, isDenied)
     if (isDenied) this.#lastDenials.add(limiter, dimension, short, this.#nowMs)
