@@ -61,9 +61,9 @@ function mustBeAsLeft(before: State, after: State, now: State): void {
 }
 
 function whyNot({ what, result, isUndone, id }: AuditEntry): string {
-  if (isUndone) return `the change ${id} is already undone`
-  if (result !== 'done') return `the change ${id} didn't succeed: its result is ${result}`
-  return `the change ${id} (${what}) can't be undone: it deleted data, or the audit log only has a hash of its key`
+  if (isUndone) return `change ${id} is already undone`
+  if (result !== 'done') return `change ${id} didn't succeed: its result is ${result}`
+  return `change ${id} (${what}) can't be undone: it deleted data, or the audit log only has a hash of its key`
 }
 
 export async function shadowStateOf({ shadowSwitches }: Admin, limiter: string): Promise<ShadowState> {

@@ -1,4 +1,4 @@
-// slidegate init: writes a first configuration.
+// slidegate init: writes a starter configuration.
 
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
@@ -19,7 +19,7 @@ const KINDS = {
     limit: '5/15m',
     example: 'user=ann address=203.0.113.7',
   },
-  llm: { what: 'tokens of a language model', limit: '40000/1m', example: 'user:42 --cost 1200' },
+  llm: { what: 'language model tokens', limit: '40000/1m', example: 'user:42 --cost 1200' },
 } as const
 
 type Kind = keyof typeof KINDS
@@ -41,7 +41,7 @@ interface Answers {
 export function addInitCommand(program: Command): void {
   const command = program
     .command('init')
-    .description('write a first configuration; on a terminal, prompt for missing options')
+    .description('write a starter configuration; on a terminal, prompt for missing options')
     .argument('[file]', 'the file to write', 'slidegate.yaml')
     .addOption(new Option('--kind <kind>', 'what to protect (default: api)').choices(Object.keys(KINDS)))
     .option('--store <store>', 'memory, or a Redis URL such as redis://127.0.0.1:6379 (default: memory)')

@@ -27,7 +27,9 @@ interface OverrideFlags extends ServiceFlags, ReasonFlags {
 }
 
 export function addOverrideCommand(program: Command): void {
-  const override = program.command('override').description('manage overrides: custom limits for single keys')
+  const override = program
+    .command('override')
+    .description('manage overrides: custom limits for individual keys')
   addKeyCommand(override, 'set', 'change the limits of a key')
     .option('--limit <limit>', 'such as 300, 300/1m, or minute=300 for a limit by name; repeatable', collect)
     .option('--limits <json>', 'numbers by limit name, such as {"burst":{"capacity":50}}')

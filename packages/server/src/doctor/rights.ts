@@ -121,7 +121,7 @@ export async function rightsOf(
   }
   await run(removal)
   if (checks.length > 0) return checks
-  return [{ ...base, status: 'ok', value: `${user} may run all commands of the store` }]
+  return [{ ...base, status: 'ok', value: `${user} may run all commands that the store needs` }]
 
   function missing(status: 'problem' | 'warning', failed: readonly Failure[], feature: string): Check {
     const names = Array.from(new Set(failed.map(({ name }) => (name === 'slowlog' ? 'slowlog|get' : name))))

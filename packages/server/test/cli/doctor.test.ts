@@ -190,7 +190,10 @@ describe('slidegate doctor checks the rights of the user', () => {
 
   it('and accepts those of docs/production.md', async () => {
     const named = await withRules('~slidegate:*', '&slidegate:*', ...plus(all), ...plus(service))
-    expect(named('rights')).toMatchObject({ status: 'ok', value: 'u may run all commands of the store' })
+    expect(named('rights')).toMatchObject({
+      status: 'ok',
+      value: 'u may run all commands that the store needs',
+    })
     expect(named('settings')).toBeUndefined()
   })
 

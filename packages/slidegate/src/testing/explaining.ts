@@ -199,7 +199,7 @@ export const explaining: Cases = {
     assert.equal((await limiter.peek('other')).remaining, 1)
   },
 
-  async 'explain reports for a distinct limit what a new value would get'(scene) {
+  async 'explain reports what a new value would get from a distinct limit'(scene) {
     const limiter = scene.limiter([distinct({ limit: 2, window: '10s' })])
     const results = []
     for (const value of ['a', 'a', 'b']) {
