@@ -15,7 +15,7 @@ export interface Decided extends Pick<Decision, 'allowed'> {
 
 /** Decides the requests of a log at their logged times. */
 export interface Decider {
-  /** Decides requests, which must be in order of time. */
+  /** Decides requests, which must be in chronological order. */
   decide(requests: readonly LoggedRequest[]): Promise<readonly Decided[]>
   /** Number of callers evicted while their usage still counted. */
   forgotten(): number

@@ -1,4 +1,4 @@
-// Runs the requests of a log through limiters, in order of time.
+// Runs the requests of a log through limiters, in chronological order.
 
 import type { NeededLimits } from './counts/needed-limits.ts'
 import type { Results } from './counts/results.ts'
@@ -23,7 +23,7 @@ export interface Replayed {
 /** Number of requests per batch. With --store, all of them are in flight together. */
 const BATCH = 1024
 
-/** Runs the requests of a log through each limiter, in order of time. */
+/** Runs the requests of a log through each limiter, in chronological order. */
 export async function replay(
   portions: AsyncIterable<readonly string[]>,
   parse: ParseLine,

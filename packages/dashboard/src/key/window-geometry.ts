@@ -34,7 +34,7 @@ export interface Level {
 const LEAST_MARK = 2
 const LEAST_HEIGHT = 4
 
-/** Kinds that free units gradually instead of a whole charge at once. */
+/** Kinds that free units gradually, not a whole charge at a time. */
 const GRADUAL = ['tokenBucket', 'slidingCounter']
 
 export function isGradual({ declared }: ExplainedLimit): boolean {

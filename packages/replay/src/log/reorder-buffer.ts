@@ -64,7 +64,7 @@ export class ReorderBuffer {
     return this.#released.length
   }
 
-  /** Requests released since the last call, in order of time. */
+  /** Requests released since the last call, in chronological order. */
   take(): LoggedRequest[] {
     const released = this.#released
     this.#released = []

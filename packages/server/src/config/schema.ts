@@ -280,7 +280,7 @@ const LimiterSchema = closed('A limiter: limits for one key, or dimensions with 
       ],
       {
         description:
-          'Limits for single keys, which take precedence over plans. The API can override the limits of any key, and block keys. false: no overrides, which saves one read per decision.',
+          'Limits for individual keys, which take precedence over plans. The API can override the limits of any key, and block keys. false: no overrides, which saves one read per decision.',
       },
     ),
   ),

@@ -17,7 +17,7 @@ export function rewritable(limit: number): number {
 }
 
 interface EntryLog {
-  /** In order of time. The map key is {@link mapKey} of the name, or a number if names can repeat. */
+  /** In chronological order. The map key is {@link mapKey} of the name, or a number if names can repeat. */
   readonly entries: Map<string, Entry>
   /** The units of all entries. */
   units: number

@@ -1,4 +1,4 @@
-// In-memory logs of sliding windows: charges in order of time.
+// In-memory logs of sliding windows: charges in chronological order.
 
 import { Slab } from '../runtime/slab.ts'
 import { MAX_UNITS } from './declare.ts'

@@ -96,7 +96,7 @@ export const entries: Cases = casesOfEach(['zset', 'stream'] as const, (log) => 
       await opensIn(scene, 9000, limited, 'k')
     },
 
-    async [`${log}: each window has its own log, and a request is charged to all or none`](scene) {
+    async [`${log}: each window has its own log, and a request is charged to all windows or to none`](scene) {
       const limited = scene.limiter([
         windowOf(2),
         slidingWindow({ limit: 3, window: '1m', log, name: 'minute' }),
