@@ -229,7 +229,7 @@ if (fitting > 0 or op and op.is_forced) and not is_empty then
       local _, damage = tables_of(kinds, 1).load(rare)
       if damage then return nil, damage end
     elseif back == PAGE and pages - taken >= slots and pages > taken then
-      -- A larger ring, in order of time from the ring's start.
+      -- A larger ring, in chronological order from the ring's start.
       local split = EDGES + head * PAGE_WIDTH
       old = call_redis('GETRANGE', key, string.format('%d', split), '-1')
       wrapped = head > 0 and call_redis('GETRANGE', key, string.format('%d', EDGES), string.format('%d', split - 1)) or ''

@@ -63,7 +63,7 @@ describe.each(['hour', 'day', 'week', 'month'] as const)('calendar windows by th
         expect(startOf(unit, timeZone, endMs - 1)).toBe(startMs)
         expect(startOf(unit, timeZone, endMs)).toBe(endMs)
       }),
-      { numRuns: 150 },
+      { numRuns: 100 },
     ))
 
   it("don't depend on what is cached", () => {
@@ -112,7 +112,7 @@ describe.each(['day', 'week', 'month'] as const)('a %s', (unit) => {
           expect(at(insideMs)).toBeLessThanOrEqual(at(startMs))
         }
       }),
-      { numRuns: 150 },
+      { numRuns: 100 },
     ))
 })
 
@@ -130,5 +130,5 @@ it('an hour begins at a full local hour or a clock change, and has one local hou
       expect(hourAt(endMs - 1)).toBe(hourAt(startMs))
       expect(offsetAt(timeZone, endMs - 1)).toBe(offsetAt(timeZone, startMs))
     }),
-    { numRuns: 250 },
+    { numRuns: 150 },
   ))
