@@ -16,7 +16,7 @@ import { slidingWindow } from '../limits/sliding-window.ts'
 import { guardStore } from '../resilience/guard.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { outcomesOf } from '../stores/call.ts'
-import type { ConsumeOutcome, Op, Part, Store } from '../stores/store.ts'
+import type { ConsumeOp, ConsumeOutcome, Op, Part, PeekOp, Store } from '../stores/store.ts'
 
 /** Options of `slidingCount`. */
 export interface SlidingCountOptions
@@ -45,6 +45,10 @@ export interface SlidingCount {
   add(key: string, n?: number): Promise<number>
   /** Resolves to the units added within the last period. */
   get(key: string): Promise<number>
+  /** Like `add`, with a store in this process. @throws {SlidegateError} `sync_unsupported` for other stores */
+  addSync(key: string, n?: number): number
+  /** Like `get`, with a store in this process. @throws {SlidegateError} `sync_unsupported` for other stores */
+  getSync(key: string): number
   /** Deletes the count of a key. */
   reset(key: string): Promise<void>
   /** Stops timers, and rejects later calls with `closed`. Never closes the store or its client. */
@@ -85,19 +89,28 @@ export function slidingCount(options: SlidingCountOptions): SlidingCount {
     return [{ key: encoding.key(key), set }]
   }
   const apply = async (op: Op) => (await outcomesOf(guarded, [op]))[0] as ConsumeOutcome
+  const applySync = (op: Op, method: 'add' | 'get') => {
+    if (guarded.applySync !== undefined) return guarded.applySync([op])[0] as ConsumeOutcome
+    const message = `${method}Sync needs a store in this process, such as memoryStore; use ${method} instead`
+    throw new SlidegateError('sync_unsupported', message, name)
+  }
+  const addition = (key: string, n: number): ConsumeOp => {
+    const cost = parseUnits(n)
+    return { type: 'consume', parts: partsOf(key), cost, count: 1, leaseMs: 0 }
+  }
+  const look = (key: string): PeekOp => ({ type: 'peek', parts: partsOf(key), cost: 1, count: 1 })
+  const added = (key: string, outcome: ConsumeOutcome, n: number): number => {
+    if (isCounted(outcome.source)) return countIn(outcome, n)
+    throw new StoreUnavailableError('full', `the store has no room for ${show(key)}`)
+  }
   return {
     name,
     periodMs: limit.windowMs,
     precisionMs: limit.precisionMs,
-    async add(key, n = 1) {
-      const cost = parseUnits(n)
-      const outcome = await apply({ type: 'consume', parts: partsOf(key), cost, count: 1, leaseMs: 0 })
-      if (isCounted(outcome.source)) return countIn(outcome, cost)
-      throw new StoreUnavailableError('full', `the store has no room for ${show(key)}`)
-    },
-    async get(key) {
-      return countIn(await apply({ type: 'peek', parts: partsOf(key), cost: 1, count: 1 }), 0)
-    },
+    add: async (key, n = 1) => added(key, await apply(addition(key, n)), n),
+    get: async (key) => countIn(await apply(look(key)), 0),
+    addSync: (key, n = 1) => added(key, applySync(addition(key, n), 'add'), n),
+    getSync: (key) => countIn(applySync(look(key), 'get'), 0),
     async reset(key) {
       await apply({ type: 'reset', parts: partsOf(key) })
     },

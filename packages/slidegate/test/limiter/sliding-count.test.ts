@@ -268,3 +268,39 @@ describe('slidingCount rejects', () => {
     }
   })
 })
+
+describe('addSync and getSync', () => {
+  it('count like add and get, with a store in this process', async () => {
+    const clock = new ManualClock()
+    const count = slidingCount({ period: PERIOD_MS, store: memoryStore({ clock: clock.now }) })
+    expect(count.getSync('a')).toBe(0)
+    expect(count.addSync('a')).toBe(1)
+    expect(await count.add('a', 2)).toBe(3)
+    clock.advance(PERIOD_MS - 1)
+    expect(count.addSync('a', 4)).toBe(7)
+    expect(count.getSync('a')).toBe(7)
+    clock.advance(1)
+    expect(count.getSync('a')).toBe(4)
+    expect(count.getSync('b')).toBe(0)
+    expect(() => count.addSync('a', 0)).toThrow(expect.objectContaining({ code: 'invalid_cost' }))
+    expect(() => count.getSync('')).toThrow(expect.objectContaining({ code: 'invalid_key' }))
+    count.close()
+    expect(() => count.addSync('a')).toThrow(expect.objectContaining({ code: 'closed' }))
+  })
+
+  it('reject a store that needs a call', () => {
+    const count = slidingCount({ period: PERIOD_MS, store: redisStore(redis) })
+    for (const [method, call] of [
+      ['add', () => count.addSync('a')],
+      ['get', () => count.getSync('a')],
+    ] as const) {
+      expect(call).toThrow(
+        expect.objectContaining({
+          code: 'sync_unsupported',
+          message: `${method}Sync needs a store in this process, such as memoryStore; use ${method} instead`,
+        }),
+      )
+    }
+    count.close()
+  })
+})
