@@ -1,10 +1,12 @@
 import { fixedWindow, slidingCounter, slidingWindow, tokenBucket } from 'slidegate'
+import { calendarWindow } from 'slidegate/calendar'
 import { drawBatches } from './batches.js'
 import { drawComparison } from './comparison.js'
 import { drawLeases } from './leases.js'
 import { every } from './play.js'
 import { drawRace } from './race.js'
 import { drawRunningTotals } from './running-totals.js'
+import { drawStampede } from './stampede.js'
 import { drawStoredBytes } from './stored-bytes.js'
 import { drawTags } from './tags.js'
 import { drawTwoPasses } from './two-passes.js'
@@ -71,6 +73,27 @@ export const ideas = {
         { atMs: 12_000, cost: 4 },
       ],
       endMs: 18_000,
+    }),
+
+  'ideas/stampede': () =>
+    drawStampede({
+      title: '500 callers of 60 requests per hour, each limited to 20 per hour',
+      rows: {
+        "fixedWindow({ limit: 20, window: '1h' })": { limit: fixedWindow({ limit: 20, window: '1h' }) },
+        "calendarWindow({ limit: 20, unit: 'hour' })": { limit: calendarWindow({ limit: 20, unit: 'hour' }) },
+        "calendarWindow, retryJitter: '20m'": {
+          limit: calendarWindow({ limit: 20, unit: 'hour' }),
+          jitterMs: 1_200_000,
+        },
+        "slidingWindow({ limit: 20, window: '1h' })": { limit: slidingWindow({ limit: 20, window: '1h' }) },
+      },
+      callers: 500,
+      gapMs: 60_000,
+      hours: 5,
+      notes: [
+        'Denied callers return exactly after retryAfterMs. With fixed and calendar windows, that is the same moment for all.',
+        'In a sliding window, each caller has a different moment.',
+      ],
     }),
 
   'ideas/stored-bytes': () =>

@@ -97,7 +97,7 @@ export function limitersOf(
     })
 }
 
-/** The average over the time of the process that has counted longest, so that a new process doesn't count too much. */
+/** The average over the longest time that a process has counted. Otherwise, a new process would count too much. */
 function perSecond(reports: readonly LimiterReport[], of: (minute: MinuteRates) => number): number {
   const seconds = Math.max(1, ...reports.map(({ lastMinute }) => lastMinute.seconds))
   return reports.reduce((sum, { lastMinute }) => sum + of(lastMinute), 0) / seconds

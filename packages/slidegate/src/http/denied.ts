@@ -33,6 +33,18 @@ export type DeniedPolicy =
   | { readonly delay: Duration }
   | { readonly queue: number; readonly maxWait?: Duration }
 
+/** Delays a denied request's retry by a random time of up to `jitterMs`. */
+export function withJitter(decision: Decision, jitterMs: number): Decision {
+  const ms = Math.round(Math.random() * jitterMs)
+  return {
+    ...decision,
+    retryAfterMs: decision.retryAfterMs + ms,
+    limits: decision.limits.map((limit) =>
+      limit.allowed ? limit : { ...limit, retryAfterMs: limit.retryAfterMs + ms },
+    ),
+  }
+}
+
 /** A validated policy. */
 export interface Treatment {
   readonly isDropped: boolean

@@ -8,11 +8,19 @@ import { type Decision, isDecided } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
 import type { AnyKey } from '../key.ts'
 import type { Limiter } from '../limiter.ts'
+import { parseWindow } from '../runtime/duration.ts'
 import { Networks, parseNetwork } from './addresses.ts'
 import { addressKey } from './caller-keys.ts'
 import { type AddressReader, addressReader } from './client-address.ts'
 import { answerOf, type DenialResponse, denialOf, FORBIDDEN } from './denial-message.ts'
-import { type Capabilities, type LimiterCallOptions, parseDenied, type Treatment, Waiters } from './denied.ts'
+import {
+  type Capabilities,
+  type LimiterCallOptions,
+  parseDenied,
+  type Treatment,
+  Waiters,
+  withJitter,
+} from './denied.ts'
 import {
   formatsOf,
   HEADER_FORMATS,
@@ -93,6 +101,7 @@ export function createGuard<Args extends HandlerArguments>(
   const limitsOf = limitsFunctionOf(limiter)
   // Only a `limits` function needs the request. A limiter that was passed may have such a function.
   const isPassed = !Array.isArray(limits) || options.limiter !== undefined
+  const jitterMs = options.retryJitter === undefined ? 0 : parseWindow(options.retryJitter, 'retryJitter')
   const decide = decider(limiter)
   const waiters = new Waiters(limiter)
   const settlerOf = settler(limiter, options)
@@ -162,11 +171,12 @@ export function createGuard<Args extends HandlerArguments>(
   function verdictOf(
     callerKey: AnyKey,
     callOptions: LimiterCallOptions | undefined,
-    decision: Decision,
+    decided: Decision,
     { isDropped }: Treatment,
     args: Args,
   ): Verdict | PromiseLike<Verdict> {
-    if (!decision.allowed && isDropped) return DROPPED
+    if (!decided.allowed && isDropped) return DROPPED
+    const decision = decided.allowed || jitterMs === 0 ? decided : withJitter(decided, jitterMs)
     const headers = isDecided(decision.source) ? headersOf(decision) : []
     if (!decision.allowed) return { headers, denial: denied(decision, args) }
     const verdict =

@@ -6,6 +6,7 @@ import { createLimiter } from '../limiter/create-limiter.ts'
 import { isForHandlers } from '../limiter/request.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Limit } from '../limits/limit.ts'
+import type { Duration } from '../runtime/duration.ts'
 import type { Store } from '../stores/store.ts'
 import type { ClientAddressOptions } from './client-address.ts'
 import type { DeniedPolicy } from './denied.ts'
@@ -88,6 +89,12 @@ export interface GuardOptions<Args extends HandlerArguments> {
   readonly headers?: HeadersOption
   /** `false` hides the limits: no headers, no `Retry-After`, and no limit names in bodies. Default: `true`. */
   readonly disclose?: boolean
+  /**
+   * The maximum random delay added to `Retry-After`, from 10 ms to 366 days. Default: none.
+   *
+   * Without it, clients that a fixed or calendar window denied all return at its end.
+   */
+  readonly retryJitter?: Duration
   /** Answers a denied request. The headers are already set. Default: status 429 and a problem body (RFC 9457). */
   readonly onDenied?: (decision: Decision, ...args: Args) => unknown
   /** Called for each admitted request, before its handler. Use it to pass the decision to the handler. */
@@ -118,6 +125,7 @@ export interface GuardOptions<Args extends HandlerArguments> {
 export const GUARD_NAMES: Names<GuardOptions<HandlerArguments>> = {
   ...{ limiter: true, name: true, limits: true, store: true, key: true, address: true, cost: true },
   ...{ skip: true, allow: true, deny: true, denied: true, headers: true, disclose: true },
+  retryJitter: true,
   ...{ onDenied: true, onAllowed: true, refundIf: true, settle: true, onSettleError: true, warnings: true },
 }
 

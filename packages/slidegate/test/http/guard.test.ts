@@ -309,6 +309,43 @@ describe('a verdict', () => {
   })
 })
 
+describe('retryJitter', () => {
+  const once = [slidingWindow({ limit: 1, window: '1h' })]
+
+  it('delays the retry of each denial by a random time, in all headers alike', async () => {
+    const guard = plainGuard({ limits: once, store: newStore(), retryJitter: '1m' })
+    expect(fieldsOf(await guard('ann'))['Retry-After']).toBeUndefined()
+    const waits = new Set<number>()
+    for (let i = 0; i < 300; i++) {
+      const fields = fieldsOf(await guard('ann'))
+      const wait = Number(fields['Retry-After'])
+      waits.add(wait)
+      expect(fields.RateLimit).toMatch(new RegExp(`;t=${wait}$`))
+    }
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(3600)
+    expect(Math.max(...waits)).toBeLessThanOrEqual(3660)
+    expect(waits.size).toBeGreaterThan(30)
+  })
+
+  it('onDenied receives the delayed retry', async () => {
+    const told: number[] = []
+    const onDenied = ({ retryAfterMs }: { retryAfterMs: number }) => told.push(retryAfterMs)
+    const guard = plainGuard({ limits: once, store: newStore(), retryJitter: '1h', onDenied })
+    for (let i = 0; i < 50; i++) {
+      const { denial } = await guard('ann')
+      if (denial?.action === 'custom') denial.answer()
+    }
+    expect(told.length).toBe(49)
+    expect(Math.max(...told)).toBeGreaterThan(3_600_000)
+  })
+
+  it.each(['0s', '1ms', 'soon', -1])('rejects %j', (retryJitter) => {
+    expect(() => plainGuard({ limits: once, retryJitter: retryJitter as '1m' })).toThrow(
+      expect.objectContaining({ code: 'invalid_duration', message: expect.stringContaining('retryJitter') }),
+    )
+  })
+})
+
 describe('a verdict without the store', () => {
   it.each(['deny', 'allow'] as const)('returns synchronously if the memory store is full: %s', (onFull) => {
     for (const options of [{ onFull }, { onStoreError: onFull }]) {
