@@ -44,7 +44,12 @@ export function shape<S extends Shape>(what: string, fields: S): Read<ShapeOf<S>
   }
 }
 
-export function listIn(value: unknown, what: string, least: number, most: number = least): readonly unknown[] {
+export function listIn(
+  value: unknown,
+  what: string,
+  least: number,
+  most: number = least,
+): readonly unknown[] {
   const isRight = Array.isArray(value) && value.length >= least && value.length <= most
   checkThat(isRight, what, value, `an array of ${least === most ? most : `${least} to ${most}`}`)
   return value as readonly unknown[]
