@@ -33,7 +33,7 @@ export function Notice({
   )
 }
 
-/** Shows why a request failed, with a button to retry if there is `reload`. */
+/** Shows why a request failed. If `reload` is given, shows a button to retry. */
 export function Problem({ error, reload }: { readonly error: Error; readonly reload?: () => void }) {
   return (
     <Notice tone="bad">

@@ -197,7 +197,7 @@ function problemOf({ field, text }: FieldDraft): string | undefined {
   return field === 'window' ? durationProblem(text) : numberProblem(text)
 }
 
-/** The fields of a limit with an invalid text: `the window of hourly`. */
+/** The invalid fields of a limit, in words: `the window of hourly`. */
 function wrongIn(name: string, fields: readonly FieldDraft[]): string[] {
   return fields
     .filter((each) => problemOf(each) !== undefined)

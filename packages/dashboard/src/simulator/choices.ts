@@ -18,7 +18,7 @@ export const WINDOW_STEPS: readonly number[] = [
   ...[1, 2, 3, 6, 12, 24].map((hours) => hours * HOUR),
 ]
 
-/** Returns the index of the largest step up to a number, or 0. */
+/** Returns the index of the largest step that doesn't exceed a number, or 0. */
 export function stepOf(steps: readonly number[], number: number): number {
   return Math.max(
     0,

@@ -62,7 +62,7 @@ export class Presence {
     })
   }
 
-  /** A process that announces its end is forgotten immediately. */
+  /** Immediately removes a process that says it is shutting down. */
   left(process: string): void {
     this.#known.delete(process)
   }

@@ -82,7 +82,7 @@ export class Gatekeeper {
   #anonymous: Caller | undefined
   #ownPatterns: readonly string[] = []
   #isOpen = false
-  /** This machine's address that Envoy reported last. */
+  /** The address of this machine, as Envoy last reported it. */
   #ownAddress: string | undefined
 
   /** @param isLoopback whether only programs on this machine can connect */

@@ -240,7 +240,7 @@ const CHECKS: readonly Wrong[] = [
   [
     'a URL with an unsupported database',
     'store: { redis: { url: »redis://localhost/1, cluster: true } }',
-    'a url has a database; a Cluster supports only database 0',
+    'a url selects a database; a Cluster supports only database 0',
   ],
   [
     'a missing certificate file',

@@ -1,8 +1,8 @@
 // Limit sets: the limits of one limiter, grouped by the logs that they share.
 //
 // Some logs belong to no limit:
-// - `ban`: if it blocks, the request is denied, and the limits are read only to report them. A denial by the limits of its part
-//   is counted in the same step. So requests for such a key are never joined or leased, and their denials are never cached.
+// - `ban`: if it blocks, the request is denied, and the limits are read only to report them. If
+//   the limits deny, it counts the denial in the same step. So requests for such a key are never joined or leased, and their denials are never cached.
 // - `reservations`: an entry for each, whose name contains the units. Settling one without an entry does nothing.
 
 import { SlidegateError, show } from '../errors.ts'

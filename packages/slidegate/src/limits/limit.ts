@@ -111,7 +111,7 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   refund(state: State, params: Params, nowMs: number, atMs: number, units: number, entry: string): number
   /** The time from which nothing in the log counts, by the store's clock. */
   expiresAt(state: State, params: Params): number
-  /** Up to `most` of the latest charges that limit `i` counts, oldest first. Omitted if charges lose their times. */
+  /** Up to `most` of the latest charges that limit `i` counts, oldest first. Omitted by kinds that don't store the times of charges. */
   charges?(state: State, params: Params, i: number, nowMs: number, most: number): readonly ListedCharge[]
   readonly entries?: EntryKeeping<State, Params>
   /** Set if the kind is a ban instead of a limit: see `Log.role`. */

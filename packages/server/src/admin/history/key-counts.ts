@@ -44,7 +44,7 @@ export class SlotCounts {
     return { allowed: allowed!, denied: denied!, units: units! }
   }
 
-  /** Adds each slot's counts since the last call to the counts of its word. */
+  /** Moves the counts of each slot to those of its word. */
   takeTo(words: Map<string, KeyCounts>, wordAt: (slot: number) => string): void {
     for (let slot = 0; slot < this.#counts.length / WIDTH; slot++) {
       const counts = this.take(slot)

@@ -27,7 +27,7 @@ export class WaitingRoom implements Room {
   readonly #maxWaiting: number
   /** Queues by the words of all keys of a request. None of the queues is empty. */
   readonly #queues = new Map<string, Queue>()
-  /** Queues by each of their words, so that a reset doesn't visit every queue. */
+  /** The queues of each word, so that a reset doesn't visit every queue. */
   readonly #queuesWith = new Map<string, Set<Queue>>()
   readonly #aborts = new AbortListeners<Waiter>((waiters, reason) => this.#abort(waiters, reason))
   #length = 0

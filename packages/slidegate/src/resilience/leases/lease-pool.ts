@@ -16,7 +16,7 @@ export const FEW = 5
 
 const MAX_SIZE: number = 2 ** 20
 
-/** A process leases at most this share of the remaining units, beyond its waiting requests. */
+/** The maximum share of the remaining units that a process leases in advance. */
 const SHARE = 1 / 4
 
 const MAX_WAITING = 65_536
@@ -252,7 +252,7 @@ export class Pool {
 }
 
 /**
- * One op that decides waiting requests, and charges for future ones in advance.
+ * One op that decides the waiting requests and charges for later ones in advance.
  *
  * Requests use it in order of position. If all waiting requests time out, it stays pending briefly, to return its units.
  */

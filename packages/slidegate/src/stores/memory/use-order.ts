@@ -128,7 +128,7 @@ export class UseOrder {
     }
   }
 
-  /** Returns the tick up to which a search collects. About 1 in 16 of the other slots are older, or 1 in 64 of many. */
+  /** Returns the tick up to which a search collects. About 1 in 16 of the other slots have an earlier tick, in a large store 1 in 64. */
   #sampled(): number {
     const { rows, doubles, shift, mask, width } = this.#slots
     const last = doubles.length - 1

@@ -61,7 +61,7 @@ export interface Connection extends StoreConnection {
   scriptLoads: number
   /** Returns a `Send` for one server, or for one bucket of a Cluster. */
   sender(): Send
-  /** Ends the startup. Call this when a command was answered or has failed. */
+  /** Ends the startup. Call this when a command succeeds or fails. */
   answered(): void
   /** The error for a failed command. Without a connection, it contains the reason. */
   failure(error: unknown): StoreUnavailableError

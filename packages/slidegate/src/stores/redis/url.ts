@@ -49,9 +49,9 @@ export function serversOf(options: UrlOptions): Servers {
   if (!isCluster && others.length > 0)
     throw invalidOption(`url has ${others.length + 1} URLs; pass only one, or set cluster: true`)
   if (isCluster && [first, ...others].some(({ database }) => database !== 0))
-    throw invalidOption('a url has a database; a Cluster supports only database 0')
+    throw invalidOption('a url selects a database; a Cluster supports only database 0')
   if (others.some(({ isTls }) => isTls !== first.isTls))
-    throw invalidOption("some URLs use TLS and some don't; use TLS in all or none")
+    throw invalidOption("some URLs use TLS and some don't; use TLS in all of them or in none")
   if (tls !== undefined && !first.isTls) throw invalidOption('the tls option needs a rediss:// url')
   checkOptions(options, 'the first argument of redisStore', { url: true, cluster: true, tls: true })
   return { addresses: [first, ...others], isCluster, tls: tls ?? {} }
