@@ -5,7 +5,7 @@ import { appended } from '../src/history.ts'
 function rates(name: string, allowedPerSecond: number): LimiterRates {
   return {
     ...{ name, allowedPerSecond, deniedPerSecond: 2, shadowDeniedPerSecond: 3 },
-    lastMinute: { allowedPerSecond, deniedPerSecond: 2 },
+    lastMinute: { allowedPerSecond, deniedPerSecond: 2, shadowDeniedPerSecond: 3 },
     ...{ withoutStorePerSecond: 0, waiting: 0, callers: 0, isStoreDown: false },
   }
 }

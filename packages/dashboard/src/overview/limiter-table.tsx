@@ -71,12 +71,12 @@ const COLUMNS: readonly Column<LimiterRates>[] = [
   {
     id: 'shadow',
     label: 'Shadow denials',
-    cell: ({ shadowDeniedPerSecond }) => (
+    cell: ({ lastMinute: { shadowDeniedPerSecond } }) => (
       <span class={shadowDeniedPerSecond > 0 ? 'shadow-denied' : undefined}>
         {rate(shadowDeniedPerSecond)}
       </span>
     ),
-    sort: ({ shadowDeniedPerSecond }) => shadowDeniedPerSecond,
+    sort: ({ lastMinute }) => lastMinute.shadowDeniedPerSecond,
     isNumber: true,
     isMinor: true,
   },

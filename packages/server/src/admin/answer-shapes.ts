@@ -73,7 +73,7 @@ const ANSWERS: Readonly<Record<string, TSchema>> = {
     limiters: Type.Array(
       Type.Object({
         ...{ name: Name, waiting: Count, isStoreDown: Type.Boolean(), latest: Seconds },
-        lastMinute: Type.Object({ seconds: Count, allowed: Count, denied: Count }),
+        lastMinute: Type.Object({ seconds: Count, allowed: Count, denied: Count, shadowDenied: Count }),
         outage: Type.Optional(Type.Object({ sinceMs: Count, untilMs: Type.Optional(Count) })),
         ...{ onStoreError: Type.Enum(['throw', 'deny', 'allow', 'local']), instances: Count },
       }),

@@ -89,6 +89,7 @@ export function limitersOf(
         lastMinute: {
           allowedPerSecond: perSecond(each, ({ allowed }) => allowed),
           deniedPerSecond: perSecond(each, ({ denied }) => denied),
+          shadowDeniedPerSecond: perSecond(each, ({ shadowDenied }) => shadowDenied),
         },
         waiting: each.reduce((total, { waiting }) => total + waiting, 0),
         callers: callers.get(name)?.distinct ?? 0,

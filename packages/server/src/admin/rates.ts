@@ -39,6 +39,7 @@ export interface MinuteRates {
   readonly seconds: number
   readonly allowed: number
   readonly denied: number
+  readonly shadowDenied: number
 }
 
 /** Counts of a limiter in one minute. */
@@ -94,12 +95,14 @@ export class Rates {
     const seconds = Math.min(60, this.#second - this.#since)
     let allowed = 0
     let denied = 0
+    let shadowDenied = 0
     for (let back = 1; back <= seconds; back++) {
       const row = ((this.#second - back) % SECONDS) * WIDTH
       for (let i = 0; i < DENIED; i++) allowed += this.#counts[row + i]!
       for (let i = DENIED; i < SHADOW; i++) denied += this.#counts[row + i]!
+      shadowDenied += this.#counts[row + SHADOW]!
     }
-    return { seconds, allowed, denied }
+    return { seconds, allowed, denied, shadowDenied }
   }
 
   /** Returns the counts for each of {@link SPANS}. */

@@ -120,9 +120,8 @@ export class Usage {
   }
 
   lastMinuteOf(limiter: string): MinuteRates {
-    return (
-      this.#limiters.get(limiter)?.rates.lastMinute(this.#tick()) ?? { seconds: 0, allowed: 0, denied: 0 }
-    )
+    const nowMs = this.#tick()
+    return (this.#limiters.get(limiter)?.rates ?? new Rates(nowMs)).lastMinute(nowMs)
   }
 
   topOf(limiter: string, by: Ranking): TopCounts {

@@ -437,7 +437,7 @@ const Rates = closed({
   }),
   withoutStorePerSecond: Type.Number({ minimum: 0, description: 'Requests decided without the store.' }),
   lastMinute: closed(
-    { allowedPerSecond: Rate, deniedPerSecond: Rate },
+    { allowedPerSecond: Rate, deniedPerSecond: Rate, shadowDeniedPerSecond: Rate },
     { description: 'Averages of the last minute.' },
   ),
   waiting: Many,
