@@ -11,10 +11,17 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[]
 }
 
+/** Resolves after several frames. A page reacts to a new size one frame after its layout. */
+const FRAMES = `new Promise((resolve) => {
+  const wait = (frames) => (frames === 0 ? resolve() : requestAnimationFrame(() => wait(frames - 1)))
+  wait(4)
+})`
+
 /** The axe violations of a page. */
 export async function violationsIn({ page }: TestWindow): Promise<string[]> {
   // Through the protocol, because the page's policy forbids other scripts.
   if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(AXE)
+  await page.evaluate(FRAMES)
   const { violations } = await page.evaluate<{ violations: Violation[] }>(
     "axe.run({ resultTypes: ['violations'] })",
   )
