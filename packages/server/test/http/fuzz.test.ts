@@ -305,7 +305,9 @@ async function fuzz(service: TestService, numRuns: number): Promise<Map<number, 
     let answer: Dispatcher.ResponseData
     try {
       const { method, path, headers, body } = sent
-      answer = await agent.request({ origin: service.httpUrl, method: method as 'GET', path, headers, body })
+      const signal = AbortSignal.timeout(30_000)
+      const to = { origin: service.httpUrl, method: method as 'GET', path, headers, body, signal }
+      answer = await agent.request(to)
     } catch (error) {
       // The client refuses to send some requests.
       expect((error as { code?: string }).code, String(error)).toMatch(
