@@ -34,6 +34,13 @@ function callers(
 
 const PER_MINUTE = { limit: 10, windowMs: MINUTE }
 
+function honestLogins(crowd: Crowd): Arrival[] {
+  return callers(crowd, { many: 400, least: 1, most: 3 }, (i) => ({
+    user: `u${i}`,
+    address: crowd.address(),
+  }))
+}
+
 /** 150 addresses in each of 20 networks. */
 const attacker = (i: number) => `198.51.${i % 20}.${1 + Math.floor(i / 20)}`
 
@@ -190,10 +197,7 @@ const TRAFFICS: readonly Traffic[] = [
           ...Array.from({ length: 2000 }, (_, i) =>
             crowd.random(() => ({ user: 'ann', address: attacker(i) }), 2, 0, END),
           ).flat(),
-          ...callers(crowd, { many: 400, least: 1, most: 3 }, (i) => ({
-            user: `u${i}`,
-            address: crowd.address(),
-          })),
+          ...honestLogins(crowd),
         ],
         SECONDS,
         { user: { limit: 5, windowMs: 15 * MINUTE }, address: { limit: 50, windowMs: 15 * MINUTE } },
@@ -214,10 +218,7 @@ const TRAFFICS: readonly Traffic[] = [
               END,
             ),
           ).flat(),
-          ...callers(crowd, { many: 400, least: 1, most: 3 }, (i) => ({
-            user: `u${i}`,
-            address: crowd.address(),
-          })),
+          ...honestLogins(crowd),
         ],
         SECONDS,
         { user: { limit: 5, windowMs: MINUTE }, address: { limit: 20, windowMs: MINUTE } },
@@ -238,10 +239,7 @@ const TRAFFICS: readonly Traffic[] = [
               END,
             ),
           ).flat(),
-          ...callers(crowd, { many: 400, least: 1, most: 3 }, (i) => ({
-            user: `u${i}`,
-            address: crowd.address(),
-          })),
+          ...honestLogins(crowd),
         ],
         SECONDS,
         { user: { limit: 5, windowMs: 15 * MINUTE }, address: { limit: 50, windowMs: 15 * MINUTE } },

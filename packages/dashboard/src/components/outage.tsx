@@ -24,7 +24,7 @@ export function OutageNotice({ limiters }: { readonly limiters: readonly Limiter
   }
   // Limiters notice an outage at different times.
   const all = overview?.limiters ?? limiters
-  if (groups.size === 0) return <LastOutage isShown={limiters.some(hasRecovered)} limiters={all} />
+  if (groups.size === 0) return limiters.some(hasRecovered) ? <LastOutage limiters={all} /> : null
   const isForAll = limiters.every(({ outage }) => outage !== undefined)
   const sinceMs = Math.min(...all.flatMap(({ outage }) => outage?.sinceMs ?? []))
   const { kind, servers = [] } = overview?.store ?? {}
@@ -64,17 +64,12 @@ function hasRecovered({ lastOutage }: LimiterRates): boolean {
   return lastOutage !== undefined
 }
 
-function LastOutage({
-  isShown,
-  limiters,
-}: {
-  readonly isShown: boolean
-  readonly limiters: readonly LimiterRates[]
-}) {
-  if (!isShown) return null
+function LastOutage({ limiters }: { readonly limiters: readonly LimiterRates[] }) {
   const outages = limiters.flatMap(({ lastOutage }) => lastOutage ?? [])
-  const sinceMs = Math.min(...outages.map((each) => each.sinceMs))
-  const untilMs = Math.max(...outages.map((each) => each.untilMs))
+  const last = outages.toSorted((a, b) => b.untilMs - a.untilMs)[0]!
+  const same = outages.filter((each) => each.untilMs >= last.sinceMs)
+  const sinceMs = Math.min(...same.map((each) => each.sinceMs))
+  const { untilMs } = last
   return (
     <Notice tone="good">
       <p>

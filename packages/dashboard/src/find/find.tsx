@@ -90,6 +90,8 @@ function columnsFor(key: string): readonly Column<FoundKey>[] {
 
 const OVERRIDES = { limits: 'override', exempt: 'exempt', configured: 'configured override' } as const
 
+const PROBLEMS: Readonly<Record<string, string>> = { store_invalid_state: 'its stored state is damaged' }
+
 function State({ of }: { readonly of: FoundKey }) {
   const { allowed, denials = 0, bannedUntilMs, blockedUntilMs, override, problem } = of
   const { overview } = useLive()
@@ -98,7 +100,9 @@ function State({ of }: { readonly of: FoundKey }) {
     untilMs === null ? 'until unblocked' : `for ${roundDuration(Math.max(0, untilMs - nowMs))}`
   return (
     <span class="actions">
-      {problem !== undefined && <Badge tone="warn">unknown: the store didn’t answer</Badge>}
+      {problem !== undefined && (
+        <Badge tone="warn">unknown: {PROBLEMS[problem] ?? 'the store didn’t answer'}</Badge>
+      )}
       {bannedUntilMs !== undefined && <Badge tone="bad">banned {timeLeft(bannedUntilMs)}</Badge>}
       {blockedUntilMs !== undefined && <Badge tone="bad">blocked {timeLeft(blockedUntilMs)}</Badge>}
       {bannedUntilMs === undefined && blockedUntilMs === undefined && allowed !== undefined && (

@@ -106,16 +106,18 @@ function perSecond(reports: readonly LimiterReport[], of: (minute: MinuteRates) 
 
 /** How requests are decided while the store is down, if a process has noticed. Otherwise, its last outage. */
 function outageOf(reports: readonly LimiterReport[]): Pick<LimiterRates, 'outage' | 'lastOutage'> {
-  const outages = reports.flatMap(({ outage }) => outage ?? [])
-  const sinceMs = Math.min(...outages.map((each) => each.sinceMs))
   const down = reports.filter(({ isStoreDown }) => isStoreDown)
   if (down.length > 0) {
     const { onStoreError, instances } = down[0]!
-    const since = outages.length > 0 ? { sinceMs } : {}
+    const sinceMs = Math.min(...down.flatMap(({ outage }) => outage?.sinceMs ?? []))
+    const since = Number.isFinite(sinceMs) ? { sinceMs } : {}
     return {
       outage: { onStoreError, instances, processesDown: down.length, processes: reports.length, ...since },
     }
   }
-  const ends = outages.flatMap(({ untilMs }) => untilMs ?? [])
-  return ends.length === 0 ? {} : { lastOutage: { sinceMs, untilMs: Math.max(...ends) } }
+  const ended = reports.flatMap(({ outage: { sinceMs = 0, untilMs } = {} }) =>
+    untilMs === undefined ? [] : [{ sinceMs, untilMs }],
+  )
+  const lastOutage = ended.toSorted((a, b) => b.untilMs - a.untilMs)[0]
+  return lastOutage === undefined ? {} : { lastOutage }
 }

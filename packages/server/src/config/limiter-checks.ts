@@ -1,6 +1,6 @@
 // Checks limiters by creating them.
 
-import { declarationOf, type Limit, limitOf, limitsOf, memoryStore, SlidegateError } from 'slidegate'
+import { declarationOf, type Limit, limitOf, memoryStore, SlidegateError } from 'slidegate'
 import { DeclaredLimiter } from '../service/declared-limiter.ts'
 import type { Checked } from './checks.ts'
 import type { Path } from './reader.ts'
@@ -158,10 +158,9 @@ class LimiterCheck {
 
 /** The declarations of limits like `10/1s, hourly=600/1h`. */
 function listIn(text: string): LimitConfig[] {
-  const names = text.split(',').map((each) => each.includes('='))
-  return limitsOf(text).map((limit, i) => {
-    const { kind, name, limit: units, window } = declarationOf(limit) as SlidingWindow
-    return { kind, limit: units, window, ...(names[i] && { name }) }
+  return text.split(',').map((each) => {
+    const { kind, name, limit, window } = declarationOf(limitOf(each)) as SlidingWindow
+    return { kind, limit, window, ...(each.includes('=') && { name }) }
   })
 }
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import type { History, Overview } from '../../src/admin/api-types.ts'
 import { Live } from '../../src/admin/live.ts'
+import { limitersOf, type ProcessReport } from '../../src/admin/merge-reports.ts'
 import type { SecondCounts } from '../../src/admin/rates.ts'
 import { CallTotals, quantile } from '../../src/admin/store-calls.ts'
 import { Usage } from '../../src/admin/usage.ts'
@@ -212,4 +213,36 @@ it('aligns the history of instances with wrong clocks to the current second', as
   const { seconds, allowed } = await live.history(['api'])
   expect(seconds).toEqual([latest - 3, latest - 2, latest - 1, latest])
   expect(allowed).toEqual([1, 4 + 2, 8 + 3, 12])
+})
+
+describe('the outage of a limiter, merged from its processes', () => {
+  const outageOf = (
+    ...states: readonly [isStoreDown: boolean, outage: { sinceMs: number; untilMs?: number }][]
+  ) => {
+    const none = { allowed: [], denied: [], shadowDenied: [], withoutStore: [] }
+    const rest = { waiting: 0, onStoreError: 'deny', instances: 1 } as const
+    const lastMinute = { seconds: 1, allowed: 0, denied: 0, shadowDenied: 0 }
+    const reports = states.map(([isStoreDown, outage]) => ({
+      limiters: [{ name: 'api', ...rest, lastMinute, latest: { latest: 1, ...none }, isStoreDown, outage }],
+    }))
+    const [limiter] = limitersOf(reports as unknown as ProcessReport[], new Map())
+    return { outage: limiter!.outage, lastOutage: limiter!.lastOutage }
+  }
+
+  it('begins when the first process that still lacks the store noticed', () => {
+    const merged = outageOf(
+      [false, { sinceMs: 1, untilMs: 2 }],
+      [true, { sinceMs: 9 }],
+      [true, { sinceMs: 8 }],
+    )
+    expect(merged).toMatchObject({
+      outage: { sinceMs: 8, processesDown: 2, processes: 3 },
+      lastOutage: undefined,
+    })
+  })
+
+  it('becomes the last outage once all processes reach the store', () => {
+    const merged = outageOf([false, { sinceMs: 1, untilMs: 2 }], [false, { sinceMs: 8, untilMs: 9 }])
+    expect(merged).toEqual({ outage: undefined, lastOutage: { sinceMs: 8, untilMs: 9 } })
+  })
 })

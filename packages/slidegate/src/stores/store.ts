@@ -45,7 +45,7 @@ export interface Call {
  * - `allow`: allowed without being counted, with the source `failOpen`
  * - `local`: a decision by this process within its equal share of the limits, with the source `fallback`
  *
- * If a key has so many requests that some time out, although the store answers others, all options except `throw` deny them.
+ * Requests that time out because their key has too many, while the store answers others, are denied by all options except `throw`.
  */
 export type OnStoreError = 'throw' | 'deny' | 'allow' | 'local'
 

@@ -110,7 +110,7 @@ class Batcher implements Receiver {
   /** Calls abandoned since Redis last answered. */
   #lost = 0
   #answeredAtMs = Number.NEGATIVE_INFINITY
-  /** Since when calls in flight have had no answer. `Infinity` if there are none. */
+  /** When the current time without answers began. `Infinity` if no call is in flight. */
   #silentSinceMs = Number.POSITIVE_INFINITY
   /** Milliseconds that Redis takes per call, estimated from the times between its answers. */
   #tookMs = 0
