@@ -106,9 +106,15 @@ describe('the site', () => {
   ])('a search for "%s" lists the guide first', async (words, address) => {
     await using window = await browser.open(site.url)
     const { page } = window
-    await page.waitForLoadState('networkidle')
-    await page.keyboard.press('Control+k')
-    await page.locator('#localsearch-input').fill(words)
+    const input = page.locator('#localsearch-input')
+    // The page ignores the shortcut until its scripts have run.
+    await expect
+      .poll(async () => {
+        await page.keyboard.press('Control+k')
+        return input.isVisible()
+      })
+      .toBe(true)
+    await input.fill(words)
     const first = page.locator('.VPLocalSearchBox a.result').first()
     await expect.poll(() => first.getAttribute('href'), { timeout: 10_000 }).toMatch(address)
     await first.click()
