@@ -65,6 +65,7 @@ export const GROUPS: Record<string, readonly Entry[]> = {
   ],
   'Guides: operations': [
     ['Production', 'docs/production.md'],
+    ['Managed Redis', 'docs/managed-redis.md'],
     ['When the store fails', 'docs/failures.md'],
     ['Running the service', 'docs/deploy.md'],
     ['Gateways', 'docs/gateways.md'],

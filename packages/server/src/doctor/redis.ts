@@ -103,6 +103,9 @@ interface Facts {
   readonly save: string | undefined
 }
 
+/** Returns how to change a setting of a server. */
+type SettingFix = (name: string, value: string) => string
+
 async function factsOf(server: Redis): Promise<Facts> {
   const unlessRefused = <Answer>(answer: Promise<Answer>) => answer.catch(() => undefined)
   const sentMs = Date.now()
@@ -136,11 +139,16 @@ function checksOf(node: string, facts: Facts | undefined, link: RedisLink): Chec
     return [info, { target, ...clock }]
   }
   const info = new RedisInfo(facts.info)
+  // Managed servers have no CONFIG.
+  const fixFor: SettingFix = (name, value) =>
+    facts.save === undefined
+      ? `set ${name} to ${value} in the provider's settings, or as a user that may run CONFIG`
+      : `${cli} CONFIG SET ${name} ${value}`
   const found = [
     versionCheck(info),
-    evictionCheck(info, cli),
-    memoryCheck(info, cli),
-    persistenceCheck(info, facts.save, cli),
+    evictionCheck(info, fixFor),
+    memoryCheck(info, fixFor),
+    persistenceCheck(info, facts.save, fixFor),
     replicaCheck(info, link.isCluster),
     clusterCheck(info, facts.cluster, link.isCluster, cli),
     scriptCheck(info),
@@ -167,7 +175,7 @@ function versionCheck(info: RedisInfo): Found {
   }
 }
 
-function evictionCheck(info: RedisInfo, cli: string): Found {
+function evictionCheck(info: RedisInfo, fixFor: SettingFix): Found {
   const value = info.text('maxmemory_policy') ?? 'unknown'
   const evicted = info.number('evicted_keys') ?? 0
   const check = {
@@ -180,14 +188,14 @@ function evictionCheck(info: RedisInfo, cli: string): Found {
     // Without maxmemory, nothing is evicted yet.
     status: info.number('maxmemory') === 0 ? 'warning' : 'problem',
     expected: 'noeviction: an evicted key silently resets a limit',
-    fix: `${cli} CONFIG SET maxmemory-policy noeviction`,
+    fix: fixFor('maxmemory-policy', 'noeviction'),
     docs: SETTINGS,
   }
 }
 
-function memoryCheck(info: RedisInfo, cli: string): Found {
+function memoryCheck(info: RedisInfo, fixFor: SettingFix): Found {
   const [used = 0, most = 0] = [info.number('used_memory'), info.number('maxmemory')]
-  const fix = `${cli} CONFIG SET maxmemory <bytes>`
+  const fix = fixFor('maxmemory', '<bytes>')
   if (most === 0) {
     return {
       name: 'maxmemory',
@@ -216,7 +224,7 @@ function megabytes(bytes: number): string {
   return `${Number((bytes / 2 ** 20).toFixed(1)).toLocaleString('en-US')} MiB`
 }
 
-function persistenceCheck(info: RedisInfo, save: string | undefined, cli: string): Found {
+function persistenceCheck(info: RedisInfo, save: string | undefined, fixFor: SettingFix): Found {
   const docs = 'docs/production.md#persistence'
   const failed = ['aof_last_write_status', 'rdb_last_bgsave_status'].filter(
     (each) => info.text(each) === 'err',
@@ -241,7 +249,7 @@ function persistenceCheck(info: RedisInfo, save: string | undefined, cli: string
     status: 'warning',
     value: 'none: a restart resets all limits',
     expected: 'an append-only file, unless limits may be reset',
-    fix: `${cli} CONFIG SET appendonly yes`,
+    fix: fixFor('appendonly', 'yes'),
     docs,
   }
 }

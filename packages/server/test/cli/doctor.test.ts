@@ -86,6 +86,22 @@ describe('slidegate doctor checks Redis', () => {
     expect(stdout).toMatch(/\n1 problem, 1 warning\n$/)
   })
 
+  it('on a managed server, which has no CONFIG', async () => {
+    const { url, port } = await redis(
+      ...['--rename-command', 'CONFIG', '', '--rename-command', 'ACL', ''],
+      ...['--maxmemory', '64mb', '--maxmemory-policy', 'volatile-lru'],
+    )
+    const { named, problems, warnings } = await found('--redis', url)
+    expect({ problems, warnings }).toEqual({ problems: 1, warnings: 0 })
+    expect(named('eviction')).toMatchObject({
+      status: 'problem',
+      value: 'volatile-lru',
+      fix: "set maxmemory-policy to noeviction in the provider's settings, or as a user that may run CONFIG",
+    })
+    expect(named('rights')).toMatchObject({ status: 'ok' })
+    expect(await ask(port, 'KEYS', '*')).toEqual([])
+  })
+
   it('and reports a full server', async () => {
     const { url, port } = await redis('--maxmemory', '64mb')
     await ask(port, 'CONFIG', 'SET', 'maxmemory', '1mb')
