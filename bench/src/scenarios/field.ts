@@ -5,6 +5,7 @@ import { interleave, median, ratios } from '../measure.ts'
 import type { Policy } from '../peers/peer.ts'
 import { mainThreadSeconds } from '../redis/info.ts'
 import { withRedis } from '../redis/with-redis.ts'
+import type { BarPlot } from '../report/plot.ts'
 import type { Effort, Figure, Scenario, Target } from '../scenario.ts'
 
 const USERS = 3000
@@ -56,7 +57,8 @@ export const field: Scenario = {
       const atFixedRate = (server: Server) => paced(redis, server, `paced:${++turns}`, policy)
       const slow = await interleave(sidesOf(servers, atFixedRate), { warmUps: 0, rounds: 1 })
       for (const { end } of [...Object.values(servers), generator]) end()
-      return SIDES.flatMap((name) => figuresOf(name, slow, fast))
+      const figures = SIDES.flatMap((name) => figuresOf(name, slow, fast))
+      return { figures, plots: [plotOf(figures, policy)] }
     }),
 }
 
@@ -143,4 +145,23 @@ function figuresOf(
       raw: { perSecond: rates },
     },
   ]
+}
+
+/** The share of correct decisions, and the cost: Redis CPU and response time. */
+export function plotOf(figures: readonly Figure[], { limit, windowMs }: Policy): BarPlot {
+  const figureOf = (name: SideName, what: string) =>
+    figures.find((figure) => figure.name.startsWith(`${name}: ${what}`))!.value
+  return {
+    kind: 'bars',
+    name: 'field',
+    title: `${USERS} users, each with ${limit} requests per ${windowMs / 1000} s`,
+    note: `Each user sends ${DEMAND} times its limit. A fixed window allows up to twice the limit across its boundary.`,
+    axis: { label: 'percent, or milliseconds' },
+    series: ['correct decisions, %', 'Redis CPU, %', 'mean response time, ms'],
+    bars: SIDES.map((name) => ({
+      label: name,
+      role: name === 'slidegate' ? 'ours' : 'peer',
+      values: ['correct decisions', 'Redis CPU', 'mean response time'].map((what) => figureOf(name, what)),
+    })),
+  }
 }

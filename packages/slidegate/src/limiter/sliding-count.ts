@@ -11,12 +11,14 @@ import {
 import { encodingBy } from '../key.ts'
 import type { CommonOptions } from '../limiter.ts'
 import { countBy, MAX_LIMIT, MAX_UNITS, parseName } from '../limits/declare.ts'
+import { MAX_ENTRIES } from '../limits/entry-window.ts'
 import { limitSet } from '../limits/limit-set.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { guardStore } from '../resilience/guard.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { outcomesOf } from '../stores/call.ts'
 import type { ConsumeOp, ConsumeOutcome, Op, Part, PeekOp, Store } from '../stores/store.ts'
+import { RequestNamer } from './request.ts'
 
 /** Options of `slidingCount`. */
 export interface SlidingCountOptions
@@ -27,6 +29,13 @@ export interface SlidingCountOptions
   readonly name?: string
   /** The step in which the period slides. Default: 1 ms for periods up to 65 s, and a 65,536th of longer periods. */
   readonly precision?: Duration
+  /**
+   * How the log of a key is stored. Default: `packed`.
+   *
+   * `stream` is a Redis stream that other programs can read. It has an entry per addition, keeps the newest 10,000, and has a
+   * precision of 1 ms.
+   */
+  readonly log?: 'packed' | 'stream'
   /** Where the counts are stored. Don't pass a store from `withLeases`, which charges in advance. Default: a new memory store. */
   readonly store?: Store
 }
@@ -41,7 +50,10 @@ export interface SlidingCount {
   readonly name: string
   readonly periodMs: number
   readonly precisionMs: number
-  /** Adds `n` units, an integer from 1 to 2^40 (default: 1). Resolves to the new count. Rejects with `invalid_cost`. */
+  /**
+   * Adds `n` units, an integer from 1 to 2^40, or to 10,000 in a stream (default: 1). Resolves to the new count. Rejects with
+   * `invalid_cost`.
+   */
   add(key: string, n?: number): Promise<number>
   /** Resolves to the units added within the last period. */
   get(key: string): Promise<number>
@@ -56,7 +68,7 @@ export interface SlidingCount {
 }
 
 const NAMES: Names<SlidingCountOptions> = {
-  ...{ period: true, name: true, precision: true, store: true },
+  ...{ period: true, name: true, precision: true, log: true, store: true },
   ...{ timeoutMs: true, breaker: true, logger: true, hashKeys: true },
 }
 
@@ -70,18 +82,22 @@ const NAMES: Names<SlidingCountOptions> = {
  * if ((await failures.add('ada@example.com')) > 5) await askForMore()
  * ```
  *
- * A key counts up to 2^46 units; more push out the oldest. A full memory store drops the least recently used keys.
+ * A key counts up to 2^46 units, or 10,000 additions in a stream; more push out the oldest. A full memory store drops the least
+ * recently used keys.
  *
  * @throws {SlidegateError} `invalid_duration`, `invalid_precision`, `invalid_name`, `invalid_option`
  */
 export function slidingCount(options: SlidingCountOptions): SlidingCount {
   checkOptions(options, 'slidingCount', NAMES)
-  const { period, precision, store, timeoutMs, breaker, logger } = options
+  const { period, precision, log = 'packed', store, timeoutMs, breaker, logger } = options
+  checkThat(log === 'packed' || log === 'stream', 'the log', log, "'packed' or 'stream'")
+  const most = log === 'stream' ? MAX_ENTRIES : MAX_LIMIT
   const name = parseName(options.name ?? 'count')
   const window = parseWindow(period, 'the period')
-  const limit = slidingWindow({ limit: MAX_LIMIT, window, ...(precision !== undefined && { precision }) })
+  const limit = slidingWindow({ limit: most, window, log, ...(precision !== undefined && { precision }) })
   const set = limitSet(name, [countBy(limit)])
   const encoding = encodingBy(options)
+  const namer = new RequestNamer(encoding)
   const guarded = guardStore(name, { store, timeoutMs, breaker, logger }).store
   let isClosed = false
   const partsOf = (key: string): readonly [Part] => {
@@ -95,8 +111,10 @@ export function slidingCount(options: SlidingCountOptions): SlidingCount {
     throw new SlidegateError('sync_unsupported', message, name)
   }
   const addition = (key: string, n: number): ConsumeOp => {
-    const cost = parseUnits(n)
-    return { type: 'consume', parts: partsOf(key), cost, count: 1, leaseMs: 0 }
+    const isRight = Number.isSafeInteger(n) && n >= 1 && n <= most
+    checkThat(isRight, 'n', n, `an integer from 1 to ${log === 'stream' ? '10,000' : '2^40'}`, 'invalid_cost')
+    const parts = partsOf(key)
+    return { type: 'consume', parts, cost: n, count: 1, leaseMs: 0, ...namer.made(parts) }
   }
   const look = (key: string): PeekOp => ({ type: 'peek', parts: partsOf(key), cost: 1, count: 1 })
   const added = (key: string, outcome: ConsumeOutcome, n: number): number => {
@@ -123,10 +141,4 @@ export function slidingCount(options: SlidingCountOptions): SlidingCount {
 
 function countIn({ limits }: ConsumeOutcome, added: number): number {
   return Math.min(limits[0]! + added, MAX_UNITS)
-}
-
-function parseUnits(n: unknown): number {
-  const isRight = Number.isSafeInteger(n) && (n as number) >= 1 && (n as number) <= MAX_LIMIT
-  checkThat(isRight, 'n', n, 'an integer from 1 to 2^40', 'invalid_cost')
-  return n as number
 }

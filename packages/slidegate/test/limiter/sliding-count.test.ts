@@ -26,25 +26,33 @@ const PERIOD_MS = 1000
 const event = fc.record({
   what: fc.constantFrom('add', 'add', 'add', 'get', 'reset'),
   key: fc.constantFrom('a', 'b'),
-  n: fc.oneof(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 2 ** 40 })),
+  n: fc.oneof(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 10_000 })),
+  /** A stream counts at most 10,000 units per addition. */
+  isLarge: fc.boolean(),
   times: fc.integer({ min: 1, max: 4 }),
   afterMs: fc.oneof(fc.constantFrom(0, 0, PERIOD_MS), fc.nat(400)),
 })
 
 describe.each(Object.entries(stores))('slidingCount in %s', (_, storeOf) => {
-  it.each([1, 50])('counts the units of the last period, exact to %i ms', async (precision) => {
+  it.each([
+    ['packed', 1],
+    ['packed', 50],
+    ['stream', 1],
+  ] as const)('counts the units of the last period in a %s log, exact to %i ms', async (log, precision) => {
     // The model is a list of units and times.
     await fc.assert(
       fc.asyncProperty(fc.array(event, { minLength: 1, maxLength: 40 }), async (events) => {
         await redis.flushall()
         const clock = new ManualClock()
-        const count = slidingCount({ period: PERIOD_MS, precision, store: storeOf(clock), timeoutMs: 30_000 })
+        const options = { period: PERIOD_MS, precision, log, timeoutMs: 30_000 }
+        const count = slidingCount({ ...options, store: storeOf(clock) })
         let added: { key: string; n: number; grainMs: number }[] = []
         const counted = (of: string) =>
           added
             .filter(({ key, grainMs }) => key === of && clock.now() - grainMs < PERIOD_MS + precision - 1)
             .reduce((sum, { n }) => sum + n, 0)
-        for (const { what, key, n, times, afterMs } of events) {
+        for (const { what, key, n: small, isLarge, times, afterMs } of events) {
+          const n = isLarge && log === 'packed' ? small * 2 ** 26 : small
           clock.advance(afterMs)
           if (what === 'reset') {
             await count.reset(key)
@@ -102,6 +110,16 @@ describe.each(Object.entries(stores))('slidingCount in %s', (_, storeOf) => {
     expect(await count.add('k', 3)).toBe(3)
   })
 
+  it('keeps the newest 10,000 additions in a stream', async () => {
+    const clock = new ManualClock()
+    const count = slidingCount({ period: '1h', log: 'stream', store: storeOf(clock), timeoutMs: 30_000 })
+    for (let i = 0; i < 11; i++) {
+      await Promise.all(Array.from({ length: 1000 }, () => count.add('k', i === 0 ? 7 : 2)))
+      clock.advance(1)
+    }
+    expect(await count.get('k')).toBe(20_000)
+  })
+
   it('rejects after close, and leaves the store open', async () => {
     const store = storeOf(new ManualClock())
     const count = slidingCount({ name: 'closing', period: '1m', store, timeoutMs: 30_000 })
@@ -143,6 +161,19 @@ it('processes that share a Redis share the count', async () => {
   expect(all.at(-1)).toBe(800)
   expect(await Promise.all(counts.map((count) => count.get('k')))).toEqual([800, 800, 800, 800])
   await Promise.all(clients.map((client) => client.quit()))
+})
+
+it('other programs read each addition from the stream', async () => {
+  const count = slidingCount({ name: 'calls', period: '1m', log: 'stream', store: redisStore(redis) })
+  await Promise.all([count.add('ada', 2), count.add('ada', 2), count.add('ada')])
+  const [key] = await redis.keys('*ada*')
+  const entries = await redis.xrange(key!, '-', '+')
+  expect(entries.map(([, [, , , cost, , total]]) => [cost, total])).toEqual([
+    ['2', '2'],
+    ['2', '4'],
+    ['1', '5'],
+  ])
+  expect(new Set(entries.map(([, [, id]]) => id)).size).toBe(3)
 })
 
 it('additions for one key share a call', async () => {
@@ -248,11 +279,23 @@ describe('slidingCount rejects', () => {
     },
   )
 
-  it('an invalid name, store, deadline, breaker or logger', async () => {
+  it('to add more than 10,000 units to a stream, and a precision for it', async () => {
+    const count = make({ period: '1m', log: 'stream' })
+    const right = /n is 10001; it must be an integer from 1 to 10,000/
+    await expectRefusal(() => count.add('k', 10_001), { code: 'invalid_cost', value: 10_001, right })
+    await expectRefusal(() => make({ period: '1m', log: 'stream', precision: 5 }), {
+      code: 'invalid_precision',
+      value: 5,
+      right: /must be 1 ms/,
+    })
+  })
+
+  it('an invalid name, store, deadline, log, breaker or logger', async () => {
     const refused = [
       ['name', 'a b', 'invalid_name', /1 to 64 of/],
       ['store', {}, 'invalid_option', /use memoryStore\(\) or redisStore/],
       ['timeoutMs', 0, 'invalid_option', /timeoutMs/],
+      ['log', 'zset', 'invalid_option', /'packed' or 'stream'/],
       ['breaker', 5, 'invalid_option', /breaker/],
       ['logger', {}, 'invalid_option', /logger/],
     ] as const
