@@ -76,6 +76,7 @@ export const GROUPS: Record<string, readonly Entry[]> = {
     ['The dashboard', 'docs/dashboard.md'],
     ['Alerts', 'docs/alerts.md'],
     ['Captures and decision log', 'docs/capture.md'],
+    ['Shipping logs and metrics', 'docs/shipping.md'],
     ['Security', 'SECURITY.md'],
   ],
   'Guides: migration': [

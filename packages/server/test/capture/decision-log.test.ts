@@ -7,6 +7,8 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { afterAll, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { ROOT } from '../../../slidegate/test/docs/markdown.ts'
 import { until } from '../../../slidegate/test/support/until.ts'
 import type { CapturedRequest } from '../../src/capture/capture.ts'
 import type { LoggedDecision } from '../../src/capture/decision-log.ts'
@@ -190,4 +192,74 @@ it('workers hash a key to the same value, in the log and in a shared capture', a
   expect(decisions).toHaveLength(200)
   expect(new Set(decisions.map(({ decision }) => decision.key)).size).toBe(5)
   expect(new Set(decisions.map(({ pid }) => pid)).size).toBeGreaterThan(1)
+})
+
+describe('deploy/shipping', () => {
+  const at = (name: string) => readFileSync(join(ROOT, 'deploy/shipping', name), 'utf8')
+  const template = JSON.parse(at('index-template.json'))
+  const { pipeline } = parse(at('fluent-bit.yaml'))
+  const [tail, filter, output] = [pipeline.inputs[0], pipeline.filters[0], pipeline.outputs[0]]
+
+  /** Matches a value to its type in the index template. */
+  const HOLDS: Readonly<Record<string, (value: unknown) => boolean>> = {
+    keyword: (value) => [value].flat().every((each) => typeof each === 'string'),
+    boolean: (value) => typeof value === 'boolean',
+    long: (value) => value === null || Number.isSafeInteger(value),
+    date: (value) => !Number.isNaN(Date.parse(value as string)),
+    flattened: (value) => typeof value === 'object' && value !== null,
+  }
+
+  it.each([
+    ['a key', 'ann@example.com'],
+    ['dimensions', { user: 'ann', address: '192.0.2.1' }],
+  ])('the filter and the index template fit a decision about %s', async (_, key) => {
+    const lines = await logged({ decisions: 'all' }, key)
+    expect(lines.length).toBeGreaterThan(0)
+    await using redis = await withRedis()
+    for (const line of lines) {
+      // Redis runs the same version of Lua.
+      const script = `${filter.code.replace('function ', 'local function ')}
+          local code, _, record = ${filter.call}('', 0, cjson.decode(ARGV[1]))
+          return { code, cjson.encode(record) }`
+      const [code, text] = (await redis.client.eval(script, 0, JSON.stringify(line))) as [number, string]
+      expect(code).toBe(2)
+      const { decision } = JSON.parse(text) as Line
+      const types = template.template.mappings.properties.decision.properties
+      expect(Object.keys(types).sort()).toEqual(Object.keys(decision).sort())
+      for (const [field, { type }] of Object.entries<{ type: string }>(types)) {
+        // Lua has no empty arrays.
+        const value = line.decision[field as keyof LoggedDecision]
+        const stored = Array.isArray(value) ? value : decision[field as keyof LoggedDecision]
+        expect(HOLDS[type]!(stored), `${field}: ${type}`).toBe(true)
+      }
+    }
+  })
+
+  it('names the same index everywhere', () => {
+    const [pattern] = template.index_patterns
+    expect(`${output.logstash_prefix}-*`).toBe(pattern)
+    const [view, search] = at('kibana.ndjson')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect([view.attributes.title, search.references[0].id]).toEqual([pattern, view.id])
+    const known = Object.keys(template.template.mappings.properties.decision.properties)
+    const used = [view.attributes.timeFieldName, ...search.attributes.columns]
+    expect(used.filter((field) => !known.includes(field.replace('decision.', '')))).toEqual([])
+    expect(filter.match).toBe(tail.tag)
+    expect(output.match).toBe(tail.tag)
+  })
+
+  it('sends metrics, traces and the decision log through declared parts of the Collector', async () => {
+    const { service, ...parts } = parse(at('new-relic.yaml'))
+    for (const pipeline of Object.values<Record<string, string[]>>(service.pipelines)) {
+      for (const [part, names] of Object.entries(pipeline)) {
+        expect(names.filter((name) => !(name in parts[part]))).toEqual([])
+      }
+    }
+    expect(Object.keys(service.pipelines)).toEqual(['metrics', 'traces', 'logs'])
+    expect(parts.receivers.filelog.include).toEqual([tail.path])
+    const [line] = await logged({ decisions: 'all' })
+    expect(new Date((line as Line & { time: number }).time).getFullYear()).toBeGreaterThan(2025)
+  })
 })
