@@ -51,8 +51,9 @@ export interface SlidingCount {
   readonly periodMs: number
   readonly precisionMs: number
   /**
-   * Adds `n` units, an integer from 1 to 2^40, or to 10,000 in a stream (default: 1). Resolves to the new count. Rejects with
-   * `invalid_cost`.
+   * Adds `n` units (default: 1), and resolves to the new count.
+   *
+   * `n` is an integer from 1 to 2^40, or to 10,000 in a stream. Rejects with `invalid_cost`.
    */
   add(key: string, n?: number): Promise<number>
   /** Resolves to the units added within the last period. */

@@ -31,7 +31,11 @@ const WAYS: Readonly<Record<string, Limit>> = {
   }),
 }
 
-/** Requests per step: a burst in the first ten minutes of each hour, then a trickle. Together 1.5 times the limit. */
+/**
+ * Requests per step: a burst in the first ten minutes of each hour, then a trickle.
+ *
+ * An hour has 1.5 times the limit.
+ */
 const demandAt = (step: number) => (step % STEPS < STEPS / 6 ? 65 : 2)
 
 /** Sends two hours of requests for one key. Returns how many were admitted in each step. */
@@ -55,7 +59,7 @@ const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0)
 const fullest = (admitted: readonly number[]) =>
   Math.max(...admitted.map((_, i) => sum(admitted.slice(i, i + STEPS))))
 
-/** The row of the table in the docs: at most so many bytes, admitted in the fullest hour, and in both hours. */
+/** The numbers in a row of the docs: the most bytes, then the requests admitted in the fullest hour and in both hours. */
 function rowOf(name: string): readonly [bytes: number, fullest: number, total: number] {
   const row = DOCS.split('\n').find((line) => line.startsWith(`| ${name} |`))!
   const [bytes, most, total] = row
