@@ -32,9 +32,9 @@ const WAYS: Readonly<Record<string, Limit>> = {
 }
 
 /**
- * Requests per step: a burst in the first ten minutes of each hour, then a trickle.
+ * Requests per step.
  *
- * An hour has 1.5 times the limit.
+ * Each hour has 1.5 times the limit: a burst in the first ten minutes, then a trickle.
  */
 const demandAt = (step: number) => (step % STEPS < STEPS / 6 ? 65 : 2)
 
@@ -59,7 +59,7 @@ const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0)
 const fullest = (admitted: readonly number[]) =>
   Math.max(...admitted.map((_, i) => sum(admitted.slice(i, i + STEPS))))
 
-/** The numbers in a row of the docs: the most bytes, then the requests admitted in the fullest hour and in both hours. */
+/** Reads a row of the docs: the most bytes, and the requests admitted in the fullest hour and in both. */
 function rowOf(name: string): readonly [bytes: number, fullest: number, total: number] {
   const row = DOCS.split('\n').find((line) => line.startsWith(`| ${name} |`))!
   const [bytes, most, total] = row
