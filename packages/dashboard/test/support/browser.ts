@@ -41,6 +41,9 @@ export interface TestWindow extends AsyncDisposable {
   longTaskMs(): Promise<number>
 }
 
+/** Debian's Chromium. The build without a window needs a third less CPU. */
+export const CHROMIUM: string = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium'].find(existsSync)!
+
 const DESKTOP = { width: 1280, height: 800 }
 const STEP_MS = 120_000
 
@@ -49,13 +52,13 @@ new PerformanceObserver((list) => {
   window.longTasksMs.push(...list.getEntries().map(({ duration }) => duration))
 }).observe({ type: 'longtask' })`
 
-/** Starts Debian's Chromium, headless. `await using` ends it. */
+/** Starts Chromium, headless. `await using` ends it. */
 export async function testBrowser(): Promise<TestBrowser> {
   if (!existsSync(BUILT)) {
     throw new Error('the dashboard is not built: run npm run build -w slidegate-dashboard')
   }
   const browser = await chromium.launch({
-    executablePath: '/usr/bin/chromium',
+    executablePath: CHROMIUM,
     args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-dev-shm-usage'],
   })
   return {

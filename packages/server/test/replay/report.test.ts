@@ -17,6 +17,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { type Browser, chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { CHROMIUM } from '../../../dashboard/test/support/browser.ts'
 import { generateEntries, jsonLine, logOf } from '../../../replay/test/support/logs.ts'
 import { replayJson, slidegate, slidegateHere, temporaryFolder } from '../support/cli.ts'
 
@@ -162,7 +163,7 @@ describe('--report', () => {
     appendTorn(hostile)
     expect(await replay(hostile, page)).toMatchObject({ code: 0, stderr: '' })
     browser = await chromium.launch({
-      executablePath: '/usr/bin/chromium',
+      executablePath: CHROMIUM,
       args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'],
     })
   })

@@ -59,7 +59,7 @@ const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0)
 const fullest = (admitted: readonly number[]) =>
   Math.max(...admitted.map((_, i) => sum(admitted.slice(i, i + STEPS))))
 
-/** Reads a row of the docs: the most bytes, admitted in the fullest hour, admitted in total. */
+/** Reads the numbers in a row of the docs. */
 function rowOf(name: string): readonly [bytes: number, fullest: number, total: number] {
   const row = DOCS.split('\n').find((line) => line.startsWith(`| ${name} |`))!
   const [bytes, most, total] = row
