@@ -25,6 +25,7 @@ const FIGURES: Readonly<Record<ShapeName, readonly [lone: number, batch: number]
   zset: [146, 53.4],
   'zset, request id': [152, 57.6],
   distinct: [152, 57.6],
+  'distinct, approximate': [285, 195],
   stream: [210, 118],
   'concurrency, acquire or release': [185, 66.6],
   'sliding counter': [99, 24.9],

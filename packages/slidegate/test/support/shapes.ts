@@ -71,6 +71,11 @@ export const SHAPES = {
   zset: consumes([zset]),
   'zset, request id': consumes([zset], {}, (n) => ({ requestId: `payment-${n}` })),
   distinct: consumes([distinct({ limit: ENTRIES, window: '1m' })], {}, (n) => ({ value: `value-${n}` })),
+  'distinct, approximate': consumes(
+    [distinct({ limit: ENTRIES, window: '1h', approximate: true })],
+    {},
+    (n) => ({ value: `value-${n}` }),
+  ),
   stream: consumes([slidingWindow({ limit: ENTRIES, window: '1m', log: 'stream' })]),
   'concurrency, acquire or release': (store) => {
     const limiter = limiterOf(store, [concurrency({ limit: ENTRIES, ttl: '1h' })])
