@@ -72,7 +72,7 @@ const MAX_FORWARDED = 4096
  *
  * With a number, every peer is trusted. Use a number only if no one except your proxies can connect.
  *
- * @throws {SlidegateError} `invalid_option`, also for settings that let callers choose their key
+ * @throws {SlidegateError} `invalid_option`, including for settings that let callers choose their key
  */
 export function clientAddress(options: ClientAddressOptions): (request: AddressedRequest) => string {
   const read = addressReader(options, 'clientAddress')
@@ -93,7 +93,7 @@ export type AddressReader = (
   isTruncated: () => boolean,
 ) => string | undefined
 
-/** @throws {SlidegateError} `invalid_option`, in which `caller` is named */
+/** @throws {SlidegateError} `invalid_option`, with a message that names `caller` */
 export function addressReader(options: ClientAddressOptions, caller: string): AddressReader {
   checkOptions(options, caller, { trust: true, header: true, ipv6Prefix: true })
   const { trust, header: given, ipv6Prefix = 64 } = options

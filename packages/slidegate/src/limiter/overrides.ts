@@ -22,7 +22,7 @@ import type { Ask } from '../stores/call.ts'
 import type { ExplainOutcome, OverrideOp, OverridesOutcome, Part } from '../stores/store.ts'
 import type { Dimension, KeyLimits, OneKey } from './dimensions.ts'
 
-/** New numbers for a limit. Omitted ones stay as declared. */
+/** New numbers for a limit. Omitted numbers keep their declared values. */
 export interface LimitChange {
   /** Units per window, for all kinds except token buckets. */
   readonly limit?: number
@@ -79,8 +79,8 @@ export interface Overrides<Key> {
   /**
    * Replaces a key's numbers or exemption, or blocks it. Takes a key of one dimension.
    *
-   * @throws {SlidegateError} `invalid_duration`, `invalid_precision`, `invalid_name`, `invalid_key`, and `invalid_limit`, also
-   *   for limits without a `name`, because their default name changes with the numbers
+   * @throws {SlidegateError} `invalid_duration`, `invalid_precision`, `invalid_name`, `invalid_key` and `invalid_limit`.
+   *   Limits without a `name` are invalid, too, because their default name changes with the numbers
    */
   set(key: Key, change: OverrideChange, options?: OverrideOptions): Promise<void>
   /** Returns the key's override, if it has one. */
@@ -200,7 +200,7 @@ function bareOf(keys: readonly OneKey[]): readonly Part[] {
   return keys.map(({ dimension, key }) => dimension.bareOf(key)!)
 }
 
-/** The limits of a key. `undefined` if the limits function needs a request, or a key that is unknown here. */
+/** The limits of a key. `undefined` if the limits function needs a request or key that is missing here. */
 function limitsNow(dimension: Dimension, given: string | undefined, request?: unknown) {
   if (dimension.set !== undefined) return dimension.set.limits
   try {

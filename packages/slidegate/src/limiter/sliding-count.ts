@@ -25,7 +25,7 @@ export interface SlidingCountOptions
   readonly period: Duration
   /** Namespace of the keys, as in `createLimiter`. Must be unique among counts and limiters. Default: `count`. */
   readonly name?: string
-  /** The step in which the period slides. Default: 1 ms for periods up to 65 s, and a 65,536th of longer periods. */
+  /** The step in which the period slides. Default: 1 ms up to 65 s, otherwise 1/65,536 of the period. */
   readonly precision?: Duration
   /** Where the counts are stored. Don't pass a store from `withLeases`, which charges in advance. Default: a new memory store. */
   readonly store?: Store
@@ -70,7 +70,7 @@ const NAMES: Names<SlidingCountOptions> = {
  * if ((await failures.add('ada@example.com')) > 5) await askForMore()
  * ```
  *
- * A key counts up to 2^46 units; more push out the oldest. A full memory store drops the least recently used keys.
+ * Above 2^46 units, a key drops the oldest. A full memory store drops the least recently used keys.
  *
  * @throws {SlidegateError} `invalid_duration`, `invalid_precision`, `invalid_name`, `invalid_option`
  */

@@ -24,7 +24,7 @@ if raw ~= '' then
 end
 --- load
 local length, first_hit, end_of_limits = words[p + 1], words[p + 2], last
--- When this window began. With `first-hit`, the earliest time at which it can have begun.
+-- When this window began. With `first-hit`, the earliest time at which it could have begun.
 local start, ends
 if length > 0 then
   start = first_hit == 1 and now - length + 1 or now - now % length
@@ -76,7 +76,7 @@ function fixed_window.load(counter)
   counter.stamp, counter.units = since, used
 end
 
--- When the window that contains `ms` began. With `first-hit`, the earliest time at which it can have begun.
+-- When the window that contains `ms` began. With `first-hit`, the earliest time at which it could have begun.
 local function earliest_start(words, p, last, ms)
   local length, edge = words[p + 1], last
   if length > 0 then return words[p + 2] == 1 and ms - length + 1 or ms - ms % length end

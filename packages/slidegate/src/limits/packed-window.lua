@@ -520,7 +520,7 @@ function packed_window.commit(log, now, gone, stamp, units)
   local first, shift, pushed = first_above(log, STAMP, gone), 0, ''
   log.base = total_before(log, first)
   if log.total + units > MAX_TOTAL then
-    -- Lowers all totals by the base, or by more, because beyond 2^46 units, the oldest units are dropped.
+    -- Lowers all totals by the base. Above 2^46 units, lowers them further to drop the oldest units.
     shift = math.max(log.base, log.total + units - MAX_UNITS)
     first, log.base = first_above(log, TOTAL, shift), shift
   end
@@ -559,7 +559,7 @@ function packed_window.refund(log, words, p, now, at_ms, units)
   return returned
 end
 
--- The stamp and the units of each charge that counts: up to `most` of the newest charges, oldest first.
+-- Stamp and units of each charge that counts, oldest first. Lists up to `most` of the newest charges.
 function packed_window.charges(log, words, p, i, now, most)
   if log.stamp > now then return { now - now % words[p + 1], log.total - log.base } end
   local window = words[i]

@@ -23,7 +23,7 @@ export const peek: OpKind<PeekOp, ConsumeOutcome> = {
 export interface ExplainOp extends RequestOp {
   readonly type: 'explain'
   readonly count: 1
-  /** Maximum charges to list per limit. Keeps the latest. Default: none. */
+  /** Maximum charges to list per limit. Lists the latest. Default: none. */
   readonly charges?: number | undefined
 }
 

@@ -114,7 +114,7 @@ function steps.finish(op, words, codes, k, all, wanted, now, clock, start, first
       tables.restamp(log, now)
       local ms = is_denied and tables.denied(log, words, ban.p, ban.last, now, denied) or 0
       local is_saved, reason_of_redis = pcall(tables.save, log, words, ban.p, clock, clock ~= reply[1])
-      -- If Redis is out of memory, the denial still applies, but isn't counted towards a ban.
+      -- If Redis is out of memory, the denial still applies, but isn't counted toward a ban.
       if not is_saved and all > 0 then error(reason_of_redis, 0) end
       if is_saved then blocked, is_written = math.max(blocked, ms), true end
     end

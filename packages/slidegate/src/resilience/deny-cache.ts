@@ -22,7 +22,7 @@ export interface DenyCacheOptions {
    * Changes in other processes, such as refunds, take effect by then.
    */
   readonly maxStaleMs?: number
-  /** Maximum number of cached keys, from 1 to 2^24. The oldest are dropped. Default: 10,000. */
+  /** Maximum number of cached keys, from 1 to 2^24. The oldest keys are dropped. Default: 10,000. */
   readonly maxKeys?: number
   /** A monotonic clock in milliseconds, for tests. Default: `performance.now`. */
   readonly clock?: Clock
@@ -195,7 +195,7 @@ class Denial {
     this.#limits = limitsInForce(op, outcome)
     this.#sentAtMs = sentAtMs
     const waits = this.#limits.map(({ shadow }, i) => (shadow ? 0 : waitOf(outcome.limits, i)))
-    // A denial after the ban counts toward the next one, so the store has to see it.
+    // A denial after the ban counts toward the next ban, so the store has to see it.
     const waitMs = outcome.ban?.ms ?? Math.max(...waits)
     const endsMs = outcome.overrides?.map((each) => each?.ruleMs || FOREVER) ?? []
     // The store's clock counts whole milliseconds, and may have been about to advance.

@@ -187,7 +187,7 @@ export class SeenOverrides {
   }
 }
 
-/** The remaining override after this time. */
+/** The part of an override that remains after this time. */
 function after(passedMs: number, { rule, ruleMs, blockedMs }: InForce): InForce | undefined {
   const left = (ms: number) => (ms === FOREVER ? FOREVER : Math.max(0, Math.ceil(ms - passedMs)))
   const ruleLeftMs = left(ruleMs)

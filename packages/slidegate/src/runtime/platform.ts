@@ -17,12 +17,12 @@ function builtin<Module>(ask: (get: NodeJS.Process['getBuiltinModule']) => Modul
     const { process } = globalThis as { readonly process?: Partial<NodeJS.Process> }
     return (process?.getBuiltinModule && ask(process.getBuiltinModule)) ?? undefined
   } catch {
-    // Throws in the edge runtime of Next.js, and for `node:crypto` if Node was built without OpenSSL.
+    // This call throws in Next.js's edge runtime, and for `node:crypto` in a Node built without OpenSSL.
     return undefined
   }
 }
 
-/** Milliseconds of a monotonic clock. `hrtime` is Node's fastest. */
+/** Milliseconds of a monotonic clock. `hrtime` is Node's fastest clock. */
 export const elapsedMs: () => number =
   hrtime === undefined
     ? () => performance.now()

@@ -9,7 +9,7 @@ const LOOK_MS = 20
 /**
  * A first connection in progress, for up to 2 s.
  *
- * Time doesn't count while the process is blocked, because it can't connect.
+ * Time during which the process is blocked doesn't count, because it can't connect then.
  */
 export class Start {
   /** Resolves when it is connected or has failed. `undefined` after that. */

@@ -26,7 +26,7 @@ export interface Group {
   readonly alone: Log | undefined
   /** All keys of the limiter's name. An empty map may have been replaced. */
   keys: KeyMap
-  /** Its number in rows, `FREE` while it has no keys. */
+  /** The group's number in rows, or `FREE` while it has no keys. */
   id: number
   size: number
 }
@@ -37,7 +37,7 @@ type Held = Pick<LoadedLog, 'log' | 'number'>
 const MOST_SWEPT = 64
 const MOST_LOOKED_AT = 1024
 
-/** Maximum bytes per key of `maxKeys`, or of this many keys if that is more. */
+/** Maximum bytes per key, for `maxKeys` keys or for this many, whichever is more. */
 const BYTES_PER_KEY = 1024
 const FEWEST_KEYS = 2 ** 18
 
@@ -90,13 +90,13 @@ export class KeyTable {
   #goneMs = 0
   /** Slots that the current op needs. */
   #inUse: readonly number[] = NO_SLOTS
-  /** Limits that may still be checked for it. */
+  /** Limits that the current op may still check. */
   #lookingLeft = 0
   size = 0
   readonly overrides: OverrideRecords = new OverrideRecords()
   /** Estimated bytes of everything except logs and overrides. */
   #bytesBesides = 0
-  /** Whether it takes too many bytes. Then a key may only grow if another is dropped. */
+  /** Whether the table takes too many bytes. If so, a key can grow only if another is dropped. */
   isHeavy = false
   /** Live keys dropped to make room. */
   evicted = 0

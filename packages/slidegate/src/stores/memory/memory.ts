@@ -32,7 +32,7 @@ export interface MemoryStoreOptions {
    * a key with a single denial is kept for the ban's `within`, so such keys can fill the store.
    */
   readonly onFull?: OnFull
-  /** Maximum number of overrides, at least 1. Further ones are rejected with the reason `full`. Default: `maxKeys`. */
+  /** Maximum number of overrides, at least 1. More are rejected with reason `full`. Default: `maxKeys`. */
   readonly maxOverrides?: number
   /** Returns epoch milliseconds, for tests and replay. Default: a monotonic clock, set to the wall clock once. */
   readonly clock?: Clock
@@ -44,7 +44,7 @@ export interface MemoryStore extends Store {
   stats(): { readonly keys: number; readonly evicted: number }
 }
 
-/** How long expired keys are kept with a custom clock, which may be set back. As in Redis. */
+/** How long expired keys are kept with a custom clock, which may be set back. The same as in Redis. */
 const GRACE_MS = 600_000
 
 /**

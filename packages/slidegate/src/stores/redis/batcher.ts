@@ -92,7 +92,7 @@ export function batchedStore(
 }
 
 /**
- * Sends the ops that are waiting in one call. No op waits for a batch to fill, so batches grow only if Redis is the bottleneck.
+ * Sends waiting ops together. None waits for a batch to fill, so batches grow only if Redis is the bottleneck.
  *
  * A call takes at most half of the ops waiting or in flight. If it took all of them, this process and Redis would take turns,
  * because callers that are answered together send their next requests together.
@@ -171,7 +171,7 @@ class Batcher implements Receiver {
 
   #isDue(): boolean {
     if (this.#queue.isEmpty || this.#pause !== undefined) return false
-    // Under full load this runs for each request, so it checks only the oldest call.
+    // Under full load, this runs for each request, so it checks only the oldest call.
     if (this.#calls[0]?.ops[0]?.calls[0]?.isSettled) this.#forgetLostCalls()
     return this.#calls.length < this.#callsAtOnce()
   }

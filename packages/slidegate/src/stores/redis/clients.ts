@@ -13,7 +13,7 @@ import {
 import { Start } from '../start.ts'
 import type { StoreConnection } from '../store.ts'
 
-/** ioredis 5.11 or later, or iovalkey: a `Redis`, also with Sentinel, or a `Cluster`. */
+/** ioredis 5.11 or later, or iovalkey: a `Redis`, with or without Sentinel, or a `Cluster`. */
 export interface IoredisClient {
   evalsha(sha1: string, numkeys: number, ...args: string[]): Promise<unknown>
   eval(script: string, numkeys: number, ...args: string[]): Promise<unknown>
@@ -63,7 +63,7 @@ export interface Connection extends StoreConnection {
   sender(): Send
   /** Ends the startup. Call this when a command succeeds or fails. */
   answered(): void
-  /** The error for a failed command. Without a connection, it contains the reason. */
+  /** The error for a failed command. If there is no connection, it contains the reason. */
   failure(error: unknown): StoreUnavailableError
 }
 

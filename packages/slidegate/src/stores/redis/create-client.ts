@@ -144,7 +144,7 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
             redisOptions: { ...common, lazyConnect: false },
             clusterRetryStrategy: retryStrategy,
             enableOfflineQueue: false,
-            // Otherwise it would resend commands after their connection closed.
+            // Otherwise, the client would resend commands after their connection closed.
             retryDelayOnFailover: 0,
             slotsRefreshInterval: PING_INTERVAL_MS,
           },

@@ -1,4 +1,4 @@
-// Queues ops until they are sent. Joins equal ones, and keeps room in each call for other keys.
+// Queues ops until they are sent. Joins equal ops, and keeps room in each call for other keys.
 
 import type { Entries } from '../../limits/limit.ts'
 import { entriesOf } from '../../limits/limit-set.ts'
@@ -13,7 +13,7 @@ import type { Request } from './encode.ts'
 const MAX_WEIGHT = 128
 
 export interface CallSize {
-  /** Number of ops. Slower ones weigh more. */
+  /** Number of ops. A slow op counts as several. */
   readonly ops: number
   readonly requests: number
 }
@@ -85,10 +85,10 @@ class KeyQueue {
   /** Its place in the hash table, and the next key queue at the same place. */
   readonly place: number
   next: KeyQueue | undefined
-  /** If it was overloaded, it keeps them while it has no ops. */
+  /** A queue that was overloaded keeps its parts while it has no ops. */
   parts: readonly Part[] = NO_PARTS
   last: PendingOp | undefined
-  /** The first op that is held back. All later ones are too. */
+  /** The first op that is held back. All later ops are held back, too. */
   held: PendingOp | undefined
   requests = 0
   /** Requests in ops that aren't held back. */
@@ -96,7 +96,7 @@ class KeyQueue {
   queuedWeight = 0
   /** The number of the last call that skipped one of its ops. */
   skippedBy = 0
-  /** When it last filled its share of a call. */
+  /** When the key last filled its share of a call. */
   overloadedAtMs: number = Number.NEGATIVE_INFINITY
 
   constructor(place: number, next: KeyQueue | undefined) {

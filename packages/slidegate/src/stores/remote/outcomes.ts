@@ -100,7 +100,6 @@ export function debitsOf(parts: readonly Part[]): Read<Debit[]> {
     })
 }
 
-/** Reads the fields of an outcome. */
 function replyIn(value: Fields, op: Op, count: number): Reply {
   const { parts } = op
   const limits = limitsOf(parts).length
