@@ -242,7 +242,7 @@ export function checkInteger(name: string, value: unknown, least: number, most: 
   checkThat(isRight, name, value, `an integer from ${least} to ${most}`)
 }
 
-/** Rejects an invalid value. The error describes valid ones. */
+/** Rejects an invalid value. The error describes valid values. */
 export function checkThat(
   isRight: boolean,
   what: string,

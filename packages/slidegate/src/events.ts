@@ -17,7 +17,7 @@ export interface LimiterEvents<Key extends AnyKey = string> {
   readonly decision: { readonly key: Key; readonly decision: Decision }
   /** The store didn't answer. `onStoreError` decided the request. */
   readonly storeError: { readonly error: StoreUnavailableError }
-  /** The circuit breaker opened. On a Cluster, each bucket of keys has its own. */
+  /** The circuit breaker opened. On a Cluster, each bucket of keys has its own breaker. */
   readonly storeDown: { readonly error: StoreUnavailableError }
   /** The whole store answers again. Only a request can detect this, so without traffic the event is late. */
   readonly storeUp: {
@@ -61,7 +61,7 @@ export interface LimiterStats {
   readonly storeErrors: Readonly<Record<StoreUnavailableReason, number>>
   /** Requests decided without the store, by `source`. On a Cluster, a request counts once per bucket of its keys. */
   readonly withoutStore: Readonly<Record<'failOpen' | 'failClosed' | 'fallback', number>>
-  /** How often a circuit breaker opened. On a Cluster, each bucket of keys has its own. */
+  /** How often a circuit breaker opened. On a Cluster, each bucket of keys has its own breaker. */
   readonly breakerOpened: number
   /** Whether a circuit breaker is open now. */
   readonly isStoreDown: boolean

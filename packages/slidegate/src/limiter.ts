@@ -49,7 +49,7 @@ export interface CommonOptions {
   readonly logger?: Logger | false
   /** `false` turns off process warnings about likely mistakes, emitted once each. Default: true. */
   readonly warnings?: boolean
-  /** Enables {@link Limiter.overrides} and `block`. Each decision then also reads the key's override. Default: false. */
+  /** Enables {@link Limiter.overrides} and `block`. Each decision also reads the key's override. Default: false. */
   readonly overrides?: boolean
   /** Maximum number of waiting requests, from 1 to 2^20. One key can use at most nine tenths of it. Default: 10,000. */
   readonly maxWaiting?: number
@@ -113,7 +113,7 @@ export interface ExplainOptions extends Pick<ConsumeOptions, 'cost' | 'request'>
 export interface LimitEntries {
   /** The limit's name. */
   readonly limit: string
-  /** The entries that count now, oldest first. */
+  /** The entries that the limit currently counts, oldest first. */
   readonly entries: readonly Entry[]
 }
 
@@ -191,10 +191,10 @@ export interface Limiter<Key extends AnyKey = string> {
    * own `release`.
    */
   release(key: Key, requestId: string, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<boolean>
-  /** Renews the slot of a request, like `release`. Resolves to whether it was still held. */
+  /** Renews the slot of a request, like `release`. Resolves to whether the slot was still held. */
   extend(key: Key, requestId: string, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<boolean>
   /**
-   * Lists the requests, holders or values that count now.
+   * Lists the requests, holders or values that currently count.
    *
    * Only for limits that store them separately: sliding windows with `log: 'zset'` or `'stream'`, `concurrency` and `distinct`.
    */

@@ -171,8 +171,8 @@ const PARAMETER = new RegExp(`(${TOKEN})=(?:(${TOKEN})|(${QUOTED}))(?:[\\t ]*([;
 /**
  * Returns the `for` parameter of each element of a `Forwarded` header.
  *
- * An element without `for` gives ''. An element with several gives the last one. Returns `undefined` if the header is malformed
- * (RFC 7239).
+ * An element without `for` gives ''. An element with several `for` parameters gives the last one. Returns
+ * `undefined` if the header is malformed (RFC 7239).
  */
 export function forwardedFor(header: string): string[] | undefined {
   const elements: string[] = ['']

@@ -130,7 +130,7 @@ export function lowerCase(name: string): string {
 /** One format, an array of `legacy` and another format, or `false` for none. */
 export type HeadersOption = HeaderFormat | readonly HeaderFormat[] | false
 
-/** @throws {SlidegateError} `invalid_option`, also for two formats that use the same header names */
+/** @throws {SlidegateError} `invalid_option`, including for two formats that use the same header names */
 export function formatsOf(headers: HeadersOption): readonly HeaderFormat[] {
   const formats = headers === false ? [] : typeof headers === 'string' ? [headers] : headers
   const isValid =

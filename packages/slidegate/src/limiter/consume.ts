@@ -65,7 +65,7 @@ export class Requests {
     return decision
   }
 
-  /** Decides a common request on a store in this process. Returns `undefined` if it needs an op. */
+  /** Decides a common request on a store in this process. Returns `undefined` if the request needs an op. */
   #decideFast(key: AnyKey, options: ConsumeOptions | undefined): Decision | undefined {
     const isNamed = options?.requestId !== undefined || options?.value !== undefined
     if (this.#fastPath === undefined || isNamed || this.#isClosed) return undefined

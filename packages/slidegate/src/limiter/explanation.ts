@@ -12,7 +12,7 @@ import type { Override } from './overrides.ts'
 
 /** The usage of one limit. Times are in milliseconds after `atMs`. */
 export interface LimitExplanation extends LimitDecision {
-  /** Units that count now. */
+  /** Units that the limit currently counts. */
   readonly used: number
   /**
    * The time of the oldest charge or slot renewal that counts.

@@ -59,9 +59,9 @@ export interface Override {
   readonly limits?: Readonly<Record<string, LimitNumbers>>
   /** Set if the key's limits count but never deny. */
   readonly exempt?: true
-  /** Milliseconds until the numbers or the exemption expire. Omitted if they don't. */
+  /** Milliseconds until the numbers or the exemption expire. Omitted if they never expire. */
   readonly expiresInMs?: number
-  /** Milliseconds until the block ends, `Infinity` if it doesn't. Omitted if the key isn't blocked. */
+  /** Milliseconds until the block ends, or `Infinity` if it never does. Omitted if the key isn't blocked. */
   readonly blockedMs?: number
   /** Names in `limits` that have no effect. The key has no such limit now, or the numbers don't fit it. */
   readonly unused?: readonly string[]
@@ -85,7 +85,7 @@ export interface Overrides<Key> {
   set(key: Key, change: OverrideChange, options?: OverrideOptions): Promise<void>
   /** Returns the key's override, if it has one. */
   get(key: Key, options?: KeyOptions): Promise<Override | undefined>
-  /** Removes the key's override, including a block. Resolves to whether it had one. */
+  /** Removes the key's override, including a block. Resolves to whether there was one. */
   delete(key: Key): Promise<boolean>
   /** Lists all overrides, page by page. May miss changes made meanwhile. */
   list(): AsyncIterable<Override>
@@ -154,7 +154,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     return (await this.#explain(this.#blockable(key))).ban !== undefined
   }
 
-  /** The override in its public form, with the key's limits if they are known. */
+  /** Returns the public form of an override, with the key's limits if they are known. */
   overrideOf(one: OneKey, inForce: InForce, limits: readonly Limit[] | undefined): Override {
     const { dimension, given, key } = one
     const { rule, ruleMs, blockedMs } = inForce
@@ -176,7 +176,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     throw new SlidegateError('invalid_key', message, key)
   }
 
-  /** The keys that can be blocked, at least one. */
+  /** The keys that can be blocked. Throws if there are none. */
   #blockable(key: Partial<AnyKey>): readonly OneKey[] {
     const keys = this.#keys.keysOf(key, false).filter(({ dimension }) => dimension.bareOf('') !== undefined)
     if (keys.length > 0) return keys

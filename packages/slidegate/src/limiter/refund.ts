@@ -119,7 +119,7 @@ function chargedLogs(parts: readonly Part[], { limits }: Decision, { repeats, de
   })
 }
 
-/** A loop, which is faster than a callback, because this runs for each admitted request. */
+/** Uses a loop, because this runs for each admitted request. A callback is slower. */
 function haveAllRoom(limits: Decision['limits']): boolean {
   for (let i = 0; i < limits.length; i++) if (!limits[i]!.allowed) return false
   return true

@@ -123,7 +123,7 @@ export class RequestNamer {
   }
 }
 
-/** Whether any limit keeps entries. A loop, because this runs for each request and callbacks are slower. */
+/** Whether any limit keeps entries. Uses a loop, because this runs for each request. A callback is slower. */
 export function areKept(parts: readonly Part[]): boolean {
   for (let i = 0; i < parts.length; i++) if (parts[i]!.set.keeps.size > 0) return true
   return false

@@ -58,8 +58,8 @@ interface Window {
  *
  * - An hour starts at each full hour of the local clock, and when that clock changes. A change of half an hour leaves an hour of
  * 30 minutes.
- * - A day starts at the first local time of its date. If the clock is then set back over midnight, the day continues. Weeks start
- *   on Monday, and months start on their first day. A date that the time zone skips has no window.
+ * - A day starts at the first local time of its date. If the clock is later set back over midnight, the day continues. Weeks
+ *   start on Monday, and months start on their first day. A date that the time zone skips has no window.
  */
 export class Calendar {
   readonly unit: CalendarUnit

@@ -47,7 +47,7 @@ export interface Origin {
   readonly make?: (options: never) => Limit
   /** Its complete options as plain JSON, with the name of `make` as `kind`. */
   readonly options?: object
-  /** Whether it has its default name, which contains its numbers. */
+  /** Whether the limit has its default name, which contains its numbers. */
   readonly isUnnamed?: boolean
   /** Whether the limit only counts and never denies. */
   readonly isCount?: true

@@ -4,7 +4,7 @@
 -- edges; the limits; the edges. Edges are the start times of the windows around now, in order and without gaps.
 -- Answer: the units of this window before the op, and, if windows start with their first charge, the time of that charge.
 -- Stored: one string, see docs/state.md.
--- TTL: set by the first charge in a window, to the rest of the window plus slack.
+-- TTL: the rest of the window plus slack, set by the window's first charge.
 
 local COUNTER_FORMAT = '>BI6I6'
 local COUNTER_SIZE = 13

@@ -21,9 +21,9 @@ export interface FixedWindowOptions extends LimitOptions {
 /**
  * Limits the units in each window, by the store's clock.
  *
- * Stores one number per key. In the worst case, `2 * limit` units are admitted within one window length, around the edge between
- * two windows. With `first-hit`, the maximum is `2 * limit - 1`. Limits with the same windows share their
- * count. For calendar windows, see `calendarWindow` of `slidegate/calendar`.
+ * Stores one number per key. In the worst case, `2 * limit` units are admitted within one window length,
+ * around the end of a window. With `first-hit`, the maximum is `2 * limit - 1`. Limits with the same windows
+ * share their count. For calendar windows, see `calendarWindow` of `slidegate/calendar`.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */

@@ -14,7 +14,7 @@ export type Role = 'count' | 'ban' | 'reservations'
 
 /** A piece of stored state, and the limits that use it. */
 export interface Log {
-  /** The end of its stored key: `w1`, `f60000`, or `w1s<name>` for a shadow limit. */
+  /** The end of the log's stored key: `w1`, `f60000`, or `w1s<name>` for a shadow limit. */
   readonly name: string
   readonly kind: Kind
   readonly role: Role
@@ -34,9 +34,9 @@ export interface LimitSet {
   readonly limiter: string
   readonly limits: readonly Limit[]
   readonly logs: readonly Log[]
-  /** The kinds of entries that its limits keep. */
+  /** The kinds of entries that the set's limits keep. */
   readonly keeps: ReadonlySet<Entries>
-  /** Whether its keys can have an override, which each op reads first. */
+  /** Whether the keys can have an override, which each op reads first. */
   readonly isOverridable: boolean
 }
 

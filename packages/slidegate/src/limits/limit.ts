@@ -1,6 +1,6 @@
 // THE contract of a kind of limit: `check` and `commit` on a log. For an example, read token-bucket.ts and token-bucket.lua.
 
-/** Numbers that replace a limit's declared ones. */
+/** Numbers that replace a limit's declared numbers. */
 export interface LimitNumbers {
   /** The limit, except for token buckets. */
   readonly limit?: number
@@ -51,7 +51,7 @@ export interface Charge {
   readonly units: number
   /** How long another process may spend the units, in milliseconds. 0 if they are spent now. */
   readonly leaseMs: number
-  /** The name of its entry, or `''` if the log keeps no entries. */
+  /** The name of the charge's entry, or `''` if the log keeps no entries. */
   readonly entry: string
 }
 
@@ -140,7 +140,7 @@ interface BanKeeping<State, Params extends LogParams> {
 interface EntryKeeping<State, Params extends LogParams> {
   readonly are: Entries
   find(state: State, params: Params, nowMs: number, entry: string): Entry | undefined
-  /** Moves an entry of these units to `nowMs`. Returns whether it still counted. */
+  /** Moves an entry of these units to `nowMs`. Returns whether the entry still counted. */
   renew(state: State, params: Params, nowMs: number, entry: string, units: number): boolean
   list(state: State, params: Params, nowMs: number): readonly Entry[]
 }
@@ -148,7 +148,7 @@ interface EntryKeeping<State, Params extends LogParams> {
 /** The logs of one kind in a memory store. */
 export interface Logs<State = unknown> {
   readonly bytes: number
-  /** Creates an empty log. Returns its number, starting at 1. */
+  /** Creates an empty log. Returns the log's number, starting at 1. */
   create(): number
   /** The log with this number. The object is valid until the next call. Number 0 is an empty log that is never written to. */
   at(log: number): State

@@ -53,7 +53,7 @@ local NO_WINDOW = 'not a window log of format 1'
 local DAMAGED_WINDOW = 'a damaged window log'
 
 --- shared
--- The maximum number of records that its longest limit can fill.
+-- The maximum number of records that the log's longest limit can fill.
 local function records_of(words, p, last)
   local precision, longest = words[p + 1], p + 2
   for i = p + 4, last, 2 do

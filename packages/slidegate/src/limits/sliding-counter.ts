@@ -35,7 +35,7 @@ interface CounterParams extends LogParams {
   readonly window: number
   /** Grains per window. The last grain may be shorter. */
   readonly grains: number
-  /** Maximum units counted per window. No limit is above it. */
+  /** Maximum units counted per window. No limit exceeds it. */
   readonly mostUnits: number
 }
 

@@ -1,4 +1,4 @@
-// Decides ops in memory, in two passes: `check` on all logs, and only if every enforced limit has room, `commit` on all logs.
+// Decides ops in memory in two passes: `check` on all logs, then `commit` if every enforced limit has room.
 // consume.lua does the same in one chain of calls.
 
 import type { BanState, Entries, Entry } from '../limits/limit.ts'

@@ -18,9 +18,9 @@ import type {
  * The effect of an op on the room of its keys.
  *
  * - `look` writes nothing. In memory, it works on copies of logs that are ahead of the clock.
- * - `charge` takes room, or makes answers to later requests worse. The deny cache drops its denials.
- * - `renew` keeps room taken for longer. The deny cache keeps its denials.
- * - `free` frees room and may remove keys. The deny cache drops its denials, and waiters wake up.
+ * - `charge` takes room, or makes answers to later requests worse. The deny cache drops its keys' denials.
+ * - `renew` keeps room taken for longer. The deny cache keeps its keys' denials.
+ * - `free` frees room and may remove keys. The deny cache drops its keys' denials, and waiters wake up.
  */
 export type Effect = 'look' | 'charge' | 'renew' | 'free'
 
@@ -88,7 +88,7 @@ export const CLOCK = 2048
 export interface Reply {
   /** @param by whether every server must return it, or just one */
   flag(name: string, by: 'every' | 'some'): boolean
-  /** Per log, over all parts in order. Empty if they were omitted. */
+  /** Per log, over all parts in order. Empty if the units were omitted. */
   unitsPerLog(name: string, areThere?: boolean): readonly number[]
   entriesPerLog(name: string): readonly (readonly Entry[])[]
   decision(): ConsumeOutcome
@@ -110,12 +110,12 @@ export interface CheckedLog {
 /** A log in memory. The objects are reused by later ops. */
 export class LoadedLog implements CheckedLog {
   log!: Log
-  /** Its key's slot in the table, or 0. */
+  /** The slot of the log's key in the table, or 0. */
   slot = 0
   /** Where the log is stored, and its number there. 0 while its key has no slot. */
   logs!: Logs
   number = 0
-  /** Index of its part in the op. */
+  /** Index of the log's part in the op. */
   part = 0
   first = 0
   readonly used: number[] = []

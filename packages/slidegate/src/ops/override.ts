@@ -40,7 +40,7 @@ export interface OverridesOp extends AnyOp {
   readonly parts: AnyOp['parts']
   /** The number of the bucket, from 0. */
   readonly bucket: number
-  /** Where the previous page ended: its `next`. `''` for the first page. */
+  /** Where the previous page ended: that page's `next`. `''` for the first page. */
   readonly after: string
 }
 

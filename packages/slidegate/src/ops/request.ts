@@ -16,7 +16,7 @@ export interface AnyOp {
   readonly parts: readonly Part[]
 }
 
-/** Identifies an op in logs that keep entries. Such an op never joins others. */
+/** Identifies an op in logs that keep entries. Such an op never joins other ops. */
 export interface Named {
   /** The stored id of the request, or its value, if a log keeps entries. */
   readonly requestId?: string | undefined
@@ -33,9 +33,9 @@ export interface RequestOp extends AnyOp, Named {
 
 export interface Debit {
   readonly source: Source
-  /** When it was charged, by the clock of its key's server. */
+  /** When the part was charged, by the clock of its key's server. */
   readonly atMs: number
-  /** Units per limit of the part. Omitted if each is the cost of the request. */
+  /** Units per limit of the part. Omitted if each limit is charged the request's cost. */
   readonly costs?: readonly number[] | undefined
 }
 

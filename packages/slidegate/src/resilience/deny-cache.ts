@@ -32,9 +32,9 @@ export interface DenyCacheOptions {
  * Answers repeated denials in this process.
  *
  * After a denial, the same request (key, limits and cost) is denied without the store for its `retryAfterMs`, with the `source`
- * `denyCache`. The waits and `deniedBy` come from the store's last answer. The time since then is subtracted from the waits. If
- * another process's request was admitted since, the store might name more limits and longer waits, but never shorter ones.
- * `remaining` may be stale.
+ * `denyCache`. The waits and `deniedBy` come from the store's last answer. The time since that answer is
+ * subtracted from the waits. If another process's request was admitted since, the store might report more
+ * limits and longer waits, but never shorter ones. `remaining` may be stale.
  *
  * Changes made through this wrapper take effect immediately. Changes made elsewhere take effect within `maxStaleMs`. If denials
  * can cause bans, only denials of blocked keys are cached.
@@ -88,7 +88,7 @@ function isLook(op: Op): boolean {
   return effect === 'look' || effect === 'renew'
 }
 
-/** A request to the store. Its denial is cached; its admission counts as a change of the key. */
+/** A request to the store. Its denial is cached, and its admission counts as a change of the key. */
 class RequestCall extends PassingCall {
   readonly #op: ConsumeOp
   readonly #denials: Denials
@@ -230,7 +230,7 @@ class Denial {
     const limits = this.#outcome.limits.slice()
     this.#limits.forEach(({ limit }, i) => {
       const waitMs = waitOf(limits, i)
-      // A limit may have room earlier than the others. From then on, it has room for the cost.
+      // A limit may have room earlier than the others. From that time on, it has room for the cost.
       if (waitMs > 0 && waitMs <= ageMs) setUsed(limits, i, Math.min(usedOf(limits, i), limit - this.cost))
       setWait(limits, i, Math.max(0, waitMs - ageMs))
       setReset(limits, i, Math.max(0, resetOf(limits, i) - ageMs))

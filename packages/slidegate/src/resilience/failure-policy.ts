@@ -207,7 +207,7 @@ class GuardedCall implements Call, Due {
   #isOverload({ reason }: StoreUnavailableError): boolean {
     if (reason !== 'timeout' && reason !== 'overload') return false
     const { store, settings } = this.#shard.guard
-    // A request that is rejected immediately hasn't waited itself, but others have.
+    // A request that is rejected immediately hasn't waited, but other requests have.
     const sinceMs = reason === 'timeout' ? this.#sentAtMs : this.#sentAtMs - settings.timeoutMs
     return store.isOverloaded?.(this.#ops[0]!, sinceMs) === true
   }

@@ -19,7 +19,7 @@ export function isWindow(ms: number): boolean {
   return ms >= MIN_WINDOW_MS && ms <= MAX_WINDOW_MS
 }
 
-/** Parses a duration. Returns whole milliseconds, or `undefined` if it is invalid. */
+/** Parses a duration. Returns whole milliseconds, or `undefined` if the duration is invalid. */
 export function parseDuration(duration: unknown): number | undefined {
   if (typeof duration === 'number') return Number.isSafeInteger(duration) ? duration : undefined
   if (typeof duration !== 'string') return undefined

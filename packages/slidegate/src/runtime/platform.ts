@@ -116,7 +116,7 @@ export function endOfTick(run: () => void): void {
   void Promise.resolve().then(run)
 }
 
-/** Runs a function in the next turn of the event loop. By then, data that has arrived has been read. */
+/** Runs a function in the next turn of the event loop. By that time, data that has arrived has been read. */
 export function nextTurn(run: () => void): Turn {
   return hasTurns ? globalThis.setImmediate(run) : setTimeout(run, 0)
 }

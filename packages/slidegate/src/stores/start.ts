@@ -12,7 +12,7 @@ const LOOK_MS = 20
  * Time during which the process is blocked doesn't count, because it can't connect then.
  */
 export class Start {
-  /** Resolves when it is connected or has failed. `undefined` after that. */
+  /** Resolves when the store is connected or has failed. `undefined` after that. */
   whenOver: Promise<void> | undefined
   #resolve!: () => void
 

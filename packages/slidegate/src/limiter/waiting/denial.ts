@@ -26,7 +26,7 @@ export interface Answer {
 export interface Denial {
   readonly parts: readonly Part[]
   readonly cost: number
-  /** When the store expects room, by its clock. */
+  /** When the store expects room, by the store's clock. */
   readonly openAtMs: number
   /** The same time by `performance.now()`. */
   readonly roomAtMs: number

@@ -105,7 +105,7 @@ export class Queue {
       }
       const closedUntilMs = denial.closedUntilMs ?? performance.now()
       if (first.untilMs <= closedUntilMs) {
-        // The waiters behind it may have later deadlines.
+        // The waiters behind this one may have later deadlines.
         this.reject(first, 'timeout')
       } else if (!this.#rejectUntil(closedUntilMs)) {
         const endMs = denial.closedUntilMs === undefined ? firstOf(this.#ends)!.untilMs : denial.dueAtMs
@@ -148,7 +148,7 @@ export class Queue {
     this.turn()
   }
 
-  /** Takes the first waiter, and those behind it that fit in the same op. */
+  /** Takes the first waiter, and the waiters behind it that fit in the same op. */
   #takeRun(first: Waiter, parts: readonly Part[]): Waiter[] {
     // Logs that keep entries need a name for each request.
     const most = areKept(parts) ? 1 : MAX_RUN

@@ -230,7 +230,7 @@ export class Pool {
     if (this.#waiting.length > 0) this.#take()
   }
 
-  /** Ends the lease. The demand for it sets the size of the next one. */
+  /** Ends the lease. The demand for the lease sets the size of the next one. */
   #end(nowMs: number): void {
     const lease = this.#lease
     if (lease === undefined) return
@@ -316,7 +316,7 @@ class Lease implements Call {
     return this.outcome.admitted - this.spent
   }
 
-  /** Whether it may be spent. A lease ends earlier here, because the store's clock counts whole milliseconds. */
+  /** Whether it may be spent. Leases end early here, because the store's clock counts whole milliseconds. */
   isLiveAt(nowMs: number): boolean {
     return nowMs >= this.#sentAtMs && nowMs <= this.endsAtMs - 1
   }

@@ -20,9 +20,9 @@ const FREE = 0
 /** The keys that were last used with this limit set. */
 export interface Group {
   readonly set: LimitSet
-  /** The storage of each of its logs. */
+  /** The storage of each log in the set. */
   readonly logs: readonly Logs[]
-  /** Its only log, if that log only counts units and can deny. */
+  /** The set's only log, if that log only counts units and can deny. */
   readonly alone: Log | undefined
   /** All keys of the limiter's name. An empty map may have been replaced. */
   keys: KeyMap
@@ -49,7 +49,7 @@ const OTHER_BYTES = 512
 /** Maximum logs of other limit sets that a key keeps. No limit set has more. */
 const MOST_OTHERS = 256
 
-/** Ops between sweeps, and the overrides checked in each sweep and each search for room. */
+/** Ops between sweeps. Overrides checked in each sweep and in each search for room. */
 const OPS_PER_SWEEP = 32
 const OVERRIDES_PER_SWEEP = 64
 
@@ -63,7 +63,7 @@ const NO_SLOTS: readonly number[] = []
 const NO_KEYS = new KeyMap()
 
 /**
- * Up to `maxKeys` keys. Each has a slot, and each slot has logs.
+ * Up to `maxKeys` keys. Each key has a slot, and each slot has logs.
  *
  * To make room, it drops expired keys first, then the least recently used key that isn't at its limit. A key with denials or
  * bans counts as at its limit. Each override takes the place of one key until it ends.
@@ -409,7 +409,7 @@ export class KeyTable {
     return group.keys
   }
 
-  /** The piece of {@link #keys} that the slot is in. */
+  /** The piece of {@link #keys} that contains the slot. */
   #nameOf(slot: number): string[] {
     return pieceOf(this.#keys, slot >>> this.#slots.shift)
   }

@@ -24,7 +24,7 @@ const RECORD_BYTES = 300
 export class OverrideRecords {
   readonly #limiters = new Map<string, Map<string, Override>>()
   readonly #sweep = this.#all()
-  /** The ends of the latest pages, where the next ones continue. */
+  /** The ends of the latest pages, where the next pages continue. */
   readonly #pages: { readonly after: string; readonly rest: Iterator<Override> }[] = []
   #numbers = 0
   /** Includes ended overrides until {@link sweep} drops them. */
@@ -50,7 +50,7 @@ export class OverrideRecords {
     return this.size > 0 && this.#of(part) !== undefined
   }
 
-  /** Checks the next `most` overrides and drops ended ones. Returns how many. */
+  /** Checks the next `most` overrides and drops those that have ended. Returns how many it dropped. */
   sweep(byMs: number, most: number): number {
     const { size } = this
     for (let left = Math.min(most, size); left > 0 && this.size > 0; left--) {

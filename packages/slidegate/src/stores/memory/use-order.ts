@@ -28,7 +28,7 @@ export class UseOrder {
   #tick = 0
   /** Parked slots by the time when they open. */
   readonly #parked = new SlotHeap()
-  /** Slots by tick: all unparked ones up to `#foundUpTo`, and some later ones. */
+  /** Slots by tick: all unparked slots up to `#foundUpTo`, and some later slots. */
   readonly #found = new SlotHeap()
   #foundUpTo = 0
   /** Where a search resumes (0 if none), and the tick up to which it collects. */

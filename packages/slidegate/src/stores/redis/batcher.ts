@@ -15,7 +15,7 @@ export type Result = Outcome | StoreUnavailableError | SlidegateError
 
 export interface Receiver {
   answered(batch: Batch, results: readonly Result[]): void
-  /** The store may have decided some or all of its ops. */
+  /** The store may have decided some or all of the batch's ops. */
   failed(batch: Batch, error: unknown): void
 }
 
@@ -92,7 +92,7 @@ export function batchedStore(
 }
 
 /**
- * Sends waiting ops together. None waits for a batch to fill, so batches grow only if Redis is the bottleneck.
+ * Sends waiting ops together. No op waits for more, so batches grow only if Redis is the bottleneck.
  *
  * A call takes at most half of the ops waiting or in flight. If it took all of them, this process and Redis would take turns,
  * because callers that are answered together send their next requests together.

@@ -44,7 +44,7 @@ export class OwnConnection implements Connection {
   /** Pending until the first request was answered or the connection has failed. */
   #start: Start | undefined
   #isUsed = false
-  /** Whether it stopped trying to connect, because it wasn't used. */
+  /** Whether the client stopped trying to connect, because it wasn't used. */
   #hasStopped = false
   #isReplacing = false
   #isClosed = false

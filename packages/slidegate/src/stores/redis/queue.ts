@@ -82,7 +82,7 @@ export class PendingOp implements Request {
 
 /** The waiting ops for one key, or for one combination of keys. */
 class KeyQueue {
-  /** Its place in the hash table, and the next key queue at the same place. */
+  /** The queue's place in the hash table, and the next queue at that place. */
   readonly place: number
   next: KeyQueue | undefined
   /** A queue that was overloaded keeps its parts while it has no ops. */
@@ -94,7 +94,7 @@ class KeyQueue {
   /** Requests in ops that aren't held back. */
   queuedRequests = 0
   queuedWeight = 0
-  /** The number of the last call that skipped one of its ops. */
+  /** The number of the last call that skipped one of the queue's ops. */
   skippedBy = 0
   /** When the key last filled its share of a call. */
   overloadedAtMs: number = Number.NEGATIVE_INFINITY
@@ -188,7 +188,7 @@ export class Queue {
       // An op with several keys may share some of them with a skipped op, so it must not overtake that op.
       const mustStay = ofKey.skippedBy === number || (hasManyKeys && before !== undefined)
       if (mustStay || !fits(pending, batch, maxWeight, maxRequests)) {
-        // Later ops may have some of the same keys.
+        // Later ops may share some of these keys.
         if (hasManyKeys) break
         ofKey.skippedBy = number
         before = pending

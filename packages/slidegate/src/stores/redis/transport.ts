@@ -53,7 +53,7 @@ export class ScriptTransport implements Transport {
 
   send(batch: Batch, receiver: Receiver): void {
     const { isCluster, resends } = this.#connection
-    // While a slot moves, its keys are on two servers. Calls with several keys, such as a receipt, fail.
+    // While a slot moves, its keys are on two servers, and calls with several keys (or a receipt) fail.
     const isDivisible = isCluster && (resends || batch.ops.length > 1)
     if (isDivisible && batch.sentAtMs < this.#singlyUntilMs) {
       this.#sendSingly(batch, receiver)

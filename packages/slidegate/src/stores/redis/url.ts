@@ -12,7 +12,7 @@ export interface UrlOptions {
    * You can also write `valkey://` and `valkeys://`. For a Cluster, pass one or more of its servers; the client finds the others.
    */
   readonly url: string | readonly string[]
-  /** Whether it is a Redis Cluster. Default: true if several URLs are given. */
+  /** Whether the server belongs to a Redis Cluster. Default: true if several URLs are given. */
   readonly cluster?: boolean
   /** With `rediss://`: certificates and other options of `tls.connect`. */
   readonly tls?: ConnectionOptions

@@ -31,7 +31,7 @@ export function fieldsIn(value: unknown, what: string, known: readonly string[])
 type Shape = Readonly<Record<string, Read>>
 type ShapeOf<S extends Shape> = { readonly [Name in keyof S]: ReturnType<S[Name]> }
 
-/** Reads an object with only these fields. Omits undefined ones. */
+/** Reads an object with only these fields. Omits undefined fields. */
 export function shape<S extends Shape>(what: string, fields: S): Read<ShapeOf<S>> {
   return (value) => {
     const given = fieldsIn(value, what, Object.keys(fields))
