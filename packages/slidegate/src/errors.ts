@@ -1,7 +1,7 @@
 // The library's errors, and how their messages show values.
 import type { Decision } from './decision.ts'
 
-/** Why input was rejected. A denial isn't an error, see {@link Decision}. */
+/** Why input was rejected. A denial isn't an error; see {@link Decision}. */
 export type SlidegateErrorCode =
   | 'invalid_limit'
   | 'invalid_duration'
@@ -50,7 +50,7 @@ export function invalidOption(message: string, value?: unknown): SlidegateError 
 /**
  * Why the store didn't answer:
  * - `timeout`: the limiter's `timeoutMs` passed; the request may have been charged
- * - `error`: the store returned an error or couldn't be reached, see `cause`
+ * - `error`: the store returned an error or couldn't be reached; see `cause`
  * - `down`: the store failed too often; the circuit breaker is open
  * - `overload`: too many requests are waiting for it, in total or for this key
  * - `invalid_state`: the key's stored state is damaged, or its version is unknown

@@ -120,8 +120,8 @@ export interface LimitEntries {
 /**
  * Checks keys against limits.
  *
- * A denial is a value, see {@link Decision}. Methods reject with a {@link SlidegateError} for invalid input, and with a
- * `StoreUnavailableError` if the store doesn't answer.
+ * A denial is a value; see {@link Decision}. Methods reject with a {@link SlidegateError} for invalid input,
+ * and with a `StoreUnavailableError` if the store doesn't answer.
  *
  * A key is a string. With `dimensions`, it is an object that has a key or `null` per dimension.
  */
@@ -146,10 +146,10 @@ export interface Limiter<Key extends AnyKey = string> {
   /**
    * Waits until the request is admitted, and resolves to the decision.
    *
-   * Each process has a queue per key, ordered by `priority` and arrival. A cheaper request never overtakes an expensive one. The
-   * queue sends its next request when the store expects room, or after 5 s at the latest. If another process
-   * takes the room, the queue sends earlier next time, so that all processes get their turn. `consume`
-   * doesn't queue.
+   * Each process has a queue per key, ordered by `priority` and arrival. A cheaper request never overtakes a
+   * more expensive one. The queue sends its next request when the store expects room, or after 5 s at the
+   * latest. If another process takes the room, the queue sends earlier next time, so that all processes get
+   * their turn. `consume` doesn't queue.
    *
    * Rejects with a `WaitError` and charges nothing:
    * - `full`: too many requests are waiting

@@ -87,7 +87,7 @@ export interface Overrides<Key> {
   get(key: Key, options?: KeyOptions): Promise<Override | undefined>
   /** Removes the key's override, including a block. Resolves to whether there was one. */
   delete(key: Key): Promise<boolean>
-  /** Lists all overrides, page by page. May miss changes made meanwhile. */
+  /** Lists all overrides, page by page. May miss changes made while it runs. */
   list(): AsyncIterable<Override>
 }
 

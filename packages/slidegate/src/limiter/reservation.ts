@@ -13,7 +13,7 @@ import { areKept, parseUnits } from './request.ts'
 
 /** The result of settling a reservation. */
 export interface Settlement {
-  /** Units returned. The minimum of all enforced limits, without units that have already left the window. */
+  /** Units returned: the minimum of all enforced limits, excluding units that have left the window. */
   readonly returned: number
   /** Units charged beyond the estimate. */
   readonly added: number

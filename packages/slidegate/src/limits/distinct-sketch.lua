@@ -4,7 +4,7 @@
 -- Answer: -1 minus the number of values used. After all answers, the same two times as in packed-window.lua.
 -- Stored: a string and 11 HyperLogLogs, see docs/state.md. A count reads only one sketch, and Redis caches it. An earlier log's
 -- sketch is removed before its place is reused.
--- TTL: set when a sub-window begins, also for its sketch, to the length of all sub-windows plus slack.
+-- TTL: the length of all sub-windows plus slack, set for the log and its sketch when a sub-window begins.
 -- Work: adding a value writes 11 sketches, and computing a wait takes up to 10 counts.
 
 local SUB_WINDOWS = 11

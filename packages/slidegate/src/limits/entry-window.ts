@@ -11,7 +11,7 @@ export const MAX_ENTRIES = 10_000
 const MIN_REFUND_ENTRIES = 128
 const MAX_REFUND_ENTRIES = 1024
 
-/** Maximum entries of a stream that a refund may rewrite. If there are more, only the newest can be refunded. */
+/** Maximum entries of a stream that a refund rewrites. In a longer one, only the newest can be refunded. */
 export function rewritable(limit: number): number {
   return Math.min(MAX_REFUND_ENTRIES, Math.max(MIN_REFUND_ENTRIES, limit))
 }

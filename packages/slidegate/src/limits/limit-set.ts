@@ -78,7 +78,7 @@ const MAX_DERIVED = 256
 
 const sets = new WeakMap<LimitSet, Map<string, LimitSet>>()
 
-/** Returns a limit set derived from another. It is the same each time, because stores compare identity. */
+/** Returns a limit set derived from another, always as the same instance. Stores compare sets by identity. */
 export function derived(set: LimitSet, name: string, make: () => LimitSet): LimitSet {
   const known = sets.get(set) ?? new Map<string, LimitSet>()
   const found = known.get(name)

@@ -65,8 +65,8 @@ end
 --- before
 -- Finds the first record whose number at `column` exceeds the bound. The newest record's number does, and the start's number
 -- doesn't. Returns the total before it, its stamp (nil for the newest), and its place; nothing if the ring is damaged. This is an
--- interpolation search: it reads the page where the bound would be if records were evenly spaced, and every third time the middle
--- page.
+-- interpolation search: it reads the page where the bound would be if records were evenly spaced. Every third
+-- time, it reads the middle page.
 local function find(
   key, raw, back, head, slots, pages, records, place, rest, taken, is_in_back, column, bound, newest
 )
@@ -257,7 +257,7 @@ if mine > 0 then
   kept = kept + lease
 end
 if mine < wanted or leased > 0 then
-  -- The times after the commit, which are read before it.
+  -- The times that apply after the commit, read before it.
   answer = place
   for i = p + 2, last, 2 do
     local window, limit, used, retry = words[i], words[i + 1], reply[answer], 0

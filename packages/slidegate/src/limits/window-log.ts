@@ -250,7 +250,7 @@ export class WindowLog {
     this.stamp = stamp
   }
 
-  /** Takes up to `units` from the record at `stamp`. Returns how many; 0 if over `mostRecords` follow. */
+  /** Takes up to `units` from the record at `stamp`. Returns how many, or 0 if too many records follow. */
   subtract(stamp: number, units: number, mostRecords: number): number {
     const index = this.firstAbove(STAMP_COLUMN, stamp - 1)
     if (this.at(index, STAMP_COLUMN) !== stamp || this.count - index > mostRecords) return 0

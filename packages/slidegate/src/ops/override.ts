@@ -1,4 +1,4 @@
-// Overrides: writes one, or reads a page of all overrides of a limiter or dimension.
+// Writes an override, or reads a page of a limiter's or dimension's overrides.
 
 import { type OpKind, stateOf } from './op.ts'
 import type { AnyOp, OverrideChange, OverridesOutcome } from './request.ts'

@@ -47,7 +47,7 @@ export class Fallback {
     return answers
   }
 
-  /** Answers ops about the fallback's decisions, and returns whether it did. A reset also goes to the store. */
+  /** Answers ops about the fallback's decisions, and returns whether it did. Resets also go to the store. */
   settles(op: Op, call: Call): boolean {
     if ('source' in op && op.source === 'fallback') {
       call.resolve([this.#local.apply(op)], 0)

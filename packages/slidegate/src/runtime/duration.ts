@@ -45,7 +45,7 @@ export function formatDuration(ms: number): string {
   return `${ms / unitMs}${unit}`
 }
 
-/** The start of the window that contains a time. It's exact because times are below 2^48, and faster than a remainder. */
+/** The start of the window that contains a time. Exact below 2^48, and faster than a remainder. */
 export function startOf(ms: number, windowMs: number): number {
   return Math.floor(ms / windowMs) * windowMs
 }

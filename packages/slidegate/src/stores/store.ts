@@ -29,7 +29,7 @@ export interface StoreConnection {
 export interface Call {
   readonly isSettled: boolean
   /**
-   * Receives the outcomes of its ops, in order.
+   * Receives the outcomes of the call's ops, in order.
    *
    * @param position index of this request among equal requests that the store joined into one op, starting at 0
    */

@@ -178,7 +178,7 @@ export class Queue {
     for (let position = 0; position < outcome.admitted; position++) {
       // Runs before a waiter is removed: if this throws, the whole run is rejected.
       const decision = requester.decide(op, outcome, position)
-      // If a waiter has left, the next equal one gets its charge.
+      // If a waiter has left, the next equal waiter gets its charge.
       const waiter = waiting[position] ?? this.#takeAlike(run[0]!, op.parts)
       if (waiter === undefined) {
         requester.giveBack(decision)

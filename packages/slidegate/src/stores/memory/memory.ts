@@ -69,7 +69,7 @@ function keyTableStore(keys: KeyTable, now: Clock, driver: MemoryOps): MemorySto
   /** Units within the window of each limit before the op. */
   const used: number[] = []
 
-  /** Decides one request against limits that share a log. Returns false, before a charge, if the general driver has to. */
+  /** Decides one request on one log's limits. Returns false, without charging, if the general driver must. */
   function decide(
     group: Group,
     key: string,
@@ -161,7 +161,7 @@ function newLog(keys: KeyTable, { logs, set }: Group, cost: number, nowMs: numbe
   return logs[0]!.create()
 }
 
-/** Charges a log if all its limits have room. Returns `undefined` if the general driver has to decide. */
+/** Charges a log if all its limits have room. Returns `undefined` if the general driver must decide. */
 function admit(
   { kind, params }: Log,
   state: unknown,

@@ -20,7 +20,7 @@ const PIECE_MASK: number = 2 ** PIECE_SHIFT - 1
  * Each use writes its sequence number (tick) to the slot's row. Tracking costs nothing until a search.
  *
  * A search then goes through all rows in steps, and collects enough of the oldest slots to make room for many keys. Slots that
- * are at their limit are parked until they open or are used, so no search meets them twice. Their ticks are negative.
+ * are at their limit are parked until they open or are used, so no search meets them twice. Parked slots have negative ticks.
  */
 export class UseOrder {
   /** The first number of each row is its tick. */

@@ -45,7 +45,7 @@ const PROBE_MS = 25
 /** If the client isn't ready, the batcher checks it again after this time. */
 const READY_MS = 10
 
-/** Fewer ops are sent in one call, which is cheaper than two. */
+/** Fewer ops than this are sent in one call. That is cheaper than two calls. */
 const MIN_DIVIDED = 8
 
 /** Maximum work in flight, in milliseconds of Redis time. Further calls wait. */

@@ -19,7 +19,7 @@ export interface IoredisClient {
   eval(script: string, numkeys: number, ...args: string[]): Promise<unknown>
 }
 
-/** node-redis 5 or later: a client, a pool or a Sentinel. With 6 or later, also a Cluster. */
+/** node-redis 5 or later: a client, a pool or a Sentinel. A Cluster needs node-redis 6 or later. */
 export interface NodeRedisClient {
   evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>

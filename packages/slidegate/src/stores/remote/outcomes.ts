@@ -1,4 +1,4 @@
-// Outcomes as JSON. In times, `null` stands for infinity. In lists, it stands for undefined.
+// Outcomes as JSON. `null` is infinity in times, and undefined in lists.
 
 import {
   checkThat,

@@ -2,7 +2,7 @@
 
 import { checkThat, invalidOption, SlidegateError, show, wrongValue } from '../../errors.ts'
 
-/** Reads a value. `what` is its name in errors. */
+/** Reads a value. `what` is the value's name in errors. */
 export type Read<Value = unknown> = (value: unknown, what: string) => Value
 
 /** Adds the place of a value to errors. */
