@@ -15,8 +15,8 @@ export interface SlidingWindowOptions extends LimitOptions {
    * With a precision above 1 ms, a charge counts up to one step longer, but never shorter. Changing it resets
    * the counts, so set it now if the limit may grow a lot.
    *
-   * Default: the finest of 1, 2, 5, 10, 20, 50, ... ms with which a limit sixteen times as large needs at most 65,536 records.
-   * That is 1 ms for limits up to 4,096, or windows up to 65 s.
+   * Default: the finest of 1, 2, 5, 10, 20, 50, ... ms at which a limit sixteen times as large needs at most
+   * 65,536 records. That is 1 ms for limits up to 4,096, or windows up to 65 s.
    */
   readonly precision?: Duration
   /**

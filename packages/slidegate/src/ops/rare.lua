@@ -4,8 +4,8 @@
 -- 8 is a ban. `log.tables` has the functions under `tables` of the kind's file. The function calls `save` after each change,
 -- appends its answer to `reply` after the place `filled`, and returns the last place.
 --
--- `run` is the operation's JSON: its fields (see its .ts file) and `type`. `isLook` is set if it writes nothing, and `isUnread`
--- if it ignores the stored state. `keys` is the number of its keys, if it has keys other than its logs.
+-- `run` is the operation's JSON: its fields (see its .ts file) and `type`. `isLook` is set if the operation writes nothing;
+-- `isUnread` is set if it ignores the stored state. `keys` is the number of its keys, if it has keys other than its logs.
 
 local steps, ops = {}, {}
 

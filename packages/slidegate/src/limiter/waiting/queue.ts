@@ -76,7 +76,7 @@ export class Queue {
     this.turn()
   }
 
-  /** Ends a wait. Call `turn` after the last one. */
+  /** Ends a wait. Call `turn` after the last rejection. */
   reject(waiter: Waiter, reason: WaitErrorReason, options?: ErrorOptions): void {
     const { lastDenial } = this
     this.#room.counts.waitErrors[reason]++

@@ -1,4 +1,4 @@
-// The keys of a memory store and their logs. When full, expired and least recently used keys are dropped.
+// The keys of a memory store and their logs. A full table drops expired and least recently used keys.
 
 import { invalidOption, show } from '../../errors.ts'
 import type { Kind, Logs } from '../../limits/limit.ts'
@@ -174,7 +174,9 @@ export class KeyTable {
     return index === 0 ? this.#read(slot, LOG) : this.#othersOf(slot)[index - 1]!.number
   }
 
-  /** Drops keys that aren't in use, if it finds enough. Returns whether there is room for `keys` more. */
+  /**
+   * Drops keys that aren't in use, if it finds enough. Returns whether there is room for `keys` more keys.
+   */
   makeRoom(keys: number, nowMs: number, inUse: readonly number[] = NO_SLOTS): boolean {
     this.#inUse = inUse
     this.#lookingLeft = MOST_LOOKED_AT
