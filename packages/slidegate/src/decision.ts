@@ -8,7 +8,7 @@
  */
 export type Source = 'store' | 'lease' | 'denyCache' | 'fallback' | 'failOpen' | 'failClosed'
 
-/** The result for one limit. Times are milliseconds from the decision's `atMs`. */
+/** The result for one limit. Times are in milliseconds after the decision's `atMs`. */
 export interface LimitDecision {
   readonly name: string
   /** Units allowed per window. */
@@ -33,11 +33,11 @@ export interface LimitDecision {
  *
  * Example: `slidingWindow({ limit: 10, window: '1s' })`, with ten requests of cost 1 that start at 0 ms and are 50 ms apart. The
  * tenth, at 450 ms, is allowed with `remaining` 0 and `resetAfterMs` 1000. Another at 500 ms is denied. Its `retryAfterMs` is
- * 500, because the first request leaves the window at 1000 ms. Its `resetAfterMs` is 950, because the last one leaves at 1450 ms.
+ * 500, because the first request leaves the window at 1000 ms. Its `resetAfterMs` is 950, because the tenth leaves at 1450 ms.
  */
 export interface Decision {
   readonly allowed: boolean
-  /** Units that the request costs. If it repeats a `requestId`: the units charged the first time. */
+  /** Units that the request costs. If the request repeats a `requestId`: the units charged the first time. */
   readonly cost: number
   /**
    * Whole units left after this decision: the minimum of all enforced limits.
@@ -57,7 +57,7 @@ export interface Decision {
   /**
    * The names of active bans and blocks, and then of enforced limits without room.
    *
-   * Limits are in declared order. Bans are named `ban` and blocks `block`, or like `ip.ban` with dimensions.
+   * Limits are in declared order. The name of a ban or block is like `ban`, or `ip.ban` with dimensions.
    */
   readonly deniedBy: readonly string[]
   /**

@@ -1,7 +1,7 @@
 // The library's errors, and how their messages show values.
 import type { Decision } from './decision.ts'
 
-/** Why input was rejected. A denial isn't an error, see {@link Decision}. */
+/** Why input was rejected. A denial isn't an error; see {@link Decision}. */
 export type SlidegateErrorCode =
   | 'invalid_limit'
   | 'invalid_duration'
@@ -19,7 +19,7 @@ export type SlidegateErrorCode =
   | 'closed'
   | 'sync_unsupported'
 
-// Registered symbols, so that several copies of the package in one process recognize each other's errors.
+// Registered symbols let several copies of the package in one process recognize each other's errors.
 const slidegateError = Symbol.for('slidegate.SlidegateError')
 const storeUnavailableError = Symbol.for('slidegate.StoreUnavailableError')
 const waitError = Symbol.for('slidegate.WaitError')
@@ -50,7 +50,7 @@ export function invalidOption(message: string, value?: unknown): SlidegateError 
 /**
  * Why the store didn't answer:
  * - `timeout`: the limiter's `timeoutMs` passed; the request may have been charged
- * - `error`: the store returned an error or couldn't be reached, see `cause`
+ * - `error`: the store returned an error or couldn't be reached; see `cause`
  * - `down`: the store failed too often; the circuit breaker is open
  * - `overload`: too many requests are waiting for it, in total or for this key
  * - `invalid_state`: the key's stored state is damaged, or its version is unknown
@@ -88,7 +88,7 @@ export interface Diagnosis {
   readonly cause?: Error | undefined
 }
 
-/** The error for a request without an answer. */
+/** The error for a request that got no answer. */
 export function noAnswer({ message, cause }: Diagnosis, withinMs: number): StoreUnavailableError {
   if (cause !== undefined) return withReason('timeout', message, cause)
   return new StoreUnavailableError('timeout', `${message} within ${withinMs} ms`)
@@ -142,7 +142,7 @@ export class WaitError extends Error {
   override readonly name = 'WaitError'
   readonly code = 'wait_rejected'
   readonly reason: WaitErrorReason
-  /** The key's last denial while waiting in this process, if any. Its times count from its `atMs`. */
+  /** The key's last denial while the request waited here, if any. Its times count from its `atMs`. */
   readonly decision: Decision | undefined
 
   constructor(reason: WaitErrorReason, message: string, decision?: Decision, options?: ErrorOptions) {
@@ -219,7 +219,7 @@ export function checkNames<Options extends object>(
   throw new SlidegateError(code, `unknown option ${show(unknown)} for ${what}; ${right}`, unknown)
 }
 
-/** Whether a name has all letters of a word and a similar length. Ignores case and positions, to keep the code small. */
+/** Whether a name has all letters of a word and a similar length. Ignores case and order. */
 function isNear(word: string, name: string): boolean {
   const hasAll = [...word.toLowerCase()].every((letter) => name.toLowerCase().includes(letter))
   return hasAll && Math.abs(name.length - word.length) <= word.length / 3
@@ -236,13 +236,13 @@ export function checkTimeout(timeoutMs: number): void {
   checkInteger('timeoutMs', timeoutMs, 1, 2 ** 31 - 1)
 }
 
-/** @throws {SlidegateError} `invalid_option` if it isn't an integer in this range */
+/** @throws {SlidegateError} `invalid_option` if the value isn't an integer in this range */
 export function checkInteger(name: string, value: unknown, least: number, most: number): void {
   const isRight = Number.isInteger(value) && (value as number) >= least && (value as number) <= most
   checkThat(isRight, name, value, `an integer from ${least} to ${most}`)
 }
 
-/** Rejects an invalid value. The error describes valid ones. */
+/** Rejects an invalid value. The error describes valid values. */
 export function checkThat(
   isRight: boolean,
   what: string,

@@ -17,7 +17,7 @@ export interface LimiterEvents<Key extends AnyKey = string> {
   readonly decision: { readonly key: Key; readonly decision: Decision }
   /** The store didn't answer. `onStoreError` decided the request. */
   readonly storeError: { readonly error: StoreUnavailableError }
-  /** The circuit breaker opened. On a Cluster, each bucket of keys has its own. */
+  /** The circuit breaker opened. On a Cluster, each bucket of keys has its own breaker. */
   readonly storeDown: { readonly error: StoreUnavailableError }
   /** The whole store answers again. Only a request can detect this, so without traffic the event is late. */
   readonly storeUp: {
@@ -57,11 +57,11 @@ export interface Logger {
 
 /** Counts since the limiter was created. They don't contain keys, so you can export them as metrics. */
 export interface LimiterStats {
-  /** Store operations without an answer, by reason. Those with the reason `down` were never sent. */
+  /** Store operations without an answer, by reason. Operations with the reason `down` were never sent. */
   readonly storeErrors: Readonly<Record<StoreUnavailableReason, number>>
   /** Requests decided without the store, by `source`. On a Cluster, a request counts once per bucket of its keys. */
   readonly withoutStore: Readonly<Record<'failOpen' | 'failClosed' | 'fallback', number>>
-  /** How often a circuit breaker opened. On a Cluster, each bucket of keys has its own. */
+  /** How often a circuit breaker opened. On a Cluster, each bucket of keys has its own breaker. */
   readonly breakerOpened: number
   /** Whether a circuit breaker is open now. */
   readonly isStoreDown: boolean
@@ -147,7 +147,7 @@ export class Announcer {
     for (const listener of this.#listeners[event]) {
       try {
         const result: unknown = listener(what)
-        // An async listener reports an error by rejecting.
+        // An async listener fails by rejecting its promise.
         if (result instanceof Promise) result.catch((error: unknown) => this.#failed(event, listener, error))
       } catch (error) {
         this.#failed(event, listener, error)

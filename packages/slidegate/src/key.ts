@@ -2,7 +2,7 @@
 import { checkThat, invalidOption, SlidegateError, type SlidegateErrorCode, show } from './errors.ts'
 import { hmacSha256, sha256, utf8 } from './runtime/platform.ts'
 
-/** A request's keys by dimension. `null` if it has no key of that dimension. */
+/** A request's keys by dimension. A key is `null` if the request has none in that dimension. */
 export type Keys<Dimension extends string = string> = Readonly<Record<Dimension, string | null>>
 
 /** A request's key, or its keys by dimension. */
@@ -28,10 +28,10 @@ const HASH_LENGTH = 22
 export interface KeyEncoding {
   /** Whether the stored form hides the text. */
   readonly isSecret: boolean
-  /** Whether a stored key is the caller's key in plain text. Only checks its first character. */
+  /** Whether a stored key is the caller's key in plain text. Checks only the first character. */
   isSame(key: unknown): key is string
   /**
-   * The stored form of a key, or of an id or value.
+   * Returns the stored form of a key, id or value.
    *
    * @param what names the text in errors. Default: `key`.
    * @throws {SlidegateError} `code` (default: `invalid_key`) unless it is a non-empty well-formed string of up to 64 KiB in UTF-8
@@ -65,7 +65,7 @@ function hashedEncoding(secret: unknown): KeyEncoding {
 }
 
 /**
- * Chooses the encoding by a limiter's options.
+ * Returns the encoding that a limiter's options select.
  *
  * An undefined secret, for example from an unset environment variable, throws instead of silently storing plain keys.
  *
@@ -93,7 +93,7 @@ export function isStored(text: string): boolean {
   return isPlain(text) || /^~[A-Za-z0-9_-]{1,43}$/.test(text)
 }
 
-/** The stored form by {@link plainEncoding}. */
+/** Returns the stored form of a text in {@link plainEncoding}. */
 export function storedKey(text: unknown, what = 'key', code: SlidegateErrorCode = 'invalid_key'): string {
   if (typeof text === 'string' && isPlain(text)) return text
   checkText(text, what, code)
@@ -129,7 +129,7 @@ function isPlain(key: string): boolean {
 /**
  * Joins parts, such as a user and a route, into a unique key.
  *
- * @throws {SlidegateError} `invalid_key` if there are no parts, or one is empty or not a string
+ * @throws {SlidegateError} `invalid_key` if there are no parts, or if one is empty or not a string
  */
 export function tupleKey(...parts: readonly string[]): string {
   if (parts.length === 0) throw new SlidegateError('invalid_key', 'the key has no parts; pass at least one')

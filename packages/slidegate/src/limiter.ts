@@ -17,7 +17,7 @@ import type { BreakerOptions, OnStoreError, Store } from './stores/store.ts'
 
 /** Options that every limiter takes. */
 export interface CommonOptions {
-  /** Namespace of the keys and label of the metrics: 1 to 64 of `A-Z a-z 0-9 . _ -`. Default: `default`. */
+  /** Namespace of the keys and metrics: 1 to 64 characters, `A-Z a-z 0-9 . _ -`. Default: `default`. */
   readonly name?: string
   /** Where the state is stored. Default: a new memory store. */
   readonly store?: Store
@@ -31,10 +31,10 @@ export interface CommonOptions {
    * How requests are decided if the store doesn't answer. Default: `throw`.
    * - `throw`: reject with a `StoreUnavailableError`
    * - `deny`, `allow`: fail closed or fail open
-   * - `local`: this process decides by its share of the limits
+   * - `local`: this process decides, based on its share of the limits
    *
-   * Applies to requests only: other calls always reject. If requests time out only because their key is flooded, they are denied,
-   * even with `allow`.
+   * Applies only to requests. Other calls always reject. If requests time out only because their key is
+   * flooded, they are denied, even with `allow`.
    */
   readonly onStoreError?: OnStoreError
   /**
@@ -47,9 +47,9 @@ export interface CommonOptions {
   readonly breaker?: BreakerOptions
   /** Receives a line when the store goes down or comes back. `false` turns logging off. Default: `console`. */
   readonly logger?: Logger | false
-  /** `false` turns off process warnings about likely mistakes, each of which is emitted once. Default: true. */
+  /** `false` turns off process warnings about likely mistakes, emitted once each. Default: true. */
   readonly warnings?: boolean
-  /** Enables {@link Limiter.overrides} and `block`. Each decision then also reads the key's override. Default: false. */
+  /** Enables {@link Limiter.overrides} and `block`. Each decision also reads the key's override. Default: false. */
   readonly overrides?: boolean
   /** Maximum number of waiting requests, from 1 to 2^20. One key can use at most nine tenths of it. Default: 10,000. */
   readonly maxWaiting?: number
@@ -87,10 +87,10 @@ export interface DimensionOptions<Dimension extends string> extends CommonOption
   /**
    * The limits of up to 16 dimensions, such as `{ user: [...], ip: [...] }`.
    *
-   * Names are 1 to 64 of `A-Z a-z 0-9 _ -`. Decisions name a limit like `user.100-per-1m`.
+   * Names are 1 to 64 characters from `A-Z a-z 0-9 _ -`. Decisions name a limit like `user.100-per-1m`.
    */
   readonly dimensions: Readonly<Record<Dimension, LimitsOption>>
-  /** Bans by dimension. Denials by a dimension's limits count towards its ban, which blocks only that dimension's key. */
+  /** Bans by dimension. Denials by a dimension's limits count toward its ban, which blocks only its key. */
   readonly ban?: Readonly<Partial<Record<Dimension, BanOptions>>>
   readonly limits?: never
 }
@@ -113,17 +113,17 @@ export interface ExplainOptions extends Pick<ConsumeOptions, 'cost' | 'request'>
 export interface LimitEntries {
   /** The limit's name. */
   readonly limit: string
-  /** The entries that count now, oldest first. */
+  /** The entries that the limit currently counts, oldest first. */
   readonly entries: readonly Entry[]
 }
 
 /**
  * Checks keys against limits.
  *
- * A denial is a value, see {@link Decision}. Methods reject with a {@link SlidegateError} for invalid input, and with a
- * `StoreUnavailableError` if the store doesn't answer.
+ * A denial is a value; see {@link Decision}. Methods reject with a {@link SlidegateError} for invalid input,
+ * and with a `StoreUnavailableError` if the store doesn't answer.
  *
- * A key is a string. With `dimensions` it is an object with one key per dimension, and `null` for those that don't apply.
+ * A key is a string. With `dimensions`, it is an object that has a key or `null` per dimension.
  */
 export interface Limiter<Key extends AnyKey = string> {
   readonly name: string
@@ -136,9 +136,9 @@ export interface Limiter<Key extends AnyKey = string> {
   /**
    * Consumes up to 10,000 requests in one batch.
    *
-   * Each request is decided individually, and requests for the same key in order. All are validated before any is sent. If one
-   * fails, the call rejects once all are settled, and the charges of the others are refunded. Requests with a `requestId` aren't refunded,
-   * because you can repeat them.
+   * Each request is decided individually. Requests for the same key are decided in order. All requests are
+   * validated before any is sent. If one fails, the call rejects once all requests are settled, and the other
+   * requests' charges are refunded. Requests with a `requestId` aren't refunded, because you can repeat them.
    */
   consumeMany(requests: readonly BulkRequest<Key>[]): Promise<readonly Decision[]>
   /** Returns what `consume` would return, but with `remaining` and `resetAfterMs` before the charge. Writes nothing. */
@@ -146,9 +146,10 @@ export interface Limiter<Key extends AnyKey = string> {
   /**
    * Waits until the request is admitted, and resolves to the decision.
    *
-   * Each process has a queue per key, ordered by `priority` and arrival. A cheaper request never overtakes an expensive one. The
-   * queue sends its next request when the store expects room, at the latest after 5 s. If another process takes the room, the
-   * queue sends earlier next time, so that all processes get their turn. `consume` doesn't queue.
+   * Each process has a queue per key, ordered by `priority` and arrival. A cheaper request never overtakes a
+   * more expensive one. The queue sends its next request when the store expects room, or after 5 s at the
+   * latest. If another process takes the room, the queue sends earlier next time, so that all processes get
+   * their turn. `consume` doesn't queue.
    *
    * Rejects with a `WaitError` and charges nothing:
    * - `full`: too many requests are waiting
@@ -157,7 +158,7 @@ export interface Limiter<Key extends AnyKey = string> {
    * - `aborted`: `signal` was aborted
    */
   wait(key: Key, options?: WaitOptions): Promise<Decision>
-  /** Waits, calls the function and resolves to its result. Holds a slot of `concurrency` limits meanwhile. */
+  /** Waits, then calls the task while holding a slot of each `concurrency` limit. Resolves to its result. */
   schedule<T>(key: Key, task: (decision: Decision) => T | PromiseLike<T>, options?: WaitOptions): Promise<T>
   /** Returns how many requests are waiting in this process, and an estimate of the wait. */
   waiting(key?: Key): WaitingState
@@ -174,14 +175,14 @@ export interface Limiter<Key extends AnyKey = string> {
   /** The same as `settle(token, 0)`. */
   cancel(token: string, options?: KeyOptions): Promise<Settlement>
   /**
-   * Charges units after the fact, to every limit including shadow limits.
+   * Charges units after the fact, to every limit, including shadow limits.
    *
    * May exceed the limits.
    *
    * @param units a positive integer; at most 2^46 are counted
    */
   charge(key: Key, units: number, options?: Pick<ConsumeOptions, 'value' | 'request'>): Promise<void>
-  /** Consumes a request and holds a slot of each `concurrency` limit until it is released. Other limits are only charged. */
+  /** Charges a request and holds a slot of each `concurrency` limit. Other limits are only charged. */
   acquire(key: Key, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<Permit>
   /**
    * Releases the slot of a request, given its `requestId` and `cost`.
@@ -190,10 +191,10 @@ export interface Limiter<Key extends AnyKey = string> {
    * own `release`.
    */
   release(key: Key, requestId: string, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<boolean>
-  /** Renews the slot of a request, like `release`. Resolves to whether it was still held. */
+  /** Renews the slot of a request, like `release`. Resolves to whether the slot was still held. */
   extend(key: Key, requestId: string, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<boolean>
   /**
-   * Lists the requests, holders or values that count now.
+   * Lists the requests, holders or values that currently count.
    *
    * Only for limits that store them separately: sliding windows with `log: 'zset'` or `'stream'`, `concurrency` and `distinct`.
    */
@@ -207,8 +208,9 @@ export interface Limiter<Key extends AnyKey = string> {
    * returned. After a `StoreUnavailableError`, it is unknown whether units were returned. A retry only has an effect if the first
    * refund was never sent.
    *
-   * Rejects with `invalid_refund` if the decision was a denial or a peek, or belongs to another limiter or key, or if more units
-   * are returned than were charged. Limits that store each request separately can only return whole requests.
+   * Rejects with `invalid_refund` if the decision was a denial or a peek, if it belongs to another limiter or
+   * key, or if you return more units than were charged. Limits that store each request separately can only
+   * return whole requests.
    */
   refund(key: Key, decision: Decision, units?: number): Promise<number>
   /** Deletes the key's usage, bans and reservations. Keeps its override and block. */

@@ -14,9 +14,9 @@ export interface RateLimitOptions extends GuardOptions<[req: Request, res: Respo
  *
  *     app.use(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *
- * The default key is the address in `req.ip`. The app's `trust proxy` must list its proxies. If it trusts every client, requests
- * fail with `invalid_option`, because clients could spoof their address. Errors, such as `StoreUnavailableError`, are passed to
- * `next`.
+ * The default key is the address in `req.ip`. List your proxies in the app's `trust proxy` setting. If that
+ * setting trusts every client, requests fail with `invalid_option`, because clients could spoof their
+ * address. Errors, such as `StoreUnavailableError`, are passed to `next`.
  */
 export function rateLimit(options: RateLimitOptions): RequestHandler {
   checkRateLimit(options, GUARD_NAMES)

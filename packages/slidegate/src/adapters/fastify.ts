@@ -15,7 +15,7 @@ import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { RouteOptions, routeName } from '../http/per-route.ts'
 import { fastifyProxySetting, unlessSpoofed } from '../http/trust.ts'
 
-/** A route, as declared or as found in a request. */
+/** A route's declaration, or the route that a request matched. */
 interface Route {
   readonly config?: FastifyContextConfig | undefined
   readonly method: string | readonly string[]
@@ -42,14 +42,14 @@ declare module 'fastify' {
 /**
  * Returns a plugin for Fastify 5.
  *
- * It applies to the instance that registers it: to that instance's routes, to routes of plugins registered later, and to requests
- * that match no route. A route can override options in its `config.rateLimit`.
+ * It limits the routes of the instance that registers it, the routes of plugins registered later, and
+ * requests that match no route. A route can override options in its `config.rateLimit`.
  *
  *     app.register(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *
- * The default key is the address in `request.ip`. The app's `trustProxy` must list its proxies. If it trusts every client,
- * requests fail with `invalid_option`, because clients could spoof their address. Errors, such as `StoreUnavailableError`, go to
- * the app's error handler.
+ * The default key is the address in `request.ip`. List your proxies in the app's `trustProxy` setting. If
+ * that setting trusts every client, requests fail with `invalid_option`, because clients could spoof their
+ * address. Errors, such as `StoreUnavailableError`, go to the app's error handler.
  */
 export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
   checkRateLimit(options, { ...GUARD_NAMES, global: true })
@@ -57,7 +57,7 @@ export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
     (request) => request.raw,
     (_, reply) => reply.raw,
   )
-  // Fastify doesn't expose `trustProxy`, so the setting is tested with a request.
+  // Fastify doesn't expose `trustProxy`, so the setting is tested with a forged request.
   const address = unlessSpoofed<FastifyRequest>('trustProxy')
   const proxySetting = fastifyProxySetting
   const binding = { ...node, address, proxySetting }
@@ -97,7 +97,7 @@ class Reply extends FrameworkReply<FastifyReply> {
   }
 
   answer({ status, body }: DenialResponse): void {
-    // Sent as bytes, because Fastify would add a charset to a string's content type.
+    // Sends bytes, because Fastify would add a charset to a string's content type.
     this.own.code(status).send(Buffer.from(body))
   }
 

@@ -13,11 +13,11 @@ import { promised } from '../http/maybe-async.ts'
 import { checkRateLimit } from '../http/option-names.ts'
 import { GUARD_NAMES, type GuardOptions, type HandlerResponse } from '../http/options.ts'
 
-/** A handler's arguments: the request and the platform's own. The latter may contain the client's address. */
+/** The request, followed by the platform's own arguments, which may contain the client's address. */
 export type FetchArguments = [request: Request, ...rest: unknown[]]
 
 export interface RateLimitOptions<Args extends FetchArguments = FetchArguments> extends GuardOptions<Args> {
-  /** Returns the response to a denied request, instead of the problem body. The adapter adds the rate limit headers. */
+  /** Returns the response that replaces the problem body. The adapter adds the rate limit headers. */
   readonly onDenied?: (decision: Decision, ...args: Args) => Response | Promise<Response>
 }
 
@@ -46,7 +46,7 @@ export function withRateLimit<Args extends FetchArguments, R extends HandlerResp
 }
 
 /**
- * Like `withRateLimit`, for several handlers that share their counts: `const limited = rateLimit({ limits })`, then
+ * `withRateLimit` for several handlers that share their counts: `const limited = rateLimit({ limits })`, then
  * `limited(handler)`.
  */
 export function rateLimit<Args extends FetchArguments = FetchArguments>(
@@ -77,7 +77,7 @@ export function rateLimit<Args extends FetchArguments = FetchArguments>(
           : await watchResponse(onFinished, request, asConnection(connection), handle)
       return withHeaders(verdict, answer)
     }
-    // Deno only passes the connection to handlers that declare a second parameter.
+    // Deno passes the connection only to handlers that declare a second parameter.
     return Object.defineProperty(limited, 'length', { value: 2 })
   }
 }

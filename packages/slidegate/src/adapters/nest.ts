@@ -32,10 +32,10 @@ export {
  *
  *     @Module({ imports: [RateLimitModule.forRoot({ limits: [slidingWindow({ limit: 100, window: '1m' })] })] })
  *
- * The default key is the address in `request.ip`. The platform's `trust proxy` or `trustProxy` must list your proxies. If it
- * trusts every client, requests fail with `invalid_option`, because clients could spoof their address. A denial is a {@link
- * RateLimitException}. Errors, such as `StoreUnavailableError`, go to exception filters. Requests without a handler aren't
- * limited, because Nest doesn't call guards for them.
+ * The default key is the address in `request.ip`. List your proxies in the platform's `trust proxy` or
+ * `trustProxy`. If it trusts every client, requests fail with `invalid_option`, because clients could spoof
+ * their address. A denial is a {@link RateLimitException}. Errors, such as `StoreUnavailableError`, go to
+ * exception filters. Requests without a handler aren't limited, because Nest doesn't call guards for them.
  */
 export class RateLimitModule implements OnModuleInit {
   readonly #module: ModuleRef

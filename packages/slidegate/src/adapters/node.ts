@@ -15,8 +15,8 @@ export interface RateLimitOptions extends GuardOptions<[req: NodeRequest, res: N
  *     const limit = rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] })
  *     createServer((req, res) => limit(req, res, (error) => (error ? fail(error, res) : handle(req, res))))
  *
- * It calls `next` for admitted requests, and with errors such as `StoreUnavailableError`. The default key is the address of the
- * connection's peer. Behind proxies, set `address`.
+ * It calls `next()` for admitted requests, and passes errors such as `StoreUnavailableError` to `next`. The
+ * default key is the address of the connection's peer. Behind proxies, set `address`.
  */
 export function rateLimit(
   options: RateLimitOptions,

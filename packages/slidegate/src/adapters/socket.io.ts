@@ -33,14 +33,14 @@ interface PendingEvent<S extends AnySocket> extends ClientEvent<S> {
 }
 
 /**
- * Limits the events of each connection to a namespace, in order:
+ * Limits the events of each connection to a namespace, and handles them in order:
  *
  *     io.on('connection', rateLimit({ limits: [slidingWindow({ limit: 20, window: '10s' })] }))
  *     io.of('/admin').on('connection', rateLimit({ limits: [slidingWindow({ limit: 5, window: '10s' })] }))
  *
  * A denied event isn't handled. The client receives a {@link DenialMessage}: as `{ error }` if it requested an acknowledgement,
  * otherwise in a `rate_limited` event. `onDenied` replaces both. `denied: 'drop'` and the `deny` list disconnect the client.
- * After a disconnect, unhandled events aren't charged.
+ * Events that are still unhandled when the client disconnects aren't charged.
  *
  * Errors, such as `StoreUnavailableError`, fail the socket's middleware, so the event isn't handled and the socket emits `error`.
  * `onAny` listeners run before middleware, so they see denied events, too.

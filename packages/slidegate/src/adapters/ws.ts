@@ -44,7 +44,7 @@ const POLICY_VIOLATION = 1008
 const INTERNAL_ERROR = 1011
 
 /**
- * Limits the messages of each connection of a `WebSocketServer`, in order:
+ * Limits the messages of each connection of a `WebSocketServer`, and handles them in order:
  *
  *     const limit = rateLimit({ limits: [slidingWindow({ limit: 20, window: '10s' })] })
  *     wss.on('connection', (socket, request) => {

@@ -22,7 +22,7 @@ export interface AddressKeyOptions {
 }
 
 /**
- * Returns the limiter key for a client address: `203.0.113.7`, or an IPv6 network, `2001:db8:1:2::/64`.
+ * Returns the limiter key for a client address, such as `203.0.113.7` or the network `2001:db8:1:2::/64`.
  *
  * All spellings of an address give the same key. IPv4-mapped and NAT64 addresses (`64:ff9b::/96`) are treated as IPv4. Anything
  * else, such as an address with a port, returns {@link UNKNOWN_ADDRESS}.
@@ -72,7 +72,7 @@ function readNetwork(address: string, prefix: number): string {
 
 /** Returns `user:42` for a logged-in user, otherwise `user`. @throws {SlidegateError} `invalid_key` for an object */
 export function userKey(id: string | number | bigint | null | undefined): string {
-  // If callers could pass a user object instead of its id, all users would share one key.
+  // Rejects a user object passed instead of its id, because all objects would share one key.
   const isPlain = typeof id !== 'object' || id === null
   checkThat(isPlain, 'the user id', id, 'a string or a number', 'invalid_key')
   return id === null || id === undefined || id === '' ? 'user' : `user:${id}`

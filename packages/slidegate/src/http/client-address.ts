@@ -72,7 +72,7 @@ const MAX_FORWARDED = 4096
  *
  * With a number, every peer is trusted. Use a number only if no one except your proxies can connect.
  *
- * @throws {SlidegateError} `invalid_option`, also for settings that let callers choose their key
+ * @throws {SlidegateError} `invalid_option`, including for settings that let callers choose their key
  */
 export function clientAddress(options: ClientAddressOptions): (request: AddressedRequest) => string {
   const read = addressReader(options, 'clientAddress')
@@ -93,7 +93,7 @@ export type AddressReader = (
   isTruncated: () => boolean,
 ) => string | undefined
 
-/** @throws {SlidegateError} `invalid_option`, in which `caller` is named */
+/** @throws {SlidegateError} `invalid_option`, with a message that names `caller` */
 export function addressReader(options: ClientAddressOptions, caller: string): AddressReader {
   checkOptions(options, caller, { trust: true, header: true, ipv6Prefix: true })
   const { trust, header: given, ipv6Prefix = 64 } = options
@@ -171,8 +171,8 @@ const PARAMETER = new RegExp(`(${TOKEN})=(?:(${TOKEN})|(${QUOTED}))(?:[\\t ]*([;
 /**
  * Returns the `for` parameter of each element of a `Forwarded` header.
  *
- * An element without `for` gives ''. An element with several gives the last one. Returns `undefined` if the header is malformed
- * (RFC 7239).
+ * An element without `for` gives ''. An element with several `for` parameters gives the last one. Returns
+ * `undefined` if the header is malformed (RFC 7239).
  */
 export function forwardedFor(header: string): string[] | undefined {
   const elements: string[] = ['']

@@ -51,7 +51,7 @@ export function problemOf({ source, deniedBy }: Decision, disclose = true): Prob
   }
 }
 
-/** Sent to a client whose message was denied: a problem body with the wait time. */
+/** The body sent for a denied message: a problem that includes the wait time. */
 export type DenialMessage = Problem & {
   /** Milliseconds to wait. Absent if waiting doesn't help or `disclose` is `false`. */
   readonly retryAfterMs?: number

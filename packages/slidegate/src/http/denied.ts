@@ -111,7 +111,6 @@ function waitMs(name: string, duration: unknown): number {
   return ms
 }
 
-/** The options of a limiter call. */
 export interface LimiterCallOptions {
   readonly cost?: number
   readonly request: unknown

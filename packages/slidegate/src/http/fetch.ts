@@ -70,7 +70,7 @@ export async function denialResponse(
   return respond(denial.body, { status: denial.status, headers })
 }
 
-/** The response for a closed connection. It only appears in logs, with the same status as in nginx. */
+/** The response for a closed connection. It appears only in logs, and has the status that nginx uses. */
 export function droppedResponse(): Response {
   return new Response(null, { status: 499 })
 }
@@ -119,8 +119,8 @@ function isDenial({ status, headers }: Response): boolean {
 }
 
 /**
- * Handles a request and calls back when the response has ended. On Node, a response ends when it was sent; elsewhere, when its
- * body was read.
+ * Handles a request and calls back when the response has ended. On Node, a response ends when it has been
+ * sent; elsewhere, when its body has been read.
  */
 export async function watchResponse<R extends HandlerResponse>(
   onFinished: (response: FinishedResponse) => void,
@@ -151,7 +151,7 @@ export async function watchResponse<R extends HandlerResponse>(
   return new Response(watchBody(body, finish), answer as Response)
 }
 
-/** Returns the same stream, still read on demand, and calls back at its end. */
+/** Wraps a stream, which is still read on demand, and calls back at its end. */
 function watchBody(body: ReadableStream, finish: (isComplete: boolean) => void): ReadableStream {
   const reader = body.getReader()
   return new ReadableStream(

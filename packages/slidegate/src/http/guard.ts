@@ -59,11 +59,11 @@ export interface Binding<Args extends HandlerArguments> extends SetupBinding<Arg
   readonly canDrop: boolean
 }
 
-/** The guard's result: what the adapter must do with a request. */
+/** The guard's result, which the adapter must carry out. */
 export interface Verdict {
   /** Set them with {@link placeHeaders} on any response, even one written by a handler. */
   readonly headers: readonly HeaderSet[]
-  /** Present if the request is denied: what to do instead of handling it. */
+  /** What to do instead of handling the request. Present only if the request is denied. */
   readonly denial?: Denial
   /** If present, call this when the response has ended, whether or not it is complete. */
   readonly onFinished?: (response: FinishedResponse) => void
@@ -288,7 +288,7 @@ function lists<Args extends HandlerArguments>({
 }
 
 function checkedCost(units: number): number {
-  // Rejected here, because the limiter would use the default cost, 1.
+  // Rejected here, because the limiter would replace an undefined cost with the default, 1.
   if (units === undefined) {
     throw new SlidegateError(
       'invalid_cost',

@@ -87,7 +87,7 @@ function place(set: HeaderSet, on: HeaderAccess, laterDenies: boolean, isBefore:
   }
 }
 
-/** Whether the response already has a tighter limit. If both limits are equal, the earlier limiter's is kept. */
+/** Whether the response has a tighter limit. If limits are equal, the earlier limiter's headers are kept. */
 function isLooser(
   { headers }: HeaderSet,
   on: HeaderAccess,
@@ -130,7 +130,7 @@ export function lowerCase(name: string): string {
 /** One format, an array of `legacy` and another format, or `false` for none. */
 export type HeadersOption = HeaderFormat | readonly HeaderFormat[] | false
 
-/** @throws {SlidegateError} `invalid_option`, also for two formats that use the same header names */
+/** @throws {SlidegateError} `invalid_option`, including for two formats that use the same header names */
 export function formatsOf(headers: HeadersOption): readonly HeaderFormat[] {
   const formats = headers === false ? [] : typeof headers === 'string' ? [headers] : headers
   const isValid =
@@ -146,7 +146,7 @@ export function formatsOf(headers: HeadersOption): readonly HeaderFormat[] {
 /**
  * Returns `RateLimit-Policy` and `RateLimit` as in draft-ietf-httpapi-ratelimit-headers-11.
  *
- * Both are structured lists of all enforced limits, in the order in which they are declared. For example, on a denial:
+ * Both are structured lists of all enforced limits, in declared order. For example, on a denial:
  *
  *     RateLimit-Policy: "burst";q=100;w=60, "hourly";q=1000;w=3600
  *     RateLimit: "burst";r=0;t=12, "hourly";r=480
@@ -228,10 +228,10 @@ function withoutTime(states: string): string {
 /**
  * Returns `RateLimit-Policy` and `RateLimit` as in draft-ietf-httpapi-ratelimit-headers-07.
  *
- * This draft can describe only one limit. On a denial, it is the denying limit with the longest wait, otherwise the limit with
- * the fewest units remaining. `reset` is in seconds. On a denial, it equals `Retry-After`. Otherwise, or if waiting doesn't help,
- * it is the time until the full quota is available. A window shorter than one second has no `RateLimit-Policy`, since this draft
- * requires `w`.
+ * This draft can describe only one limit. On a denial, that is the denying limit with the longest wait.
+ * Otherwise, it is the limit with the fewest units remaining. `reset` is in seconds. On a denial, `reset`
+ * equals `Retry-After`. Otherwise, or if waiting doesn't help, it is the time until the full quota is
+ * available. A window shorter than one second has no `RateLimit-Policy`, since this draft requires `w`.
  *
  *     RateLimit-Policy: 100;w=60
  *     RateLimit: limit=100, remaining=50, reset=30

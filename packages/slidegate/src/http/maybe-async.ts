@@ -1,4 +1,4 @@
-// Helpers that create a promise only if a value isn't available yet. Creating one takes as long as writing a response's headers.
+// Helpers that create a promise only if a value isn't available, because promises are slow to create.
 
 /** Calls `next` with a value: immediately, or once its promise resolves. */
 export function after<T, R>(

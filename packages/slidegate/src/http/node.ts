@@ -45,9 +45,7 @@ export function whenOver(
   )
 }
 
-/**
- * Returns a function that checks whether the response is complete. Node also emits `finish` if it was cut off or never started.
- */
+/** Returns a function that checks whether the response is complete: `finish` doesn't guarantee that. */
 function completeness(res: NodeResponse): () => boolean {
   if ('stream' in res) return () => res.writableFinished && !res.stream.aborted
   let isSent = false

@@ -92,7 +92,7 @@ export interface GuardOptions<Args extends HandlerArguments> {
   /**
    * The maximum random delay added to `Retry-After`, from 10 ms to 366 days. Default: none.
    *
-   * Without it, clients that a fixed or calendar window denied all return at its end.
+   * Without jitter, all clients that a fixed or calendar window denied retry as soon as the window ends.
    */
   readonly retryJitter?: Duration
   /** Answers a denied request. The headers are already set. Default: status 429 and a problem body (RFC 9457). */

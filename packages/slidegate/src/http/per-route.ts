@@ -12,7 +12,7 @@ import {
   limiterFrom,
 } from './options.ts'
 
-/** The options of the routes in an app or a part of it. */
+/** The options of the routes in an app or in a part of it. */
 export class RouteOptions<Args extends HandlerArguments> {
   readonly #around: GuardOptions<Args>
   readonly #limiter: Limiter | undefined
@@ -23,7 +23,7 @@ export class RouteOptions<Args extends HandlerArguments> {
 
   /**
    * @param around the defaults of all routes
-   * @param mayLack whether the defaults may have no limits
+   * @param mayLack whether the defaults may omit limits
    * @throws {SlidegateError} `invalid_option`, and the errors of `createLimiter`
    */
   constructor(around: GuardOptions<Args>, mayLack = false) {
@@ -33,7 +33,7 @@ export class RouteOptions<Args extends HandlerArguments> {
     this.#around = around
     this.#name = name
     this.#store = store
-    // Created once, so routes without their own limits count together.
+    // Created once, so that routes without their own limits count together.
     this.#limiter = around.limits === undefined ? (around.limiter as Limiter) : limiterFrom(around)
   }
 

@@ -19,7 +19,7 @@ const REFUNDED: Readonly<Record<string, (response: FinishedResponse) => boolean>
   failed: ({ status, isComplete }) => isComplete && status >= 400,
 }
 
-/** Returns a function that creates a request's `onFinished`. Returns `undefined` without `refundIf` and `settle`. */
+/** Returns a function that creates a request's `onFinished`, or `undefined` if neither option is set. */
 export function settler<Key extends AnyKey, Args extends HandlerArguments>(
   limiter: Limiter<Key>,
   options: Pick<GuardOptions<Args>, 'refundIf' | 'settle' | 'onSettleError'>,
@@ -69,7 +69,7 @@ function checkedUnits(units: unknown): number {
   )
 }
 
-/** Warns once: while the store is down, every response fails to settle. */
+/** Warns only once, because every response fails to settle while the store is down. */
 function warner(): (error: unknown) => void {
   let hasWarned = false
   return (error) => {

@@ -4,7 +4,7 @@ import { warn } from '../runtime/platform.ts'
 import { addressKey } from './caller-keys.ts'
 import type { GuardOptions, HandlerArguments } from './options.ts'
 
-/** How many of a guard's requests are checked, so that later requests aren't slowed down. */
+/** How many requests of a guard are checked. Later requests aren't slowed down. */
 const CHECKED = 10_000
 
 const FORWARDING = ['x-forwarded-for', 'forwarded']
@@ -13,7 +13,7 @@ const FORWARDING = ['x-forwarded-for', 'forwarded']
 export interface SetupBinding<Args extends HandlerArguments> {
   /** Returns a header by its lowercase name. The values of a repeated header are joined. */
   header(name: string, ...args: Args): string | undefined
-  /** Returns the setting that trusts a proxy, or `undefined` if one is trusted. Omitted if the framework has no setting. */
+  /** Returns the setting to change, or `undefined` if a proxy is trusted. Omitted if there is no setting. */
   proxySetting?(...args: Args): string | undefined
   /** Whether several calls may intentionally share a request, as GraphQL resolvers do. Default: false. */
   readonly sharesRequests?: boolean
@@ -67,7 +67,7 @@ export function setupChecks<Args extends HandlerArguments>(
   }
 }
 
-/** The charges of each request: the limiter or store, and the name and key. */
+/** The charges of each request. `by` is the limiter or store; `what` is the name and key. */
 const chargesOf = new WeakMap<object, (readonly [by: object, what: string])[]>()
 
 function isChargedAgain(request: object, by: object, what: string): boolean {

@@ -29,7 +29,7 @@ const MIN_PREFIX = { ipv4: 8, ipv6: 16 }
 /** Private networks with prefixes shorter than `MIN_PREFIX`. */
 const PRIVATE = ['fc00::/7', 'fe80::/10'].map((network) => ipaddr.IPv6.parseCIDR(network))
 
-/** @throws {SlidegateError} `invalid_option`, also for public ranges */
+/** @throws {SlidegateError} `invalid_option`, including for public ranges */
 export function trustOf(trust: unknown): IsTrusted {
   if (Number.isInteger(trust) && (trust as number) >= 0 && (trust as number) <= MAX_HOPS) {
     return (_, hop) => hop < (trust as number)
@@ -104,10 +104,10 @@ export function unlessTrustsEveryone<Request>(
 }
 
 /**
- * Returns the address that a framework reports, if its trust setting can't be read.
+ * Returns the address that a framework with an unreadable trust setting reports.
  *
- * Throws if the framework trusts a forged chain of unknown addresses. Checked once per request prototype, because requests with
- * the same prototype share the setting.
+ * Throws if the framework trusts a forged chain of unknown addresses. This is checked once per request
+ * prototype, because requests with the same prototype share the setting.
  */
 export function unlessSpoofed<Request extends { readonly ip?: string | undefined }>(
   setting: string,

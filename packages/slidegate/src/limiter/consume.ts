@@ -22,7 +22,7 @@ export class Requests {
   /** The only limit, if there is just one and it is enforced. */
   readonly #onlyLimit: Limit | undefined
   #lastKey: string | undefined
-  /** The last op without id or value, for callers that hammer one key. */
+  /** The last op without an id or value, for callers that hammer one key. */
   #lastOps: readonly [ConsumeOp] | undefined
   #lastDenied: { readonly outcome: ConsumeOutcome; readonly decision: Decision } | undefined
   #isClosed = false
@@ -40,7 +40,7 @@ export class Requests {
     if (others.length === 0 && !limit!.shadow) this.#onlyLimit = limit
   }
 
-  // Not async, and creates at most one promise: under full load, promises dominate the cost of a decision.
+  // Isn't async and creates at most one promise, because promises dominate the cost under full load.
   consume(key: AnyKey, options?: ConsumeOptions): Promise<Decision> {
     try {
       const decision = this.#decideFast(key, options)
@@ -65,7 +65,7 @@ export class Requests {
     return decision
   }
 
-  /** Decides a common request on a store in this process. Returns `undefined` if it needs an op. */
+  /** Decides a common request on a store in this process. Returns `undefined` if the request needs an op. */
   #decideFast(key: AnyKey, options: ConsumeOptions | undefined): Decision | undefined {
     const isNamed = options?.requestId !== undefined || options?.value !== undefined
     if (this.#fastPath === undefined || isNamed || this.#isClosed) return undefined
@@ -118,7 +118,7 @@ export class Requests {
     return call
   }
 
-  /** The decision on one of the requests that share an op. `position` is its index, starting at 0. */
+  /** Returns the decision on one of the requests that share an op. `position` is its index, starting at 0. */
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
     return position < outcome.admitted ? this.#admitted(op, outcome, position) : this.#denied(op, outcome)
   }
@@ -158,7 +158,7 @@ const kept: { resolve: (decision: Decision) => void; reject: (error: unknown) =>
   reject: forget,
 }
 
-/** The executor of all promises. A closure per promise would be garbage. */
+/** The executor of all promises. A closure per promise would create garbage. */
 function keep(resolve: (decision: Decision) => void, reject: (error: unknown) => void): void {
   kept.resolve = resolve
   kept.reject = reject
@@ -216,7 +216,7 @@ export class ConsumeCall implements Call {
   }
 }
 
-/** Resolves when all calls are settled, without a promise for each. */
+/** Resolves when all calls are settled, without creating a promise for each. */
 export function allSettled(calls: readonly ConsumeCall[]): Promise<void> {
   return new Promise((resolve) => {
     let missing = calls.length

@@ -14,7 +14,7 @@ import { resetOf, usedOf, waitOf } from '../ops/numbers.ts'
 import { costsOf, limitsOf, roomsOf } from '../stores/outcome.ts'
 import { type Ban, type ConsumeOutcome, partsInForce, type RequestOp } from '../stores/store.ts'
 
-/** The decision on one of the requests that share an op. `position` is its index, starting at 0. */
+/** Returns the decision on one of the requests that share an op. `position` is its index, starting at 0. */
 export function decisionOf(asked: RequestOp, outcome: ConsumeOutcome, position: number): Decision {
   const { overrides } = outcome
   const op = overrides === undefined ? asked : { ...asked, parts: partsInForce(asked.parts, overrides) }
@@ -24,14 +24,14 @@ export function decisionOf(asked: RequestOp, outcome: ConsumeOutcome, position: 
   return decisionByLimits(op, outcome, position)
 }
 
-/** Rejects a repeat that costs more than was charged, which would otherwise be admitted uncounted. */
+/** Rejects a repeat that costs more than the first request. Its extra units would be uncounted. */
 function checkRepeat({ cost }: RequestOp, { repeats = cost }: ConsumeOutcome): void {
   if (cost <= repeats) return
   const what = `the cost is ${cost}, but this requestId was charged ${repeats}`
   throw new SlidegateError('reused_request_id', `${what}; use the same cost or another requestId`, cost)
 }
 
-/** The denial of a key that is blocked or banned, perhaps because of this denial. */
+/** Returns the denial of a key that is blocked or banned. This denial may have caused the ban. */
 function denialOfBlocked(op: RequestOp, outcome: ConsumeOutcome, ban: Ban): Decision {
   const decision = decisionByLimits(op, outcome, outcome.admitted)
   const { retryAfterMs, resetAfterMs, deniedBy } = decision
@@ -122,7 +122,7 @@ const PlainLimitDecision = makeLimitDecision as unknown as Constructor<
   Parameters<typeof makeLimitDecision>
 >
 
-/** The decision by the limits alone. `costs` has the units per limit, if they differ. Shadow limits need `rooms`. */
+/** The decision by limits alone. `costs` has units per limit, if they differ. Shadow limits need `rooms`. */
 export function decisionBy(
   limits: readonly Limit[],
   cost: number,
@@ -147,7 +147,7 @@ export function decisionBy(
     const { name, shadow } = limit
     const free = Math.max(0, limit.limit - usedOf(numbers, i))
     const taken = costs === undefined ? cost : costs[i]!
-    // A shadow limit is charged only for the requests that it has room for, an enforced limit for all admitted ones.
+    // An enforced limit is charged for all admitted requests. A shadow limit must also have room for them.
     const fitting = shadow && taken > 0 ? Math.min(admitted, rooms![i]!) : admitted
     const left = isCharged ? free - taken * Math.min(position + 1, fitting) : free
     const hasRoom = isRepeat || (isCharged && position < fitting) || left >= taken

@@ -1,4 +1,4 @@
-// Finds the limits of a key: declared per dimension, or returned by a function.
+// Finds a key's limits, which are declared per dimension or returned by a function.
 import { banName } from '../decision.ts'
 import { checkThat, isObject, SlidegateError, show, wrongValue } from '../errors.ts'
 import { type AnyKey, type KeyEncoding, type Keys, plainEncoding } from '../key.ts'
@@ -27,10 +27,10 @@ export interface Rules {
   readonly isOverridable?: boolean
 }
 
-/** How many limit sets are cached for a function. Most functions return the same few. */
+/** How many limit sets are cached for a function. Most functions return the same few sets. */
 const MAX_SETS = 1024
 
-/** A dimension of keys and its limits. A limiter without dimensions has one without a name. */
+/** A dimension of keys and its limits. A limiter without dimensions has a single unnamed dimension. */
 export class Dimension {
   readonly name: string | undefined
   readonly limiter: string
@@ -41,7 +41,7 @@ export class Dimension {
   readonly #isOverridable: boolean
   readonly #bare: LimitSet
   readonly #setOf = new WeakMap<object, LimitSet>()
-  /** Sets by their limits as text, oldest first. */
+  /** Maps the text of a set's limits to the set, oldest first. */
   readonly #setOfText = new Map<string, LimitSet>()
 
   constructor(limiter: string, name: string | undefined, rules: Rules) {
@@ -55,7 +55,7 @@ export class Dimension {
     this.set = typeof limits === 'function' ? undefined : this.#made(limits)
   }
 
-  /** The part that holds a key's override and bans, without limits. `undefined` if it can have neither. */
+  /** The part for a key's override and bans, without limits. `undefined` if the key can have neither. */
   bareOf(key: string): Part | undefined {
     return this.#isOverridable || this.#ban !== undefined ? { key, set: this.#bare } : undefined
   }
@@ -169,7 +169,7 @@ export class KeyLimits {
   }
 }
 
-/** Reads only own properties, because a dimension may be named like an inherited one. */
+/** Reads only own properties, because a dimension may have the name of an inherited property. */
 export function ownOf<T>(values: Readonly<Partial<Record<string, T>>>, dimension: string): T | undefined {
   return Object.hasOwn(values, dimension) ? values[dimension] : undefined
 }

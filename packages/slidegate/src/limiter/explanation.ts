@@ -1,4 +1,4 @@
-// Explains a key: the usage of each limit, and when it frees up.
+// Explains a key: how much of each limit is used, and when units become free.
 import type { LimitDecision } from '../decision.ts'
 import { checkThat } from '../errors.ts'
 import type { Declaration } from '../limits/declaration.ts'
@@ -10,24 +10,24 @@ import type { ExplainOp, ExplainOutcome, Part } from '../stores/store.ts'
 import { decisionOf } from './decide.ts'
 import type { Override } from './overrides.ts'
 
-/** The usage of one limit. Times are milliseconds from `atMs`. */
+/** The usage of one limit. Times are in milliseconds after `atMs`. */
 export interface LimitExplanation extends LimitDecision {
-  /** Units that count now. */
+  /** Units that the limit currently counts. */
   readonly used: number
   /**
    * The time of the oldest charge or slot renewal that counts.
    *
-   * Epoch milliseconds by the store's clock. Only for kinds that store times. It may be off by the length of a lease. After a
-   * change of the window, it may be off by the difference.
+   * In epoch milliseconds by the store's clock. Only set for kinds that store times. The value may be off by
+   * the length of a lease. After a change of the window, it may be off by the difference in length.
    */
   readonly oldestAtMs?: number
-  /** How many units will be free after `afterMs`. Has up to eleven steps, until all are free. */
+  /** Units that will be free after `afterMs`, in up to eleven steps. At the last step, all are free. */
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
   /**
    * With the `charges` option: the latest charges that count, oldest first.
    *
-   * Only for kinds that store times. Charges in one grain are merged. At most 512, fewer with many limits. Entries have the time
-   * of their last renewal.
+   * Only set for kinds that store times. Charges in the same grain are merged. Lists at most 512 charges, or
+   * fewer if there are many limits. An entry has the time of its last renewal.
    */
   readonly charges?: readonly ListedCharge[]
   /** With the `charges` option: units of older charges that also count. */
@@ -44,7 +44,7 @@ export function mostCharges(parts: readonly Part[]): number {
   return Math.max(1, Math.min(MAX_CHARGES, Math.floor(MAX_CHARGES_OF_ALL / limitsOf(parts).length)))
 }
 
-/** The maximum number of charges to list per limit, if the caller wants them. */
+/** The maximum number of charges to list per limit. `undefined` if the caller didn't request them. */
 export function chargesAsked(charges: unknown, parts: readonly Part[]): number | undefined {
   checkThat(charges === undefined || typeof charges === 'boolean', 'charges', charges, 'true or false')
   return charges === true ? mostCharges(parts) : undefined
@@ -63,7 +63,7 @@ export interface Explanation {
   readonly cost: number
   /** The names of active bans and blocks, then of enforced limits without room. */
   readonly deniedBy: readonly string[]
-  /** Milliseconds until the request would be allowed; `Infinity` if it never is. */
+  /** Milliseconds until the request would be allowed; `Infinity` if it never will be. */
   readonly retryAfterMs: number
   /** Milliseconds until the key's block ends. 0 if it isn't blocked. */
   readonly blockedMs: number

@@ -22,7 +22,7 @@ import type { Ask } from '../stores/call.ts'
 import type { ExplainOutcome, OverrideOp, OverridesOutcome, Part } from '../stores/store.ts'
 import type { Dimension, KeyLimits, OneKey } from './dimensions.ts'
 
-/** New numbers for a limit. Omitted ones stay as declared. */
+/** New numbers for a limit. Omitted numbers keep their declared values. */
 export interface LimitChange {
   /** Units per window, for all kinds except token buckets. */
   readonly limit?: number
@@ -59,9 +59,9 @@ export interface Override {
   readonly limits?: Readonly<Record<string, LimitNumbers>>
   /** Set if the key's limits count but never deny. */
   readonly exempt?: true
-  /** Milliseconds until the numbers or the exemption expire. Omitted if they don't. */
+  /** Milliseconds until the numbers or the exemption expire. Omitted if they never expire. */
   readonly expiresInMs?: number
-  /** Milliseconds until the block ends, `Infinity` if it doesn't. Omitted if the key isn't blocked. */
+  /** Milliseconds until the block ends, or `Infinity` if it never does. Omitted if the key isn't blocked. */
   readonly blockedMs?: number
   /** Names in `limits` that have no effect. The key has no such limit now, or the numbers don't fit it. */
   readonly unused?: readonly string[]
@@ -79,15 +79,15 @@ export interface Overrides<Key> {
   /**
    * Replaces a key's numbers or exemption, or blocks it. Takes a key of one dimension.
    *
-   * @throws {SlidegateError} `invalid_duration`, `invalid_precision`, `invalid_name`, `invalid_key`, and `invalid_limit`, also
-   *   for limits without a `name`, because their default name changes with the numbers
+   * @throws {SlidegateError} `invalid_duration`, `invalid_precision`, `invalid_name`, `invalid_key` and `invalid_limit`.
+   *   Limits without a `name` are invalid, too, because their default name changes with the numbers
    */
   set(key: Key, change: OverrideChange, options?: OverrideOptions): Promise<void>
   /** Returns the key's override, if it has one. */
   get(key: Key, options?: KeyOptions): Promise<Override | undefined>
-  /** Removes the key's override, including a block. Resolves to whether it had one. */
+  /** Removes the key's override, including a block. Resolves to whether there was one. */
   delete(key: Key): Promise<boolean>
-  /** Lists all overrides, page by page. May miss changes made meanwhile. */
+  /** Lists all overrides, page by page. May miss changes made while it runs. */
   list(): AsyncIterable<Override>
 }
 
@@ -154,7 +154,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     return (await this.#explain(this.#blockable(key))).ban !== undefined
   }
 
-  /** The override in its public form, with the key's limits if they are known. */
+  /** Returns the public form of an override, with the key's limits if they are known. */
   overrideOf(one: OneKey, inForce: InForce, limits: readonly Limit[] | undefined): Override {
     const { dimension, given, key } = one
     const { rule, ruleMs, blockedMs } = inForce
@@ -176,7 +176,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     throw new SlidegateError('invalid_key', message, key)
   }
 
-  /** The keys that can be blocked, at least one. */
+  /** The keys that can be blocked. Throws if there are none. */
   #blockable(key: Partial<AnyKey>): readonly OneKey[] {
     const keys = this.#keys.keysOf(key, false).filter(({ dimension }) => dimension.bareOf('') !== undefined)
     if (keys.length > 0) return keys
@@ -200,7 +200,7 @@ function bareOf(keys: readonly OneKey[]): readonly Part[] {
   return keys.map(({ dimension, key }) => dimension.bareOf(key)!)
 }
 
-/** The limits of a key. `undefined` if the limits function needs a request, or a key that is unknown here. */
+/** The limits of a key. `undefined` if the limits function needs a request or key that is missing here. */
 function limitsNow(dimension: Dimension, given: string | undefined, request?: unknown) {
   if (dimension.set !== undefined) return dimension.set.limits
   try {

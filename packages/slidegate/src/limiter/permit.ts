@@ -9,19 +9,19 @@ import type { HoldOp } from '../stores/store.ts'
 import { chargedBy, chargeOf } from './refund.ts'
 
 /**
- * A held slot, if `allowed` is true.
+ * A slot, which is held if `allowed` is true.
  *
- * It is held until `release`, or until the end of the block that declares it with `await using`. One background timer per limiter
- * renews it every third of the limit's `ttl`.
+ * The slot is held until you call `release`, or until the end of the block that declares it with
+ * `await using`. One background timer per limiter renews it every third of the limit's `ttl`.
  */
 export interface Permit extends AsyncDisposable {
   readonly decision: Decision
   readonly allowed: boolean
-  /** Aborted if the permit isn't renewed within `ttl`, or its key is reset. Stop the work then: another caller may get its units. */
+  /** Aborted if the permit expires or its key is reset. Stop the work: another caller may get the units. */
   readonly signal: AbortSignal
   /** Renews the permit now. Resolves to whether it was still held. Rejects with a `StoreUnavailableError`. */
   extend(): Promise<boolean>
-  /** Releases the permit's units once. Resolves to whether it was held. If this rejects, the units are free after `ttl`. */
+  /** Releases the units once. Resolves to whether they were held. If it rejects, they expire after `ttl`. */
   release(): Promise<boolean>
 }
 
@@ -80,7 +80,7 @@ export class Permits {
       try {
         await release()
       } catch (error) {
-        // Doesn't hide an error thrown in the block. The units expire anyway.
+        // A store error must not hide an error thrown in the block. The units expire anyway.
         if (!(error instanceof StoreUnavailableError)) throw error
       }
     }
@@ -117,7 +117,7 @@ export class Permits {
   #lose(permit: Held): void {
     if (!this.#drop(permit)) return
     permit.abort.abort(new Error("the permit expired: it wasn't renewed within its ttl"))
-    // Limits with a longer ttl may still count it.
+    // Limits with a longer ttl may still count the permit.
     this.#send('release', permit).catch(() => {})
   }
 
@@ -171,7 +171,7 @@ export class Permits {
     for (const permit of this.#due) {
       this.#due.delete(permit)
       try {
-        // It isn't due again before this renewal ends.
+        // The permit isn't due again before this renewal ends.
         permit.dueAtMs = Number.POSITIVE_INFINITY
         await this.#extend(permit)
       } catch {

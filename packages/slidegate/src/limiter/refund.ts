@@ -25,7 +25,7 @@ export interface Charge {
   readonly source: Source
   /** Replaces `atMs` and `source`, see {@link ConsumeOutcome.debits}. */
   readonly debits?: readonly Debit[] | undefined
-  /** Whether each log was charged, over all parts in order. Omitted if all counting logs were. */
+  /** Whether each log was charged, over all parts in order. Omitted if every log that counts was charged. */
   readonly charged?: readonly boolean[] | undefined
   /** Units not yet returned. */
   left: number
@@ -101,7 +101,7 @@ export function chargeBy(
   return { limiter, parts, names, cost, atMs, source, debits, charged, left: wasCounted ? cost : 0 }
 }
 
-/** Which logs were charged. Excludes shadow limits without room, and parts decided without the store. `undefined`: all that count. */
+/** Which logs the store charged, or `undefined` for all. Shadow limits without room weren't charged. */
 function chargedLogs(parts: readonly Part[], { limits }: Decision, { repeats, debits }: ConsumeOutcome) {
   const isRepeat = repeats !== undefined
   if (!isRepeat && debits === undefined && haveAllRoom(limits)) return undefined
@@ -119,7 +119,7 @@ function chargedLogs(parts: readonly Part[], { limits }: Decision, { repeats, de
   })
 }
 
-/** Runs for each admitted request, and a loop is faster than a callback. */
+/** Uses a loop, because this runs for each admitted request. A callback is slower. */
 function haveAllRoom(limits: Decision['limits']): boolean {
   for (let i = 0; i < limits.length; i++) if (!limits[i]!.allowed) return false
   return true
@@ -139,7 +139,7 @@ export function isUnsent(error: unknown): boolean {
   return error instanceof StoreUnavailableError && (error.reason === 'down' || error.reason === 'overload')
 }
 
-/** The charge of a decision, checked for a refund. `keys` are the stored keys from the caller. */
+/** Returns a decision's charge if it can be refunded. `keys` are the stored keys from the caller. */
 export function returnable(
   limiter: object,
   keys: readonly string[],
@@ -168,7 +168,7 @@ export function returnable(
 
 /** Returns the remaining units. Resolves to how many were returned, the minimum of all enforced limits. */
 export async function returnUnits(ask: Ask, charge: Charge, units: number): Promise<number> {
-  // Subtracted before the call, so that concurrent refunds don't return a decision twice.
+  // Subtracted before the call, so that concurrent refunds don't return the same units twice.
   const asked = Math.min(units, charge.left)
   if (asked === 0) return 0
   charge.left -= asked

@@ -18,9 +18,10 @@ export interface RequestNames {
   /**
    * Identifies the request, like an idempotency key. A non-empty string of up to 64 KiB.
    *
-   * With `slidingWindow({ log: 'zset' })`, a request repeated within the window is charged once and gets its first answer. A
-   * repeat that costs more is rejected with `reused_request_id`. Don't let callers choose ids: a caller who sends the id of an
-   * admitted request is admitted. Required by `concurrency` limits. Default for other limits: a random id.
+   * With `slidingWindow({ log: 'zset' })`, a request repeated within the window is charged once and gets the
+   * first answer again. A repeat that costs more is rejected with `reused_request_id`. Don't let callers
+   * choose ids: a caller who sends the id of an admitted request is admitted. Required by `concurrency`
+   * limits. Default for other limits: a random id.
    */
   readonly requestId?: string | undefined
   /** The value that a `distinct` limit counts. A non-empty string of up to 64 KiB. Other limiters reject it. */
@@ -83,14 +84,14 @@ export class RequestNamer {
     this.#encoding = encoding
   }
 
-  /** Names a request to charge, with a generated id if it needs one. */
+  /** Names a request to charge. Generates an id if the request needs one. */
   forCharge(options: NameOptions | undefined, parts: readonly Part[]): Named {
     if (!areKept(parts) && options?.requestId === undefined && options?.value === undefined) return NAMELESS
     const given = this.given(options, parts)
     return given.requestId === undefined ? this.made(parts) : given
   }
 
-  /** The names of a request without options, with a generated id if it needs one. */
+  /** Returns the names of a request without options. Generates an id if the request needs one. */
   made(parts: readonly Part[]): Named {
     if (!areWhole(parts)) return NAMELESS
     this.#head ??= randomText(9)
@@ -122,7 +123,7 @@ export class RequestNamer {
   }
 }
 
-/** Whether a limit keeps entries. Runs for each request, and a loop is faster than a callback. */
+/** Whether any limit keeps entries. Uses a loop, because this runs for each request. A callback is slower. */
 export function areKept(parts: readonly Part[]): boolean {
   for (let i = 0; i < parts.length; i++) if (parts[i]!.set.keeps.size > 0) return true
   return false
@@ -132,7 +133,7 @@ export function areHeld(parts: readonly Part[]): boolean {
   return keep(parts, 'holder')
 }
 
-/** Whether a limit can only return whole requests. */
+/** Whether any limit can only return whole requests. */
 export function areWhole(parts: readonly Part[]): boolean {
   return keep(parts, 'request') || keep(parts, 'holder') || keep(parts, 'record')
 }
@@ -144,7 +145,7 @@ export function refuseValues(parts: readonly Part[], what: string): void {
   throw invalidOption(message, limit)
 }
 
-/** Whether only a request's handler can use the limit. It needs the request's end or value. */
+/** Whether the limit works only in a request's handler. It then needs the request's end or value. */
 export function isForHandlers(limit: Limit): boolean {
   const are = limit?.kind?.entries?.are
   return are === 'holder' || are === 'value'

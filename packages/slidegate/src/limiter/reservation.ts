@@ -13,7 +13,7 @@ import { areKept, parseUnits } from './request.ts'
 
 /** The result of settling a reservation. */
 export interface Settlement {
-  /** Units returned. The minimum of all enforced limits, without units that have already left the window. */
+  /** Units returned: the minimum of all enforced limits, excluding units that have left the window. */
   readonly returned: number
   /** Units charged beyond the estimate. */
   readonly added: number
@@ -22,8 +22,8 @@ export interface Settlement {
 /**
  * An estimate, charged if it was allowed. Settle or cancel it once.
  *
- * If the decision was made without the store, only this object records whether it was settled. Each settlement with the token
- * then charges again.
+ * If the decision was made without the store, only this object records whether it was settled. In that case,
+ * each settlement by token charges again.
  */
 export interface Reservation {
   readonly decision: Decision
@@ -33,8 +33,8 @@ export interface Reservation {
   /**
    * Replaces the estimate with the actual units, 0 or more.
    *
-   * Returns the rest, or charges more, even beyond the limits. Rejects with `invalid_reservation` if it was denied, expired, or
-   * already settled or cancelled. After a `StoreUnavailableError` it may have been settled.
+   * Returns unused units, or charges more units, even beyond the limits. Rejects with `invalid_reservation` if the reservation
+   * was denied, expired, settled or canceled. After a `StoreUnavailableError`, it may have been settled.
    */
   settle(actual: number): Promise<Settlement>
   /** The same as `settle(0)`. */
@@ -169,7 +169,7 @@ export class Reservations {
   async #settle(op: SettleOp, claim: Claim): Promise<Settlement> {
     const { parts, actual, units } = op
     if (claim.name === '') {
-      // If a fallback charged the estimate, it stays charged.
+      // An estimate that a fallback charged stays charged.
       const added = Math.max(0, actual - (claim.charged.length > 0 ? units : 0))
       if (added > 0) await this.#ask({ type: 'charge', parts, units: added })
       return { returned: 0, added }

@@ -27,7 +27,7 @@ export interface SlidingCountOptions
   readonly period: Duration
   /** Namespace of the keys, as in `createLimiter`. Must be unique among counts and limiters. Default: `count`. */
   readonly name?: string
-  /** The step in which the period slides. Default: 1 ms for periods up to 65 s, and a 65,536th of longer periods. */
+  /** The step in which the period slides. Default: 1 ms up to 65 s, otherwise 1/65,536 of the period. */
   readonly precision?: Duration
   /**
    * How the log of a key is stored. Default: `packed`.
@@ -83,8 +83,8 @@ const NAMES: Names<SlidingCountOptions> = {
  * if ((await failures.add('ada@example.com')) > 5) await askForMore()
  * ```
  *
- * A key counts up to 2^46 units, or 10,000 additions in a stream; more push out the oldest. A full memory store drops the least
- * recently used keys.
+ * Above 2^46 units, or 10,000 additions in a stream, a key drops the oldest. A full memory store drops the least recently used
+ * keys.
  *
  * @throws {SlidegateError} `invalid_duration`, `invalid_precision`, `invalid_name`, `invalid_option`
  */

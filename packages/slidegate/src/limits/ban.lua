@@ -1,10 +1,12 @@
 -- The twin of ban.ts. A ban isn't a limit: it denies all requests while the key is blocked.
 --
--- Words: the number of logs before it in its part. The number of denials that cause a ban, and the period in which they must
--- occur. The time after a ban until its level is reset. Then the lengths of the first ban, the second and so on.
+-- Words: the number of logs before this one in its part. The number of denials that cause a ban, and the
+-- period in which they must occur. The time after a ban until its level is reset. The lengths of the first
+-- ban, the second ban and so on.
 -- Stored: one string, see docs/state.md.
 -- TTL: set by each write to the time until nothing in the log counts, plus slack.
--- Invariants: at most 1000 denials, none after the last write. A log in which nothing counts has no key.
+-- Invariants: at most 1000 denials, none of them later than the last write. A log in which nothing counts has
+-- no key.
 
 local BAN_FORMAT = '>BI6I6I6I6'
 local BAN_SIZE = 25
@@ -67,7 +69,7 @@ function ban.save(log, words, p, clock, is_clock_given)
   call_redis('SET', log.key, raw, 'PX', (ttl_of(math.max(0, expires - clock), is_clock_given)))
 end
 
--- Keeps the remaining times as of the last write.
+-- Keeps the durations that were left at the last write.
 function ban.restamp(log, now)
   local by = now - log.stamp
   if by >= 0 then return end
@@ -93,8 +95,8 @@ local function settle(log, words, p, now)
   log.denials = string.sub(log.denials, low * DENIAL_SIZE + 1)
 end
 
--- Milliseconds until the ban ends and since it began, its level, and the number of denials that count. Nothing is written during
--- a ban, so the last write began it.
+-- Returns the milliseconds until the ban ends, the milliseconds since it began, the level, and the number of
+-- denials that count. Nothing is written during a ban, so the ban began with the last write.
 function ban.look(log, words, p, now)
   settle(log, words, p, now)
   return math.max(0, log.blocked_until - now), now - log.stamp, log.level, #log.denials / DENIAL_SIZE

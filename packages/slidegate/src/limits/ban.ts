@@ -1,6 +1,6 @@
 // Bans: a log that counts a key's denials and blocks the key after too many. It isn't a limit.
 //
-// The length of a ban depends on the level, the number of bans in a row.
+// The length of a ban depends on the level, which is the number of bans in a row.
 
 import { checkInteger, checkOptions } from '../errors.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
@@ -13,7 +13,7 @@ import { ObjectLogs } from './logs.ts'
 export interface BanOptions {
   /** How many denials cause a ban, an integer from 1 to 1000. Denials of a blocked key don't count. */
   readonly after: number
-  /** The period in which they are counted, from 10 ms to 366 days. */
+  /** The period in which denials are counted, from 10 ms to 366 days. */
   readonly within: Duration
   /**
    * How long the key is blocked, from 10 ms to 366 days.
@@ -117,7 +117,7 @@ const banKind: Kind<Ban, BanParams> = {
     look(ban, params, nowMs) {
       return {
         blockedMs: Math.max(0, ban.blockedUntilMs - nowMs),
-        // Nothing is written during a ban, so the last write began it.
+        // Nothing is written during a ban, so the ban began with the last write.
         ...(ban.blockedUntilMs > nowMs && { sinceMs: ban.stampMs }),
         level: levelAt(ban, nowMs),
         denials: counting(ban, params, nowMs).length,

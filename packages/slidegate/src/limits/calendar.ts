@@ -20,7 +20,7 @@ export interface CalendarWindowOptions extends NameOptions {
    */
   readonly unit: CalendarUnit
   /**
-   * An IANA time zone such as `Europe/Berlin`, by this process's time zone data. Default: `UTC`.
+   * An IANA time zone such as `Europe/Berlin`, read from this process's time zone data. Default: `UTC`.
    *
    * With Redis, its clock determines the current window. If it differs from this process's clock by more than two windows,
    * requests fail as if the store were unavailable, with the reason `invalid_state`.
@@ -40,7 +40,7 @@ const NOMINAL_MS: Readonly<Record<CalendarUnit, number>> = {
 /** Windows before and after the current one whose edges are sent to Redis. */
 const AROUND = 2
 
-/** Maximum windows in the cache. */
+/** Maximum number of windows in the cache. */
 const MAX_KNOWN = 64
 
 export function isUnit(value: unknown): value is CalendarUnit {
@@ -57,9 +57,9 @@ interface Window {
  * The windows of a local calendar, without gaps. Finding one is slow, so they are cached.
  *
  * - An hour starts at each full hour of the local clock, and when that clock changes. A change of half an hour leaves an hour of
- *   30 minutes.
- * - A day starts at the first local time of its date. If the clock is then set back over midnight, the day continues. Weeks start
- *   on their Mondays, months on their first days. A date that the time zone skips has no window.
+ * 30 minutes.
+ * - A day starts at the first local time of its date. If the clock is later set back over midnight, the day continues. Weeks
+ *   start on Monday, and months start on their first day. A date that the time zone skips has no window.
  */
 export class Calendar {
   readonly unit: CalendarUnit
@@ -76,7 +76,7 @@ export class Calendar {
     this.nominalMs = NOMINAL_MS[unit]
   }
 
-  /** The start of the window that contains an instant, not before the epoch. */
+  /** Returns the start of the window that contains an instant. Never returns a time before the epoch. */
   startOf(ms: number): number {
     return this.#windowAt(ms).startMs
   }
@@ -112,7 +112,7 @@ export class Calendar {
 function hourAt(local: ZonedDateTime.Record): Window {
   const ms = local.epochMilliseconds
   const hourMs = ms - (local.minute * 60_000 + local.second * 1000 + local.millisecond)
-  // "previous" skips a change at exactly this instant.
+  // Adds 1 ms, because a search for the previous change skips one at exactly this instant.
   const after = ZonedDateTime.addMilliseconds(local, 1)
   const setMs = ZonedDateTime.getTimeZoneTransition(after, 'previous')?.epochMilliseconds
   const nextSetMs = ZonedDateTime.getTimeZoneTransition(local, 'next')?.epochMilliseconds
@@ -150,7 +150,7 @@ function parseTimeZone(timeZone: unknown): string {
     try {
       return Instant.toZonedDateTimeISO(Instant.fromEpochMilliseconds(0), timeZone).timeZoneId
     } catch {
-      // Reported below.
+      // The error is thrown below.
     }
   }
   throw wrong('the time zone', timeZone, "an IANA name such as 'UTC' or 'Europe/Berlin'", 'invalid_duration')

@@ -38,7 +38,7 @@ export function concurrency(options: ConcurrencyOptions): Limit {
 const concurrencyKind = entryWindowKind('k', 'holder')
 const reservationKind = entryWindowKind('r', 'holder')
 
-/** The log of a key's open reservations. Each is open for `ttlMs`, or until 10,000 newer ones are made. */
+/** The log of a key's open reservations. Each lasts for `ttlMs`, or until 10,000 newer ones exist. */
 export function reservationLog(ttlMs: number): Log {
   const params = { precision: 1, records: MAX_ENTRIES, windows: [ttlMs], limits: [MAX_ENTRIES] }
   return { name: `r${ttlMs}`, kind: reservationKind, role: 'reservations', shadow: false, params, serves: [] }

@@ -28,7 +28,7 @@ export type Declaration =
  *
  * It is complete, with durations in milliseconds, so it creates the same limit even if a later version has other defaults.
  *
- * @throws {SlidegateError} `invalid_limit` if it isn't a declared limit
+ * @throws {SlidegateError} `invalid_limit` if the value isn't a declared limit
  */
 export function declarationOf(limit: Limit): Declaration {
   if (isDeclared(limit)) return originOf(limit).options as Declaration
@@ -78,7 +78,7 @@ export function limitOf(declaration: unknown): Limit {
 
 type Maker = (options: object) => Limit
 
-// By name, because bundlers rename functions.
+// Listed by name, because bundlers rename functions.
 const own = { slidingWindow, fixedWindow, slidingCounter, tokenBucket, concurrency, distinct }
 const makers = new Map(Object.entries(own) as [string, Maker][])
 

@@ -23,7 +23,7 @@ const NAME = /^[A-Za-z0-9._-]{1,64}$/
 /** Options shared by all kinds of limits. */
 export interface NameOptions {
   /**
-   * The limit's name in decisions, headers and metrics: 1 to 64 of `A-Z a-z 0-9 . _ -`.
+   * The limit's name in decisions, headers and metrics: 1 to 64 characters from `A-Z a-z 0-9 . _ -`.
    *
    * Default: a name such as `100-per-1m`. Required if two limits of a limiter would have the same name.
    */
@@ -47,9 +47,9 @@ export interface Origin {
   readonly make?: (options: never) => Limit
   /** Its complete options as plain JSON, with the name of `make` as `kind`. */
   readonly options?: object
-  /** Whether it has its default name, which contains its numbers. */
+  /** Whether the limit has its default name, which contains its numbers. */
   readonly isUnnamed?: boolean
-  /** Whether it never denies. */
+  /** Whether the limit only counts and never denies. */
   readonly isCount?: true
 }
 
@@ -137,7 +137,7 @@ export function checkDeclaration<Options extends NameOptions>(
   checkForm(options, form, { ...names, name: true, shadow: true } as Names<Options>)
 }
 
-/** Checks options of a kind that limits units per window. `names` are its own options. */
+/** Checks options of a kind that limits units per window. `names` are the kind's own options. */
 export function parseLimitOptions<Options extends LimitOptions>(
   options: Options,
   names: Names<Omit<Options, keyof LimitOptions>>,

@@ -1,10 +1,10 @@
 -- The twin of distinct.ts: a HyperLogLog per sub-window, with all values since the sub-window began.
 --
 -- Words: the length of a sub-window, the limit.
--- Answer: -1 minus the values used. After all answers, the same two times as in packed-window.lua.
+-- Answer: -1 minus the number of values used. After all answers, the same two times as in packed-window.lua.
 -- Stored: a string and 11 HyperLogLogs, see docs/state.md. A count reads only one sketch, and Redis caches it. An earlier log's
 -- sketch is removed before its place is reused.
--- TTL: set when a sub-window begins, also for its sketch, to the length of all sub-windows plus slack.
+-- TTL: the length of all sub-windows plus slack, set for the log and its sketch when a sub-window begins.
 -- Work: adding a value writes 11 sketches, and computing a wait takes up to 10 counts.
 
 local SUB_WINDOWS = 11
@@ -21,7 +21,7 @@ local function sketch_of(key, place)
 end
 
 --- before
--- The number of values added since the start of the sub-window that is `age` before the newest. Or nil, and that sketch's error.
+-- Returns the number of values since the sub-window that is `age` before the newest, or nil and an error.
 local function count_since(key, place, age)
   if age < 0 then return 0 end
   local count = pcall_redis('PFCOUNT', sketch_of(key, place - age))

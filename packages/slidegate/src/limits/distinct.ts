@@ -1,7 +1,7 @@
 // Limits on distinct values. A log has an entry per value, or sketches that estimate their number.
 //
 // For sketches, time is divided into sub-windows of a tenth of the window. Redis has a HyperLogLog per sub-window, with all values
-// since it began. The one of the oldest sub-window that counts gives the usage. The memory store keeps the values, each with the
+// since it began. The usage is the count of the oldest sub-window that counts. The memory store keeps the values, each with the
 // sub-window in which it was last seen. A sketch can't distinguish known values from new ones, so a key at its limit denies both.
 
 import { startOf } from '../runtime/duration.ts'
@@ -27,9 +27,9 @@ export interface DistinctOptions extends LimitOptions {
 /**
  * Limits the distinct values in any window of this length.
  *
- * For example the accounts that an address logs in to. Exact unless {@link DistinctOptions.approximate}. A value counts if a
- * request with it was admitted within the window. A known value costs nothing, a new one costs one unit. A refund doesn't remove
- * the value.
+ * For example, it limits the accounts that an address logs in to. The count is exact unless you set
+ * {@link DistinctOptions.approximate}. A value counts if a request with it was admitted within the window. A
+ * known value costs nothing; a new value costs one unit. A refund doesn't remove the value.
  *
  * Needs its own limiter, without other limits, dimensions or costs. Each request has a value: `limiter.consume(key, { value
  * })`. A value longer than 128 bytes, or with unprintable characters, is stored as its SHA-256.
@@ -49,7 +49,7 @@ export function distinct(options: DistinctOptions): Limit {
 
 const distinctKind = entryWindowKind('d', 'value')
 
-/** Maximum limit, and maximum values that the memory store keeps per key. */
+/** Maximum limit, and maximum number of values that the memory store keeps per key. */
 export const MAX_VALUES = 1_000_000
 
 /** Sub-windows that count: the current one and ten before it. */
@@ -60,9 +60,9 @@ interface Values {
   stamp: number
   /** The number of the newest sub-window. Setting the clock back doesn't change it. */
   turn: number
-  /** The sub-window in which each value was last added, by {@link mapKey}. Oldest first. */
+  /** The number of the sub-window in which each value was last added, by {@link mapKey}. Oldest first. */
   turns: Map<string, number>
-  /** Values per sub-window, at its number modulo {@link SUB_WINDOWS}. */
+  /** The number of values per sub-window. The index is the sub-window's number modulo {@link SUB_WINDOWS}. */
   counts: number[]
 }
 
@@ -122,7 +122,7 @@ function tenthOf(windowMs: number): number {
   return Math.ceil(windowMs / 10)
 }
 
-/** Sub-windows from the newest to the current one. */
+/** The number of sub-windows from the newest to the current one. */
 function passed({ stamp }: Values, { precision }: LogParams, nowMs: number): number {
   return (startOf(nowMs, precision) - stamp) / precision
 }
@@ -132,7 +132,7 @@ function oldestAge(values: Values, params: LogParams, nowMs: number): number {
   return SUB_WINDOWS - 1 - passed(values, params, nowMs)
 }
 
-/** Values in the newest sub-window and in `age` before it. */
+/** Counts the values in the newest sub-window and in the `age` sub-windows before it. */
 function countSince({ counts, turn }: Values, age: number): number {
   let count = 0
   for (let back = 0; back <= age; back++) count += counts[(turn + SUB_WINDOWS - back) % SUB_WINDOWS]!

@@ -1,15 +1,15 @@
 -- The twin of entry-window.ts: windows whose log stores each entry separately.
 --
 -- Words: the window, the kind of the entries (see ENTRIES below), the limits.
--- Answer: the units charged, for a shadow limit that may already have the request. Then the same as in packed-window.lua.
+-- Answer: for a shadow limit that may already have the request, the units charged. Then the same as in packed-window.lua.
 -- Stored: one sorted set, see docs/state.md. An entry of n units has n members.
--- TTL: occasionally renewed by charges and renewals, to the window plus slack.
+-- TTL: the window plus slack, set by some of the charges and renewals.
 -- Work: a charge removes members that left the window, up to PRUNED more than it adds. A log keeps up to MAX_ENTRIES units.
 -- Further charges push out the oldest ones, which doesn't affect any limit.
 
 local MAX_ENTRIES = 10000
 local PRUNED = 100
--- Arguments per command. `unpack` supports at most 8,000.
+-- Maximum arguments per command. `unpack` supports at most 8,000.
 local MAX_WORDS = 4000
 local MAX_SCORE = 2 ^ 47
 -- ENTRIES: the kind of the entries. 0 means requests that can't be found by id.
@@ -20,7 +20,7 @@ local RESERVATION = 4
 local NO_ENTRIES = 'not a log of entries'
 
 --- shared
--- The units of an entry that counts.
+-- Returns the units of an entry that counts.
 local function units_of(key, entry, cut)
   local least, above = 1, 2
   local function is_there(unit)
@@ -102,7 +102,7 @@ elseif mine < wanted or is_free then
       elseif is_ahead then
         retry = window
       else
-        -- The oldest unit that must leave before the cost fits.
+        -- The index of the last unit that has to leave before the cost fits.
         local at = string.format('%d', price - limit - 1)
         local found = call_redis('ZRANGE', key, at, at, 'WITHSCORES')
         retry = (found[2] or stamp) + window - now
@@ -150,7 +150,7 @@ function entry_window.load(log)
   log.stamp = stamp
 end
 
--- The members of an entry, each preceded by `before` if that is given.
+-- Returns the members of an entry. Each is preceded by `before`, if given.
 local function members_of(entry, units, before)
   local members = {}
   for unit = 1, units do
@@ -174,7 +174,7 @@ function entry_window.add(key, entry, units, stamp)
   return write_all('ZADD', key, members_of(entry, units, stamp))
 end
 
--- Entries that counted at the newest stamp count as if charged now. Others are removed.
+-- Entries that counted at the newest stamp count as if charged now. Other entries are removed.
 function entry_window.restamp(key, cut, now)
   local all, moved, gone = call_redis('ZRANGE', key, '0', '-1', 'WITHSCORES'), {}, {}
   for i = 1, #all, 2 do
@@ -188,7 +188,7 @@ function entry_window.restamp(key, cut, now)
   write_all('ZREM', key, gone)
 end
 
--- The time and units of an entry that counts.
+-- Returns the time and units of an entry that counts.
 function entry_window.find(log, words, p, now, entry)
   local stamp, cut = call_redis('ZSCORE', log.key, entry), now - words[p + 1]
   if not stamp or stamp + 0 <= cut then return nil end
@@ -210,7 +210,7 @@ function entry_window.refund(log, words, p, now, at_ms, units, entry)
   return units
 end
 
--- The stamp and the units of each charge that counts: up to `most` of the newest units, oldest first.
+-- Stamp and units of each charge that counts, oldest first. Lists up to `most` of the newest units.
 function entry_window.charges(log, words, p, _, now, most)
   local charges, cut = {}, math.max(log.stamp, now) - words[p + 1]
   local found = call_redis('ZRANGE', log.key, string.format('%d', -most), '-1', 'WITHSCORES')

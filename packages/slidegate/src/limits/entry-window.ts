@@ -5,13 +5,13 @@ import { paramsOf } from './declare.ts'
 import type { Charge, Entries, Entry, Kind, ListedCharge, LogParams } from './limit.ts'
 import { ObjectLogs } from './logs.ts'
 
-/** Maximum units or records in a log, and so the maximum limit. */
+/** Maximum number of units or records in a log, and therefore the maximum limit. */
 export const MAX_ENTRIES = 10_000
 
 const MIN_REFUND_ENTRIES = 128
 const MAX_REFUND_ENTRIES = 1024
 
-/** Maximum entries of a stream that a refund may rewrite. If there are more, only the newest can be refunded. */
+/** Maximum entries of a stream that a refund rewrites. In a longer one, only the newest can be refunded. */
 export function rewritable(limit: number): number {
   return Math.min(MAX_REFUND_ENTRIES, Math.max(MIN_REFUND_ENTRIES, limit))
 }
@@ -21,7 +21,7 @@ interface EntryLog {
   readonly entries: Map<string, Entry>
   /** The units of all entries. */
   units: number
-  /** When the newest was charged or renewed. */
+  /** When the newest entry was charged or renewed. */
   stamp: number
 }
 
@@ -108,7 +108,7 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
       let left = most
       for (const entry of Array.from(entries.values()).reverse()) {
         if (left === 0 || !counts(entry, params, nowMs)) break
-        // Records are kept whole, everything else unit by unit.
+        // Records are kept whole. All other entries are kept unit by unit.
         const units = are === 'record' ? entry.units : Math.min(entry.units, left)
         charges.push({ atMs: entry.atMs, units })
         left -= are === 'record' ? 1 : units
@@ -148,7 +148,7 @@ function add(log: EntryLog, are: Entries, nowMs: number, { units, entry: name }:
   log.entries.set(place, { name, units: kept, atMs: nowMs })
   log.units += kept
   log.stamp = nowMs
-  // A forced charge drops the oldest entries if there are too many, which affects no limit.
+  // A forced charge drops the oldest entries if there are too many. This affects no limit.
   for (const [oldest, entry] of log.entries) {
     const size = are === 'record' ? log.entries.size - 1 : log.units - entry.units
     if (size < MAX_ENTRIES) return
@@ -169,7 +169,7 @@ function findCharge({ entries }: EntryLog, { name, units, atMs }: Entry): string
   return ''
 }
 
-/** Whether a record can be refunded: it is the newest, or there aren't too many. */
+/** Whether a record can be refunded. It must be the newest if there are too many records. */
 function canBeRewritten({ entries }: EntryLog, { records }: LogParams, place: string): boolean {
   return entries.size <= rewritable(records) || Array.from(entries.keys()).at(-1) === place
 }

@@ -4,7 +4,7 @@
 -- edges; the limits; the edges. Edges are the start times of the windows around now, in order and without gaps.
 -- Answer: the units of this window before the op, and, if windows start with their first charge, the time of that charge.
 -- Stored: one string, see docs/state.md.
--- TTL: set by the first charge in a window, to the rest of the window plus slack.
+-- TTL: the rest of the window plus slack, set by the window's first charge.
 
 local COUNTER_FORMAT = '>BI6I6'
 local COUNTER_SIZE = 13
@@ -24,7 +24,7 @@ if raw ~= '' then
 end
 --- load
 local length, first_hit, end_of_limits = words[p + 1], words[p + 2], last
--- When this window began. With `first-hit`, the earliest time at which it can have begun.
+-- When this window began. With `first-hit`, the earliest time at which it could have begun.
 local start, ends
 if length > 0 then
   start = first_hit == 1 and now - length + 1 or now - now % length
@@ -76,7 +76,7 @@ function fixed_window.load(counter)
   counter.stamp, counter.units = since, used
 end
 
--- When the window that contains `ms` began. With `first-hit`, the earliest time at which it can have begun.
+-- When the window that contains `ms` began. With `first-hit`, the earliest time at which it could have begun.
 local function earliest_start(words, p, last, ms)
   local length, edge = words[p + 1], last
   if length > 0 then return words[p + 2] == 1 and ms - length + 1 or ms - ms % length end

@@ -1,6 +1,6 @@
 // A kind of limit: one count per fixed window.
 //
-// A log has the units of one window, and when the first were charged. They count if that was in the current window.
+// A log stores the units of one window and the time of its first charge. They count only in that window.
 
 import { startOf } from '../runtime/duration.ts'
 import type { Calendar } from './calendar.ts'
@@ -12,7 +12,7 @@ export interface FixedWindowOptions extends LimitOptions {
   /**
    * When windows start. Default: `epoch`.
    *
-   * - `epoch`: at whole multiples of their length since 1970-01-01T00:00Z
+   * - `epoch`: at multiples of the window's length since 1970-01-01T00:00Z
    * - `first-hit`: at a key's first charge after its previous window has ended
    */
   readonly align?: 'epoch' | 'first-hit'
@@ -21,9 +21,9 @@ export interface FixedWindowOptions extends LimitOptions {
 /**
  * Limits the units in each window, by the store's clock.
  *
- * Stores one number per key. In the worst case, `2 * limit` units are admitted within one window length, around the edge between
- * two windows. With `first-hit` it is `2 * limit - 1`. Limits with the same windows share their count. For calendar windows see
- * `calendarWindow` of `slidegate/calendar`.
+ * Stores one number per key. In the worst case, `2 * limit` units are admitted within one window length,
+ * around the end of a window. With `first-hit`, the maximum is `2 * limit - 1`. Limits with the same windows
+ * share their count. For calendar windows, see `calendarWindow` of `slidegate/calendar`.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
@@ -108,7 +108,7 @@ function isOpen(counter: Counter, params: FixedWindowParams, nowMs: number): boo
   return counter.units > 0 && counter.since >= earliestStart(params, nowMs)
 }
 
-/** When the current window began. With `first-hit`, the earliest time at which it can have begun. */
+/** When the current window began. With `first-hit`, the earliest time at which it could have begun. */
 function earliestStart({ calendar, fromFirstHit, precision }: FixedWindowParams, nowMs: number): number {
   if (calendar !== undefined) return calendar.startOf(nowMs)
   return fromFirstHit ? nowMs - precision + 1 : startOf(nowMs, precision)

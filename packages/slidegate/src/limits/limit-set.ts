@@ -1,9 +1,10 @@
 // Limit sets: the limits of one limiter, grouped by the logs that they share.
 //
 // Some logs belong to no limit:
-// - `ban`: if it blocks, the request is denied, and the limits are read only to report them. If
-//   the limits deny, it counts the denial in the same step. So requests for such a key are never joined or leased, and their denials are never cached.
-// - `reservations`: an entry for each, whose name contains the units. Settling one without an entry does nothing.
+// - `ban`: if it blocks the key, the request is denied, and limits are read only for the report. If the limits deny, the ban
+//   counts the denial in the same step. So requests for such a key are never joined or leased, and their denials are never
+//   cached.
+// - `reservations`: an entry per reservation, whose name contains the units. Settling without an entry does nothing.
 
 import { SlidegateError, show } from '../errors.ts'
 import type { Entries, Kind, Limit, LogParams } from './limit.ts'
@@ -13,7 +14,7 @@ export type Role = 'count' | 'ban' | 'reservations'
 
 /** A piece of stored state, and the limits that use it. */
 export interface Log {
-  /** The end of its stored key: `w1`, `f60000`, or `w1s<name>` for a shadow limit. */
+  /** The end of the log's stored key: `w1`, `f60000`, or `w1s<name>` for a shadow limit. */
   readonly name: string
   readonly kind: Kind
   readonly role: Role
@@ -23,7 +24,7 @@ export interface Log {
   readonly serves: readonly number[]
 }
 
-/** The entries of a log that limits read, if it keeps any. */
+/** The kind of entries in a log that limits read. `undefined` if the log keeps none. */
 export function entriesOf({ kind, role }: Log): Entries | undefined {
   return role === 'count' ? kind.entries?.are : undefined
 }
@@ -33,13 +34,13 @@ export interface LimitSet {
   readonly limiter: string
   readonly limits: readonly Limit[]
   readonly logs: readonly Log[]
-  /** The kinds of entries that its limits keep. */
+  /** The kinds of entries that the set's limits keep. */
   readonly keeps: ReadonlySet<Entries>
-  /** Whether its keys can have an override, which each op reads first. */
+  /** Whether the keys can have an override, which each op reads first. */
   readonly isOverridable: boolean
 }
 
-/** Groups limits by log name. Shadow limits have their own logs, because they are charged for other requests. */
+/** Groups limits by log name. Shadow limits have their own logs, because their charges differ. */
 export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
   const names = limits.map(({ name }) => name)
   const repeated = names.find((name, i) => names.indexOf(name) < i)
@@ -77,7 +78,7 @@ const MAX_DERIVED = 256
 
 const sets = new WeakMap<LimitSet, Map<string, LimitSet>>()
 
-/** A limit set derived from another. The same one each time, because stores recognize sets by identity. */
+/** Returns a limit set derived from another, always as the same instance. Stores compare sets by identity. */
 export function derived(set: LimitSet, name: string, make: () => LimitSet): LimitSet {
   const known = sets.get(set) ?? new Map<string, LimitSet>()
   const found = known.get(name)

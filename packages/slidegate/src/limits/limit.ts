@@ -1,6 +1,6 @@
 // THE contract of a kind of limit: `check` and `commit` on a log. For an example, read token-bucket.ts and token-bucket.lua.
 
-/** Numbers that replace a limit's declared ones. */
+/** Numbers that replace a limit's declared numbers. */
 export interface LimitNumbers {
   /** The limit, except for token buckets. */
   readonly limit?: number
@@ -51,13 +51,13 @@ export interface Charge {
   readonly units: number
   /** How long another process may spend the units, in milliseconds. 0 if they are spent now. */
   readonly leaseMs: number
-  /** The name of its entry, or `''` if the log keeps no entries. */
+  /** The name of the charge's entry, or `''` if the log keeps no entries. */
   readonly entry: string
 }
 
 /** The units charged at one instant. */
 export interface ListedCharge {
-  /** The stamp. For entries: of the last renewal. */
+  /** The charge's stamp. For an entry, the stamp of its last renewal. */
   readonly atMs: number
   readonly units: number
 }
@@ -70,11 +70,11 @@ export interface Entry extends ListedCharge {
 /**
  * A decision runs `check` on every log. If every enforced limit has room, it then runs `commit` on every log.
  *
- * The memory store runs these functions, Redis the .lua file of the same name. `nowMs` is never below {@link newest}.
+ * Redis runs the .lua file of the same name instead. `nowMs` is never below {@link newest}.
  */
 export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   readonly tag: string
-  /** Whether the `resetAfter` of a request depends on those before it. Then a store must not decide equal requests together. */
+  /** Whether `resetAfter` depends on earlier requests, so that equal requests can't be decided together. */
   readonly isOneByOne?: boolean
   /** Whether each limit has its own log. */
   readonly isUnshared?: boolean
@@ -91,7 +91,7 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   words(params: Params, nowMs: number): readonly number[]
   /** Whether the words depend on the time. */
   readonly hasTimedWords?: boolean
-  /** Reads the log's state before the op from the numbers of the twin's answer. Omitted if that has units and times instead. */
+  /** Reads the state before the op from the answer. Omitted if the answer has units and times. */
   read?(next: () => number, params: Params, nowMs: number): State
   createLogs(): Logs<State>
   /** The newest stamp. 0 for an empty log. */
@@ -101,13 +101,13 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   /** Writes the units in each limit's window to `used`, except those of the value `entry`. Changes nothing else. */
   check(state: State, params: Params, nowMs: number, used: number[], entry?: string): void
   commit(state: State, params: Params, nowMs: number, charge: Charge): void
-  /** Does both steps at once. Returns whether all limits had room, or `undefined` if the log needs separate steps. */
+  /** Runs both steps. Returns whether all limits had room, or `undefined` if the log needs separate steps. */
   admit?(state: State, params: Params, nowMs: number, cost: number, used: number[]): boolean | undefined
   /** Milliseconds until limit `i` has room for `cost`, `Infinity` if it never will. Called only if there is no room. */
   retryAfter(state: State, params: Params, i: number, nowMs: number, cost: number): number
   /** Milliseconds until limit `i` is unused. */
   resetAfter(state: State, params: Params, i: number, nowMs: number): number
-  /** Returns up to `units` of the charge made at `atMs`. The result is how many the log still held. */
+  /** Removes up to `units` of the charge made at `atMs`. Returns how many of them the log still held. */
   refund(state: State, params: Params, nowMs: number, atMs: number, units: number, entry: string): number
   /** The time from which nothing in the log counts, by the store's clock. */
   expiresAt(state: State, params: Params): number
@@ -131,7 +131,7 @@ export interface BanState {
 
 interface BanKeeping<State, Params extends LogParams> {
   look(state: State, params: Params, nowMs: number): BanState
-  /** Counts denied requests. Returns how long they block the key in milliseconds, or 0. */
+  /** Counts denied requests. Returns how many milliseconds they block the key, or 0. */
   denied(state: State, params: Params, nowMs: number, count: number): number
   unblock(state: State): void
 }
@@ -140,7 +140,7 @@ interface BanKeeping<State, Params extends LogParams> {
 interface EntryKeeping<State, Params extends LogParams> {
   readonly are: Entries
   find(state: State, params: Params, nowMs: number, entry: string): Entry | undefined
-  /** Moves an entry of these units to `nowMs`. Returns whether it still counted. */
+  /** Moves an entry of these units to `nowMs`. Returns whether the entry still counted. */
   renew(state: State, params: Params, nowMs: number, entry: string, units: number): boolean
   list(state: State, params: Params, nowMs: number): readonly Entry[]
 }
@@ -148,7 +148,7 @@ interface EntryKeeping<State, Params extends LogParams> {
 /** The logs of one kind in a memory store. */
 export interface Logs<State = unknown> {
   readonly bytes: number
-  /** Creates an empty log. Returns its number, starting at 1. */
+  /** Creates an empty log. Returns the log's number, starting at 1. */
   create(): number
   /** The log with this number. The object is valid until the next call. Number 0 is an empty log that is never written to. */
   at(log: number): State

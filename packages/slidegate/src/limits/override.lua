@@ -4,8 +4,8 @@
 -- maximum`. Position: the place of its log in the words * 65536 + the limit's offset from there * 16 + the log's kind. A
 -- single limit is listed again without a name.
 -- Stored: one string per key: `1 blocked ends rule`, a line feed, and the caller's key, if it is stored hashed. 1 is the format.
--- `blocked` and `ends` are when the block and the rule end, in milliseconds: 0 if it isn't set, FOREVER for no end. The rule is
--- empty, `exempt`, or JSON with numbers by limit name.
+-- `blocked` and `ends` are when the block and the rule end, in milliseconds: 0 if not set, or FOREVER if
+-- there is no end. The rule is empty, `exempt`, or JSON with numbers by limit name.
 -- Index: per bucket, a sorted set of the keys that have an override, in byte order. Lists and writes remove names whose override
 -- is gone.
 -- TTL: none if the override never ends, otherwise the time until the later end plus slack. The index has the longest TTL of its

@@ -18,13 +18,13 @@ export const FOREVER: number = 2 ** 52
 /** The active part of an override, in milliseconds from now. */
 export interface InForce {
   readonly rule: Rule
-  /** Until the rule ends: {@link FOREVER} if it doesn't, 0 if there is none. */
+  /** Milliseconds until the rule ends. {@link FOREVER} if it never does, 0 if there is none. */
   readonly ruleMs: number
-  /** Until the block ends: {@link FOREVER} if it doesn't, 0 if the key isn't blocked. */
+  /** Milliseconds until the block ends. {@link FOREVER} if it never does, 0 if the key isn't blocked. */
   readonly blockedMs: number
 }
 
-/** A stored override. Times are {@link FOREVER} for no end, 0 if there is no rule or block. */
+/** A stored override. A time is {@link FOREVER} if there is no end, and 0 if there is no rule or block. */
 export interface Kept {
   readonly rule: Rule
   readonly endsAtMs: number
@@ -49,7 +49,7 @@ export function numbersOf(rule: Rule): Numbers {
   return rule === '' || rule === EXEMPT ? {} : (JSON.parse(rule) as Numbers)
 }
 
-/** Maximum characters of a rule. 64 limits need fewer. */
+/** Maximum characters of a rule. Even 64 limits need fewer. */
 export const MAX_RULE = 8192
 
 /** Whether a limiter could have written this rule. Lua might parse other JSON differently. */

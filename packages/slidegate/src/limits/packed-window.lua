@@ -53,7 +53,7 @@ local NO_WINDOW = 'not a window log of format 1'
 local DAMAGED_WINDOW = 'a damaged window log'
 
 --- shared
--- The maximum number of records that its longest limit can fill.
+-- The maximum number of records that the log's longest limit can fill.
 local function records_of(words, p, last)
   local precision, longest = words[p + 1], p + 2
   for i = p + 4, last, 2 do
@@ -65,8 +65,8 @@ end
 --- before
 -- Finds the first record whose number at `column` exceeds the bound. The newest record's number does, and the start's number
 -- doesn't. Returns the total before it, its stamp (nil for the newest), and its place; nothing if the ring is damaged. This is an
--- interpolation search: it reads the page where the bound would be if records were evenly spaced, and every third time the middle
--- page.
+-- interpolation search: it reads the page where the bound would be if records were evenly spaced. Every third
+-- time, it reads the middle page.
 local function find(
   key, raw, back, head, slots, pages, records, place, rest, taken, is_in_back, column, bound, newest
 )
@@ -257,7 +257,7 @@ if mine > 0 then
   kept = kept + lease
 end
 if mine < wanted or leased > 0 then
-  -- The times after the commit, which are read before it.
+  -- The times that apply after the commit, read before it.
   answer = place
   for i = p + 2, last, 2 do
     local window, limit, used, retry = words[i], words[i + 1], reply[answer], 0
@@ -520,7 +520,7 @@ function packed_window.commit(log, now, gone, stamp, units)
   local first, shift, pushed = first_above(log, STAMP, gone), 0, ''
   log.base = total_before(log, first)
   if log.total + units > MAX_TOTAL then
-    -- Lowers all totals by the base, or by more, because beyond 2^46 units, the oldest units are dropped.
+    -- Lowers all totals by the base. Above 2^46 units, lowers them further to drop the oldest units.
     shift = math.max(log.base, log.total + units - MAX_UNITS)
     first, log.base = first_above(log, TOTAL, shift), shift
   end
@@ -559,7 +559,7 @@ function packed_window.refund(log, words, p, now, at_ms, units)
   return returned
 end
 
--- The stamp and the units of each charge that counts: up to `most` of the newest charges, oldest first.
+-- Stamp and units of each charge that counts, oldest first. Lists up to `most` of the newest charges.
 function packed_window.charges(log, words, p, i, now, most)
   if log.stamp > now then return { now - now % words[p + 1], log.total - log.base } end
   local window = words[i]

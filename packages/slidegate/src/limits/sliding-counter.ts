@@ -13,11 +13,11 @@ export type SlidingCounterOptions = LimitOptions
 /**
  * Limits the units in any window of this length, estimated from two counts.
  *
- * Stores four numbers per key. Units of the previous window count by the share of it that lies within the last `window`
- * milliseconds, rounded up. In the worst case, `2 * limit - 1` units are admitted within one window length. At other times it
- * denies requests that an exact count would allow. `slidingWindow` is exact.
+ * Stores four numbers per key. Units of the previous window count in proportion to its overlap with the last
+ * `window` milliseconds, rounded up. In the worst case, `2 * limit - 1` units are admitted within one window
+ * length. At other times, it denies requests that an exact count would allow. `slidingWindow` is exact.
  *
- * The limit's `precisionMs` is 1 if limit times window is at most 2^52, else 2, 5, 10, 20, 50, ... ms.
+ * The limit's `precisionMs` is 1 if limit times window is at most 2^52, otherwise 2, 5, 10, 20, 50, ... ms.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
@@ -33,9 +33,9 @@ const MAX_PRODUCT: number = 2 ** 52
 
 interface CounterParams extends LogParams {
   readonly window: number
-  /** Grains per window. The last one may be shorter. */
+  /** Grains per window. The last grain may be shorter. */
   readonly grains: number
-  /** Maximum units counted per window. No limit is above it. */
+  /** Maximum units counted per window. No limit exceeds it. */
   readonly mostUnits: number
 }
 
@@ -53,7 +53,7 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
 
   params(limits) {
     const { windowMs } = limits[0]!
-    // The coarsest precision works for all limits, and no count depends on it.
+    // Counts don't depend on the precision, so the coarsest one works for all limits.
     const precisionMs = Math.max(...limits.map((limit) => limit.precisionMs))
     const grains = Math.ceil(windowMs / precisionMs)
     const mostUnits = Math.floor(MAX_PRODUCT / grains)
@@ -142,7 +142,7 @@ function previousAt(counter: TwoWindows, { window, mostUnits }: CounterParams, s
   return counter.start === start - window ? Math.min(counter.current, mostUnits) : 0
 }
 
-/** Milliseconds into a window until `units` of the previous one count as `room`. */
+/** Milliseconds into a window at which `units` of the previous window count as `room`. */
 function fadesIn(units: number, room: number, { window, precision, grains }: CounterParams): number {
   const elapsed = grains - Math.floor((room * grains) / units)
   return elapsed < grains ? elapsed * precision : window

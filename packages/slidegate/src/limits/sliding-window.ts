@@ -12,22 +12,23 @@ export interface SlidingWindowOptions extends LimitOptions {
   /**
    * The step in which the window slides, in whole milliseconds. At most the window.
    *
-   * With a precision above 1 ms, a charge counts up to one step longer, never shorter. Changing it resets the counts, so set it
-   * now if the limit may grow a lot.
+   * With a precision above 1 ms, a charge counts up to one step longer, but never shorter. Changing it resets
+   * the counts, so set it now if the limit may grow a lot.
    *
-   * Default: the finest of 1, 2, 5, 10, 20, 50, ... ms with which a limit sixteen times as large needs at most 65,536 records.
-   * That is 1 ms for limits up to 4,096, or windows up to 65 s.
+   * Default: the finest of 1, 2, 5, 10, 20, 50, ... ms at which a limit sixteen times as large needs at most
+   * 65,536 records. That is 1 ms for limits up to 4,096, or windows up to 65 s.
    */
   readonly precision?: Duration
   /**
-   * How the log is stored. All are exact. Default: `packed`.
+   * How the log is stored. All logs are exact. Default: `packed`.
    *
    * - `packed`: 12 bytes per request, any cost, and by far the fastest.
-   * - `zset`: in Redis a sorted set of request ids. A request repeated with its `requestId` within the window is charged once and
-   *   gets the first answer. `list` returns the admitted requests.
-   * - `stream`: in Redis a stream, which other programs can follow with XREAD. Entries `<ms>-<n>` have `id`, `cost` and `total`,
-   *   the running total of units. A refund, or setting the clock back, replaces the stream: consumer groups are lost, and after a
-   *   clock change new ids are lower. If more entries count than the limit (128 to 1,024), only the newest can be refunded.
+   * - `zset`: in Redis, a sorted set of request ids. A request repeated with its `requestId` within the
+   *   window is charged once and gets the first answer. `list` returns the admitted requests.
+   * - `stream`: in Redis, a stream, which other programs can follow with XREAD. Entries `<ms>-<n>` have `id`,
+   *   `cost` and `total`, the running total of units. A refund, or setting the clock back, replaces the
+   *   stream: consumer groups are lost, and after a clock change new ids are lower. If more entries count
+   *   than the limit (min. 128, max. 1,024), only the newest can be refunded.
    *
    * `zset` and `stream` support limits up to 10,000, at a precision of 1 ms. Refunds return whole requests.
    */

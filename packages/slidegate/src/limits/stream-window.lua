@@ -3,7 +3,7 @@
 -- Words: the window, then the limits.
 -- Answer: as in packed-window.lua.
 -- Stored: one stream, see docs/state.md. The units used are the newest total minus the total before the first entry that counts.
--- TTL: renewed to the window plus slack, occasionally by charges, and whenever the stream is replaced.
+-- TTL: the window plus slack, renewed by some charges and whenever the stream is replaced.
 -- Invariants: ids and totals rise among the entries within one window before the newest. Totals restart at 0 when nothing counts,
 -- or before they exceed MAX_STREAM_TOTAL.
 -- Work: a decision reads two entries, and a few more to compute a wait. Its charge removes entries that left the window, in whole
@@ -21,7 +21,7 @@ local MAX_REFUND_ENTRIES = 1024
 local MAX_STREAM_TOTAL = 2 ^ 52
 local MAX_STREAM_STAMP = 2 ^ 47
 local LAST_STREAM_ID = '18446744073709551615-18446744073709551615'
--- The number of entries that a search reads at once, the number of guesses before it bisects, and its maximum number of reads.
+-- The entries that a search reads per step, its guesses before it bisects, and its maximum reads.
 local STREAM_BATCH = 12
 local STREAM_BATCH_TEXT = '12'
 local STREAM_GUESSES = 6
@@ -218,7 +218,7 @@ function stream_window.refund(log, words, p, now, at_ms, units, entry, is_clock_
   return units
 end
 
--- The stamp and the units of each charge that counts: up to `most` of the newest charges, oldest first.
+-- Stamp and units of each charge that counts, oldest first. Lists up to `most` of the newest charges.
 function stream_window.charges(log, words, p, _, now, most)
   local charges, cut = {}, math.max(log.stamp, now) - words[p + 1]
   local first, count = string.format('%d', math.max(0, cut + 1)), string.format('%d', most)

@@ -33,15 +33,15 @@ export interface TokenBucketOptions extends NameOptions {
 }
 
 /**
- * A bucket of `capacity` tokens. Each unit takes one, and `refill` are added evenly per `interval`.
+ * A bucket of `capacity` tokens. Each unit takes one token; `refill` tokens are added evenly per `interval`.
  *
- * Stores four numbers per key. In any `T` milliseconds it allows at most `capacity + floor(T * refill / interval)` units. The
+ * Stores four numbers per key. In any `T` milliseconds, it allows at most `capacity + floor(T * refill / interval)` units. The
  * limit's `limit` is the capacity. Its `windowMs` is the time in which an empty bucket fills.
  *
  * - A refund returns only tokens that can't have been refilled since the charge.
  * - `charge` may leave the bucket in debt for up to 366 days.
  * - If the capacity or the refill changes, tokens that were taken stay taken. A lower refill takes effect with the next charge.
- *   If the interval changes, the bucket starts full.
+ * If the interval changes, the bucket starts full.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
@@ -72,7 +72,7 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
 /** Maximum parts in a debt, so that all arithmetic is exact. */
 const MAX_PARTS: number = 2 ** 52
 
-/** Each millisecond adds `refill` of the `parts` of a token. */
+/** Each millisecond adds `refill` parts. A token has `parts` of them. */
 interface Rate {
   readonly refill: number
   readonly parts: number
@@ -84,9 +84,9 @@ interface BucketParams extends LogParams, Rate {
 }
 
 interface Bucket {
-  /** When it was last charged. */
+  /** When the bucket was last charged. */
   stamp: number
-  /** How far from full it was at that time, in parts of a token. */
+  /** How far the bucket was from full at that time, in parts of a token. */
   debt: number
   /** The first charge after the bucket was full, or after its refill changed. */
   since: number
@@ -170,7 +170,7 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     Math.ceil(debtAt(bucket, params, nowMs) / refillOf(bucket, params)),
 
   refund(bucket, params, nowMs, atMs, units) {
-    // If the clock was set back or the refill changed since, the number of refilled tokens is unknown.
+    // If the clock was set back or the refill has changed since, the number of refilled tokens is unknown.
     if (atMs > bucket.stamp || atMs < bucket.since || bucket.refill !== params.refill) return 0
     // Without the charge, the bucket might have been full since then, so nothing would have refilled.
     const owed = units * params.parts - Math.max(0, nowMs - atMs) * params.refill
@@ -182,7 +182,7 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     return Math.ceil(returned / params.parts)
   },
 
-  // The current refill may be higher, never lower.
+  // The current refill may be higher, but never lower.
   expiresAt: ({ stamp, debt, refill }) => (debt === 0 ? stamp : stamp + Math.ceil(debt / refill)),
 }
 

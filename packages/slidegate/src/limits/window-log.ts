@@ -33,7 +33,7 @@ const RING = 12
 const HEAD_AND_COUNT = 13
 const COUNT_BITS = 16
 
-/** A ring's integer has its number, whether it is wide, and log2 of its doubles. It is 0 without a ring. */
+/** A ring's integer encodes its number, whether it is wide, and log2 of its doubles. 0 means no ring. */
 const RING_SHIFT = 6
 const WIDE = 2 ** 5
 
@@ -57,7 +57,7 @@ export function refundable(records: number): number {
 /**
  * Records in chronological order, each with a stamp and the running total of units. Shows one log at a time.
  *
- * The newest record is stored separately, the others are in a ring. A narrow ring has only the last 32 bits of stamps and totals,
+ * The newest record is stored separately; the others are in a ring. A narrow ring has only the last 32 bits of stamps and totals,
  * which the newest record completes. If records are further apart, the ring is wide and has doubles.
  */
 export class WindowLog {
@@ -70,11 +70,11 @@ export class WindowLog {
   base = 0
   /** How long charges are kept. 0 for an empty log. */
   keepMs = 0
-  /** The first charge since it was last empty. */
+  /** The first charge since the log was last empty. */
   since = 0
-  /** A lower bound for the stamps in the ring, usually the first of them. */
+  /** A lower bound for the stamps in the ring, usually the first stamp. */
   oldest = 0
-  /** Records in the ring, which has `slots` for them. */
+  /** Number of records in the ring, which has `slots` places. */
   count = 0
   slots = 0
   #head = 0
@@ -154,7 +154,7 @@ export class WindowLog {
     return this.#logs.leases.size > 0 && this.#logs.leases.has(this.#number)
   }
 
-  /** `index` is 0 for the oldest record, `count` for the newest. */
+  /** `index` is 0 for the oldest record, and `count` for the newest. */
   at(index: number, column: Column): number {
     const newest = column === STAMP_COLUMN ? this.stamp : this.total
     if (index === this.count) return newest
@@ -250,7 +250,7 @@ export class WindowLog {
     this.stamp = stamp
   }
 
-  /** Takes up to `units` from the record at `stamp`. Returns how many: 0 if more than `mostRecords` follow it. */
+  /** Takes up to `units` from the record at `stamp`. Returns how many, or 0 if too many records follow. */
   subtract(stamp: number, units: number, mostRecords: number): number {
     const index = this.firstAbove(STAMP_COLUMN, stamp - 1)
     if (this.at(index, STAMP_COLUMN) !== stamp || this.count - index > mostRecords) return 0
@@ -285,7 +285,7 @@ export class WindowLog {
   /** Moves the newest record into the ring. */
   #push(): void {
     if (this.count === MAX_RECORDS - 1) {
-      // Merges the two oldest records. The units of the first count longer than they should, never shorter.
+      // Merges the two oldest records. Units of the first count slightly too long, but never too short.
       this.#head = (this.#head + 1) & (this.slots - 1)
       this.count--
     } else if (this.count === this.slots) {

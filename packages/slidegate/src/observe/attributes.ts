@@ -5,10 +5,8 @@ export const POLICY = 'slidegate.rate_limiting.policy'
 /** Whether a request was admitted: `acquired` or `denied`. */
 export const RESULT = 'slidegate.rate_limiting.result'
 
-/** A limit's name. */
 export const LIMIT = 'slidegate.limit'
 
-/** The source of the decision. */
 export const SOURCE = 'slidegate.source'
 
 /** The reason for a failure, from a fixed set of words. */

@@ -1,4 +1,4 @@
-// The public entry point slidegate/metrics: counts decisions by limit, result and source, and the utilization of limits.
+// The public entry point slidegate/metrics: counts decisions and measures the utilization of limits.
 import { bansIn, type Decision, isDecided, type LimitDecision, type Source } from '../decision.ts'
 import { mapKey } from '../runtime/hash.ts'
 import { Histogram, type HistogramCounts } from '../runtime/histogram.ts'

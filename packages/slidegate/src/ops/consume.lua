@@ -2,7 +2,7 @@
 -- its log, calls the next log's function with the number of requests that it would admit, and writes when that call returns.
 --
 -- - `words`: the numbers of all logs. `p` is the place of this log's numbers. The first number is the place of the last one,
---   negative for the log of a shadow limit. The kind defines the others.
+--   and is negative for the log of a shadow limit. The kind defines the other numbers.
 -- - `k`, `place`: the places of its key and of its answer in the reply
 -- - `admitted`: requests that the previous logs admit
 -- - `now`, `clock`: the time at which the op is decided, and the current time

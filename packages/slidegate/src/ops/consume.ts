@@ -20,9 +20,9 @@ export interface ConsumeOp extends RequestOp {
   readonly type: 'consume'
   /** How long the process may spend the units. 0 if they are spent immediately. */
   readonly leaseMs: number
-  /** Whether the caller waits, so its denials don't count toward bans. */
+  /** Whether the caller waits. If so, its denials don't count toward bans. */
   readonly isWaiting?: boolean | undefined
-  /** The name under which it can be settled once. Needs logs for reservations. */
+  /** The name under which the reservation can be settled once. Needs logs for reservations. */
   readonly reservation?: string | undefined
 }
 
@@ -65,7 +65,7 @@ export const consume: OpKind<ConsumeOp, ConsumeOutcome> = {
   answer: (reply) => reply.decision(),
 }
 
-/** Charges the admitted requests to every log. A shadow limit's log is charged only for those that fit. */
+/** Charges admitted requests to every log. A shadow limit's log is charged only for requests that fit. */
 function commit(loaded: Loaded, nowMs: number, op: ConsumeOp, admitted: number): void {
   for (const held of loaded) {
     const { shadow, role } = held.log

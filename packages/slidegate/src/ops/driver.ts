@@ -1,4 +1,4 @@
-// Decides ops in memory, in two passes: `check` on all logs, and only if every enforced limit has room, `commit` on all logs.
+// Decides ops in memory in two passes: `check` on all logs, then `commit` if every enforced limit has room.
 // consume.lua does the same in one chain of calls.
 
 import type { BanState, Entries, Entry } from '../limits/limit.ts'
@@ -17,7 +17,7 @@ import {
 /** If a stamp is further ahead of the clock, the clock was set back. */
 export const MAX_AHEAD_MS = 1000
 
-/** The time at which an op is decided. It isn't before the newest stamp of any log, unless that is too far ahead. */
+/** The time at which an op is decided. At least the newest stamp of any log, unless that is too far ahead. */
 export function settleInstant(loaded: Loaded, clockMs: number): number {
   let nowMs = clockMs
   for (const held of loaded) {
@@ -27,7 +27,7 @@ export function settleInstant(loaded: Loaded, clockMs: number): number {
   return nowMs
 }
 
-/** Restamps logs too far ahead of the clock. Denials do so too, because otherwise each would restart the wait. */
+/** Restamps logs too far ahead of the clock. Denials do so, too, or else each would restart the wait. */
 export function restamp(loaded: Loaded, nowMs: number): void {
   for (const held of loaded) {
     const { kind, params } = held.log
@@ -46,7 +46,7 @@ export function charge(held: LoadedLog, nowMs: number, units: number, entry = ''
   kind.commit(stateOf(held), params, nowMs, { units, leaseMs, entry })
 }
 
-/** Returns units of a charge. The result is how many the log still held. */
+/** Refunds up to `units` of a charge. Returns how many of them the log still held. */
 export function giveBack(held: LoadedLog, nowMs: number, atMs: number, units: number, entry = ''): number {
   const { kind, params } = held.log
   return kind.refund(stateOf(held), params, nowMs, atMs, units, entry)
@@ -106,14 +106,14 @@ export function answerOf(
   }
 }
 
-/** Whether a log may charge an op other units than its cost. If so, the outcome has debits. */
+/** Whether an op's charge in a log may differ from its cost. If so, the outcome has debits. */
 export function takesOnce(log: Log, { mayRepeat }: Named): boolean {
   if (!log.shadow || mayRepeat !== true) return false
   const are = entriesOf(log)
   return are === 'request' || are === 'holder'
 }
 
-/** The units that a log is charged: 0 if it is in shadow and already has the request. */
+/** The units that a log is charged: 0 for a shadow limit's log that already has the request. */
 export function costIn(held: LoadedLog, nowMs: number, cost: number, op: Named): number {
   return takesOnce(held.log, op) && find(held, nowMs, op.requestId!) !== undefined ? 0 : cost
 }
@@ -129,7 +129,7 @@ export function roomIn({ log, used, cost }: CheckedLog, count: number): number {
   return room
 }
 
-/** How many requests can be admitted. Returns the outcome instead if a key is blocked or a request is repeated. */
+/** Returns how many requests can be admitted. For a blocked key or a repeated request: the outcome. */
 export function look({ loaded, nowMs, overrides }: Memory, op: RequestOp): ConsumeOutcome | number {
   const ban = blockedBy(loaded, nowMs, op, overrides)
   const first = ban === undefined ? findRepeat(loaded, nowMs, op) : undefined
@@ -169,7 +169,7 @@ export function decided(loaded: Loaded, nowMs: number, admitted: number, op: Req
   return withDebits(loaded, op, { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 })
 }
 
-/** Adds the debits, if a log may have been charged other units than the cost. */
+/** Adds the debits if a log's charge may differ from the cost. */
 export function withDebits<Outcome extends ConsumeOutcome>(
   logs: readonly CheckedLog[],
   op: RequestOp,
@@ -183,7 +183,7 @@ export function withDebits<Outcome extends ConsumeOutcome>(
   return { ...outcome, debits }
 }
 
-/** When units of limit `i` are free again, with `used` units in use: see `ExplainOutcome.frees`. */
+/** When units of limit `i` become free again if `used` units are in use. See `ExplainOutcome.frees`. */
 export function freesIn(
   { kind, params }: Log,
   state: unknown,

@@ -30,7 +30,7 @@ function ops.explain(op, words, codes, k, now, clock, filled)
     if log.kind ~= 8 and log.entries ~= RESERVATION and (log.kind == 1 or log.kind > 4) then
       local most = log.tables.charges and op.charges
       if most then load_log(log, words) end
-      -- The positions of its limits in its words.
+      -- The positions of the log's limits among its words.
       local first, last, step = log.p + 2, log.last, 1
       if log.kind == 1 then first, step = log.p + 3, 2 elseif log.kind == 5 then first = log.p + 3 end
       for i = first, last, step do

@@ -15,7 +15,7 @@ export interface HoldOp extends AnyOp {
 }
 
 export interface HoldOutcome {
-  /** Whether all enforced logs with holders still counted it. */
+  /** Whether all enforced logs with holders still counted the entry. */
   readonly held: boolean
 }
 

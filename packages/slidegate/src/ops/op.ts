@@ -17,14 +17,14 @@ import type {
 /**
  * The effect of an op on the room of its keys.
  *
- * - `look` writes nothing. In memory it works on copies of logs that are ahead of the clock.
- * - `charge` takes room, or makes answers to later requests worse. The deny cache drops its denials.
- * - `renew` keeps room taken for longer. The deny cache keeps its denials.
- * - `free` frees room and may remove keys. The deny cache drops its denials, and waiters wake up.
+ * - `look` writes nothing. In memory, it works on copies of logs that are ahead of the clock.
+ * - `charge` takes room, or makes answers to later requests worse. The deny cache drops its keys' denials.
+ * - `renew` keeps room taken for longer. The deny cache keeps its keys' denials.
+ * - `free` frees room and may remove keys. The deny cache drops its keys' denials, and waiters wake up.
  */
 export type Effect = 'look' | 'charge' | 'renew' | 'free'
 
-/** The work per log, for estimates of an op's duration. `take` removes units from the middle, `search` computes times. */
+/** Work per log, to estimate durations. `take` removes units from the middle, and `search` computes times. */
 export type Work = 'remove' | 'write' | 'find' | 'take' | 'search' | 'read' | 'override' | 'page'
 
 /** The type of a field. `READERS` of stores/remote/ops.ts has the ranges. On a Cluster, lists are split. */
@@ -44,25 +44,25 @@ type Optional = keyof Named | 'debits'
 export interface OpKind<Asked extends AnyOp, Result> {
   readonly effect: Effect
   readonly work: Work
-  /** Its fields except `parts`, as sent to a service. */
+  /** The op's fields except `parts`, as sent to a service. */
   readonly fields: { readonly [Name in Exclude<keyof Asked, keyof AnyOp | 'source' | Optional>]-?: Field } & {
     readonly [Name in Optional]?: Field
   }
-  /** Whether it needs limits in each of its sets. */
+  /** Whether the op needs limits in each of its sets. */
   readonly counts?: boolean
-  /** Keys besides its logs: `andIndex` adds the index of overrides, `index` replaces the logs with it. */
+  /** Keys besides the op's logs. `andIndex` adds the index of overrides; `index` has only the index. */
   readonly keys?: 'andIndex' | 'index'
-  /** Whether logs ahead of the clock stay unchanged. Otherwise they are restamped before it writes. */
+  /** Whether logs ahead of the clock stay unchanged. Otherwise, they are restamped before the op writes. */
   readonly leavesStamps?: boolean
   apply(op: Asked, memory: Memory): Result
   /** For decisions: appends words for the script, and returns the options. See driver.lua. */
   encode?(op: Asked, words: string[]): number
-  /** For other operations: additional fields of its JSON. */
+  /** For other operations: additional fields of the op's JSON. */
   json?(op: Asked): object
-  /** Omitted if it has no outcome. */
+  /** Omitted if the op has no outcome. */
   answer?(reply: Reply): Result
   /**
-   * On a Cluster: adapts an op with the parts of one server. Returns `undefined` if that has nothing to do.
+   * On a Cluster: adapts an op with one server's parts. `undefined` if that server has nothing to do.
    *
    * @param debit the charge of the first part, if servers charged them separately
    */
@@ -88,7 +88,7 @@ export const CLOCK = 2048
 export interface Reply {
   /** @param by whether every server must return it, or just one */
   flag(name: string, by: 'every' | 'some'): boolean
-  /** Per log, over all parts in order. Empty if they were omitted. */
+  /** Per log, over all parts in order. Empty if the units were omitted. */
   unitsPerLog(name: string, areThere?: boolean): readonly number[]
   entriesPerLog(name: string): readonly (readonly Entry[])[]
   decision(): ConsumeOutcome
@@ -99,7 +99,7 @@ export interface Reply {
 /** A log, as `check` found it. */
 export interface CheckedLog {
   log: Log
-  /** The number of limits in the parts before its own. */
+  /** The number of limits in the parts before the log's own part. */
   first: number
   /** Units within the window of each limit before the op. */
   readonly used: number[]
@@ -110,12 +110,12 @@ export interface CheckedLog {
 /** A log in memory. The objects are reused by later ops. */
 export class LoadedLog implements CheckedLog {
   log!: Log
-  /** Its key's slot in the table, or 0. */
+  /** The slot of the log's key in the table, or 0. */
   slot = 0
   /** Where the log is stored, and its number there. 0 while its key has no slot. */
   logs!: Logs
   number = 0
-  /** Index of its part in the op. */
+  /** Index of the log's part in the op. */
   part = 0
   first = 0
   readonly used: number[] = []
@@ -146,7 +146,7 @@ export interface Memory {
   /** If the store is full: when the first key at its limit has room again. */
   readonly opensAtMs: number
   load(parts: readonly Part[]): Loaded
-  /** Makes room and logs for new keys, which are added after the op. Returns whether it could. */
+  /** Makes room and logs for new keys, which are added after the op. Returns whether it found room. */
   makeRoom(): boolean
   forget(): void
   full(): Error

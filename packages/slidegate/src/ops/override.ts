@@ -1,4 +1,4 @@
-// Overrides: writes one, or reads a page of all overrides of a limiter or dimension.
+// Writes an override, or reads a page of a limiter's or dimension's overrides.
 
 import { type OpKind, stateOf } from './op.ts'
 import type { AnyOp, OverrideChange, OverridesOutcome } from './request.ts'
@@ -40,7 +40,7 @@ export interface OverridesOp extends AnyOp {
   readonly parts: AnyOp['parts']
   /** The number of the bucket, from 0. */
   readonly bucket: number
-  /** Where the previous page ended: its `next`. `''` for the first page. */
+  /** Where the previous page ended: that page's `next`. `''` for the first page. */
   readonly after: string
 }
 

@@ -23,7 +23,7 @@ export const peek: OpKind<PeekOp, ConsumeOutcome> = {
 export interface ExplainOp extends RequestOp {
   readonly type: 'explain'
   readonly count: 1
-  /** Maximum charges to list per limit. Keeps the latest. Default: none. */
+  /** Maximum charges to list per limit. Lists the latest. Default: none. */
   readonly charges?: number | undefined
 }
 
@@ -61,7 +61,7 @@ function perLimit<Value>(loaded: Loaded, value: (held: LoadedLog, i: number) => 
   return values
 }
 
-/** The latest charges of a limit, added up per instant. `undefined` if its kind doesn't store them. */
+/** The latest charges of a limit, added up per instant. `undefined` if the kind doesn't store them. */
 function chargesOf(held: LoadedLog, i: number, nowMs: number, most: number): ListedCharge[] | undefined {
   const { kind, params } = held.log
   const charges = kind.charges?.(stateOf(held), params, i, nowMs, most)

@@ -18,9 +18,9 @@ local MIN_GIVEN_TTL = 600000
 local LATER = 1000
 local NUMBER_FORMAT = '>I6'
 
--- The TTL, as text, of a key whose log counts for `keep` milliseconds, and when to renew the TTL. It exceeds `keep`, so that most
--- commits needn't renew it, and by more than a second, because a stamp may be that far ahead of the clock. With the `clock`
--- option, time may not advance, but Redis uses its own clock to expire keys.
+-- The TTL, as text, of a key whose log counts for `keep` milliseconds, and when to renew the TTL. The TTL exceeds `keep`, so that
+-- most commits needn't renew it. It does so by more than a second, because a stamp may be that far ahead of the clock. With the
+-- `clock` option, time may not advance, but Redis uses its own clock to expire keys.
 local function ttl_of(keep, is_clock_given)
   local slack = keep / 4
   local lifetime = keep + (slack < 5000 and 5000 or slack - slack % 1)

@@ -4,8 +4,8 @@
 -- 8 is a ban. `log.tables` has the functions under `tables` of the kind's file. The function calls `save` after each change,
 -- appends its answer to `reply` after the place `filled`, and returns the last place.
 --
--- `run` is the operation's JSON: its fields (see its .ts file) and `type`. `isLook` is set if it writes nothing, and `isUnread`
--- if it ignores the stored state. `keys` is the number of its keys, if it has keys other than its logs.
+-- `run` is the operation's JSON: its fields (see its .ts file) and `type`. `isLook` is set if the operation writes nothing;
+-- `isUnread` is set if it ignores the stored state. `keys` is the number of its keys, if it has keys other than its logs.
 
 local steps, ops = {}, {}
 
@@ -114,7 +114,7 @@ function steps.finish(op, words, codes, k, all, wanted, now, clock, start, first
       tables.restamp(log, now)
       local ms = is_denied and tables.denied(log, words, ban.p, ban.last, now, denied) or 0
       local is_saved, reason_of_redis = pcall(tables.save, log, words, ban.p, clock, clock ~= reply[1])
-      -- If Redis is out of memory, the denial still applies, but isn't counted towards a ban.
+      -- If Redis is out of memory, the denial still applies, but isn't counted toward a ban.
       if not is_saved and all > 0 then error(reason_of_redis, 0) end
       if is_saved then blocked, is_written = math.max(blocked, ms), true end
     end

@@ -10,7 +10,7 @@ export interface RefundOp extends AnyOp, Named {
   readonly type: 'refund'
   readonly units: number
   readonly atMs: number
-  /** Per log of all parts: whether it was charged. A shadow limit without room wasn't. */
+  /** Per log of all parts: whether it was charged. A shadow limit without room wasn't charged. */
   readonly charged: readonly boolean[]
   /** The source of the charge, if it wasn't the store. */
   readonly source?: 'fallback'

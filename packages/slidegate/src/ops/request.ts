@@ -16,7 +16,7 @@ export interface AnyOp {
   readonly parts: readonly Part[]
 }
 
-/** Identifies an op in logs that keep entries. Such an op never joins others. */
+/** Identifies an op in logs that keep entries. Such an op never joins other ops. */
 export interface Named {
   /** The stored id of the request, or its value, if a log keeps entries. */
   readonly requestId?: string | undefined
@@ -33,16 +33,16 @@ export interface RequestOp extends AnyOp, Named {
 
 export interface Debit {
   readonly source: Source
-  /** When it was charged, by the clock of its key's server. */
+  /** When the part was charged, by the clock of its key's server. */
   readonly atMs: number
-  /** Units per limit of the part. Omitted if each is the cost of the request. */
+  /** Units per limit of the part. Omitted if each limit is charged the request's cost. */
   readonly costs?: readonly number[] | undefined
 }
 
 export interface Ban {
-  /** How many milliseconds a key is blocked, the maximum of all parts. `Infinity` for an indefinite block. */
+  /** Milliseconds for which a key is blocked: the maximum of all parts. `Infinity` if indefinite. */
   readonly ms: number
-  /** The parts that were blocked before this op. Empty if it caused the ban. */
+  /** The parts that were blocked before this op. Empty if the op caused the ban. */
   readonly parts: readonly number[]
 }
 
@@ -51,7 +51,7 @@ export interface ConsumeOutcome {
   readonly source: Source
   /** With `debits`, the latest of their times. */
   readonly atMs: number
-  /** How many of `count` were admitted, or would be for a peek. */
+  /** How many of `count` requests were admitted, or would be admitted for a peek. */
   readonly admitted: number
   /**
    * Three numbers per limit of all parts, in order:
@@ -67,7 +67,7 @@ export interface ConsumeOutcome {
   readonly waitMs: number
   /** Set if a key is blocked. */
   readonly ban?: Ban | undefined
-  /** The charge of each part. Set if one isn't the cost, or if parts were decided separately. */
+  /** The charge of each part. Set if a charge differs from the cost, or if parts were decided separately. */
   readonly debits?: readonly Debit[]
   /** The active part of each part's override. Omitted if no part has one. */
   readonly overrides?: readonly (InForce | undefined)[]
@@ -119,10 +119,10 @@ export interface OverridesOutcome {
 export interface OverrideChange {
   /** `''` for none. */
   readonly rule?: Rule | undefined
-  /** With a rule: milliseconds until it ends, `FOREVER` for no end. */
+  /** With a rule: milliseconds until it ends, or `FOREVER` if it never does. */
   readonly ruleMs?: number | undefined
-  /** Milliseconds for which to block the key: `FOREVER` blocks indefinitely, 0 unblocks. */
+  /** Milliseconds for which to block the key: `FOREVER` blocks indefinitely, and 0 unblocks. */
   readonly blockMs?: number | undefined
-  /** Per part: the caller's key, or `''` if it is stored unchanged. Omitted if all are. */
+  /** Per part: the caller's key, or `''` if it is stored unchanged. Omitted if all of them are. */
   readonly given?: readonly string[] | undefined
 }

@@ -18,7 +18,7 @@ export interface SettleOp extends AnyOp {
 }
 
 export interface SettleOutcome {
-  /** Whether it was still open. If not, nothing was done. */
+  /** Whether the reservation was still open. If not, nothing was done. */
   readonly settled: boolean
   /** Units returned per log, over all parts in order. */
   readonly returned: readonly number[]
@@ -51,7 +51,7 @@ export const settle: OpKind<SettleOp, SettleOutcome> = {
     const returned = loaded.map((held, i) => {
       const { kind, role } = held.log
       if (role === 'reservations') giveBack(held, nowMs, 0, 1, reservation)
-      // The limits may have changed to a kind that keeps entries. Then the rest is charged as a request, but not as a holder.
+      // The limits may now keep entries. If so, the rest is charged as a request, not as a holder.
       const are = kind.entries?.are
       if (actual > units && role === 'count' && are !== 'holder') {
         charge(held, nowMs, actual - units, are && reservation)

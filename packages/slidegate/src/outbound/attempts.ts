@@ -136,9 +136,7 @@ export class Attempts {
     return this.#mayRetry(isRefusal(status) && mayRepeat, learned.requestedMs)
   }
 
-  /**
-   * Call this if the request failed without a response. `isUnsent` means that nothing was sent. Returns whether to send it again.
-   */
+  /** Call this if no response arrived. `isUnsent` means that nothing was sent. Returns whether to retry. */
   failed(error: unknown, isUnsent = false): boolean {
     const { url, method, isFollowed } = this.#sending
     if (isUnsent || neverArrived(error, url, isFollowed)) this.#uncounted()

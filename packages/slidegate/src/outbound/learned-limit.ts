@@ -21,7 +21,6 @@ export interface Learned {
   readonly requestedMs: number
   /** Milliseconds to wait before sending any request for the key. */
   readonly holdMs: number
-  /** One entry per limit. */
   readonly limits: readonly LearnedLimit[]
 }
 
@@ -175,7 +174,6 @@ export async function putInForce(
 export class KeyGate {
   /** Consecutive rejections. */
   refusals = 0
-  /** The last decision. */
   latest: Decision | undefined
   readonly #emptied: () => void
   #users = 0

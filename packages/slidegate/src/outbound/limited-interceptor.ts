@@ -130,7 +130,7 @@ export class LimitedCall implements CallHandler {
   #attempts: Attempts | undefined
   #isSent = false
   #isAnswered = false
-  /** Bytes read of a response that is being dropped. */
+  /** Bytes read from a response that is being dropped. */
   #dropped: number | undefined
 
   constructor(settings: OutboundSettings, options: CallOptions, handler: CallHandler, dispatch: Dispatch) {

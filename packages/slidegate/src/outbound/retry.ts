@@ -71,8 +71,8 @@ const BACKOFF_MS = 500
 /**
  * Returns the milliseconds until the next attempt, or `undefined` if there is none.
  *
- * Adds jitter to the delay that the upstream requests, so that requests that were rejected at the same time aren't retried at the
- * same time.
+ * Adds jitter to the delay that the upstream requests, so that requests rejected together aren't retried
+ * together.
  *
  * @param attempt how many times the request was sent
  */

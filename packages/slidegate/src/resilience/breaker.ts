@@ -2,7 +2,7 @@
 
 import type { BreakerOptions } from '../stores/store.ts'
 
-/** Requests are counted in periods of this length: the current and the previous one. */
+/** Requests are counted per period of this length, for the current and the previous one. */
 const STRETCH_MS = 250
 
 const FIRST_PAUSE_MS = 100

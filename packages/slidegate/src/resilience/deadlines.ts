@@ -1,4 +1,4 @@
-// Deadlines of calls: one timer for all with the same timeout.
+// Deadlines of calls: one timer for all calls with the same timeout.
 
 import { asyncOrigin, backgroundTimer, endOfTick, nextTurn, type Timer } from '../runtime/platform.ts'
 
@@ -59,7 +59,7 @@ export class Deadlines {
   }
 
   #onTimer(): void {
-    // Allows one poll phase first, because if the event loop was blocked, the reply may already be in the socket.
+    // Runs after a poll phase, because a reply may be in the socket if the event loop was blocked.
     const giveUp = () => nextTurn(() => this.#giveUpDue(performance.now()))
     const oldest = this.#calls[this.#oldest]
     if (oldest !== undefined && performance.now() - oldest.dueAtMs > LATE_MS) this.#start(GRACE_MS, giveUp)

@@ -22,7 +22,7 @@ export interface DenyCacheOptions {
    * Changes in other processes, such as refunds, take effect by then.
    */
   readonly maxStaleMs?: number
-  /** Maximum number of cached keys, from 1 to 2^24. The oldest are dropped. Default: 10,000. */
+  /** Maximum number of cached keys, from 1 to 2^24. The oldest keys are dropped. Default: 10,000. */
   readonly maxKeys?: number
   /** A monotonic clock in milliseconds, for tests. Default: `performance.now`. */
   readonly clock?: Clock
@@ -32,9 +32,9 @@ export interface DenyCacheOptions {
  * Answers repeated denials in this process.
  *
  * After a denial, the same request (key, limits and cost) is denied without the store for its `retryAfterMs`, with the `source`
- * `denyCache`. The waits and `deniedBy` come from the store's last answer. The time since then is subtracted from the waits. If
- * another process's request was admitted since, the store might name more limits and longer waits, but never shorter ones.
- * `remaining` may be stale.
+ * `denyCache`. The waits and `deniedBy` come from the store's last answer. The time since that answer is
+ * subtracted from the waits. If another process's request was admitted since, the store might report more
+ * limits and longer waits, but never shorter ones. `remaining` may be stale.
  *
  * Changes made through this wrapper take effect immediately. Changes made elsewhere take effect within `maxStaleMs`. If denials
  * can cause bans, only denials of blocked keys are cached.
@@ -53,7 +53,7 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
       const op = ops[0]!
       // Requests with an id always go to the store, because their answers differ. So do waiting requests.
       if (ops.length === 1 && isSingle(op)) {
-        // Read before sending, so that network latency ends a denial early, never late.
+        // Read before sending, so that network latency may end a denial early, but never late.
         const nowMs = clock()
         const answer = denials.find(op, nowMs)
         if (answer !== undefined) call.resolve(answer, 0)
@@ -88,7 +88,7 @@ function isLook(op: Op): boolean {
   return effect === 'look' || effect === 'renew'
 }
 
-/** A request to the store. Its denial is cached; its admission counts as a change of the key. */
+/** A request to the store. Its denial is cached, and its admission counts as a change of the key. */
 class RequestCall extends PassingCall {
   readonly #op: ConsumeOp
   readonly #denials: Denials
@@ -195,7 +195,7 @@ class Denial {
     this.#limits = limitsInForce(op, outcome)
     this.#sentAtMs = sentAtMs
     const waits = this.#limits.map(({ shadow }, i) => (shadow ? 0 : waitOf(outcome.limits, i)))
-    // A denial after the ban counts toward the next one, so the store has to see it.
+    // A denial after the ban counts toward the next ban, so the store has to see it.
     const waitMs = outcome.ban?.ms ?? Math.max(...waits)
     const endsMs = outcome.overrides?.map((each) => each?.ruleMs || FOREVER) ?? []
     // The store's clock counts whole milliseconds, and may have been about to advance.
@@ -230,7 +230,7 @@ class Denial {
     const limits = this.#outcome.limits.slice()
     this.#limits.forEach(({ limit }, i) => {
       const waitMs = waitOf(limits, i)
-      // A limit may have room earlier than the others. From then on, it has room for the cost.
+      // A limit may have room earlier than the others. From that time on, it has room for the cost.
       if (waitMs > 0 && waitMs <= ageMs) setUsed(limits, i, Math.min(usedOf(limits, i), limit - this.cost))
       setWait(limits, i, Math.max(0, waitMs - ageMs))
       setReset(limits, i, Math.max(0, resetOf(limits, i) - ageMs))

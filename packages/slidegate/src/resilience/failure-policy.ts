@@ -101,7 +101,7 @@ const IS_ANSWER: readonly string[] = ['invalid_state', 'full']
 
 const NO_DIAGNOSIS = { message: 'the store did not answer' }
 
-/** A call to the store, until its answer. A late answer may have charged units. */
+/** A call to the store that is still waiting for its answer. A late answer may have charged units. */
 class GuardedCall implements Call, Due {
   isSettled = false
   readonly #shard: Shard
@@ -112,7 +112,7 @@ class GuardedCall implements Call, Due {
   /** The number of the outage in which this call is an attempt, or 0. */
   readonly #outage: number
   #isAnswered = false
-  /** Whether the call failed but the caller may pass. Then a late charge is correct. */
+  /** Whether the call failed but the caller may pass. If so, a late charge is correct. */
   #mayPass = false
 
   constructor(shard: Shard, ops: readonly Op[], call: Call, sentAtMs: number) {
@@ -197,7 +197,7 @@ class GuardedCall implements Call, Due {
     if (this.#ops[0]!.parts[0]?.set.isOverridable) {
       for (let i = 0; i < this.#ops.length; i++) guard.overrides.learn(this.#ops[i]!, outcomes[i], nowMs)
     }
-    // A repeated request has the time of the first one, which may be long past.
+    // A repeated request has the time of the first request, which may be long past.
     if (outcome === undefined || !('atMs' in outcome) || outcome.repeats !== undefined) return
     const byMs = clock.stepAt(outcome.atMs, this.#sentAtMs, nowMs)
     if (byMs !== 0) guard.health.clockStepped(byMs, nowMs)
@@ -207,7 +207,7 @@ class GuardedCall implements Call, Due {
   #isOverload({ reason }: StoreUnavailableError): boolean {
     if (reason !== 'timeout' && reason !== 'overload') return false
     const { store, settings } = this.#shard.guard
-    // A request that is rejected immediately hasn't waited itself, but others have.
+    // A request that is rejected immediately hasn't waited, but other requests have.
     const sinceMs = reason === 'timeout' ? this.#sentAtMs : this.#sentAtMs - settings.timeoutMs
     return store.isOverloaded?.(this.#ops[0]!, sinceMs) === true
   }
@@ -224,12 +224,12 @@ class GuardedCall implements Call, Due {
     }
   }
 
-  /** Requests admitted too late have already failed, or pass without the store. */
+  /** Refunds requests that were admitted too late. They have already failed, or pass without the store. */
   #returnCharges(outcomes: readonly Outcome[], position: number): void {
     const { late } = this.#shard.guard
     this.#ops.forEach((op, i) => {
       const outcome = outcomes[i] as ConsumeOutcome
-      // A caller that chose the id can repeat the request, and gets this answer.
+      // A caller that chose the id can repeat the request and then gets this answer.
       if (op.type !== 'consume' || op.mayRepeat) return
       if (outcome.source !== 'store' || position >= outcome.admitted) return
       // A failed reservation is treated as if the store had never made it.

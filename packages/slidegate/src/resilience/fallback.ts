@@ -47,7 +47,7 @@ export class Fallback {
     return answers
   }
 
-  /** Answers ops about the fallback's decisions. Returns whether it answered. A reset also goes to the store. */
+  /** Answers ops about the fallback's decisions, and returns whether it did. Resets also go to the store. */
   settles(op: Op, call: Call): boolean {
     if ('source' in op && op.source === 'fallback') {
       call.resolve([this.#local.apply(op)], 0)
@@ -187,7 +187,7 @@ export class SeenOverrides {
   }
 }
 
-/** The remaining override after this time. */
+/** The part of an override that remains after this time. */
 function after(passedMs: number, { rule, ruleMs, blockedMs }: InForce): InForce | undefined {
   const left = (ms: number) => (ms === FOREVER ? FOREVER : Math.max(0, Math.ceil(ms - passedMs)))
   const ruleLeftMs = left(ruleMs)

@@ -16,7 +16,7 @@ const MEANWHILE: Readonly<Record<OnStoreError, string>> = {
   local: 'requests are decided in this process',
 }
 
-/** The health of a store as seen by one limiter. A Cluster is down while any of its parts is. */
+/** The health of a store as seen by one limiter. A Cluster is down while any of its parts is down. */
 export class StoreHealth implements BreakerListener {
   readonly #reports: FailureReports
   readonly #onStoreError: OnStoreError
@@ -25,7 +25,7 @@ export class StoreHealth implements BreakerListener {
   /** Number of parts that are down. */
   #down = 0
   #downSinceMs = 0
-  /** Requests decided without the store since then. */
+  /** Requests decided without the store since it went down. */
   #requests = 0
   /** Kept instead of the error. The stack of an error would retain the failed request and its async context. */
   #message = ''
@@ -140,7 +140,7 @@ class OutageLog {
 
 const logs = new WeakMap<Store, WeakMap<Logger, OutageLog>>()
 
-/** Limiters with the same store and logger share one. */
+/** Limiters with the same store and logger share one log. */
 function outageLogOf(store: Store, logger: Logger | undefined): OutageLog {
   if (logger === undefined) return new OutageLog()
   const ofStore = logs.get(store) ?? new WeakMap<Logger, OutageLog>()

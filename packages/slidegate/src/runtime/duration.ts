@@ -5,8 +5,8 @@ import { checkThat } from '../errors.ts'
 /**
  * Milliseconds, or a whole number with a unit: `'250ms'`, `'10s'`, `'1m'`, `'1h'`, `'7d'`.
  *
- * A `string` variable, such as an environment variable, needs a cast, `window: process.env.WINDOW as Duration`. It is checked at
- * run time.
+ * A `string` variable, such as an environment variable, needs a cast:
+ * `window: process.env.WINDOW as Duration`. It is checked at run time.
  */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
@@ -19,7 +19,7 @@ export function isWindow(ms: number): boolean {
   return ms >= MIN_WINDOW_MS && ms <= MAX_WINDOW_MS
 }
 
-/** Parses a duration. Returns whole milliseconds, or `undefined` if it is invalid. */
+/** Parses a duration. Returns whole milliseconds, or `undefined` if the duration is invalid. */
 export function parseDuration(duration: unknown): number | undefined {
   if (typeof duration === 'number') return Number.isSafeInteger(duration) ? duration : undefined
   if (typeof duration !== 'string') return undefined
@@ -45,7 +45,7 @@ export function formatDuration(ms: number): string {
   return `${ms / unitMs}${unit}`
 }
 
-/** The start of the window that contains a time. It's exact because times are below 2^48, and faster than a remainder. */
+/** The start of the window that contains a time. Exact below 2^48, and faster than a remainder. */
 export function startOf(ms: number, windowMs: number): number {
   return Math.floor(ms / windowMs) * windowMs
 }

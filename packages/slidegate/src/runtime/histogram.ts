@@ -31,7 +31,6 @@ export class Histogram {
     this.#counts = new Float64Array(bounds.length + 2)
   }
 
-  /** Counts a value. */
   observe(value: number): void {
     const bounds = this.#bounds
     let i = 0

@@ -17,12 +17,12 @@ function builtin<Module>(ask: (get: NodeJS.Process['getBuiltinModule']) => Modul
     const { process } = globalThis as { readonly process?: Partial<NodeJS.Process> }
     return (process?.getBuiltinModule && ask(process.getBuiltinModule)) ?? undefined
   } catch {
-    // Throws in the edge runtime of Next.js, and for `node:crypto` if Node was built without OpenSSL.
+    // This call throws in Next.js's edge runtime, and for `node:crypto` in a Node built without OpenSSL.
     return undefined
   }
 }
 
-/** Milliseconds of a monotonic clock. `hrtime` is Node's fastest. */
+/** Milliseconds of a monotonic clock. `hrtime` is Node's fastest clock. */
 export const elapsedMs: () => number =
   hrtime === undefined
     ? () => performance.now()
@@ -116,7 +116,7 @@ export function endOfTick(run: () => void): void {
   void Promise.resolve().then(run)
 }
 
-/** Runs a function in the next turn of the event loop. By then, data that has arrived has been read. */
+/** Runs a function in the next turn of the event loop. By that time, data that has arrived has been read. */
 export function nextTurn(run: () => void): Turn {
   return hasTurns ? globalThis.setImmediate(run) : setTimeout(run, 0)
 }

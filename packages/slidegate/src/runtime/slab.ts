@@ -31,7 +31,7 @@ export class Slab {
   readonly #live: number[] = []
   readonly #begun: number[] = []
   readonly #free: number[] = []
-  /** Chunks with free rows. The last one supplies new rows, so that the others can become empty. */
+  /** Chunks with free rows. The last chunk supplies new rows, so that the other chunks can become empty. */
   readonly #open: number[] = []
 
   /** `width` is in doubles. */

@@ -9,10 +9,10 @@ const LOOK_MS = 20
 /**
  * A first connection in progress, for up to 2 s.
  *
- * Time doesn't count while the process is blocked, because it can't connect.
+ * Time during which the process is blocked doesn't count, because it can't connect then.
  */
 export class Start {
-  /** Resolves when it is connected or has failed. `undefined` after that. */
+  /** Resolves when the store is connected or has failed. `undefined` after that. */
   whenOver: Promise<void> | undefined
   #resolve!: () => void
 

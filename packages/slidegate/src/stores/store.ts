@@ -23,13 +23,13 @@ export interface StoreConnection {
 /**
  * Receives the outcomes of ops.
  *
- * The store or a deadline settles it, whichever is first. After a deadline, the store can drop ops that it hasn't sent. For all
- * others, it still resolves the call, because they may have been charged.
+ * The store or a deadline settles the call, whichever is first. After a deadline, the store can drop ops that
+ * it hasn't sent. For ops that it has sent, it still resolves the call, because they may have been charged.
  */
 export interface Call {
   readonly isSettled: boolean
   /**
-   * Receives the outcomes of its ops, in order.
+   * Receives the outcomes of the call's ops, in order.
    *
    * @param position index of this request among equal requests that the store joined into one op, starting at 0
    */
@@ -45,7 +45,7 @@ export interface Call {
  * - `allow`: allowed without being counted, with the source `failOpen`
  * - `local`: a decision by this process within its equal share of the limits, with the source `fallback`
  *
- * Requests that time out because their key has too many, while the store answers others, are denied by all options except `throw`.
+ * A request that times out only because its key gets too many is denied by all options except `throw`.
  */
 export type OnStoreError = 'throw' | 'deny' | 'allow' | 'local'
 

@@ -256,7 +256,7 @@ export const bans: Cases = {
         [true, 98],
       ],
     )
-    // Whichever ends later, the ban or the block, decides.
+    // The ban or the block decides, whichever ends later.
     const both = await denies(limiter, key)
     assert.equal(both.blockedMs, 60_000)
     assert.deepEqual(both.deniedBy, ['user.ban', 'ip.block', 'user.1-per-1s'])

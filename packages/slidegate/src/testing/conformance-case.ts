@@ -138,7 +138,7 @@ async function decides<Key extends AnyKey>(
   cost: number,
   allowed: boolean,
 ): Promise<Decision> {
-  // A slot needs an id, by which it could be released.
+  // A slot needs an id, so that it can be released.
   const isHeld = limiter.limits.some(isForHandlers)
   const decision = await limiter.consume(key, isHeld ? { cost, requestId: randomUUID() } : { cost })
   const should = `${cost} for ${JSON.stringify(key)} should be ${allowed ? 'admitted' : 'denied'}`

@@ -175,7 +175,7 @@ async function outcomeOf(apply: Scene['apply'], op: ConsumeOp): Promise<ConsumeO
   return (await apply(op))[0] as ConsumeOutcome
 }
 
-/** Returns the number of admitted requests, and each limit's usage before them. */
+/** Returns the number of admitted requests, and each limit's usage before these requests. */
 function usedOf({ admitted, limits }: ConsumeOutcome): { admitted: number; used: number[] } {
   return { admitted, used: limits.filter((_, place) => place % 3 === 0) }
 }

@@ -146,7 +146,7 @@ export const tokenBuckets: Cases = {
       clock.advance(25)
     }
     await admits(limited, 'k')
-    // The bucket can't know how much of that charge has been refilled.
+    // It is unknown how much of that charge has been refilled.
     assert.equal(await limited.refund('k', decision), 0)
   },
 

@@ -25,7 +25,7 @@ import {
   type RequestOf,
 } from './platform.ts'
 
-/** The options of a class, and the guard of its handlers that have no options. */
+/** A class's options, and the guard for handlers of the class that have no options. */
 interface ClassGuards {
   readonly routes: RouteOptions<NestArguments>
   readonly guard: Guard<NestArguments> | undefined
@@ -70,7 +70,7 @@ export class HandlerGuards {
     return guard === 'skip' || pass(guard, ...this.#requestOf(context), context)
   }
 
-  /** @throws {SlidegateError} `invalid_option`, also if the handler has no limits */
+  /** @throws {SlidegateError} `invalid_option`, including if the handler has no limits */
   guardOf(controller: Type, handler: Decorated): Guard<NestArguments> | 'skip' {
     const known = this.#of(controller)
     let guard = known.ofHandlers.get(handler)
@@ -127,8 +127,8 @@ Inject(HandlerGuards)(RateLimitGuard, undefined, 0)
 /**
  * Overrides the module's options for a class or method.
  *
- * Limits on a method count that method alone. Limits on a class count all of its routes together. The decorated class or method
- * is always limited, even without a global guard.
+ * Limits on a method count only that method's requests. Limits on a class count the requests of all its
+ * routes together. The decorated class or method is always limited, even without a global guard.
  */
 export function RateLimit<Request = HttpRequest, Response = HttpResponse>(
   options: GuardOptions<NestArguments<Request, Response>>,

@@ -8,15 +8,16 @@ import type { HttpRequest, HttpResponse, NestArguments, RequestOf } from './plat
  * The options that all adapters share.
  *
  * Functions receive the platform's request. Declare its type, as in `(request: Request) => ...`. `onDenied` can throw an
- * exception for filters, or respond directly like a handler with `@Res()`.
+ * exception, which filters handle, or it can respond directly, like a handler with `@Res()`.
  */
 export interface RateLimitOptions<Request = HttpRequest, Response = HttpResponse>
   extends GuardOptions<NestArguments<Request, Response>> {
   /**
    * Finds the request and response of a handler that doesn't serve HTTP.
    *
-   * For example, GraphQL has them in its context. Also set `headers: false` if several calls share a response. Without
-   * `requestOf`, these handlers fail with `invalid_option`, unless they have `@SkipRateLimit()`.
+   * For example, GraphQL stores both in its context. Also set `headers: false` if several calls share a
+   * response. Without `requestOf`, these handlers fail with `invalid_option`, unless they have
+   * `@SkipRateLimit()`.
    */
   readonly requestOf?: RequestOf<Request, Response>
 }

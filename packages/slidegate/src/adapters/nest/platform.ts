@@ -65,7 +65,7 @@ export function httpBinding(): Binding<NestArguments> {
     (req) => req.app.get('trust proxy fn'),
     (req) => req.ip,
   )
-  // Fastify doesn't expose `trustProxy`, so the setting is tested with a request.
+  // Fastify doesn't expose `trustProxy`, so the setting is tested with a forged request.
   const ofFastify = unlessSpoofed<HttpRequest>('trustProxy')
   return {
     ...node,
@@ -117,7 +117,7 @@ export function pass(guard: Guard<NestArguments>, ...args: NestArguments): Promi
 }
 
 /**
- * Thrown for denied requests. Nest's own filter responds like all other adapters. Your filter can respond differently.
+ * Thrown for denied requests. Nest's own filter responds like the other adapters. Yours can differ.
  *
  * The rate limit headers and `Retry-After` are already set. `getStatus()` returns 429, 503 if the store is unavailable, or 403
  * for an address in `deny`. `getResponse()` returns an object with `statusCode` and `message`.

@@ -3,10 +3,10 @@ import { type AsyncOrigin, cancelTurn, nextTurn, type Timer, type Turn } from '.
 
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** Timers have a resolution of 1 ms. The last millisecond is spent polling, once per turn of the event loop. */
+/** Timers have a resolution of 1 ms. The last millisecond is polled, once per turn of the event loop. */
 const MAX_SPIN_MS = 1
 
-/** Fires at or just after a given time, never before. Keeps the process alive, because requests wait for it. */
+/** Fires at a given time or just after it. Keeps the process alive, because requests wait for it. */
 export class Alarm {
   readonly #origin: AsyncOrigin
   readonly #onTime: () => void

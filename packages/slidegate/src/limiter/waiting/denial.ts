@@ -15,7 +15,7 @@ const MAX_JOINED_MS = 1000
 /** Maximum random delay of a process that shares a key with others. */
 const MAX_DELAY_MS = 20
 
-/** Number of admissions in a row after which a process assumes that no other waits. */
+/** After this many admissions in a row, a process assumes that no other waits. */
 const ALONE_AFTER = 8
 
 export interface Answer {
@@ -26,7 +26,7 @@ export interface Answer {
 export interface Denial {
   readonly parts: readonly Part[]
   readonly cost: number
-  /** When the store expects room, by its clock. */
+  /** When the store expects room, by the store's clock. */
   readonly openAtMs: number
   /** The same time by `performance.now()`. */
   readonly roomAtMs: number
@@ -41,7 +41,7 @@ export function denialOf(answer: Answer, sentAtMs: number, waitMs: number, conte
   const isHeld = areHeld(op.parts)
   const isOfStore = outcome.source === 'store'
   const isCertain = isOfStore && !isHeld && outcome.debits === undefined
-  // Assumes that the next request takes as long to reach the store, so that it arrives on time even over a slow network.
+  // Assumes the same latency for the next request, so that it arrives on time even over a slow network.
   const fromMs = isOfStore ? sentAtMs : nowMs
   const mostMs = Math.min(
     isHeld ? MAX_HELD_MS : MAX_WAIT_MS,
@@ -54,7 +54,7 @@ export function denialOf(answer: Answer, sentAtMs: number, waitMs: number, conte
     openAtMs: outcome.atMs + waitMs,
     roomAtMs: fromMs + waitMs,
     dueAtMs: Math.max(nowMs, fromMs + Math.min(waitMs + contention.delayMs(), mostMs)),
-    // The store decided after the op was sent, and its clock counts whole milliseconds.
+    // A lower bound: the store decided after the op was sent, and its clock counts whole milliseconds.
     closedUntilMs: isCertain ? Math.max(nowMs, sentAtMs + waitMs - 1) : undefined,
   }
 }
@@ -82,9 +82,9 @@ export function rateOf(parts: readonly Part[]): number {
 /**
  * Delays the next request of a queue, so that other processes get their turn.
  *
- * The store announces the same time to all processes, so without a delay the nearest would always win. Each adds a random delay
- * that halves whenever another process wins: the longer a process goes without room, the earlier it sends. A process that waits
- * alone never loses and adds no delay.
+ * The store announces the same time to all processes, so without a delay the nearest would always win. Each
+ * process adds a random delay, which halves whenever another process wins. The longer a process goes without
+ * room, the earlier it sends. A process that waits alone never loses and adds no delay.
  */
 export class Contention {
   #losses = 0

@@ -14,7 +14,7 @@ const MAX_RUN = 256
 
 export const ABORTED = 'the wait was aborted'
 
-/** The minimum number of settled waiters for a sweep. There must also be more of them than of other waiters. */
+/** The minimum number of settled waiters for a sweep. They must also outnumber the other waiters. */
 const MIN_SWEEP = 64
 
 export interface Requester {
@@ -32,16 +32,16 @@ export interface Room {
   emptied(queue: Queue): void
 }
 
-/** Sends one op at a time: its first request, with equal ones behind it. After a denial, sends again when there is room. */
+/** Sends its first requests, one op at a time. After a denial, sends again when there is room. */
 export class Queue {
   readonly key: string
-  /** A word for each key of its requests. */
+  /** A word for each key of the queue's requests. */
   readonly words: readonly string[]
   length = 0
   units = 0
   lastDenial: Decision | undefined
   readonly #room: Room
-  /** Both may contain settled waiters, but no waiters whose request is in flight. */
+  /** Both heaps may contain settled waiters, but no waiters whose request is in flight. */
   readonly #line = new Heap<Waiter>(comesBefore)
   readonly #ends = new Heap<Waiter>(endsBefore)
   readonly #alarm: Alarm
@@ -76,7 +76,7 @@ export class Queue {
     this.turn()
   }
 
-  /** Ends a wait. Call `turn` after the last one. */
+  /** Ends a wait. Call `turn` after the last rejection. */
   reject(waiter: Waiter, reason: WaitErrorReason, options?: ErrorOptions): void {
     const { lastDenial } = this
     this.#room.counts.waitErrors[reason]++
@@ -105,7 +105,7 @@ export class Queue {
       }
       const closedUntilMs = denial.closedUntilMs ?? performance.now()
       if (first.untilMs <= closedUntilMs) {
-        // The waiters behind it may have later deadlines.
+        // The waiters behind this one may have later deadlines.
         this.reject(first, 'timeout')
       } else if (!this.#rejectUntil(closedUntilMs)) {
         const endMs = denial.closedUntilMs === undefined ? firstOf(this.#ends)!.untilMs : denial.dueAtMs
@@ -148,7 +148,7 @@ export class Queue {
     this.turn()
   }
 
-  /** Takes the first waiter, and those behind it that fit in the same op. */
+  /** Takes the first waiter, and the waiters behind it that fit in the same op. */
   #takeRun(first: Waiter, parts: readonly Part[]): Waiter[] {
     // Logs that keep entries need a name for each request.
     const most = areKept(parts) ? 1 : MAX_RUN
@@ -178,7 +178,7 @@ export class Queue {
     for (let position = 0; position < outcome.admitted; position++) {
       // Runs before a waiter is removed: if this throws, the whole run is rejected.
       const decision = requester.decide(op, outcome, position)
-      // If a waiter has left, the next equal one gets its charge.
+      // If a waiter has left, the next equal waiter gets its charge.
       const waiter = waiting[position] ?? this.#takeAlike(run[0]!, op.parts)
       if (waiter === undefined) {
         requester.giveBack(decision)
@@ -245,7 +245,7 @@ function isWaiting(waiter: Waiter): boolean {
   return !waiter.isSettled
 }
 
-/** Whether the denial applies to the waiter too. A lower cost may have room. */
+/** Whether the denial applies to the waiter, too. A waiter with a lower cost may have room. */
 function isInForce({ parts, cost, dueAtMs }: Denial, waiter: Waiter): boolean {
   if (performance.now() >= dueAtMs || waiter.request.cost < cost) return false
   return isHeldTo(waiter, parts)

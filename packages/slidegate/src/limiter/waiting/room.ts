@@ -14,8 +14,8 @@ export interface WaitingState {
   /**
    * The estimated wait of a new request, in milliseconds. 0 if no request was denied.
    *
-   * The first waiter waits until the store expects room. Those behind it are estimated by the rate of the tightest limit. Ignores
-   * waiters in other processes and waits that end early.
+   * The first waiter waits until the store expects room. The waits of those behind it are estimated from the
+   * rate of the tightest limit. The estimate ignores waiters in other processes and waits that end early.
    */
   readonly expectedWaitMs: number
 }
@@ -25,7 +25,7 @@ export class WaitingRoom implements Room {
   readonly counts: StatCounts
   readonly origin: AsyncOrigin = asyncOrigin('slidegate.waiting')
   readonly #maxWaiting: number
-  /** Queues by the words of all keys of a request. None of the queues is empty. */
+  /** Maps the words of a request's keys to its queue. None of the queues is empty. */
   readonly #queues = new Map<string, Queue>()
   /** The queues of each word, so that a reset doesn't visit every queue. */
   readonly #queuesWith = new Map<string, Set<Queue>>()
@@ -42,7 +42,7 @@ export class WaitingRoom implements Room {
     this.counts = counts
   }
 
-  /** Resolves when the request is admitted. `words` identify its keys, `parts` returns them with the limits in force. */
+  /** Resolves on admission. `words` identify the keys; `parts` returns them with the limits in force. */
   wait(words: readonly string[], parts: () => readonly Part[], request: WaitRequest): Promise<Decision> {
     const key = words.join()
     const { signal } = request
@@ -126,7 +126,7 @@ export class WaitingRoom implements Room {
       queue.reject(waiter, 'aborted', { cause: reason })
       queues.add(queue)
     }
-    // Runs after all of them have left, because the next waiter may be one of them.
+    // Runs after all of these waiters have left, because the next waiter may be one of them.
     for (const queue of queues) queue.turn()
   }
 }

@@ -56,10 +56,10 @@ function isAbortSignal(signal: unknown): boolean {
 export class Waiter {
   readonly key: string
   readonly request: WaitRequest
-  /** Its keys, and the limits in force when it is sent. */
+  /** Returns the waiter's keys, and the limits in force when it is sent. */
   readonly parts: () => readonly Part[]
   readonly place: number
-  /** When it arrived and when it times out, by `performance.now()`. */
+  /** When the waiter arrived and when it times out, by `performance.now()`. */
   readonly sinceMs: number
   readonly untilMs: number
   isSettled = false

@@ -18,11 +18,11 @@ import { type Answer, askAll, merged, type Share, sharesOf } from './split.ts'
  * A script can't reach several shards, such as slots of a Cluster. This wraps the failure policy, so each shard has its own
  * deadline, breaker and fallback.
  *
- * - **All or nothing.** If one shard denies or fails, the charges of the others are refunded, each at the instant of its charge.
- *   Until then they count: no limit is exceeded, but another caller may be denied for one round trip.
+ * - **All or nothing.** If one shard denies or fails, the other shards' charges are refunded, each at the instant of its charge.
+ *   Until they are refunded, they count: no limit is exceeded, but another caller may be denied for one round trip.
  * - **A denial is free.** Refunded charges look as if they had never been made, except in the time until a window is empty.
  * - **Each shard has a clock.** `atMs` of an outcome is the latest of its shards. `debits` has the instants of all parts.
- * - If one shard denies, a reservation already made in another stays there until it expires.
+ * - If one shard denies, a reservation already made in another shard stays there until it expires.
  */
 export function acrossShards(store: Store, shardOf: (op: Op) => number): Store {
   const late = new LateCharges(store)

@@ -64,7 +64,7 @@ export interface Answer<Asked extends Op = Op> {
   readonly outcome: Outcome
 }
 
-/** Sends all shares in parallel. Calls back when all are settled, with the errors of those that failed. */
+/** Sends all shares in parallel. Calls back when they are settled, with the errors of failed shares. */
 export function askAll<Asked extends Op>(
   store: Store,
   shares: readonly Share<Asked>[],

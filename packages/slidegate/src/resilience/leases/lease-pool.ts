@@ -61,7 +61,7 @@ export class HotKey {
     this.supply.waiting += waiting
   }
 
-  /** Before a denial, returns the units that this process holds, then sends the request again. Returns whether there were any. */
+  /** Before a denial, returns units held here and sends the request again. `false` if there were none. */
   askAgain(op: ConsumeOp, denied: readonly Call[]): boolean {
     const holding = this.pools.filter(({ isHolding }) => isHolding)
     if (holding.length === 0 || denied.length === 0) return false
@@ -123,7 +123,7 @@ export class Pool {
     return lease && outcomeAt(this.op, lease.outcome, lease.spent)
   }
 
-  /** Serves requests that waited for the lease first. Those that arrived since share the rest and the next lease. */
+  /** First serves requests that waited for the lease. Newer requests share the rest and the next lease. */
   answered(lease: Lease, outcomes: readonly Outcome[], position: number): void {
     const outcome = outcomes[0] as ConsumeOutcome
     const isDecided = outcome.source === 'store'
@@ -230,7 +230,7 @@ export class Pool {
     if (this.#waiting.length > 0) this.#take()
   }
 
-  /** Ends the lease. The demand for it sets the size of the next one. */
+  /** Ends the lease. The demand for the lease sets the size of the next one. */
   #end(nowMs: number): void {
     const lease = this.#lease
     if (lease === undefined) return
@@ -254,15 +254,15 @@ export class Pool {
 /**
  * One op that decides the waiting requests and charges for later ones in advance.
  *
- * Requests use it in order of position. If all waiting requests time out, it stays pending briefly, to return its units.
+ * Requests use its units in order of position. If all waiters time out, it stays pending to return its units.
  */
 class Lease implements Call {
   readonly op: ConsumeOp
-  /** The requests that wait for it, in order. */
+  /** The requests that wait for the lease, in order. */
   readonly calls: readonly Call[]
-  /** How many requests used it. */
+  /** How many requests used the lease. */
   spent = 0
-  /** When it ends, once it is held. */
+  /** When the lease ends. Set once it is held. */
   endsAtMs: number
   readonly #clock: Clock
   readonly #sentAtMs: number
@@ -298,7 +298,7 @@ class Lease implements Call {
     this.#pool.failed(this, error)
   }
 
-  /** @param spent requests that waited for it, at the first positions */
+  /** @param spent requests that waited for the lease, at the first positions */
   hold(outcome: ConsumeOutcome, spent: number): void {
     this.#outcomes = [{ ...outcome, source: 'lease' }]
     this.spent = spent
@@ -316,7 +316,7 @@ class Lease implements Call {
     return this.outcome.admitted - this.spent
   }
 
-  /** Whether it may be spent. It ends earlier here than in the store, whose clock counts whole milliseconds. */
+  /** Whether it may be spent. Leases end early here, because the store's clock counts whole milliseconds. */
   isLiveAt(nowMs: number): boolean {
     return nowMs >= this.#sentAtMs && nowMs <= this.endsAtMs - 1
   }
@@ -325,7 +325,7 @@ class Lease implements Call {
     call.resolve(this.#outcomes, this.spent++)
   }
 
-  /** How many requests would use it during the whole `leaseMs`, at the current rate. */
+  /** How many requests would use the lease during the whole `leaseMs`, at the current rate. */
   demandAt(nowMs: number): number {
     return Math.ceil((this.spent * this.op.leaseMs) / Math.max(1, nowMs - this.#sentAtMs))
   }

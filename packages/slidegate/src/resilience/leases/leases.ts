@@ -30,7 +30,7 @@ export interface LeaseOptions {
 
 /** A store that holds leased units. Close it before its client. */
 export interface LeasingStore extends Store {
-  /** Returns the units held. Resolves when that is done or has failed. Later requests aren't leased. */
+  /** Returns the units held, and resolves when that has succeeded or failed. Later requests aren't leased. */
   close(): Promise<void>
 }
 
@@ -65,7 +65,7 @@ const CLOSE_MS = 1000
 
 /** The part of a leasing store that requests of cold keys use. */
 interface Leases {
-  /** Counts an admission of a cold key. More than a few make it hot. */
+  /** Counts an admission of a cold key. More than a few admissions make the key hot. */
   admitted(op: ConsumeOp, outcome: ConsumeOutcome): void
   keyOf(op: Op): HotKey | undefined
 }

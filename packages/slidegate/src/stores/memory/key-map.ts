@@ -1,4 +1,4 @@
-// Maps keys to slots, without the long pause in which a large `Map` doubles: 50 ms for a million keys.
+// Maps keys to slots, without the long pause when a large `Map` doubles: 50 ms for a million keys.
 
 import { mapKey, textHash } from '../../runtime/hash.ts'
 import { randomInt32 } from '../../runtime/platform.ts'

@@ -1,4 +1,4 @@
-// The keys of a memory store and their logs. When full, expired and least recently used keys are dropped.
+// The keys of a memory store and their logs. A full table drops expired and least recently used keys.
 
 import { invalidOption, show } from '../../errors.ts'
 import type { Kind, Logs } from '../../limits/limit.ts'
@@ -20,13 +20,13 @@ const FREE = 0
 /** The keys that were last used with this limit set. */
 export interface Group {
   readonly set: LimitSet
-  /** The storage of each of its logs. */
+  /** The storage of each log in the set. */
   readonly logs: readonly Logs[]
-  /** Its only log, if that log only counts units and can deny. */
+  /** The set's only log, if that log only counts units and can deny. */
   readonly alone: Log | undefined
   /** All keys of the limiter's name. An empty map may have been replaced. */
   keys: KeyMap
-  /** Its number in rows, `FREE` while it has no keys. */
+  /** The group's number in rows, or `FREE` while it has no keys. */
   id: number
   size: number
 }
@@ -37,7 +37,7 @@ type Held = Pick<LoadedLog, 'log' | 'number'>
 const MOST_SWEPT = 64
 const MOST_LOOKED_AT = 1024
 
-/** Maximum bytes per key of `maxKeys`, or of this many keys if that is more. */
+/** Maximum bytes per key, for `maxKeys` keys or for this many, whichever is more. */
 const BYTES_PER_KEY = 1024
 const FEWEST_KEYS = 2 ** 18
 
@@ -49,7 +49,7 @@ const OTHER_BYTES = 512
 /** Maximum logs of other limit sets that a key keeps. No limit set has more. */
 const MOST_OTHERS = 256
 
-/** Ops between sweeps, and the overrides checked in each sweep and each search for room. */
+/** Ops between sweeps. Overrides checked in each sweep and in each search for room. */
 const OPS_PER_SWEEP = 32
 const OVERRIDES_PER_SWEEP = 64
 
@@ -63,7 +63,7 @@ const NO_SLOTS: readonly number[] = []
 const NO_KEYS = new KeyMap()
 
 /**
- * Up to `maxKeys` keys. Each has a slot, and each slot has logs.
+ * Up to `maxKeys` keys. Each key has a slot, and each slot has logs.
  *
  * To make room, it drops expired keys first, then the least recently used key that isn't at its limit. A key with denials or
  * bans counts as at its limit. Each override takes the place of one key until it ends.
@@ -90,13 +90,13 @@ export class KeyTable {
   #goneMs = 0
   /** Slots that the current op needs. */
   #inUse: readonly number[] = NO_SLOTS
-  /** Limits that may still be checked for it. */
+  /** Limits that the current op may still check. */
   #lookingLeft = 0
   size = 0
   readonly overrides: OverrideRecords = new OverrideRecords()
   /** Estimated bytes of everything except logs and overrides. */
   #bytesBesides = 0
-  /** Whether it takes too many bytes. Then a key may only grow if another is dropped. */
+  /** Whether the table takes too many bytes. If so, a key can grow only if another is dropped. */
   isHeavy = false
   /** Live keys dropped to make room. */
   evicted = 0
@@ -174,7 +174,9 @@ export class KeyTable {
     return index === 0 ? this.#read(slot, LOG) : this.#othersOf(slot)[index - 1]!.number
   }
 
-  /** Drops keys that aren't in use, if it finds enough. Returns whether there is room for `keys` more. */
+  /**
+   * Drops keys that aren't in use, if it finds enough. Returns whether there is room for `keys` more keys.
+   */
   makeRoom(keys: number, nowMs: number, inUse: readonly number[] = NO_SLOTS): boolean {
     this.#inUse = inUse
     this.#lookingLeft = MOST_LOOKED_AT
@@ -409,7 +411,7 @@ export class KeyTable {
     return group.keys
   }
 
-  /** The piece of {@link #keys} that the slot is in. */
+  /** The piece of {@link #keys} that contains the slot. */
   #nameOf(slot: number): string[] {
     return pieceOf(this.#keys, slot >>> this.#slots.shift)
   }

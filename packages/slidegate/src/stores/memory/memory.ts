@@ -32,7 +32,7 @@ export interface MemoryStoreOptions {
    * a key with a single denial is kept for the ban's `within`, so such keys can fill the store.
    */
   readonly onFull?: OnFull
-  /** Maximum number of overrides, at least 1. Further ones are rejected with the reason `full`. Default: `maxKeys`. */
+  /** Maximum number of overrides, at least 1. More are rejected with reason `full`. Default: `maxKeys`. */
   readonly maxOverrides?: number
   /** Returns epoch milliseconds, for tests and replay. Default: a monotonic clock, set to the wall clock once. */
   readonly clock?: Clock
@@ -44,7 +44,7 @@ export interface MemoryStore extends Store {
   stats(): { readonly keys: number; readonly evicted: number }
 }
 
-/** How long expired keys are kept with a custom clock, which may be set back. As in Redis. */
+/** How long expired keys are kept with a custom clock, which may be set back. The same as in Redis. */
 const GRACE_MS = 600_000
 
 /**
@@ -69,7 +69,7 @@ function keyTableStore(keys: KeyTable, now: Clock, driver: MemoryOps): MemorySto
   /** Units within the window of each limit before the op. */
   const used: number[] = []
 
-  /** Decides one request against limits that share a log. Returns false, before a charge, if the general driver has to. */
+  /** Decides one request on one log's limits. Returns false, without charging, if the general driver must. */
   function decide(
     group: Group,
     key: string,
@@ -155,13 +155,13 @@ function keyTableStore(keys: KeyTable, now: Clock, driver: MemoryOps): MemorySto
   }
 }
 
-/** A log for a new key. Returns 0 if there is no room for it, or if its cost is above a limit. */
+/** A log for a new key. Returns 0 if there is no room for the log, or if the cost exceeds a limit. */
 function newLog(keys: KeyTable, { logs, set }: Group, cost: number, nowMs: number): number {
   if (set.limits.some(({ limit }) => cost > limit) || !keys.makeRoom(1, nowMs)) return 0
   return logs[0]!.create()
 }
 
-/** Charges a log if all its limits have room. Returns `undefined` if the general driver has to decide. */
+/** Charges a log if all its limits have room. Returns `undefined` if the general driver must decide. */
 function admit(
   { kind, params }: Log,
   state: unknown,

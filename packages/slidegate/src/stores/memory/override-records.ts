@@ -15,7 +15,7 @@ interface Override extends Kept {
 const OVERRIDES_PAGE = 250
 const PAGE_CHARACTERS = 2 ** 16
 
-/** The maximum number of concurrent lists whose position is kept. Others search for it on each page. */
+/** Maximum number of lists whose position is kept. Other lists search for theirs on each page. */
 const MOST_PAGES = 16
 
 /** Estimated bytes of an override without its texts. */
@@ -24,7 +24,7 @@ const RECORD_BYTES = 300
 export class OverrideRecords {
   readonly #limiters = new Map<string, Map<string, Override>>()
   readonly #sweep = this.#all()
-  /** The ends of the latest pages, where the next ones continue. */
+  /** The ends of the latest pages, where the next pages continue. */
   readonly #pages: { readonly after: string; readonly rest: Iterator<Override> }[] = []
   #numbers = 0
   /** Includes ended overrides until {@link sweep} drops them. */
@@ -50,7 +50,7 @@ export class OverrideRecords {
     return this.size > 0 && this.#of(part) !== undefined
   }
 
-  /** Checks the next `most` overrides and drops ended ones. Returns how many. */
+  /** Checks the next `most` overrides and drops those that have ended. Returns how many it dropped. */
   sweep(byMs: number, most: number): number {
     const { size } = this
     for (let left = Math.min(most, size); left > 0 && this.size > 0; left--) {

@@ -17,10 +17,10 @@ const PIECE_SHIFT = 12
 const PIECE_MASK: number = 2 ** PIECE_SHIFT - 1
 
 /**
- * Each use writes its number, a tick, to the slot's row. So tracking the order costs nothing until room is needed.
+ * Each use writes its sequence number (tick) to the slot's row. Tracking costs nothing until a search.
  *
  * A search then goes through all rows in steps, and collects enough of the oldest slots to make room for many keys. Slots that
- * are at their limit are parked until they open or are used, so no search meets them twice. Their ticks are negative.
+ * are at their limit are parked until they open or are used, so no search meets them twice. Parked slots have negative ticks.
  */
 export class UseOrder {
   /** The first number of each row is its tick. */
@@ -28,10 +28,10 @@ export class UseOrder {
   #tick = 0
   /** Parked slots by the time when they open. */
   readonly #parked = new SlotHeap()
-  /** Slots by tick: all unparked ones up to `#foundUpTo`, and some later ones. */
+  /** Slots by tick: all unparked slots up to `#foundUpTo`, and some later slots. */
   readonly #found = new SlotHeap()
   #foundUpTo = 0
-  /** Where a search resumes (0 without one), and the tick up to which it collects. */
+  /** Where a search resumes (0 if none), and the tick up to which it collects. */
   #next = 0
   #upTo = 0
 
@@ -68,7 +68,7 @@ export class UseOrder {
       const slot = this.#found.least
       const tick = this.#tickOf(slot)
       if (slot !== 0 && tick !== this.#found.leastValue) {
-        // It has been used since it was found.
+        // The slot has been used since it was found.
         this.#found.remove(slot)
         this.#found.add(slot, tick)
       } else if ((slot !== 0 && tick <= this.#foundUpTo) || this.#areAllFound) {
@@ -105,7 +105,7 @@ export class UseOrder {
   #search(most: number): void {
     if (this.#next === 0) this.#upTo = this.#sampled()
     const { doubles, shift, mask, width } = this.#slots
-    // A free row has less than 1.
+    // The tick of a free row is less than 1.
     const from = this.#foundUpTo + 1
     for (let left = most; left > 0; ) {
       const chunk = doubles[this.#next >>> shift]
@@ -128,7 +128,7 @@ export class UseOrder {
     }
   }
 
-  /** Returns the tick up to which a search collects. About 1 in 16 of the other slots have an earlier tick, in a large store 1 in 64. */
+  /** The tick up to which a search collects. About 1 in 16 slots are older, or 1 in 64 in a large store. */
   #sampled(): number {
     const { rows, doubles, shift, mask, width } = this.#slots
     const last = doubles.length - 1
@@ -156,7 +156,7 @@ export class UseOrder {
   }
 }
 
-/** A binary heap of slots by value, from which any slot can be removed. Sweeping removed ones later would block the process. */
+/** A heap of slots by value. Any slot can be removed, because a later sweep would block the process. */
 class SlotHeap {
   readonly #slots: number[] = []
   readonly #values: number[] = []
@@ -191,7 +191,7 @@ class SlotHeap {
     this.#places[slot >>> PIECE_SHIFT]![slot & PIECE_MASK] = 0
     const last = this.#slots.pop()!
     const value = this.#values.pop()!
-    // The last slot takes its place, and then moves up or down.
+    // The last slot moves to the removed slot's place, and then up or down.
     if (last !== slot) this.#rise(this.#sink(place, value), last, value)
   }
 

@@ -15,7 +15,7 @@ export type Result = Outcome | StoreUnavailableError | SlidegateError
 
 export interface Receiver {
   answered(batch: Batch, results: readonly Result[]): void
-  /** The store may have decided some or all of its ops. */
+  /** The store may have decided some or all of the batch's ops. */
   failed(batch: Batch, error: unknown): void
 }
 
@@ -45,7 +45,7 @@ const PROBE_MS = 25
 /** If the client isn't ready, the batcher checks it again after this time. */
 const READY_MS = 10
 
-/** Fewer ops are sent in one call, which is cheaper than two. */
+/** Fewer ops than this are sent in one call. That is cheaper than two calls. */
 const MIN_DIVIDED = 8
 
 /** Maximum work in flight, in milliseconds of Redis time. Further calls wait. */
@@ -92,7 +92,7 @@ export function batchedStore(
 }
 
 /**
- * Sends the ops that are waiting in one call. No op waits for a batch to fill, so batches grow only if Redis is the bottleneck.
+ * Sends waiting ops together. No op waits for more, so batches grow only if Redis is the bottleneck.
  *
  * A call takes at most half of the ops waiting or in flight. If it took all of them, this process and Redis would take turns,
  * because callers that are answered together send their next requests together.
@@ -171,7 +171,7 @@ class Batcher implements Receiver {
 
   #isDue(): boolean {
     if (this.#queue.isEmpty || this.#pause !== undefined) return false
-    // Under full load this runs for each request, so it checks only the oldest call.
+    // Under full load, this runs for each request, so it checks only the oldest call.
     if (this.#calls[0]?.ops[0]?.calls[0]?.isSettled) this.#forgetLostCalls()
     return this.#calls.length < this.#callsAtOnce()
   }

@@ -8,7 +8,7 @@ const OPS = [1, 2, 4, 8, 16, 32, 64, 128]
 
 /** Counts of calls since the store was created. Contains no keys. */
 export interface RedisStoreStats {
-  /** Calls sent, each with one or more requests. On a Cluster, to all servers. */
+  /** Number of calls sent. Each call has one or more requests. On a Cluster, to all servers. */
   readonly calls: number
   /** Calls that failed as a whole. A call whose reply never arrives isn't counted. */
   readonly failedCalls: number

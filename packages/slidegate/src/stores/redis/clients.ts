@@ -13,13 +13,13 @@ import {
 import { Start } from '../start.ts'
 import type { StoreConnection } from '../store.ts'
 
-/** ioredis 5.11 or later, or iovalkey: a `Redis`, also with Sentinel, or a `Cluster`. */
+/** ioredis 5.11 or later, or iovalkey: a `Redis`, with or without Sentinel, or a `Cluster`. */
 export interface IoredisClient {
   evalsha(sha1: string, numkeys: number, ...args: string[]): Promise<unknown>
   eval(script: string, numkeys: number, ...args: string[]): Promise<unknown>
 }
 
-/** node-redis 5 or later: a client, a pool or a Sentinel. With 6 or later, also a Cluster. */
+/** node-redis 5 or later: a client, a pool or a Sentinel. A Cluster needs node-redis 6 or later. */
 export interface NodeRedisClient {
   evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
@@ -33,9 +33,9 @@ export interface GlideClient {
 /** Any other client. `command` sends words such as `['EVALSHA', ...]`, and resolves to the reply. */
 export interface CommandClient {
   command(words: readonly string[]): Promise<unknown>
-  /** Whether it routes commands to the servers of a Cluster. Default: false. */
+  /** Whether the client routes commands to the servers of a Cluster. Default: false. */
   readonly isCluster?: boolean
-  /** Whether it resends a command whose reply was lost. Such a command is still charged only once. Default: false. */
+  /** Whether the client resends commands whose reply was lost. Each is charged once. Default: false. */
   readonly resends?: boolean
 }
 
@@ -52,18 +52,18 @@ export type Send = (
 
 /** A client that you pass, or the store's own client and its replacements. */
 export interface Connection extends StoreConnection {
-  /** Whether it is connected to a Cluster. If so, the keys of a call must be in one slot. */
+  /** Whether the client is connected to a Cluster. If so, the keys of a call must be in one slot. */
   readonly isCluster: boolean
-  /** Whether it resends a command whose reply was lost. */
+  /** Whether the client resends a command whose reply was lost. */
   readonly resends: boolean
-  /** Whether it sends or rejects commands immediately. If not, it would queue them. */
+  /** Whether the client sends or rejects commands immediately. If not, it would queue them. */
   readonly isReady: boolean
   scriptLoads: number
   /** Returns a `Send` for one server, or for one bucket of a Cluster. */
   sender(): Send
   /** Ends the startup. Call this when a command succeeds or fails. */
   answered(): void
-  /** The error for a failed command. Without a connection, it contains the reason. */
+  /** The error for a failed command. If there is no connection, it contains the reason. */
   failure(error: unknown): StoreUnavailableError
 }
 
@@ -122,14 +122,14 @@ export function saysOffline(error: unknown): boolean {
 export interface Dialect {
   readonly isCluster: boolean
   readonly resends: boolean
-  /** `host:port`, if it has one server. */
+  /** `host:port`, if the client has one server. */
   readonly address?: string | undefined
-  /** False while it would queue commands. */
+  /** False while the client would queue commands. */
   isReady(): boolean
-  /** Whether it is connecting for the first time. */
+  /** Whether the client is connecting for the first time. */
   isStarting?(): boolean
   isConnected?(): boolean
-  /** Why it isn't connected. */
+  /** Why the client isn't connected. */
   lastError?(): Error | undefined
   readonly send: Send
 }
@@ -150,7 +150,7 @@ interface Emitter {
 /** The last error of each client since it connected. */
 const lastErrors = new WeakMap<object, Error | undefined>()
 
-/** Records a client's errors. The client still throws them if nothing else handles them. */
+/** Records a client's errors. The client still throws errors that nothing else handles. */
 function lastErrorOf(client: Emitter, first?: Error): () => Error | undefined {
   if (!lastErrors.has(client)) {
     lastErrors.set(client, first)

@@ -23,10 +23,10 @@ const SILENT_MS = 2000
 const MOST_NAMED = 3
 
 /**
- * Connects with node-redis or ioredis, whichever is installed. Its client never queues or resends commands, and reconnects.
+ * Connects with node-redis or ioredis. Its client reconnects, but never queues or resends commands.
  *
- * For one server, it connects immediately, and doesn't keep the process alive until it is used. For a Cluster, it connects on
- * first use, because the client would keep the process alive.
+ * For one server, it connects immediately, but doesn't keep the process alive before its first use. For a
+ * Cluster, it connects on first use, because the client would keep the process alive.
  */
 export class OwnConnection implements Connection {
   readonly isCluster: boolean
@@ -44,7 +44,7 @@ export class OwnConnection implements Connection {
   /** Pending until the first request was answered or the connection has failed. */
   #start: Start | undefined
   #isUsed = false
-  /** Whether it stopped trying to connect, because it wasn't used. */
+  /** Whether the client stopped trying to connect, because it wasn't used. */
   #hasStopped = false
   #isReplacing = false
   #isClosed = false
@@ -201,7 +201,7 @@ export class OwnConnection implements Connection {
 
   #failed(error: unknown): void {
     this.#lastError = plainError(error)
-    // If a server refuses the connection, it will refuse the next attempt too. A slow server may still answer.
+    // A server that refuses a connection will refuse the next attempt, too. A slow server may still answer.
     if (!/timeout|timed out|ETIMEDOUT/i.test(this.#lastError.message)) this.#endStart()
   }
 

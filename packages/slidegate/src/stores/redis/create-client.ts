@@ -11,7 +11,7 @@ export interface OwnSettings extends Servers {
 
 export interface OwnClient {
   readonly send: Send
-  /** Resolves when it is connected. Rejects when it is closed or stops trying. */
+  /** Resolves when the client is connected. Rejects when it is closed or stops trying. */
   readonly connected: Promise<unknown>
   /** Keeps the process alive from now on. Until then, a client of one server doesn't. */
   hold(): void
@@ -86,7 +86,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
     const cluster = nodeRedis.createCluster({
       rootNodes,
       defaults: { ...common, pingInterval: PING_INTERVAL_MS, socket },
-      // If it can't reach a node, the client queries the others for its replacement this often. The default is 5 seconds.
+      // Interval for querying other nodes for the replacement of an unreachable node. The default is 5 s.
       topologyRefreshOnReconnectionAttemptStrategy: 250,
     })
     cluster.on('error', onError)
@@ -144,7 +144,7 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
             redisOptions: { ...common, lazyConnect: false },
             clusterRetryStrategy: retryStrategy,
             enableOfflineQueue: false,
-            // Otherwise it would resend commands after their connection closed.
+            // Otherwise, the client would resend commands after their connection closed.
             retryDelayOnFailover: 0,
             slotsRefreshInterval: PING_INTERVAL_MS,
           },

@@ -35,9 +35,9 @@ const NEVER = -1
 const EXTRAS = -10
 
 interface ReadLog extends CheckedLog {
-  /** The state before the op, if this process computes its times. */
+  /** The state before the op, if this process computes the log's times. */
   state: unknown
-  /** Whether the script returns its times. */
+  /** Whether the script returns the log's times. */
   isTimed: boolean
 }
 
@@ -183,7 +183,7 @@ function explanation(
   return { frees, bans, ...(most !== undefined && { charges }) }
 }
 
-/** Reads a count and that many items. */
+/** Reads a count, and then that many items. */
 function listOf<Item>(next: Next, read: () => Item): Item[] {
   const items: Item[] = []
   for (let count = next(); count > 0; count--) items.push(read())

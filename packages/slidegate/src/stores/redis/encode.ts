@@ -6,12 +6,12 @@ import { CLOCK, IDS, LOOK, MAY_REPEAT, RARE } from '../../ops/op.ts'
 import type { Named, Part } from '../../ops/request.ts'
 import { isUsual, kindOf, type Op, unitsOf } from '../../ops/table.ts'
 
-/** An op with everything that its call needs. */
+/** An op and everything that is needed to send it. */
 export interface Request {
   readonly op: Op
   /** Replaces the server's time. */
   readonly nowMs: number | undefined
-  /** How many requests it decides, including those that joined it. */
+  /** Number of requests, including those that joined the op. */
   readonly count: number
 }
 

@@ -20,7 +20,7 @@ export type { UrlOptions } from './url.ts'
 
 /** Where keys are stored. Values out of range are rejected with `invalid_option`. */
 export interface RedisStoreOptions {
-  /** Prefix of all keys: 1 to 128 of `A-Z a-z 0-9 . _ : -`. Default: `slidegate`. */
+  /** Prefix of all keys: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`. Default: `slidegate`. */
   readonly prefix?: string
   /**
    * Number of parts for the keys, a power of two from 1 to 1024. Default: 64.
@@ -36,7 +36,7 @@ export interface RedisStoreOptions {
 /** A store in Redis. */
 export interface RedisStore extends Store {
   /**
-   * Connects, and resolves with the first answer.
+   * Connects, and resolves when the first answer arrives.
    *
    * Rejects with a `StoreUnavailableError` after 2 s. You don't have to await it before sending requests: the deadline of the
    * first requests starts once the store is connected.
@@ -57,9 +57,9 @@ const RETRY_MS = 20
  * All processes with the same server and prefix share the state. Supports one server, replicas and Clusters. Time is read from
  * the server's clock. The store never configures or closes a client that you pass.
  *
- * With a URL or `{ url }`, the store creates its own client. For one server, it connects immediately, and doesn't keep the
- * process alive until the first request. For a Cluster, it connects with the first request. `close` waits up to 2 s for calls in
- * flight, then closes the client.
+ * With a URL or `{ url }`, the store creates its own client. For one server, it connects immediately, but
+ * doesn't keep the process alive before the first request. For a Cluster, it connects with the first request.
+ * `close` waits up to 2 s for calls in flight, then closes the client.
  *
  * @throws {SlidegateError} `invalid_option`
  */

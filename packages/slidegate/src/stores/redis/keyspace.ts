@@ -71,7 +71,7 @@ const CRC_TABLE: Uint16Array = Uint16Array.from({ length: 256 }, (_, byte) => {
   return crc
 })
 
-/** Returns a tag per bucket. It is the smallest number whose slot is in the bucket's share of slots. */
+/** Returns a tag per bucket. Each tag is the smallest number whose slot is in the bucket's share of slots. */
 export function tagsOf(buckets: number): readonly string[] {
   const share = SLOTS / buckets
   return Array.from({ length: buckets }, (_, bucket) => {

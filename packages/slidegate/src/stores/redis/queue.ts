@@ -1,4 +1,4 @@
-// Queues ops until they are sent. Joins equal ones, and keeps room in each call for other keys.
+// Queues ops until they are sent. Joins equal ops, and keeps room in each call for other keys.
 
 import type { Entries } from '../../limits/limit.ts'
 import { entriesOf } from '../../limits/limit-set.ts'
@@ -13,7 +13,7 @@ import type { Request } from './encode.ts'
 const MAX_WEIGHT = 128
 
 export interface CallSize {
-  /** Number of ops. Slower ones weigh more. */
+  /** Number of ops. A slow op counts as several. */
   readonly ops: number
   readonly requests: number
 }
@@ -82,21 +82,21 @@ export class PendingOp implements Request {
 
 /** The waiting ops for one key, or for one combination of keys. */
 class KeyQueue {
-  /** Its place in the hash table, and the next key queue at the same place. */
+  /** The queue's place in the hash table, and the next queue at that place. */
   readonly place: number
   next: KeyQueue | undefined
-  /** If it was overloaded, it keeps them while it has no ops. */
+  /** A queue that was overloaded keeps its parts while it has no ops. */
   parts: readonly Part[] = NO_PARTS
   last: PendingOp | undefined
-  /** The first op that is held back. All later ones are too. */
+  /** The first op that is held back. All later ops are held back, too. */
   held: PendingOp | undefined
   requests = 0
   /** Requests in ops that aren't held back. */
   queuedRequests = 0
   queuedWeight = 0
-  /** The number of the last call that skipped one of its ops. */
+  /** The number of the last call that skipped one of the queue's ops. */
   skippedBy = 0
-  /** When it last filled its share of a call. */
+  /** When the key last filled its share of a call. */
   overloadedAtMs: number = Number.NEGATIVE_INFINITY
 
   constructor(place: number, next: KeyQueue | undefined) {
@@ -188,7 +188,7 @@ export class Queue {
       // An op with several keys may share some of them with a skipped op, so it must not overtake that op.
       const mustStay = ofKey.skippedBy === number || (hasManyKeys && before !== undefined)
       if (mustStay || !fits(pending, batch, maxWeight, maxRequests)) {
-        // Later ops may have some of the same keys.
+        // Later ops may share some of these keys.
         if (hasManyKeys) break
         ofKey.skippedBy = number
         before = pending

@@ -53,7 +53,7 @@ export class ScriptTransport implements Transport {
 
   send(batch: Batch, receiver: Receiver): void {
     const { isCluster, resends } = this.#connection
-    // While a slot moves, its keys are on two servers, so no call with several keys succeeds. A receipt is a key too.
+    // While a slot moves, its keys are on two servers, and calls with several keys (or a receipt) fail.
     const isDivisible = isCluster && (resends || batch.ops.length > 1)
     if (isDivisible && batch.sentAtMs < this.#singlyUntilMs) {
       this.#sendSingly(batch, receiver)
@@ -94,7 +94,7 @@ export class ScriptTransport implements Transport {
     this.#send('EVALSHA', SCRIPT_SHA1, keys, words).then(answered, failed)
   }
 
-  /** The slot may be moving. A client that resends commands waits longer for that than any request. Others report a failure. */
+  /** The slot may be moving. A client that resends commands outwaits any request; others report a failure. */
   lost(): void {
     if (this.#connection.isCluster && this.#connection.resends) this.#goSingly()
   }
@@ -130,7 +130,7 @@ export class ScriptTransport implements Transport {
    * flight have the same place. If a call arrives after a later one with the same place, it isn't executed.
    */
   #appendReceipt({ ops, place, sentAtMs }: Batch, words: string[]): number {
-    // On a Cluster, all calls of a transport have the same slot, and the receipt must be in it too.
+    // On a Cluster, all calls of a transport have the same slot, and the receipt must be in that slot, too.
     this.#receipts[place] ??= {
       key: this.#keyspace.receiptKey(this.#connection.isCluster ? ops[0]!.op : undefined, place),
       renewedAtMs: Number.NEGATIVE_INFINITY,
@@ -143,7 +143,7 @@ export class ScriptTransport implements Transport {
   }
 }
 
-/** Runs the script. Loads it if Redis doesn't have it, such as after a restart or SCRIPT FLUSH. */
+/** Runs the script. Loads it if Redis doesn't have it, for example after a restart or SCRIPT FLUSH. */
 export async function runScript(
   connection: Connection,
   send: Send,

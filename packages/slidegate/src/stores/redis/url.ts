@@ -12,13 +12,13 @@ export interface UrlOptions {
    * You can also write `valkey://` and `valkeys://`. For a Cluster, pass one or more of its servers; the client finds the others.
    */
   readonly url: string | readonly string[]
-  /** Whether it is a Redis Cluster. Default: true if several URLs are given. */
+  /** Whether the server belongs to a Redis Cluster. Default: true if several URLs are given. */
   readonly cluster?: boolean
   /** With `rediss://`: certificates and other options of `tls.connect`. */
   readonly tls?: ConnectionOptions
 }
 
-/** Returns the options if the source is a URL or has one. A client may have a `url` too. */
+/** Returns the options if the source is a URL or has one. A client may have a `url`, too. */
 export function urlOptionsOf(source: unknown): UrlOptions | undefined {
   if (typeof source === 'string') return { url: source }
   const isUrl = typeof source === 'object' && source !== null && 'url' in source

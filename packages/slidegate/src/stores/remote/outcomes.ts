@@ -1,4 +1,4 @@
-// Outcomes as JSON. In times, `null` stands for infinity. In lists, it stands for undefined.
+// Outcomes as JSON. `null` is infinity in times, and undefined in lists.
 
 import {
   checkThat,
@@ -100,7 +100,6 @@ export function debitsOf(parts: readonly Part[]): Read<Debit[]> {
     })
 }
 
-/** Reads the fields of an outcome. */
 function replyIn(value: Fields, op: Op, count: number): Reply {
   const { parts } = op
   const limits = limitsOf(parts).length

@@ -2,7 +2,7 @@
 
 import { checkThat, invalidOption, SlidegateError, show, wrongValue } from '../../errors.ts'
 
-/** Reads a value. `what` is its name in errors. */
+/** Reads a value. `what` is the value's name in errors. */
 export type Read<Value = unknown> = (value: unknown, what: string) => Value
 
 /** Adds the place of a value to errors. */
@@ -31,7 +31,7 @@ export function fieldsIn(value: unknown, what: string, known: readonly string[])
 type Shape = Readonly<Record<string, Read>>
 type ShapeOf<S extends Shape> = { readonly [Name in keyof S]: ReturnType<S[Name]> }
 
-/** Reads an object with only these fields. Omits undefined ones. */
+/** Reads an object with only these fields. Omits undefined fields. */
 export function shape<S extends Shape>(what: string, fields: S): Read<ShapeOf<S>> {
   return (value) => {
     const given = fieldsIn(value, what, Object.keys(fields))

@@ -34,7 +34,7 @@ export type ServedStore = (body: unknown, authorize: Authorize) => Promise<Store
  * const answer = await serve(await request.json(), (limiter) => mustBeAllowed(request, limiter))
  * ```
  *
- * @param store a store, or a function that returns the store of a limiter, which must be the same for each call with a name
+ * @param store a store, or a function that always returns the same store for a limiter's name
  * @throws {SlidegateError} `invalid_option`
  */
 export function serveStore(

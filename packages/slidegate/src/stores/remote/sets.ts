@@ -34,7 +34,7 @@ export function textOfSet(set: LimitSet): string {
   return text
 }
 
-/** Doesn't have the dimension in its name, because the limiter's name contains it. */
+/** Omits the dimension from the name, because the limiter's name contains it. */
 function writtenLimit(limit: Limit): Declaration & { readonly isCount?: true } {
   const { limit: declared, isCount } = originOf(limit)
   return { ...declarationOf(declared), ...(isCount && { isCount }) }

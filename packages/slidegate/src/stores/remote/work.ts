@@ -93,7 +93,7 @@ function workOfEntries(op: Op, { params }: Log, are: Entries): number {
   const isStream = are === 'record'
   if (work === 'search') return params.limits.length * (EXPLAIN + chargesOf(op))
   if (work === 'take' && isStream) return 2 * rewritable(params.records)
-  // A stream stores an entry per request, other logs store one per unit.
+  // A stream stores one entry per request; other logs store one per unit.
   const written = isStream ? LOG : Math.floor(Math.min(unitsOf(op), MAX_ENTRIES) / 3)
   if (work === 'find' || work === 'take') return ENTRY + written
   return work === 'write' && effect !== 'look' ? (are === 'value' ? ENTRY : LOG) + written : LOG
