@@ -1,4 +1,4 @@
-// Formats numbers, durations, times, limits and overrides as text. A missing value is a dash.
+// Formats numbers, durations, times, limits and overrides as text. A missing value becomes a dash.
 
 import type { DeclaredLimit, Override } from './api-types.ts'
 
@@ -19,7 +19,7 @@ export function compact(value: number | null | undefined): string {
   return Math.abs(value) < 10_000 ? decimal(value) : short.format(value)
 }
 
-/** A whole number if it is at least 100, otherwise three digits. */
+/** Rounds numbers from 100 on to whole numbers, and others to three digits. */
 export function decimal(value: number | null | undefined): string {
   if (!isNumber(value)) return NONE
   return Math.abs(value) >= 100 ? whole.format(value) : precise.format(value)

@@ -8,7 +8,7 @@ import { secondOf, useLive } from './live.tsx'
 /** Number of seconds to keep. */
 const KEPT = 300
 
-/** The last few minutes of one or all limiters: history, then live updates. */
+/** Returns the last few minutes of one or all limiters. Live updates extend the stored history. */
 export function useHistory(limiter?: string): History | undefined {
   const { overview, connections } = useLive()
   const [gaps, setGaps] = useState(0)

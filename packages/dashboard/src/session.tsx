@@ -9,7 +9,7 @@ export interface Session {
   /** `stranger` if a token is needed, `unreachable` while the service doesn't respond. */
   readonly state: 'checking' | 'stranger' | 'known' | 'unreachable'
   readonly who: Whoami | undefined
-  /** Whether the tab keeps a token. */
+  /** Whether the tab has a token. */
   readonly hasToken: boolean
   /** Why the last token was rejected. */
   readonly problem: string | undefined

@@ -65,7 +65,7 @@ export function useQuery<Answer>(
     }
   }, [of, everyMs, connections, turn, isVisible])
   const reload = useCallback(() => setTurn((last) => last + 1), [])
-  // A response to another query isn't shown.
+  // The response to an earlier query isn't shown.
   const isOurs = state.of === of
   return {
     data: isOurs ? state.data : undefined,

@@ -109,7 +109,7 @@ function parseTop(text: string): number {
 }
 
 /**
- * Keeps the requests of one limiter. Without a name, all requests must be of the same limiter.
+ * Keeps the requests of one limiter. Without a name, all requests must belong to the same limiter.
  *
  * @throws {UsageError} for a request of a second limiter, if no name was given
  */
@@ -148,7 +148,7 @@ async function progressOf(file: string): Promise<Progress> {
       format: '  {bar} {percentage}%',
       stream: process.stderr,
       clearOnComplete: true,
-      // Changes no terminal settings, because Ctrl-C would leave them behind. A signal handler would prevent Ctrl-C.
+      // Ctrl-C wouldn't restore changed terminal settings, and a signal handler would prevent Ctrl-C.
       linewrap: true,
       gracefulExit: false,
     },

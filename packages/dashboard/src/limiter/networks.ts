@@ -1,4 +1,4 @@
-// Groups keys with addresses by network.
+// Groups keys by the network of the address they contain.
 
 /** Keys in one network. */
 export interface Network<Of> {

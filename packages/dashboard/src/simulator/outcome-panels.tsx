@@ -181,7 +181,7 @@ const STEP_COLUMNS: readonly Column<Step>[] = [
   },
 ]
 
-/** The chart as a table, rendered when it is opened. */
+/** The chart's data as a table. It is rendered when the user opens it. */
 function Steps({
   simulated,
   log: { timeline },

@@ -1,4 +1,4 @@
-// Detects a replay that skipped nearly all lines. An option must be wrong, so the result is meaningless.
+// Detects a replay that skipped nearly all lines, usually because of a wrong option.
 
 import { formatCount } from '../text.ts'
 import type { Skipped } from './parse-line.ts'

@@ -26,7 +26,6 @@ import type { Report } from './report.ts'
 import { REPORT_STYLE } from './report-style.ts'
 
 interface HtmlReportOptions {
-  /** Version of the program. */
   readonly version: string
   readonly report: Report
   /** Name of the log. */
@@ -184,7 +183,7 @@ function timeSection({ run }: HtmlReportOptions): Markup {
   )
 }
 
-/** Both runs have the same requests, so their steps are equal. */
+/** Renders both runs. They have the same requests, so their steps are equal. */
 function fullnessSections({ report, run, compared }: HtmlReportOptions): Markup[] {
   const steps = run.results.overTime.read(CHART_STEPS)
   const others = compared?.results.overTime.read(CHART_STEPS).steps

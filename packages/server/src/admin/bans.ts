@@ -13,7 +13,7 @@ import { keysOf } from './keys.ts'
 interface BanList {
   /** Sorted by end, latest first. */
   readonly bans: readonly BanStatus[]
-  /** Whether these are all. */
+  /** Whether the list contains all bans and blocks. */
   readonly isComplete: boolean
 }
 
@@ -23,7 +23,7 @@ const LOOKS = 100
 const MAX_LOOKS = 1000
 
 /**
- * Lists recorded bans and blocks. Looks up each key, to leave out bans and blocks that have ended or were lifted on any instance.
+ * Lists recorded bans and blocks. Looks up each key to omit those that have ended or were lifted elsewhere.
  */
 export class Bans {
   readonly #service: Service
@@ -39,7 +39,7 @@ export class Bans {
   /**
    * Lists bans and blocks.
    *
-   * @param may selects limiters
+   * @param may returns whether the caller may see a limiter
    * @throws {ServiceError} {StoreUnavailableError}
    */
   async list(may: (limiter: string) => boolean, count: number): Promise<BanList> {

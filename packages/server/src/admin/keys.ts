@@ -8,7 +8,7 @@ import type { Service } from '../service/service.ts'
 const MAX_LENGTH = 256
 const BEGINNING = 200
 
-/** Length in base64url characters of 6 bits each. */
+/** Length of a hash in base64url characters, which have 6 bits each. */
 const HASH_LENGTH = 22
 const ELLIPSIS = '...~'
 

@@ -11,7 +11,7 @@ export interface Process extends Omit<InstanceStatus, 'isSelf' | 'perSecond' | '
 /** A process that is silent for this long is no longer counted. */
 const SILENT_MS = 3500
 
-/** Own heartbeats that must return through Redis before a silent process counts as killed. */
+/** A silent process counts as killed once this many own heartbeats have returned through Redis. */
 const SILENT_ECHOES = 4
 
 /** How long a killed instance is remembered. */
@@ -28,7 +28,7 @@ interface Known {
   readonly heardAtMs: number
   /** On the wall clock. */
   readonly atMs: number
-  /** Own heartbeats that had returned by then. */
+  /** Number of own heartbeats that had returned by then. */
   readonly echoes: number
 }
 
@@ -43,7 +43,7 @@ export class Presence {
     this.#now = now
   }
 
-  /** Call this when an own heartbeat returns. It shows that Redis isn't why others are silent. */
+  /** Call this when one of this process's heartbeats returns. It proves that Redis delivers messages. */
   echoed(): void {
     this.#echoes++
   }
@@ -62,7 +62,7 @@ export class Presence {
     })
   }
 
-  /** Immediately removes a process that says it is shutting down. */
+  /** Immediately removes a process that has announced its shutdown. */
   left(process: string): void {
     this.#known.delete(process)
   }

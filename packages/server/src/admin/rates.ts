@@ -13,7 +13,7 @@ const DENIED = SOURCES.length
 const SHADOW = 2 * SOURCES.length
 const WIDTH = SHADOW + 1
 
-/** The longest span and the current second. */
+/** The seconds of the longest span, plus the current second. */
 const SECONDS = 300 + 1
 
 /** Counts of the last full seconds, as plain JSON. */

@@ -25,7 +25,7 @@ const MAX_BACKOFF_MS = 1000
 /** The message of ioredis for every failure to connect to a Cluster node. */
 const CLOSED = 'Connection is closed.'
 
-/** How long the list of a Cluster's nodes is used. */
+/** How long a list of a Cluster's nodes stays in use. */
 const NODES_MS = 5000
 
 /** The maximum number of Cluster nodes to query. */
@@ -210,7 +210,7 @@ async function inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
   }
 }
 
-/** Returns the reason for a connection error. For a Cluster, it is in `lastNodeError`. */
+/** Returns the reason for a connection error. For a Cluster, `lastNodeError` contains it. */
 function reasonOf(error: Error & { readonly lastNodeError?: Error }): string {
   const { lastNodeError } = error
   return lastNodeError?.message === CLOSED ? "can't connect to any node" : messageOf(lastNodeError ?? error)

@@ -96,7 +96,7 @@ export class SlidingKeys {
     }
   }
 
-  /** Returns the counts of each key since the last call. A key that lost its counter in the meantime may have had more. */
+  /** Returns the counts of each key since the last call. They may be too low for evicted keys. */
   takeMinute(nowMs: number): ReadonlyMap<string, KeyCounts> {
     const words = new Map<string, KeyCounts>()
     for (const { minute, requests } of this.#halves(nowMs)) {

@@ -16,7 +16,7 @@ export interface TailFilter {
   readonly denied?: boolean | undefined
 }
 
-/** A query to a process. Fetches a reader's lines, or just keeps the reader registered. */
+/** A query to a process. It fetches a reader's lines, or just keeps the reader registered. */
 interface TailQuestion {
   readonly id: string
   readonly filter: TailFilter
@@ -129,8 +129,8 @@ export class Tail {
   }
 
   /**
-   * Removes readers that are gone. Without decisions, nothing else removes them. Returns whether there is room for another
-   * reader.
+   * Removes readers that are gone, which otherwise only happens at decisions. Returns whether there is room
+   * for another reader.
    */
   #forgetGone(): boolean {
     for (const [id, reader] of this.#readers) if (this.#isGone(reader)) this.#readers.delete(id)

@@ -155,7 +155,7 @@ export class Usage {
     decision: Decision,
   ): void {
     const short = shortKey(key)
-    // Without the store, a denial isn't about the key.
+    // A denial without the store has nothing to do with the key.
     const isDenied =
       !decision.allowed &&
       decision.source !== 'failClosed' &&

@@ -10,7 +10,6 @@ interface LineFileOptions {
 /** Age at which a rotation's lock is removed, because its process must have died. */
 const STALE_MS = 10_000
 
-/** Bytes per read. */
 const CHUNK_BYTES = 256 * 2 ** 10
 
 const NEWLINE = 0x0a
@@ -104,7 +103,7 @@ export class LineFile {
       return
     }
     try {
-      // Another process may have renamed the file without having created the new one yet.
+      // Another process may have renamed the file but not created the new one yet.
       const named = await stat(this.path).catch(() => undefined)
       if (named?.ino === inode) await rename(this.path, this.formerPath)
     } finally {

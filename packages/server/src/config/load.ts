@@ -29,7 +29,7 @@ export interface LoadOptions {
   /** Addresses that override the file's addresses. */
   readonly listen?: { readonly http?: string | undefined; readonly grpc?: string | undefined }
   /**
-   * Whether to read files that the text names. Set this to false for a caller's text, which could probe for files. Default: true.
+   * Whether to read files that the text names. A caller's text could probe for files. Default: true.
    */
   readonly looksAtFiles?: boolean
 }

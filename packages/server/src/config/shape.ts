@@ -52,9 +52,9 @@ const ajv = new Ajv2020({
 const isConfig = ajv.compile(ConfigSchema)
 
 /**
- * The schema violations in a document.
+ * Returns the schema violations in a document.
  *
- * Before that, it converts variables that must be numbers or booleans in place.
+ * First, it converts variables that must be numbers or booleans. This changes the document.
  */
 export function shapeProblems(document: SourceDocument): readonly ShapeProblem[] {
   const found = errorsOf(document.value)
@@ -244,7 +244,7 @@ const SECRET_PARTS = ['auth', 'store']
 
 const SHOWN = 40
 
-/** A value in a message: short, and without secrets. */
+/** Formats a value for a message: short, and without secrets. */
 function shown(document: SourceDocument, path: Path, value: unknown, schema: SchemaPart = {}): string {
   if (value === null) return 'empty'
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'

@@ -177,7 +177,7 @@ function evictionCheck(info: RedisInfo, cli: string): Found {
   if (value === 'noeviction') return { ...check, status: 'ok' }
   return {
     ...check,
-    // Without maxmemory, nothing is evicted yet.
+    // Without `maxmemory`, Redis doesn't evict keys.
     status: info.number('maxmemory') === 0 ? 'warning' : 'problem',
     expected: 'noeviction: an evicted key silently resets a limit',
     fix: `${cli} CONFIG SET maxmemory-policy noeviction`,

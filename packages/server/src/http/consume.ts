@@ -47,7 +47,7 @@ const OneSchema = closed(
 
 const DEFAULT_REQUESTS = 1000
 
-/** Average number of limits per request that a call may use. A call may always use `LARGEST_LIMITER`. */
+/** Maximum average number of limits per request. A call may always use `LARGEST_LIMITER` limits in total. */
 const LIMITS_PER_REQUEST = 4
 /** Maximum number of limits of a limiter. */
 const LARGEST_LIMITER = 1024

@@ -114,7 +114,7 @@ function authorizationIn(
 /**
  * Rejects requests that other sites' pages make from a user's browser.
  *
- * `Origin` reveals other origins, `Host` reveals DNS rebinding.
+ * `Origin` reveals requests from other sites, and `Host` reveals DNS rebinding.
  */
 class Pages {
   readonly #auth: () => AuthConfig | undefined

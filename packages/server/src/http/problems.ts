@@ -164,7 +164,7 @@ const FORGET_MS = 60_000
 const MOST_KINDS = 64
 
 /**
- * Logs failed requests: the first of a kind in full, then counts.
+ * Logs the first failed request of each kind in full, and then only counts.
  *
  * Counts are logged once per second. In an outage, most requests fail, and a line for each would fill the disk.
  */

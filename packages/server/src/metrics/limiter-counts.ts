@@ -98,7 +98,7 @@ export class LimiterCounts {
     this.#now = now
   }
 
-  /** Creates the limiter's counters at 0. Prometheus misses the first increase of a new series. */
+  /** Creates the limiter's counters at 0. Otherwise, Prometheus would miss their first increase. */
   opened(limiter: AnyLimiter): void {
     this.#of(limiter.name).inUse.add(limiter)
   }

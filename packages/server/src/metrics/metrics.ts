@@ -214,7 +214,7 @@ function lineMetrics(capture?: Capture, decisionLog?: DecisionLog): Metric[] {
   ]
 }
 
-/** Gauges of prom-client with names of counters. It also exports each of them under a correct name. */
+/** Gauges of prom-client that are named like counters. It also exports each of them under a correct name. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',

@@ -81,7 +81,7 @@ export class DeclaredLimiter {
   }
 
   /**
-   * @param minTimeoutMs the minimum timeout, to which a shorter one is raised
+   * @param minTimeoutMs shorter timeouts are raised to this one
    * @throws {SlidegateError} for invalid options
    */
   limiter(store: Store, logger: Logger | false = false, minTimeoutMs = 0): Limiter<AnyKey> {

@@ -14,7 +14,7 @@ interface Ready {
 /** The state of the configuration file. `restart`: a part takes effect at the next start. */
 export type FileState = 'applied' | 'invalid' | 'restart'
 
-/** Policies that allow requests without a store. */
+/** Policies under which requests may be allowed without a store. */
 const ANSWERS_ALONE: ReadonlySet<OnStoreError> = new Set(['allow', 'local'])
 
 /** Lifetime of a probe's result. */

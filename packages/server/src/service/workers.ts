@@ -69,7 +69,7 @@ function send(message: Message): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {})
 }
 
-/** A question to all workers that waits for their answers. */
+/** A question that has been sent to all workers, with their answers so far. */
 interface Round {
   readonly asker: Worker
   readonly id: number

@@ -10,7 +10,7 @@ export interface Watched {
   readonly untilMs: number
 }
 
-/** A limiter's minute or hour. */
+/** One minute or hour in a limiter's history. */
 export interface Step {
   /** Whether any process of the service was counting. */
   readonly isCounted: boolean

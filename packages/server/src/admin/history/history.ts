@@ -35,7 +35,7 @@ export const MAX_PENDING = 60
 /** A minute or hour is shown this long after its end. By then, all instances have written it. */
 const SETTLE_MS = 10_000
 
-/** Number of limiters to process before yielding to the event loop. They take a few milliseconds. */
+/** Number of limiters to process, within a few milliseconds, before yielding to the event loop. */
 const AT_A_TIME = 8
 
 /** With more limiters than this, each keeps fewer keys. */
