@@ -39,7 +39,7 @@ export function share(ratio: number | null | undefined): string {
   return `${percent < 10 ? Math.round(percent * 10) / 10 : Math.round(percent)}%`
 }
 
-/** A part of a whole, or null if the whole is 0. */
+/** Divides a part by the whole. Returns null if the whole is 0. */
 export function ratio(part: number, all: number): number | null {
   return all > 0 ? part / all : null
 }

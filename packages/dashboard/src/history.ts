@@ -39,7 +39,7 @@ export function useHistory(limiter?: string): History | undefined {
 /**
  * Appends one second to the rows of a limiter or of all limiters.
  *
- * Returns `undefined` if seconds are missing in between, because a sum over all limiters must be complete.
+ * Returns `undefined` if there is a gap before it, because a sum over all limiters must be complete.
  */
 export function appended(
   rows: History,

@@ -51,7 +51,7 @@ export function useLive(): Live {
   return useContext(Context)
 }
 
-/** Follows the service while the tab is visible. It reconnects when the connection is lost. */
+/** Follows the service while the tab is visible. Reconnects when the connection is lost. */
 export function LiveProvider({ children }: { readonly children: ComponentChildren }) {
   const [live, setLive] = useState(NOTHING)
   const isVisible = useVisible()

@@ -8,7 +8,7 @@ import { useLive, useVisible } from './live.tsx'
 const DEADLINE_MS = 10_000
 
 export interface Query<Answer> {
-  /** The last response. It is kept while the next response loads. */
+  /** The last response. Kept while the next response loads. */
   readonly data: Answer | undefined
   /** Why the last request failed. */
   readonly error: Error | undefined

@@ -129,7 +129,7 @@ async function removeAndDisconnect(redis: Redis, prefix: string): Promise<void> 
   }
 }
 
-/** Rejects after a timeout, for a server that accepts commands but doesn't respond. */
+/** Rejects after a timeout, because a server may accept commands but not respond. */
 function inTime<T>(work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () => reject(new Error(`no response within ${ANSWER_TIMEOUT_MS / 1000} s`))

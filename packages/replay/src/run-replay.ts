@@ -109,9 +109,9 @@ function parseTop(text: string): number {
 }
 
 /**
- * Keeps the requests of one limiter. Without a name, all requests must belong to the same limiter.
+ * Keeps the requests of one limiter. If no name is given, all requests must belong to the same limiter.
  *
- * @throws {UsageError} for a request of a second limiter, if no name was given
+ * @throws {UsageError} if no name was given and there are requests of a second limiter
  */
 function ofLimiter(parse: ParseLine, name: string | undefined): ParseLine {
   let only: string | undefined
@@ -138,7 +138,7 @@ interface Progress {
 
 const NO_PROGRESS: Progress = { at: () => {}, end: () => {} }
 
-/** Shows a progress bar on standard error, if possible. */
+/** Shows a progress bar if standard error is a terminal. */
 async function progressOf(file: string): Promise<Progress> {
   if (file === '-' || process.stderr.isTTY !== true) return NO_PROGRESS
   const found = await stat(file).catch(() => undefined)

@@ -107,7 +107,7 @@ function columnsFor({ hasLimiter, nowMs, lift }: ColumnOptions): readonly Column
           {
             id: 'lift',
             label: 'Action',
-            // Without the key, a ban can't be lifted here.
+            // A ban can't be lifted here if its key is unknown.
             cell: (ban: BanStatus) =>
               ban.isHashed !== true && (
                 <button

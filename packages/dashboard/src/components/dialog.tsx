@@ -6,7 +6,7 @@ import { Field } from './field.tsx'
 import { sentenceOf } from './status.tsx'
 import { useUniqueId } from './unique-id.ts'
 
-/** A modal dialog. It is open while it is rendered. Escape closes it, and the focus returns. */
+/** A modal dialog. The dialog is open while it is rendered. Escape closes it, and the focus returns. */
 function Dialog({
   title,
   onClose,
@@ -48,8 +48,8 @@ export interface Reason {
 /**
  * A dialog that confirms an action, runs it and closes.
  *
- * It has a field for the operator's reason, and shows the error if the action fails. If the response has a
- * `hint`, the dialog stays open to show it. Pass the action's own fields as children.
+ * The dialog has a field for a reason, and shows an error if the action fails. If the response has a `hint`,
+ * the dialog stays open to show it. Pass the action's own fields as children.
  */
 export function Confirm({
   title,

@@ -121,7 +121,7 @@ function columnsOf(limiter: string, of: OneKey | undefined, hasPages: boolean): 
   }
   return [
     { id: 'at', label: 'At', cell: ({ atMs }) => timeOfDay(atMs) },
-    // Without dimensions, the key would be the same in every row.
+    // If there are no dimensions, every row has the same key.
     ...(of === undefined || of.dimension !== undefined ? [key] : []),
     { id: 'cost', label: 'Cost', cell: ({ cost }) => count(cost), isNumber: true, isMinor: true },
     { id: 'outcome', label: 'Outcome', cell: (line) => <Outcome {...line} /> },

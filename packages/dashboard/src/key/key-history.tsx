@@ -61,7 +61,7 @@ export function KeyHistory({
   )
 }
 
-/** Marks the key, so that its history is complete from now on. */
+/** The button to watch the key, so that its history is complete from now on. */
 function Watch({
   of,
   isWatched,

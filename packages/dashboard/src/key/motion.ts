@@ -32,7 +32,7 @@ export function useServiceClock(atMs: number | undefined): ServiceClock {
 /** The interval of updates for users who prefer reduced motion. */
 const STILL_MS = 1000
 
-/** Moves a drawing along with the clock. It was drawn for the time `atMs`. */
+/** Moves a drawing along with the clock. `atMs` is the time for which it was drawn. */
 export function useMotion(
   moving: { readonly current: SVGGElement | null },
   { scale }: Frame,

@@ -4,7 +4,7 @@ import { parseDuration } from '../../../replay/src/text.ts'
 import type { DeclaredLimit, TopKey, TopKeyList } from '../api-types.ts'
 import { decimal } from '../format.ts'
 
-/** The bounds of a number. They differ if the service only estimates it. */
+/** The bounds of a number. The bounds differ if the service only estimates the number. */
 export interface Range {
   readonly least: number
   readonly most: number

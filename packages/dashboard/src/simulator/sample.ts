@@ -5,7 +5,7 @@ const LENGTH_S = 2 * 3600
 const VISITORS = 400
 
 /**
- * Returns two hours of an access log, which are always the same.
+ * Returns two hours of an access log. The result is always the same.
  *
  * The log has visitors, an office behind one address, a scraper, and a client with bursts around a minute's start.
  */

@@ -39,7 +39,7 @@ interface HtmlReportOptions {
 
 const TITLE = 'Replay report'
 
-/** Renders the report as a standalone page. It has no scripts, loads nothing, and escapes text from the log. */
+/** Renders the report as a standalone page without scripts. Text from the log is escaped. */
 export function htmlReport(options: HtmlReportOptions): string {
   const hash = createHash('sha256').update(REPORT_STYLE).digest('base64')
   const policy = `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'`

@@ -66,7 +66,7 @@ export class MemoryBanLog implements BanLog {
 /**
  * Keeps records in Redis, in the sorted set `<prefix>:{bans}`.
  *
- * Members are JSON, and scores are end times. It only uses commands that the store also uses.
+ * Members are JSON, and scores are end times. The log only uses commands that the store also uses.
  */
 export class RedisBanLog implements BanLog {
   readonly #link: RedisLink

@@ -52,7 +52,7 @@ export class BanRecorder {
     this.#log = log
   }
 
-  /** Records the ban that a decision caused, if any. */
+  /** Records the ban, if a decision caused one. */
   decided(limiter: string, key: AnyKey, decision: Decision): void {
     if (decision.blockedMs === undefined || !isCause(decision) || this.#waiting.length === MAX_WAITING) return
     if (this.#waiting.push({ limiter, key, decision }) === 1) void this.#record()
@@ -95,7 +95,7 @@ export class BanRecorder {
     }
   }
 
-  /** Returns the active bans of a key. This decision caused all of them, because only limits denied the request. */
+  /** Returns a key's active bans. The decision caused all of them, because only limits denied the request. */
   async #begunBy({ limiter, key, decision }: Cause): Promise<readonly BanRecord[]> {
     const active = this.#service.has(limiter) ? this.#service.get(limiter) : undefined
     const ban = active?.declared.config.ban

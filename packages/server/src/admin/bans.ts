@@ -18,7 +18,7 @@ interface BanList {
 }
 
 const PAGE = 1000
-/** How many keys a list looks up at once, and in total. */
+/** Number of keys that are looked up at once for a list, and in total. */
 const LOOKS = 100
 const MAX_LOOKS = 1000
 
@@ -54,7 +54,7 @@ export class Bans {
         const [other] = found.get(word) ?? []
         const isLatest = statuses[i] !== undefined && (other?.sinceMs ?? 0) <= record.sinceMs
         if (isLatest) found.set(word, [record, statuses[i]!])
-        // If the key was unblocked in between, its earlier record is over, too.
+        // If the key was unblocked after the earlier block, the earlier record is over, too.
         const over = isLatest ? other : record
         if (over !== undefined) ended.push(over)
       })

@@ -8,7 +8,7 @@ const MAX_KEYS = 4096
 /** The basis of a second hash, because different keys may have the same first hash. */
 const OTHER_BASIS = 0x2545f491
 
-/** The name of a key in {@link LastDenials}. It doesn't reveal the key to other instances. */
+/** The name of a key in {@link LastDenials}. The name doesn't reveal the key to other instances. */
 export function denialWord(key: string): string {
   return `${keyHash(key)} ${keyHash(key, OTHER_BASIS)}`
 }

@@ -30,7 +30,7 @@ interface LimiterReport {
   readonly instances: number
 }
 
-/** The states, worst first. */
+/** The states, from the worst to the best. */
 const FILE_STATES: readonly FileState[] = ['invalid', 'restart', 'applied']
 
 export function instancesOf(reports: readonly ProcessReport[], self: Process): InstanceStatus[] {

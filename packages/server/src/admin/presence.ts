@@ -43,7 +43,7 @@ export class Presence {
     this.#now = now
   }
 
-  /** Call this when one of this process's heartbeats returns. It proves that Redis delivers messages. */
+  /** Call this when one of the process's own heartbeats returns, which proves that Redis delivers. */
   echoed(): void {
     this.#echoes++
   }

@@ -32,7 +32,7 @@ const NODES_MS = 5000
 const MAX_SERVERS = 256
 
 /**
- * The Redis connection of the admin API. It is separate from the store's connection, so it never delays requests.
+ * The Redis connection of the admin API. The store has its own connection, so this one never delays requests.
  *
  * Reconnects until it is closed. A command that can't be sent fails immediately, and no command is sent twice.
  */
@@ -102,7 +102,7 @@ export class RedisLink {
   /**
    * Sends a command.
    *
-   * @throws {ServiceError} `store_error` if it failed; it may have run anyway
+   * @throws {ServiceError} `store_error` if the command failed; it may have run nevertheless
    * @throws {UnreachableError} if there is no connection
    */
   async ask<Answer>(command: (redis: Redis | Cluster) => Promise<Answer>): Promise<Answer> {

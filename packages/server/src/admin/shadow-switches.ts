@@ -50,8 +50,8 @@ export class MemoryShadowSwitches implements ShadowSwitches {
 /**
  * Keeps settings in Redis, in the sorted set `<prefix>:{shadow}`.
  *
- * Members are `<limiter>:<limit>`, and scores are 1 or 0. It only uses commands that the store uses, so it needs no extra
- * permissions.
+ * Members are `<limiter>:<limit>`, and scores are 1 or 0. The commands are among those that the store uses,
+ * so they need no extra permissions.
  */
 export class RedisShadowSwitches implements ShadowSwitches {
   readonly #link: RedisLink

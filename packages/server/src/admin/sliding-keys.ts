@@ -96,7 +96,7 @@ export class SlidingKeys {
     }
   }
 
-  /** Returns the counts of each key since the last call. They may be too low for evicted keys. */
+  /** Returns the counts of each key since the last call. Counts of evicted keys may be too low. */
   takeMinute(nowMs: number): ReadonlyMap<string, KeyCounts> {
     const words = new Map<string, KeyCounts>()
     for (const { minute, requests } of this.#halves(nowMs)) {

@@ -20,7 +20,7 @@ export interface Summary {
 /** The slot of a word without a counter. */
 export const NONE = -1
 
-/** Cells of the filter, and chains of the hash table, per counter. */
+/** Number of filter cells, and of hash table chains, for each counter. */
 const CELLS = 16
 const CHAINS = 2
 
@@ -104,7 +104,7 @@ export class SpaceSaving {
     }
   }
 
-  /** Returns a summary of the most frequent words only. It is cheaper to create and to send. */
+  /** Returns a summary of the most frequent words only. A short summary is cheaper to create and to send. */
   greatest(most: number): Summary {
     const size = this.#words.length
     if (size <= most) return this.summary()

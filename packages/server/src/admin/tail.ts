@@ -11,7 +11,7 @@ import { mapKey, shortKey } from './keys.ts'
 /** Selects the decisions that a reader gets. */
 export interface TailFilter {
   readonly limiters: readonly string[]
-  /** With dimensions, the key in any of them. */
+  /** For a limiter with dimensions, the key in any dimension. */
   readonly key?: string | undefined
   readonly denied?: boolean | undefined
 }
@@ -55,8 +55,8 @@ const NOTHING: TailBatch = { lines: [], lost: 0 }
 /**
  * Streams decisions as server-sent events.
  *
- * Each process buffers decisions per reader, and counts the decisions that it drops, so requests never wait for a reader. Without
- * readers, it buffers nothing.
+ * Each process buffers decisions per reader, and drops and counts those that don't fit. Requests never wait
+ * for a reader. If there are no readers, nothing is buffered.
  */
 export class Tail {
   readonly #processes: Processes

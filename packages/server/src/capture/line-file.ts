@@ -59,7 +59,7 @@ export class LineFile {
   /** The newest matching lines of this file and the previous one, oldest first. */
   async newest(count: number, isWanted: (line: string) => boolean): Promise<string[]> {
     const found: string[] = []
-    // Opens both files before reading, because they may be rotated in between.
+    // Opens both files before reading, because they may be rotated at any time.
     const files = [await openIfThere(this.path), await openIfThere(this.formerPath)]
     try {
       const [present, former] = await Promise.all(files.map((file) => file?.stat()))
@@ -115,7 +115,7 @@ export class LineFile {
 /**
  * Ends a line that a killed process left incomplete.
  *
- * A line that another process is still writing looks the same. It then gets an extra empty line, which `replay` skips.
+ * A line that another process is still writing looks the same. It gets an empty line, which `replay` skips.
  */
 async function endLastLine(file: FileHandle): Promise<void> {
   const { size } = await file.stat()

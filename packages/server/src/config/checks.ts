@@ -22,7 +22,7 @@ export interface Checked {
   readonly looksAtFiles: boolean
   /** Whether a part matches the schema. Parts that don't match aren't checked here. */
   isSound(path: Path): boolean
-  /** Reports a problem with a value or its name. */
+  /** Reports a problem with a value, or with its name if `at` is `key`. */
   complain(path: Path, message: string, at?: 'value' | 'key'): void
 }
 

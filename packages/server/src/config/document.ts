@@ -126,7 +126,7 @@ function atStart(file: string, message: string): ConfigProblem {
   return { file, line: 1, column: 1, message }
 }
 
-/** Shorter values aren't hidden. They aren't secrets, and could match any word in a message. */
+/** Shorter values aren't hidden. Short values aren't secrets, and could match any word in a message. */
 const SHORTEST_SECRET = 8
 /** Maximum lengths of excerpts in messages of the service and of the YAML library. */
 const SHOWN = [64, 40]

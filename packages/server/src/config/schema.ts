@@ -85,7 +85,7 @@ function file(description: string) {
   return Type.String({ minLength: 1, title: 'a file name', description })
 }
 
-/** Options of every kind of limit. */
+/** Options that every kind of limit has. */
 const naming = {
   name: Type.Optional(
     Type.String({

@@ -70,7 +70,7 @@ function errorsOf(value: unknown): readonly SchemaError[] {
 /**
  * Reduces a union's errors to the errors of the intended alternative.
  *
- * Without such an alternative, the union's own error remains. Ajv reports the errors of all alternatives just before the union's.
+ * If there is none, the union's own error remains. Ajv reports it just after the errors of all alternatives.
  */
 function relevant(errors: readonly SchemaError[]): readonly SchemaError[] {
   const kept: SchemaError[] = []
@@ -190,7 +190,7 @@ function rightFor({ data, keyword, parentSchema = {}, params }: SchemaError): st
   return `it must be ${expected(parentSchema)}${isTextWithoutQuotes(data, parentSchema) ? ', in quotes' : ''}${meant}`
 }
 
-/** Whether quotes are missing. Without them, YAML reads `007` as a number and `true` as a boolean. */
+/** Whether quotes are missing. YAML reads an unquoted `007` as a number and `true` as a boolean. */
 function isTextWithoutQuotes(data: unknown, { type, pattern }: SchemaPart): boolean {
   const isScalar = typeof data === 'number' || typeof data === 'boolean'
   return (

@@ -151,7 +151,7 @@ export interface Rule extends RuleOptions {
   readonly id: string
   /** The rule's name in the metrics of envoyproxy/ratelimit, without the domain: `message_type_marketing.to_number`. */
   readonly path: string
-  /** Name in header fields. */
+  /** The rule's name in header fields. */
   readonly policy: string
   /** Undefined if the rule is unlimited or allows nothing. */
   readonly limits: readonly Limit[] | undefined

@@ -59,7 +59,7 @@ function declarationText(limit: LimitDecision, place: number): string {
   const last = declarations[place]
   if (last !== undefined && isSameLimit(last.of, limit)) return last.text
   const { name, windowMs, precisionMs, shadow } = limit
-  // join() makes one flat string, unlike concatenation.
+  // `join()` returns one flat string. Concatenation doesn't.
   const text = [
     ...['{"name":"', name, '","limit":', limit.limit, ',"windowMs":', windowMs],
     ...[',"precisionMs":', precisionMs, ',"shadow":', shadow],

@@ -133,7 +133,7 @@ class Pages {
       this.#known = auth
       this.#host = undefined
     }
-    // Without a Host, the request isn't from a browser.
+    // A request without a Host header isn't from a browser.
     if (host !== undefined && host !== this.#host) {
       if (!isOurs(host, auth?.hosts ?? [])) {
         throw new ServiceError(
@@ -164,7 +164,7 @@ class Pages {
   }
 }
 
-/** Returns whether a page comes from this host. Ignores the scheme, since a proxy may terminate TLS. */
+/** Returns whether a page comes from this host. Ignores the scheme, because a proxy may terminate TLS. */
 function isOf(origin: string, host: string | undefined): boolean {
   return host !== undefined && /^https?:\/\/(.+)$/.exec(origin)?.[1] === host.toLowerCase()
 }

@@ -32,7 +32,7 @@ interface ErrorBody {
   readonly detail: string
 }
 
-/** Details of store errors. They don't reveal the store's address or error messages to callers. */
+/** Details of store errors. These texts don't reveal the store's address or error messages to callers. */
 const STORE_DETAILS: Readonly<Record<StoreUnavailableReason, string>> = {
   timeout: 'the store timed out; the request may or may not have been charged',
   error: 'the store failed',

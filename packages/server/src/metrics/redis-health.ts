@@ -159,7 +159,7 @@ export class RedisInfo {
     return { calls: sum('calls'), seconds: sum('usec') / 1e6 }
   }
 
-  /** Lag of the slowest replica in bytes, or undefined without replicas. */
+  /** Lag of the slowest replica in bytes, or undefined if there are no replicas. */
   get replicaLagBytes(): number | undefined {
     const end = this.number('master_repl_offset')
     if (end === undefined || this.#values.get('role') !== 'master') return undefined

@@ -41,7 +41,7 @@ export class DeclaredLimiter {
   readonly config: LimiterConfig
   readonly shadowing: Shadowing
   readonly usual: ByDimension
-  /** Whether a limit stores each unit of a cost separately. This makes large costs slow. */
+  /** Whether a limit stores each unit of a cost separately. Such limits make large costs slow. */
   readonly keepsUnits: boolean
   readonly plans: ReadonlyMap<string, ByDimension>
   /** By dimension and key. */

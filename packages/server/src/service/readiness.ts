@@ -3,7 +3,7 @@
 import { createLimiter, type Limiter, type OnStoreError, type Store, slidingWindow } from 'slidegate'
 import type { Service } from './service.ts'
 
-/** Readiness, store health and the reasons for both. */
+/** Readiness and store health, with the reasons. */
 interface Ready {
   readonly ready: boolean
   /** Whether the store is down: limiters apply their `onStoreError`. */
@@ -45,7 +45,7 @@ export class Readiness {
   /**
    * By default, the service stays ready while the store is down.
    *
-   * An outage affects all instances at once, and no other instance could respond better.
+   * An outage affects all instances, so no other instance could respond better.
    *
    * @param policies the failure policies to consider. Default: the policies of all limiters.
    */

@@ -59,7 +59,7 @@ export class Tracing {
       'service.instance.id': instance,
     })
     this.#provider = new BasicTracerProvider({
-      // The environment takes precedence.
+      // Environment variables take precedence.
       resource: own.merge(detectResources({ detectors: [envDetector] })),
       spanProcessors: [new BatchSpanProcessor(new Reported(exporter, log))],
       ...(sampleRatio !== undefined && {
