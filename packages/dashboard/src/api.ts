@@ -86,7 +86,7 @@ export async function* events(
 
 async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
   const bearer = token()
-  // Paths are relative to the page, because the service may be mounted below any path.
+  // Paths are relative to the page, because the service may be mounted at any path.
   const url = new URL(`.${path}`, new URL('.', location.href))
   const response = await fetch(url, {
     method,

@@ -17,7 +17,7 @@ export interface Session {
   may(role: Role): boolean
   signIn(text: string): Promise<void>
   signOut(): void
-  /** Opens the sign-in page for a user who may read without a token. */
+  /** Opens the sign-in page for anonymous readers. */
   askForToken(): void
 }
 

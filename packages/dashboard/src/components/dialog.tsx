@@ -6,7 +6,7 @@ import { Field } from './field.tsx'
 import { sentenceOf } from './status.tsx'
 import { useUniqueId } from './unique-id.ts'
 
-/** A modal dialog. The dialog is open while it is rendered. Escape closes it, and the focus returns. */
+/** A modal dialog. The dialog is open while it is rendered. Closing it restores the focus. */
 function Dialog({
   title,
   onClose,
@@ -136,7 +136,7 @@ export function Confirm({
               Cancel
             </button>
           )}
-          {/* `aria-disabled` keeps it reachable by keyboard, so that a screen reader reads the reason. */}
+          {/* `aria-disabled` keeps the button reachable, so that screen readers read the reason. */}
           <button
             type="submit"
             class={isDangerous ? 'dangerous' : 'primary'}

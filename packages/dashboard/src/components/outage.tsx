@@ -11,7 +11,7 @@ type Outage = NonNullable<LimiterRates['outage']>
 /** Maximum number of limiters to name for each consequence. */
 const NAMED = 8
 
-/** Warns about a store outage and its consequences for each limiter. After it, shows when it happened. */
+/** Warns about a store outage and its consequences for each limiter. After an outage, shows when it was. */
 export function OutageNotice({ limiters }: { readonly limiters: readonly LimiterRates[] }) {
   const { overview } = useLive()
   const groups = new Map<string, { readonly outage: Outage; readonly names: string[] }>()

@@ -9,7 +9,7 @@ import 'uplot/dist/uPlot.min.css'
 /**
  * Draws a plot as wide as its element. It is drawn again when the colors change.
  *
- * @param look any text: when it changes, the plot is also drawn again
+ * @param look any text. The plot is also drawn again when it changes
  */
 export function usePlot(
   optionsOf: (element: HTMLElement) => Omit<uPlot.Options, 'width'>,

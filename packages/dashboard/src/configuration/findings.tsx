@@ -6,7 +6,7 @@ import { count } from '../format.ts'
 
 const SIGNS = { same: ' ', added: '+', removed: '−' } as const
 
-/** Shows added and removed lines. A sign, a word and a color mark each of them. */
+/** Shows added and removed lines. Each is marked with a sign, a word and a color. */
 export function Diff({ label, lines }: { readonly label: string; readonly lines: readonly DiffLine[] }) {
   const linesThatAre = (kind: DiffLine['kind']) => lines.filter((line) => line.kind === kind).length
   return (

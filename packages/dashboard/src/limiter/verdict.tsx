@@ -34,7 +34,7 @@ export interface Verdict {
   readonly networks: readonly Network<KeyTraffic>[]
 }
 
-/** The smallest share of an attack's requests for which a network counts. */
+/** The minimum share of an attack's requests for a network to be listed. */
 const OF_ATTACK = 0.1
 const ENOUGH_DENIALS = 20
 /** With fewer callers, the usual demand is unknown. */

@@ -26,7 +26,7 @@ function answer(message: Answer): void {
   postMessage(message)
 }
 
-/** Work on one message, in pieces. Reports progress, and stops if a newer message arrives. */
+/** Does the work for one message in pieces. Reports progress, and stops if a newer message arrives. */
 class Pieces {
   readonly #turn: number
   #pausedMs = performance.now()

@@ -29,7 +29,7 @@ export interface Report {
   readonly forgottenCallers: number
   /** The limits that would fit. Empty without requests. */
   readonly neededLimits: readonly NeedsOfWindow[]
-  /** The result for the kind of limit to compare with. */
+  /** The result for the kind of limit given with --compare. */
   readonly compare?: {
     readonly kind: Compared
     readonly admitted: number

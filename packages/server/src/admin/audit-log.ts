@@ -17,7 +17,7 @@ export interface AuditLog {
    * @throws {ServiceError} if it can't be stored
    */
   append(record: AuditRecord): Promise<string>
-  /** Returns up to `count` records, newest first. If an ID is passed as `before`, they are older than it. */
+  /** Returns up to `count` records, newest first. They precede the ID `before`, if it is set. */
   page(before: string | undefined, count: number): Promise<readonly Kept[]>
 }
 

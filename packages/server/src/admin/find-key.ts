@@ -7,7 +7,7 @@ import { endOf } from './ban-status.ts'
 
 /** Maximum number of limiters and dimensions to check. */
 const MAX_CHECKED = 2000
-/** How many of them to check at once. One call to Redis checks eight. */
+/** Number of limiters to check at once. One call to Redis checks eight of them. */
 const AT_A_TIME = 64
 
 interface Found {

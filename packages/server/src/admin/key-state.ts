@@ -60,7 +60,7 @@ export async function keyStateOf(limiter: Limiter<AnyKey>, key: AnyKey | Partial
   }
 }
 
-/** Two readings of the same end may differ by up to this. Clocks may be adjusted meanwhile. */
+/** Two readings of the same end may differ by up to this. Clocks may be adjusted between them. */
 const SAME_MS = 1000
 
 /** Whether overrides and blocks are still the same. Ignores automatic bans, which come and go. */

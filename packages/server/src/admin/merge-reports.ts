@@ -98,13 +98,13 @@ export function limitersOf(
     })
 }
 
-/** Averages over the longest time that any has counted. Otherwise, new processes would weigh too much. */
+/** Averages over the longest counting time. Otherwise, new processes would weigh too much. */
 function perSecond(reports: readonly LimiterReport[], of: (minute: MinuteRates) => number): number {
   const seconds = Math.max(1, ...reports.map(({ lastMinute }) => lastMinute.seconds))
   return reports.reduce((sum, { lastMinute }) => sum + of(lastMinute), 0) / seconds
 }
 
-/** If the store is down, how requests are decided. Otherwise, the store's last outage. */
+/** Returns the current outage and how requests are decided. If there is none, returns the last outage. */
 function outageOf(reports: readonly LimiterReport[]): Pick<LimiterRates, 'outage' | 'lastOutage'> {
   const down = reports.filter(({ isStoreDown }) => isStoreDown)
   if (down.length > 0) {

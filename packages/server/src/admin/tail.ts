@@ -129,8 +129,8 @@ export class Tail {
   }
 
   /**
-   * Removes readers that are gone, which otherwise only happens at decisions. Returns whether there is room
-   * for another reader.
+   * Removes readers that are gone. Otherwise, they would stay until the next decision. Returns whether there
+   * is room for another reader.
    */
   #forgetGone(): boolean {
     for (const [id, reader] of this.#readers) if (this.#isGone(reader)) this.#readers.delete(id)

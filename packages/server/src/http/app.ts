@@ -98,7 +98,7 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
   return app
 }
 
-/** Makes spans children of the caller's span. Reading the body loses the async context, so it comes first. */
+/** Makes spans children of the caller's span. The body is read first, because reading loses the context. */
 function traceRequests(app: App, { tracing }: Context): void {
   if (tracing === undefined) return
   app.addHook('preHandler', ({ headers }, _reply, done) => tracing.within(headers as TraceHeaders, done))

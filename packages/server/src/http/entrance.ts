@@ -12,7 +12,7 @@ import type { App, Context } from './context.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The role that this route requires. Default: none, and callers aren't authenticated. */
+    /** The role that this route requires. Default: none, so callers aren't authenticated. */
     role?: Role
     /** Whether the route needs no token if the configuration has no tokens. */
     isOpen?: boolean
@@ -57,7 +57,7 @@ export function guardEntrance(app: App, { gatekeeper, service }: Context): void 
       throw new ServiceError(503, 'overloaded', `${most} requests are already in flight; retry in a moment`)
     }
     inFlight++
-    // Emitted exactly once, whether the response is complete or the client has disconnected.
+    // `close` is emitted exactly once, whether the response is complete or the client has disconnected.
     reply.raw.once('close', leave)
     if (reply.raw.socket === null) closeBehind(reply.raw, request.raw.socket)
   }

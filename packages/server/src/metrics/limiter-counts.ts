@@ -27,7 +27,7 @@ const WAITS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_
 /** How long an outage is remembered after its end. */
 const REMEMBERED_MS = 900_000
 
-/** An outage of the store, in epoch milliseconds. An outage without an end is still going on. */
+/** An outage of the store, in epoch milliseconds. An outage without an end hasn't ended yet. */
 export interface StoreOutage {
   readonly sinceMs: number
   readonly untilMs?: number
@@ -148,7 +148,7 @@ export class LimiterCounts {
     this.#of(limiter).waitErrors[reason]++
   }
 
-  /** Counts of a limiter's limits, one by one. */
+  /** Returns a limiter's counts, with one entry per limit. */
   limitsOf(limiter: string): readonly LimitCounts[] {
     return this.#counts.get(limiter)?.decisions.read().limits ?? []
   }

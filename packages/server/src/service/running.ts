@@ -55,7 +55,7 @@ export interface RunningService {
   readonly capture: Capture
   readonly app: App
   readonly httpUrl: string
-  /** The dashboard's URL with this start's token. Undefined if `tokens` or `anonymous` is configured. */
+  /** The dashboard's URL with the admin token. Undefined if `tokens` or `anonymous` is configured. */
   readonly adminLink: string | undefined
   /** The gRPC address, if enabled. */
   readonly grpcAddress: string | undefined

@@ -24,7 +24,7 @@ export interface Batch {
   readonly limiters: readonly { readonly limiter: string; readonly entries: Entries }[]
 }
 
-/** For how long and at which resolution counts are kept. */
+/** How long and at which resolution counts are kept. */
 export interface Range {
   readonly letter: 'm' | 'h'
   readonly stepMs: number
@@ -52,7 +52,7 @@ export function recordName(limiter: string, { letter }: Range, step: number): st
   return `${limiter}:${letter}${step}`
 }
 
-/** Maximum number of keys of a record per order: by rank, requests and denials. */
+/** Maximum number of keys that a record keeps for each order: rank, requests, denials. */
 export const KEYS_PER_ORDER = 8
 
 /** Returns the record with a batch's entries added. `lua/add-history.lua` does the same in Redis. */
