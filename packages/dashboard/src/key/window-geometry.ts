@@ -1,5 +1,5 @@
 // The geometry of the window picture: positions in pixels at the time of a response.
-// Moving parts are drawn once per response, then moved as a whole.
+// Moving parts are drawn once for each response, and then moved together.
 
 import type { Charge, ExplainedLimit } from '../api-types.ts'
 

@@ -7,7 +7,7 @@ const VISITORS = 400
 /**
  * Returns two hours of an access log. The result is always the same.
  *
- * The log has visitors, an office behind one address, a scraper, and a client with bursts around a minute's start.
+ * The log has visitors, an office behind one address, a scraper, and a client with bursts at full minutes.
  */
 export function sampleLog(): Blob {
   const random = randomNumbers(7)

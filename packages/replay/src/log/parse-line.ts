@@ -32,7 +32,7 @@ export function lineParser({ format, key, timeField, costField }: LineOptions): 
 }
 
 // host ident authuser [time] "request" status bytes "referer" "agent": the common format, which the combined one extends.
-// Only the parts that are used are required, because servers truncate lines. No two quantifiers compete for a character, so
+// Unused parts are optional, because servers truncate lines. No two quantifiers compete for a character, so
 // garbage fails in linear time.
 const LINE = /^(\S+) \S+ (\S+) \[([^\]]{1,64})\](?: "([^"\\]*(?:\\.[^"\\]*)*))?(?:" (\d{3}))?/
 

@@ -52,7 +52,7 @@ export class HyperLogLog {
       let chosen = 0
       while (chosen < merged && registers[start + chosen] === 0) chosen++
       if (chosen === merged) continue
-      // The bits that selected a merged register now count for its rank, so the first used one ranks highest.
+      // Bits that selected the merged registers now count for the rank. The first register in use ranks highest.
       folded[register] = chosen === 0 ? shift + registers[start]! : Math.clz32(chosen) - (32 - shift) + 1
     }
     return new HyperLogLog(folded)

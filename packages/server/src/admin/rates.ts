@@ -25,7 +25,7 @@ export interface SpanCounts {
 
 /** Counts by second, latest first, as plain JSON. */
 export interface SecondCounts {
-  /** Time of the first entry, the last full second, in epoch seconds. */
+  /** Time of the first entry, in epoch seconds. It is the last full second. */
   readonly latest: number
   readonly allowed: readonly number[]
   readonly denied: readonly number[]

@@ -30,7 +30,7 @@ export interface CallerSketch {
 /** The number of keys in a sketch. */
 const GREATEST = 16
 
-/** Number of keys with a counter, per limiter and half of the window. */
+/** Number of keys with a counter in each half of a limiter's window. */
 const COUNTERS = 512
 
 /** The window slides in halves, so it covers between one and two halves. */

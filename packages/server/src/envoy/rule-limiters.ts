@@ -30,7 +30,7 @@ interface InUse {
   isRetired: boolean
 }
 
-/** Descriptors decided in one step: different rules, equal costs. Must be released. */
+/** Descriptors that are decided in one step. Rules differ, and costs are equal. Must be released. */
 export interface Group {
   readonly inUse: InUse
   readonly questions: readonly Question[]

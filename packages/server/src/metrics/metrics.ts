@@ -44,7 +44,7 @@ export class Metrics {
   })
   #sources: MetricSources | undefined
 
-  /** Sets the sources. Before that, only the registry's own metrics exist. */
+  /** Sets the sources. Until then, only the registry's own metrics exist. */
   read(sources: MetricSources): void {
     measureProcess()
     this.#sources = sources

@@ -13,7 +13,7 @@ export const VERSION: string = version
 
 const VARIABLE = 'SLIDEGATE_INSTANCE_SECRET'
 
-/** A random secret per instance. All workers hash keys with it, so that outsiders can't compute the hashes. */
+/** A random secret per instance. All workers hash keys with it, so outsiders can't compute the hashes. */
 export const INSTANCE_SECRET: string =
   (cluster.isWorker ? process.env[VARIABLE] : undefined) ?? randomBytes(32).toString('base64url')
 

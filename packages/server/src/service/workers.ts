@@ -15,7 +15,7 @@ const ANSWER_MS = 2000
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5000
 
-/** Time from draining to killing a worker. It must be stuck then: workers cut off slow requests earlier. */
+/** Workers are killed this long after draining. By then, only stuck workers are still running. */
 const END_MS = 45_000
 
 type Message =
