@@ -46,7 +46,7 @@ const MAX_LIMITERS = 1000
 /**
  * Reads a log as `slidegate replay` does.
  *
- * @param goOn called regularly with the number of lines read. If it resolves to false, there is no log
+ * @param goOn called regularly with the number of lines read. If it resolves to false, no log is returned
  */
 export async function readLog(
   chunks: AsyncIterable<Uint8Array>,

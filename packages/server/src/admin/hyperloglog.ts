@@ -52,7 +52,7 @@ export class HyperLogLog {
       let chosen = 0
       while (chosen < merged && registers[start + chosen] === 0) chosen++
       if (chosen === merged) continue
-      // Bits that selected the merged registers now count for the rank. The first register in use ranks highest.
+      // Bits that selected a register now count for the rank, so the first register in use ranks highest.
       folded[register] = chosen === 0 ? shift + registers[start]! : Math.clz32(chosen) - (32 - shift) + 1
     }
     return new HyperLogLog(folded)

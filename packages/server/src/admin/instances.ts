@@ -12,7 +12,7 @@ import type { Every } from './timer.ts'
 
 /** A message between processes. Messages with another version are ignored. */
 type Message =
-  /** Announces a process and its last second. If `hello` is set, all others announce themselves in reply. */
+  /** Announces a process and its latest decisions. If `hello` is set, all others reply with the same. */
   | {
       readonly v: 1
       readonly type: 'here'
