@@ -1,4 +1,4 @@
-// Types of API responses that aren't in the server's `admin/api-types.ts`, and the keys sent to the API.
+// Types of the API's requests and responses that aren't in the server's `admin/api-types.ts`.
 
 export type {
   AuditEntry,
@@ -16,7 +16,7 @@ export type Role = 'check' | 'read' | 'admin'
 export interface Whoami {
   readonly name: string
   readonly role: Role
-  /** `null` means all. */
+  /** `null` means all limiters. */
   readonly limiters: readonly string[] | null
   /** Whether the configuration has tokens. */
   readonly hasTokens: boolean
@@ -42,10 +42,10 @@ export interface DeclaredLimiter {
 /** The most frequent keys. */
 export interface TopKeyList {
   readonly spanMs: number
-  /** An estimate of the distinct keys in that time. */
+  /** The estimated number of distinct keys in this span. */
   readonly distinct?: number
   readonly keys: readonly TopKey[]
-  /** Maximum count of a key that isn't listed. */
+  /** Upper bound for the count of any key that isn't listed. */
   readonly unlisted: number
 }
 
@@ -60,7 +60,7 @@ export interface Override {
   readonly expiresInMs?: number
   /** Absent if the key isn't blocked, `null` if the block never expires. */
   readonly blockedMs?: number | null
-  /** Names that currently match none of the key's limits. */
+  /** Limit names that currently match none of the key's limits. */
   readonly unused?: readonly string[]
 }
 
@@ -76,7 +76,7 @@ export function hasRule({ limits, exempt }: Override): boolean {
   return limits !== undefined || exempt === true
 }
 
-/** The response of /v1/explain with charges. Times use the store's clock. `null` means forever. */
+/** The response of /v1/explain, including charges. Times use the store's clock. `null` means forever. */
 export interface Explanation {
   readonly atMs: number
   readonly allowed: boolean
@@ -101,7 +101,7 @@ export interface ExplainedLimit {
   readonly remaining: number
   readonly resetAfterMs: number | null
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
-  /** Only present for kinds that store when units were charged. */
+  /** Present only for kinds that store the time of each charge. */
   readonly charges?: readonly Charge[]
   readonly olderUnits?: number
   readonly declared?: DeclaredLimit
@@ -113,7 +113,7 @@ export interface Charge {
 }
 
 interface ExplainedBan {
-  /** 0 if it isn't banned now. */
+  /** 0 if the key isn't banned now. */
   readonly blockedMs: number
   readonly sinceMs?: number
   readonly level: number
@@ -128,7 +128,7 @@ export interface OneKey {
   readonly dimension: string | undefined
 }
 
-/** The key as the API expects it. */
+/** The key in the form that the API expects. */
 export function keyOf({ key, dimension }: OneKey): string | Readonly<Record<string, string>> {
   return dimension === undefined ? key : { [dimension]: key }
 }

@@ -1,4 +1,4 @@
-// Requests to the service, with the token of the tab.
+// Sends requests to the service with this tab's token.
 
 /** An error response of the service: a problem (RFC 9457). */
 export class ApiError extends Error {
@@ -14,7 +14,7 @@ export class ApiError extends Error {
 
 const TOKEN = 'slidegate.token'
 
-/** The token in use. The tab keeps it until it is closed. */
+/** The current token. It is kept until the tab is closed. */
 export function token(): string | null {
   return sessionStorage.getItem(TOKEN)
 }
@@ -35,9 +35,9 @@ export function takeTokenOfLink(): void {
 }
 
 /**
- * Sends a request and returns the parsed response. Lines of JSON become an array.
+ * Sends a request and returns the parsed response. JSON lines become an array.
  *
- * @throws {ApiError} if the service rejects it, or the error of `fetch` if the service is unreachable
+ * @throws {ApiError} if the service rejects the request, or the error of `fetch` if it is unreachable
  */
 export async function request<Answer>(
   method: string,
@@ -58,7 +58,7 @@ export async function requestBlob(path: string): Promise<Blob> {
   return await response.blob()
 }
 
-/** The event on `window` when the service rejects the token. */
+/** The name of the `window` event that reports a rejected token. */
 export const UNAUTHORIZED = 'slidegate:unauthorized'
 
 /** Yields server-sent events until the signal aborts. An EventSource can't send a token. */
@@ -86,7 +86,7 @@ export async function* events(
 
 async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
   const bearer = token()
-  // The URL is relative to the page, which may be below any path.
+  // Paths are relative to the page, because the service may be mounted at any path.
   const url = new URL(`.${path}`, new URL('.', location.href))
   const response = await fetch(url, {
     method,

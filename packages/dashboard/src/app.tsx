@@ -37,7 +37,7 @@ function Shell() {
   )
   const all = (
     <>
-      {/* A button, because a link's hash would be a route. */}
+      {/* This is a button, because the router would treat a link's hash as a route. */}
       <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
         Skip to content
       </button>
@@ -47,7 +47,7 @@ function Shell() {
       {main}
     </>
   )
-  // A new provider for each user, because another user may see other limiters.
+  // Each user gets a new provider, because users may see different limiters.
   return may('read') ? <LiveProvider key={`${who?.name} ${who?.role}`}>{all}</LiveProvider> : all
 }
 

@@ -1,4 +1,4 @@
-// Formats numbers, durations, times, limits and overrides as text. A missing value is a dash.
+// Formats numbers, durations, times, limits and overrides as text. A missing value becomes a dash.
 
 import type { DeclaredLimit, Override } from './api-types.ts'
 
@@ -19,7 +19,7 @@ export function compact(value: number | null | undefined): string {
   return Math.abs(value) < 10_000 ? decimal(value) : short.format(value)
 }
 
-/** A whole number if it is at least 100, otherwise three digits. */
+/** Rounds numbers from 100 on to whole numbers, and others to three digits. */
 export function decimal(value: number | null | undefined): string {
   if (!isNumber(value)) return NONE
   return Math.abs(value) >= 100 ? whole.format(value) : precise.format(value)
@@ -39,7 +39,7 @@ export function share(ratio: number | null | undefined): string {
   return `${percent < 10 ? Math.round(percent * 10) / 10 : Math.round(percent)}%`
 }
 
-/** A part of a whole, or null if the whole is 0. */
+/** Divides a part by the whole. Returns null if the whole is 0. */
 export function ratio(part: number, all: number): number | null {
   return all > 0 ? part / all : null
 }

@@ -8,7 +8,7 @@ import { secondOf, useLive } from './live.tsx'
 /** Number of seconds to keep. */
 const KEPT = 300
 
-/** The last few minutes of one or all limiters: history, then live updates. */
+/** Returns the last few minutes of one or all limiters. Live updates extend the stored history. */
 export function useHistory(limiter?: string): History | undefined {
   const { overview, connections } = useLive()
   const [gaps, setGaps] = useState(0)
@@ -39,7 +39,7 @@ export function useHistory(limiter?: string): History | undefined {
 /**
  * Appends one second to the rows of a limiter or of all limiters.
  *
- * Returns `undefined` if seconds are missing in between, because a sum over all limiters must be complete.
+ * Returns `undefined` if there is a gap before it, because a sum over all limiters must be complete.
  */
 export function appended(
   rows: History,

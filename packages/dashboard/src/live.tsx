@@ -1,4 +1,4 @@
-// The live state of the service, once per second: uses one connection for all pages while the tab is visible.
+// Follows the service's live state, second by second. All pages share one connection.
 
 import { type ComponentChildren, createContext } from 'preact'
 import { useContext, useEffect, useState } from 'preact/hooks'
@@ -10,9 +10,9 @@ export interface Live {
   readonly state: 'connecting' | 'live' | 'lost'
   /** The last update. */
   readonly overview: Overview | undefined
-  /** When it arrived, on the browser's clock. */
+  /** When the last update arrived, on the browser's clock. */
   readonly heardAtMs: number
-  /** Number of connections so far. Queries are repeated after each new one. */
+  /** Number of connections so far. Queries are repeated after each reconnect. */
   readonly connections: number
   /** Latency of store calls since the page was opened, in milliseconds. */
   readonly latency: Latency
@@ -20,7 +20,7 @@ export interface Live {
   readonly traces: ReadonlyMap<string, readonly number[]>
 }
 
-/** Columns of equal length. */
+/** Latency over time, in columns of equal length. */
 interface Latency {
   readonly seconds: readonly number[]
   readonly p50: readonly (number | null)[]
@@ -51,7 +51,7 @@ export function useLive(): Live {
   return useContext(Context)
 }
 
-/** Follows the service while the tab is visible. It reconnects when the connection is lost. */
+/** Follows the service while the tab is visible. Reconnects when the connection is lost. */
 export function LiveProvider({ children }: { readonly children: ComponentChildren }) {
   const [live, setLive] = useState(NOTHING)
   const isVisible = useVisible()

@@ -1,4 +1,4 @@
-// Addresses of pages, after the #. Names may contain slashes and percent signs.
+// The part of page addresses after the #. Names in it may contain slashes and percent signs.
 
 import { useHashLocation } from 'wouter-preact/use-hash-location'
 

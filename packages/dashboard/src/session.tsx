@@ -9,7 +9,7 @@ export interface Session {
   /** `stranger` if a token is needed, `unreachable` while the service doesn't respond. */
   readonly state: 'checking' | 'stranger' | 'known' | 'unreachable'
   readonly who: Whoami | undefined
-  /** Whether the tab keeps a token. */
+  /** Whether the tab has a token. */
   readonly hasToken: boolean
   /** Why the last token was rejected. */
   readonly problem: string | undefined
@@ -17,7 +17,7 @@ export interface Session {
   may(role: Role): boolean
   signIn(text: string): Promise<void>
   signOut(): void
-  /** Opens the sign-in page for a user who may read without a token. */
+  /** Opens the sign-in page for anonymous readers. */
   askForToken(): void
 }
 

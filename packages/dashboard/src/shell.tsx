@@ -124,7 +124,7 @@ function Who() {
   )
 }
 
-/** Lets users who may read without a token sign in to get more permissions. */
+/** Lets anonymous readers sign in to get more permissions. */
 function SignInLink() {
   const { who, askForToken } = useSession()
   if (who?.role === 'admin') return null

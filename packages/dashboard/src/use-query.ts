@@ -8,7 +8,7 @@ import { useLive, useVisible } from './live.tsx'
 const DEADLINE_MS = 10_000
 
 export interface Query<Answer> {
-  /** The last response. It is kept while the next response loads. */
+  /** The last response. Kept while the next response loads. */
   readonly data: Answer | undefined
   /** Why the last request failed. */
   readonly error: Error | undefined
@@ -65,7 +65,7 @@ export function useQuery<Answer>(
     }
   }, [of, everyMs, connections, turn, isVisible])
   const reload = useCallback(() => setTurn((last) => last + 1), [])
-  // A response to another query isn't shown.
+  // The response to an earlier query isn't shown.
   const isOurs = state.of === of
   return {
     data: isOurs ? state.data : undefined,

@@ -1,4 +1,4 @@
-// Limiters that run at the log's time, in memory or on the Redis of --store.
+// Limiters that use the log's times as their clock, in memory or in the Redis of --store.
 
 import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
@@ -21,7 +21,7 @@ export interface Decider {
   forgotten(): number
 }
 
-/** Long, because no client is waiting, and a slow answer is better than none. */
+/** This timeout is long. No client is waiting, and a slow response is better than none. */
 const REDIS_TIMEOUT_MS = 30_000
 
 /** Admits all requests, for a replay without limits. */
@@ -44,11 +44,11 @@ export function memoryDecider(limits: readonly Limit[]): Decider {
   }
 }
 
-/** Decides on Redis. Sends a batch without waiting, because the store reads the clock immediately and keeps the order. */
+/** Decides in Redis. Sends a batch at once: the store reads the clock immediately and keeps the order. */
 export function redisDecider(limits: readonly Limit[], { redis, prefix }: RedisConnection): Decider {
   let nowMs = 0
   const store = redisStore(redis, { prefix, clock: () => nowMs })
-  // The first failure ends the run and is reported there.
+  // Nothing is logged, because the first failure ends the run with an error message.
   const limiter = createLimiter({
     name: 'replay',
     limits,
@@ -129,7 +129,7 @@ async function removeAndDisconnect(redis: Redis, prefix: string): Promise<void> 
   }
 }
 
-/** Rejects after a timeout, for a server that accepts commands but doesn't respond. */
+/** Rejects after a timeout, because a server may accept commands but not respond. */
 function inTime<T>(work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () => reject(new Error(`no response within ${ANSWER_TIMEOUT_MS / 1000} s`))

@@ -8,7 +8,7 @@ export class UsageError extends Error {
 /** The message of an error, without its stack. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  // Node reports a refused connection to several addresses as an error without a message.
+  // If several addresses refuse a connection, Node's error has no message.
   if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join('; ')
   return error.message
 }

@@ -20,7 +20,7 @@ export interface Replayed {
   toMs: number
 }
 
-/** Number of requests per batch. With --store, all of them are in flight together. */
+/** Requests per batch. If --store is set, all requests of a batch are in flight at the same time. */
 const BATCH = 1024
 
 /** Runs the requests of a log through each limiter, in chronological order. */

@@ -109,9 +109,9 @@ function parseTop(text: string): number {
 }
 
 /**
- * Keeps the requests of one limiter. Without a name, all requests must be of the same limiter.
+ * Keeps the requests of one limiter. If no name is given, all requests must belong to the same limiter.
  *
- * @throws {UsageError} for a request of a second limiter, if no name was given
+ * @throws {UsageError} if no name was given and there are requests of a second limiter
  */
 function ofLimiter(parse: ParseLine, name: string | undefined): ParseLine {
   let only: string | undefined
@@ -138,7 +138,7 @@ interface Progress {
 
 const NO_PROGRESS: Progress = { at: () => {}, end: () => {} }
 
-/** Shows a progress bar on standard error, if possible. */
+/** Shows a progress bar if standard error is a terminal. */
 async function progressOf(file: string): Promise<Progress> {
   if (file === '-' || process.stderr.isTTY !== true) return NO_PROGRESS
   const found = await stat(file).catch(() => undefined)
@@ -148,7 +148,7 @@ async function progressOf(file: string): Promise<Progress> {
       format: '  {bar} {percentage}%',
       stream: process.stderr,
       clearOnComplete: true,
-      // Changes no terminal settings, because Ctrl-C would leave them behind. A signal handler would prevent Ctrl-C.
+      // Ctrl-C wouldn't restore changed terminal settings, and a signal handler would prevent Ctrl-C.
       linewrap: true,
       gracefulExit: false,
     },

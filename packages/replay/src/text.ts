@@ -10,7 +10,7 @@ export function printable(text: string, length = 100): string {
   return shortened.replace(UNPRINTABLE, escaped)
 }
 
-/** JSON with unprintable characters escaped: equal data, safe to print. */
+/** Formats a value as JSON that is safe to print, because unprintable characters are escaped. */
 export function printableJson(value: unknown, indent = 2): string {
   return JSON.stringify(value, null, indent).replace(UNPRINTABLE, (character) =>
     character === '\n' ? '\n' : escaped(character),
@@ -24,7 +24,7 @@ function escaped(character: string): string {
   ).join('')
 }
 
-/** Copies text, so that it doesn't keep its original string in memory. */
+/** Copies text, because a substring would keep the whole original string in memory. */
 export function detached(text: string): string {
   return ` ${text}`.slice(1)
 }

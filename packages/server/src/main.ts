@@ -89,7 +89,7 @@ function newProgram(bin: Bin): Command {
 function report(error: unknown): number {
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return 0
-    // Without a command, the help has been printed instead.
+    // If no command was given, the help has been printed instead.
     if (error.code !== 'commander.help') complain(error.message.replace(/^error: /, ''))
     return EXIT_USAGE
   }

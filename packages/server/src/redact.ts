@@ -26,7 +26,7 @@ interface RedactedError {
 
 const MOST_CAUSES = 4
 
-/** Reasons of errors whose message names the key. */
+/** Reasons for which an error's message contains the key. */
 const NAMING: readonly string[] = ['invalid_state', 'full']
 
 /**

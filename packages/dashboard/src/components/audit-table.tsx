@@ -1,4 +1,4 @@
-// The table of operators' changes, with a button to undo each of them.
+// The table of changes by operators, each with an undo button.
 
 import { useState } from 'preact/hooks'
 import { request } from '../api.ts'
@@ -25,7 +25,7 @@ export function AuditTable({
   readonly onDone: () => void
   readonly empty: string
   readonly pageSize?: number
-  /** Omits the limiter and the key. */
+  /** Omits the column with the limiter and the key. */
   readonly isOneKey?: boolean
 }) {
   const { may } = useSession()

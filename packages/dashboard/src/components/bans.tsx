@@ -16,7 +16,7 @@ import { type Column, Table } from './table.tsx'
 const EVERY_MS = 5000
 const SHOWN = 100
 
-/** @param limiter shows only this limiter. Default: all */
+/** @param limiter the limiter to show. Default: all limiters */
 export function Bans({ limiter }: { readonly limiter?: string }) {
   const of = limiter === undefined ? '' : `&limiter=${encodeURIComponent(limiter)}`
   const query = useQuery<{ bans: BanStatus[]; isComplete: boolean }>(`/v1/admin/bans?count=${SHOWN}${of}`, {
@@ -27,7 +27,7 @@ export function Bans({ limiter }: { readonly limiter?: string }) {
   const [lifted, setLifted] = useState<BanStatus>()
   const columns = columnsFor({
     hasLimiter: limiter === undefined,
-    // The service's clock. The browser's clock may differ.
+    // Uses the service's clock, because the browser's clock may differ.
     nowMs: overview?.atMs ?? Date.now(),
     lift: may('admin') ? setLifted : undefined,
   })
@@ -107,7 +107,7 @@ function columnsFor({ hasLimiter, nowMs, lift }: ColumnOptions): readonly Column
           {
             id: 'lift',
             label: 'Action',
-            // Without the key, a ban can't be lifted here.
+            // A ban can't be lifted here if its key is unknown.
             cell: (ban: BanStatus) =>
               ban.isHashed !== true && (
                 <button

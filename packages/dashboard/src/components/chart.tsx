@@ -21,12 +21,12 @@ export interface ChartSeries {
 
 const HEIGHT = 180
 
-/** The number of steps of a chart by second. Other charts are as long as their data. */
+/** The number of steps in a chart with one step per second. Other charts are as long as their data. */
 const SECONDS = 300
 
 /**
- * A line chart over time. The legend shows the values at the pointer, which all charts share. Without a pointer, it shows the
- * latest values.
+ * A line chart over time. The legend shows the values at the pointer, or the latest values if there is no
+ * pointer. All charts show the same pointer position.
  */
 export function Chart({
   title,
@@ -126,7 +126,7 @@ function reach(first: number | null, last: number | null, stepSeconds: number): 
   return [stepSeconds > 1 && first !== null ? first : end - SECONDS + 1, end]
 }
 
-/** The points between two gaps, which no line would show. */
+/** Points with a gap on both sides. No line would show them. */
 function alone({ data }: uPlot, line: number): number[] {
   const values = data[line]!
   const isGap = (i: number) => values[i] === null || values[i] === undefined
@@ -137,7 +137,7 @@ function dataOf(seconds: readonly number[], series: readonly ChartSeries[]): uPl
   return [seconds, ...series.map(({ values }) => values)] as unknown as uPlot.AlignedData
 }
 
-/** Decisions of the last few minutes. */
+/** Charts the decisions of the last few minutes. */
 export function RequestChart({ title, history }: { readonly title: string; readonly history: History }) {
   const { seconds, allowed, denied, shadowDenied } = history
   return (

@@ -1,4 +1,4 @@
-// Modal dialogs, with a form that confirms an action.
+// Modal dialogs, including one that confirms an action.
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
@@ -6,7 +6,7 @@ import { Field } from './field.tsx'
 import { sentenceOf } from './status.tsx'
 import { useUniqueId } from './unique-id.ts'
 
-/** A modal dialog, open while it is rendered. Escape closes it, and the focus returns to where it was. */
+/** A modal dialog. The dialog is open while it is rendered. Closing it restores the focus. */
 function Dialog({
   title,
   onClose,
@@ -23,7 +23,7 @@ function Dialog({
     const dialog = element.current!
     dialog.showModal()
     return () => {
-      // Nothing else can have the focus while the dialog is open.
+      // The dialog must be closed before another element can get the focus.
       dialog.close()
       if (before instanceof HTMLElement) before.focus()
     }
@@ -38,7 +38,6 @@ function Dialog({
   )
 }
 
-/** Maximum number of characters of a reason. */
 const MAX_REASON = 200
 
 /** The operator's reason, for the audit log. Empty if there is none. */
@@ -49,8 +48,8 @@ export interface Reason {
 /**
  * A dialog that confirms an action, runs it and closes.
  *
- * It has a field for a reason, and shows why the action failed. If the response has a `hint`, the dialog stays open to show it.
- * Pass fields that the action needs as children.
+ * The dialog has a field for a reason, and shows an error if the action fails. If the response has a `hint`,
+ * the dialog stays open to show it. Pass the action's own fields as children.
  */
 export function Confirm({
   title,
@@ -69,7 +68,7 @@ export function Confirm({
   readonly missing?: string | undefined
   readonly onConfirm: (reason: Reason) => Promise<unknown>
   readonly onClose: () => void
-  /** A sentence that describes the action, and fields. */
+  /** A sentence that describes the action, followed by the action's fields. */
   readonly children: ComponentChildren
 }) {
   const [isBusy, setBusy] = useState(false)
@@ -137,7 +136,7 @@ export function Confirm({
               Cancel
             </button>
           )}
-          {/* Not `disabled`, so that the keyboard can reach it and a screen reader reads why. */}
+          {/* `aria-disabled` keeps the button reachable, so that screen readers read the reason. */}
           <button
             type="submit"
             class={isDangerous ? 'dangerous' : 'primary'}

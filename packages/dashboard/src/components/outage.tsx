@@ -1,4 +1,4 @@
-// The notice of an outage of the store, with its consequences for each limiter.
+// The notice about a store outage, with the consequences for each limiter.
 
 import type { LimiterRates } from '../../../server/src/admin/api-types.ts'
 import { roundDuration, timeOfDay } from '../format.ts'
@@ -8,10 +8,10 @@ import { Notice } from './status.tsx'
 
 type Outage = NonNullable<LimiterRates['outage']>
 
-/** Maximum number of limiters named per consequence. */
+/** Maximum number of limiters to name for each consequence. */
 const NAMED = 8
 
-/** Warns that the store is down, with the consequences for each limiter. Afterwards, shows when it was down. */
+/** Warns about a store outage and its consequences for each limiter. After an outage, shows when it was. */
 export function OutageNotice({ limiters }: { readonly limiters: readonly LimiterRates[] }) {
   const { overview } = useLive()
   const groups = new Map<string, { readonly outage: Outage; readonly names: string[] }>()
@@ -22,7 +22,7 @@ export function OutageNotice({ limiters }: { readonly limiters: readonly Limiter
     if (known === undefined) groups.set(JSON.stringify(consequence), { outage, names: [name] })
     else known.names.push(name)
   }
-  // Limiters notice an outage at different times.
+  // Uses the times of all limiters, because they detect an outage at different times.
   const all = overview?.limiters ?? limiters
   if (groups.size === 0) return limiters.some(hasRecovered) ? <LastOutage limiters={all} /> : null
   const isForAll = limiters.every(({ outage }) => outage !== undefined)

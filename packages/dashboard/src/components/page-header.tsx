@@ -11,8 +11,8 @@ export interface Crumb {
 let isFirst = true
 
 /**
- * The heading of a page. It sets the document's title. After navigation, it gets the focus, so that keyboards and screen readers
- * continue from there.
+ * The heading of a page. It sets the document's title. After navigation, it gets the focus, so that keyboard
+ * and screen reader users continue from there.
  */
 export function PageHeader({
   title,

@@ -1,4 +1,4 @@
-// uPlot in an element, in the page's colors.
+// Draws a uPlot chart in an element, in the page's colors.
 
 import type { RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
@@ -7,9 +7,9 @@ import { colorOf, useColors } from '../theme.ts'
 import 'uplot/dist/uPlot.min.css'
 
 /**
- * A plot as wide as its element. It is rebuilt when the colors change.
+ * Draws a plot as wide as its element. It is drawn again when the colors change.
  *
- * @param look the plot is also rebuilt when this changes
+ * @param look any text. The plot is also drawn again when it changes
  */
 export function usePlot(
   optionsOf: (element: HTMLElement) => Omit<uPlot.Options, 'width'>,

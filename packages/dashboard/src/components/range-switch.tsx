@@ -1,4 +1,4 @@
-// Chooses how far back a chart goes.
+// The switch for a chart's time range.
 
 export type Range = '5m' | '1h' | '7d'
 

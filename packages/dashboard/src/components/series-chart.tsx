@@ -1,11 +1,11 @@
-// Charts of an hour by minute or a week by hour.
+// Charts of the last hour by minute, or of the last week by hour.
 
 import type { CountSeries } from '../../../server/src/admin/api-types.ts'
 import { compact } from '../format.ts'
 import { type Query, useQuery } from '../use-query.ts'
 import { Chart, type ChartSeries } from './chart.tsx'
 
-/** Minutes appear some seconds after they end. */
+/** The polling interval. A minute's counts appear some seconds after the minute ends. */
 const EVERY_MS = 15_000
 
 export type LongRange = CountSeries['range']
@@ -22,7 +22,7 @@ export function useSeries(
   return useQuery<CountSeries>(range && path, { everyMs: EVERY_MS })
 }
 
-/** Requests, and units if they differ. */
+/** Charts the requests. Also charts the units if their numbers differ. */
 export function SeriesCharts({ series }: { readonly series: CountSeries }) {
   const { allowed, denied, shadowDenied, units, seconds, stepSeconds } = series
   const times = { seconds, stepSeconds }

@@ -1,4 +1,4 @@
-// Large figures, and shares as bars.
+// Large figures, and bars that show shares.
 
 import type { ComponentChildren } from 'preact'
 

@@ -7,7 +7,7 @@ import type { Query } from '../use-query.ts'
 
 export type Tone = 'plain' | 'good' | 'warn' | 'bad'
 
-/** A short label. Its color adds no further information. */
+/** A short label that can be understood without its color. */
 export function Badge({
   tone = 'plain',
   children,

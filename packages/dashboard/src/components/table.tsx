@@ -1,4 +1,4 @@
-// Tables that sort, filter and page.
+// Tables with sorting, filtering and paging.
 
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
@@ -8,13 +8,13 @@ import { useUniqueId } from './unique-id.ts'
 export interface Column<Row> {
   readonly id: string
   readonly label: string
-  /** The first column is the row's heading. */
+  /** Renders a cell. Cells in the first column are row headings. */
   readonly cell: (row: Row) => ComponentChildren
   /** Makes the column sortable. Numbers sort in descending order first. */
   readonly sort?: (row: Row) => number | string
-  /** Aligned to the right, for numbers. */
+  /** Aligns the column to the right. */
   readonly isNumber?: boolean
-  /** Hidden on small screens. */
+  /** Hides the column on small screens. */
   readonly isMinor?: boolean
 }
 

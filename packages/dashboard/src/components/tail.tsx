@@ -23,7 +23,7 @@ export function Tail({
   hasPages = true,
 }: {
   readonly limiter: string
-  /** Follows this key immediately. Default: follows the whole limiter, once the user clicks. */
+  /** The key to follow immediately. Default: follows all keys once the user clicks the button. */
   readonly of?: OneKey
   readonly hasPages?: boolean
 }) {
@@ -106,7 +106,7 @@ export function Tail({
   )
 }
 
-/** Whether a decision is on this key. The stream contains the key in any dimension, and long keys are shortened. */
+/** Whether a decision is about this key. The stream matches any dimension, and shortens long keys. */
 function isOf({ key }: TailDecision, of: OneKey | undefined): boolean {
   if (of?.dimension === undefined || typeof key === 'string') return true
   const shown = key[of.dimension]
@@ -121,7 +121,7 @@ function columnsOf(limiter: string, of: OneKey | undefined, hasPages: boolean): 
   }
   return [
     { id: 'at', label: 'At', cell: ({ atMs }) => timeOfDay(atMs) },
-    // Without dimensions, the key would be the same in every row.
+    // If there are no dimensions, every row has the same key.
     ...(of === undefined || of.dimension !== undefined ? [key] : []),
     { id: 'cost', label: 'Cost', cell: ({ cost }) => count(cost), isNumber: true, isMinor: true },
     { id: 'outcome', label: 'Outcome', cell: (line) => <Outcome {...line} /> },

@@ -6,7 +6,7 @@ import { count } from '../format.ts'
 
 const SIGNS = { same: ' ', added: '+', removed: '−' } as const
 
-/** Added and removed lines, marked by a sign, a word and a color. */
+/** Shows added and removed lines. Each is marked with a sign, a word and a color. */
 export function Diff({ label, lines }: { readonly label: string; readonly lines: readonly DiffLine[] }) {
   const linesThatAre = (kind: DiffLine['kind']) => lines.filter((line) => line.kind === kind).length
   return (
@@ -35,7 +35,7 @@ export function Diff({ label, lines }: { readonly label: string; readonly lines:
   )
 }
 
-/** Lines around changes, and the number of unchanged lines omitted before them. */
+/** Changed lines with their context, and the number of unchanged lines omitted before the hunk. */
 interface Hunk {
   readonly leftOut: number
   /** The index of the hunk's first line. */
@@ -46,7 +46,7 @@ interface Hunk {
 /** Unchanged lines shown before and after a change. */
 const CONTEXT = 3
 
-/** Splits lines into hunks. If lines are omitted after all changes, the last hunk has no lines. */
+/** Splits lines into hunks. If lines are omitted at the end, the last hunk has no lines. */
 function hunksOf(lines: readonly DiffLine[]): Hunk[] {
   const isNear = (_line: DiffLine, i: number) =>
     lines.slice(Math.max(0, i - CONTEXT), i + CONTEXT + 1).some(({ kind }) => kind !== 'same')
@@ -63,13 +63,13 @@ function hunksOf(lines: readonly DiffLine[]): Hunk[] {
   return hunks
 }
 
-/** The problems of a configuration, with their places. */
+/** The problems of a configuration, with their lines and columns. */
 export function Problems({
   problems,
   onGo,
 }: {
   readonly problems: readonly ConfigurationProblem[]
-  /** Moves the cursor to a place. Without it, places are plain text. */
+  /** Moves the cursor to a problem. Without this callback, positions are plain text. */
   readonly onGo?: (problem: ConfigurationProblem) => void
 }) {
   return (

@@ -43,7 +43,7 @@ export function FindField() {
   )
 }
 
-/** `/` outside of fields, Ctrl+K and Cmd+K anywhere. */
+/** Whether a key press is a shortcut: `/` outside of fields, Ctrl+K or Cmd+K anywhere. */
 function isShortcut({ key, ctrlKey, metaKey, altKey, shiftKey, target }: KeyboardEvent): boolean {
   if (altKey) return false
   if (key.toLowerCase() === 'k') return !shiftKey && ctrlKey !== metaKey

@@ -1,4 +1,4 @@
-// The page that finds a key: all limiters that know it.
+// The page that finds a key in all limiters.
 
 import type { FoundKey } from '../api-types.ts'
 import { PageHeader } from '../components/page-header.tsx'

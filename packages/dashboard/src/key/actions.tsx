@@ -21,7 +21,7 @@ export function Actions({
   /** The limiter's configuration. */
   readonly config: DeclaredLimiter['config']
   readonly explained: Explanation
-  /** Called after an action, which may have changed something. */
+  /** Called after each action, even if it failed. */
   readonly onDone: () => void
 }) {
   const { may } = useSession()
@@ -90,7 +90,7 @@ function ActionDialog({
   const [span, setSpan] = useState('1h')
   const { limiter } = of
   const body = { limiter, key: keyOf(of) }
-  // Called after a failure as well, because failed actions are recorded, too.
+  // `onDone` is called even after a failure, because failed actions are recorded, too.
   const done = (answer: Promise<unknown>): Promise<unknown> => answer.finally(onDone)
   const whom = <Whom of={of} />
   switch (action) {

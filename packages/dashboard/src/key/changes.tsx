@@ -15,7 +15,7 @@ export function Changes({
   readonly of: OneKey
   /** Whether the audit log stores this limiter's keys as hashes. */
   readonly hashesKeys: boolean
-  /** Called when a change was undone. */
+  /** Called after an attempt to undo a change. */
   readonly onDone: () => void
 }) {
   return (

@@ -11,7 +11,7 @@ import { share } from '../format.ts'
 import { useSession } from '../session.tsx'
 import { sharesOf } from './shares.ts'
 
-/** The tones of the limits' lines. Further limits have no line. */
+/** The colors of the limits' lines. Limits beyond these have no line. */
 const TONES = ['accent', 'shadow-denied', 'muted', 'denied', 'allowed'] as const
 
 export function KeyHistory({
@@ -61,7 +61,7 @@ export function KeyHistory({
   )
 }
 
-/** Marks the key, so that its history is complete from now on. */
+/** The button to watch the key, so that its history is complete from now on. */
 function Watch({
   of,
   isWatched,

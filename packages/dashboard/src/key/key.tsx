@@ -110,7 +110,7 @@ function Key({ of }: { readonly of: OneKey }) {
 function Verdict({ of, explained }: { readonly of: OneKey; readonly explained: Explanation }) {
   const { allowed, blockedMs, bans } = explained
   const rules = explained.overrides.filter(hasRule)
-  // A block by an operator comes first.
+  // A block by an operator takes precedence over a ban.
   const isBlocked = explained.overrides.some((override) => override.blockedMs !== undefined)
   const banned = isBlocked ? undefined : bans.find((ban) => ban.blockedMs > 0)
   return (
@@ -178,7 +178,7 @@ function isOverridden(of: OneKey, limit: ExplainedLimit, { limits: all, override
   })
 }
 
-/** The usage of each limit in the responses so far. */
+/** Collects the usage of each limit from the responses so far. */
 function useLevels(explained: Explanation | undefined): ReadonlyMap<string, readonly Level[]> {
   const levels = useRef<ReadonlyMap<string, readonly Level[]>>(new Map())
   const heard = useRef<Explanation>()

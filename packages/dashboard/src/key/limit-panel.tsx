@@ -76,7 +76,7 @@ export function LimitPanel({
 
 type Free = ExplainedLimit['frees'][number]
 
-/** When units become free. */
+/** Shows when units become free. */
 function Frees({ limit, atMs }: { readonly limit: ExplainedLimit; readonly atMs: number }) {
   const columns: readonly Column<Free>[] = [
     { id: 'in', label: 'In', cell: ({ afterMs }) => roundDuration(afterMs) },
@@ -96,7 +96,7 @@ function Frees({ limit, atMs }: { readonly limit: ExplainedLimit; readonly atMs:
   )
 }
 
-/** The charges of the picture as a table. */
+/** The charges in the picture, as a table. */
 function Charges({
   limit,
   charges,

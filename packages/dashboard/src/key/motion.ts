@@ -1,20 +1,20 @@
-// The store's clock, and drawings that move with it.
+// Estimates the store's clock, and moves drawings along with it.
 
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Frame } from './window-geometry.ts'
 
-/** A larger difference means that one of the clocks was set. */
+/** If the clocks differ by more than this, one of them has been set. */
 const STEP_MS = 500
 
-/** The share of a smaller difference to correct at a time, because network delays vary. */
+/** Each response corrects only this share of a smaller difference, because network delays vary. */
 const SHARE = 0.2
 
-/** An estimate of the store's clock, which all times of usage come from. */
+/** An estimate of the store's clock. All times in the usage data are on that clock. */
 export interface ServiceClock {
   now(): number
 }
 
-/** @param atMs the time of the last response */
+/** @param atMs the time of the last response, on the store's clock */
 export function useServiceClock(atMs: number | undefined): ServiceClock {
   const offset = useRef<number>()
   const heard = useRef<number>()
@@ -32,7 +32,7 @@ export function useServiceClock(atMs: number | undefined): ServiceClock {
 /** The interval of updates for users who prefer reduced motion. */
 const STILL_MS = 1000
 
-/** Moves a drawing of the state at `atMs` along with the clock. */
+/** Moves a drawing along with the clock. `atMs` is the time for which it was drawn. */
 export function useMotion(
   moving: { readonly current: SVGGElement | null },
   { scale }: Frame,

@@ -164,7 +164,7 @@ const FIELDS: Readonly<Record<string, readonly Field[]>> = {
 }
 
 /**
- * @param names names of limits in the configuration. Default names contain the limit's numbers, so overrides can't refer to them
+ * @param names the limit names in the configuration. Overrides can't use default names, which contain numbers
  */
 export function draftsOf(
   of: OneKey,

@@ -1,16 +1,17 @@
-// How much of a limit a key used over time, from its units.
+// Computes the share of a limit that a key used over time, from the units charged.
 
 import type { CountSeries } from '../../../server/src/admin/api-types.ts'
 import type { ExplainedLimit } from '../api-types.ts'
 
-/** Kinds that count units over a window. A bucket refills its capacity in its window. */
+/** Kinds that count units over a window. A bucket's window is the time in which it refills completely. */
 const KINDS = ['slidingWindow', 'fixedWindow', 'calendarWindow', 'slidingCounter', 'tokenBucket']
 
 /**
- * The share of a limit in use at the end of each step.
+ * Returns the used share of a limit at the end of each step.
  *
- * It is the average if several windows fit into a step. Uses the limit's current numbers. Values are `null` if part of the window
- * is unknown. Returns `undefined` if the limit doesn't count units, or its window is longer than the series.
+ * If several windows fit into a step, the share is their average. Uses the limit's current numbers. Values
+ * are `null` if part of the window is unknown. Returns `undefined` if the limit doesn't count units, or its
+ * window is longer than the series.
  */
 export function sharesOf(
   { units, stepSeconds }: Pick<CountSeries, 'units' | 'stepSeconds'>,

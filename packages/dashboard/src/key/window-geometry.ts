@@ -1,5 +1,5 @@
 // The geometry of the window picture: positions in pixels at the time of a response.
-// Moving parts are drawn once per response, then moved as a whole.
+// Moving parts are drawn once for each response, and then moved together.
 
 import type { Charge, ExplainedLimit } from '../api-types.ts'
 
@@ -34,7 +34,7 @@ export interface Level {
 const LEAST_MARK = 2
 const LEAST_HEIGHT = 4
 
-/** Kinds that free units gradually, not a whole charge at a time. */
+/** Kinds that free units gradually instead of a whole charge at a time. */
 const GRADUAL = ['tokenBucket', 'slidingCounter']
 
 export function isGradual({ declared }: ExplainedLimit): boolean {
@@ -46,7 +46,7 @@ export function countsMs({ windowMs, precisionMs }: ExplainedLimit): number {
   return windowMs + Math.max(0, precisionMs - 1)
 }
 
-/** The frame also shows some time before the window and after the current time. */
+/** Computes the frame, which includes some time before the window and after the current time. */
 export function frameOf(limit: ExplainedLimit, width: number): Frame {
   const hasTimes = limit.charges !== undefined
   const spanMs = countsMs(limit)
@@ -57,7 +57,7 @@ export function frameOf(limit: ExplainedLimit, width: number): Frame {
   return { width, scale, now, edge: hasTimes ? now - spanMs * scale : undefined }
 }
 
-/** Charges as bars. Their width is a step of the window, their height is units. */
+/** Turns charges into bars. A bar is as wide as a step of the window and as high as its units. */
 export function marksOf(
   { charges = [], precisionMs }: ExplainedLimit,
   atMs: number,
@@ -77,7 +77,7 @@ export function marksOf(
   })
 }
 
-/** The future usage if nothing more is charged. Contains each time at which usage falls, and the new usage. */
+/** The future usage if nothing more is charged. Lists the times at which it falls, and the new usage. */
 export function fallOf(limit: ExplainedLimit, atMs: number): readonly Level[] {
   const { charges, olderUnits, used, frees } = limit
   if (charges === undefined || olderUnits !== 0) {
@@ -90,7 +90,7 @@ export function fallOf(limit: ExplainedLimit, atMs: number): readonly Level[] {
   })
 }
 
-/** Past or future usage as a line, and the area below it. */
+/** The line of past or future usage, and the area below the line. */
 export function outlineOf(
   levels: readonly Level[],
   atMs: number,

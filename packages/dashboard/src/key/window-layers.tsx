@@ -17,11 +17,11 @@ export const LEVEL: Band = { top: 22, height: 84 }
 export const MARKS: Band = { top: 136, height: 84 }
 export const AXIS = 22
 
-/** The widths of the labels for future times. */
+/** Widths of the labels for future times, in pixels. */
 const COMING_WIDTH = 104
 const FREE_WIDTH = 90
 
-/** Usage since the page was opened, and future usage. */
+/** Shows the usage since the page was opened, and the future usage. */
 export function Levels({
   limit,
   atMs,
@@ -75,7 +75,7 @@ export function Marks({
   )
 }
 
-/** The end of a fixed window, and its start unless windows differ in length. */
+/** Marks the end of a fixed window. Also marks its start, unless windows differ in length. */
 export function FixedWindow({
   limit,
   atMs,

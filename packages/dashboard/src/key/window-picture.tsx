@@ -1,4 +1,4 @@
-// A moving picture of a window. Pointer and arrow keys select a charge.
+// A moving picture of a window. The pointer and the arrow keys select a charge.
 
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Charge, ExplainedLimit } from '../api-types.ts'
@@ -8,12 +8,12 @@ import { type ServiceClock, useMotion } from './motion.ts'
 import { countsMs, frameOf, type Level, type Mark, marksOf } from './window-geometry.ts'
 import { AXIS, Borders, FixedWindow, LEVEL, Levels, MARKS, Marks } from './window-layers.tsx'
 
-/** The pointer selects a charge up to this distance away, in pixels. */
+/** Maximum distance in pixels at which the pointer selects a charge. */
 const REACH = 12
 
 /**
- * A moving window. Charges enter at the current time, drift to the window's edge, and stop counting when they pass it. A chart
- * above them shows past usage, and future usage if there are no more requests.
+ * A moving window. Charges enter at the current time, drift to the window's edge, and stop counting when they
+ * pass it. A chart above them shows past usage, and the future usage if no more requests arrive.
  */
 export function WindowPicture({
   limit,

@@ -4,19 +4,19 @@ import { parseDuration } from '../../../replay/src/text.ts'
 import type { DeclaredLimit, TopKey, TopKeyList } from '../api-types.ts'
 import { decimal } from '../format.ts'
 
-/** Bounds of a number: the service only estimates some counts. */
+/** The bounds of a number. The bounds differ if the service only estimates the number. */
 export interface Range {
   readonly least: number
   readonly most: number
 }
 
-/** One number, or two if the bounds differ: `12 to 15`. */
+/** Formats a range as one number, or as two if the bounds differ: `12 to 15`. */
 export function rangeInWords({ least, most }: Range, inWords: (value: number) => string): string {
   const texts = [inWords(least), inWords(most)]
   return texts[0] === texts[1] ? texts[0]! : texts.join(' to ')
 }
 
-/** The lower bound of the demand: `26 ×`. */
+/** Formats the lower bound of the demand: `26 ×`. */
 export function demandInWords({ least }: Range): string {
   return `${decimal(Math.round(least * 100) / 100)} ×`
 }
@@ -28,7 +28,7 @@ export interface KeyTraffic {
   readonly requests: Range
   readonly denied: Range
   readonly shareDenied: Range
-  /** Requests as a multiple of the number that the limits admit. Undefined if they aren't known. */
+  /** Requests as a multiple of the number that the limits admit. Undefined if the limits are unknown. */
   readonly demand: Range | undefined
 }
 
@@ -65,7 +65,7 @@ export function keyTraffic(
   }).toSorted((a, b) => b.denied.most - a.denied.most || b.requests.most - a.requests.most)
 }
 
-/** Distinguishes equal keys of several dimensions. */
+/** Returns an ID that distinguishes equal keys of different dimensions. */
 export function idOf({ dimension = '', key }: Pick<KeyTraffic, 'dimension' | 'key'>): string {
   return `${dimension}=${key}`
 }
@@ -93,7 +93,7 @@ interface Rate {
 
 const UNITS: Readonly<Record<string, string>> = { hour: '1h', day: '1d', week: '7d', month: '30d' }
 
-/** Undefined for limits that don't count requests per time. */
+/** Undefined for limits that don't count requests over time. */
 function rateOf({ kind, dimension, ...limit }: DeclaredLimit): Rate | undefined {
   const isBucket = kind === 'tokenBucket'
   if (!isBucket && !/^(slidingWindow|fixedWindow|calendarWindow|slidingCounter)$/.test(kind)) return undefined
@@ -122,7 +122,7 @@ function demandOn({ requests, denied }: Counts, rate: Rate, spanMs: number): Ran
     least: Math.max(0, requests.least - denied.most),
     most: requests.most - denied.least,
   }
-  // A key with more admissions has other limits, from a plan or an override.
+  // If more requests were admitted, the key has different limits, from a plan or an override.
   if (denied.most === 0 && admitted.least > room + units) return undefined
   const capacity = Math.max(room, admitted.most)
   // A denial shows that a long window was full, even if its admissions are older than the counts.

@@ -45,7 +45,7 @@ function OneLimiter({ name }: { readonly name: string }) {
     if (!requests.data || !denials.data || !limiters.data) return undefined
     return keyTraffic(requests.data, denials.data, declared?.limits ?? [])
   }, [requests.data, denials.data, limiters.data === undefined])
-  // Updated when keys arrive, not every second.
+  // Recomputed when new keys arrive, not every second.
   const evidence = useMemo(
     () => history && keys && requests.data && evidenceOf(history, requests.data, keys, KEYS_EVERY_MS),
     [keys, history === undefined],

@@ -1,4 +1,4 @@
-// A limiter's limits, with counts and a switch between shadow and enforced.
+// A limiter's limits, with their counts and a switch for shadow mode.
 
 import { Fragment } from 'preact'
 import { useState } from 'preact/hooks'

@@ -1,4 +1,4 @@
-// Groups keys with addresses by network.
+// Groups keys by the network of the address they contain.
 
 /** Keys in one network. */
 export interface Network<Of> {
@@ -22,7 +22,7 @@ export function networksOf<Of extends { readonly key: string }>(keys: readonly O
   )
 }
 
-/** The network of the address in a key. Undefined without an address. */
+/** The network of the address in a key. Undefined if the key contains no address. */
 export function prefixOf(key: string): string | undefined {
   const octets = /(?<![\d.])(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.\d{1,3}(?![\d.])/.exec(key)?.slice(1)
   if (octets?.every((octet) => Number(octet) < 256)) return `${octets.join('.')}.0/24`

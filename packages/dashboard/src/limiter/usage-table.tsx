@@ -1,4 +1,4 @@
-// Decisions in the last second and in longer spans.
+// A table of the decisions in the last second and in longer spans.
 
 import type { SpanUsage } from '../api-types.ts'
 import { Loaded } from '../components/status.tsx'

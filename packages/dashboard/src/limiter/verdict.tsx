@@ -1,4 +1,4 @@
-// Judges from the denied keys why requests are denied: abuse, a limit that is too tight, or an unclear cause.
+// Finds the cause of denials from the denied keys: abuse, a limit that is too tight, or an unclear cause.
 
 import type { History } from '../../../server/src/admin/api-types.ts'
 import type { TopKeyList } from '../api-types.ts'
@@ -16,11 +16,11 @@ export interface Evidence {
   /** Requests that a shadow limit would have denied. */
   readonly shadowDenied: number
   readonly deniedBySecond: readonly number[]
-  /** An estimate of the distinct callers. */
+  /** The estimated number of distinct callers. */
   readonly callers: number
   /** The keys with the most requests or denials. */
   readonly keys: readonly KeyTraffic[]
-  /** Maximum number of requests of a key that isn't listed. */
+  /** Upper bound for the requests of any key that isn't listed. */
   readonly unlisted: number
 }
 
@@ -34,22 +34,22 @@ export interface Verdict {
   readonly networks: readonly Network<KeyTraffic>[]
 }
 
-/** A network's minimum share of an attack. */
+/** The minimum share of an attack's requests for a network to be listed. */
 const OF_ATTACK = 0.1
 const ENOUGH_DENIALS = 20
 /** With fewer callers, the usual demand is unknown. */
 const ENOUGH_CALLERS = 10
-/** Keys explain the denials if they account for this share. */
+/** Keys explain the denials if they account for at least this share of them. */
 const MOST = 0.5
 const NEARLY_ALL = 0.9
-/** A demand of this multiple of the limit is far above it. */
+/** A demand of at least this multiple of the limit is far above it. */
 const FAR = 3
-/** A demand up to this multiple of the limit is close to it. Up to there, at most half of the requests are denied. */
+/** A demand of up to this multiple is close to the limit. At most half of the requests are denied. */
 const CLOSE = 2
 /** Maximum number of keys that count as few. `FEW_SHARE` is relative to the number of callers. */
 const FEW = 10
 const FEW_SHARE = 0.05
-/** A network with this many keys at the limit is crowded. */
+/** A network with at least this number of keys at the limit is crowded. */
 const CROWDED = 5
 /** At least this number of keys or callers counts as many. */
 const MANY = 10
@@ -172,7 +172,7 @@ function judgeNetworks(keys: readonly KeyTraffic[]): Verdict | undefined {
 /** Judges denials that are spread over many keys. */
 function judgeMany(keys: readonly KeyTraffic[], callers: number): Verdict {
   const deniedKeys = keys.filter(isDenied)
-  // Some keys' counts are too uncertain to judge the keys. The counts of keys far above the limit are the most certain.
+  // Keys with uncertain counts are in neither list. Keys far above the limit have the most certain counts.
   const close = deniedKeys.filter(isClose)
   const far = deniedKeys.filter(isFar)
   if (close.length >= FEW / 2 && deniedOf(close) >= 4 * deniedOf(far)) {
@@ -264,7 +264,7 @@ function made(
 }
 
 /**
- * Collects the reports of the service.
+ * Collects the evidence from the service's reports.
  *
  * @param oldestMs the maximum age of the keys
  */
@@ -274,7 +274,7 @@ export function evidenceOf(
   keys: readonly KeyTraffic[],
   oldestMs: number,
 ): Evidence {
-  // The span of the keys and their age, or the whole history if there were no requests.
+  // Covers the span of the keys and their age, or the whole history if there were no requests.
   const { length } = history.seconds
   const seconds =
     requests.spanMs === 0 ? length : Math.min(length, Math.ceil((requests.spanMs + oldestMs) / 1000))

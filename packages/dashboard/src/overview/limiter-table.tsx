@@ -112,7 +112,7 @@ function Trace({ name }: { readonly name: string }) {
   )
 }
 
-// The columns are averages of the last minute: callers who exhaust a limit per minute are denied at its end only.
+// The columns are averages over a minute: a per-minute limit denies callers only at the end of the minute.
 
 function requestsOf({ lastMinute }: LimiterRates): number {
   return lastMinute.allowedPerSecond + lastMinute.deniedPerSecond

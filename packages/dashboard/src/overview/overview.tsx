@@ -32,7 +32,7 @@ export function OverviewPage() {
             <div class="panel">
               {history !== undefined && <RequestChart title="Requests per second" history={history} />}
             </div>
-            {/* Calls to a store in the same process take almost no time. */}
+            {/* Latency is shown only for Redis: calls to a store in the same process take almost no time. */}
             {overview.store.kind === 'redis' && (
               <div class="panel">
                 <Chart

@@ -1,4 +1,4 @@
-// The sections of docs/alerts.md. They are part of the page, so that it works without the documentation site.
+// The sections of docs/alerts.md. The page includes them, so that it works without the documentation site.
 
 import text from '../../../../docs/alerts.md?raw'
 

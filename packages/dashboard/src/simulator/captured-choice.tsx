@@ -49,7 +49,7 @@ export function CapturedChoice({ onChoose }: { readonly onChoose: (name: string,
   )
 }
 
-/** Lines of JSON, which the simulator reads as they are. */
+/** Downloads captured requests as JSON lines, which the simulator can read. */
 function capturedOf(limiter: string): Promise<Blob> {
   return requestBlob(`/v1/admin/capture?${new URLSearchParams({ limiter, count: `${COUNT}` })}`)
 }

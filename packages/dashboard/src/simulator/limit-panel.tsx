@@ -5,10 +5,10 @@ import { useUniqueId } from '../components/unique-id.ts'
 import { count } from '../format.ts'
 import { KIND_LABELS, KIND_NAMES, type KindName, LIMIT_STEPS, stepOf, WINDOW_STEPS } from './choices.ts'
 
-/** The numbers to try, as typed. */
+/** The numbers to simulate, as typed by the user. */
 export interface Numbers {
   readonly limit: string
-  /** `1m`. */
+  /** Such as `1m`. */
   readonly window: string
   readonly kinds: readonly KindName[]
 }

@@ -1,4 +1,4 @@
-// The form that selects a log and how to read its lines.
+// The form for choosing a log and the fields of its lines.
 
 import { useEffect, useState } from 'preact/hooks'
 import { Notice } from '../components/status.tsx'
@@ -9,7 +9,7 @@ import type { ReadOptions } from './log.ts'
 import type { LogSummary } from './messages.ts'
 import type { Simulator } from './use-simulator.ts'
 
-/** A log by name. */
+/** A log and its name. */
 interface Source {
   readonly name: string
   readonly file: Blob | 'sample'
@@ -165,7 +165,7 @@ function LineChoice({
   )
 }
 
-/** A field that keeps its draft until the user leaves it. The log is then read again. */
+/** A text field. When the user leaves it, the new value applies and the log is read again. */
 function FieldChoice({
   label,
   hint,

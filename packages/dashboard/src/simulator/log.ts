@@ -10,9 +10,9 @@ export interface Log {
   /** The index of each caller's first request, and at the end the number of requests. */
   readonly starts: Uint32Array
   readonly timesMs: Float64Array
-  /** Units, or `undefined` if each request costs 1. */
+  /** The units of each request, or `undefined` if all requests cost 1. */
   readonly costs: Float64Array | undefined
-  /** The times of the first and the last request, 0 if there is none. */
+  /** Times of the first and last request; 0 if there are none. */
   readonly fromMs: number
   readonly toMs: number
   readonly lines: number
@@ -23,14 +23,14 @@ export interface Log {
   readonly isCut: boolean
   /** The limiters of captured requests. Empty for other logs. */
   readonly limiters: readonly string[]
-  /** The limiter that these requests belong to. */
+  /** The limiter whose requests were read. */
   readonly limiter: string | undefined
-  /** The fields of the first JSON object, by which requests can be counted. */
+  /** The fields of the first JSON object. Any of them can identify the caller. */
   readonly fields: readonly string[]
 }
 
 export interface ReadOptions extends LineOptions {
-  /** Reads captured requests of this limiter. Default: the first one in the log. */
+  /** The limiter whose captured requests are read. Default: the first limiter in the log. */
   readonly limiter?: string | undefined
 }
 
@@ -46,7 +46,7 @@ const MAX_LIMITERS = 1000
 /**
  * Reads a log as `slidegate replay` does.
  *
- * @param goOn called regularly with the number of lines read. If it resolves to false, reading stops without a log
+ * @param goOn called regularly with the number of lines read. If it resolves to false, no log is returned
  */
 export async function readLog(
   chunks: AsyncIterable<Uint8Array>,
@@ -139,7 +139,7 @@ class LogInMaking {
   }
 }
 
-/** Returns the indexes of requests, grouped by caller, and where each group starts. */
+/** Returns the indexes of requests, grouped by caller, and the start of each group. */
 function grouped(by: Uint32Array, callers: number): { starts: Uint32Array; order: Uint32Array } {
   const starts = new Uint32Array(callers + 1)
   for (const caller of by) starts[caller + 1]!++
@@ -167,7 +167,7 @@ function fieldsOf(text: string): readonly string[] | undefined {
   }
 }
 
-/** The bytes of a file in chunks. A gzip file is recognized by its first bytes and unpacked. */
+/** Yields the bytes of a file in chunks. A gzip file is recognized by its first bytes and unpacked. */
 export async function* bytesOf(
   file: Blob,
   onRead: (bytes: number) => void,

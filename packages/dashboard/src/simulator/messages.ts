@@ -39,7 +39,7 @@ export interface LogSummary {
   readonly toMs: number
   readonly lines: number
   readonly skipped: number
-  /** The number of lines per reason, in descending order. */
+  /** The number of skipped lines for each reason, in descending order. */
   readonly reasons: readonly (readonly [reason: string, lines: number])[]
   readonly badLines: readonly BadLine[]
   readonly releasedEarly: number
@@ -54,7 +54,7 @@ export interface LogSummary {
 export interface Outcome {
   readonly question: SimulateQuestion
   readonly results: readonly Simulated[]
-  /** Kinds that don't support these numbers, and why. */
+  /** The kinds that don't support these numbers, with the reasons. */
   readonly refused: readonly { readonly kind: KindName; readonly message: string }[]
   readonly needs: readonly Need[]
 }

@@ -95,7 +95,7 @@ function Part({ part, all }: { readonly part: number; readonly all: number }) {
   )
 }
 
-/** A bar up to twice the limit, with a mark at the limit. */
+/** A bar whose full width is twice the limit, with a mark at the limit. */
 function Fullness({ units, limit }: { readonly units: number; readonly limit: number }) {
   const isOver = units > limit
   return (
@@ -181,7 +181,7 @@ const STEP_COLUMNS: readonly Column<Step>[] = [
   },
 ]
 
-/** The chart as a table, rendered when it is opened. */
+/** The chart's data as a table. The table is rendered when the user opens it. */
 function Steps({
   simulated,
   log: { timeline },

@@ -5,9 +5,9 @@ const LENGTH_S = 2 * 3600
 const VISITORS = 400
 
 /**
- * Two hours of an access log, always the same.
+ * Returns two hours of an access log. The result is always the same.
  *
- * It has visitors, an office behind one address, a scraper, and a client that sends bursts around the start of a minute.
+ * The log has visitors, an office behind one address, a scraper, and a client with bursts at full minutes.
  */
 export function sampleLog(): Blob {
   const random = randomNumbers(7)
@@ -49,7 +49,7 @@ function timeOf(second: number): string {
   return `05/Jan/2026:${new Date(START_MS + second * 1000).toISOString().slice(11, 19)} +0000`
 }
 
-/** A fixed sequence in [0, 1). */
+/** Returns a function that returns the numbers of a fixed sequence in [0, 1). */
 function randomNumbers(seed: number): () => number {
   let state = seed
   return () => {

@@ -15,7 +15,7 @@ import { type Need, needsOf } from '../../../replay/src/counts/needed-limits.ts'
 import { type KindName, WINDOW_STEPS } from './choices.ts'
 import type { Log } from './log.ts'
 
-/** The result of a limit for the requests of a log. */
+/** The result of applying one limit to a log. */
 export interface Simulated {
   readonly kind: KindName
   readonly admitted: number
@@ -26,7 +26,7 @@ export interface Simulated {
   /** Callers that were denied at least once. */
   readonly deniedCallers: number
   readonly deniedMost: readonly DeniedCaller[]
-  /** The window with the most units of one caller, or `null` without requests. */
+  /** The window with the most units of one caller. `null` if there are no requests. */
   readonly fullest: FullestOfAll | null
 }
 
@@ -70,10 +70,10 @@ export function timelineOf({ fromMs, toMs }: Log): Timeline {
 }
 
 /**
- * Sends a log's requests, at their time in the log, through limiters of these kinds.
+ * Sends a log's requests through limiters of these kinds, at their logged times.
  *
- * These are the limiters that the service uses. Callers don't affect each other, so requests run caller by caller, which is much
- * faster. Yields its progress from 0 to 1, and can be stopped at each yield.
+ * The service uses the same limiters. Callers don't affect each other, so requests run caller by caller,
+ * which is much faster. Yields its progress from 0 to 1, and can be stopped at each yield.
  *
  * @throws {SlidegateError} if a kind doesn't support these numbers
  */

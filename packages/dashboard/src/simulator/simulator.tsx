@@ -22,7 +22,7 @@ export function SimulatorPage() {
     if (log === undefined || log.requests === 0 || limit === undefined || windowMs === undefined) return
     simulate({ kinds, limit, windowMs })
   }, [log, limit, windowMs, kinds, simulate])
-  // Panels don't change while a slider moves.
+  // The panels aren't rendered again while a slider moves.
   const panels = useMemo(
     () =>
       log !== undefined &&
@@ -66,7 +66,7 @@ export function SimulatorPage() {
 
 const QUIET_MS = 600
 
-/** Updated once a slider stops moving, so that screen readers announce it once. */
+/** Changes only when a slider stops moving. Screen readers then announce it only once. */
 function Summary({ text }: { readonly text: string }) {
   const [shown, setShown] = useState('')
   useEffect(() => {

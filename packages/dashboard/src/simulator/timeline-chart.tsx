@@ -9,7 +9,7 @@ import type { Simulated, Timeline } from './simulate.ts'
 
 const HEIGHT = 170
 
-/** Requests per step of a log's time, in UTC. Denied requests are stacked on top, so charts of all kinds have the same height. */
+/** Charts a log's requests over time, in UTC. Stacks denied requests on top of admitted ones. */
 export function TimelineChart({
   label,
   timeline,
@@ -51,14 +51,14 @@ function columnsOf(
   { fromMs, stepMs, steps }: Timeline,
   { admittedOverTime, deniedOverTime }: Simulated,
 ): uPlot.AlignedData {
-  // One more point, for the end of the last step.
+  // Adds a point for the end of the last step.
   const seconds = Array.from({ length: steps + 1 }, (_, i) => (fromMs + i * stepMs) / 1000)
   const admitted = Array.from(admittedOverTime)
   const requests = admitted.map((count, i) => count + deniedOverTime[i]!)
   return [seconds, [...requests, requests.at(-1)!], [...admitted, admitted.at(-1)!]]
 }
 
-/** `09:30`, with the date at the first time of each day. */
+/** Formats a time as `09:30`, with the date at the first time of each day. */
 function timeAt(second: number, i: number, seconds: readonly number[]): string {
   const [day = '', time = ''] = utc(second * 1000).split(' ')
   const isFirst = i === 0 || !utc(seconds[i - 1]! * 1000).startsWith(day)

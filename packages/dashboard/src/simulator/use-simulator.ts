@@ -7,7 +7,7 @@ import type { Answer, LoadQuestion, LogSummary, Outcome, Question, SimulateQuest
 interface SimulatorState {
   readonly loading: { readonly lines: number; readonly share: number } | undefined
   readonly log: LogSummary | undefined
-  /** Why there is no log, or no outcome. */
+  /** Why there is no log or no outcome. */
   readonly problem: string | undefined
   /** The progress from 0 to 1, or `undefined` if nothing is running. */
   readonly progress: number | undefined

@@ -1,4 +1,4 @@
-// The worker: reads and simulates logs in pieces, so that it receives messages in between.
+// The worker: reads and simulates logs in pieces, so that it can receive messages between two pieces.
 
 import type { Need } from '../../../replay/src/counts/needed-limits.ts'
 import { bytesOf, type Log, readLog } from './log.ts'
@@ -11,7 +11,7 @@ const PROGRESS_MS = 100
 
 let turn = 0
 let log: Log | undefined
-/** The last needs, cached because they depend only on the log and the window. */
+/** A cache of the limits that callers need. They depend only on the log and the window. */
 let known: { readonly log: Log; readonly windowMs: number; readonly needs: readonly Need[] } | undefined
 
 addEventListener('message', ({ data }: MessageEvent<Question>) => {
@@ -26,7 +26,7 @@ function answer(message: Answer): void {
   postMessage(message)
 }
 
-/** The work on one message. It pauses, reports progress, and stops if a newer message arrives. */
+/** Does the work for one message in pieces. Reports progress, and stops if a newer message arrives. */
 class Pieces {
   readonly #turn: number
   #pausedMs = performance.now()
@@ -40,7 +40,7 @@ class Pieces {
     return this.#turn === turn
   }
 
-  /** Pauses regularly to receive messages. Resolves to false if there was one. */
+  /** Pauses regularly to receive messages. Resolves to false if a newer message has arrived. */
   async pause(progress: () => Answer): Promise<boolean> {
     const nowMs = performance.now()
     if (nowMs - this.#pausedMs < PIECE_MS) return this.isWanted
@@ -68,7 +68,7 @@ class Pieces {
 
 const channel = new MessageChannel()
 
-/** Uses a message instead of a timer, because nested timers wait a few milliseconds. */
+/** Resolves in the next task. Uses a message, because nested timers wait for a few milliseconds. */
 function nextTask(): Promise<void> {
   return new Promise((resolve) => {
     channel.port1.onmessage = () => resolve()

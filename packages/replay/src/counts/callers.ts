@@ -7,7 +7,7 @@ interface CallerCounts {
   readonly fullest: number[]
 }
 
-/** Ranges of window usage in percent of the limit. `to` is excluded, but exactly 100 is a separate range. */
+/** Ranges of window usage in percent of the limit. `to` is exclusive, but exactly 100 is a separate range. */
 export const BANDS: readonly { readonly from: number; readonly to: number }[] = [
   ...[0, 10, 25, 50, 75, 90].map((from, i, all) => ({ from, to: all[i + 1] ?? 100 })),
   { from: 100, to: 100 },
@@ -61,7 +61,7 @@ export class Callers {
     return count
   }
 
-  /** Number of callers by the usage of their fullest window, in {@link BANDS}. */
+  /** Returns the number of callers in each of the {@link BANDS}, by their fullest window. */
   byBand(limitIndex: number, limit: number): number[] {
     const counts = Array<number>(BANDS.length).fill(0)
     for (const { fullest } of this.#counts.values()) {
@@ -97,8 +97,8 @@ export interface Caller {
 /**
  * Finds the callers with the most denials.
  *
- * Exact up to `capacity` callers. Above it, the half with the lowest counts is occasionally dropped, so only rare callers can be
- * missed.
+ * The result is exact for up to `capacity` callers. With more, the half with the lowest counts is
+ * occasionally dropped, so only rare callers can be missed.
  */
 export class TopCallers {
   readonly #counts = new Map<string, number>()

@@ -1,4 +1,4 @@
-// Finds the fullest window of any key from the times of requests. Also runs in browsers.
+// Finds the fullest window of any key, from the times of requests. Also runs in browsers.
 
 /** Admitted units of a key within the window, by time. */
 interface Recent {
@@ -17,10 +17,11 @@ const CAPACITY = 5_000_000
 /**
  * Finds the highest usage of any key in any half-open window of this length.
  *
- * The result is exact, because it is based on the times of the requests, which must be added in order.
+ * The result is exact, because it uses the time of each request. Requests must be added in order.
  *
- * To bound memory, it drops keys without units in the window. If the rest doesn't fit, it drops the keys with the fewest units
- * until half the room is free. If a dropped key becomes the busiest later, the result may be too low.
+ * To bound memory, it drops keys without units in the window. If the other keys don't fit, it drops those
+ * with the fewest units until half of the memory is free. If a dropped key becomes the busiest later, the
+ * result may be too low.
  */
 export class FullestWindow {
   readonly #windowMs: number
@@ -30,7 +31,7 @@ export class FullestWindow {
   /** Number of stored times, including expired ones. */
   #held = 0
   #fullest = 0
-  /** Keys dropped for lack of room. */
+  /** Number of keys dropped because memory was full. */
   forgotten = 0
 
   constructor(windowMs: number, capacity: number = CAPACITY) {

@@ -1,4 +1,4 @@
-// Finds the lowest sliding window limits that would never have denied a share of callers. Also runs in browsers.
+// Finds the lowest sliding window limit that never denies a given share of callers. Also runs in browsers.
 
 import { FullestWindow } from './fullest-window.ts'
 

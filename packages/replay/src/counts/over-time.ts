@@ -1,4 +1,4 @@
-// Counts over time, in steps that grow with the log.
+// Counts decisions over time, in steps whose length grows with the log.
 
 const [SECOND, MINUTE, HOUR, DAY] = [1000, 60_000, 3_600_000, 86_400_000]
 
@@ -16,7 +16,7 @@ const MAX_STEPS = 480
 export interface Step {
   admitted: number
   denied: number
-  /** For each limit: the most units of one caller in a window. The window must end with an admission in this step. */
+  /** By limit: the most units of one caller in a window. The window must end at an admission in this step. */
   fullest: number[]
 }
 
@@ -48,7 +48,7 @@ export class OverTime {
     this.#stepAt(timeMs).denied++
   }
 
-  /** Up to `most` steps, from the first with a request to the last. */
+  /** Returns up to `most` steps, from the first to the last one with a request. */
   read(most: number): Steps {
     let finest = this.#finest
     const [firstMs, lastMs] = this.#span()

@@ -18,8 +18,8 @@ interface Measured {
 /**
  * Sends `limit` requests just before a window boundary and the same number just after it.
  *
- * The first burst starts `leadMs` before the boundary. That should be many times the burst's duration. Fixed windows start at
- * multiples of their length since the epoch.
+ * `leadMs` is the time from the first burst's start to the boundary. It should be many times the burst's
+ * duration. Fixed windows start at multiples of their length since the epoch.
  */
 export async function measureBoundaryBurst(limit: Limit, leadMs: number): Promise<Measured> {
   const target = await startTarget(limit)

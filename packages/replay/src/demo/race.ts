@@ -17,7 +17,7 @@ type Ask = () => Promise<boolean>
 /** Returns the limiter of one caller. All callers share `key`. */
 export type Racer = (redis: Redis, key: string) => Ask | Promise<Ask>
 
-/** A list of times, oldest first. */
+/** Counts with a list of times, oldest first. */
 const list: Racer = (redis, key) => async () => {
   const nowMs = Date.now()
   const times = await redis.lrange(key, 0, -1)
@@ -38,7 +38,7 @@ const sortedSet: Racer = (redis, key) => async () => {
   return true
 }
 
-/** The sorted set again, by one caller at a time. */
+/** Uses the sorted set under a lock, for one caller at a time. */
 const locked: Racer = async (redis, key) => {
   const ask = await sortedSet(redis, key)
   const lock = `${key}:lock`
@@ -73,12 +73,12 @@ export const RACERS: Readonly<Record<string, Racer>> = {
 
 interface Raced {
   readonly admitted: number
-  /** Commands sent per caller. Each waits for its reply. */
+  /** Number of round trips per caller. */
   readonly tripsEach: number
   readonly ms: number
 }
 
-/** Lets each caller send one request at the same time, on its own connection. */
+/** Sends one request per caller at the same time, each on its own connection. */
 export async function race(connections: readonly Redis[], racer: Racer, key: string): Promise<Raced> {
   const asks = await Promise.all(connections.map((redis) => racer(redis, key)))
   let trips = 0

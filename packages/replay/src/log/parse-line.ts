@@ -19,7 +19,7 @@ export interface LineOptions {
   readonly costField?: string | undefined
 }
 
-/** Returns a line parser. It never throws, and reports few distinct reasons, so that they can be counted. */
+/** Returns a line parser. It never throws. It uses few distinct reasons, so that they can be counted. */
 export function lineParser({ format, key, timeField, costField }: LineOptions): ParseLine {
   const parseAccessLog = accessLogParser(key)
   const parseJson = jsonLineParser(key, timeField, costField)
@@ -32,7 +32,7 @@ export function lineParser({ format, key, timeField, costField }: LineOptions): 
 }
 
 // host ident authuser [time] "request" status bytes "referer" "agent": the common format, which the combined one extends.
-// Only the parts that are used are required, because servers truncate lines. No two quantifiers compete for a character, so
+// Unused parts are optional, because servers truncate lines. No two quantifiers compete for a character, so
 // garbage fails in linear time.
 const LINE = /^(\S+) \S+ (\S+) \[([^\]]{1,64})\](?: "([^"\\]*(?:\\.[^"\\]*)*))?(?:" (\d{3}))?/
 
@@ -138,7 +138,7 @@ function parseObject(text: string): object | undefined {
   }
 }
 
-/** The field with exactly this name, otherwise a nested field: `client.ip`. */
+/** Returns the field with exactly this name, or else a nested field: `client.ip`. */
 function field(record: object, name: string): unknown {
   if (Object.hasOwn(record, name)) return Reflect.get(record, name)
   return name.split('.').reduce<unknown>((value, part) => {
@@ -155,8 +155,8 @@ const MAX_KEY_CHARS = 256
 /**
  * Copies a key out of its line. Replaces the end of a long key with a hash.
  *
- * Without the copy, the substring would keep the whole chunk of the file in memory. The hash bounds the size of the table of
- * callers.
+ * A substring would keep the whole chunk of the file in memory. The hash bounds the size of the callers'
+ * table.
  */
 function detachedKey(text: string): string {
   if (text.length <= MAX_KEY_CHARS) return detached(text.toWellFormed())

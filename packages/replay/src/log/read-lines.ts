@@ -46,7 +46,7 @@ async function* gunzipped(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer>
   }
   const whole = prepended(head, chunks)
   const isGzip = head[0] === 0x1f && head[1] === 0x8b
-  // Errors of the source reach the reader: pipeline destroys the gunzip stream.
+  // If the source fails, `pipeline` destroys the gunzip stream, so the reader gets the error.
   yield* isGzip ? pipeline(Readable.from(whole), createGunzip({ chunkSize: CHUNK_BYTES }), () => {}) : whole
 }
 

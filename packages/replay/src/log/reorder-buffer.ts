@@ -10,7 +10,7 @@ interface ReorderOptions {
   readonly capacity: number
 }
 
-/** A jump ahead by this much isn't trusted at first, provided that it exceeds `boundMs`. */
+/** A longer jump ahead must be confirmed by later lines, unless it is within `boundMs`. */
 export const LEAP_MS = 86_400_000
 
 /** Number of consecutive lines that confirm a jump. */
@@ -19,12 +19,14 @@ export const LEAP_LINES = 100
 /**
  * Sorts the requests of a log by time.
  *
- * Servers write a line when a request ends, and several servers may share a file, so lines are slightly out of order. The buffer
- * holds a request until it sees another one that is newer by more than the bound. Later arrivals are too late.
+ * Servers write a line when a request ends, and several servers may share a file, so lines are slightly out
+ * of order. The buffer holds a request until another request is newer by more than the bound. Requests that
+ * arrive later than that are rejected.
  *
- * A single wrong time in the future would make everything after it too late. So a jump of more than a day counts only once
- * `LEAP_LINES` consecutive lines confirm it, as after a pause. Until then, those requests are held and decided at their time.
- * If the log starts with the wrong time, a time more than a day older replaces it, as long as nothing was released.
+ * A single wrong time in the future would make all later requests too late. Therefore, a jump of more than a
+ * day counts only after `LEAP_LINES` consecutive lines confirm it, as they do after a pause. Until then,
+ * those requests are held. If the log starts with a wrong time, a time that is more than a day older replaces
+ * it, unless requests have been released already.
  */
 export class ReorderBuffer {
   readonly #held = new TinyQueue<LoggedRequest>([], (a, b) => a.timeMs - b.timeMs || a.line - b.line)

@@ -23,7 +23,7 @@ export function parseAccessLogTime(text: string): number | undefined {
 /**
  * Parses the time in a field of a JSON line.
  *
- * It is ISO 8601 text (UTC without a zone), or seconds or milliseconds since the epoch, as a number or text.
+ * The time is ISO 8601 text (UTC if it has no zone), or the seconds or milliseconds since the epoch.
  */
 export function parseJsonTime(value: unknown): number | undefined {
   if (typeof value === 'number') return parseEpoch(value)

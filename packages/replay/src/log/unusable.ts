@@ -1,4 +1,4 @@
-// Detects a replay that skipped nearly all lines. An option must be wrong, so the result is meaningless.
+// Detects a replay that skipped nearly all lines, usually because of a wrong option.
 
 import { formatCount } from '../text.ts'
 import type { Skipped } from './parse-line.ts'
@@ -9,7 +9,7 @@ const USABLE = 0.01
 /** Returns the problem if nearly all lines were skipped. An empty log is fine. */
 export function unusableLog(requests: number, { reasons }: Skipped): string | undefined {
   const counted = Array.from(reasons)
-    // With `--limiter`, most lines may belong to other limiters.
+    // If `--limiter` is set, most lines may belong to other limiters.
     .filter(([reason]) => reason !== 'empty line' && (reason !== 'another limiter' || requests === 0))
     .sort(([, a], [, b]) => b - a)
   const skipped = counted.reduce((sum, [, count]) => sum + count, 0)

@@ -42,7 +42,7 @@ export function stackedColumns(series: Series, options: ChartOptions): Markup {
         if (value === 0) return []
         const [bottom, top] = [yAt(below, scale), yAt(below + value, scale)]
         below += value
-        // Even the smallest value is visible.
+        // Makes even the smallest value visible.
         const height = Math.max(1, bottom - top)
         return element('rect', {
           ...{ class: name, x: px(x(i)), y: px(bottom - height) },
@@ -90,7 +90,7 @@ interface Scale {
   readonly ticks: readonly number[]
 }
 
-/** Rounds up to 1, 2, 2.5, 5 or 10, with four or five ticks. */
+/** Chooses four or five ticks at multiples of 1, 2, 2.5, 5 or 10. */
 function scaleTo(most: number): Scale {
   const power = 10 ** Math.floor(Math.log10(most / 4))
   const step = Math.max(1, [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => 5 * each >= most)!)

@@ -95,14 +95,14 @@ export function remarksOf({ releasedEarly, forgottenCallers }: Report): string[]
 const ROWS = 24
 const WIDTH = 40
 
-/** The requests of each time step as a bar. */
+/** Draws a bar for the requests of each time step. */
 export function formatChart(overTime: OverTime): string[] {
   const { fromMs, stepMs, steps } = overTime.read(ROWS)
   if (steps.length === 0) return []
   const most = Math.max(...steps.map(({ admitted, denied }) => admitted + denied))
   const rows = steps.map(({ admitted, denied }, i) => {
     const whole = lengthOf(admitted + denied, most)
-    // Even a single denial is visible.
+    // Makes even a single denial visible.
     const deniedLength = denied === 0 ? 0 : Math.max(1, Math.round((whole * denied) / (admitted + denied)))
     const bar = '█'.repeat(whole - deniedLength) + '░'.repeat(deniedLength)
     return [

@@ -26,7 +26,6 @@ import type { Report } from './report.ts'
 import { REPORT_STYLE } from './report-style.ts'
 
 interface HtmlReportOptions {
-  /** Version of the program. */
   readonly version: string
   readonly report: Report
   /** Name of the log. */
@@ -40,7 +39,7 @@ interface HtmlReportOptions {
 
 const TITLE = 'Replay report'
 
-/** Renders the report as a standalone page. It has no scripts, loads nothing, and escapes text from the log. */
+/** Renders the report as a standalone page without scripts. Text from the log is escaped. */
 export function htmlReport(options: HtmlReportOptions): string {
   const hash = createHash('sha256').update(REPORT_STYLE).digest('base64')
   const policy = `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'`
@@ -184,7 +183,7 @@ function timeSection({ run }: HtmlReportOptions): Markup {
   )
 }
 
-/** Both runs have the same requests, so their steps are equal. */
+/** Renders both runs. They have the same requests, so their steps are equal. */
 function fullnessSections({ report, run, compared }: HtmlReportOptions): Markup[] {
   const steps = run.results.overTime.read(CHART_STEPS)
   const others = compared?.results.overTime.read(CHART_STEPS).steps

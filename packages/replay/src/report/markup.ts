@@ -68,7 +68,7 @@ export function legend(entries: readonly (readonly [name: string, text: string])
   return element('ul', { class: 'legend' }, ...items)
 }
 
-/** The data of a chart as a table. */
+/** A table of a chart's data. */
 export function stepTable(
   { fromMs, stepMs, steps }: Steps,
   caption: string,
@@ -100,7 +100,7 @@ export function table(caption: string, heads: readonly Child[], rows: readonly (
       {},
       element('caption', {}, caption),
       element('thead', {}, element('tr', {}, ...inHead)),
-      // Joined first, because there may be too many rows to pass as arguments.
+      // Joins the rows first, because there may be too many of them to pass as arguments.
       element('tbody', {}, together(inBody)),
     ),
   )

@@ -8,7 +8,7 @@ import type { BadLine } from '../log/parse-line.ts'
 import type { ReorderBuffer } from '../log/reorder-buffer.ts'
 import type { Replayed, Run } from '../replay.ts'
 
-/** The JSON output. Each line of the log counts in `requests` or `skipped`. */
+/** The JSON output. Each line of the log is counted in either `requests` or `skipped`. */
 export interface Report {
   /** Decided requests: `admitted` plus `denied`. */
   readonly requests: number
@@ -29,7 +29,7 @@ export interface Report {
   readonly forgottenCallers: number
   /** The limits that would fit. Empty without requests. */
   readonly neededLimits: readonly NeedsOfWindow[]
-  /** The result of the other kind of limit. */
+  /** The result for the kind of limit given with --compare. */
   readonly compare?: {
     readonly kind: Compared
     readonly admitted: number

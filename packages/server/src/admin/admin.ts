@@ -1,4 +1,4 @@
-// Shows and changes the running service for operators, across all processes.
+// Lets operators inspect and change the running service, across all processes.
 
 import type { Logger } from 'pino'
 import type { AnyKey, Decision } from 'slidegate'
@@ -51,7 +51,7 @@ interface AdminOptions {
   readonly limitsOf?: ((limiter: string) => readonly LimitCounts[]) | undefined
   /** Whether the store of a limiter or an Envoy domain is down. */
   readonly isStoreDown: (limiter: string) => boolean
-  /** The current outage of a limiter's store, or its last. */
+  /** Returns the current or the last outage of a limiter's store. */
   readonly outageOf: (limiter: string) => StoreOutage | undefined
   readonly fileState: () => FileState
   /** The base folder of relative file names. */
@@ -63,10 +63,10 @@ interface AdminOptions {
   readonly now?: (() => number) | undefined
 }
 
-/** How long the service waits for Redis as it starts. */
+/** Maximum time to wait for Redis at startup. */
 const START_MS = 500
 
-/** Shows and changes the running service, across all processes. */
+/** Inspects and changes the running service, across all processes. */
 export class Admin {
   readonly audit: Audit
   readonly bans: Bans
@@ -149,12 +149,12 @@ export class Admin {
   /** Applies the shadow switches. Waits for the first connection to Redis, up to a timeout. */
   async start(): Promise<void> {
     const link = this.#link
-    // Skipped while the connection is being made, so that no failure is logged yet.
+    // Does nothing while the first connection is pending, so that no failure is logged yet.
     if (link === undefined || (await link.connected(START_MS)) || link.isUnreachable)
       await this.#shadowSync.apply()
   }
 
-  /** Applies the shadow switches in all processes. Unreachable processes apply them a moment later. */
+  /** Applies the shadow switches in all processes. Unreachable processes apply them when they next poll. */
   async applyShadowSwitches(): Promise<void> {
     await this.#instances.ask('shadow')
   }
@@ -181,7 +181,7 @@ export class Admin {
     const answers = (await this.#instances.ask('top', { limiter, by })) as readonly TopCounts[]
     const conceal = concealing(this.#service, limiter)
     if (conceal === undefined) return mergeTop(answers, count)
-    // Other instances send concealed keys. To merge them, this instance conceals its own, then restores the keys that it knows.
+    // Other instances send concealed keys. For the merge, this one conceals its own, and then restores them.
     const known = new Map<string, string>()
     const rename = (key: string): string => {
       if (isConcealed(key)) return key

@@ -4,7 +4,7 @@ import type { Decision } from 'slidegate'
 import type * as schemas from '../http/admin-schemas.ts'
 import type { Static } from '../json-schema.ts'
 
-/** The last full second, across all instances. */
+/** The service's state in the last full second, across all instances. */
 export type Overview = Static<typeof schemas.Overview>
 /** An instance that shares the store. */
 export type InstanceStatus = Overview['instances'][number]
@@ -38,7 +38,7 @@ export type TopKey = Static<typeof schemas.TopAnswer>['keys'][number]
 /** A key that is banned or blocked now. */
 export type BanStatus = Static<typeof schemas.BansAnswer>['bans'][number]
 
-/** A limiter's view of a key. */
+/** The state of a key in one limiter. */
 export type FoundKey = Static<typeof schemas.KeysAnswer>['found'][number]
 
 /** An entry of the audit log. */

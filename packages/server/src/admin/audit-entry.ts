@@ -16,7 +16,7 @@ export interface Change {
 /** Actions that can be undone. */
 const UNDOABLE: readonly string[] = ['override', 'delete override', 'block', 'unblock', 'shadow']
 
-/** The entry in words. Absent if they are unknown. */
+/** Describes the change in words. Undefined if it is unknown. */
 function summaryOf(what: string, detail: object, before?: State, after?: State): string | undefined {
   if (before && after) return changeWords(before, after)
   const { drain, forMs, denials, withinMs } = detail as Readonly<Record<string, unknown>>
@@ -67,7 +67,7 @@ function isWhole(key: NonNullable<AuditEntry['key']>): boolean {
   return !keys.some((each) => isConcealed(each) || isCut(each))
 }
 
-/** Only this service writes states. */
+/** Parses states without validating them, because only this service writes them. */
 function statesIn(text: string | undefined): State | undefined {
   return text === undefined ? undefined : (objectIn(JSON.parse(text)) as State)
 }

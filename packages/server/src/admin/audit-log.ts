@@ -17,11 +17,10 @@ export interface AuditLog {
    * @throws {ServiceError} if it can't be stored
    */
   append(record: AuditRecord): Promise<string>
-  /** Returns up to `count` records, newest first. With `before`, it returns only records before this id. */
+  /** Returns up to `count` records, newest first. They precede the ID `before`, if it is set. */
   page(before: string | undefined, count: number): Promise<readonly Kept[]>
 }
 
-/** The maximum number of records. */
 export const MAX_RECORDS = 10_000
 
 /** Keeps records in memory: they are lost when the process exits. */
@@ -43,7 +42,7 @@ export class MemoryAuditLog implements AuditLog {
   }
 }
 
-/** Keeps records in a Redis stream, usually `<prefix>:{audit}`, about 10,000 of them. */
+/** Keeps about 10,000 records in a Redis stream, usually `<prefix>:{audit}`. */
 export class RedisAuditLog implements AuditLog {
   readonly #link: RedisLink
   readonly #key: string

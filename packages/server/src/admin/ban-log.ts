@@ -12,7 +12,7 @@ export interface BanRecord {
   /** Whether `key` is hashed or shortened, so that it can't be looked up. */
   readonly isHashed?: true
   readonly type: 'ban' | 'block'
-  /** The caller's name in the configuration. `rule` for a ban. */
+  /** The operator's name in the configuration, or `rule` for a ban. */
   readonly who: string
   /** For a ban: the limits that denied the last request. */
   readonly limits?: readonly string[]
@@ -32,13 +32,12 @@ export interface BanRecord {
 export interface BanLog {
   /** @throws {ServiceError} if they can't be stored */
   add(records: readonly BanRecord[]): Promise<void>
-  /** Lists up to `count` records after the first `from`, latest end first. Some may have ended. */
+  /** Skips `from` records and lists up to `count`. Those that end last come first. Some may have ended. */
   page(from: number, count: number): Promise<readonly BanRecord[]>
   /** Removes records that `page` returned. */
   remove(records: readonly BanRecord[]): Promise<void>
 }
 
-/** The maximum number of records. */
 export const MAX_BANS = 10_000
 
 /** How long records are kept after their end, because the store's clock may be behind. */
@@ -67,7 +66,7 @@ export class MemoryBanLog implements BanLog {
 /**
  * Keeps records in Redis, in the sorted set `<prefix>:{bans}`.
  *
- * Members are JSON, and scores are end times. It only uses commands that the store needs, too.
+ * Members are JSON, and scores are end times. The log only uses commands that the store also uses.
  */
 export class RedisBanLog implements BanLog {
   readonly #link: RedisLink

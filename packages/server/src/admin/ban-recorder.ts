@@ -52,7 +52,7 @@ export class BanRecorder {
     this.#log = log
   }
 
-  /** Records the ban that a decision caused, if any. */
+  /** Records the ban, if a decision caused one. */
   decided(limiter: string, key: AnyKey, decision: Decision): void {
     if (decision.blockedMs === undefined || !isCause(decision) || this.#waiting.length === MAX_WAITING) return
     if (this.#waiting.push({ limiter, key, decision }) === 1) void this.#record()
@@ -95,7 +95,7 @@ export class BanRecorder {
     }
   }
 
-  /** Returns the active bans of a key. This decision caused all of them, because only limits denied the request. */
+  /** Returns a key's active bans. The decision caused all of them, because only limits denied the request. */
   async #begunBy({ limiter, key, decision }: Cause): Promise<readonly BanRecord[]> {
     const active = this.#service.has(limiter) ? this.#service.get(limiter) : undefined
     const ban = active?.declared.config.ban
@@ -133,7 +133,7 @@ export class BanRecorder {
   }
 }
 
-/** Returns the form of a key to record. It is hashed if the limiter hashes keys, and shortened if it is long. */
+/** Returns a key in its recorded form. It is hashed if the limiter hashes keys. Long keys are shortened. */
 export function recordedKey(
   service: Service,
   limiter: string,
@@ -149,12 +149,12 @@ export function recordedKey(
   }
 }
 
-/** Whether a limit denied the request, and so caused the ban. Otherwise, a ban or block denied it. */
+/** Whether a limit denied the request and caused a ban. If not, an earlier ban or block denied it. */
 function isCause({ deniedBy, limits, source }: Decision): boolean {
   return source === 'store' && deniedBy.every((name) => limits.some((limit) => limit.name === name))
 }
 
-/** The key without the dimensions that have no key. */
+/** Removes the dimensions that have no key. */
 function given(key: AnyKey): AnyKey {
   return mapKey(key, (each) => each)
 }

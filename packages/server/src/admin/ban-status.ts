@@ -31,7 +31,7 @@ export async function statusOf(service: Service, record: BanRecord): Promise<Ban
   return { ...rest, ...now }
 }
 
-/** Returns the time at which a ban or block ends, or `null` if it doesn't. */
+/** Returns the end of a ban or block, or `null` if it never ends. */
 export function endOf(atMs: number, blockedMs: number): number | null {
   return blockedMs === Number.POSITIVE_INFINITY ? null : atMs + blockedMs
 }

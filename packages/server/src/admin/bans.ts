@@ -13,17 +13,17 @@ import { keysOf } from './keys.ts'
 interface BanList {
   /** Sorted by end, latest first. */
   readonly bans: readonly BanStatus[]
-  /** Whether these are all. */
+  /** Whether the list contains all bans and blocks. */
   readonly isComplete: boolean
 }
 
 const PAGE = 1000
-/** How many keys a list looks up at once, and in total. */
+/** Number of keys that are looked up at once for a list, and in total. */
 const LOOKS = 100
 const MAX_LOOKS = 1000
 
 /**
- * Lists recorded bans and blocks. Looks up each key, to leave out bans and blocks that have ended or were lifted on any instance.
+ * Lists recorded bans and blocks. Looks up each key to omit those that have ended or were lifted elsewhere.
  */
 export class Bans {
   readonly #service: Service
@@ -39,7 +39,7 @@ export class Bans {
   /**
    * Lists bans and blocks.
    *
-   * @param may selects limiters
+   * @param may returns whether the caller may see a limiter
    * @throws {ServiceError} {StoreUnavailableError}
    */
   async list(may: (limiter: string) => boolean, count: number): Promise<BanList> {
@@ -54,7 +54,7 @@ export class Bans {
         const [other] = found.get(word) ?? []
         const isLatest = statuses[i] !== undefined && (other?.sinceMs ?? 0) <= record.sinceMs
         if (isLatest) found.set(word, [record, statuses[i]!])
-        // If the key was unblocked in between, its earlier record is over, too.
+        // If the key was unblocked after the earlier block, the earlier record is over, too.
         const over = isLatest ? other : record
         if (over !== undefined) ended.push(over)
       })

@@ -67,7 +67,7 @@ function per({ kind, windowMs }: LimitState): string {
   return `${kind === 'fixedWindow' ? 'per' : 'in any'} ${lasting(windowMs)}`
 }
 
-/** Exemptions, blocks and bans that began or ended, and for how long. */
+/** Describes exemptions, blocks and bans that began or ended, with their durations. */
 function overrideWords(was: OverrideState, now: OverrideState, atMs: number): string[] {
   const { exempt, untilMs, blockedUntilMs } = now
   return [

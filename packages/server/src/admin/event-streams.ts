@@ -90,7 +90,7 @@ export class EventStreams {
         done(error)
       },
     })
-    // Sends an empty comment, so that the reader knows that the stream is open.
+    // Sends an empty comment, which shows the reader that the stream is open.
     stream.push(':\n\n')
     this.#open.add(stream)
     void poll()

@@ -1,4 +1,4 @@
-// Finds the limiters that know a key.
+// Finds a key in all limiters.
 
 import { type Explanation, StoreUnavailableError } from 'slidegate'
 import type { ActiveLimiter } from '../service/service.ts'
@@ -7,7 +7,7 @@ import { endOf } from './ban-status.ts'
 
 /** Maximum number of limiters and dimensions to check. */
 const MAX_CHECKED = 2000
-/** How many to check at once. One call to Redis checks eight. */
+/** Number of limiters to check at once. One call to Redis checks eight of them. */
 const AT_A_TIME = 64
 
 interface Found {
@@ -25,7 +25,7 @@ interface Place {
 /**
  * Looks up a key in all of these limiters and their dimensions. Charges nothing.
  *
- * @param lastDenied by `<limiter>/<dimension>`, in epoch milliseconds
+ * @param lastDenied when the key was last denied, by `<limiter>/<dimension>`, in epoch milliseconds
  * @throws {SlidegateError} `invalid_key`
  * @throws {StoreUnavailableError} if no limiter could be checked
  */
@@ -58,7 +58,7 @@ export async function findKey(
   for (let from = 0; from < places.length; from += AT_A_TIME) {
     const some = places.slice(from, from + AT_A_TIME)
     const looked = await Promise.all(some.map(look))
-    // After an outage, a circuit breaker lets only one of a limiter's calls through, and all of them once it succeeds.
+    // After an outage, a circuit breaker lets through one call, and the others only once it has succeeded.
     const again = looked.map((each, i) => (each[0]?.problem === 'store_down' ? look(some[i]!) : each))
     found.push(...(await Promise.all(again)).flat())
   }

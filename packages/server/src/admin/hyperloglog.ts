@@ -41,7 +41,7 @@ export class HyperLogLog {
     return new HyperLogLog(union)
   }
 
-  /** Returns the sketch with fewer registers, as if it had been created with that number. */
+  /** Returns the sketch with fewer registers, as if it had been created with this precision. */
   folded(precision: number): HyperLogLog {
     const { registers } = this
     const shift = this.#precision - precision
@@ -52,7 +52,7 @@ export class HyperLogLog {
       let chosen = 0
       while (chosen < merged && registers[start + chosen] === 0) chosen++
       if (chosen === merged) continue
-      // The bits that selected a merged register now precede the rest, so the first one in use has the highest rank.
+      // Bits that selected a register now count for the rank, so the first register in use ranks highest.
       folded[register] = chosen === 0 ? shift + registers[start]! : Math.clz32(chosen) - (32 - shift) + 1
     }
     return new HyperLogLog(folded)

@@ -12,7 +12,7 @@ import type { Every } from './timer.ts'
 
 /** A message between processes. Messages with another version are ignored. */
 type Message =
-  /** Announces a process and its decisions in the last second. With `hello`, all other processes announce themselves in reply. */
+  /** Announces a process and its latest decisions. If `hello` is set, all others reply with the same. */
   | {
       readonly v: 1
       readonly type: 'here'
@@ -76,9 +76,9 @@ export interface InstancesOptions {
 /**
  * Queries all processes that share the store.
  *
- * Processes of this instance are queried directly, all others through Redis. A query goes to a channel that all processes
- * subscribe to, and an answer to the channel of the querying process. Nothing is stored. Without queries, each process only
- * announces itself once per second.
+ * Processes of this instance are queried directly, all others through Redis. A query goes to a channel that
+ * all processes subscribe to, and an answer to the channel of the querying process. Nothing is stored. While
+ * there are no queries, each process only announces itself once per second.
  */
 export class Instances implements Processes {
   readonly instance: string

@@ -23,9 +23,9 @@ export interface OverrideState {
   readonly dimension?: string
   readonly limits?: Readonly<Record<string, LimitNumbers>>
   readonly exempt?: true
-  /** When the limits or the exemption end. `null`: not until they are deleted. */
+  /** When the limits or the exemption end. `null` if they last until they are deleted. */
   readonly untilMs?: number | null
-  /** When the block ends. `null`: not until it is lifted. */
+  /** When the block ends. `null` if it lasts until it is lifted. */
   readonly blockedUntilMs?: number | null
   /** When the automatic ban ends. */
   readonly bannedUntilMs?: number | null
@@ -33,7 +33,7 @@ export interface OverrideState {
 
 /** @throws {StoreUnavailableError} and the errors of `explain` */
 export async function keyStateOf(limiter: Limiter<AnyKey>, key: AnyKey | Partial<AnyKey>): Promise<KeyState> {
-  // `charges` adds the declared kind.
+  // With `charges`, the response includes each limit's kind.
   const { atMs, limits, bans, overrides } = await limiter.explain(key as AnyKey, { charges: true })
   const end = (ms: number) => endOf(atMs, ms)
   const found = new Map<string | undefined, OverrideState>()
@@ -60,7 +60,7 @@ export async function keyStateOf(limiter: Limiter<AnyKey>, key: AnyKey | Partial
   }
 }
 
-/** Two readings of the same end may differ by this much, since clocks are adjusted. */
+/** Two readings of the same end may differ by up to this. Clocks may be adjusted between them. */
 const SAME_MS = 1000
 
 /** Whether overrides and blocks are still the same. Ignores automatic bans, which come and go. */
@@ -92,7 +92,7 @@ export function isSameEnd(a: number | null | undefined, b: number | null | undef
  *
  * @param now the current state
  * @param earlier the state to restore
- * @throws as {@link Limiter.overrides}
+ * @throws the errors of {@link Limiter.overrides}
  */
 export async function restoreState(
   { overrides }: Limiter<AnyKey>,
@@ -121,7 +121,7 @@ export function isExpired(earlier: KeyState, now: KeyState): boolean {
   return !isSet && left.every(({ change, block }) => !change && !block)
 }
 
-/** A state without automatic bans. Only lifting a ban can be undone. */
+/** Returns a state without automatic bans. An undo can restore a lifted ban, but can't lift a ban. */
 export function withoutBans({ overrides, ...state }: KeyState): KeyState {
   return { ...state, overrides: overrides.map(({ bannedUntilMs: _, ...each }) => each) }
 }
@@ -129,7 +129,7 @@ export function withoutBans({ overrides, ...state }: KeyState): KeyState {
 /** The minimum length of an override or block. */
 const MIN_MS = 10
 
-/** The remainder of an override, block or ban. Without a duration, it lasts until it is deleted. */
+/** The remainder of an override, block or ban. If no duration is set, it lasts until it is deleted. */
 function stillIn(state: OverrideState, nowMs: number) {
   const { limits, exempt, untilMs, blockedUntilMs, bannedUntilMs } = state
   const left = (endMs: number | null | undefined) =>
@@ -148,6 +148,6 @@ function changeTo(limits: Readonly<Record<string, LimitNumbers>>): OverrideChang
   const named = Object.entries(limits).map(([name, { windowMs, ...numbers }]) => {
     return [name, { ...numbers, ...(windowMs !== undefined && { window: windowMs }) }] as const
   })
-  // The empty name means the only limit.
+  // The empty name stands for the key's only limit.
   return named[0]?.[0] === '' ? named[0][1] : Object.fromEntries(named)
 }

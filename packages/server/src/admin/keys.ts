@@ -8,14 +8,14 @@ import type { Service } from '../service/service.ts'
 const MAX_LENGTH = 256
 const BEGINNING = 200
 
-/** Length in base64url characters of 6 bits each. */
+/** Length of a hash in base64url characters, which have 6 bits each. */
 const HASH_LENGTH = 22
 const ELLIPSIS = '...~'
 
 /** Shortens long keys, so that callers can't fill memory with them. */
 export function shortKey(key: string, maxLength = MAX_LENGTH): string {
   if (key.length <= maxLength) return key
-  // Copies the bytes, since a substring keeps the whole string in memory.
+  // Copies the bytes, because a substring keeps the whole string in memory.
   const digest = hash('sha256', key, 'base64url').slice(0, HASH_LENGTH)
   const length = Math.min(BEGINNING, maxLength - ELLIPSIS.length - HASH_LENGTH)
   return `${Buffer.from(key.slice(0, length)).toString()}${ELLIPSIS}${digest}`

@@ -11,7 +11,7 @@ export interface LimiterState {
 }
 
 export function statesOf(service: Service, names: readonly string[]): Record<string, LimiterState> {
-  // During a reload, this process may not know a limiter yet.
+  // During a reload, this process may not have a limiter yet.
   const known = names.filter((name) => service.has(name))
   return Object.fromEntries(known.map((name) => [name, stateOf(service.get(name))]))
 }

@@ -34,7 +34,7 @@ interface LiveOptions {
   readonly servers: () => Promise<readonly RedisServerStatus[]>
   /** Whether the store of a limiter or an Envoy domain is down. */
   readonly isStoreDown: (domain: string) => boolean
-  /** The current outage of that store, or its last. */
+  /** Returns the current or the last outage of that store. */
   readonly outageOf: (domain: string) => StoreOutage | undefined
   readonly fileState: () => FileState
   /** A monotonic clock, in milliseconds. */
@@ -103,7 +103,7 @@ export class Live {
       servers(),
     ])
     const reports = answers as readonly ProcessReport[]
-    // Uses the second of this process's report, because the next second may have begun while it waited for other reports.
+    // Uses the second of this process's own report, because the next one may have begun in the meantime.
     const own = reports.find(({ process }) => process.process === instances.self.process)
     const { latest } = own?.limiters[0]?.latest ?? usage.secondsOf([], 1)
     return {

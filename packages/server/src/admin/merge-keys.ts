@@ -16,7 +16,7 @@ export interface Callers {
   readonly topShare: number
 }
 
-/** Number of limiters to count before yielding to the event loop. They take a few milliseconds. */
+/** Number of limiters to count, within a few milliseconds, before yielding to the event loop. */
 export const AT_A_TIME = 32
 
 export interface TopReport {
@@ -24,7 +24,7 @@ export interface TopReport {
   /** The number of distinct keys, estimated within 2%. */
   readonly distinct: number
   readonly keys: TopKey[]
-  /** Maximum count of a key that isn't listed. */
+  /** Upper bound for the count of any key that isn't listed. */
   readonly unlisted: number
 }
 

@@ -30,7 +30,7 @@ interface LimiterReport {
   readonly instances: number
 }
 
-/** The states, worst first. */
+/** The states, from the worst to the best. */
 const FILE_STATES: readonly FileState[] = ['invalid', 'restart', 'applied']
 
 export function instancesOf(reports: readonly ProcessReport[], self: Process): InstanceStatus[] {
@@ -38,7 +38,7 @@ export function instancesOf(reports: readonly ProcessReport[], self: Process): I
   for (const { process, fileState, limiters } of reports) {
     const { process: _, ...own } = process
     const known = byId.get(own.id)
-    // The worker that started first stands for its instance.
+    // The worker that started first represents its instance.
     const instance = known === undefined || own.startedAtMs < known.startedAtMs ? own : known
     const perSecond = limiters.reduce((sum, { latest }) => sum + decisionsIn(latest), known?.perSecond ?? 0)
     const worst = FILE_STATES.find((each) => each === fileState || each === known?.configuration)!
@@ -98,13 +98,13 @@ export function limitersOf(
     })
 }
 
-/** The average over the longest time that a process has counted. Otherwise, a new process would count too much. */
+/** Averages over the longest counting time. Otherwise, new processes would weigh too much. */
 function perSecond(reports: readonly LimiterReport[], of: (minute: MinuteRates) => number): number {
   const seconds = Math.max(1, ...reports.map(({ lastMinute }) => lastMinute.seconds))
   return reports.reduce((sum, { lastMinute }) => sum + of(lastMinute), 0) / seconds
 }
 
-/** How requests are decided while the store is down, if a process has noticed. Otherwise, its last outage. */
+/** Returns the current outage and how requests are decided. If there is none, returns the last outage. */
 function outageOf(reports: readonly LimiterReport[]): Pick<LimiterRates, 'outage' | 'lastOutage'> {
   const down = reports.filter(({ isStoreDown }) => isStoreDown)
   if (down.length > 0) {

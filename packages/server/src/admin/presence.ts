@@ -11,7 +11,7 @@ export interface Process extends Omit<InstanceStatus, 'isSelf' | 'perSecond' | '
 /** A process that is silent for this long is no longer counted. */
 const SILENT_MS = 3500
 
-/** Own heartbeats that must return through Redis before a silent process counts as killed. */
+/** A silent process counts as killed once this many of our own heartbeats have returned. */
 const SILENT_ECHOES = 4
 
 /** How long a killed instance is remembered. */
@@ -22,13 +22,13 @@ const MAX_OTHERS = 256
 
 interface Known {
   readonly info: Process
-  /** Its decisions in the second before its last heartbeat. */
+  /** The process's decisions in the second before its last heartbeat. */
   readonly perSecond: number
-  /** On the monotonic clock. */
+  /** When it was last heard, on the monotonic clock. */
   readonly heardAtMs: number
-  /** On the wall clock. */
+  /** When it was last heard, on the wall clock. */
   readonly atMs: number
-  /** Own heartbeats that had returned by then. */
+  /** Number of our own heartbeats that had returned by that time. */
   readonly echoes: number
 }
 
@@ -43,7 +43,7 @@ export class Presence {
     this.#now = now
   }
 
-  /** Call this when an own heartbeat returns. It shows that Redis isn't why others are silent. */
+  /** Call this when one of our own heartbeats returns. It proves that Redis delivers messages. */
   echoed(): void {
     this.#echoes++
   }
@@ -62,7 +62,7 @@ export class Presence {
     })
   }
 
-  /** Immediately removes a process that says it is shutting down. */
+  /** Immediately removes a process that has announced its shutdown. */
   left(process: string): void {
     this.#known.delete(process)
   }

@@ -13,7 +13,7 @@ const DENIED = SOURCES.length
 const SHADOW = 2 * SOURCES.length
 const WIDTH = SHADOW + 1
 
-/** The longest span and the current second. */
+/** The seconds of the longest span, plus the current second. */
 const SECONDS = 300 + 1
 
 /** Counts of the last full seconds, as plain JSON. */
@@ -25,7 +25,7 @@ export interface SpanCounts {
 
 /** Counts by second, latest first, as plain JSON. */
 export interface SecondCounts {
-  /** Time of the first entry, the last full second, in epoch seconds. */
+  /** Time of the first entry, in epoch seconds. It is the last full second. */
   readonly latest: number
   readonly allowed: readonly number[]
   readonly denied: readonly number[]

@@ -25,14 +25,14 @@ const MAX_BACKOFF_MS = 1000
 /** The message of ioredis for every failure to connect to a Cluster node. */
 const CLOSED = 'Connection is closed.'
 
-/** How long the list of a Cluster's nodes is used. */
+/** How long a list of a Cluster's nodes stays in use. */
 const NODES_MS = 5000
 
 /** The maximum number of Cluster nodes to query. */
 const MAX_SERVERS = 256
 
 /**
- * The Redis connection of the admin API. It is separate from the store's connection, so it never delays requests.
+ * The Redis connection of the admin API. The store has its own connection, so this one never delays requests.
  *
  * Reconnects until it is closed. A command that can't be sent fails immediately, and no command is sent twice.
  */
@@ -102,7 +102,7 @@ export class RedisLink {
   /**
    * Sends a command.
    *
-   * @throws {ServiceError} `store_error` if it failed; it may have run anyway
+   * @throws {ServiceError} `store_error` if the command failed; it may have run nevertheless
    * @throws {UnreachableError} if there is no connection
    */
   async ask<Answer>(command: (redis: Redis | Cluster) => Promise<Answer>): Promise<Answer> {
@@ -210,7 +210,7 @@ async function inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
   }
 }
 
-/** Returns the reason for a connection error. For a Cluster, it is in `lastNodeError`. */
+/** Returns the reason for a connection error. For a Cluster, `lastNodeError` contains it. */
 function reasonOf(error: Error & { readonly lastNodeError?: Error }): string {
   const { lastNodeError } = error
   return lastNodeError?.message === CLOSED ? "can't connect to any node" : messageOf(lastNodeError ?? error)

@@ -7,7 +7,7 @@ import { ServiceError } from '../service/service-error.ts'
 import { type RedisLink, UnreachableError } from './redis-link.ts'
 import type { Every } from './timer.ts'
 
-/** All limits of a limiter. */
+/** Stands for all limits of a limiter. */
 export const ALL = '*'
 
 /** Stores operators' shadow switches, for all instances that share the store. */
@@ -16,13 +16,12 @@ export interface ShadowSwitches {
   read(): Promise<ShadowSettings>
   /**
    * @param limit its name, or {@link ALL}
-   * @param shadow `null`: as configured. {@link ALL} also removes the settings of single limits
+   * @param shadow `null` restores the configured mode. {@link ALL} also removes the settings of single limits
    * @throws {ServiceError} if it can't be stored
    */
   set(limiter: string, limit: string, shadow: boolean | null): Promise<void>
 }
 
-/** The maximum number of settings. */
 const MAX_SETTINGS = 10_000
 
 /** Settings by `<limiter>:<limit>`. Names don't contain colons. */
@@ -51,8 +50,8 @@ export class MemoryShadowSwitches implements ShadowSwitches {
 /**
  * Keeps settings in Redis, in the sorted set `<prefix>:{shadow}`.
  *
- * Members are `<limiter>:<limit>`, and scores are 1 or 0. It only uses commands that the store uses, so it needs no extra
- * permissions.
+ * Members are `<limiter>:<limit>`, and scores are 1 or 0. The commands are among those that the store uses,
+ * so they need no extra permissions.
  */
 export class RedisShadowSwitches implements ShadowSwitches {
   readonly #link: RedisLink
@@ -118,9 +117,9 @@ function shadowSettingsOf(settings: Settings): ShadowSettings {
 export const SYNC_EVERY_MS = 900
 
 /**
- * Applies the settings of operators on any instance to this service.
+ * Applies the settings that operators change on any instance to this service.
  *
- * If the settings can't be read, the last known ones stay in force. Because it polls Redis all the time, it also logs outages.
+ * If the settings can't be read, the last known ones stay in force. Also logs outages of Redis.
  */
 export class ShadowSync {
   readonly #service: Service

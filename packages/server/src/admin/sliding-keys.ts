@@ -30,7 +30,7 @@ export interface CallerSketch {
 /** The number of keys in a sketch. */
 const GREATEST = 16
 
-/** Number of keys with a counter, per limiter and half of the window. */
+/** Number of keys with a counter in each half of a limiter's window. */
 const COUNTERS = 512
 
 /** The window slides in halves, so it covers between one and two halves. */
@@ -96,7 +96,7 @@ export class SlidingKeys {
     }
   }
 
-  /** Returns the counts of each key since the last call. A key that lost its counter in the meantime may have had more. */
+  /** Returns the counts of each key since the last call. Counts of evicted keys may be too low. */
   takeMinute(nowMs: number): ReadonlyMap<string, KeyCounts> {
     const words = new Map<string, KeyCounts>()
     for (const { minute, requests } of this.#halves(nowMs)) {

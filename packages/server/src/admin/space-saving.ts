@@ -20,19 +20,20 @@ export interface Summary {
 /** The slot of a word without a counter. */
 export const NONE = -1
 
-/** Cells of the filter, and chains of the hash table, per counter. */
+/** Number of filter cells, and of hash table chains, for each counter. */
 const CELLS = 16
 const CHAINS = 2
 
 /**
  * Counts the most frequent words of a stream in bounded memory.
  *
- * Filtered Space-Saving by Homem and Carvalho, "Finding top-k elements in data streams" (Information Sciences 180, 2010), based
- * on Metwally, Agrawal and El Abbadi (ICDT 2005). Counters are in a min-heap. A word without a counter is counted in a cell of
- * a filter, which it shares with other words of the same hash. When the cell reaches the lowest counter, the word takes over
- * that counter. The cell's previous count is the error of the word. The counter's count goes to the cell of the evicted word.
- * Rare words therefore take up cells, but no counters. With m counters, every word that makes up more than 1/m of the stream has
- * one, and no count is off by more than that.
+ * Filtered Space-Saving by Homem and Carvalho, "Finding top-k elements in data streams" (Information Sciences
+ * 180, 2010), based on Metwally, Agrawal and El Abbadi (ICDT 2005). Counters are in a min-heap. A word
+ * without a counter is counted in a cell of a filter, which it shares with other words of the same hash. When
+ * the cell reaches the lowest counter, the word takes over that counter. The cell's previous count becomes
+ * the word's error, and the counter's count goes to the evicted word's cell. Rare words therefore need cells,
+ * but no counters. With m counters, every word that makes up more than 1/m of the stream has a counter, and
+ * no count is off by more than 1/m.
  */
 export class SpaceSaving {
   readonly #capacity: number
@@ -103,7 +104,7 @@ export class SpaceSaving {
     }
   }
 
-  /** Returns a summary of the most frequent words only. It is cheaper to create and to send. */
+  /** Returns a summary of the most frequent words only. A short summary is cheaper to create and to send. */
   greatest(most: number): Summary {
     const size = this.#words.length
     if (size <= most) return this.summary()
@@ -129,7 +130,7 @@ export class SpaceSaving {
   #slotFor(hash: number): number {
     let slot = this.#words.length
     if (slot < this.#capacity) {
-      // A count of 0 is lower than all others, so it belongs at the top.
+      // A count of 0 is the lowest, so it belongs at the top of the heap.
       this.#place(slot, slot)
       this.#rise(slot)
     } else {

@@ -4,7 +4,7 @@ import type { HistogramCounts } from 'slidegate/metrics'
 import type { RedisStore } from 'slidegate/redis'
 import type { StoreStatus } from './api-types.ts'
 
-/** Calls of a store within some seconds, as plain JSON. */
+/** A store's calls in the last few seconds, as plain JSON. */
 export interface Calls {
   readonly spanMs: number
   readonly calls: number
@@ -47,7 +47,7 @@ export class CallTotals {
     const from = totals.atMs - OVER_MS
     // The previous call of this method may have been hours ago.
     const lately = this.#known.filter(({ atMs }) => atMs > from - OVER_MS)
-    // Keeps the newest totals that are old enough, and all totals after them.
+    // Keeps the newest totals from before the span, and all later totals.
     const first = lately.findLastIndex(({ atMs }) => atMs <= from)
     this.#known = [...lately.slice(Math.max(0, first)), totals]
     const before = this.#known[0]!

@@ -11,12 +11,12 @@ import { mapKey, shortKey } from './keys.ts'
 /** Selects the decisions that a reader gets. */
 export interface TailFilter {
   readonly limiters: readonly string[]
-  /** With dimensions, the key in any of them. */
+  /** For a limiter with dimensions, the key in any dimension. */
   readonly key?: string | undefined
   readonly denied?: boolean | undefined
 }
 
-/** A query to a process. Fetches a reader's lines, or just keeps the reader registered. */
+/** A query to a process. It fetches a reader's lines, or just keeps the reader registered. */
 interface TailQuestion {
   readonly id: string
   readonly filter: TailFilter
@@ -55,8 +55,8 @@ const NOTHING: TailBatch = { lines: [], lost: 0 }
 /**
  * Streams decisions as server-sent events.
  *
- * Each process buffers decisions per reader, and counts the decisions that it drops, so requests never wait for a reader. Without
- * readers, it buffers nothing.
+ * Each process buffers decisions per reader, and drops and counts those that don't fit. Requests never wait
+ * for a reader. If there are no readers, nothing is buffered.
  */
 export class Tail {
   readonly #processes: Processes
@@ -129,8 +129,8 @@ export class Tail {
   }
 
   /**
-   * Removes readers that are gone. Without decisions, nothing else removes them. Returns whether there is room for another
-   * reader.
+   * Removes readers that are gone. Otherwise, they would stay until the next decision. Returns whether there
+   * is room for another reader.
    */
   #forgetGone(): boolean {
     for (const [id, reader] of this.#readers) if (this.#isGone(reader)) this.#readers.delete(id)

@@ -21,14 +21,14 @@ interface LimiterUsage {
   askedAtMs: number
 }
 
-/** Counts of a limiter and its keys since the last minute. The keys are listed by dimension, `=` and key. */
+/** Counts of a limiter and its keys in one minute. The keys are listed by dimension, `=` and key. */
 export interface LimiterMinute {
   readonly limiter: string
   readonly counts: MinuteCounts
   readonly keys: ReadonlyMap<string, KeyCounts>
 }
 
-/** How often the clock is read. Decisions in between are counted at the time of the last reading. */
+/** How often the clock is read. Decisions between two readings are counted at the time of the first. */
 const TICK_MS = 50
 
 /**
@@ -45,13 +45,13 @@ export class Usage {
   readonly #isTicking: boolean
   #nowMs: number
   #watched: ReadonlyMap<string, WatchedOfLimiter> = new Map()
-  /** The limiter that was used last, which is usually the next one, too. */
+  /** The limiter that was used last. It is usually the next one, too. */
   #last: { readonly name: string; readonly usage: LimiterUsage } | undefined
 
   /**
    * @param now a monotonic clock, in epoch milliseconds
-   * @param every reads the clock periodically, since reading it takes longer than counting. Default: each decision reads the
-   * clock
+   * @param every reads the clock periodically, because reading it takes longer than counting. Default: each
+   * decision reads the clock
    */
   constructor(now: () => number = monotonicEpochMs, every?: Every) {
     this.#now = now
@@ -130,7 +130,7 @@ export class Usage {
   }
 
   /**
-   * Returns the callers of each limiter. Yields to requests in between.
+   * Returns the callers of each limiter. Lets pending requests run between limiters.
    *
    * @param renaming returns a function that renames a limiter's keys, or undefined to keep them
    */
@@ -155,7 +155,7 @@ export class Usage {
     decision: Decision,
   ): void {
     const short = shortKey(key)
-    // Without the store, a denial isn't about the key.
+    // A denial without the store has nothing to do with the key.
     const isDenied =
       !decision.allowed &&
       decision.source !== 'failClosed' &&
@@ -185,7 +185,7 @@ export class Usage {
     return usage
   }
 
-  /** Checks one limiter per call, in turn, and removes it if it is idle. */
+  /** Checks one limiter per call, in rotation, and removes it if it is idle. */
   #forgetOne(nowMs: number): boolean {
     const [name, usage] = this.#limiters.entries().next().value!
     this.#limiters.delete(name)

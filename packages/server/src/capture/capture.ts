@@ -19,7 +19,7 @@ export interface CapturedRequest {
   /** ISO 8601, on the store's clock. */
   readonly time: string
   readonly limiter: string
-  /** HMAC of the key. With dimensions, an HMAC for each sampled key. */
+  /** HMAC of the key. For a limiter with dimensions, an HMAC for each sampled key. */
   readonly key: string | Readonly<Record<string, string>>
   readonly cost: number
   readonly allowed: boolean

@@ -53,7 +53,7 @@ export class DecisionLog {
     this.#open(config)
   }
 
-  /** Logs a decision, if configured. */
+  /** Logs a decision if the configuration requires it. */
   decided(limiter: string, key: AnyKey, decision: Decision): void {
     const { decisions = 'none' } = this.#config.logging ?? {}
     if (decisions === 'none' || (decisions === 'denied' && decision.allowed)) return

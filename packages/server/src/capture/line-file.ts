@@ -10,7 +10,6 @@ interface LineFileOptions {
 /** Age at which a rotation's lock is removed, because its process must have died. */
 const STALE_MS = 10_000
 
-/** Bytes per read. */
 const CHUNK_BYTES = 256 * 2 ** 10
 
 const NEWLINE = 0x0a
@@ -60,7 +59,7 @@ export class LineFile {
   /** The newest matching lines of this file and the previous one, oldest first. */
   async newest(count: number, isWanted: (line: string) => boolean): Promise<string[]> {
     const found: string[] = []
-    // Opens both files before reading, because they may be rotated in between.
+    // Opens both files before reading, because they may be rotated at any time.
     const files = [await openIfThere(this.path), await openIfThere(this.formerPath)]
     try {
       const [present, former] = await Promise.all(files.map((file) => file?.stat()))
@@ -104,7 +103,7 @@ export class LineFile {
       return
     }
     try {
-      // Another process may have renamed the file without having created the new one yet.
+      // Another process may have renamed the file but not created the new one yet.
       const named = await stat(this.path).catch(() => undefined)
       if (named?.ino === inode) await rename(this.path, this.formerPath)
     } finally {
@@ -116,7 +115,7 @@ export class LineFile {
 /**
  * Ends a line that a killed process left incomplete.
  *
- * A line that another process is still writing looks the same. It then gets an extra empty line, which `replay` skips.
+ * A line that another process is still writing looks the same. It gets an empty line, which `replay` skips.
  */
 async function endLastLine(file: FileHandle): Promise<void> {
   const { size } = await file.stat()

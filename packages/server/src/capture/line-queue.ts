@@ -11,11 +11,11 @@ export interface LineCounts {
   dropped: number
 }
 
-/** Queue size in lines and characters. */
+/** Maximum size of the queue, in lines and in characters. */
 const MAX_LINES = 50_000
 const MAX_CHARS = 8 * 2 ** 20
 
-/** Batch size in lines and characters. */
+/** Maximum size of a batch, in lines and in characters. */
 const BATCH_LINES = 512
 const BATCH_CHARS = 64 * 2 ** 10
 

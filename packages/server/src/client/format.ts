@@ -20,7 +20,7 @@ export interface Numbers {
   readonly refill?: number
 }
 
-/** An override to print. `limits` maps limit names to numbers; the name `""` means the only limit. */
+/** An override to print. `limits` maps limit names to numbers; the name `""` stands for the only limit. */
 export interface Rule extends Pick<OverrideBody, 'exempt' | 'unused'> {
   readonly limits?: Readonly<Record<string, Numbers>>
 }
@@ -50,7 +50,7 @@ function headOf({ allowed, remaining, retryAfterMs, deniedBy, source, blockedMs 
   return `denied${byWhat(deniedBy)}${blocked}; ${retry}${by}`
 }
 
-/** Formats the bans and limits that denied a request. Empty if they are unknown. */
+/** Formats the names of the bans and limits that denied a request. Empty if they are unknown. */
 export function byWhat(deniedBy: readonly string[]): string {
   return deniedBy.length === 0 ? '' : ` by ${deniedBy.map((name) => printable(name)).join(', ')}`
 }

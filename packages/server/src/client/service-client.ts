@@ -1,4 +1,4 @@
-// The command line's HTTP client, whose errors have an exit code.
+// The HTTP client of the command line. Its errors have exit codes.
 
 import * as http from 'node:http'
 import * as https from 'node:https'

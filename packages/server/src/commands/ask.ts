@@ -55,7 +55,7 @@ async function ask(path: string, limiter: string, words: string[], flags: AskFla
 
 const BAR = 24
 
-/** The maximum number of times at which units free up to print. More would need a table. */
+/** Prints up to this many of the times at which units become free. More would need a table. */
 const STEPS = 4
 
 export function addExplainCommand(program: Command): void {

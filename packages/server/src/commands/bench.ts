@@ -64,7 +64,7 @@ async function bench(limiter: string, flags: BenchFlags): Promise<void> {
   }
   const run = randomBytes(4).toString('hex')
   const bodies = Array.from({ length: keys }, (_, i) => JSON.stringify({ limiter, key: `bench-${run}-${i}` }))
-  // Sends a single request first. If all requests would fail, the error of a single one is clearer.
+  // Sends a single request first, because its error is clearer than the counts of a failed run.
   await new ServiceClient(target).decide('/v1/peek', JSON.parse(bodies[0]!))
   const report = reportOf(await load(target, bodies, seconds, connections), connections, keys)
   print(flags, report, () => linesOf(limiter, report))

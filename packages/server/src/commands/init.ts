@@ -63,7 +63,7 @@ export function addInitCommand(program: Command): void {
     }
     const { kind, store, limit } = await answersOf(flags, check)
     const text = configurationOf(kind, store, limit)
-    // Throws before anything invalid is written.
+    // Validates the text before it is written.
     loadText(file, text)
     writeNew(file, text, flags.force === true, store.includes('@'))
     const quoted = /^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`
@@ -138,7 +138,7 @@ function kindIn(text: string): Kind {
 }
 
 function storeIn(text: string): string {
-  // No `$`, because it starts an environment variable in a configuration.
+  // Rejects `$`, because it starts an environment variable in a configuration.
   if (text === 'memory' || (isRedisUrl(text) && !text.includes('$'))) return text
   const shown = printable(withoutCredentials(text))
   throw new UsageError(

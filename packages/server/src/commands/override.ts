@@ -83,7 +83,7 @@ function lineOf(override: OverrideBody): string {
   return `${keyText(dimension === undefined ? key : { [dimension]: key })}  ${overrideText(override)}`
 }
 
-/** Means the only limit, which needs no name. */
+/** Stands for the only limit of a key, which needs no name. */
 const ONLY = ''
 
 function ruleOf({ limit = [], limits, exempt }: OverrideFlags): Rule {

@@ -158,7 +158,7 @@ export function addCaptureCommand(program: Command): void {
     })
 }
 
-/** The line as equivalent JSON that is safe on a terminal. */
+/** Returns the line as equivalent JSON that is safe to print on a terminal. */
 function shown(line: string): string {
   return printable(line, Number.POSITIVE_INFINITY)
 }

@@ -20,9 +20,9 @@ export interface Checked {
   readonly environment: NodeJS.ProcessEnv
   /** Whether to read files that the configuration names. */
   readonly looksAtFiles: boolean
-  /** Whether a part matches the schema. Other parts aren't checked. */
+  /** Whether a part matches the schema. Parts that don't match aren't checked here. */
   isSound(path: Path): boolean
-  /** Reports a problem with a value or its name. */
+  /** Reports a problem with a value, or with its name if `at` is `key`. */
   complain(path: Path, message: string, at?: 'value' | 'key'): void
 }
 

@@ -11,7 +11,7 @@ export interface SourceDocument {
   readonly file: string
   /** Plain data: objects, arrays, strings, numbers, booleans, null. */
   readonly value: unknown
-  /** A problem at a value or its nearest existing parent. With `key`, at the value's name. */
+  /** Creates a problem at a value or its nearest existing parent. `key` places it at the value's name. */
   problemAt(path: Path, message: string, at?: 'value' | 'key'): ConfigProblem
   /** Whether the value is an environment variable, or text that contains one. */
   variableAt(path: Path): 'whole' | 'part' | undefined
@@ -85,7 +85,7 @@ function parse(
   const tokens = Array.from(new Parser().parse(text))
   const tooDeep = firstTooDeep(tokens)
   if (tooDeep !== undefined) throw new ConfigError([problemFor(tooDeep, TOO_DEEP)])
-  // The reader finds duplicate names. The composer would be slow, because it compares each name with all others.
+  // The reader finds duplicate names. The composer's check is slow: it compares each name with all others.
   const composer = new Composer({ schema: 'core', resolveKnownTags: false, uniqueKeys: false })
   const [document, another] = composer.compose(tokens, true, text.length)
   if (document === undefined) return null
@@ -96,7 +96,7 @@ function parse(
   // The parser only warns about unknown tags.
   const found = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0])
   const problems = found.map(({ pos, message }) => problemFor(pos[0], syntaxMessage(message, text, pos[0])))
-  // One mistake causes many errors, most of them on its own line.
+  // One mistake often causes many errors, most of them on the same line.
   const first = problems.filter(({ line }, i) => line !== problems[i - 1]?.line).slice(0, MAX_SYNTAX_PROBLEMS)
   if (first.length > 0) throw new ConfigError(first)
   return document.contents as ParsedNode | null
@@ -126,7 +126,7 @@ function atStart(file: string, message: string): ConfigProblem {
   return { file, line: 1, column: 1, message }
 }
 
-/** Shorter values aren't hidden. They aren't secrets, and could match any word in a message. */
+/** Shorter values aren't hidden. Short values aren't secrets, and could match any word in a message. */
 const SHORTEST_SECRET = 8
 /** Maximum lengths of excerpts in messages of the service and of the YAML library. */
 const SHOWN = [64, 40]
@@ -134,7 +134,7 @@ const SHOWN = [64, 40]
 function withoutSecrets(message: string, secrets: ReadonlyMap<string, string>): string {
   let cleaned = message
   for (const [value, name] of secrets) {
-    // Number() drops leading and trailing zeros.
+    // `Number()` drops leading and trailing zeros.
     for (const part of [value, `${Number(value)}`, ...SHOWN.map((length) => value.slice(0, length))]) {
       for (const text of [part, JSON.stringify(part).slice(1, -1)]) {
         if (text.length >= SHORTEST_SECRET) cleaned = cleaned.replaceAll(text, () => `\${${name}}`)

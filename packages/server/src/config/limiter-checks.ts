@@ -20,7 +20,7 @@ export function checkLimiters(checked: Checked): void {
   }
 }
 
-/** Names that every object has. A lookup would find the inherited property. */
+/** Property names that every object has. A lookup of such a name would find the inherited property. */
 const EVERYWHERE: readonly string[] = Object.getOwnPropertyNames(Object.prototype)
 
 function checkName({ complain }: Checked, path: Path): void {
@@ -180,7 +180,7 @@ function tried<Value>(
   }
 }
 
-/** The path of a value among options. */
+/** Returns the path of a value in the options. */
 function placeOf(value: unknown, options: object): Path {
   if (value === undefined || typeof value === 'object') return []
   for (const [name, option] of Object.entries(options)) {

@@ -29,7 +29,7 @@ export interface LoadOptions {
   /** Addresses that override the file's addresses. */
   readonly listen?: { readonly http?: string | undefined; readonly grpc?: string | undefined }
   /**
-   * Whether to read files that the text names. Set this to false for a caller's text, which could probe for files. Default: true.
+   * Whether to read files that the text names. A caller's text could probe for files. Default: true.
    */
   readonly looksAtFiles?: boolean
 }
@@ -145,14 +145,14 @@ function wordOf(path: Path): string {
 
 const HIDDEN = '***'
 
-/** A variable in place of a secret. It may be shown, unless it has a default. */
+/** A variable in place of a secret. The variable may be shown unless it has a default. */
 const VARIABLE = /^\$\{\w+\}$/
 
 /**
  * The configuration as shown to clients that may read it.
  *
- * It has no secrets or comments, and variables are shown by name. Equal configurations give equal text, regardless of their
- * formatting.
+ * The text has no secrets or comments, and variables are shown by name. Equal configurations give equal text,
+ * regardless of their formatting.
  *
  * @throws {ConfigError} if the text isn't YAML
  */

@@ -11,7 +11,7 @@ export interface ConfigProblem {
   readonly message: string
 }
 
-/** Maximum number of problems to list, since one mistake can cause many. */
+/** Maximum number of problems to list, because one mistake can cause many. */
 const MOST = 100
 
 /** An invalid configuration, with up to a hundred of its problems. */

@@ -85,7 +85,7 @@ function file(description: string) {
   return Type.String({ minLength: 1, title: 'a file name', description })
 }
 
-/** Options of every kind of limit. */
+/** Options that every kind of limit has. */
 const naming = {
   name: Type.Optional(
     Type.String({
@@ -176,7 +176,7 @@ export type LimitConfig = Static<typeof LimitSchema>
 /** A reference, because limits appear in many places. */
 const Limit = Type.Unsafe<LimitConfig>({ $ref: '#/$defs/limit' })
 
-/** A list, or text, which the check of limiters replaces with a list. */
+/** A list, or text that `checkLimiters` replaces with a list. */
 function limits(description: string) {
   return Type.Unsafe<LimitConfig[]>({
     ...{ type: ['array', 'string'], items: Limit, minItems: 1, maxItems: 64 },

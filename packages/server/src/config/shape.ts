@@ -52,9 +52,9 @@ const ajv = new Ajv2020({
 const isConfig = ajv.compile(ConfigSchema)
 
 /**
- * The schema violations in a document.
+ * Returns the schema violations in a document.
  *
- * Before that, it converts variables that must be numbers or booleans in place.
+ * First, it converts variables that must be numbers or booleans. This changes the document.
  */
 export function shapeProblems(document: SourceDocument): readonly ShapeProblem[] {
   const found = errorsOf(document.value)
@@ -70,7 +70,7 @@ function errorsOf(value: unknown): readonly SchemaError[] {
 /**
  * Reduces a union's errors to the errors of the intended alternative.
  *
- * Without such an alternative, the union's own error remains. Ajv reports the errors of all alternatives just before the union's.
+ * If there is none, the union's own error remains. Ajv reports it just after the errors of all alternatives.
  */
 function relevant(errors: readonly SchemaError[]): readonly SchemaError[] {
   const kept: SchemaError[] = []
@@ -190,7 +190,7 @@ function rightFor({ data, keyword, parentSchema = {}, params }: SchemaError): st
   return `it must be ${expected(parentSchema)}${isTextWithoutQuotes(data, parentSchema) ? ', in quotes' : ''}${meant}`
 }
 
-/** Whether quotes are missing. Without them, YAML reads `007` as a number and `true` as a boolean. */
+/** Whether quotes are missing. YAML reads an unquoted `007` as a number and `true` as a boolean. */
 function isTextWithoutQuotes(data: unknown, { type, pattern }: SchemaPart): boolean {
   const isScalar = typeof data === 'number' || typeof data === 'boolean'
   return (
@@ -244,7 +244,7 @@ const SECRET_PARTS = ['auth', 'store']
 
 const SHOWN = 40
 
-/** A value in a message: short, and without secrets. */
+/** Formats a value for a message: short, and without secrets. */
 function shown(document: SourceDocument, path: Path, value: unknown, schema: SchemaPart = {}): string {
   if (value === null) return 'empty'
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'

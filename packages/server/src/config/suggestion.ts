@@ -16,7 +16,7 @@ export function suggestion(name: string, known: readonly string[]): string {
     : `did you mean ${near}?`
 }
 
-/** The known word with the fewest changed characters, unless too many have changed. */
+/** Returns the known word with the fewest different characters, unless there are too many. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const most = Math.floor((word.length + 1) / 3)
   let best: string | undefined

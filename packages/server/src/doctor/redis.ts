@@ -17,7 +17,7 @@ const CONNECT_MS = 1000
 
 const MAX_CLOCK_MS = 1000
 const MAX_SCRIPT_MICROS = 1000
-/** With fewer calls, the slow first call makes the average too high. */
+/** If there are fewer calls, the slow first call makes the average too high. */
 const MIN_SCRIPT_CALLS = 100
 const MAX_LAG_BYTES = 2 ** 20
 /** Maximum share of `maxmemory` that may be used without a warning. */
@@ -71,7 +71,7 @@ async function latencyOf(link: RedisLink, target: string, timeoutMs: number): Pr
   const startMs = performance.now()
   for (let i = 0; i < PINGS && performance.now() - startMs < PINGS_MS; i++) {
     const sentMs = performance.now()
-    // Users without permission for PING get an error, which takes equally long.
+    // If the user has no permission for PING, the error response takes equally long.
     await link
       .ask((redis) => redis.ping())
       .catch((error) => {
@@ -95,7 +95,7 @@ async function latencyOf(link: RedisLink, target: string, timeoutMs: number): Pr
 }
 
 interface Facts {
-  /** `undefined` if this user may not read it. This applies to all other values, too. */
+  /** All values are `undefined` if the user may not read them. */
   readonly info: string | undefined
   readonly cluster: string | undefined
   /** The server's clock minus this machine's, in milliseconds. */
@@ -185,7 +185,7 @@ function evictionCheck(info: RedisInfo, fixFor: SettingFix): Found {
   if (value === 'noeviction') return { ...check, status: 'ok' }
   return {
     ...check,
-    // Without maxmemory, nothing is evicted yet.
+    // Without `maxmemory`, Redis doesn't evict keys.
     status: info.number('maxmemory') === 0 ? 'warning' : 'problem',
     expected: 'noeviction: an evicted key silently resets a limit',
     fix: fixFor('maxmemory-policy', 'noeviction'),

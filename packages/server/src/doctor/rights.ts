@@ -11,7 +11,7 @@ const DOCS = 'docs/production.md#access'
 /** TTL of the temporary keys, in case they can't be deleted. */
 const TTL_MS = '5000'
 
-/** Commands with arguments, in an order in which each of them succeeds. `$` is a key. */
+/** Commands with arguments, in an order in which each of them succeeds. `$` stands for a key. */
 type Commands = readonly (readonly string[])[]
 
 /** Without these permissions, no limit works. */

@@ -14,7 +14,7 @@ const OTHERS = '(others)'
 
 type Outcome = 'within_limit' | 'over_limit' | 'shadow_mode' | 'not_charged'
 
-/** Counts hits of rules. Sums are kept here, because a labeled Prometheus counter costs as much as a decision. */
+/** Counts hits of rules. Updating a labeled Prometheus counter would take as long as a decision. */
 export class Hits {
   readonly #counts = new Map<string, Map<string, Record<Outcome, number>>>()
   #size = 0

@@ -151,7 +151,7 @@ export interface Rule extends RuleOptions {
   readonly id: string
   /** The rule's name in the metrics of envoyproxy/ratelimit, without the domain: `message_type_marketing.to_number`. */
   readonly path: string
-  /** Name in header fields. */
+  /** The rule's name in header fields. */
   readonly policy: string
   /** Undefined if the rule is unlimited or allows nothing. */
   readonly limits: readonly Limit[] | undefined
@@ -175,7 +175,7 @@ export function ruleOf(keys: readonly string[], options: RuleOptions, scope = 'r
           limit: Math.max(1, requestsPerUnit),
           window: UNITS[unit].window,
           name: LIMIT_NAME,
-          // A quota doesn't deny on its own, because the request needs room in just one of them.
+          // A quota alone doesn't deny, because a request needs room in only one of its quotas.
           shadow: isShadow || isQuota,
         })
   return {

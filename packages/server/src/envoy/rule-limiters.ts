@@ -30,7 +30,7 @@ interface InUse {
   isRetired: boolean
 }
 
-/** Descriptors decided in one step: different rules, equal costs. Must be released. */
+/** Descriptors that are decided in one step. Rules differ, and costs are equal. Must be released. */
 export interface Group {
   readonly inUse: InUse
   readonly questions: readonly Question[]
@@ -232,7 +232,7 @@ function asFallback(decision: Decision): Decision {
 export function setVerdicts({ questions }: Group, { source, retryAfterMs, limits }: Decision): void {
   for (let i = 0; i < questions.length; i++) {
     const verdict = limits[i]!
-    // Failing closed denies the request even though no limit does.
+    // If the store is down and the limiter fails closed, the request is denied although no limit denies it.
     questions[i]!.verdict =
       source === 'failClosed'
         ? { allowed: false, remaining: 0, retryAfterMs, resetAfterMs: verdict.resetAfterMs }

@@ -157,7 +157,7 @@ export class EnvoyServer {
   async #checkReadiness(): Promise<void> {
     const { readiness, service } = this.#options
     const { onStoreError = 'throw' } = service.config.envoy ?? {}
-    // With onStoreError: deny, the server stays ready without the store. Otherwise, many gateways would allow everything.
+    // With `deny`, the server stays ready during an outage. Otherwise, many gateways would allow everything.
     const { ready } = await readiness.state(onStoreError === 'deny' ? [] : [onStoreError])
     if (!this.#isStopping) this.#setHealth(ready)
   }

@@ -196,7 +196,7 @@ export class Source {
   #boolean(fields: Fields, at: Path, name: string): boolean {
     const value = fields[name] ?? false
     if (typeof value === 'boolean') return value
-    // YAML 1.1 has more booleans.
+    // YAML 1.1 has more words for true.
     if (typeof value === 'string' && /^(y|yes|on|true)$/i.test(value)) return true
     if (typeof value === 'string' && /^(n|no|off|false)$/i.test(value)) return false
     this.complain([...at, name], `${name} must be true or false`)

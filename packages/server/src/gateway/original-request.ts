@@ -11,7 +11,7 @@ const METHOD = /^[A-Z][A-Z_-]{0,31}$/
 
 export class OriginalRequest {
   readonly method: string
-  /** Lower case, without the port. Empty if missing. */
+  /** In lower case and without the port. Empty if missing. */
   readonly host: string
   /** See {@link readingsOf}. */
   readonly readings: readonly string[]

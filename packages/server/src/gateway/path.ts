@@ -18,10 +18,10 @@ const END = /(?:[?#]|%(?:3f|23|[01][0-9a-f]|7f)).*$/is
 /**
  * The paths that servers may read from a request.
  *
- * They are decoded, lowercase and without the query. The reading that distinguishes the fewest paths comes first, and most paths
- * have just one. Servers decode once or twice, before or after they split off the query. They disagree on whether `%2F` is a
- * slash, `;` starts parameters or the query, `//` is one slash, `..` goes up, and trailing dots and spaces count. Bytes are
- * characters, as in Node's headers.
+ * The paths are decoded, in lowercase and without the query. The reading that distinguishes the fewest paths
+ * comes first. Most paths have just one reading. Servers decode once or twice, before or after they split off
+ * the query. Servers disagree on whether `%2F` is a slash, `;` starts parameters or the query, `//` is one
+ * slash, `..` goes up, and trailing dots and spaces count. Bytes are characters, as in Node's headers.
  *
  * @returns undefined for an unreadable path
  */

@@ -166,7 +166,7 @@ function hostPattern(host: string): string {
   return host.toLowerCase().replace(/\.$/, '')
 }
 
-/** Converts a pattern to the form of decoded paths. They have one character per byte, in lower case. */
+/** Converts a pattern to the form of decoded paths. Such paths have one character per byte, in lower case. */
 function pathPattern(path: string, problem: (message: string) => void): string {
   if (!/^[/*]/.test(path)) problem('a path must start with a slash or *')
   if (/[?#]/.test(path)) problem('a path must not contain ? or #: queries and fragments are not compared')

@@ -28,7 +28,7 @@ export function compileTemplate(
   addressOf: Value,
   problem: (message: string) => void,
 ): Template {
-  // Odd pieces are the contents of placeholders.
+  // Pieces with odd indexes are the contents of placeholders.
   const pieces = source.split(PLACEHOLDER)
   const literals = pieces.filter((_, i) => i % 2 === 0)
   const names = pieces.filter((_, i) => i % 2 === 1)

@@ -42,7 +42,7 @@ const words = new Ajv({ coerceTypes: true, useDefaults: true, ...QUICK })
 const HANDSHAKE_MS = 10_000
 const DEFAULT_BODY_BYTES = 2 ** 19
 
-/** Creates the HTTP server. It isn't listening yet. */
+/** Creates the HTTP server. The server isn't listening yet. */
 export async function createApp(context: Context, tls?: TlsOptions): Promise<App> {
   const { caps = {} } = context.service.config
   const server = { headersTimeout: HEADERS_MS, connectionsCheckingInterval: CHECK_MS }
@@ -98,7 +98,7 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
   return app
 }
 
-/** Makes spans children of the caller's span. Starts after the body is read, since reading it loses the async context. */
+/** Makes spans children of the caller's span. The body is read first, because reading loses the context. */
 function traceRequests(app: App, { tracing }: Context): void {
   if (tracing === undefined) return
   app.addHook('preHandler', ({ headers }, _reply, done) => tracing.within(headers as TraceHeaders, done))

@@ -47,7 +47,7 @@ const OneSchema = closed(
 
 const DEFAULT_REQUESTS = 1000
 
-/** Average number of limits per request that a call may use. A call may always use `LARGEST_LIMITER`. */
+/** Maximum average number of limits per request. A call may always use `LARGEST_LIMITER` limits in total. */
 const LIMITS_PER_REQUEST = 4
 /** Maximum number of limits of a limiter. */
 const LARGEST_LIMITER = 1024
@@ -159,7 +159,7 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
     )
   }
   const kept = items.filter(({ active }) => active.declared.keepsUnits)
-  // Larger costs don't count, since they're always denied, which is cheap.
+  // Larger costs don't count, because they are always denied, which is cheap.
   const units = kept.reduce((sum, { request: { cost = 1 } }) => sum + (cost > MAX_KEPT_UNITS ? 0 : cost), 0)
   if (kept.length > 1 && units > MAX_KEPT_UNITS) {
     throw new ServiceError(

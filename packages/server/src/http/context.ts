@@ -23,7 +23,7 @@ export type App = FastifyInstance<
   TypeBoxTypeProvider
 >
 
-/** The services that routes use. Read `service.config` per request, since a reload replaces it. */
+/** The services that routes use. Read `service.config` for each request, because a reload replaces it. */
 export interface Context {
   readonly service: Service
   readonly gatekeeper: Gatekeeper

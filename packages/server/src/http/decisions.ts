@@ -52,14 +52,14 @@ function limitText(limit: LimitDecision, place: number): string {
   )
 }
 
-/** A cache of the last JSON at each position. Consecutive decisions usually have the same limits. */
+/** Caches the last JSON at each position, because consecutive decisions usually have the same limits. */
 const declarations: { readonly of: LimitDecision; readonly text: string }[] = []
 
 function declarationText(limit: LimitDecision, place: number): string {
   const last = declarations[place]
   if (last !== undefined && isSameLimit(last.of, limit)) return last.text
   const { name, windowMs, precisionMs, shadow } = limit
-  // join() makes one flat string, unlike concatenation.
+  // `join()` returns one flat string. Concatenation doesn't.
   const text = [
     ...['{"name":"', name, '","limit":', limit.limit, ',"windowMs":', windowMs],
     ...[',"precisionMs":', precisionMs, ',"shadow":', shadow],

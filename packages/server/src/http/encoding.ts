@@ -2,7 +2,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** Whether a client accepts gzip. It must list it: `*` doesn't count. */
+/** Whether a client accepts gzip. The header must name gzip: `*` doesn't count. */
 export function acceptsGzip(headers: IncomingHttpHeaders): boolean {
   const accepted = String(headers['accept-encoding'] ?? '').toLowerCase()
   return accepted.split(',').some((each) => {

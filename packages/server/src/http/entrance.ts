@@ -12,7 +12,7 @@ import type { App, Context } from './context.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The role that this route requires. Default: none, and callers aren't authenticated. */
+    /** The role that this route requires. Default: none, so callers aren't authenticated. */
     role?: Role
     /** Whether the route needs no token if the configuration has no tokens. */
     isOpen?: boolean
@@ -57,7 +57,7 @@ export function guardEntrance(app: App, { gatekeeper, service }: Context): void 
       throw new ServiceError(503, 'overloaded', `${most} requests are already in flight; retry in a moment`)
     }
     inFlight++
-    // Emitted exactly once, whether the response is complete or the client has disconnected.
+    // `close` is emitted exactly once, whether the response is complete or the client has disconnected.
     reply.raw.once('close', leave)
     if (reply.raw.socket === null) closeBehind(reply.raw, request.raw.socket)
   }
@@ -114,7 +114,7 @@ function authorizationIn(
 /**
  * Rejects requests that other sites' pages make from a user's browser.
  *
- * `Origin` reveals other origins, `Host` reveals DNS rebinding.
+ * `Origin` reveals requests from other sites, and `Host` reveals DNS rebinding.
  */
 class Pages {
   readonly #auth: () => AuthConfig | undefined
@@ -133,7 +133,7 @@ class Pages {
       this.#known = auth
       this.#host = undefined
     }
-    // Without a Host, the request isn't from a browser.
+    // A request without a Host header isn't from a browser.
     if (host !== undefined && host !== this.#host) {
       if (!isOurs(host, auth?.hosts ?? [])) {
         throw new ServiceError(
@@ -164,7 +164,7 @@ class Pages {
   }
 }
 
-/** Returns whether a page comes from this host. Ignores the scheme, since a proxy may terminate TLS. */
+/** Returns whether a page comes from this host. Ignores the scheme, because a proxy may terminate TLS. */
 function isOf(origin: string, host: string | undefined): boolean {
   return host !== undefined && /^https?:\/\/(.+)$/.exec(origin)?.[1] === host.toLowerCase()
 }

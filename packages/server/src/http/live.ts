@@ -125,7 +125,7 @@ export function liveRoutes(app: App, context: Context): void {
   )
 }
 
-/** The configuration shows all limiters. @throws {ServiceError} `forbidden` */
+/** Rejects callers that may not see all limiters. @throws {ServiceError} `forbidden` */
 function mustSeeAll(caller: Caller): void {
   if (caller.limiters === undefined) return
   throw new ServiceError(

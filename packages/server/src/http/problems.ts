@@ -32,7 +32,7 @@ interface ErrorBody {
   readonly detail: string
 }
 
-/** Details of store errors. They don't reveal the store's address or error messages to callers. */
+/** Details of store errors. These texts don't reveal the store's address or error messages to callers. */
 const STORE_DETAILS: Readonly<Record<StoreUnavailableReason, string>> = {
   timeout: 'the store timed out; the request may or may not have been charged',
   error: 'the store failed',
@@ -164,7 +164,7 @@ const FORGET_MS = 60_000
 const MOST_KINDS = 64
 
 /**
- * Logs failed requests: the first of a kind in full, then counts.
+ * Logs the first failed request of each kind in full, and then only counts.
  *
  * Counts are logged once per second. In an outage, most requests fail, and a line for each would fill the disk.
  */

@@ -7,7 +7,7 @@ import type { Caller } from '../service/gatekeeper.ts'
 import type { Context } from './context.ts'
 
 /**
- * Checks that a caller may see a limiter. Accepts Envoy domains too, which aren't in the configuration.
+ * Checks that a caller may see a limiter. Also accepts Envoy domains, which aren't in the configuration.
  *
  * @throws {ServiceError} `unknown_limiter`
  */

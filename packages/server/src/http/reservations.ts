@@ -175,12 +175,12 @@ async function settle(
   actual: number,
 ): Promise<Settlement> {
   const active = limiterFor(service, caller, limiter)
-  // A plan that requests can no longer choose doesn't prevent the settlement.
+  // The plan is omitted if requests can no longer choose it, so that settling still works.
   const request = { plan: mayChoose(active, plan) ? plan : undefined }
   return active.limiter.settle(token, actual, { request })
 }
 
-/** A library token, with the charged units and the plan that settling needs. */
+/** A library token with the charged units and the plan. All are needed to settle it. */
 export interface Claim {
   readonly token: string
   readonly units: number
@@ -197,7 +197,7 @@ export function tokenOf({ token, units, plan = '' }: Claim): string {
 /**
  * Parses a token. Its units and plan may be forged, which is harmless.
  *
- * A plan only applies if requests may choose it. With forged units, a refund can do no more than `/v1/settle`.
+ * A plan only applies if requests may choose it. Refunding forged units can do no more than `/v1/settle`.
  *
  * @throws {ServiceError} `invalid_token`
  */

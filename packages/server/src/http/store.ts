@@ -17,7 +17,7 @@ const AnswerSchema = Type.Object(
   { description: 'The outcomes, in the order of the operations.' },
 )
 
-/** Serves `serviceStore` of the library: applies ops with limits that the caller declares. */
+/** Serves the library's `serviceStore`. Callers send operations together with the limits to apply. */
 export function storeRoutes(app: App, { service, gatekeeper }: Context): void {
   const { timeoutMs } = service.config.store ?? {}
   const serve: ServedStore = serveStore(

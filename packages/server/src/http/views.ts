@@ -35,7 +35,7 @@ export function viewRoutes(app: App, context: Context): void {
     },
     async ({ caller }) => {
       const mine = service.active().filter(({ declared }) => caller.may(declared.name))
-      // One query for all limiters, since each query goes to all instances.
+      // Sends one query for all limiters, because each query goes to all instances.
       const states = await admin.statesOf(mine.map(({ declared }) => declared.name))
       const limiters = mine.map((active) => ({
         ...declaredBody(active),

@@ -19,7 +19,7 @@ const MAX_LIMITERS = 1024
 /** Label of the limiters that are counted together. No limiter can have this name. */
 const OTHERS = '(others)'
 
-/** How long `store_down` stays 1 after the last failed request. Without requests, a limiter can't detect a recovery. */
+/** How long `store_down` stays 1 after the last failed request. An idle limiter can't detect a recovery. */
 const DOWN_MS = 60_000
 
 const WAITS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000]
@@ -27,7 +27,7 @@ const WAITS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_
 /** How long an outage is remembered after its end. */
 const REMEMBERED_MS = 900_000
 
-/** An outage of the store, in epoch milliseconds. Without an end, it continues. */
+/** An outage of the store, in epoch milliseconds. An outage without an end hasn't ended yet. */
 export interface StoreOutage {
   readonly sinceMs: number
   readonly untilMs?: number
@@ -98,7 +98,7 @@ export class LimiterCounts {
     this.#now = now
   }
 
-  /** Creates the limiter's counters at 0. Prometheus misses the first increase of a new series. */
+  /** Creates the limiter's counters at 0. Otherwise, Prometheus would miss their first increase. */
   opened(limiter: AnyLimiter): void {
     this.#of(limiter.name).inUse.add(limiter)
   }
@@ -148,7 +148,7 @@ export class LimiterCounts {
     this.#of(limiter).waitErrors[reason]++
   }
 
-  /** Counts of each of a limiter's limits. */
+  /** Returns a limiter's counts, with one entry per limit. */
   limitsOf(limiter: string): readonly LimitCounts[] {
     return this.#counts.get(limiter)?.decisions.read().limits ?? []
   }

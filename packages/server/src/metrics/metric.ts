@@ -15,7 +15,7 @@ interface Value {
 /**
  * A metric with its values, in prom-client's JSON format.
  *
- * It is built from other counters at each scrape, because finding a prom-client counter by its labels takes longer than counting.
+ * Built from other counters at each scrape, because finding a prom-client counter by its labels is slow.
  */
 export interface Metric {
   readonly name: string

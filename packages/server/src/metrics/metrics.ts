@@ -44,7 +44,7 @@ export class Metrics {
   })
   #sources: MetricSources | undefined
 
-  /** Sets the sources. Before that, only the registry's own metrics exist. */
+  /** Sets the sources. Until then, only the registry's own metrics exist. */
   read(sources: MetricSources): void {
     measureProcess()
     this.#sources = sources
@@ -105,7 +105,7 @@ export class Metrics {
   }
 }
 
-/** Values per chunk. With a thousand limiters the text takes seconds, so requests are served in between. */
+/** Values per chunk. Requests are served between chunks: the text of a thousand limiters takes seconds. */
 const AT_A_TIME = 2000
 
 /** Text of one metric from all processes. */
@@ -214,7 +214,7 @@ function lineMetrics(capture?: Capture, decisionLog?: DecisionLog): Metric[] {
   ]
 }
 
-/** Gauges of prom-client with names of counters. It also exports each of them under a correct name. */
+/** prom-client's gauges that are named like counters. Each is also exported under a correct name. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
@@ -232,7 +232,7 @@ function measureProcess(): Registry {
 /** prom-client's metrics of this process. */
 async function processMetrics(): Promise<Metric[]> {
   const metrics = (await measureProcess().getMetricsAsJSON()) as unknown as Metric[]
-  // Exports the start time of the youngest process. It changes when a worker is replaced.
+  // Exports the start time of the youngest process. That time changes when a worker is replaced.
   return metrics.map((metric) =>
     metric.name === 'process_start_time_seconds' ? { ...metric, aggregator: 'max' } : metric,
   )

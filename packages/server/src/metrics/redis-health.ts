@@ -152,14 +152,14 @@ export class RedisInfo {
 
   /** Calls of scripts by all clients, and their total time. */
   get scripts(): { readonly calls: number; readonly seconds: number } | undefined {
-    // If there are no commands at all, the server hides these statistics.
+    // If INFO lists no commands at all, the server hides these statistics.
     if (!Array.from(this.#values.keys()).some((name) => name.startsWith('cmdstat_'))) return undefined
     const both = ['cmdstat_evalsha', 'cmdstat_eval'].map((name) => fieldsOf(this.#values.get(name) ?? ''))
     const sum = (field: string) => both.reduce((all, fields) => all + Number(fields.get(field) ?? 0), 0)
     return { calls: sum('calls'), seconds: sum('usec') / 1e6 }
   }
 
-  /** Lag of the slowest replica in bytes, or undefined without replicas. */
+  /** Lag of the slowest replica in bytes, or undefined if there are no replicas. */
   get replicaLagBytes(): number | undefined {
     const end = this.number('master_repl_offset')
     if (end === undefined || this.#values.get('role') !== 'master') return undefined

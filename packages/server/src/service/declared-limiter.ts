@@ -41,7 +41,7 @@ export class DeclaredLimiter {
   readonly config: LimiterConfig
   readonly shadowing: Shadowing
   readonly usual: ByDimension
-  /** Whether a limit stores each unit of a cost separately. This makes large costs slow. */
+  /** Whether a limit stores each unit of a cost separately. Such limits make large costs slow. */
   readonly keepsUnits: boolean
   readonly plans: ReadonlyMap<string, ByDimension>
   /** By dimension and key. */
@@ -81,7 +81,7 @@ export class DeclaredLimiter {
   }
 
   /**
-   * @param minTimeoutMs the minimum timeout, to which a shorter one is raised
+   * @param minTimeoutMs shorter timeouts are raised to this one
    * @throws {SlidegateError} for invalid options
    */
   limiter(store: Store, logger: Logger | false = false, minTimeoutMs = 0): Limiter<AnyKey> {

@@ -138,7 +138,7 @@ export class Gatekeeper {
   }
 
   /**
-   * The same for gRPC. Accepts the address that Envoy adds to its own calls.
+   * Does the same check for gRPC. Accepts the address that Envoy adds to its own calls.
    *
    * @throws {ServiceError} `proxy_without_tokens`
    */
@@ -158,7 +158,7 @@ export class Gatekeeper {
     return true
   }
 
-  /** The caller, if they may read. Never throws. */
+  /** Returns the caller, or undefined if they may not read. Never throws. */
   readerOf(authorization: string | undefined): Caller | undefined {
     try {
       const caller = this.admit(authorization)

@@ -13,7 +13,7 @@ export const VERSION: string = version
 
 const VARIABLE = 'SLIDEGATE_INSTANCE_SECRET'
 
-/** A random secret per instance. With it, all workers hash a key to the same value, which outsiders can't compute. */
+/** A random secret per instance. All workers hash keys with it, so outsiders can't compute the hashes. */
 export const INSTANCE_SECRET: string =
   (cluster.isWorker ? process.env[VARIABLE] : undefined) ?? randomBytes(32).toString('base64url')
 
@@ -26,7 +26,7 @@ export const SECRET_OF_WORKERS: Readonly<Record<string, string>> = { [VARIABLE]:
 
 /** The processes of this service on this machine. */
 export interface Processes {
-  /** The ID that all processes share, which is random at each start. */
+  /** The ID that all processes share. It is random and changes at each start. */
   readonly instance: string
   /** Sets how this process answers a question. */
   answer(question: string, answer: (argument: unknown) => unknown): void

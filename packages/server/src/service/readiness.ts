@@ -3,10 +3,10 @@
 import { createLimiter, type Limiter, type OnStoreError, type Store, slidingWindow } from 'slidegate'
 import type { Service } from './service.ts'
 
-/** Readiness, store health and the reasons for both. */
+/** Readiness and store health, with the reasons. */
 interface Ready {
   readonly ready: boolean
-  /** Whether the store is down: limiters apply their `onStoreError`. */
+  /** Whether the store is down, so that limiters apply their `onStoreError`. */
   readonly degraded: boolean
   readonly reasons: readonly string[]
 }
@@ -14,7 +14,7 @@ interface Ready {
 /** The state of the configuration file. `restart`: a part takes effect at the next start. */
 export type FileState = 'applied' | 'invalid' | 'restart'
 
-/** Policies that allow requests without a store. */
+/** Policies under which requests may be allowed without a store. */
 const ANSWERS_ALONE: ReadonlySet<OnStoreError> = new Set(['allow', 'local'])
 
 /** Lifetime of a probe's result. */
@@ -45,7 +45,7 @@ export class Readiness {
   /**
    * By default, the service stays ready while the store is down.
    *
-   * An outage affects all instances at once, and no other instance could respond better.
+   * An outage affects all instances, so no other instance could respond better.
    *
    * @param policies the failure policies to consider. Default: the policies of all limiters.
    */

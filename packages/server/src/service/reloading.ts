@@ -138,7 +138,7 @@ function fromNextStart(config: Config, started: Config): readonly string[] {
   ]
 }
 
-/** The caps with which the servers were created. */
+/** The caps that take effect only when the servers are created. */
 function capsOf(config: Config): readonly unknown[] {
   const { bodyBytes, descriptors, inFlight } = config.caps ?? {}
   return grpcAddressOf(config) === undefined ? [bodyBytes] : [bodyBytes, descriptors, inFlight]

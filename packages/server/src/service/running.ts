@@ -55,7 +55,7 @@ export interface RunningService {
   readonly capture: Capture
   readonly app: App
   readonly httpUrl: string
-  /** The page with the token of this start. Undefined if the configuration has `tokens` or `anonymous`. */
+  /** The dashboard's URL with the admin token. Undefined if `tokens` or `anonymous` is configured. */
   readonly adminLink: string | undefined
   /** The gRPC address, if enabled. */
   readonly grpcAddress: string | undefined
@@ -64,8 +64,9 @@ export interface RunningService {
   /**
    * Stops gracefully.
    *
-   * For `drainMs` (default: 0), the service isn't ready, and responses close their connections. It then accepts no new
-   * connections, finishes requests in progress, and ends. After 30 s, it cuts off the remaining requests.
+   * For `drainMs` (default: 0), the service isn't ready, and responses close their connections. The service
+   * then accepts no new connections, finishes requests in progress, and ends. After 30 s, it cuts off the
+   * remaining requests.
    */
   stop(drainMs?: number): Promise<void>
 }

@@ -14,11 +14,11 @@ export interface ActiveLimiter {
   readonly reader: Limiter<AnyKey>
 }
 
-/** A limiter with any keys. */
+/** A limiter with any type of key. */
 export type AnyLimiter = Pick<Limiter, 'name' | 'stats'>
 
 export interface ServiceObserver {
-  /** A limiter was created. Several may have the same name. */
+  /** Called when a limiter is created. Several limiters may have the same name. */
   opened?(limiter: AnyLimiter): void
   closed?(limiter: AnyLimiter): void
   decided?(limiter: string, key: AnyKey, decision: Decision): void

@@ -11,21 +11,21 @@ const INSTANCE = 'SLIDEGATE_INSTANCE'
 /** Timeout for answers of the other processes. */
 const ANSWER_MS = 2000
 
-/** Pause before a worker is replaced. It doubles while no worker becomes ready. */
+/** Pause before a worker is replaced. The pause doubles while no worker becomes ready. */
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5000
 
-/** Time after draining at which a worker is killed. By then it must be stuck, since workers cut off slow requests earlier. */
+/** Workers are killed this long after draining. By then, only stuck workers are still running. */
 const END_MS = 45_000
 
 type Message =
-  /** From a worker to all processes: the primary forwards it to each. */
+  /** Sent by a worker to all processes. The primary forwards it to each of them. */
   | { readonly type: 'ask'; readonly id: number; readonly question: string; readonly argument: unknown }
-  /** From a worker to the primary. */
+  /** Sent by a worker to the primary. */
   | { readonly type: 'answer'; readonly id: number; readonly answer: unknown; readonly isKnown: boolean }
-  /** All answers, from the primary to the worker that sent the question. */
+  /** All answers, forwarded by the primary. */
   | { readonly type: 'answers'; readonly id: number; readonly answers: readonly unknown[] }
-  /** From a worker that has started. */
+  /** Sent by a worker that has started. */
   | { readonly type: 'ready' }
 
 /** The workers of one primary process. */
@@ -69,7 +69,7 @@ function send(message: Message): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {})
 }
 
-/** A question to all workers that waits for their answers. */
+/** A question that has been sent to all workers, with their answers so far. */
 interface Round {
   readonly asker: Worker
   readonly id: number

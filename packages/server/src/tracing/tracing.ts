@@ -39,8 +39,8 @@ export interface TracingOptions {
 /**
  * Creates a span for each decision, and sends the spans to a collector.
  *
- * Spans are sent in batches, without delaying requests. Up to 2,048 spans wait to be sent, unless the environment sets another
- * number. Further spans are dropped.
+ * Spans are sent in batches, without delaying requests. Up to 2,048 spans are queued, unless the environment
+ * sets another number. Further spans are dropped.
  */
 export class Tracing {
   readonly #provider: BasicTracerProvider
@@ -59,7 +59,7 @@ export class Tracing {
       'service.instance.id': instance,
     })
     this.#provider = new BasicTracerProvider({
-      // The environment takes precedence.
+      // Environment variables take precedence.
       resource: own.merge(detectResources({ detectors: [envDetector] })),
       spanProcessors: [new BatchSpanProcessor(new Reported(exporter, log))],
       ...(sampleRatio !== undefined && {

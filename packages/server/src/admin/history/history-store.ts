@@ -10,7 +10,7 @@ export interface Watched {
   readonly untilMs: number
 }
 
-/** A limiter's minute or hour. */
+/** One minute or hour in a limiter's history. */
 export interface Step {
   /** Whether any process of the service was counting. */
   readonly isCounted: boolean
@@ -42,7 +42,7 @@ export function hourOf(minute: number): number {
 /** Keeps the history in memory: it is lost when the process exits. */
 export class MemoryHistoryStore implements HistoryStore {
   readonly #now: () => number
-  /** JSON by name, because it takes less memory than objects. */
+  /** JSON text by name, because text needs less memory than objects. */
   readonly #records = new Map<string, { readonly text: string; readonly untilMs: number }>()
   readonly #watched = new Map<string, Watched>()
 

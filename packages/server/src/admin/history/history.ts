@@ -32,13 +32,13 @@ const RETRY_MS = 1000
 /** The maximum number of minutes that wait for the store. Beyond it, the oldest is dropped. */
 export const MAX_PENDING = 60
 
-/** A minute or hour is shown this long after its end. By then, all instances have written it. */
+/** A minute or hour is shown this long after its end. In that time, all instances write their counts. */
 const SETTLE_MS = 10_000
 
-/** Number of limiters to process before yielding to the event loop. They take a few milliseconds. */
+/** Number of limiters to process, within a few milliseconds, before yielding to the event loop. */
 const AT_A_TIME = 8
 
-/** With more limiters than this, each keeps fewer keys. */
+/** Above this number of limiters, each keeps fewer keys. */
 const LIMITERS_WITH_ALL_KEYS = 200
 
 interface HistoryOptions {
@@ -122,7 +122,7 @@ export class History {
     const limiters: Batch['limiters'][number][] = []
     for (const each of usage.takeMinute()) {
       limiters.push({ limiter: each.limiter, entries: this.#entriesOf(each, perOrder) })
-      // Lets requests run in between.
+      // Lets pending requests run before the next limiters.
       if (limiters.length % AT_A_TIME === 0) await setImmediate()
     }
     this.#pending.push({ process: this.#process, number: ++this.#lastNumber, minute, limiters })

@@ -1,4 +1,4 @@
-// Counts the requests of single keys since the last minute.
+// Counts the requests of individual keys in the current minute.
 
 import type { Decision } from 'slidegate'
 
@@ -44,7 +44,7 @@ export class SlotCounts {
     return { allowed: allowed!, denied: denied!, units: units! }
   }
 
-  /** Moves the counts of each slot to those of its word. */
+  /** Moves the counts of each slot to its word. */
   takeTo(words: Map<string, KeyCounts>, wordAt: (slot: number) => string): void {
     for (let slot = 0; slot < this.#counts.length / WIDTH; slot++) {
       const counts = this.take(slot)

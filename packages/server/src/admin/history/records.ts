@@ -10,7 +10,7 @@ export type Entries = Readonly<Record<string, Counts>>
 export interface HistoryRecord {
   /** Counts. */
   readonly c: Entries
-  /** By process: the number of its last batch, so that no batch is added twice. */
+  /** The number of each process's last batch, so that no batch is added twice. */
   readonly r: Readonly<Record<string, number>>
 }
 
@@ -24,7 +24,7 @@ export interface Batch {
   readonly limiters: readonly { readonly limiter: string; readonly entries: Entries }[]
 }
 
-/** For how long and at which resolution counts are kept. */
+/** How long and at which resolution counts are kept. */
 export interface Range {
   readonly letter: 'm' | 'h'
   readonly stepMs: number
@@ -52,10 +52,10 @@ export function recordName(limiter: string, { letter }: Range, step: number): st
   return `${limiter}:${letter}${step}`
 }
 
-/** Maximum number of keys of a record per order: by rank, requests and denials. */
+/** Maximum number of keys that a record keeps for each order: rank, requests, denials. */
 export const KEYS_PER_ORDER = 8
 
-/** Returns the record with a batch's entries added. Twin of `lua/add-history.lua`. */
+/** Returns the record with a batch's entries added. `lua/add-history.lua` does the same in Redis. */
 export function added(
   record: HistoryRecord | undefined,
   { process, number }: Pick<Batch, 'process' | 'number'>,
@@ -84,7 +84,7 @@ const ORDERS: readonly ((counts: Counts) => readonly number[])[] = [
   ([, denied]) => [denied],
 ]
 
-/** Keeps the first keys by each of three orders. */
+/** Keeps the first keys in each of the three orders. */
 export function busiest(entries: readonly Entry[], perOrder: number): Entry[] {
   if (entries.length <= perOrder) return [...entries]
   const rest = new Set(entries)

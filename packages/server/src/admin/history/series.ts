@@ -7,7 +7,7 @@ import { busiest, type Counts } from './records.ts'
 
 const NOTHING: Counts = [0, 0, 0, 0]
 
-/** Number of keys to list, both by requests and by denials. */
+/** Number of keys to list in each of two orders: by requests and by denials. */
 const LISTED = 10
 
 type Columns = Pick<CountSeries, 'allowed' | 'denied' | 'units' | 'shadowDenied' | 'keys'>

@@ -46,7 +46,7 @@ export class WatchList {
     await this.apply()
   }
 
-  /** Watches keys, if possible. Never rejects. */
+  /** Watches keys while the limiter has room for them. Never rejects. */
   async watchIfRoom(limiter: string, keys: readonly SingleKey[]): Promise<void> {
     try {
       for (const of of keys) {
@@ -98,7 +98,7 @@ export class WatchList {
 }
 
 /**
- * Returns dimension, `=` and key in their stored form.
+ * Returns a word (dimension, `=` and key) in its stored form.
  *
  * Long keys are truncated. If the limiter has `hashKeys`, keys are hashed.
  *
