@@ -33,7 +33,7 @@ export const GROUPS: Record<string, readonly Entry[]> = {
     ['Choosing a limit', 'docs/choosing.md'],
     ['The library in one page', 'docs/library.md'],
     ['Comparison', 'docs/comparison.md'],
-    ['What it covers', 'docs/covers.md'],
+    ['Coverage', 'docs/covers.md'],
     ['Examples', 'docs/examples.md'],
     ['Calls per client', 'examples/client-calls/README.md'],
     ['Flash sale', 'examples/flash-sale/README.md'],
