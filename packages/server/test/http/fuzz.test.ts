@@ -1,8 +1,9 @@
 // tier: integration
+import { setTimeout } from 'node:timers/promises'
 import fc from 'fast-check'
 import { pino } from 'pino'
 import { Agent, type Dispatcher } from 'undici'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Config } from '../../src/config/schema.ts'
 import { Described, type OpenApi, type Operation } from '../support/described.ts'
 import { withRedis } from '../support/redis.ts'
@@ -301,7 +302,9 @@ async function fuzz(service: TestService, numRuns: number): Promise<Map<number, 
   const document = (await service.get('/openapi.json')).body as OpenApi
   const described = new Described(document)
   const statuses = new Map<number, number>()
+  let last: Sent | undefined
   const property = fc.asyncProperty(requestsOf(document), async (sent) => {
+    last = sent
     let answer: Dispatcher.ResponseData
     try {
       const { method, path, headers, body } = sent
@@ -332,11 +335,19 @@ async function fuzz(service: TestService, numRuns: number): Promise<Map<number, 
     }
   })
   try {
-    await fc.assert(property, { numRuns, interruptAfterTimeLimit: 60_000 })
+    await inTime(() => JSON.stringify(last), fc.assert(property, { numRuns, interruptAfterTimeLimit: 60_000 }))
   } finally {
-    await agent.close()
+    await inTime(() => 'closing the client', agent.destroy())
   }
   return statuses
+}
+
+/** Names the step that doesn't end, because a test that times out doesn't. */
+async function inTime<Result>(step: () => string, work: Promise<Result>): Promise<Result> {
+  const late = setTimeout(100_000, undefined, { ref: false }).then(() => {
+    throw new Error(`${step()} didn't end within 100 s`)
+  })
+  return await Promise.race([work, late])
 }
 
 function parsed(body: string | undefined): unknown {
@@ -351,7 +362,8 @@ describe('fuzzed requests to all routes', () => {
   const check = async (store: Config['store'], count: number) => {
     const failures: string[] = []
     const log = pino({ level: 'error' }, { write: (line) => void failures.push(line) })
-    await using service = await testService({ limiters, store, caps: { wait: '20ms' } }, log)
+    const service = await testService({ limiters, store, caps: { wait: '20ms' } }, log)
+    onTestFinished(() => inTime(() => 'stopping the service', service[Symbol.asyncDispose]()))
     const statuses = await fuzz(service, count)
     expect(failures).toEqual([])
     // Checks that the requests were varied enough.
@@ -360,10 +372,11 @@ describe('fuzzed requests to all routes', () => {
     expect(answer).toMatchObject({ status: 200, body: { allowed: true } })
   }
 
-  it('get described responses, on memory', () => check({ memory: {} }, 400), 120_000)
+  it('get described responses, on memory', () => check({ memory: {} }, 400))
 
   it('get described responses, on Redis', async () => {
-    await using redis = await withRedis()
+    const redis = await withRedis()
+    onTestFinished(() => inTime(() => 'stopping Redis', redis[Symbol.asyncDispose]()))
     await check({ redis: { url: redis.url } }, 150)
   })
 })
