@@ -335,7 +335,10 @@ async function fuzz(service: TestService, numRuns: number): Promise<Map<number, 
     }
   })
   try {
-    await inTime(() => JSON.stringify(last), fc.assert(property, { numRuns, interruptAfterTimeLimit: 60_000 }))
+    await inTime(
+      () => JSON.stringify(last),
+      fc.assert(property, { numRuns, interruptAfterTimeLimit: 60_000 }),
+    )
   } finally {
     await inTime(() => 'closing the client', agent.destroy())
   }
