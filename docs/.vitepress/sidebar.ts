@@ -34,6 +34,7 @@ export const GROUPS: Record<string, readonly Entry[]> = {
     ['The library in one page', 'docs/library.md'],
     ['Comparison', 'docs/comparison.md'],
     ['Examples', 'docs/examples.md'],
+    ['Database', 'examples/database/README.md'],
     ['Flash sale', 'examples/flash-sale/README.md'],
     ['GraphQL', 'examples/graphql/README.md'],
     ['LLM gateway', 'examples/llm-gateway/README.md'],
