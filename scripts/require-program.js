@@ -5,7 +5,8 @@
 // On Debian or Ubuntu as root, it installs missing programs with apt, after a prompt if there is a terminal.
 // Otherwise it lists what to install, and fails.
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 
 /** @type {Record<string, { packages: string[], elsewhere: string, version?: string }>} */
@@ -24,10 +25,11 @@ const PROGRAMS = {
   nginx: { packages: ['nginx'], elsewhere: 'nginx 1.22 or later', version: '-v' },
   caddy: { packages: ['caddy'], elsewhere: 'Caddy 2.6 or later', version: 'version' },
   wrk: { packages: ['wrk'], elsewhere: 'wrk', version: '-v' },
-  chromium: { packages: ['chromium', 'fonts-dejavu-core'], elsewhere: 'Chromium' },
+  chromium: { packages: ['chromium', 'chromium-headless-shell', 'fonts-dejavu-core'], elsewhere: 'Chromium' },
   promtool: { packages: ['prometheus'], elsewhere: 'Prometheus 2.42 or later, with promtool' },
   amtool: { packages: ['prometheus-alertmanager'], elsewhere: 'Alertmanager 0.25 or later, with amtool' },
   valgrind: { packages: ['valgrind'], elsewhere: 'valgrind 3.19 or later (Linux only)' },
+  postgres: { packages: ['postgresql'], elsewhere: 'PostgreSQL 13 or later (Linux only)' },
   'systemd-analyze': { packages: ['systemd'], elsewhere: 'systemd (Linux only)' },
 }
 
@@ -42,7 +44,10 @@ if (unknown.length > 0 || programs.length === 0) {
 
 /** @param {string} program */
 const isInstalled = (program) =>
-  !spawnSync(program, [PROGRAMS[program]?.version ?? '--version'], { stdio: 'ignore' }).error
+  !spawnSync(program, [PROGRAMS[program]?.version ?? '--version'], {
+    stdio: 'ignore',
+    env: { ...process.env, PATH: [process.env.PATH, ...postgresFolders()].join(delimiter) },
+  }).error
 
 const missing = programs.filter((program) => !isInstalled(program))
 if (missing.length > 0) await install(missing)
@@ -71,6 +76,12 @@ async function install(missing) {
     console.error(`Still missing after the installation: ${stillMissing.join(', ')}`)
     process.exit(1)
   }
+}
+
+/** Returns the folders that Debian doesn't add to the PATH. */
+function postgresFolders() {
+  const folder = '/usr/lib/postgresql'
+  return existsSync(folder) ? readdirSync(folder).map((version) => join(folder, version, 'bin')) : []
 }
 
 /**

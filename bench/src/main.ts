@@ -11,6 +11,7 @@ import { bound } from './scenarios/bound.ts'
 import { bytes } from './scenarios/bytes.ts'
 import { cluster } from './scenarios/cluster.ts'
 import { field } from './scenarios/field.ts'
+import { flood } from './scenarios/flood.ts'
 import { growth } from './scenarios/growth.ts'
 import { http } from './scenarios/http.ts'
 import { instructions } from './scenarios/instructions.ts'
@@ -45,6 +46,7 @@ const SCENARIOS: readonly Scenario[] = [
   service,
   telemetry,
   field,
+  flood,
 ]
 
 /** A bench that takes longer than this hangs. */

@@ -1,8 +1,8 @@
 // @ts-check
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
+import { freePort } from './free-port.js'
 
 /**
  * Returns the Redis at REDIS_URL, or starts a temporary server.
@@ -30,13 +30,4 @@ export async function anyRedis() {
     if (line.includes('Ready to accept connections')) return { url: `redis://127.0.0.1:${port}`, close }
   }
   throw new Error('redis-server exited before it was ready')
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  server.close()
-  await once(server, 'close')
-  return port
 }

@@ -59,7 +59,8 @@ async function load({
   beginsAtMs = 0,
 }: LoadRequest): Promise<LoadResult> {
   const open = await openConnections(port, connections)
-  const requestFor = typeof users === 'number' ? requestOfAny(users, posts) : requestOfOwn(users, connections)
+  const requestFor =
+    typeof users === 'number' ? requestOfAny(users, posts) : requestOfOwn(users, connections, posts)
   const everyMs = perSecond === undefined ? 0 : (1000 * connections) / perSecond
   const statuses: Record<number, number> = {}
   const times: number[] = []
@@ -101,10 +102,13 @@ async function load({
 }
 
 function requestOfAny(users: number, posts: Posts | undefined): () => Buffer {
-  const names = callers(users)
-  const requests = names.map((user, i) => (posts === undefined ? requestOf(user) : callOf(posts, names, i)))
+  const requests = requestsOf(callers(users), posts)
   const pick = anyOf(users)
   return () => requests[pick()]!
+}
+
+function requestsOf(names: readonly string[], posts: Posts | undefined): Buffer[] {
+  return names.map((user, i) => (posts === undefined ? requestOf(user) : callOf(posts, names, i)))
 }
 
 /** Returns a call with `perCall` consecutive keys, starting at `first`. */
@@ -116,7 +120,12 @@ function callOf({ path, limiter, perCall }: Posts, names: readonly string[], fir
   return postOf(path, perCall === undefined ? requests[0] : { requests })
 }
 
-function requestOfOwn(prefix: string, connections: number): (index: number) => Buffer {
-  const requests = Array.from({ length: connections }, (_, index) => requestOf(`${prefix}:${index}`))
+function requestOfOwn(
+  prefix: string,
+  connections: number,
+  posts: Posts | undefined,
+): (index: number) => Buffer {
+  const names = Array.from({ length: connections }, (_, index) => `${prefix}:${index}`)
+  const requests = requestsOf(names, posts)
   return (index) => requests[index]!
 }

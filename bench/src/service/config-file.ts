@@ -7,15 +7,15 @@ import type { StoreConfig } from '../../../packages/server/src/config/schema.ts'
 export const LIMIT = 1_000_000
 
 /** Writes the configuration of a measured service. Returns its path. */
-export function configFile(store: StoreConfig): string {
+export function configFile(store: StoreConfig, limit: number = LIMIT): string {
   const folder = mkdtempSync(join(tmpdir(), 'slidegate-bench-'))
-  const unit = `{ unit: minute, requests_per_unit: ${LIMIT} }`
+  const unit = `{ unit: minute, requests_per_unit: ${limit} }`
   writeFileSync(
     join(folder, 'bench.yaml'),
     `domain: bench\ndescriptors: [{ key: user, rate_limit: ${unit} }]\n`,
   )
   const file = join(folder, 'slidegate.json')
-  const limits = [{ kind: 'slidingWindow', limit: LIMIT, window: '1m' }]
+  const limits = [{ kind: 'slidingWindow', limit, window: '1m' }]
   // Long enough for a busy machine.
   const timeoutMs = 10_000
   const listen = { http: '127.0.0.1:0', grpc: '127.0.0.1:0' }

@@ -1,7 +1,7 @@
 import type { StoreConfig } from '../../../packages/server/src/config/schema.ts'
 
 /** Starts the service, or queries its CPU time. */
-export type ToService = { readonly store: StoreConfig } | 'cpu seconds'
+export type ToService = { readonly store: StoreConfig; readonly limit?: number } | 'cpu seconds'
 
 /** Ports of the service and of the constant gRPC server. */
 export interface Ports {

@@ -53,7 +53,7 @@ serve<ToService, Ports | number>(async (message) => {
     return (user + system) / 1e6
   }
   const running = await startService({
-    loaded: loadConfig(configFile(message.store)),
+    loaded: loadConfig(configFile(message.store, message.limit)),
     log: pino({ level: 'silent' }),
     environment: {},
     // The same server with the same checks, and a constant response.
