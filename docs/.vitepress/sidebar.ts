@@ -35,11 +35,8 @@ export const GROUPS: Record<string, readonly Entry[]> = {
     ['Comparison', 'docs/comparison.md'],
     ['Coverage', 'docs/covers.md'],
     ['Examples', 'docs/examples.md'],
-<<<<<<< HEAD
     ['Calls per client', 'examples/client-calls/README.md'],
-=======
     ['Database', 'examples/database/README.md'],
->>>>>>> wt-coreB
     ['Flash sale', 'examples/flash-sale/README.md'],
     ['GraphQL', 'examples/graphql/README.md'],
     ['LLM gateway', 'examples/llm-gateway/README.md'],
