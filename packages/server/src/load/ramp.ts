@@ -39,7 +39,10 @@ export interface Step {
 export type Saturation = 'errors' | 'in flight' | 'rate'
 
 /** A step that achieves less than this share of its rate is saturated. */
-export const ENOUGH = 0.9
+const ENOUGH = 0.9
+
+/** A step with a larger share of errors is saturated. A stall of the machine can cause a few. */
+const FEW_ERRORS = 0.01
 
 /** Requests to send before responses are read again. */
 const BURST = 16
@@ -59,8 +62,9 @@ export function dueMs(i: number, rate: number): number {
 }
 
 /** Returns why a step is saturated. Undefined if it isn't. */
-export function saturationOf({ offered, achieved, unsent, errors }: Step): Saturation | undefined {
-  if (errors > 0) return 'errors'
+export function saturationOf(step: Step): Saturation | undefined {
+  const { offered, achieved, requests, unsent, errors } = step
+  if (errors > FEW_ERRORS * requests) return 'errors'
   if (unsent > 0) return 'in flight'
   return achieved < ENOUGH * offered ? 'rate' : undefined
 }

@@ -146,9 +146,10 @@ describe('saturation', () => {
     ['90% is enough', { achieved: 900 }, undefined],
     ['less than 90% is too little', { achieved: 899 }, 'rate'],
     ['denials are decisions', { denied: 1000 }, undefined],
-    ['a single error', { errors: 1, firstError: 'HTTP 503' }, 'errors'],
+    ['1% of errors is few', { errors: 10, achieved: 990 }, undefined],
+    ['more errors are too many', { errors: 11, achieved: 989 }, 'errors'],
     ['too many in flight', { unsent: 1, achieved: 1000 }, 'in flight'],
-    ['errors come first', { unsent: 1, errors: 1, achieved: 1 }, 'errors'],
+    ['errors come first', { unsent: 1, errors: 500, achieved: 1 }, 'errors'],
     ['slow responses alone', { latencyMs: { ...fine.latencyMs, p50: 5000 } }, undefined],
   ])('%s', (_, change, expected) => {
     expect(saturationOf({ ...fine, ...change })).toBe(expected)
