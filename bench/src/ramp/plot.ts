@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RampReport } from '../../../packages/server/src/load/run-ramp.ts'
+import { drawPlot } from '../report/draw.ts'
 import type { LinePlot } from '../report/plot.ts'
 
 const DOCS = join(import.meta.dirname, '../../../docs')
@@ -22,7 +23,13 @@ export function readRamps(): RampResults {
   return JSON.parse(readFileSync(RESULTS_FILE, 'utf8'))
 }
 
-export function plotOf({ ramps, cores }: RampResults): LinePlot {
+/** The picture, with its title for screen readers. */
+export function svgOf(results: RampResults): string {
+  const plot = plotOf(results)
+  return drawPlot(plot).replace('>', `><title>${plot.title}</title>`)
+}
+
+function plotOf({ ramps, cores }: RampResults): LinePlot {
   return {
     ...{ kind: 'lines', name: 'load-ramp', title: `p99 by offered rate, all on ${cores} shared cores` },
     x: { label: 'offered requests per second', isLog: true },

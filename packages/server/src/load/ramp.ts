@@ -70,9 +70,9 @@ export function saturationOf(step: Step): Saturation | undefined {
 }
 
 /**
- * Sends the requests of a step at their times, whatever the responses, and waits for all responses.
+ * Sends the requests of a step at their times, whatever the responses.
  *
- * Ends early if too many requests are in flight, or if the signal aborts.
+ * Waits for all responses. Ends early if too many requests are in flight, or if the signal aborts.
  */
 export async function runStep(options: StepOptions): Promise<Step> {
   const { rate, seconds, maxInFlight, send, clock, signal } = options
@@ -153,7 +153,7 @@ export async function runRamp({ rates, ...options }: RampOptions): Promise<Step[
   return steps
 }
 
-/** The clock of this process. It spins for less than a millisecond, because timers are no finer. */
+/** The clock of this process. It spins for less than a millisecond, because timers are coarser. */
 export const realClock: LoadClock = {
   now: () => performance.now(),
   until(atMs) {

@@ -8,7 +8,7 @@ import type { LoadTarget } from './targets.ts'
 const MAX_IN_FLIGHT = 4096
 
 export interface RampPlan {
-  /** What is called, for people. */
+  /** Description for people. */
   readonly name: string
   readonly target: LoadTarget
   readonly rates: readonly number[]

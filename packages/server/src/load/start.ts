@@ -1,4 +1,4 @@
-// What a load test does before it starts.
+// Checks and keys that every load test starts with.
 
 import { randomBytes } from 'node:crypto'
 import { UsageError } from '#replay/errors.js'

@@ -1,4 +1,4 @@
-// What a ramp can send requests to: the HTTP API, Envoy's protocol, the library in this process.
+// Targets of a ramp: the HTTP API, Envoy's protocol, the library in this process.
 
 import * as http from 'node:http'
 import * as https from 'node:https'

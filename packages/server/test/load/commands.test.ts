@@ -36,7 +36,7 @@ function expectSteps(report: RampReport, target: string): void {
 }
 
 describe('a ramp', () => {
-  it('over HTTP', async () => {
+  it('measures a service over HTTP', async () => {
     await using service = await adminService({ limiters })
     const report = await rampOf('api', ...SMALL, '--url', service.url)
     expectSteps(report, 'HTTP')
@@ -44,7 +44,7 @@ describe('a ramp', () => {
     expect(report.steps[0]!.denied).toBe(4)
   })
 
-  it('over gRPC', async () => {
+  it('measures a service over gRPC', async () => {
     const unit = '{ unit: hour, requests_per_unit: 3 }'
     await using service = await envoyService(
       { 'web.yaml': `domain: web\ndescriptors: [{ key: remote_address, rate_limit: ${unit} }]\n` },
@@ -62,13 +62,13 @@ describe('a ramp', () => {
     ])
   })
 
-  it('of the library in memory', async () => {
+  it('measures the library in memory', async () => {
     const report = await rampOf('api', ...SMALL, '--memory', '--limit', '3/1h')
     expectSteps(report, 'library in memory')
     expect(report.steps[0]!.denied).toBe(4)
   })
 
-  it('of the library on Redis', async () => {
+  it('measures the library on Redis', async () => {
     const server = await startRedis()
     onTestFinished(() => server.stop())
     const report = await rampOf('api', ...SMALL, '--redis', server.url, '--limit', '3/1h')

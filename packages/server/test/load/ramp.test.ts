@@ -12,7 +12,7 @@ import {
   saturationOf,
 } from '../../src/load/ramp.ts'
 
-/** A clock that jumps to the time that is waited for, after pending promises have settled. */
+/** A clock that jumps to the next time. Lets pending promises settle before. */
 class TestClock implements LoadClock {
   #nowMs = 1000
   readonly #timers: { readonly atMs: number; readonly run: () => void }[] = []

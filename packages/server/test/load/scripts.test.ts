@@ -75,7 +75,7 @@ async function statusesOf(service: TestService, { method, url, headers, body }: 
   return [one.status, two.status]
 }
 
-it('k6.js', async () => {
+it('k6.js sends requests that the service accepts', async () => {
   const folder = temporaryFolder()
   onTestFinished(() => folder.remove())
   folder.write('k6.mjs', K6)
@@ -98,7 +98,7 @@ it('k6.js', async () => {
   expect(await statusesOf(service, { ...sent!, headers })).toEqual([200, 429])
 })
 
-it('locustfile.py', async () => {
+it('locustfile.py sends requests that the service accepts', async () => {
   const folder = temporaryFolder()
   onTestFinished(() => folder.remove())
   folder.write('locust.py', LOCUST)
@@ -150,7 +150,7 @@ print(json.dumps([[each.get("name"), each.text or ""] for each in tree.parse(sys
     expect(await statusesOf(service, sent)).toEqual([200, 429])
   })
 
-  it('has an open-loop schedule, and counts denials separately', () => {
+  it('sends on an open-loop schedule, and counts denials separately', () => {
     expect(textOf('OpenModelThreadGroup.schedule')).toMatch(
       /^(rate\(\d+\/sec\) random_arrivals\(\d+ sec\) )+rate\(\d+\/sec\)$/,
     )
