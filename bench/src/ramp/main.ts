@@ -7,9 +7,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { startProcess } from '../../../packages/server/test/support/service-process.ts'
 import { startOpenRedis } from '../redis/with-redis.ts'
-import { drawPlot } from '../report/draw.ts'
 import { configFile, LIMIT } from '../service/config-file.ts'
-import { plotOf, type RampResults, RESULTS_FILE, readRamps, SVG_FILE } from './plot.ts'
+import { type RampResults, RESULTS_FILE, readRamps, SVG_FILE, svgOf } from './plot.ts'
 
 const BIN = join(import.meta.dirname, '../../../packages/server/bin/slidegate.js')
 const WARM_UP = ['--ramp', '1000..1000/s', '--seconds', '2']
@@ -18,7 +17,7 @@ const RAMP = ['--ramp', '100..50000/s', '--factor', '1.6', '--seconds', '2', '--
 if (!process.argv.includes('--from')) {
   writeFileSync(RESULTS_FILE, `${JSON.stringify(await measure(), null, 2)}\n`)
 }
-writeFileSync(SVG_FILE, drawPlot(plotOf(readRamps())))
+writeFileSync(SVG_FILE, svgOf(readRamps()))
 
 async function measure(): Promise<RampResults> {
   const redis = await startOpenRedis()
