@@ -25,21 +25,17 @@ async function measure(): Promise<RampResults> {
     const config = configFile({ redis: { url: redis.url } })
     await using service = await startProcess(['--config', config], { NODE_ENV: 'production' })
     const { grpc } = await service.says('slidegate is listening')
-    const targets = [
-      ['api', '--redis', redis.url, '--limit', `${LIMIT}/1m`],
-      ['api', '--url', service.url],
-      ['bench', '--grpc', `${grpc}`],
-    ]
+    const http = ['api', '--url', service.url]
+    const envoy = ['bench', '--grpc', `${grpc}`]
     // Warms the service up.
-    for (const target of targets) await ramp(WARM_UP, target)
+    for (const target of [http, envoy]) await ramp(WARM_UP, target)
+    const startedAt = new Date().toISOString()
     const load = loadavg()[0]!
+    const library = ['api', '--redis', redis.url, '--limit', `${LIMIT}/1m`]
     const ramps = []
-    for (const target of targets) ramps.push(await ramp(RAMP, target))
+    for (const target of [library, http, envoy]) ramps.push(await ramp(RAMP, target))
     const [{ model } = { model: 'unknown' }] = cpus()
-    return {
-      ...{ startedAt: new Date().toISOString(), cpu: model, cores: cpus().length, load },
-      ramps,
-    }
+    return { startedAt, cpu: model, cores: cpus().length, load, ramps }
   } finally {
     await redis.stop()
   }

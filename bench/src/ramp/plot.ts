@@ -31,12 +31,14 @@ export function svgOf(results: RampResults): string {
 
 function plotOf({ ramps, cores }: RampResults): LinePlot {
   return {
-    ...{ kind: 'lines', name: 'load-ramp', title: `p99 by offered rate, all on ${cores} shared cores` },
+    ...{ kind: 'lines', name: 'load-ramp', title: `Latency by offered rate, all on ${cores} shared cores` },
     x: { label: 'offered requests per second', isLog: true },
-    y: { label: 'p99 from the scheduled time, ms', isLog: true },
-    lines: ramps.map(({ target, steps }) => ({
-      label: target,
-      points: steps.map(({ offered, latencyMs }) => [offered, latencyMs.p99] as const),
-    })),
+    y: { label: 'latency from the scheduled time, ms', isLog: true },
+    lines: ramps.flatMap(({ target, steps }) =>
+      (['p99', 'p50'] as const).map((quantile) => ({
+        label: `${target}, ${quantile}`,
+        points: steps.map(({ offered, latencyMs }) => [offered, latencyMs[quantile]] as const),
+      })),
+    ),
   }
 }
