@@ -1,21 +1,13 @@
 // slidegate bench.
 
-import { randomBytes } from 'node:crypto'
 import type autocannon from 'autocannon'
 import type { Command } from 'commander'
-import { UsageError } from '#replay/errors.js'
 import { alignColumns, formatCount, formatPercent, printable } from '#replay/text.js'
 import { numberUpTo } from '../client/arguments.ts'
-import { addServiceCommand, print, type ServiceFlags, targetOf } from '../client/command.ts'
-import { ClientError, EXIT, ServiceClient, type Target, urlAt } from '../client/service-client.ts'
-import { isLoopback } from '../service/listeners.ts'
-
-interface BenchFlags extends ServiceFlags {
-  readonly seconds: number
-  readonly connections: number
-  readonly keys: number
-  readonly yes?: boolean
-}
+import { addServiceCommand, print, targetOf } from '../client/command.ts'
+import { ClientError, EXIT, type Target, urlAt } from '../client/service-client.ts'
+import { keysOf, mustBeAllowed, tryOnce } from '../load/start.ts'
+import { type BenchFlags, mustNotBeRamp, ramp, withRampOptions } from './bench-ramp.ts'
 
 type Result = Awaited<ReturnType<typeof autocannon>>
 
@@ -40,9 +32,14 @@ const MAX_CONNECTIONS = 1024
 const MAX_KEYS = 10_000
 
 export function addBenchCommand(program: Command): void {
-  addServiceCommand(program, 'bench', "measure a service's throughput and latency")
+  const command = addServiceCommand(program, 'bench', "measure a service's throughput and latency")
     .argument('<limiter>', 'limiter name; the run charges random keys only')
-    .option('--seconds <seconds>', 'duration of the run', numberUpTo(MAX_SECONDS), 5)
+    .option(
+      '--seconds <seconds>',
+      'duration of the run, or of each step of a ramp',
+      numberUpTo(MAX_SECONDS),
+      5,
+    )
     .option(
       '--connections <count>',
       'concurrent connections, each with one request in flight',
@@ -51,22 +48,20 @@ export function addBenchCommand(program: Command): void {
     )
     .option('--keys <count>', 'number of keys', numberUpTo(MAX_KEYS), 100)
     .option('--yes', 'allow a load test of a service on another machine')
-    .action(bench)
+  withRampOptions(command).action((limiter: string, flags: BenchFlags) =>
+    (flags.ramp ? ramp : bench)(limiter, flags),
+  )
 }
 
 async function bench(limiter: string, flags: BenchFlags): Promise<void> {
-  const { seconds, connections, keys, yes } = flags
+  mustNotBeRamp(flags)
+  const { seconds, connections, keys: count } = flags
   const target = targetOf(flags)
-  if (!isLoopback(target.url.hostname.replace(/^\[|\]$/g, '')) && yes !== true) {
-    throw new UsageError(
-      `${target.url.hostname} is another machine; pass --yes to run a load test against it`,
-    )
-  }
-  const run = randomBytes(4).toString('hex')
-  const bodies = Array.from({ length: keys }, (_, i) => JSON.stringify({ limiter, key: `bench-${run}-${i}` }))
-  // Sends a single request first, because its error is clearer than the counts of a failed run.
-  await new ServiceClient(target).decide('/v1/peek', JSON.parse(bodies[0]!))
-  const report = reportOf(await load(target, bodies, seconds, connections), connections, keys)
+  mustBeAllowed(target.url.hostname, flags.yes)
+  const keys = keysOf(count)
+  await tryOnce(target, limiter, keys[0]!)
+  const bodies = keys.map((key) => JSON.stringify({ limiter, key }))
+  const report = reportOf(await load(target, bodies, seconds, connections), connections, count)
   print(flags, report, () => linesOf(limiter, report))
   if (report.requests === 0 || report.errors > 0 || Object.keys(report.other).length > 0) {
     throw new ClientError(EXIT.failure, 'some requests got no decision')

@@ -1,0 +1,151 @@
+// slidegate bench --ramp.
+
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { UsageError } from '#replay/errors.js'
+import { formatCount, printable } from '#replay/text.js'
+import { print, type ServiceFlags, targetOf } from '../client/command.ts'
+import { ClientError, EXIT } from '../client/service-client.ts'
+import { isRedisUrl, withoutCredentials } from '../config/redis-url.ts'
+import type { RampPlan } from '../load/run-ramp.ts'
+import { keysOf, mustBeAllowed, tryOnce } from '../load/start.ts'
+import { addressOf } from '../service/listeners.ts'
+
+export interface BenchFlags extends ServiceFlags {
+  readonly seconds: number
+  readonly connections: number
+  readonly keys: number
+  readonly yes?: boolean
+  readonly ramp?: Rates
+  readonly factor?: number
+  readonly grpc?: string
+  readonly descriptor?: string
+  readonly redis?: string
+  readonly memory?: boolean
+  readonly limit?: string
+}
+
+/** The first and the last rate of a ramp, per second. */
+interface Rates {
+  readonly from: number
+  readonly to: number
+}
+
+const DEFAULT_RATES = '100..100000/s'
+const MAX_RATE = 100_000
+const DEFAULT_FACTOR = 2
+const DEFAULT_LIMIT = '100/1m'
+const DEFAULT_DESCRIPTOR = 'user'
+const GRPC_ADDRESS = /^(\[[\da-fA-F:.]+\]|[\w.-]+):\d{1,5}$/
+
+/** Bounds of a whole ramp. */
+const MAX_RAMP_SECONDS = 600
+const MAX_RAMP_REQUESTS = 10_000_000
+
+export function withRampOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        '--ramp [rates]',
+        `send requests on a schedule, at growing rates until saturation (default rates: ${DEFAULT_RATES})`,
+      )
+        .argParser(ratesIn)
+        .preset(DEFAULT_RATES),
+    )
+    .option('--factor <factor>', `ramp: growth of the rate per step (default: ${DEFAULT_FACTOR})`, factorIn)
+    .addOption(
+      new Option(
+        '--grpc <address>',
+        "ramp: call Envoy's protocol, such as 127.0.0.1:8081; <limiter> is the domain",
+      ).conflicts(['redis', 'memory']),
+    )
+    .option('--descriptor <key>', `ramp with --grpc: key of the descriptors (default: ${DEFAULT_DESCRIPTOR})`)
+    .addOption(
+      new Option(
+        '--redis <url>',
+        'ramp: call the library in this process, with this Redis as its store',
+      ).conflicts('memory'),
+    )
+    .option('--memory', 'ramp: call the library in this process, with its store in memory')
+    .option('--limit <limit>', `ramp with --redis or --memory: limit of each key (default: ${DEFAULT_LIMIT})`)
+}
+
+function ratesIn(text: string): Rates {
+  const [, from = 0, to = 0] = (/^(\d{1,6})\.\.(\d{1,6})(?:\/s)?$/.exec(text) ?? []).map(Number)
+  if (from >= 1 && from <= to && to <= MAX_RATE) return { from, to }
+  throw new InvalidArgumentError(
+    `It must be two rates per second from 1 to ${MAX_RATE}, such as 100..5000/s, the lower one first.`,
+  )
+}
+
+function factorIn(text: string): number {
+  const factor = /^\d{1,2}(\.\d{1,3})?$/.test(text) ? Number(text) : 0
+  if (factor >= 1.1 && factor <= 10) return factor
+  throw new InvalidArgumentError('It must be a number from 1.1 to 10.')
+}
+
+/** @throws {UsageError} if an option is only for ramps */
+export function mustNotBeRamp(flags: BenchFlags): void {
+  for (const name of ['factor', 'grpc', 'descriptor', 'redis', 'memory', 'limit'] as const) {
+    if (flags[name] !== undefined) throw new UsageError(`--${name} needs --ramp`)
+  }
+}
+
+export async function ramp(limiter: string, flags: BenchFlags): Promise<void> {
+  const { seconds, keys: count } = flags
+  const { from, to } = flags.ramp!
+  // Loaded late, because the library, the gRPC client and the Redis client are large.
+  const { ratesOf } = await import('../load/ramp.ts')
+  const rates = ratesOf(from, to, flags.factor ?? DEFAULT_FACTOR)
+  const requests = seconds * rates.reduce((sum, rate) => sum + rate, 0)
+  if (seconds * rates.length > MAX_RAMP_SECONDS || requests > MAX_RAMP_REQUESTS) {
+    throw new UsageError(
+      `the ramp could take ${formatCount(seconds * rates.length)} s and ${formatCount(requests)} requests; at most ${MAX_RAMP_SECONDS} s and ${formatCount(MAX_RAMP_REQUESTS)} requests are allowed, so pass fewer --seconds, lower rates or a larger --factor`,
+    )
+  }
+  const opened = await openTarget(limiter, flags, keysOf(count))
+  const { rampLinesOf, reportRamp } = await import('../load/run-ramp.ts')
+  const report = await reportRamp({ ...opened, rates, seconds, keys: count })
+  print(flags, report, () => rampLinesOf(printable(limiter), report))
+  if (report.saturation === 'errors' && report.sustained === null) {
+    throw new ClientError(EXIT.failure, 'some requests got no decision')
+  }
+}
+
+/** Checks the options of the target, then opens it. */
+async function openTarget(
+  limiter: string,
+  flags: BenchFlags,
+  keys: readonly string[],
+): Promise<Pick<RampPlan, 'name' | 'target'>> {
+  const { connections, grpc, redis, memory, descriptor, limit, yes } = flags
+  const isLibrary = redis !== undefined || memory === true
+  if (descriptor !== undefined && grpc === undefined) throw new UsageError('--descriptor needs --grpc')
+  if (limit !== undefined && !isLibrary) throw new UsageError('--limit needs --redis or --memory')
+  const { grpcTarget, httpTarget, libraryTarget } = await import('../load/targets.ts')
+  if (isLibrary) {
+    if (redis !== undefined) mustBeAllowed(redisHostOf(redis), yes)
+    const { parseLimit } = await import('#replay/limit-option.js')
+    const target = await libraryTarget(limiter, parseLimit(limit ?? DEFAULT_LIMIT), keys, redis)
+    return { name: redis === undefined ? 'library in memory' : 'library on Redis', target }
+  }
+  const service = targetOf(flags)
+  if (grpc !== undefined) {
+    if (!GRPC_ADDRESS.test(grpc)) {
+      throw new UsageError(`invalid --grpc "${printable(grpc)}"; write it like 127.0.0.1:8081`)
+    }
+    mustBeAllowed(addressOf(grpc).host, yes)
+    const target = await grpcTarget(grpc, limiter, descriptor ?? DEFAULT_DESCRIPTOR, keys, service)
+    return { name: 'gRPC', target }
+  }
+  mustBeAllowed(service.url.hostname, yes)
+  await tryOnce(service, limiter, keys[0]!)
+  const bodies = keys.map((key) => JSON.stringify({ limiter, key }))
+  return { name: 'HTTP', target: httpTarget(service, bodies, connections) }
+}
+
+/** @throws {UsageError} */
+function redisHostOf(redis: string): string {
+  if (isRedisUrl(redis)) return new URL(redis).hostname
+  const shown = printable(withoutCredentials(redis))
+  throw new UsageError(`invalid --redis "${shown}"; write it like redis://user:password@127.0.0.1:6379`)
+}
