@@ -346,7 +346,7 @@ async function fuzz(service: TestService, numRuns: number): Promise<Map<number, 
 }
 
 /** Names the step that doesn't end, because a test that times out doesn't. */
-async function inTime<Result>(step: () => string, work: Promise<Result>): Promise<Result> {
+async function inTime<Result>(step: () => string, work: PromiseLike<Result>): Promise<Result> {
   const late = setTimeout(100_000, undefined, { ref: false }).then(() => {
     throw new Error(`${step()} didn't end within 100 s`)
   })
