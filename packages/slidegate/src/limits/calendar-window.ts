@@ -36,7 +36,8 @@ const calendarWindowKind: Kind<Counter, FixedWindowParams> = {
 
   logName({ rule }) {
     const { unit, timeZone } = rule as Calendar
-    return `f${unit}-${timeZone}`
+    // A colon would separate parts of the key.
+    return `f${unit}-${timeZone.replace(':', '')}`
   },
 
   params: (limits) => ({ ...paramsOf(limits, limits[0]!.windowMs), calendar: limits[0]!.rule as Calendar }),

@@ -20,7 +20,8 @@ export interface CalendarWindowOptions extends NameOptions {
    */
   readonly unit: CalendarUnit
   /**
-   * An IANA time zone such as `Europe/Berlin`, read from this process's time zone data. Default: `UTC`.
+   * An IANA time zone such as `Europe/Berlin`, or an offset such as `+05:30`. Default: `UTC`. This process's time zone data is
+   * used.
    *
    * With Redis, its clock determines the current window. If it differs from this process's clock by more than two windows,
    * requests fail as if the store were unavailable, with the reason `invalid_state`.
@@ -63,7 +64,7 @@ interface Window {
  */
 export class Calendar {
   readonly unit: CalendarUnit
-  /** The time zone in its IANA spelling. */
+  /** The time zone in its IANA spelling, or an offset. */
   readonly timeZone: string
   readonly nominalMs: number
   /** The latest windows found, newest first. */
@@ -145,13 +146,14 @@ function beginningOf(date: PlainDate.Record, timeZone: string): number {
 
 /** @throws {SlidegateError} `invalid_duration` if the time zone is unknown */
 function parseTimeZone(timeZone: unknown): string {
-  // Temporal also accepts offsets and dates.
-  if (typeof timeZone === 'string' && /^[A-Za-z][A-Za-z0-9_+/-]*$/.test(timeZone)) {
+  // Temporal also accepts dates.
+  if (typeof timeZone === 'string' && /^([A-Za-z][A-Za-z0-9_+/-]*|[+-]\d\d:\d\d)$/.test(timeZone)) {
     try {
       return Instant.toZonedDateTimeISO(Instant.fromEpochMilliseconds(0), timeZone).timeZoneId
     } catch {
       // The error is thrown below.
     }
   }
-  throw wrong('the time zone', timeZone, "an IANA name such as 'UTC' or 'Europe/Berlin'", 'invalid_duration')
+  const right = "an IANA name such as 'Europe/Berlin', or an offset such as '+05:30'"
+  throw wrong('the time zone', timeZone, right, 'invalid_duration')
 }

@@ -1,7 +1,7 @@
 // tier: integration
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { calendarWindow } from '../../src/calendar.ts'
+import { type CalendarUnit, calendarWindow } from '../../src/calendar.ts'
 import {
   createLimiter,
   fixedWindow,
@@ -13,6 +13,7 @@ import {
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
+import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 const HOUR_MS = 3_600_000
@@ -148,6 +149,22 @@ it('a time zone can be spelled in two ways, and the default is UTC', async () =>
   expect(await used('europe/berlin', 'Europe/Berlin')).toBe(1)
   expect(await used(undefined, 'utc')).toBe(1)
   expect(await used('Europe/Vienna', 'Europe/Berlin')).toBe(0)
+})
+
+it.each(Object.entries(storesOn(redis)))('a time zone can be an offset on %s', async (_, storeOf) => {
+  const clock = new ManualClock(Date.parse('2026-06-10T22:00Z'))
+  const store = storeOf(clock)
+  const endOf = async (unit: CalendarUnit, timeZone: string) => {
+    const limits = [calendarWindow({ limit: 5, unit, timeZone })]
+    const { resetAfterMs } = await createLimiter({ limits, store, timeoutMs: 30_000 }).consume(
+      `${unit}${timeZone}`,
+    )
+    return new Date(clock.now() + resetAfterMs).toISOString().slice(5, 16)
+  }
+  expect(await endOf('hour', '+00:37')).toBe('06-10T22:23')
+  expect(await endOf('day', '+05:30')).toBe('06-11T18:30')
+  expect(await endOf('day', '-00:37')).toBe('06-11T00:37')
+  expect(await endOf('month', '-12:00')).toBe('07-01T12:00')
 })
 
 it('expired calendar windows make room in memory', async () => {
