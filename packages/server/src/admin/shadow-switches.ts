@@ -87,7 +87,7 @@ export class RedisShadowSwitches implements ShadowSwitches {
   }
 }
 
-/** Returns the settings that a new one replaces. */
+/** Returns the settings that a new setting replaces. */
 function replacedBy(
   settings: Settings,
   limiter: string,

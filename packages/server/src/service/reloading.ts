@@ -18,7 +18,7 @@ interface ReloadingOptions {
   readonly loaded: LoadedConfig
   readonly running: Pick<RunningService, 'reload' | 'readiness' | 'metrics'>
   readonly log: Logger
-  /** Called after another configuration took effect. */
+  /** Called after a new configuration has taken effect. */
   readonly reloaded?: () => void
   readonly every?: Every | undefined
 }

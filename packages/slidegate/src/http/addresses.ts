@@ -79,7 +79,7 @@ function checkHost(text: string, of: string, [address, prefix]: Network): void {
   const first = Family.networkAddressFromCIDR(`${address}/${prefix}`)
   if (first.toString() === address.toString()) return
   throw invalidOption(
-    `a network in ${of} is ${text}, an address within ${first}/${prefix}; write either the address or the network`,
+    `a network in ${of} is ${text}, but its first address is ${first}; write ${first}/${prefix}, or the address alone`,
     text,
   )
 }

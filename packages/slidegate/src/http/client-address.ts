@@ -103,7 +103,7 @@ export function addressReader(options: ClientAddressOptions, caller: string): Ad
   checkThat(given === undefined || HEADERS.includes(given), 'header', given, right)
   if (given !== undefined && (trust === 0 || (trust as readonly string[]).length === 0)) {
     throw invalidOption(
-      `header is ${show(given)}, but no proxy is trusted to set it; add your proxies to trust`,
+      `header is ${show(given)}, but no proxy is trusted to set it; list your proxies in the option trust`,
       given,
     )
   }

@@ -38,7 +38,7 @@ export const HEADER_FORMATS: Readonly<Record<HeaderFormat, Format>> = {
   },
 }
 
-/** The headers of one format that a limiter adds to a response. */
+/** The headers that a limiter adds to a response, in one format. */
 export interface HeaderSet {
   readonly format: HeaderFormat
   readonly isDenial: boolean

@@ -75,7 +75,7 @@ export interface GuardOptions<Args extends HandlerArguments> {
   readonly allow?: readonly string[]
   /** Addresses and networks of clients that get a 403. Overrides `allow` and `skip`. */
   readonly deny?: readonly string[]
-  /** What to do with denied requests, or a function that returns it. Default: `reject`. */
+  /** The action for denied requests, or a function that returns the action. Default: `reject`. */
   readonly denied?: DeniedPolicy | ((request: Args[0]) => DeniedPolicy | Promise<DeniedPolicy>)
   /**
    * The rate limit headers of responses. Default: `draft-11`.

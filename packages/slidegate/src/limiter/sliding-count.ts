@@ -58,9 +58,9 @@ export interface SlidingCount {
   add(key: string, n?: number): Promise<number>
   /** Resolves to the units added within the last period. */
   get(key: string): Promise<number>
-  /** Like `add`, with a store in this process. @throws {SlidegateError} `sync_unsupported` for other stores */
+  /** Like `add`, but without a promise. Needs a store in this process. @throws {SlidegateError} `sync_unsupported` for other stores */
   addSync(key: string, n?: number): number
-  /** Like `get`, with a store in this process. @throws {SlidegateError} `sync_unsupported` for other stores */
+  /** Like `get`, but without a promise. Needs a store in this process. @throws {SlidegateError} `sync_unsupported` for other stores */
   getSync(key: string): number
   /** Deletes the count of a key. */
   reset(key: string): Promise<void>

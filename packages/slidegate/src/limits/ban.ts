@@ -21,7 +21,7 @@ export interface BanOptions {
    * Pass one duration, or up to 32 for the first ban, the second and so on. The last one applies to all later bans.
    */
   readonly for: Duration | readonly Duration[]
-  /** Resets the level this long after a ban, from 10 ms to 366 days. Default: the longest of `for`. */
+  /** How long after a ban the level is reset, from 10 ms to 366 days. Default: the longest of `for`. */
   readonly forgetAfter?: Duration
 }
 

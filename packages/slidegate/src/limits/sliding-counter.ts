@@ -17,7 +17,7 @@ export type SlidingCounterOptions = LimitOptions
  * `window` milliseconds, rounded up. In the worst case, `2 * limit - 1` units are admitted within one window
  * length. At other times, it denies requests that an exact count would allow. `slidingWindow` is exact.
  *
- * The limit's `precisionMs` is 1 if limit times window is at most 2^52, otherwise 2, 5, 10, 20, 50, ... ms.
+ * The limit's `precisionMs` is 1 ms if the limit times the window is at most 2^52, and otherwise 2, 5, 10, 20, 50, ... ms.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */

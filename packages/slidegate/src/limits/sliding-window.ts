@@ -71,7 +71,7 @@ function checkEntries(limit: number, precision: unknown, log: string): void {
   throw new SlidegateError('invalid_precision', `the precision is ${show(precision)}; ${right}`, precision)
 }
 
-/** The default precision fits limits this many times as large. */
+/** With the default precision, a limit can later be raised by this factor. */
 const ROOM = 16
 
 function precisionOf(precision: unknown, limit: number, windowMs: number): number {

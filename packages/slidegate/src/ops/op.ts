@@ -112,8 +112,9 @@ export class LoadedLog implements CheckedLog {
   log!: Log
   /** The slot of the log's key in the table, or 0. */
   slot = 0
-  /** Where the log is stored, and its number there. 0 while its key has no slot. */
+  /** Where the log is stored. */
   logs!: Logs
+  /** The log's number in `logs`, or 0 while its key has no slot. */
   number = 0
   /** Index of the log's part in the op. */
   part = 0

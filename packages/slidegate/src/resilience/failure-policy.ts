@@ -224,7 +224,7 @@ class GuardedCall implements Call, Due {
     }
   }
 
-  /** Refunds requests that were admitted too late. They have already failed, or pass without the store. */
+  /** Refunds requests that were admitted too late. Such a request has already failed, or was decided without the store. */
   #returnCharges(outcomes: readonly Outcome[], position: number): void {
     const { late } = this.#shard.guard
     this.#ops.forEach((op, i) => {

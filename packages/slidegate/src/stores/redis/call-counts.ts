@@ -18,7 +18,7 @@ export interface RedisStoreStats {
   readonly callMs: HistogramCounts
   /** Requests per call. */
   readonly requestsPerCall: HistogramCounts
-  /** Ops per call. Equal requests for one key are one op. */
+  /** Ops per call. Equal requests for one key are combined into one op. */
   readonly opsPerCall: HistogramCounts
 }
 

@@ -58,7 +58,7 @@ const RETRY_MS = 20
  * the server's clock. The store never configures or closes a client that you pass.
  *
  * With a URL or `{ url }`, the store creates its own client. For one server, it connects immediately, but
- * doesn't keep the process alive before the first request. For a Cluster, it connects with the first request.
+ * doesn't keep the process alive before the first request. A client for a Cluster connects on the first request.
  * `close` waits up to 2 s for calls in flight, then closes the client.
  *
  * @throws {SlidegateError} `invalid_option`
