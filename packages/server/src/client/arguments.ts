@@ -28,7 +28,7 @@ export function keyOf(words: readonly string[], literal: string | undefined): Ke
   if (dimensions.every((match) => match !== null)) {
     const keys = dimensions.map(([, name, key]) => [name!, key || null] as const)
     if (new Set(keys.map(([name]) => name)).size < keys.length)
-      throw new UsageError('the key has a dimension twice; write each dimension once')
+      throw new UsageError('a dimension appears twice in the key; write each dimension once')
     return Object.fromEntries(keys)
   }
   if (words.length === 1) return first

@@ -58,7 +58,7 @@ const ManySchema = closed(
   {
     limiter: Type.Optional(LimiterName),
     requests: Type.Array(closed({ limiter: Type.Optional(LimiterName), ...request }), {
-      description: `The requests. Requests without a limiter use the body's limiter. At most \`caps.requestsPerCall\` of the configuration, by default ${DEFAULT_REQUESTS}.`,
+      description: `The requests. Requests without a limiter use the body's limiter. At most the configured \`caps.requestsPerCall\`, by default ${DEFAULT_REQUESTS}.`,
     }),
   },
   {

@@ -63,7 +63,7 @@ export function rampLinesOf(limiter: string, report: RampReport): string[] {
     `${limiter}: ${target}, ${formatCount(keys)} keys, steps of ${seconds} s`,
     ...alignColumns([head, ...rows]),
     `  ${verdictOf(report)}`,
-    '  Latency counts from the scheduled time. On the same machine, this program competes with the service for CPU time.',
+    '  Latency is measured from the scheduled time. On the same machine, this program competes with the service for CPU time.',
   ]
 }
 

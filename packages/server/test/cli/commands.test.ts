@@ -153,7 +153,7 @@ describe('an error', () => {
     ['consume api user=ann', 2, /invalid_key/],
     ['consume api', 2, /missing key/],
     ['consume api ann bob', 2, /"ann" isn't of the form name=value/],
-    ['consume both user=ann user=bob', 2, /has a dimension twice/],
+    ['consume both user=ann user=bob', 2, /a dimension appears twice/],
     ['consume api ann --key bob', 2, /use only one of them/],
     ['consume api ann --cost 0', 2, /must be a positive integer/],
     ['consume api ann --json --human', 2, /cannot be used with/],

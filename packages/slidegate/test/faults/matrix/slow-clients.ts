@@ -29,7 +29,7 @@ export const SLOW_CLIENTS: readonly SlowClients[] = [
   {
     faults: ['loading'],
     clients: ['ioredis-5', 'ioredis-6', 'iovalkey'],
-    why: 'ioredis and iovalkey trust the loading time that Redis reports, which is too long, up to `maxLoadingRetryTime` (10 s)',
+    why: 'ioredis and iovalkey wait as long as Redis says it will load, up to `maxLoadingRetryTime` (10 s). The estimate is too long',
     backWithinMs: 12_000,
   },
   {
@@ -47,7 +47,7 @@ export const SLOW_CLIENTS: readonly SlowClients[] = [
   {
     faults: ['sentinel-kill', 'sentinel-failover'],
     clients: ['node-redis-5', 'node-redis-6', 'node-redis-6-set'],
-    why: 'node-redis with Sentinel pauses for 1 s when a server is down, and has no option for it',
+    why: 'node-redis with Sentinel pauses for 1 s when a server is down, which is not configurable',
     backWithinMs: 4000,
   },
   {
