@@ -130,7 +130,9 @@ const KINDS = [
     kind: Type.Literal('calendarWindow'),
     limit: count('Units allowed per period.'),
     unit: word('The period: hour, day, ISO week (from Monday) or month.', 'hour', 'day', 'week', 'month'),
-    timeZone: Type.Optional(text('An IANA name such as Europe/Berlin, or an offset such as +05:30. Default: UTC.')),
+    timeZone: Type.Optional(
+      text('An IANA name such as Europe/Berlin, or an offset such as +05:30. Default: UTC.'),
+    ),
     ...naming,
   }),
   closed('A sliding window, estimated from two counters.', {
