@@ -16,7 +16,7 @@ export interface Live {
   readonly connections: number
   /** Latency of store calls since the page was opened, in milliseconds. */
   readonly latency: Latency
-  /** Requests per second of each limiter over the last minute, since the page was opened. */
+  /** Requests per second of each limiter in the last minute, or since the page was opened if that is later. */
   readonly traces: ReadonlyMap<string, readonly number[]>
 }
 

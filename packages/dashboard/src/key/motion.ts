@@ -3,10 +3,10 @@
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Frame } from './window-geometry.ts'
 
-/** If the clocks differ by more than this, one of them has been set. */
+/** If the estimate is wrong by more than this, one of the clocks was set to another time. */
 const STEP_MS = 500
 
-/** Each response corrects only this share of a smaller difference, because network delays vary. */
+/** Each response corrects only this share of a smaller error, because network delays vary. */
 const SHARE = 0.2
 
 /** An estimate of the store's clock. All times in the usage data are on that clock. */
@@ -47,7 +47,7 @@ export function useMotion(
       const x = -(clock.now() - atMs) * scale
       moving.current?.setAttribute('transform', `translate(${x.toFixed(2)} 0)`)
     }
-    // A hidden tab gets no frames.
+    // While the tab is hidden, the browser calls no animation frame callbacks, so nothing moves.
     const move = (): void => {
       put()
       if (still.matches) timer = setTimeout(move, STILL_MS)

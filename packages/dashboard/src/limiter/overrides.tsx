@@ -78,7 +78,7 @@ interface Row {
   readonly until: string
 }
 
-/** An override's rule and its block, which expire separately. */
+/** Returns one row for an override's rule and one for its block, because they expire separately. */
 function rowsOf(override: Override): readonly Row[] {
   const { key, dimension, blockedMs } = override
   const of = { key, ...(dimension !== undefined && { dimension }) }

@@ -1,4 +1,4 @@
-// Schemas of queries and answers between instances.
+// Schemas of the queries and answers that instances send to each other.
 
 import { Ajv, type ValidateFunction } from 'ajv'
 import { type TSchema, Type } from '../json-schema.ts'

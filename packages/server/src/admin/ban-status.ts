@@ -26,7 +26,7 @@ export async function statusOf(service: Service, record: BanRecord): Promise<Ban
   const { level, blockedMs, sinceMs = atMs } = ban
   const now = { level, sinceMs, untilMs: endOf(atMs, blockedMs) }
   if (sinceMs === record.sinceMs) return { ...record, ...now }
-  // This ban was lifted, and another process has recorded a new one.
+  // The recorded ban was lifted, and another process has recorded the present one.
   const { limits, denials, withinMs, ...rest } = record
   return { ...rest, ...now }
 }

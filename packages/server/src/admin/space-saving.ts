@@ -5,13 +5,13 @@ import { keyHash } from './keys.ts'
 
 /** How often a word has occurred: between `count - error` and `count` times. */
 interface Counted {
-  /** Label, `=` and word. The prefix keeps V8 from hashing numeric words to their own value. */
+  /** The label, `=` and the word. With a prefix, V8 doesn't hash a numeric word to its own value. */
   readonly word: string
   readonly count: number
   readonly error: number
 }
 
-/** The counted words of a stream, as plain JSON. Every other word occurred at most `floor` times. */
+/** The counted words of a stream, as plain JSON. Any other word occurred at most `floor` times. */
 export interface Summary {
   readonly floor: number
   readonly counted: readonly Counted[]
@@ -45,12 +45,12 @@ export class SpaceSaving {
   readonly #errors: Uint32Array
   /** The next slot in the same chain. */
   readonly #next: Int32Array
-  /** The slots as a heap, and the position of each slot in it. */
+  /** The slots as a heap, and the position of each slot in the heap. */
   readonly #heap: Uint32Array
   readonly #placeOf: Uint32Array
   /** The first slot in each chain. */
   readonly #chains: Int32Array
-  /** By hash: how often words without a counter may have occurred. */
+  /** Indexed by hash: how often a word without a counter may have occurred. */
   readonly #cells: Uint32Array
   readonly #taken: (slot: number) => void
 

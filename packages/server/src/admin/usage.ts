@@ -28,7 +28,7 @@ export interface LimiterMinute {
   readonly keys: ReadonlyMap<string, KeyCounts>
 }
 
-/** How often the clock is read. Decisions between two readings are counted at the time of the first. */
+/** How often the clock is read. Decisions between two readings are counted at the time of the first reading. */
 const TICK_MS = 50
 
 /**
@@ -45,7 +45,7 @@ export class Usage {
   readonly #isTicking: boolean
   #nowMs: number
   #watched: ReadonlyMap<string, WatchedOfLimiter> = new Map()
-  /** The limiter that was used last. It is usually the next one, too. */
+  /** The limiter that was used last, because the next decision is often about the same limiter. */
   #last: { readonly name: string; readonly usage: LimiterUsage } | undefined
 
   /**
@@ -85,7 +85,7 @@ export class Usage {
     for (const [name, usage] of this.#limiters) usage.keys.watched.watch(watched.get(name))
   }
 
-  /** Yields the counts of each limiter since the last call, unless it was idle. */
+  /** Yields the counts since the last call for each limiter that wasn't idle. */
   *takeMinute(): Generator<LimiterMinute, void, undefined> {
     for (const [limiter, { rates, keys }] of Array.from(this.#limiters)) {
       const counts = rates.takeMinute()
@@ -155,7 +155,7 @@ export class Usage {
     decision: Decision,
   ): void {
     const short = shortKey(key)
-    // A denial without the store has nothing to do with the key.
+    // With `failClosed`, a request is denied because of the store, and not because of its key.
     const isDenied =
       !decision.allowed &&
       decision.source !== 'failClosed' &&

@@ -50,7 +50,7 @@ function headOf({ allowed, remaining, retryAfterMs, deniedBy, source, blockedMs 
   return `denied${byWhat(deniedBy)}${blocked}; ${retry}${by}`
 }
 
-/** Formats the names of the bans and limits that denied a request. Empty if they are unknown. */
+/** Formats the names of the bans and limits that denied a request. Returns an empty string if they are unknown. */
 export function byWhat(deniedBy: readonly string[]): string {
   return deniedBy.length === 0 ? '' : ` by ${deniedBy.map((name) => printable(name)).join(', ')}`
 }

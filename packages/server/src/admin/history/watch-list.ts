@@ -46,7 +46,7 @@ export class WatchList {
     await this.apply()
   }
 
-  /** Watches keys while the limiter has room for them. Never rejects. */
+  /** Watches keys until the limiter has the maximum number of watched keys. Never rejects. */
   async watchIfRoom(limiter: string, keys: readonly SingleKey[]): Promise<void> {
     try {
       for (const of of keys) {
@@ -71,7 +71,7 @@ export class WatchList {
     return found && found.untilMs - WATCH_MS
   }
 
-  /** Counts the watched keys in this process. If the list can't be read, the last known one stays in use. */
+  /** Makes this process count the watched keys. If the list can't be read, the last known one stays in use. */
   async apply(): Promise<void> {
     const { store, service, usage } = this.#options
     const watched = await store.watched().catch(() => undefined)
