@@ -19,7 +19,7 @@ export function compact(value: number | null | undefined): string {
   return Math.abs(value) < 10_000 ? decimal(value) : short.format(value)
 }
 
-/** Rounds numbers of at least 100 to whole numbers, and smaller ones to three significant digits. */
+/** Rounds numbers of at least 100 to whole numbers. Smaller ones get three significant digits. */
 export function decimal(value: number | null | undefined): string {
   if (!isNumber(value)) return NONE
   return Math.abs(value) >= 100 ? whole.format(value) : precise.format(value)

@@ -126,7 +126,7 @@ function reach(first: number | null, last: number | null, stepSeconds: number): 
   return [stepSeconds > 1 && first !== null ? first : end - SECONDS + 1, end]
 }
 
-/** Returns the indexes of points with a gap on both sides, which a line wouldn't show. */
+/** Returns the indexes of points with a gap on both sides. A line wouldn't show them. */
 function alone({ data }: uPlot, line: number): number[] {
   const values = data[line]!
   const isGap = (i: number) => values[i] === null || values[i] === undefined

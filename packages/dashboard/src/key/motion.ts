@@ -3,7 +3,7 @@
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Frame } from './window-geometry.ts'
 
-/** If the estimate is wrong by more than this, one of the clocks was set to another time. */
+/** Maximum error of the estimate. If it is larger, one of the clocks was set to another time. */
 const STEP_MS = 500
 
 /** Each response corrects only this share of a smaller error, because network delays vary. */

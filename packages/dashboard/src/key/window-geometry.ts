@@ -41,7 +41,7 @@ export function isGradual({ declared }: ExplainedLimit): boolean {
   return declared !== undefined && GRADUAL.includes(declared.kind)
 }
 
-/** How long a charge counts, in milliseconds: until its whole step of `precisionMs` has left the window. */
+/** How long a charge counts, in milliseconds. Counts until its whole step of `precisionMs` has left the window. */
 export function countsMs({ windowMs, precisionMs }: ExplainedLimit): number {
   return windowMs + Math.max(0, precisionMs - 1)
 }
@@ -77,7 +77,7 @@ export function marksOf(
   })
 }
 
-/** The future usage if nothing more is charged: each time at which it falls, and the usage from then on. */
+/** The future usage if nothing more is charged. Has each time at which the usage falls, and the usage from then on. */
 export function fallOf(limit: ExplainedLimit, atMs: number): readonly Level[] {
   const { charges, olderUnits, used, frees } = limit
   if (charges === undefined || olderUnits !== 0) {

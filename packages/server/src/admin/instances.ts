@@ -67,7 +67,7 @@ export interface InstancesOptions {
   readonly log: Logger
   /** Returns the number of decisions of this process in the last second. */
   readonly perSecond: () => number
-  /** Functions by query, each of which removes secrets from an answer before the answer is sent through Redis. */
+  /** Functions by query. Each removes secrets from an answer before the answer is sent through Redis. */
   readonly concealed?: Readonly<Record<string, (answer: unknown, argument: unknown) => unknown>>
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number

@@ -50,7 +50,7 @@ export function keysOf(key: AnyKey | Partial<AnyKey>): SingleKey[] {
   return Object.entries(given).map(([dimension, each]) => ({ dimension, key: each }))
 }
 
-/** Returns a function that hashes a limiter's keys before they are sent to Redis, or undefined without `hashKeys`. */
+/** Returns a function that hashes a limiter's keys for Redis. Undefined if the limiter has no `hashKeys`. */
 export function concealing(service: Service, limiter: string): ((key: string) => string) | undefined {
   const secret = service.has(limiter) ? service.get(limiter).declared.config.hashKeys : undefined
   if (secret === undefined) return undefined

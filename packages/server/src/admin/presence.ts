@@ -2,7 +2,7 @@
 
 import type { GoneInstance, InstanceStatus } from './api-types.ts'
 
-/** What a process tells others about itself. */
+/** A process, as it announces itself to the others. */
 export interface Process extends Omit<InstanceStatus, 'isSelf' | 'perSecond' | 'configuration'> {
   /** Identifies the process. All processes of an instance share `id`. */
   readonly process: string
@@ -11,7 +11,7 @@ export interface Process extends Omit<InstanceStatus, 'isSelf' | 'perSecond' | '
 /** A process that is silent for this long is no longer counted. */
 const SILENT_MS = 3500
 
-/** A silent process counts as killed once this many of our own heartbeats have come back from Redis. */
+/** A silent process counts as killed after this many of our own heartbeats. Only counts those that Redis delivered. */
 const SILENT_ECHOES = 4
 
 /** How long a killed instance is remembered. */
@@ -43,7 +43,7 @@ export class Presence {
     this.#now = now
   }
 
-  /** Call this when one of our own heartbeats comes back, which proves that Redis delivers messages. */
+  /** Call this when one of our own heartbeats comes back. It proves that Redis delivers messages. */
   echoed(): void {
     this.#echoes++
   }

@@ -89,7 +89,7 @@ export class Rates {
     return minute
   }
 
-  /** Returns the decisions of the last 60 full seconds, or of as many as have been counted. */
+  /** Returns the decisions of the last 60 full seconds. There are fewer soon after a start. */
   lastMinute(nowMs: number): MinuteRates {
     this.#goOnTo(nowMs)
     const seconds = Math.min(60, this.#second - this.#since)

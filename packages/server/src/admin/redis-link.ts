@@ -256,7 +256,7 @@ function redisOf(config: RedisConfig, folder: string): Redis | Cluster {
     disableClientInfo: true,
     // Not needed, because `subscribe` subscribes again at each `ready` event.
     autoResubscribe: false,
-    // After a failover, the old primary keeps the connection but rejects writes. The name may resolve to the new primary.
+    // After a failover, the old primary keeps the connection but rejects writes. The name may resolve to another one.
     reconnectOnError: ({ message }) => message.startsWith('READONLY'),
   }
   const backoffMs = (attempts: number) => Math.min(MAX_BACKOFF_MS, 50 * attempts)

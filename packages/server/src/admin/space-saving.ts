@@ -29,7 +29,7 @@ const CHAINS = 2
  *
  * Filtered Space-Saving by Homem and Carvalho, "Finding top-k elements in data streams" (Information Sciences
  * 180, 2010), based on Metwally, Agrawal and El Abbadi (ICDT 2005). Counters are in a min-heap. A word
- * without a counter is counted in a cell of a filter, which it shares with other words of the same hash. When
+ * without a counter is counted in a cell of a filter, which it shares with other words. When
  * the cell reaches the lowest counter, the word takes over that counter. The cell's previous count becomes
  * the word's error, and the counter's count goes to the evicted word's cell. Rare words therefore need cells,
  * but no counters. With m counters, every word that makes up more than 1/m of the stream has a counter, and
@@ -212,8 +212,8 @@ export class SpaceSaving {
 /**
  * Merges summaries of several streams, such as other times or processes.
  *
- * A word's bounds are added up. In a summary without the word, the upper bound is `floor` (Agarwal et al., "Mergeable Summaries",
- * PODS 2012). Sorts by the lower bound, highest first.
+ * A word's bounds are added up. In a summary without the word, the upper bound is `floor` (Agarwal et al., "Mergeable
+ * Summaries", PODS 2012). Sorts by the lower bound, highest first.
  */
 export function merged(summaries: readonly Summary[]): readonly Counted[] {
   const floors = summaries.reduce((sum, { floor }) => sum + floor, 0)

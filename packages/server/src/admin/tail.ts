@@ -16,7 +16,7 @@ export interface TailFilter {
   readonly denied?: boolean | undefined
 }
 
-/** A query that fetches a reader's lines from a process, or just keeps the reader registered there. */
+/** A query to a process. Fetches the lines for a reader, or just keeps the reader registered. */
 interface TailQuestion {
   readonly id: string
   readonly filter: TailFilter
@@ -55,7 +55,7 @@ const NOTHING: TailBatch = { lines: [], lost: 0 }
 /**
  * Streams decisions as server-sent events.
  *
- * Each process buffers decisions for each reader, and only counts those that don't fit into the buffer. Requests never wait
+ * Each process buffers decisions for each reader, and only counts those that don't fit. Requests never wait
  * for a reader. If there are no readers, nothing is buffered.
  */
 export class Tail {

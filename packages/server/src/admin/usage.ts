@@ -11,7 +11,7 @@ import { type MinuteCounts, type MinuteRates, Rates, type SecondCounts, type Spa
 import { type CallerSketch, HALF_MS, type Ranking, SlidingKeys, type TopCounts } from './sliding-keys.ts'
 import type { Every } from './timer.ts'
 
-/** Maximum number of limiters with counts. A further limiter gets counts once one of these has been idle for `IDLE_MS`. */
+/** Maximum number of limiters with counts. A further limiter replaces one that has been idle for `IDLE_MS`. */
 const MAX_LIMITERS = 1024
 const IDLE_MS = 2 * HALF_MS
 
@@ -45,7 +45,7 @@ export class Usage {
   readonly #isTicking: boolean
   #nowMs: number
   #watched: ReadonlyMap<string, WatchedOfLimiter> = new Map()
-  /** The limiter that was used last, because the next decision is often about the same limiter. */
+  /** The limiter of the last decision. The next decision is often about the same one. */
   #last: { readonly name: string; readonly usage: LimiterUsage } | undefined
 
   /**

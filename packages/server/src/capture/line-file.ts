@@ -7,7 +7,7 @@ interface LineFileOptions {
   readonly maxBytes?: number | undefined
 }
 
-/** A lock for a rotation is removed at this age, because the process that created it must have died. */
+/** A rotation's lock is removed at this age. The process that created the lock must have died. */
 const STALE_MS = 10_000
 
 const CHUNK_BYTES = 256 * 2 ** 10
@@ -17,8 +17,8 @@ const NEWLINE = 0x0a
 /**
  * A file that several processes can append lines to.
  *
- * Each batch is appended in a single write, so that lines of different processes don't mix. After another process or logrotate
- * has renamed the file, a new one is created.
+ * Each batch is appended in a single write, so that lines of different processes don't mix. After another process or
+ * logrotate has renamed the file, a new one is created.
  */
 export class LineFile {
   readonly path: string
@@ -44,7 +44,7 @@ export class LineFile {
       if (bytesWritten < bytes.length)
         throw new Error(`only ${bytesWritten} of ${bytes.length} bytes were written`)
     } catch (error) {
-      // Closes the file, because whoever opens it next ends the incomplete line.
+      // Closes the file: the next process that opens it ends the incomplete line.
       await this.close()
       throw error
     }
@@ -115,7 +115,7 @@ export class LineFile {
 /**
  * Ends a line that a killed process left incomplete.
  *
- * A line that another process is still writing looks the same. In that case, the file gets an empty line, which `replay` skips.
+ * A line that another process is still writing looks the same. It then gets an empty line, which `replay` skips.
  */
 async function endLastLine(file: FileHandle): Promise<void> {
   const { size } = await file.stat()

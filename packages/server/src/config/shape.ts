@@ -70,7 +70,7 @@ function errorsOf(value: unknown): readonly SchemaError[] {
 /**
  * Reduces a union's errors to the errors of the intended alternative.
  *
- * If there is none, the union's own error remains. Ajv reports it just after the errors of all alternatives.
+ * If no alternative seems intended, the union's own error remains. Ajv reports it just after those of the alternatives.
  */
 function relevant(errors: readonly SchemaError[]): readonly SchemaError[] {
   const kept: SchemaError[] = []
@@ -115,7 +115,7 @@ function pathOf({ instancePath }: SchemaError): Path {
     .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-/** The path of the error. For an invalid name, it includes the name. */
+/** The path of the error. For an invalid name, the path includes the name. */
 function placeOf(error: SchemaError): Path {
   return error.propertyName === undefined ? pathOf(error) : [...pathOf(error), error.propertyName]
 }
@@ -239,7 +239,7 @@ function wordsOf(path: Path): string {
     .slice(0, 200)
 }
 
-/** Parts that contain secrets, which may be in the wrong field. */
+/** Parts of the configuration in which a secret may be in the wrong field. */
 const SECRET_PARTS = ['auth', 'store']
 
 const SHOWN = 40

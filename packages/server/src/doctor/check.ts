@@ -13,7 +13,7 @@ export interface Check {
   readonly value: string
   /** The expected value, unless the status is `ok`. */
   readonly expected?: string
-  /** The command or setting that fixes it. */
+  /** The command or setting that fixes the problem. */
   readonly fix?: string
   /** A page of the repository, with an anchor. */
   readonly docs?: string

@@ -11,9 +11,7 @@ import {
 import type { AnyLimiter } from '../service/service.ts'
 import { counter, gauge, histogram, type Metric, type Row } from './metric.ts'
 
-/**
- * Maximum number of limiters with separate metrics, including the limiters of Envoy's domains. All others are counted together.
- */
+/** Maximum number of limiters with separate metrics, including Envoy's domains. All others are counted together. */
 const MAX_LIMITERS = 1024
 
 /** Label of the limiters that are counted together. No limiter can have this name. */

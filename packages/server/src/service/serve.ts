@@ -87,7 +87,7 @@ async function serveHere(
     await running.stop(drainMs)
     return 0
   } finally {
-    // The open channel would keep the process alive.
+    // The open channel to the primary would keep the process alive.
     if (cluster.isWorker && process.connected) process.disconnect()
   }
 }

@@ -31,8 +31,8 @@ export class WatchList {
   }
 
   /**
-   * Watches a key for a week, or stops watching it. If the limiter has too many watched keys, drops the key whose watch ends
-   * first.
+   * Watches a key for a week, or stops watching it. If the limiter has too many watched keys, drops the key whose watch
+   * ends first.
    *
    * @throws {ServiceError} if it can't be stored now
    */
