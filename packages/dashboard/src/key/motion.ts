@@ -32,7 +32,7 @@ export function useServiceClock(atMs: number | undefined): ServiceClock {
 /** The interval of updates for users who prefer reduced motion. */
 const STILL_MS = 1000
 
-/** Moves a drawing along with the clock. `atMs` is the time for which it was drawn. */
+/** Moves a drawing along with the clock. `atMs` is the time for which the drawing was made. */
 export function useMotion(
   moving: { readonly current: SVGGElement | null },
   { scale }: Frame,

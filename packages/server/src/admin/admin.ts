@@ -149,7 +149,7 @@ export class Admin {
   /** Applies the shadow switches. Waits for the first connection to Redis, up to a timeout. */
   async start(): Promise<void> {
     const link = this.#link
-    // If the first connection is still pending then, does nothing, so that no failure is logged yet.
+    // If the first connection is still pending after the timeout, does nothing, so that no failure is logged yet.
     if (link === undefined || (await link.connected(START_MS)) || link.isUnreachable)
       await this.#shadowSync.apply()
   }

@@ -105,7 +105,7 @@ function recordIn(member: string): BanRecord {
     const record: unknown = JSON.parse(member)
     if (hasShape(BanShape, record)) return record as BanRecord
   } catch {
-    // Not a record.
+    // The member isn't a valid record.
   }
   return { limiter: '', key: '', type: 'ban', who: '', sinceMs: 0, untilMs: 0 }
 }

@@ -71,7 +71,7 @@ const HASH_BASIS = 0x811c9dc5
  *
  * Uses FNV-1a over UTF-16 units, and the finalizer of MurmurHash3, which makes every bit depend on all others.
  *
- * @param basis the hash of a prefix
+ * @param basis the value to start from, such as the hash of a prefix
  */
 export function keyHash(key: string, basis: number = HASH_BASIS): number {
   let hash = basis

@@ -170,7 +170,7 @@ function policyOf({
   return { onStoreError, instances }
 }
 
-/** Maximum clock difference. If a host's clock differs by more, the host's latest second counts as ours. */
+/** Maximum clock difference. If a process's clock differs by more, its counts are used as if the clocks agreed. */
 const CLOCKS_DIFFER_SECONDS = 2
 
 function byOneClock(all: readonly SecondCounts[], latest: number): readonly SecondCounts[] {

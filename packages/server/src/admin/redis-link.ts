@@ -25,7 +25,7 @@ const MAX_BACKOFF_MS = 1000
 /** The message of ioredis for every failure to connect to a Cluster node. */
 const CLOSED = 'Connection is closed.'
 
-/** How often the list of a Cluster's nodes is refreshed, at most. */
+/** Minimum time in milliseconds between two refreshes of the list of a Cluster's nodes. */
 const NODES_MS = 5000
 
 /** The maximum number of Cluster nodes to query. */
@@ -256,7 +256,7 @@ function redisOf(config: RedisConfig, folder: string): Redis | Cluster {
     disableClientInfo: true,
     // Not needed, because `subscribe` subscribes again at each `ready` event.
     autoResubscribe: false,
-    // After a failover, the old primary keeps the connection but rejects writes. The name may resolve to another one.
+    // After a failover, the old primary keeps the connection but rejects writes. A new connection may reach another one.
     reconnectOnError: ({ message }) => message.startsWith('READONLY'),
   }
   const backoffMs = (attempts: number) => Math.min(MAX_BACKOFF_MS, 50 * attempts)

@@ -79,7 +79,7 @@ export class Usage {
     }
   }
 
-  /** Sets the keys to count exactly, by limiter. */
+  /** Sets the keys whose requests are counted exactly, by limiter. */
   watch(watched: ReadonlyMap<string, WatchedOfLimiter>): void {
     this.#watched = watched
     for (const [name, usage] of this.#limiters) usage.keys.watched.watch(watched.get(name))
@@ -112,7 +112,7 @@ export class Usage {
     return (this.#limiters.get(limiter)?.rates ?? new Rates(this.#sinceMs)).spans(this.#tick())
   }
 
-  /** Returns the sums of several limiters for the last full seconds, latest first. Ignores limiters without counts. */
+  /** Returns the summed counts of several limiters for the last full seconds. Ignores limiters without counts. */
   secondsOf(limiters: readonly string[], most: number): SecondCounts {
     const nowMs = this.#tick()
     const rates = limiters.flatMap((limiter) => this.#limiters.get(limiter)?.rates ?? [])

@@ -40,14 +40,14 @@ const DEFAULT_LENGTH = 100_000
 /** Length of a hash in base64url characters, which have 6 bits each. */
 const HASH_LENGTH = 22
 
-/** The configuration in force, and where its lines go. */
+/** The active configuration of the capture, and the destination of its lines. */
 interface Recording {
   readonly config: CaptureConfig
   readonly kept: LineFile | LineStream
   readonly queue: LineQueue
 }
 
-/** Records all requests of a sample of keys, so that their windows can be replayed. Never delays a request. */
+/** Records all requests of a sample of keys, so that the windows of these keys can be replayed. Never delays a request. */
 export class Capture {
   readonly #options: CaptureOptions
   readonly #counts: LineCounts = { written: 0, dropped: 0 }

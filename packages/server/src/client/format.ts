@@ -68,7 +68,7 @@ export function blockedText(ms: number | null): string {
   return ms === null ? 'blocked until unblocked' : `blocked for ${formatRoughDuration(ms)}`
 }
 
-/** `minute 300 per 1m, hourly 5,000, for 1h` */
+/** Formats an override: `minute 300 per 1m, hourly 5,000, for 1h`. */
 export function overrideText(override: OverrideBody): string {
   const { expiresInMs, blockedMs } = override
   const rule = ruleText(override)

@@ -100,7 +100,7 @@ function ruleOf({ limit = [], limits, exempt }: OverrideFlags): Rule {
 
 type NamedNumbers = readonly [name: string, numbers: Numbers]
 
-/** `300`, `300/1m`, `minute=300/1m` */
+/** Parses a limit: `300`, `300/1m` or `minute=300/1m`. */
 function numbersOf(text: string): NamedNumbers {
   const match = /^(?:([A-Za-z0-9._-]{1,64})=)?(\d{1,13})(?:\/(\d{1,9}(?:ms|s|m|h|d)))?$/.exec(text)
   if (match === null) {

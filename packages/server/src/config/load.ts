@@ -19,7 +19,7 @@ export interface LoadedConfig {
   readonly files: readonly string[]
   /** Envoy's domains, if any are configured. */
   readonly domains?: Domains
-  /** See {@link shownConfig}. Absent if there is no text. */
+  /** The result of {@link shownConfig}. Absent if the configuration wasn't loaded from text. */
   readonly shown?: string
 }
 
@@ -28,7 +28,7 @@ export interface LoadOptions {
   readonly environment?: NodeJS.ProcessEnv
   /** Addresses that override the file's addresses. */
   readonly listen?: { readonly http?: string | undefined; readonly grpc?: string | undefined }
-  /** Whether to read files that the text names. Not for a caller's text, which could probe for files. Default: true. */
+  /** Whether to read files named in the text. Turn off for a caller's text, which could probe for files. Default: true. */
   readonly looksAtFiles?: boolean
 }
 

@@ -80,7 +80,7 @@ export class Reader {
   }
 
   #readAlias(alias: Alias): unknown {
-    // Aliases within an alias's target are already resolved.
+    // An alias inside the target of another alias has already been resolved.
     const target = this.#targets.get(alias) ?? this.#anchors.get(alias.source)
     if (target === undefined) {
       this.#complain(alias, `unknown anchor &${alias.source}; it must be defined before this alias`)

@@ -54,7 +54,7 @@ const isConfig = ajv.compile(ConfigSchema)
 /**
  * Returns the schema violations in a document.
  *
- * First, it converts variables that must be numbers or booleans. This changes the document.
+ * The function first converts variables that must be numbers or booleans, which changes the document.
  */
 export function shapeProblems(document: SourceDocument): readonly ShapeProblem[] {
   const found = errorsOf(document.value)
@@ -230,7 +230,7 @@ function numeral(value: number): string {
   return value === 2 ** 40 ? '2^40' : value.toLocaleString('en-US')
 }
 
-/** `limiters.api.limits[0]` */
+/** Formats a path: `limiters.api.limits[0]`. */
 function wordsOf(path: Path): string {
   if (path.length === 0) return 'the configuration'
   return path

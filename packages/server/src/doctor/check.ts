@@ -46,7 +46,7 @@ export function diagnosisLines({ problems, warnings, checks }: Diagnosis): strin
   return [...lines, '', `${counted(problems, 'problem')}, ${counted(warnings, 'warning')}`]
 }
 
-/** `1 problem`, `2 problems` */
+/** Formats a number with a noun: `1 problem`, `2 problems`. */
 export function counted(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }

@@ -101,7 +101,7 @@ function sharedValueOf({ key, value }: Entry, by: string, child: Branch): string
   return by.startsWith(`${key}_`) ? by.slice(key.length + 1) : by
 }
 
-/** Longer parts are hashed. A key that is too long would cause an error, after which many gateways allow a request. */
+/** Longer parts of a key are hashed. Too long a key would cause an error, after which many gateways allow a request. */
 const MAX_LENGTH = 512
 
 /** Returns an entry as a part of a key. */
@@ -147,7 +147,7 @@ export interface RuleOptions {
 
 /** The limit of a descriptor. */
 export interface Rule extends RuleOptions {
-  /** Unique within the domain, and the same after a reload and on every instance. Names a dimension. */
+  /** Unique within the domain, and the same after a reload and on every instance. Used as the name of a dimension. */
   readonly id: string
   /** The rule's name in the metrics of envoyproxy/ratelimit, without the domain: `message_type_marketing.to_number`. */
   readonly path: string

@@ -18,7 +18,7 @@ interface HandlerOptions {
   readonly log: Logger
   readonly maxInFlight: number
   readonly tracing: Tracing | undefined
-  /** The handler keeps the number of calls in flight up to date here. */
+  /** The number of calls in flight, which the handler updates. */
   readonly calls: { underWay: number }
 }
 

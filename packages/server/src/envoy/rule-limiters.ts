@@ -219,7 +219,7 @@ function byRule({ rule: a }: Question, { rule: b }: Question): number {
   return a.id < b.id ? -1 : 1
 }
 
-/** Whether this process admitted the request, not the store. */
+/** Whether the request was admitted by this process instead of the store. */
 function isLocal({ allowed, source }: Decision): boolean {
   return allowed && source === 'fallback'
 }

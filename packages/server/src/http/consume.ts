@@ -47,7 +47,7 @@ const OneSchema = closed(
 
 const DEFAULT_REQUESTS = 1000
 
-/** Maximum average number of limits of a request. A body with `caps.requestsPerCall` requests may reach it. */
+/** Multiplied by `caps.requestsPerCall`, the maximum number of limits of a body. At least `LARGEST_LIMITER`. */
 const LIMITS_PER_REQUEST = 4
 /** Maximum number of limits of a limiter. */
 const LARGEST_LIMITER = 1024

@@ -123,7 +123,7 @@ export async function grpcTarget(
 /**
  * A limiter in this process.
  *
- * @param redis the URL of its store. Default: memory
+ * @param redis the URL of the limiter's store. Default: a store in memory
  */
 export async function libraryTarget(
   name: string,

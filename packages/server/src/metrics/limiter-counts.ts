@@ -44,7 +44,7 @@ interface Totals {
   clockSteps: number
 }
 
-/** Counts of all limiters with one name in this process, across reloads. */
+/** The counts for one limiter name in this process, across reloads. */
 class Counts {
   readonly decisions = new DecisionCounts()
   readonly waitErrors: Record<WaitErrorReason, number> = { full: 0, timeout: 0, aborted: 0, impossible: 0 }
@@ -237,7 +237,7 @@ export class LimiterCounts {
         'slidegate_store_clock_steps_total',
         "Times the store's clock jumped by more than a second.",
         each(({ totals }) => totals.clockSteps),
-        // All processes see the same steps of the store's clock.
+        // All processes see the same jumps of the store's clock, so their counts aren't added up.
         'max',
       ),
     ]

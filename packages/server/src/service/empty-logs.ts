@@ -46,7 +46,7 @@ export function emptyLogNotesOf(
   return [...(changed ?? []), ...byPlan]
 }
 
-/** Names of the limits that have no log in `before`. If there are dimensions, a name is `dimension.name`. */
+/** Names of the limits in `after` whose log isn't in `before`. If there are dimensions, a name is `dimension.name`. */
 function startingEmpty(before: ByDimension, after: ByDimension): readonly string[] {
   return Array.from(after).flatMap(([dimension, limits]) =>
     missing(before.get(dimension) ?? [], limits).map((name) =>

@@ -1,6 +1,6 @@
 // An error that is sent to the caller.
 
-/** A caller's mistake or a missing permission, with its HTTP status. */
+/** An error for the caller, such as a mistake or a missing permission, with its HTTP status. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   /** 400 to 599. */

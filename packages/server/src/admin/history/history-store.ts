@@ -88,7 +88,7 @@ export class MemoryHistoryStore implements HistoryStore {
   }
 }
 
-/** `<limiter>:<dimension>=<key>`. Limiter names have no colon. */
+/** Returns `<limiter>:<dimension>=<key>`. Limiter names have no colon. */
 export function memberOf({ limiter, word }: Watched): string {
   return `${limiter}:${word}`
 }

@@ -100,7 +100,7 @@ export function busiest(entries: readonly Entry[], perOrder: number): Entry[] {
   })
 }
 
-/** Orders higher values first. */
+/** Compares lists of values. Lists with higher values come first. */
 function compare(a: readonly number[], b: readonly number[]): number {
   const at = a.findIndex((value, i) => value !== b[i])
   return at === -1 ? 0 : b[at]! - a[at]!

@@ -28,7 +28,7 @@ interface KnownKey {
   readonly hash: number
 }
 
-/** Counts a limiter's watched and blocked keys in this process. */
+/** Counts the requests of a limiter's watched and blocked keys, in this process. */
 export class WatchedKeys {
   /** By slot: watched keys first, then blocked ones. */
   readonly #keys: (KnownKey | undefined)[] = new Array(MAX_WATCHED + MAX_BLOCKED).fill(undefined)
