@@ -25,8 +25,8 @@ const HEIGHT = 180
 const SECONDS = 300
 
 /**
- * A line chart over time. The legend shows the values at the pointer, or the latest values if the pointer
- * is elsewhere. All charts show the same pointer position.
+ * A line chart over time. The legend shows the values at the pointer, or the latest values if the pointer is
+ * elsewhere. All charts show the same pointer position.
  */
 export function Chart({
   title,

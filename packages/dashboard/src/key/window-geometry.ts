@@ -41,7 +41,7 @@ export function isGradual({ declared }: ExplainedLimit): boolean {
   return declared !== undefined && GRADUAL.includes(declared.kind)
 }
 
-/** How long a charge counts, in milliseconds. Counts until its whole step of `precisionMs` has left the window. */
+/** How long a charge counts, in milliseconds. It counts until its step of `precisionMs` has left the window. */
 export function countsMs({ windowMs, precisionMs }: ExplainedLimit): number {
   return windowMs + Math.max(0, precisionMs - 1)
 }

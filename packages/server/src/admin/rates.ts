@@ -25,7 +25,7 @@ export interface SpanCounts {
 
 /** Counts by second, latest first, as plain JSON. */
 export interface SecondCounts {
-  /** The last full second, in epoch seconds. The first entries are its counts. */
+  /** The last full second, in epoch seconds. The first entry of each list belongs to it. */
   readonly latest: number
   readonly allowed: readonly number[]
   readonly denied: readonly number[]
@@ -119,7 +119,7 @@ export class Rates {
     })
   }
 
-  /** Returns the sums of several limiters for the last full seconds. */
+  /** Returns the summed counts of several limiters for the last full seconds. */
   static seconds(all: readonly Rates[], nowMs: number, most: number, sinceMs: number): SecondCounts {
     for (const rates of all) rates.#goOnTo(nowMs)
     const latest = Math.floor(nowMs / 1000) - 1

@@ -256,7 +256,7 @@ function redisOf(config: RedisConfig, folder: string): Redis | Cluster {
     disableClientInfo: true,
     // Not needed, because `subscribe` subscribes again at each `ready` event.
     autoResubscribe: false,
-    // After a failover, the old primary keeps the connection but rejects writes. A new connection may reach another one.
+    // After a failover, the old primary keeps the connection but rejects writes. Reconnecting may reach the new one.
     reconnectOnError: ({ message }) => message.startsWith('READONLY'),
   }
   const backoffMs = (attempts: number) => Math.min(MAX_BACKOFF_MS, 50 * attempts)

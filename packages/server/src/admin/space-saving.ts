@@ -29,11 +29,11 @@ const CHAINS = 2
  *
  * Filtered Space-Saving by Homem and Carvalho, "Finding top-k elements in data streams" (Information Sciences
  * 180, 2010), based on Metwally, Agrawal and El Abbadi (ICDT 2005). Counters are in a min-heap. A word
- * without a counter is counted in a cell of a filter, which it shares with other words. When
- * the cell reaches the lowest counter, the word takes over that counter. The cell's previous count becomes
- * the word's error, and the counter's count goes to the evicted word's cell. Rare words therefore need cells,
- * but no counters. With m counters, every word that makes up more than 1/m of the stream has a counter, and
- * no count is off by more than 1/m.
+ * without a counter is counted in a cell of a filter, which it shares with other words. When the cell reaches
+ * the lowest counter, the word takes over that counter. The cell's previous count becomes the word's error,
+ * and the counter's count goes to the evicted word's cell. Rare words therefore need cells, but no counters.
+ * With m counters, every word that makes up more than 1/m of the stream has a counter, and no count is off by
+ * more than 1/m.
  */
 export class SpaceSaving {
   readonly #capacity: number
@@ -210,7 +210,7 @@ export class SpaceSaving {
 }
 
 /**
- * Merges summaries of several streams, such as other times or processes.
+ * Merges summaries of several streams, such as those of different times or processes.
  *
  * A word's bounds are added up. In a summary without the word, the upper bound is `floor` (Agarwal et al., "Mergeable
  * Summaries", PODS 2012). Sorts by the lower bound, highest first.

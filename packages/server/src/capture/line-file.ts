@@ -115,7 +115,7 @@ export class LineFile {
 /**
  * Ends a line that a killed process left incomplete.
  *
- * A line that another process is still writing looks the same. It then gets an empty line, which `replay` skips.
+ * A line that another process is still writing looks the same. The file then gets an empty line, which `replay` skips.
  */
 async function endLastLine(file: FileHandle): Promise<void> {
   const { size } = await file.stat()

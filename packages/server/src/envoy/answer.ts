@@ -29,7 +29,7 @@ const HEADER_WRITERS = {
   legacy: legacyHeaders,
 } as const
 
-/** Returns a function that formats header fields, or returns none if headers are turned off. */
+/** Returns a function that formats header fields. The function returns none if headers are turned off. */
 export function headerWriterOf(
   headers: EnvoyConfig['headers'] = true,
 ): (decision: Decision) => readonly Header[] {

@@ -3,7 +3,7 @@
 /** Control characters and backslashes: servers interpret them differently, and legitimate clients don't send them. */
 const UNREADABLE = /[\0-\x20#\\\x7f]|%(?:[01][0-9a-f]|7f|(?:25)?5c)/i
 
-/** Parameters of a segment. Servers treat them as parameters, as part of the name, or as the query. */
+/** Parameters of a path segment. Servers treat them as parameters, as part of the name, or as the query. */
 const PARAMETERS = /;[^/]*/g
 /** Trailing dots and spaces, which Windows drops from file names. The lookbehind keeps the scan linear. */
 const TAIL = /(?<![. ])[. ]+$/

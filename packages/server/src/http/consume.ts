@@ -47,7 +47,7 @@ const OneSchema = closed(
 
 const DEFAULT_REQUESTS = 1000
 
-/** Multiplied by `caps.requestsPerCall`, the maximum number of limits of a body. At least `LARGEST_LIMITER`. */
+/** A body may use `caps.requestsPerCall` times this number of limits. It may always use `LARGEST_LIMITER`. */
 const LIMITS_PER_REQUEST = 4
 /** Maximum number of limits of a limiter. */
 const LARGEST_LIMITER = 1024

@@ -16,7 +16,7 @@ declare module 'fastify' {
     role?: Role
     /** Whether the route needs no token if the configuration has no tokens. */
     isOpen?: boolean
-    /** A header with the bare token. All other headers, even `Authorization`, come from the gateway's client. */
+    /** The header with the bare token. All other headers, even `Authorization`, come from the gateway's client. */
     tokenHeader?: string
   }
   interface FastifyRequest {

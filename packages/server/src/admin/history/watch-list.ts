@@ -61,7 +61,7 @@ export class WatchList {
   }
 
   /**
-   * Returns the time since which a key has been watched, in epoch milliseconds.
+   * Returns when operators began to watch a key, in epoch milliseconds.
    *
    * @throws {ServiceError} if it can't be read now
    */
