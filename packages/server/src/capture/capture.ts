@@ -47,7 +47,7 @@ interface Recording {
   readonly queue: LineQueue
 }
 
-/** Records all requests of a sample of keys, so that the windows of these keys can be replayed. Never delays a request. */
+/** Records all requests of a sample of keys. The windows of these keys can then be replayed. Never delays a request. */
 export class Capture {
   readonly #options: CaptureOptions
   readonly #counts: LineCounts = { written: 0, dropped: 0 }

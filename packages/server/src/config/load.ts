@@ -28,7 +28,7 @@ export interface LoadOptions {
   readonly environment?: NodeJS.ProcessEnv
   /** Addresses that override the file's addresses. */
   readonly listen?: { readonly http?: string | undefined; readonly grpc?: string | undefined }
-  /** Whether to read files named in the text. Turn off for a caller's text, which could probe for files. Default: true. */
+  /** Whether to read files named in the text. Turn off for a caller's text: it could probe for files. Default: true. */
   readonly looksAtFiles?: boolean
 }
 
