@@ -22,7 +22,7 @@ export interface Whoami {
   readonly hasTokens: boolean
 }
 
-/** A limit in a configuration: a kind and its numbers. */
+/** A limit as declared in the configuration: its kind and its options. */
 export interface DeclaredLimit {
   readonly kind: string
   readonly name?: string
@@ -53,14 +53,14 @@ export interface TopKeyList {
 export interface Override {
   readonly key: string
   readonly dimension?: string
-  /** By limit name. The name is empty if the key has a single limit. */
+  /** The new numbers by limit name. The name is empty if the key has a single limit. */
   readonly limits?: Readonly<Record<string, LimitNumbers>>
   readonly exempt?: true
-  /** Absent if it never expires. */
+  /** Absent if the override never expires. */
   readonly expiresInMs?: number
   /** Absent if the key isn't blocked, `null` if the block never expires. */
   readonly blockedMs?: number | null
-  /** Limit names that currently match none of the key's limits. */
+  /** Names in `limits` that none of the key's current limits has. */
   readonly unused?: readonly string[]
 }
 
@@ -76,7 +76,7 @@ export function hasRule({ limits, exempt }: Override): boolean {
   return limits !== undefined || exempt === true
 }
 
-/** The response of /v1/explain, including charges. Times use the store's clock. `null` means forever. */
+/** The response of /v1/explain. Times are on the store's clock. A duration of `null` never ends. */
 export interface Explanation {
   readonly atMs: number
   readonly allowed: boolean

@@ -61,7 +61,7 @@ export async function requestBlob(path: string): Promise<Blob> {
 /** The name of the `window` event that reports a rejected token. */
 export const UNAUTHORIZED = 'slidegate:unauthorized'
 
-/** Yields server-sent events until the signal aborts. An EventSource can't send a token. */
+/** Yields server-sent events until the signal aborts. Uses `fetch`, because an EventSource can't send a token. */
 export async function* events(
   path: string,
   signal: AbortSignal,

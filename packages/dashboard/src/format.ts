@@ -19,7 +19,7 @@ export function compact(value: number | null | undefined): string {
   return Math.abs(value) < 10_000 ? decimal(value) : short.format(value)
 }
 
-/** Rounds numbers from 100 on to whole numbers, and others to three digits. */
+/** Rounds numbers of at least 100 to whole numbers. Smaller ones get three significant digits. */
 export function decimal(value: number | null | undefined): string {
   if (!isNumber(value)) return NONE
   return Math.abs(value) >= 100 ? whole.format(value) : precise.format(value)
@@ -104,13 +104,13 @@ const minute = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-di
 const weekday = new Intl.DateTimeFormat('en-GB', { weekday: 'short', hour: '2-digit', minute: '2-digit' })
 const day = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'numeric', month: 'short' })
 
-/** A time on an axis: 14:03:59, 14:03 or Fri, 14:00, as precise as the chart's steps. */
+/** A time on an axis: `14:03:59`, `14:03` or `Fri, 14:00`, depending on the length of the chart's steps. */
 export function axisTime(atMs: number, stepSeconds: number): string {
   if (stepSeconds < 60) return clock.format(atMs)
   return (stepSeconds < 3600 ? minute : weekday).format(atMs)
 }
 
-/** The start of a step: 14:03:59, 14:03 or Fri, 27 Nov, 14:00. */
+/** The start of a step: `14:03:59`, `14:03` or `Fri, 27 Nov, 14:00`. */
 export function stepTime(atMs: number, stepSeconds: number): string {
   return stepSeconds < 3600 ? axisTime(atMs, stepSeconds) : `${day.format(atMs)}, ${minute.format(atMs)}`
 }

@@ -8,7 +8,7 @@ import { secondOf, useLive } from './live.tsx'
 /** Number of seconds to keep. */
 const KEPT = 300
 
-/** Returns the last few minutes of one or all limiters. Live updates extend the stored history. */
+/** Returns the history of one or all limiters. Live updates extend the history that was loaded. */
 export function useHistory(limiter?: string): History | undefined {
   const { overview, connections } = useLive()
   const [gaps, setGaps] = useState(0)
@@ -28,7 +28,7 @@ export function useHistory(limiter?: string): History | undefined {
     if (overview === undefined || history === undefined || history.of !== limiter) return
     const rows = appended(history.rows, overview, limiter)
     if (rows === undefined) {
-      // Reloads only once per gap, because the gap remains if an instance doesn't respond.
+      // Reloads only once per update: if an instance doesn't respond, there is still a gap after the reload.
       if (missed.current !== overview) setGaps((sum) => sum + 1)
       missed.current = overview
     } else if (rows !== history.rows) setHistory({ of: limiter, rows })
@@ -39,7 +39,7 @@ export function useHistory(limiter?: string): History | undefined {
 /**
  * Appends one second to the rows of a limiter or of all limiters.
  *
- * Returns `undefined` if there is a gap before it, because a sum over all limiters must be complete.
+ * Returns `undefined` if there is a gap before that second, because a sum over all limiters must be complete.
  */
 export function appended(
   rows: History,

@@ -16,7 +16,7 @@ export interface Live {
   readonly connections: number
   /** Latency of store calls since the page was opened, in milliseconds. */
   readonly latency: Latency
-  /** Requests per second of each limiter over the last minute, since the page was opened. */
+  /** Requests per second of each limiter in the last minute. Values begin when the page is opened. */
   readonly traces: ReadonlyMap<string, readonly number[]>
 }
 
@@ -153,8 +153,8 @@ export function requestsPerSecond({ allowedPerSecond, deniedPerSecond }: Limiter
 }
 
 /**
- * Whether the tab is visible. A hidden tab sends no requests and opens no streams, because a browser's tabs share six connections
- * per host.
+ * Whether the tab is visible. A hidden tab sends no requests and opens no streams, because a browser's tabs share six
+ * connections per host.
  */
 export function useVisible(): boolean {
   const [isVisible, setVisible] = useState(!document.hidden)

@@ -3,8 +3,8 @@
 import { useHashLocation } from 'wouter-preact/use-hash-location'
 
 /**
- * The path after the #, for the router. The router decodes a path before it matches routes, so percent signs are escaped here,
- * and pages decode their parameters with `decodeParameter`.
+ * The path after the #, for the router. The router decodes a path before it matches routes, so percent signs are
+ * escaped here, and pages decode their parameters with `decodeParameter`.
  */
 export function useHashRoute(): ReturnType<typeof useHashLocation> {
   const [place, navigate] = useHashLocation()

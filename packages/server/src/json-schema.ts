@@ -23,7 +23,7 @@ type Builders = Pick<
 
 type Schema = Readonly<Record<string, unknown>>
 
-/** Optional properties. */
+/** The schemas of optional properties. */
 const optional = new WeakSet<Schema>()
 
 const builders = {
@@ -55,7 +55,7 @@ const builders = {
   Unsafe: (schema: Schema) => ({ ...schema }),
 }
 
-/** The builders return plain data. */
+/** The builders with the types of TypeBox, although they return plain data. */
 export const Type = builders as unknown as Builders
 
 export type { Static, TObject, TOptional, TProperties, TSchema, TUnsafe } from 'typebox'

@@ -26,15 +26,15 @@ interface RedactedError {
 
 const MOST_CAUSES = 4
 
-/** Reasons for which an error's message contains the key. */
+/** The `reason` of each store error whose message contains the key. */
 const NAMING: readonly string[] = ['invalid_state', 'full']
 
 /**
  * An error for the log, with standard properties only.
  *
  * Other properties may contain callers' data, such as the commands that Redis clients attach. The message of a
- * `SlidegateError` is omitted, because it quotes the invalid value. The stack of a `StoreUnavailableError` is omitted, because
- * the error isn't a bug in the program.
+ * `SlidegateError` is omitted, because it quotes the invalid value. The stack of a `StoreUnavailableError` is omitted,
+ * because the error isn't a bug in the program.
  */
 export function redactError(error: unknown, causes = MOST_CAUSES, hasStack = true): RedactedError {
   if (!(error instanceof Error)) return { type: typeof error }

@@ -119,7 +119,7 @@ function What({ entry: { what, summary, detail, reason } }: { readonly entry: Au
   )
 }
 
-/** Hashed and shortened keys have no page. */
+/** Links an entry's limiter and keys. Hashed and shortened keys aren't linked, because they have no page. */
 function Of({ entry: { limiter, key = {} } }: { readonly entry: AuditEntry }) {
   if (limiter === undefined) return null
   const keys = typeof key === 'string' ? [[undefined, key] as const] : Object.entries(key)

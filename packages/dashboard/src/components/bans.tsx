@@ -107,7 +107,7 @@ function columnsFor({ hasLimiter, nowMs, lift }: ColumnOptions): readonly Column
           {
             id: 'lift',
             label: 'Action',
-            // A ban can't be lifted here if its key is unknown.
+            // A ban can't be lifted here if only a hash of its key is known.
             cell: (ban: BanStatus) =>
               ban.isHashed !== true && (
                 <button

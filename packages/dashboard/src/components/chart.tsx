@@ -25,8 +25,8 @@ const HEIGHT = 180
 const SECONDS = 300
 
 /**
- * A line chart over time. The legend shows the values at the pointer, or the latest values if there is no
- * pointer. All charts show the same pointer position.
+ * A line chart over time. The legend shows the values at the pointer, or the latest values if the pointer is
+ * elsewhere. All charts show the same pointer position.
  */
 export function Chart({
   title,
@@ -126,7 +126,7 @@ function reach(first: number | null, last: number | null, stepSeconds: number): 
   return [stepSeconds > 1 && first !== null ? first : end - SECONDS + 1, end]
 }
 
-/** Points with a gap on both sides. No line would show them. */
+/** Returns the indexes of points with a gap on both sides. A line wouldn't show them. */
 function alone({ data }: uPlot, line: number): number[] {
   const values = data[line]!
   const isGap = (i: number) => values[i] === null || values[i] === undefined

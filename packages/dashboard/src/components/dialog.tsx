@@ -40,7 +40,7 @@ function Dialog({
 
 const MAX_REASON = 200
 
-/** The operator's reason, for the audit log. Empty if there is none. */
+/** The operator's reason, for the audit log. An empty object if the operator gives none. */
 export interface Reason {
   readonly reason?: string
 }

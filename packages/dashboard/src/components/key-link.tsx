@@ -2,7 +2,7 @@
 
 import { keyHref } from '../routes.ts'
 
-/** The service shortens a long key to its beginning and a hash. */
+/** Matches a key that the service has shortened to its beginning and a hash. */
 const CUT = /^.{38,}\.\.\.~[\w-]{22}$/s
 
 /** Whether a key was shortened, so that it can't be looked up. */

@@ -98,7 +98,7 @@ function Names({ names }: { readonly names: readonly string[] }) {
   )
 }
 
-/** `denies everyone`, or for several limiters, `deny everyone` */
+/** Describes the consequence of an outage: `denies everyone`, or for several limiters, `deny everyone`. */
 export function consequenceOf(
   { onStoreError, instances, processesDown, processes }: Outage,
   isOne: boolean,

@@ -47,7 +47,7 @@ export function axisIn(element: HTMLElement): uPlot.Axis {
   }
 }
 
-/** A color for the area below a line. */
+/** Returns a transparent version of a color, for the area below a line. */
 export function faint(color: string, opacity: number): string {
   return color.replace(/^rgb\((.*)\)$/, `rgba($1, ${opacity})`)
 }

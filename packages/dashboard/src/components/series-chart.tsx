@@ -22,7 +22,7 @@ export function useSeries(
   return useQuery<CountSeries>(range && path, { everyMs: EVERY_MS })
 }
 
-/** Charts the requests. Also charts the units if their numbers differ. */
+/** Charts the requests, and also the units if they differ from the requests. */
 export function SeriesCharts({ series }: { readonly series: CountSeries }) {
   const { allowed, denied, shadowDenied, units, seconds, stepSeconds } = series
   const times = { seconds, stepSeconds }

@@ -106,7 +106,7 @@ export function Tail({
   )
 }
 
-/** Whether a decision is about this key. The stream matches any dimension, and shortens long keys. */
+/** Whether a decision is about this key. The stream includes equal keys of other dimensions, and shortens long keys. */
 function isOf({ key }: TailDecision, of: OneKey | undefined): boolean {
   if (of?.dimension === undefined || typeof key === 'string') return true
   const shown = key[of.dimension]

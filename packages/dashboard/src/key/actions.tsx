@@ -1,4 +1,4 @@
-// Actions on a key: reset, block, unblock, override. Each action needs a confirmation, and is recorded in the audit log.
+// Actions on a key: reset, block, unblock, override. Each action must be confirmed, and is recorded in the audit log.
 
 import { useState } from 'preact/hooks'
 import { request } from '../api.ts'

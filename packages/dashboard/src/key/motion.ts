@@ -3,10 +3,10 @@
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Frame } from './window-geometry.ts'
 
-/** If the clocks differ by more than this, one of them has been set. */
+/** Maximum error of the estimate. If it is larger, one of the clocks was set to another time. */
 const STEP_MS = 500
 
-/** Each response corrects only this share of a smaller difference, because network delays vary. */
+/** Each response corrects only this share of a smaller error, because network delays vary. */
 const SHARE = 0.2
 
 /** An estimate of the store's clock. All times in the usage data are on that clock. */
@@ -32,7 +32,7 @@ export function useServiceClock(atMs: number | undefined): ServiceClock {
 /** The interval of updates for users who prefer reduced motion. */
 const STILL_MS = 1000
 
-/** Moves a drawing along with the clock. `atMs` is the time for which it was drawn. */
+/** Moves a drawing along with the clock. `atMs` is the time for which the drawing was made. */
 export function useMotion(
   moving: { readonly current: SVGGElement | null },
   { scale }: Frame,
@@ -47,7 +47,7 @@ export function useMotion(
       const x = -(clock.now() - atMs) * scale
       moving.current?.setAttribute('transform', `translate(${x.toFixed(2)} 0)`)
     }
-    // A hidden tab gets no frames.
+    // While the tab is hidden, the browser calls no animation frame callbacks, so nothing moves.
     const move = (): void => {
       put()
       if (still.matches) timer = setTimeout(move, STILL_MS)

@@ -164,7 +164,8 @@ const FIELDS: Readonly<Record<string, readonly Field[]>> = {
 }
 
 /**
- * @param names the limit names in the configuration. Overrides can't use default names, which contain numbers
+ * @param names the limit names in the configuration. Overrides can't use default names, which
+ * contain the limit's numbers
  */
 export function draftsOf(
   of: OneKey,

@@ -25,7 +25,7 @@ export interface Mark extends Charge {
   readonly height: number
 }
 
-/** The usage at one time. */
+/** The usage at a point in time. */
 export interface Level {
   readonly atMs: number
   readonly used: number
@@ -41,7 +41,7 @@ export function isGradual({ declared }: ExplainedLimit): boolean {
   return declared !== undefined && GRADUAL.includes(declared.kind)
 }
 
-/** How long a charge counts. It counts until the end of its step has left the window. */
+/** How long a charge counts, in milliseconds. It counts until its step of `precisionMs` has left the window. */
 export function countsMs({ windowMs, precisionMs }: ExplainedLimit): number {
   return windowMs + Math.max(0, precisionMs - 1)
 }
@@ -57,7 +57,7 @@ export function frameOf(limit: ExplainedLimit, width: number): Frame {
   return { width, scale, now, edge: hasTimes ? now - spanMs * scale : undefined }
 }
 
-/** Turns charges into bars. A bar is as wide as a step of the window and as high as its units. */
+/** Turns charges into bars. A bar is as wide as a step of `precisionMs` and as high as its units. */
 export function marksOf(
   { charges = [], precisionMs }: ExplainedLimit,
   atMs: number,
@@ -77,7 +77,7 @@ export function marksOf(
   })
 }
 
-/** The future usage if nothing more is charged. Lists the times at which it falls, and the new usage. */
+/** The future usage if nothing more is charged. Has each time at which the usage falls, and the usage from then on. */
 export function fallOf(limit: ExplainedLimit, atMs: number): readonly Level[] {
   const { charges, olderUnits, used, frees } = limit
   if (charges === undefined || olderUnits !== 0) {

@@ -122,10 +122,10 @@ function demandOn({ requests, denied }: Counts, rate: Rate, spanMs: number): Ran
     least: Math.max(0, requests.least - denied.most),
     most: requests.most - denied.least,
   }
-  // If more requests were admitted, the key has different limits, from a plan or an override.
+  // If the limit can't have admitted that many requests, the key has other limits, from a plan or an override.
   if (denied.most === 0 && admitted.least > room + units) return undefined
   const capacity = Math.max(room, admitted.most)
-  // A denial shows that a long window was full, even if its admissions are older than the counts.
+  // A denial shows that a long window was full, even if the requests that filled it are older than the counts.
   const least = (isLong && denied.least > 0 ? capacity + denied.least : requests.least) / capacity
   const most = isLong
     ? (requests.most * windowMs) / spanMs / Math.max(room, admitted.least)

@@ -95,7 +95,7 @@ function textOf({ dimension = '', key }: KeyTraffic): string {
   return `${dimension} ${key}`
 }
 
-/** A key's limit with the highest current usage. */
+/** Shows which limit of a key is used the most now. */
 function FullestLimit({ of }: { readonly of: OneKey }) {
   const body = { limiter: of.limiter, key: keyOf(of) }
   const path = isCut(of.key) ? undefined : '/v1/explain'

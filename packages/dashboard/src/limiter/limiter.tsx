@@ -38,14 +38,14 @@ function OneLimiter({ name }: { readonly name: string }) {
   const denials = useQuery<TopKeyList>(`${path}/top?by=denials&count=${LISTED}`, { everyMs: KEYS_EVERY_MS })
   const history = useHistory(name)
   const declared = limiters.data?.limiters.find((limiter) => limiter.name === name)
-  // Keys from Envoy's descriptors can't be looked up.
+  // An Envoy domain isn't declared as a limiter, and its keys can't be looked up.
   const hasPages = declared !== undefined
   const keys = useMemo(() => {
     // Waits for the limits, because the demand depends on them.
     if (!requests.data || !denials.data || !limiters.data) return undefined
     return keyTraffic(requests.data, denials.data, declared?.limits ?? [])
   }, [requests.data, denials.data, limiters.data === undefined])
-  // Recomputed when new keys arrive, not every second.
+  // Computed again only when new keys arrive, although `history` changes every second.
   const evidence = useMemo(
     () => history && keys && requests.data && evidenceOf(history, requests.data, keys, KEYS_EVERY_MS),
     [keys, history === undefined],

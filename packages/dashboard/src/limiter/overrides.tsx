@@ -78,7 +78,7 @@ interface Row {
   readonly until: string
 }
 
-/** An override's rule and its block, which expire separately. */
+/** Returns a row for an override's rule and a row for its block. The two expire separately. */
 function rowsOf(override: Override): readonly Row[] {
   const { key, dimension, blockedMs } = override
   const of = { key, ...(dimension !== undefined && { dimension }) }

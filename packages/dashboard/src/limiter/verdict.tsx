@@ -34,7 +34,7 @@ export interface Verdict {
   readonly networks: readonly Network<KeyTraffic>[]
 }
 
-/** The minimum share of an attack's requests for a network to be listed. */
+/** A network is listed if it sent at least this share of an attack's requests. */
 const OF_ATTACK = 0.1
 const ENOUGH_DENIALS = 20
 /** With fewer callers, the usual demand is unknown. */
@@ -44,7 +44,7 @@ const MOST = 0.5
 const NEARLY_ALL = 0.9
 /** A demand of at least this multiple of the limit is far above it. */
 const FAR = 3
-/** A demand of up to this multiple is close to the limit. At most half of the requests are denied. */
+/** A demand of up to this multiple is close to the limit. At such a demand, at most half of the requests are denied. */
 const CLOSE = 2
 /** Maximum number of keys that count as few. `FEW_SHARE` is relative to the number of callers. */
 const FEW = 10
@@ -233,7 +233,7 @@ function mostDeniedOf(keys: readonly KeyTraffic[]): number {
 
 const BIN_SECONDS = 5
 
-/** Whether the rate is steady. Independent requests vary more. */
+/** Whether the rate is steady. The rate of independent requests would vary more. */
 function isSteady(bySecond: readonly number[]): boolean {
   const from = bySecond.findIndex((each) => each > 0)
   const seconds = bySecond.slice(from, bySecond.findLastIndex((each) => each > 0) + 1)
@@ -266,7 +266,7 @@ function made(
 /**
  * Collects the evidence from the service's reports.
  *
- * @param oldestMs the maximum age of the keys
+ * @param oldestMs the maximum age of the key counts, in milliseconds
  */
 export function evidenceOf(
   history: History,
@@ -274,7 +274,7 @@ export function evidenceOf(
   keys: readonly KeyTraffic[],
   oldestMs: number,
 ): Evidence {
-  // Covers the span of the keys and their age, or the whole history if there were no requests.
+  // Covers the time span of the key counts plus their maximum age, or the whole history if no key was counted.
   const { length } = history.seconds
   const seconds =
     requests.spanMs === 0 ? length : Math.min(length, Math.ceil((requests.spanMs + oldestMs) / 1000))

@@ -112,7 +112,7 @@ function Trace({ name }: { readonly name: string }) {
   )
 }
 
-// The columns are averages over a minute: a per-minute limit denies callers only at the end of the minute.
+// The columns are averages over a minute, because a limit per minute may deny requests only in its last seconds.
 
 function requestsOf({ lastMinute }: LimiterRates): number {
   return lastMinute.allowedPerSecond + lastMinute.deniedPerSecond

@@ -143,7 +143,7 @@ function memoryIn({ usedMemoryBytes, maxMemoryBytes }: RedisServerStatus) {
   )
 }
 
-/** Evicted keys lose their counts, so limits admit too many requests. */
+/** When Redis evicts keys, their counts are lost, and limits admit too many requests. */
 function evictedIn({ evictedKeys }: RedisServerStatus) {
   if (!evictedKeys) return count(evictedKeys)
   return (

@@ -37,7 +37,7 @@ export interface ReadOptions extends LineOptions {
 /** A longer log is truncated. Each request takes about 100 bytes while it is read, and 12 to 20 afterwards. */
 const MAX_LINES = 5_000_000
 
-/** The same as in `slidegate replay`. */
+/** Bounds for sorting requests that are out of order. The same as in `slidegate replay`. */
 const REORDER = { boundMs: 300_000, capacity: 1_000_000 }
 
 const BATCH = 1024

@@ -44,7 +44,7 @@ export function sampleLog(): Blob {
   return new Blob([lines.join('')])
 }
 
-/** `05/Jan/2026:09:00:00 +0000` */
+/** Formats a time: `05/Jan/2026:09:00:00 +0000`. */
 function timeOf(second: number): string {
   return `05/Jan/2026:${new Date(START_MS + second * 1000).toISOString().slice(11, 19)} +0000`
 }

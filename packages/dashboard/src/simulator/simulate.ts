@@ -43,7 +43,7 @@ interface FullestOfAll {
   readonly atMs: number
 }
 
-/** Equal, round steps of time from the first request to the last. */
+/** Steps of equal and round length, from the first request to the last. */
 export interface Timeline {
   readonly fromMs: number
   readonly stepMs: number

@@ -66,7 +66,7 @@ export function SimulatorPage() {
 
 const QUIET_MS = 600
 
-/** Changes only when a slider stops moving. Screen readers then announce it only once. */
+/** Shows a new text once the sliders have stopped. Screen readers then announce it only once. */
 function Summary({ text }: { readonly text: string }) {
   const [shown, setShown] = useState('')
   useEffect(() => {

@@ -15,7 +15,7 @@ let log: Log | undefined
 let known: { readonly log: Log; readonly windowMs: number; readonly needs: readonly Need[] } | undefined
 
 addEventListener('message', ({ data }: MessageEvent<Question>) => {
-  // Ignores a message about the previous log.
+  // There is no log while a new one is loading. The message is about the previous log.
   if (data.type === 'simulate' && log === undefined) return
   const pieces = new Pieces(++turn)
   if (data.type === 'load') void load(data, pieces)

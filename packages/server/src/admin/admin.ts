@@ -149,7 +149,7 @@ export class Admin {
   /** Applies the shadow switches. Waits for the first connection to Redis, up to a timeout. */
   async start(): Promise<void> {
     const link = this.#link
-    // Does nothing while the first connection is pending, so that no failure is logged yet.
+    // If the first connection is still pending after the timeout, does nothing, so that no failure is logged yet.
     if (link === undefined || (await link.connected(START_MS)) || link.isUnreachable)
       await this.#shadowSync.apply()
   }
@@ -181,7 +181,7 @@ export class Admin {
     const answers = (await this.#instances.ask('top', { limiter, by })) as readonly TopCounts[]
     const conceal = concealing(this.#service, limiter)
     if (conceal === undefined) return mergeTop(answers, count)
-    // Other instances send concealed keys. For the merge, this one conceals its own, and then restores them.
+    // Other instances send concealed keys. This instance conceals its own for the merge, and restores them afterwards.
     const known = new Map<string, string>()
     const rename = (key: string): string => {
       if (isConcealed(key)) return key

@@ -1,4 +1,4 @@
-// Schemas of queries and answers between instances.
+// Schemas of the queries and answers that instances send to each other.
 
 import { Ajv, type ValidateFunction } from 'ajv'
 import { type TSchema, Type } from '../json-schema.ts'
@@ -42,7 +42,7 @@ const State = Type.Object({
   waiting: Type.Object({ length: Count, expectedWaitMs: Type.Union([Count, Type.Null()]) }),
 })
 
-/** Schemas of answers, by query. Answers may come from another version of the service, or from anyone who can write to Redis. */
+/** Schemas of answers, by query. Another version of the service or anyone who can write to Redis may have sent them. */
 const ANSWERS: Readonly<Record<string, TSchema>> = {
   usage: Type.Array(Type.Object({ seconds: Count, counts: Counts }), { minItems: 4, maxItems: 4 }),
   top: Type.Object({ spanMs: Count, summaries: Summaries, callers: Text }),

@@ -15,10 +15,10 @@ export type RedisServerStatus = StoreStatus['servers'][number]
 /** The rates of a limiter in one second. */
 export type LimiterRates = Overview['limiters'][number]
 
-/** The last five minutes by second, across all instances. Columns have equal length, oldest first. */
+/** The last five minutes by second, across all instances. Columns have equal length and start with the oldest value. */
 export type History = Static<typeof schemas.History>
 
-/** Counts of a limiter or a key over an hour or a week. Columns have equal length, oldest first. */
+/** Counts of a limiter or a key over an hour or a week. Columns have equal length and start with the oldest value. */
 export type CountSeries = Static<typeof schemas.CountSeries>
 
 /** Counts of a limit, across all instances since they started. */

@@ -16,7 +16,7 @@ export interface Change {
 /** Actions that can be undone. */
 const UNDOABLE: readonly string[] = ['override', 'delete override', 'block', 'unblock', 'shadow']
 
-/** Describes the change in words. Undefined if it is unknown. */
+/** Describes the change in words. Undefined if its details aren't known. */
 function summaryOf(what: string, detail: object, before?: State, after?: State): string | undefined {
   if (before && after) return changeWords(before, after)
   const { drain, forMs, denials, withinMs } = detail as Readonly<Record<string, unknown>>

@@ -2,12 +2,12 @@
 
 import type { RedisLink } from './redis-link.ts'
 
-/** A stored record: strings by name. */
+/** A stored record: the text of each field by name. */
 export type AuditRecord = Readonly<Record<string, string>>
 
 export type Kept = readonly [id: string, record: AuditRecord]
 
-/** Stores records. Append-only. When it is full, the oldest records are dropped. */
+/** An append-only log of records. When it is full, the oldest records are dropped. */
 export interface AuditLog {
   /**
    * Appends a record and returns its id.
@@ -17,7 +17,7 @@ export interface AuditLog {
    * @throws {ServiceError} if it can't be stored
    */
   append(record: AuditRecord): Promise<string>
-  /** Returns up to `count` records, newest first. They precede the ID `before`, if it is set. */
+  /** Returns up to `count` records, newest first. If `before` is set, returns only records older than that id. */
   page(before: string | undefined, count: number): Promise<readonly Kept[]>
 }
 

@@ -80,9 +80,7 @@ export class Audit {
     }
   }
 
-  /**
-   * Records a completed action. A failure is only logged, because these actions must not depend on the audit log. Never rejects.
-   */
+  /** Records a completed action. Never rejects: a failure is only logged, because the action is already done. */
   async note(action: Action): Promise<void> {
     this.#logAction(action)
     try {

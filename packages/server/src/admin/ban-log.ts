@@ -28,7 +28,7 @@ export interface BanRecord {
   readonly untilMs: number | null
 }
 
-/** Stores records. When it is full, it keeps the records that end last. */
+/** A log of bans and blocks. When it is full, it keeps the ones that end last. */
 export interface BanLog {
   /** @throws {ServiceError} if they can't be stored */
   add(records: readonly BanRecord[]): Promise<void>
@@ -40,7 +40,7 @@ export interface BanLog {
 
 export const MAX_BANS = 10_000
 
-/** How long records are kept after their end, because the store's clock may be behind. */
+/** How long a record is kept after the ban or block has ended. The store's clock may be behind. */
 const SLACK_MS = 60_000
 
 /** Keeps records in memory, like the bans themselves. */
@@ -105,7 +105,7 @@ function recordIn(member: string): BanRecord {
     const record: unknown = JSON.parse(member)
     if (hasShape(BanShape, record)) return record as BanRecord
   } catch {
-    // Not a record.
+    // The member isn't a valid record.
   }
   return { limiter: '', key: '', type: 'ban', who: '', sinceMs: 0, untilMs: 0 }
 }

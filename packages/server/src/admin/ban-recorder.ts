@@ -12,7 +12,7 @@ import type { BanLog, BanRecord } from './ban-log.ts'
 import { endOf } from './ban-status.ts'
 import { concealing, mapKey, shortKey } from './keys.ts'
 
-/** The actor of automatic bans. */
+/** The value of `who` for automatic bans. */
 const RULE = 'rule'
 
 /** Maximum number of bans that wait to be recorded. Further bans are dropped. */
@@ -35,7 +35,7 @@ interface Cause {
   readonly decision: Decision
 }
 
-/** Records bans and blocks that begin in this process. Adds no cost to other requests. */
+/** Records bans and blocks that begin in this process. Requests that cause no ban take no extra time. */
 export class BanRecorder {
   readonly #service: Service
   readonly #records: BanLog
@@ -77,7 +77,7 @@ export class BanRecorder {
   /** Lists automatic bans for the audit log, newest first. Some may be over. */
   async past(count: number, may: (entry: AuditEntry) => boolean): Promise<AuditEntry[]> {
     const entries = await this.#past.list(count, may)
-    // In Redis, other entries may have the same ids.
+    // In Redis, entries of the main audit log may have the same ids.
     return entries.map((entry) => ({ ...entry, id: `${entry.id}-ban` }))
   }
 

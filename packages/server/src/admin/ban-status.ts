@@ -26,7 +26,7 @@ export async function statusOf(service: Service, record: BanRecord): Promise<Ban
   const { level, blockedMs, sinceMs = atMs } = ban
   const now = { level, sinceMs, untilMs: endOf(atMs, blockedMs) }
   if (sinceMs === record.sinceMs) return { ...record, ...now }
-  // This ban was lifted, and another process has recorded a new one.
+  // The recorded ban was lifted, and another process has recorded the present one.
   const { limits, denials, withinMs, ...rest } = record
   return { ...rest, ...now }
 }
@@ -36,7 +36,7 @@ export function endOf(atMs: number, blockedMs: number): number | null {
   return blockedMs === Number.POSITIVE_INFINITY ? null : atMs + blockedMs
 }
 
-/** Explains a key. Returns undefined if a reload has changed the limiter's dimensions, so that the key no longer fits them. */
+/** Explains a key. Returns undefined if the key doesn't fit the limiter's dimensions, which a reload may change. */
 async function explain(service: Service, limiter: string, key: AnyKey): Promise<Explanation | undefined> {
   try {
     return await service.get(limiter).reader.explain(key)

@@ -18,7 +18,7 @@ interface BanList {
 }
 
 const PAGE = 1000
-/** Number of keys that are looked up at once for a list, and in total. */
+/** Number of keys to look up at once. `MAX_LOOKS` is the maximum for a whole list. */
 const LOOKS = 100
 const MAX_LOOKS = 1000
 

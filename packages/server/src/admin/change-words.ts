@@ -86,7 +86,7 @@ function until(untilMs: number | null, atMs: number, end: string): string {
   return untilMs === null ? `until ${end}` : `for ${lasting(untilMs - atMs)}`
 }
 
-/** `1 h`, `1 min 30 s` */
+/** Formats a duration: `1 h`, `1 min 30 s`. */
 export function lasting(ms: number): string {
   return formatRoughDuration(ms).replaceAll(
     /(\d+)([a-z]+)/g,

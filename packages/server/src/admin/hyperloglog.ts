@@ -1,6 +1,6 @@
 // HyperLogLog: estimates the number of distinct keys.
 
-/** Bits of a hash that select a register. There are 32,768 registers of one byte, and the standard error is 0.6%. */
+/** Number of hash bits that select a register: 32,768 registers of one byte, with a standard error of 0.6%. */
 const PRECISION = 15
 
 /** The precision of compact sketches: 4,096 registers, with a standard error below 2%. */
@@ -9,11 +9,11 @@ export const COARSE = 12
 const HASH_BITS = 32
 
 /**
- * Estimates the number of distinct hashes in 32 KB.
+ * Estimates the number of distinct hashes, with 32 KB of memory.
  *
  * HyperLogLog is by Flajolet, Fusy, Gandouet and Meunier (2007). The improved estimator is by Ertl, "New cardinality
- * estimation algorithms for HyperLogLog sketches" (2017): it is accurate for small and large numbers, without a table of
- * corrections.
+ * estimation algorithms for HyperLogLog sketches" (2017): it is accurate for small and large numbers, without a table
+ * of corrections.
  */
 export class HyperLogLog {
   readonly registers: Uint8Array
@@ -52,7 +52,7 @@ export class HyperLogLog {
       let chosen = 0
       while (chosen < merged && registers[start + chosen] === 0) chosen++
       if (chosen === merged) continue
-      // Bits that selected a register now count for the rank, so the first register in use ranks highest.
+      // Some bits that selected a register now belong to the rank, so the first register in use has the highest rank.
       folded[register] = chosen === 0 ? shift + registers[start]! : Math.clz32(chosen) - (32 - shift) + 1
     }
     return new HyperLogLog(folded)

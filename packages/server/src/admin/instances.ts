@@ -12,7 +12,7 @@ import type { Every } from './timer.ts'
 
 /** A message between processes. Messages with another version are ignored. */
 type Message =
-  /** Announces a process and its latest decisions. If `hello` is set, all others reply with the same. */
+  /** Announces a process and its rate of decisions. If `hello` is set, all other processes announce themselves, too. */
   | {
       readonly v: 1
       readonly type: 'here'
@@ -39,7 +39,7 @@ type Message =
 
 interface Answers {
   readonly answers: readonly unknown[]
-  /** The number of known processes that didn't answer. */
+  /** The number of known processes that haven't answered in time. */
   readonly missing: number
 }
 
@@ -65,9 +65,9 @@ export interface InstancesOptions {
   readonly link: RedisLink | undefined
   readonly every: Every
   readonly log: Logger
-  /** Returns the decisions of this process in the last second. */
+  /** Returns the number of decisions of this process in the last second. */
   readonly perSecond: () => number
-  /** By query: removes secrets from an answer before it is sent through Redis. */
+  /** Functions by query. Each removes secrets from an answer before the answer is sent through Redis. */
   readonly concealed?: Readonly<Record<string, (answer: unknown, argument: unknown) => unknown>>
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number
@@ -235,7 +235,7 @@ export class Instances implements Processes {
         answer = this.#concealed[question]?.(answer, argument) ?? answer
       }
     } catch {
-      // On failure, the answer is empty.
+      // If this process can't answer, it sends an empty answer.
     }
     this.#say({ v: 1, type: 'answer', from: this.#self.process, round, answer }, this.#channelOf(from))
   }

@@ -8,7 +8,7 @@ import { endOf } from './ban-status.ts'
 export interface KeyState {
   readonly atMs: number
   readonly limits: readonly LimitState[]
-  /** By dimension. Dimensions without overrides are omitted. */
+  /** One entry per dimension. Dimensions without overrides are omitted. */
   readonly overrides: readonly OverrideState[]
 }
 
@@ -33,7 +33,7 @@ export interface OverrideState {
 
 /** @throws {StoreUnavailableError} and the errors of `explain` */
 export async function keyStateOf(limiter: Limiter<AnyKey>, key: AnyKey | Partial<AnyKey>): Promise<KeyState> {
-  // With `charges`, the response includes each limit's kind.
+  // With `charges`, the result includes each limit's kind.
   const { atMs, limits, bans, overrides } = await limiter.explain(key as AnyKey, { charges: true })
   const end = (ms: number) => endOf(atMs, ms)
   const found = new Map<string | undefined, OverrideState>()
@@ -60,7 +60,7 @@ export async function keyStateOf(limiter: Limiter<AnyKey>, key: AnyKey | Partial
   }
 }
 
-/** Two readings of the same end may differ by up to this. Clocks may be adjusted between them. */
+/** Two readings of the same end time may differ by this. Clocks may be adjusted between the readings. */
 const SAME_MS = 1000
 
 /** Whether overrides and blocks are still the same. Ignores automatic bans, which come and go. */
@@ -129,7 +129,7 @@ export function withoutBans({ overrides, ...state }: KeyState): KeyState {
 /** The minimum length of an override or block. */
 const MIN_MS = 10
 
-/** The remainder of an override, block or ban. If no duration is set, it lasts until it is deleted. */
+/** The remainder of an override, block or ban. A remainder without a duration lasts until it is deleted. */
 function stillIn(state: OverrideState, nowMs: number) {
   const { limits, exempt, untilMs, blockedUntilMs, bannedUntilMs } = state
   const left = (endMs: number | null | undefined) =>

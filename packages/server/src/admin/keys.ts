@@ -1,4 +1,4 @@
-// Shortens, conceals and hashes keys for operators.
+// Shortens, conceals and hashes keys, for what operators see.
 
 import { createHmac, hash } from 'node:crypto'
 import type { AnyKey } from 'slidegate'
@@ -50,7 +50,7 @@ export function keysOf(key: AnyKey | Partial<AnyKey>): SingleKey[] {
   return Object.entries(given).map(([dimension, each]) => ({ dimension, key: each }))
 }
 
-/** Returns a function that hashes keys before they are sent to Redis. Returns undefined without `hashKeys`. */
+/** Returns a function that hashes a limiter's keys for Redis. Undefined if the limiter has no `hashKeys`. */
 export function concealing(service: Service, limiter: string): ((key: string) => string) | undefined {
   const secret = service.has(limiter) ? service.get(limiter).declared.config.hashKeys : undefined
   if (secret === undefined) return undefined
@@ -71,7 +71,7 @@ const HASH_BASIS = 0x811c9dc5
  *
  * Uses FNV-1a over UTF-16 units, and the finalizer of MurmurHash3, which makes every bit depend on all others.
  *
- * @param basis the hash of a prefix
+ * @param basis the value to start from, such as the hash of a prefix
  */
 export function keyHash(key: string, basis: number = HASH_BASIS): number {
   let hash = basis

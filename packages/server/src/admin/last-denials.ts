@@ -13,7 +13,7 @@ export function denialWord(key: string): string {
   return `${keyHash(key)} ${keyHash(key, OTHER_BASIS)}`
 }
 
-/** Epoch milliseconds, by `<limiter>/<dimension>`. */
+/** When a key was last denied, in epoch milliseconds, by `<limiter>/<dimension>`. */
 export type DenialTimes = Readonly<Record<string, number>>
 
 export class LastDenials {

@@ -59,7 +59,7 @@ function bothStates(a: LimiterState, b: LimiterState): LimiterState {
       withoutStore: sums(a.stats.withoutStore, b.stats.withoutStore),
       breakerOpened: a.stats.breakerOpened + b.stats.breakerOpened,
       isStoreDown: a.stats.isStoreDown || b.stats.isStoreDown,
-      // All processes see the same steps of the store's clock, so the steps aren't summed.
+      // All processes see the same jumps of the store's clock, so their counts aren't added up.
       clockSteps: Math.max(a.stats.clockSteps, b.stats.clockSteps),
       waits: bothOf(a.stats.waits, b.stats.waits),
       waitErrors: sums(a.stats.waitErrors, b.stats.waitErrors),

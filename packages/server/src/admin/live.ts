@@ -41,7 +41,7 @@ interface LiveOptions {
   readonly now?: () => number
 }
 
-/** Reports on the service second by second, across all instances. Sends no queries while it has no readers. */
+/** Reports on the service second by second, across all instances. Queries other processes only while it has readers. */
 export class Live {
   readonly #options: LiveOptions
   readonly #now: () => number
@@ -103,7 +103,7 @@ export class Live {
       servers(),
     ])
     const reports = answers as readonly ProcessReport[]
-    // Uses the second of this process's own report, because the next one may have begun in the meantime.
+    // Uses the second of this process's own report, because the next second may have begun in the meantime.
     const own = reports.find(({ process }) => process.process === instances.self.process)
     const { latest } = own?.limiters[0]?.latest ?? usage.secondsOf([], 1)
     return {
@@ -140,7 +140,7 @@ export class Live {
       ...policyOf(config),
     }))
     const names = new Set(declared.map(({ name }) => name))
-    // Envoy domains aren't limiters of the configuration.
+    // Envoy domains have counts, but aren't declared as limiters in the configuration.
     const domains = usage.names().filter((name) => !names.has(name))
     const policy = policyOf(service.config.envoy)
     const all = [
@@ -170,7 +170,7 @@ function policyOf({
   return { onStoreError, instances }
 }
 
-/** Maximum clock difference. If a host's clock differs by more, its latest second counts as the current one. */
+/** Maximum clock difference. If a process's clock differs by more, its counts are used as if the clocks agreed. */
 const CLOCKS_DIFFER_SECONDS = 2
 
 function byOneClock(all: readonly SecondCounts[], latest: number): readonly SecondCounts[] {

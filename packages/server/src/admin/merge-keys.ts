@@ -60,7 +60,7 @@ export function renameKeys(summaries: readonly Summary[], rename: RenameKey): Su
   }))
 }
 
-/** Splits a word into dimension and key. */
+/** Splits text such as `user=42` into dimension and key. */
 export function partsOf(word: string): readonly [dimension: string, key: string] {
   const end = word.indexOf('=')
   return [word.slice(0, end), word.slice(end + 1)]

@@ -38,7 +38,7 @@ export function instancesOf(reports: readonly ProcessReport[], self: Process): I
   for (const { process, fileState, limiters } of reports) {
     const { process: _, ...own } = process
     const known = byId.get(own.id)
-    // The worker that started first represents its instance.
+    // The worker that started first supplies the facts about its instance.
     const instance = known === undefined || own.startedAtMs < known.startedAtMs ? own : known
     const perSecond = limiters.reduce((sum, { latest }) => sum + decisionsIn(latest), known?.perSecond ?? 0)
     const worst = FILE_STATES.find((each) => each === fileState || each === known?.configuration)!
@@ -98,13 +98,13 @@ export function limitersOf(
     })
 }
 
-/** Averages over the longest counting time. Otherwise, new processes would weigh too much. */
+/** Divides by the longest counting time of a process. Otherwise, new processes would weigh too much. */
 function perSecond(reports: readonly LimiterReport[], of: (minute: MinuteRates) => number): number {
   const seconds = Math.max(1, ...reports.map(({ lastMinute }) => lastMinute.seconds))
   return reports.reduce((sum, { lastMinute }) => sum + of(lastMinute), 0) / seconds
 }
 
-/** Returns the current outage and how requests are decided. If there is none, returns the last outage. */
+/** Returns the current outage and how requests are decided during it. If there is none, returns the last outage. */
 function outageOf(reports: readonly LimiterReport[]): Pick<LimiterRates, 'outage' | 'lastOutage'> {
   const down = reports.filter(({ isStoreDown }) => isStoreDown)
   if (down.length > 0) {

@@ -2,7 +2,7 @@
 
 import type { GoneInstance, InstanceStatus } from './api-types.ts'
 
-/** A process, as it announces itself to others. */
+/** A process, as it announces itself to the others. */
 export interface Process extends Omit<InstanceStatus, 'isSelf' | 'perSecond' | 'configuration'> {
   /** Identifies the process. All processes of an instance share `id`. */
   readonly process: string
@@ -11,7 +11,7 @@ export interface Process extends Omit<InstanceStatus, 'isSelf' | 'perSecond' | '
 /** A process that is silent for this long is no longer counted. */
 const SILENT_MS = 3500
 
-/** A silent process counts as killed once this many of our own heartbeats have returned. */
+/** Number of our own heartbeats after which a silent process counts as killed. Undelivered ones don't count. */
 const SILENT_ECHOES = 4
 
 /** How long a killed instance is remembered. */
@@ -24,11 +24,11 @@ interface Known {
   readonly info: Process
   /** The process's decisions in the second before its last heartbeat. */
   readonly perSecond: number
-  /** When it was last heard, on the monotonic clock. */
+  /** When the last heartbeat arrived, on the monotonic clock. */
   readonly heardAtMs: number
-  /** When it was last heard, on the wall clock. */
+  /** When the last heartbeat arrived, on the wall clock. */
   readonly atMs: number
-  /** Number of our own heartbeats that had returned by that time. */
+  /** Number of our own heartbeats that had come back from Redis by then. */
   readonly echoes: number
 }
 
@@ -43,7 +43,7 @@ export class Presence {
     this.#now = now
   }
 
-  /** Call this when one of our own heartbeats returns. It proves that Redis delivers messages. */
+  /** Call this when one of our own heartbeats comes back. It proves that Redis delivers messages. */
   echoed(): void {
     this.#echoes++
   }
@@ -103,14 +103,14 @@ export class Presence {
     return this.#now() - heardAtMs > SILENT_MS
   }
 
-  /** Forgets the process that has been silent for the longest time. */
+  /** Forgets the process that was heard least recently, if it is silent. Returns whether it was forgotten. */
   #makeRoom(nowMs: number): boolean {
     const [process, { heardAtMs }] = this.#known.entries().next().value!
     return nowMs - heardAtMs > SILENT_MS && this.#known.delete(process)
   }
 }
 
-/** Adds the rate of a worker that ended at the same time. A worker that ended earlier had been replaced. */
+/** Adds the rate of a worker that ended at about the same time. A worker that ended earlier had been replaced. */
 function withWorker(earlier: Known | undefined, known: Known): Known {
   if (earlier === undefined || known.heardAtMs - earlier.heardAtMs > SILENT_MS) return known
   return { ...known, perSecond: earlier.perSecond + known.perSecond }

@@ -13,7 +13,7 @@ const DENIED = SOURCES.length
 const SHADOW = 2 * SOURCES.length
 const WIDTH = SHADOW + 1
 
-/** The seconds of the longest span, plus the current second. */
+/** Number of seconds to keep: the longest span, plus the current second. */
 const SECONDS = 300 + 1
 
 /** Counts of the last full seconds, as plain JSON. */
@@ -25,7 +25,7 @@ export interface SpanCounts {
 
 /** Counts by second, latest first, as plain JSON. */
 export interface SecondCounts {
-  /** Time of the first entry, in epoch seconds. It is the last full second. */
+  /** The last full second, in epoch seconds. The first entry of each list belongs to it. */
   readonly latest: number
   readonly allowed: readonly number[]
   readonly denied: readonly number[]
@@ -34,7 +34,7 @@ export interface SecondCounts {
   readonly withoutStore: readonly number[]
 }
 
-/** Decisions of the last minute, or of fewer seconds after a start. */
+/** Decisions of the last minute, or since the process started if that is later. */
 export interface MinuteRates {
   readonly seconds: number
   readonly allowed: number
@@ -51,7 +51,7 @@ export interface MinuteCounts {
   readonly shadowDenied: number
 }
 
-/** Counts a limiter's decisions per second, in 16 KB. */
+/** Counts a limiter's decisions per second, with 16 KB of memory. */
 export class Rates {
   readonly #counts = new Uint32Array(SECONDS * WIDTH)
   #minute = { allowed: 0, denied: 0, units: 0, shadowDenied: 0 }
@@ -89,7 +89,7 @@ export class Rates {
     return minute
   }
 
-  /** Returns the decisions of the last full seconds, at most a minute. */
+  /** Returns the decisions of the last 60 full seconds. There are fewer soon after a start. */
   lastMinute(nowMs: number): MinuteRates {
     this.#goOnTo(nowMs)
     const seconds = Math.min(60, this.#second - this.#since)
@@ -119,7 +119,7 @@ export class Rates {
     })
   }
 
-  /** Returns the sums of several limiters for the last full seconds. */
+  /** Returns the summed counts of several limiters for the last full seconds. */
   static seconds(all: readonly Rates[], nowMs: number, most: number, sinceMs: number): SecondCounts {
     for (const rates of all) rates.#goOnTo(nowMs)
     const latest = Math.floor(nowMs / 1000) - 1

@@ -14,7 +14,7 @@ const require = createRequire(import.meta.url)
 const DEFAULT_PREFIX = 'slidegate'
 const DEFAULT_PORT = 6379
 
-/** The timeout of a command. */
+/** The timeout of a command, in milliseconds. */
 const ANSWER_MS = 1000
 
 /** The maximum number of commands in flight. */
@@ -25,7 +25,7 @@ const MAX_BACKOFF_MS = 1000
 /** The message of ioredis for every failure to connect to a Cluster node. */
 const CLOSED = 'Connection is closed.'
 
-/** How long a list of a Cluster's nodes stays in use. */
+/** Minimum time in milliseconds between two refreshes of the list of a Cluster's nodes. */
 const NODES_MS = 5000
 
 /** The maximum number of Cluster nodes to query. */
@@ -121,7 +121,7 @@ export class RedisLink {
   /**
    * Sends a command to each server, and returns the results by `host:port`.
    *
-   * In a Cluster, these are all known nodes, including replicas. The result of a failed command is undefined.
+   * In a Cluster, the servers are all known nodes, including replicas. The result of a failed command is undefined.
    */
   async askEach<Answer>(
     command: (server: Redis) => Promise<Answer>,
@@ -256,7 +256,7 @@ function redisOf(config: RedisConfig, folder: string): Redis | Cluster {
     disableClientInfo: true,
     // Not needed, because `subscribe` subscribes again at each `ready` event.
     autoResubscribe: false,
-    // After a failover, the old primary keeps the connection but rejects writes. The name may resolve to the new primary.
+    // After a failover, the old primary keeps the connection but rejects writes. Reconnecting may reach the new one.
     reconnectOnError: ({ message }) => message.startsWith('READONLY'),
   }
   const backoffMs = (attempts: number) => Math.min(MAX_BACKOFF_MS, 50 * attempts)

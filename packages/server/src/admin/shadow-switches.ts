@@ -7,7 +7,7 @@ import { ServiceError } from '../service/service-error.ts'
 import { type RedisLink, UnreachableError } from './redis-link.ts'
 import type { Every } from './timer.ts'
 
-/** Stands for all limits of a limiter. */
+/** The name that stands for all limits of a limiter. */
 export const ALL = '*'
 
 /** Stores operators' shadow switches, for all instances that share the store. */
@@ -15,7 +15,7 @@ export interface ShadowSwitches {
   /** @throws {ServiceError} if the settings can't be read now */
   read(): Promise<ShadowSettings>
   /**
-   * @param limit its name, or {@link ALL}
+   * @param limit the name of a limit, or {@link ALL}
    * @param shadow `null` restores the configured mode. {@link ALL} also removes the settings of single limits
    * @throws {ServiceError} if it can't be stored
    */
@@ -24,7 +24,7 @@ export interface ShadowSwitches {
 
 const MAX_SETTINGS = 10_000
 
-/** Settings by `<limiter>:<limit>`. Names don't contain colons. */
+/** Settings by `<limiter>:<limit>`. Names of limiters and limits don't contain colons. */
 type Settings = ReadonlyMap<string, boolean>
 
 function tooMany(): ServiceError {
@@ -100,7 +100,7 @@ function replacedBy(
   )
 }
 
-/** Groups settings by limiter. Sorts them, so that equal settings give equal JSON. */
+/** Groups settings by limiter. Sorts the settings, so that equal settings give equal JSON. */
 function shadowSettingsOf(settings: Settings): ShadowSettings {
   // The object has no prototype, because a limiter may be called "constructor".
   const shadowSettings: Record<string, Record<string, boolean>> = Object.create(null)

@@ -1,4 +1,4 @@
-// Counts the busiest keys of the last few minutes, in two halves of a window.
+// Counts the busiest keys of the last few minutes, in a window of two halves.
 
 import type { Decision } from 'slidegate'
 import { type KeyCounts, SlotCounts } from './history/key-counts.ts'
@@ -7,7 +7,7 @@ import { COARSE, HyperLogLog } from './hyperloglog.ts'
 import { hashOf } from './keys.ts'
 import { NONE, SpaceSaving, type Summary } from './space-saving.ts'
 
-/** The number by which keys are ranked. */
+/** The count by which keys are ranked. */
 export type Ranking = 'requests' | 'denials'
 
 /** Counts of a limiter's keys in one process, as plain JSON. */
@@ -33,7 +33,7 @@ const GREATEST = 16
 /** Number of keys with a counter in each half of a limiter's window. */
 const COUNTERS = 512
 
-/** The window slides in halves, so it covers between one and two halves. */
+/** Length of half a window, in milliseconds. The window slides by half its length, so it covers one to two halves. */
 export const HALF_MS = 150_000
 
 /** Counts of one half of the window. */
@@ -59,7 +59,7 @@ export class SlidingKeys {
     this.#begun = nowMs
   }
 
-  /** Counts a request. Add each of its keys afterwards. */
+  /** Counts a request. Call `add` for each of its keys afterwards. */
   count(nowMs: number): void {
     this.#goOnTo(nowMs)
     this.#current.count++

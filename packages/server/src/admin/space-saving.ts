@@ -5,13 +5,13 @@ import { keyHash } from './keys.ts'
 
 /** How often a word has occurred: between `count - error` and `count` times. */
 interface Counted {
-  /** Label, `=` and word. The prefix keeps V8 from hashing numeric words to their own value. */
+  /** The label, `=` and the word. With a prefix, V8 doesn't hash a numeric word to its own value. */
   readonly word: string
   readonly count: number
   readonly error: number
 }
 
-/** The counted words of a stream, as plain JSON. Every other word occurred at most `floor` times. */
+/** The counted words of a stream, as plain JSON. Any other word occurred at most `floor` times. */
 export interface Summary {
   readonly floor: number
   readonly counted: readonly Counted[]
@@ -29,11 +29,11 @@ const CHAINS = 2
  *
  * Filtered Space-Saving by Homem and Carvalho, "Finding top-k elements in data streams" (Information Sciences
  * 180, 2010), based on Metwally, Agrawal and El Abbadi (ICDT 2005). Counters are in a min-heap. A word
- * without a counter is counted in a cell of a filter, which it shares with other words of the same hash. When
- * the cell reaches the lowest counter, the word takes over that counter. The cell's previous count becomes
- * the word's error, and the counter's count goes to the evicted word's cell. Rare words therefore need cells,
- * but no counters. With m counters, every word that makes up more than 1/m of the stream has a counter, and
- * no count is off by more than 1/m.
+ * without a counter is counted in a cell of a filter, which it shares with other words. When the cell reaches
+ * the lowest counter, the word takes over that counter. The cell's previous count becomes the word's error,
+ * and the counter's count goes to the evicted word's cell. Rare words therefore need cells, but no counters.
+ * With m counters, every word that makes up more than 1/m of the stream has a counter, and no count is off by
+ * more than 1/m.
  */
 export class SpaceSaving {
   readonly #capacity: number
@@ -45,12 +45,12 @@ export class SpaceSaving {
   readonly #errors: Uint32Array
   /** The next slot in the same chain. */
   readonly #next: Int32Array
-  /** The slots as a heap, and the position of each slot in it. */
+  /** The slots as a heap, and the position of each slot in the heap. */
   readonly #heap: Uint32Array
   readonly #placeOf: Uint32Array
   /** The first slot in each chain. */
   readonly #chains: Int32Array
-  /** By hash: how often words without a counter may have occurred. */
+  /** Indexed by hash: how often a word without a counter may have occurred. */
   readonly #cells: Uint32Array
   readonly #taken: (slot: number) => void
 
@@ -210,10 +210,10 @@ export class SpaceSaving {
 }
 
 /**
- * Merges summaries of several streams, such as other times or processes.
+ * Merges summaries of several streams, such as those of different times or processes.
  *
- * A word's bounds are added up. In a summary without the word, the upper bound is `floor` (Agarwal et al., "Mergeable Summaries",
- * PODS 2012). Sorts by the lower bound, highest first.
+ * A word's bounds are added up. In a summary without the word, the upper bound is `floor` (Agarwal et al., "Mergeable
+ * Summaries", PODS 2012). Sorts by the lower bound, highest first.
  */
 export function merged(summaries: readonly Summary[]): readonly Counted[] {
   const floors = summaries.reduce((sum, { floor }) => sum + floor, 0)

@@ -8,7 +8,7 @@ import type { StoreStatus } from './api-types.ts'
 export interface Calls {
   readonly spanMs: number
   readonly calls: number
-  /** The requests sent in these calls. */
+  /** The number of requests sent in these calls. */
   readonly requests: number
   readonly callMs: HistogramCounts
 }
@@ -21,14 +21,14 @@ interface Totals {
   readonly callMs: HistogramCounts
 }
 
-/** The span to report. */
+/** The length of the span to report, in milliseconds. */
 const OVER_MS = 5000
 
 /** Computes a store's recent calls from its totals since it was created. */
 export class CallTotals {
   readonly #store: RedisStore | undefined
   readonly #now: () => number
-  /** Oldest first. */
+  /** Earlier totals, oldest first. */
   #known: Totals[] = []
 
   /**
@@ -45,7 +45,7 @@ export class CallTotals {
     const totals = this.#totals()
     if (totals === undefined) return undefined
     const from = totals.atMs - OVER_MS
-    // The previous call of this method may have been hours ago.
+    // Drops totals that are too old: the previous call of this method may have been hours ago.
     const lately = this.#known.filter(({ atMs }) => atMs > from - OVER_MS)
     // Keeps the newest totals from before the span, and all later totals.
     const first = lately.findLastIndex(({ atMs }) => atMs <= from)

@@ -11,12 +11,12 @@ import { mapKey, shortKey } from './keys.ts'
 /** Selects the decisions that a reader gets. */
 export interface TailFilter {
   readonly limiters: readonly string[]
-  /** For a limiter with dimensions, the key in any dimension. */
+  /** Only decisions on this key. For a limiter with dimensions, matches the key in any dimension. */
   readonly key?: string | undefined
   readonly denied?: boolean | undefined
 }
 
-/** A query to a process. It fetches a reader's lines, or just keeps the reader registered. */
+/** A query to a process. Fetches the lines for a reader, or just keeps the reader registered. */
 interface TailQuestion {
   readonly id: string
   readonly filter: TailFilter
@@ -42,7 +42,7 @@ const MAX_LINES = 1000
 
 const TAKE_EVERY_MS = 100
 
-/** The maximum number of readers, in all processes. */
+/** The maximum number of readers of all processes together. */
 const MAX_READERS = 1024
 
 /** A reader that sends no query for this long is removed. */
@@ -55,7 +55,7 @@ const NOTHING: TailBatch = { lines: [], lost: 0 }
 /**
  * Streams decisions as server-sent events.
  *
- * Each process buffers decisions per reader, and drops and counts those that don't fit. Requests never wait
+ * Each process buffers decisions for each reader, and only counts those that don't fit. Requests never wait
  * for a reader. If there are no readers, nothing is buffered.
  */
 export class Tail {
@@ -72,7 +72,7 @@ export class Tail {
     processes.answer('tail', (query) => this.#answer(query as TailQuestion))
   }
 
-  /** The number of readers, in all processes. */
+  /** The number of readers of all processes together. */
   get readers(): number {
     return this.#readers.size
   }
@@ -129,7 +129,7 @@ export class Tail {
   }
 
   /**
-   * Removes readers that are gone. Otherwise, they would stay until the next decision. Returns whether there
+   * Removes readers that are gone. Otherwise, such readers would stay until the next decision. Returns whether there
    * is room for another reader.
    */
   #forgetGone(): boolean {

@@ -79,7 +79,7 @@ async function restoreShadow(
 ): Promise<void> {
   const set = (limit: string, shadow: boolean | null) => admin.shadowSwitches.set(limiter, limit, shadow)
   const isExtra = (limit: string) => !Object.hasOwn(was, limit)
-  // Comes first, because it also removes the settings of single limits.
+  // `ALL` comes first, because removing its setting also removes the settings of single limits.
   if (Object.hasOwn(now, ALL) && isExtra(ALL)) await set(ALL, null)
   for (const limit of Object.keys(now)) if (limit !== ALL && isExtra(limit)) await set(limit, null)
   for (const [limit, shadow] of Object.entries(was)) await set(limit, shadow)

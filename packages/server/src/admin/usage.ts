@@ -11,7 +11,7 @@ import { type MinuteCounts, type MinuteRates, Rates, type SecondCounts, type Spa
 import { type CallerSketch, HALF_MS, type Ranking, SlidingKeys, type TopCounts } from './sliding-keys.ts'
 import type { Every } from './timer.ts'
 
-/** Maximum number of limiters with counts. A further limiter gets counts once one of these has been idle for `IDLE_MS`. */
+/** Maximum number of limiters with counts. A further limiter replaces one that has been idle for `IDLE_MS`. */
 const MAX_LIMITERS = 1024
 const IDLE_MS = 2 * HALF_MS
 
@@ -28,7 +28,7 @@ export interface LimiterMinute {
   readonly keys: ReadonlyMap<string, KeyCounts>
 }
 
-/** How often the clock is read. Decisions between two readings are counted at the time of the first. */
+/** How often the clock is read. Decisions between two readings are counted at the time of the first reading. */
 const TICK_MS = 50
 
 /**
@@ -45,7 +45,7 @@ export class Usage {
   readonly #isTicking: boolean
   #nowMs: number
   #watched: ReadonlyMap<string, WatchedOfLimiter> = new Map()
-  /** The limiter that was used last. It is usually the next one, too. */
+  /** The limiter of the last decision. The next decision is often about the same one. */
   #last: { readonly name: string; readonly usage: LimiterUsage } | undefined
 
   /**
@@ -79,13 +79,13 @@ export class Usage {
     }
   }
 
-  /** Sets the keys to count exactly, by limiter. */
+  /** Sets the keys whose requests are counted exactly, by limiter. */
   watch(watched: ReadonlyMap<string, WatchedOfLimiter>): void {
     this.#watched = watched
     for (const [name, usage] of this.#limiters) usage.keys.watched.watch(watched.get(name))
   }
 
-  /** Yields the counts of each limiter since the last call, unless it was idle. */
+  /** Yields the counts since the last call for each limiter that wasn't idle. */
   *takeMinute(): Generator<LimiterMinute, void, undefined> {
     for (const [limiter, { rates, keys }] of Array.from(this.#limiters)) {
       const counts = rates.takeMinute()
@@ -112,7 +112,7 @@ export class Usage {
     return (this.#limiters.get(limiter)?.rates ?? new Rates(this.#sinceMs)).spans(this.#tick())
   }
 
-  /** Returns the sums of several limiters for the last full seconds, latest first. Ignores limiters without counts. */
+  /** Returns the summed counts of several limiters for the last full seconds. Ignores limiters without counts. */
   secondsOf(limiters: readonly string[], most: number): SecondCounts {
     const nowMs = this.#tick()
     const rates = limiters.flatMap((limiter) => this.#limiters.get(limiter)?.rates ?? [])
@@ -155,7 +155,7 @@ export class Usage {
     decision: Decision,
   ): void {
     const short = shortKey(key)
-    // A denial without the store has nothing to do with the key.
+    // With `failClosed`, a request is denied because of the store, and not because of its key.
     const isDenied =
       !decision.allowed &&
       decision.source !== 'failClosed' &&

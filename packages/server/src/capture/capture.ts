@@ -19,7 +19,7 @@ export interface CapturedRequest {
   /** ISO 8601, on the store's clock. */
   readonly time: string
   readonly limiter: string
-  /** HMAC of the key. For a limiter with dimensions, an HMAC for each sampled key. */
+  /** An HMAC of the key. For a limiter with dimensions, an HMAC of each sampled key by dimension. */
   readonly key: string | Readonly<Record<string, string>>
   readonly cost: number
   readonly allowed: boolean
@@ -37,17 +37,17 @@ interface CaptureOptions {
 const DEFAULT_BYTES = 64 * 2 ** 20
 const DEFAULT_LENGTH = 100_000
 
-/** Length in base64url characters of 6 bits each. */
+/** Length of a hash in base64url characters, which have 6 bits each. */
 const HASH_LENGTH = 22
 
-/** An active configuration and its destination. */
+/** The active configuration of the capture, and the destination of its lines. */
 interface Recording {
   readonly config: CaptureConfig
   readonly kept: LineFile | LineStream
   readonly queue: LineQueue
 }
 
-/** Records all requests of a sample of keys, so that their windows can be replayed. Never delays a request. */
+/** Records all requests of a sample of keys. The windows of these keys can then be replayed. Never delays a request. */
 export class Capture {
   readonly #options: CaptureOptions
   readonly #counts: LineCounts = { written: 0, dropped: 0 }

@@ -7,7 +7,7 @@ interface LineFileOptions {
   readonly maxBytes?: number | undefined
 }
 
-/** Age at which a rotation's lock is removed, because its process must have died. */
+/** A rotation's lock is removed at this age. The process that created the lock must have died. */
 const STALE_MS = 10_000
 
 const CHUNK_BYTES = 256 * 2 ** 10
@@ -17,8 +17,8 @@ const NEWLINE = 0x0a
 /**
  * A file that several processes can append lines to.
  *
- * Each batch is appended in a single write, so that lines of different processes don't mix. After another process or logrotate
- * has renamed the file, a new one is created.
+ * Each batch is appended in a single write, so that lines of different processes don't mix. After another process or
+ * logrotate has renamed the file, a new one is created.
  */
 export class LineFile {
   readonly path: string
@@ -44,7 +44,7 @@ export class LineFile {
       if (bytesWritten < bytes.length)
         throw new Error(`only ${bytesWritten} of ${bytes.length} bytes were written`)
     } catch (error) {
-      // The next process that opens the file ends the incomplete line.
+      // Closes the file: the next process that opens it ends the incomplete line.
       await this.close()
       throw error
     }
@@ -91,7 +91,7 @@ export class LineFile {
     return handle
   }
 
-  /** Rotates under a lock, so that no process rotates the new file. */
+  /** Renames the full file. A lock keeps other processes from renaming the new file at the same time. */
   async #rotate(inode: number): Promise<void> {
     const lock = `${this.path}.lock`
     try {
@@ -115,7 +115,7 @@ export class LineFile {
 /**
  * Ends a line that a killed process left incomplete.
  *
- * A line that another process is still writing looks the same. It gets an empty line, which `replay` skips.
+ * A line that another process is still writing looks the same. The file then gets an empty line, which `replay` skips.
  */
 async function endLastLine(file: FileHandle): Promise<void> {
   const { size } = await file.stat()

@@ -19,7 +19,7 @@ const MAX_CHARS = 8 * 2 ** 20
 const BATCH_LINES = 512
 const BATCH_CHARS = 64 * 2 ** 10
 
-/** Maximum time that a line waits for further lines before it is sent. */
+/** Maximum time in milliseconds that a line waits for further lines before it is sent. */
 const WAIT_MS = 200
 
 const FLUSH_MS = 2000

@@ -2,7 +2,7 @@
 
 import type { RedisLink } from '../admin/redis-link.ts'
 
-/** Entries per read. */
+/** Number of entries to read at once. */
 const PAGE = 1000
 
 /** The stream `<prefix>:{capture}`, trimmed to about `maxLength` lines. */

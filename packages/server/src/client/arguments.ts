@@ -10,7 +10,7 @@ export type KeyBody = string | Record<string, string | null>
 const DIMENSION = /^([A-Za-z0-9_-]{1,64})=(.*)$/s
 
 /**
- * Parses a key: one word, or `user=42 address=192.0.2.7` for a limiter with dimensions.
+ * Parses a key: one argument, or `user=42 address=192.0.2.7` for a limiter with dimensions.
  *
  * `user=` means that the request has no key in that dimension.
  *

@@ -50,7 +50,7 @@ function headOf({ allowed, remaining, retryAfterMs, deniedBy, source, blockedMs 
   return `denied${byWhat(deniedBy)}${blocked}; ${retry}${by}`
 }
 
-/** Formats the names of the bans and limits that denied a request. Empty if they are unknown. */
+/** Formats the names of the bans and limits that denied a request. Returns an empty string if they are unknown. */
 export function byWhat(deniedBy: readonly string[]): string {
   return deniedBy.length === 0 ? '' : ` by ${deniedBy.map((name) => printable(name)).join(', ')}`
 }
@@ -68,7 +68,7 @@ export function blockedText(ms: number | null): string {
   return ms === null ? 'blocked until unblocked' : `blocked for ${formatRoughDuration(ms)}`
 }
 
-/** `minute 300 per 1m, hourly 5,000, for 1h` */
+/** Formats an override: `minute 300 per 1m, hourly 5,000, for 1h`. */
 export function overrideText(override: OverrideBody): string {
   const { expiresInMs, blockedMs } = override
   const rule = ruleText(override)

@@ -12,7 +12,7 @@ export interface Target {
   readonly ca?: string | undefined
   readonly cert?: string | undefined
   readonly key?: string | undefined
-  /** Default: 10 s. */
+  /** Timeout of a request in milliseconds. Default: 10,000. */
   readonly timeoutMs?: number
 }
 
@@ -59,7 +59,7 @@ export class ServiceClient {
     throw this.#wrong(answer)
   }
 
-  /** Returns the error for an unexpected response. A status below 400 means that another server answered, such as a proxy. */
+  /** Returns the error for an unexpected response. A status below 400 comes from another server, such as a proxy. */
   #wrong(answer: Answer): ClientError {
     const { status } = answer
     if (status >= 400) return refusalOf(answer)

@@ -37,7 +37,7 @@ const DEFAULT_LIMIT = '100/1m'
 const DEFAULT_DESCRIPTOR = 'user'
 const GRPC_ADDRESS = /^(\[[\da-fA-F:.]+\]|[\w.-]+):\d{1,5}$/
 
-/** Bounds of a whole ramp. */
+/** Maximum duration of a whole ramp, and its maximum number of requests. */
 const MAX_RAMP_SECONDS = 600
 const MAX_RAMP_REQUESTS = 10_000_000
 

@@ -48,7 +48,7 @@ function oneKeyOf(
   return { dimension, key: value }
 }
 
-/** A header, then a row per minute or hour, and a row per gap. */
+/** Returns the rows of a table. After the header, there is one for each minute or hour, and one for each gap. */
 function rowsOf({ seconds, allowed, denied, shadowDenied, units }: CountSeries): string[][] {
   const named = { allowed, denied, ...(shadowDenied && { 'shadow denied': shadowDenied }), units }
   const columns = Object.values(named)

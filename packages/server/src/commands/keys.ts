@@ -53,7 +53,7 @@ function untilText(untilMs: number | null): string {
 
 type Cause = Pick<BanStatus, 'who' | 'limits' | 'denials' | 'withinMs' | 'reason'>
 
-/** `after 10 denials in 1m, by hourly` or `by ops: scraping` */
+/** Formats the cause of a ban or block: `after 10 denials in 1m, by hourly` or `by ops: scraping`. */
 function causeText({ who, limits, denials, withinMs, reason }: Cause): string {
   if (denials === undefined || withinMs === undefined) {
     return `by ${printable(who)}${reason === undefined ? '' : `: ${printable(reason)}`}`

@@ -83,7 +83,7 @@ function lineOf(override: OverrideBody): string {
   return `${keyText(dimension === undefined ? key : { [dimension]: key })}  ${overrideText(override)}`
 }
 
-/** Stands for the only limit of a key, which needs no name. */
+/** The empty name stands for the only limit of a key. */
 const ONLY = ''
 
 function ruleOf({ limit = [], limits, exempt }: OverrideFlags): Rule {
@@ -100,7 +100,7 @@ function ruleOf({ limit = [], limits, exempt }: OverrideFlags): Rule {
 
 type NamedNumbers = readonly [name: string, numbers: Numbers]
 
-/** `300`, `300/1m`, `minute=300/1m` */
+/** Parses a limit: `300`, `300/1m` or `minute=300/1m`. */
 function numbersOf(text: string): NamedNumbers {
   const match = /^(?:([A-Za-z0-9._-]{1,64})=)?(\d{1,13})(?:\/(\d{1,9}(?:ms|s|m|h|d)))?$/.exec(text)
   if (match === null) {
@@ -113,7 +113,7 @@ function numbersOf(text: string): NamedNumbers {
 function parsed(text: string): readonly NamedNumbers[] {
   try {
     const limits: unknown = JSON.parse(text)
-    // Numbers without a name belong to the only limit.
+    // Numbers without a name belong to the only limit of the key.
     if (isObject(limits)) {
       return Object.values(limits).every(isObject)
         ? (Object.entries(limits) as NamedNumbers[])

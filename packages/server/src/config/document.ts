@@ -11,7 +11,7 @@ export interface SourceDocument {
   readonly file: string
   /** Plain data: objects, arrays, strings, numbers, booleans, null. */
   readonly value: unknown
-  /** Creates a problem at a value or its nearest existing parent. `key` places it at the value's name. */
+  /** Creates a problem at a value or its nearest existing parent. With `key`, the problem is at the value's name. */
   problemAt(path: Path, message: string, at?: 'value' | 'key'): ConfigProblem
   /** Whether the value is an environment variable, or text that contains one. */
   variableAt(path: Path): 'whole' | 'part' | undefined
@@ -40,8 +40,8 @@ export function readText(file: string): string {
 /**
  * Reads YAML 1.2 or JSON.
  *
- * @param environment replaces `${NAME}` and `${NAME:-default}` in strings, and `$$` with a dollar sign. Default: no replacement.
- *
+ * @param environment replaces `${NAME}` and `${NAME:-default}` in strings, and `$$` with a dollar sign. Default: no
+ * replacement
  * @throws {ConfigError}
  */
 export function readDocument(file: string, text: string, environment?: NodeJS.ProcessEnv): SourceDocument {
@@ -93,7 +93,7 @@ function parse(
     throw new ConfigError([
       problemFor(another.range[0], 'a second document starts here; only one is allowed'),
     ])
-  // The parser only warns about unknown tags.
+  // Warnings count as errors, because the parser only warns about unknown tags.
   const found = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0])
   const problems = found.map(({ pos, message }) => problemFor(pos[0], syntaxMessage(message, text, pos[0])))
   // One mistake often causes many errors, most of them on the same line.
@@ -134,7 +134,7 @@ const SHOWN = [64, 40]
 function withoutSecrets(message: string, secrets: ReadonlyMap<string, string>): string {
   let cleaned = message
   for (const [value, name] of secrets) {
-    // `Number()` drops leading and trailing zeros.
+    // A message may also contain the value as a number, without its leading and trailing zeros.
     for (const part of [value, `${Number(value)}`, ...SHOWN.map((length) => value.slice(0, length))]) {
       for (const text of [part, JSON.stringify(part).slice(1, -1)]) {
         if (text.length >= SHORTEST_SECRET) cleaned = cleaned.replaceAll(text, () => `\${${name}}`)

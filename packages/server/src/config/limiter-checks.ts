@@ -156,7 +156,7 @@ class LimiterCheck {
   }
 }
 
-/** The declarations of limits like `10/1s, hourly=600/1h`. */
+/** Parses a list of limits such as `10/1s, hourly=600/1h` into declarations. */
 function listIn(text: string): LimitConfig[] {
   return text.split(',').map((each) => {
     const { kind, name, limit, window } = declarationOf(limitOf(each)) as SlidingWindow

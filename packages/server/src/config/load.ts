@@ -15,11 +15,11 @@ export interface LoadedConfig {
   readonly config: Config
   /** The base folder of relative file names in the configuration, as an absolute path. */
   readonly folder: string
-  /** Absolute paths of all files and folders that were read, starting with the configuration. Watch them for changes. */
+  /** Absolute paths of all files and folders that were read. The configuration comes first. Watch all for changes. */
   readonly files: readonly string[]
   /** Envoy's domains, if any are configured. */
   readonly domains?: Domains
-  /** See {@link shownConfig}. Absent if there is no text. */
+  /** The result of {@link shownConfig}. Absent if the configuration wasn't loaded from text. */
   readonly shown?: string
 }
 
@@ -28,9 +28,7 @@ export interface LoadOptions {
   readonly environment?: NodeJS.ProcessEnv
   /** Addresses that override the file's addresses. */
   readonly listen?: { readonly http?: string | undefined; readonly grpc?: string | undefined }
-  /**
-   * Whether to read files that the text names. A caller's text could probe for files. Default: true.
-   */
+  /** Whether to read files named in the text. Turn off for a caller's text: it could probe for files. Default: true. */
   readonly looksAtFiles?: boolean
 }
 
@@ -77,7 +75,7 @@ export function loadText(file: string, text: string, options: LoadOptions = {}):
   }
 }
 
-/** Undefined if the document isn't an object. */
+/** Returns the configuration in a document, or undefined if the document isn't an object. */
 function configIn(document: SourceDocument, problems: Problems): Config | undefined {
   for (const { path, problem } of shapeProblems(document)) problems.addFound(path, problem)
   const { value } = document
@@ -145,7 +143,7 @@ function wordOf(path: Path): string {
 
 const HIDDEN = '***'
 
-/** A variable in place of a secret. The variable may be shown unless it has a default. */
+/** Matches a variable in place of a secret. The variable may be shown unless it has a default. */
 const VARIABLE = /^\$\{\w+\}$/
 
 /**

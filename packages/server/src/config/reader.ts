@@ -19,7 +19,7 @@ interface Member {
 /** Converts nodes to plain data and remembers where each value is. */
 export class Reader {
   readonly problems: ConfigProblem[] = []
-  /** Names of variables by value. */
+  /** Names of the environment variables used, by their values. */
   readonly secrets = new Map<string, string>()
   readonly #problemFor: (offset: number, message: string) => ConfigProblem
   readonly #environment: NodeJS.ProcessEnv | undefined
@@ -80,7 +80,7 @@ export class Reader {
   }
 
   #readAlias(alias: Alias): unknown {
-    // Aliases within an alias's target are already resolved.
+    // An alias inside the target of another alias has already been resolved.
     const target = this.#targets.get(alias) ?? this.#anchors.get(alias.source)
     if (target === undefined) {
       this.#complain(alias, `unknown anchor &${alias.source}; it must be defined before this alias`)
@@ -124,7 +124,7 @@ export class Reader {
         own.set(name, value === null ? null : this.read(value))
       }
     }
-    // Doesn't assign to an object, because a name may be __proto__.
+    // Doesn't assign the members one by one, because a name may be __proto__.
     return Object.fromEntries([...own, ...Array.from(merged).filter(([name]) => !own.has(name))])
   }
 

@@ -12,8 +12,8 @@ import {
 import { REDIS_URL_PATTERN } from './redis-url.ts'
 
 /*
- * A title describes a valid value and completes "it must be ...". A description explains the field, and editors show it.
- * `writeOnly` marks a secret: messages never repeat it.
+ * A title describes a valid value and completes "it must be ...". A description explains the field, and editors show
+ * it. `writeOnly` marks a secret: messages never repeat it.
  */
 
 /** An object with only these fields. Other names are errors. */

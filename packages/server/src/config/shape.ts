@@ -54,7 +54,7 @@ const isConfig = ajv.compile(ConfigSchema)
 /**
  * Returns the schema violations in a document.
  *
- * First, it converts variables that must be numbers or booleans. This changes the document.
+ * The function first converts variables that must be numbers or booleans, which changes the document.
  */
 export function shapeProblems(document: SourceDocument): readonly ShapeProblem[] {
   const found = errorsOf(document.value)
@@ -70,7 +70,7 @@ function errorsOf(value: unknown): readonly SchemaError[] {
 /**
  * Reduces a union's errors to the errors of the intended alternative.
  *
- * If there is none, the union's own error remains. Ajv reports it just after the errors of all alternatives.
+ * If no alternative seems intended, the union's own error remains. Ajv reports it just after those of the alternatives.
  */
 function relevant(errors: readonly SchemaError[]): readonly SchemaError[] {
   const kept: SchemaError[] = []
@@ -115,7 +115,7 @@ function pathOf({ instancePath }: SchemaError): Path {
     .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-/** The path of the error. For an invalid name, it includes the name. */
+/** The path of the error. For an invalid name, the path includes the name. */
 function placeOf(error: SchemaError): Path {
   return error.propertyName === undefined ? pathOf(error) : [...pathOf(error), error.propertyName]
 }
@@ -230,7 +230,7 @@ function numeral(value: number): string {
   return value === 2 ** 40 ? '2^40' : value.toLocaleString('en-US')
 }
 
-/** `limiters.api.limits[0]` */
+/** Formats a path: `limiters.api.limits[0]`. */
 function wordsOf(path: Path): string {
   if (path.length === 0) return 'the configuration'
   return path
@@ -239,7 +239,7 @@ function wordsOf(path: Path): string {
     .slice(0, 200)
 }
 
-/** Parts that contain secrets, which may be in the wrong field. */
+/** Parts of the configuration in which a secret may be in the wrong field. */
 const SECRET_PARTS = ['auth', 'store']
 
 const SHOWN = 40

@@ -3,7 +3,7 @@
 /** Maximum number of names to list. */
 const SHOWN = 20
 
-/** `a, b or c` */
+/** Joins words: `a, b or c`. */
 export function listed(words: readonly unknown[]): string {
   const texts = words.map(String)
   return texts.length === 1 ? texts[0]! : `${texts.slice(0, -1).join(', ')} or ${texts.at(-1)}`

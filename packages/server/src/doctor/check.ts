@@ -13,7 +13,7 @@ export interface Check {
   readonly value: string
   /** The expected value, unless the status is `ok`. */
   readonly expected?: string
-  /** The command or setting that fixes it. */
+  /** The command or setting that fixes the problem. */
   readonly fix?: string
   /** A page of the repository, with an anchor. */
   readonly docs?: string
@@ -46,7 +46,7 @@ export function diagnosisLines({ problems, warnings, checks }: Diagnosis): strin
   return [...lines, '', `${counted(problems, 'problem')}, ${counted(warnings, 'warning')}`]
 }
 
-/** `1 problem`, `2 problems` */
+/** Formats a number with a noun: `1 problem`, `2 problems`. */
 export function counted(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }

@@ -75,7 +75,7 @@ export async function rightsOf(
   target: string,
   { url }: NonNullable<StoreConfig['redis']>,
 ): Promise<Check[]> {
-  // All keys have the same tag, so they are on one server of a Cluster.
+  // All keys have the same hash tag, so they are on one server of a Cluster.
   const own = `${link.prefix}:{doctor}:${randomBytes(8).toString('hex')}`
   const user = userOf(url)
   const run = async (commands: Commands) => {

@@ -114,7 +114,7 @@ function overviewChecks({ status, body }: Answer): Found[] {
   return [all, version, clockCheck(Date.now() - atMs)]
 }
 
-/** @param ageMs time since the start of the last full second: 1 to 3 s if clocks agree, because the overview is cached */
+/** @param ageMs time since the last full second began. It is 1 to 3 s if clocks agree: the overview is cached */
 function clockCheck(ageMs: number): Found {
   const skewMs = Math.round(2000 - ageMs)
   const isNear = Math.abs(skewMs) <= MAX_CLOCK_MS

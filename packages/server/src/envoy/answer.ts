@@ -29,7 +29,7 @@ const HEADER_WRITERS = {
   legacy: legacyHeaders,
 } as const
 
-/** Formats header fields, or none if headers are turned off. */
+/** Returns a function that formats header fields. The function returns none if headers are turned off. */
 export function headerWriterOf(
   headers: EnvoyConfig['headers'] = true,
 ): (decision: Decision) => readonly Header[] {
@@ -38,7 +38,7 @@ export function headerWriterOf(
   return (decision) => [...writer(decision), ...retryAfterHeaders(decision)]
 }
 
-/** The public form of the decision on a whole request. */
+/** Returns the decision on a whole request, in the library's format. */
 export function decisionOf(
   questions: readonly Question[],
   { isDenied, decision }: Verdicts,
@@ -90,7 +90,7 @@ function verdictOf({ rule, verdict, isOver }: Question): LimitDecision {
   }
 }
 
-/** @param described each descriptor's rule, in order */
+/** @param described the rule or the status of each descriptor, in order */
 export function responseOf(
   described: readonly (Question | Uncounted)[],
   isDenied: boolean,
@@ -143,7 +143,7 @@ function metadataOf(described: readonly (Question | Uncounted)[]): Record<string
   return { ...(shadow && { shadow }), ...(metadata && { metadata }) }
 }
 
-/** Merges nested objects. Existing values take precedence. */
+/** Merges nested objects. Values of `first` take precedence. */
 function merged(
   first: Readonly<Record<string, unknown>>,
   second: Readonly<Record<string, unknown>>,
@@ -154,6 +154,6 @@ function merged(
     if (!all.has(name)) all.set(name, value)
     else if (isObject(before) && isObject(value)) all.set(name, merged(before, value))
   }
-  // Doesn't assign to an object, because a name may be __proto__.
+  // Doesn't assign the fields one by one, because a name may be __proto__.
   return Object.fromEntries(all)
 }

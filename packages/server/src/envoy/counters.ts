@@ -7,7 +7,7 @@ import type { Question } from './question.ts'
 /** Maximum number of label values. `detailed_metric` and `value_to_metric` turn callers' input into labels. */
 const MAX_RULES = 10_000
 
-/** Longer labels are replaced with the rule's path, because they contain callers' input. */
+/** Longer labels are replaced with the rule's path. A label of that length contains callers' input. */
 const MAX_NAME = 256
 
 const OTHERS = '(others)'

@@ -17,8 +17,8 @@ export interface Verdicts {
 /**
  * Decides a request: charges all of its limits, or none.
  *
- * Descriptors with different rules and equal costs are decided in one call of the store. All others take further calls. If one of
- * those is denied, earlier charges are refunded.
+ * Descriptors with different rules and equal costs are decided in one call of the store. All others take further calls.
+ * If one of those is denied, earlier charges are refunded.
  */
 export function decide(limiters: RuleLimiters, questions: readonly Question[]): Promise<Verdicts> {
   return areOneStep(questions) ? decideInOneStep(limiters, questions) : decideInSteps(limiters, questions)

@@ -18,7 +18,7 @@ export interface Match {
 }
 
 export class Branch {
-  /** By key, or by key and value as in `key_value`. */
+  /** Children by `key`, or by `key_value` if the rule names a value. */
   readonly children = new Map<string, Branch>()
   /** Children with a wildcard, in file order. */
   readonly wildcards: string[] = []
@@ -95,13 +95,13 @@ export class Domain {
   }
 }
 
-/** Returns the wildcard under which all matching values are counted together. */
+/** Returns the wildcard if all matching values are counted together, and undefined otherwise. */
 function sharedValueOf({ key, value }: Entry, by: string, child: Branch): string | undefined {
   if (!child.isShared || by === `${key}_${value}`) return undefined
   return by.startsWith(`${key}_`) ? by.slice(key.length + 1) : by
 }
 
-/** Longer parts are hashed. A key that is too long causes an error, and many gateways allow a request after an error. */
+/** Longer parts of a key are hashed. Too long a key would cause an error, after which many gateways allow a request. */
 const MAX_LENGTH = 512
 
 /** Returns an entry as a part of a key. */
@@ -147,7 +147,7 @@ export interface RuleOptions {
 
 /** The limit of a descriptor. */
 export interface Rule extends RuleOptions {
-  /** Unique within the domain, and the same after a reload and on every instance. Names a dimension. */
+  /** Unique within the domain, and the same after a reload and on every instance. Used as the name of a dimension. */
   readonly id: string
   /** The rule's name in the metrics of envoyproxy/ratelimit, without the domain: `message_type_marketing.to_number`. */
   readonly path: string

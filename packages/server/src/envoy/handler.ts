@@ -18,7 +18,7 @@ interface HandlerOptions {
   readonly log: Logger
   readonly maxInFlight: number
   readonly tracing: Tracing | undefined
-  /** Number of calls in flight, kept up to date. */
+  /** The number of calls in flight, which the handler updates. */
   readonly calls: { underWay: number }
 }
 
@@ -39,7 +39,7 @@ export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['reques
   const fail = (callback: sendUnaryData<RateLimitResponse>, error: unknown): void => {
     const code = codeOf(error)
     if (code !== status.INTERNAL) {
-      // A store error's message contains the address of Redis.
+      // The message of a store error isn't sent, because it contains the address of Redis.
       const isOutage = error instanceof StoreUnavailableError
       callback({ code, details: isOutage ? errorBodyOf(error).detail : (error as Error).message })
       return

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js'
 import { loadSync, type PackageDefinition } from '@grpc/proto-loader'
 
-/** A decoded message. Omitted fields are undefined. Names follow the definitions. */
+/** A decoded message. Omitted fields are undefined. Fields have the names of the protocol's definitions. */
 export interface RateLimitRequest {
   readonly domain?: string
   readonly descriptors?: readonly Descriptor[]

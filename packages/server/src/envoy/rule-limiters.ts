@@ -17,7 +17,7 @@ import type { Question } from './question.ts'
 
 export type FailurePolicy = Pick<DimensionOptions<string>, 'onStoreError' | 'timeoutMs' | 'instances'>
 
-/** Maximum number of limiters per domain. Gateways choose the combinations of rules. */
+/** Maximum number of limiters per domain. There is one per combination of rules, which gateways choose. */
 const MAX_LIMITERS = 1024
 
 /** Maximum number of keys while this process decides without the store. */
@@ -30,7 +30,7 @@ interface InUse {
   isRetired: boolean
 }
 
-/** Descriptors that are decided in one step. Rules differ, and costs are equal. Must be released. */
+/** Descriptors that are decided in one step: their rules differ, and their costs are equal. Must be released. */
 export interface Group {
   readonly inUse: InUse
   readonly questions: readonly Question[]
@@ -45,8 +45,8 @@ export interface Group {
 /**
  * The limiters of a domain, one per combination of rules.
  *
- * A limiter has a dimension for each rule. State is stored by domain, rule and key, so that a rule's count is the same in all
- * combinations.
+ * A limiter has a dimension for each rule. State is stored by domain, rule and key, so that a rule's count is the same
+ * in all combinations.
  */
 export class RuleLimiters {
   readonly #name: string
@@ -138,7 +138,7 @@ export class RuleLimiters {
     this.#local?.retire()
   }
 
-  /** The local fallback. One limiter per rule enforces this process's share, for all combinations. */
+  /** Returns the limiters that decide while the store is down. They enforce this process's share of each rule. */
   #localOf(group: Group): RuleLimiters {
     const store = () => memoryStore({ maxKeys: MAX_LOCAL_KEYS, onFull: 'deny' })
     this.#local ??= new RuleLimiters(this.#name, store(), {}, {})
@@ -219,7 +219,7 @@ function byRule({ rule: a }: Question, { rule: b }: Question): number {
   return a.id < b.id ? -1 : 1
 }
 
-/** Whether this process admitted the request, not the store. */
+/** Whether the request was admitted by this process instead of the store. */
 function isLocal({ allowed, source }: Decision): boolean {
   return allowed && source === 'fallback'
 }

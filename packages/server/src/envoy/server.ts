@@ -24,7 +24,7 @@ const DEFAULT_IN_FLIGHT = 10_000
 /** Interval of readiness checks. */
 const HEALTH_MS = 500
 
-/** Time after which calls in flight are cut off. */
+/** When the server stops, calls in flight are cut off after this time. */
 const STOP_MS = 10_000
 
 /** How long streams stay open after the last call. Health watchers never close their streams. */
@@ -88,7 +88,7 @@ export class EnvoyServer {
       }),
     })
     this.#health.addToServer(this.#server)
-    // The two packages have different types for the same definition.
+    // Two gRPC packages have different types for the same definitions.
     new ReflectionService(definitions as never).addToServer(this.#server)
     this.#timer = setInterval(() => void this.#checkReadiness(), HEALTH_MS).unref()
   }
@@ -143,7 +143,7 @@ export class EnvoyServer {
   #listen(): Promise<void> {
     const { address, tls } = this.#options
     return new Promise((resolve, reject) => {
-      // gRPC would also log a listen error, with less detail.
+      // Silences gRPC, which would also log a listen error, with less detail.
       setLogger({})
       this.#server.bindAsync(address, credentialsOf(tls), (error, port) => {
         setLogger({ error: console.error, info: console.error, debug: console.error })
@@ -157,7 +157,7 @@ export class EnvoyServer {
   async #checkReadiness(): Promise<void> {
     const { readiness, service } = this.#options
     const { onStoreError = 'throw' } = service.config.envoy ?? {}
-    // With `deny`, the server stays ready during an outage. Otherwise, many gateways would allow everything.
+    // With `deny`, the server stays ready during an outage, because many gateways would allow everything otherwise.
     const { ready } = await readiness.state(onStoreError === 'deny' ? [] : [onStoreError])
     if (!this.#isStopping) this.#setHealth(ready)
   }

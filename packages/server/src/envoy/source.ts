@@ -14,7 +14,7 @@ const WORDS = new Set(
   ].flatMap((line) => line.split(' ')),
 )
 
-/** More levels than any gateway sends. */
+/** Maximum number of levels, which is more than any gateway sends. */
 const MAX_LEVELS = 32
 
 type Fields = Readonly<Record<string, unknown>>

@@ -17,7 +17,7 @@ export class OriginalRequest {
   readonly readings: readonly string[]
   readonly message: IncomingMessage
 
-  /** @throws {ServiceError} `bad_gateway_request` for a missing header; `unreadable_request` for an ambiguous request */
+  /** @throws {ServiceError} `bad_gateway_request` if a header is missing; `unreadable_request` if it is ambiguous */
   constructor(message: IncomingMessage) {
     this.message = message
     if (message.rawHeaders.length >= 2 * MAX_HEADERS) throw unreadable('it has too many headers')

@@ -3,9 +3,9 @@
 /** Control characters and backslashes: servers interpret them differently, and legitimate clients don't send them. */
 const UNREADABLE = /[\0-\x20#\\\x7f]|%(?:[01][0-9a-f]|7f|(?:25)?5c)/i
 
-/** Parameters of a segment. Servers treat them as parameters, as part of the name, or as the query. */
+/** Parameters of a path segment. Servers treat them as parameters, as part of the name, or as the query. */
 const PARAMETERS = /;[^/]*/g
-/** Trailing dots and spaces, which Windows drops from file names. The lookbehind keeps a run from being scanned repeatedly. */
+/** Trailing dots and spaces, which Windows drops from file names. The lookbehind keeps the scan linear. */
 const TAIL = /(?<![. ])[. ]+$/
 const ESCAPE = /%([0-9a-f]{2})/gi
 /** An escaped slash. Some servers treat it as a slash, others as part of the name. */
@@ -21,7 +21,7 @@ const END = /(?:[?#]|%(?:3f|23|[01][0-9a-f]|7f)).*$/is
  * The paths are decoded, in lowercase and without the query. The reading that distinguishes the fewest paths
  * comes first. Most paths have just one reading. Servers decode once or twice, before or after they split off
  * the query. Servers disagree on whether `%2F` is a slash, `;` starts parameters or the query, `//` is one
- * slash, `..` goes up, and trailing dots and spaces count. Bytes are characters, as in Node's headers.
+ * slash, `..` goes up, and trailing dots and spaces count. Each byte is a character, as in Node's headers.
  *
  * @returns undefined for an unreadable path
  */

@@ -8,7 +8,7 @@ export type Value = (request: OriginalRequest) => string | undefined
 export interface Template {
   /** The text. If a value is missing, the placeholder remains, so that all requests without the value share one key. */
   text(request: OriginalRequest): string
-  /** The text, or undefined if a value is missing. @throws {ServiceError} `bad_gateway_request` for a repeated header */
+  /** The text. Undefined if a value is missing. @throws {ServiceError} `bad_gateway_request` for a repeated header */
   whole(request: OriginalRequest): string | undefined
 }
 

@@ -34,9 +34,9 @@ const CHECK_MS = 1000
 /** These schemas are our own, so they need no validation. Optimizing their code takes longer than it saves. */
 const QUICK = { validateSchema: false, code: { optimize: false } } as const
 
-/** Bodies are never coerced. */
+/** Values in bodies aren't converted to the expected type. */
 const bodies = new Ajv({ discriminator: true, ...QUICK })
-/** Parameters of a URL are strings, so they are coerced. */
+/** Parameters of a URL are strings, so they are converted to the expected type. */
 const words = new Ajv({ coerceTypes: true, useDefaults: true, ...QUICK })
 
 const HANDSHAKE_MS = 10_000
@@ -49,7 +49,7 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
   const options: FastifyServerOptions = {
     bodyLimit: caps.bodyBytes ?? DEFAULT_BODY_BYTES,
     requestTimeout: REQUEST_MS,
-    // While the server stops, it still answers requests, including new ones on open connections.
+    // While the server is stopping, it still answers requests, including new ones on open connections.
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     schemaErrorFormatter: validationError,
@@ -98,7 +98,7 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
   return app
 }
 
-/** Makes spans children of the caller's span. The body is read first, because reading loses the context. */
+/** Makes spans children of the caller's span. Runs after the body was read, because reading it loses the context. */
 function traceRequests(app: App, { tracing }: Context): void {
   if (tracing === undefined) return
   app.addHook('preHandler', ({ headers }, _reply, done) => tracing.within(headers as TraceHeaders, done))

@@ -47,11 +47,11 @@ const OneSchema = closed(
 
 const DEFAULT_REQUESTS = 1000
 
-/** Maximum average number of limits per request. A call may always use `LARGEST_LIMITER` limits in total. */
+/** A body may use `caps.requestsPerCall` times this number of limits. It may always use `LARGEST_LIMITER`. */
 const LIMITS_PER_REQUEST = 4
 /** Maximum number of limits of a limiter. */
 const LARGEST_LIMITER = 1024
-/** Maximum total cost per call for limits that store each unit. */
+/** Maximum total cost of all `requests`, for limits that store each unit. */
 const MAX_KEPT_UNITS = 10_000
 
 const ManySchema = closed(
@@ -109,7 +109,7 @@ export function consumeRoutes(app: App, { service }: Context): void {
       const options = optionsOf(active, one)
       // A store in this process decides synchronously.
       if (isLocal) return decided(reply, one.limiter, active.limiter.consumeSync(one.key, options))
-      // Doesn't return the promise: Fastify would create two more to await it, and under load promises are most of the cost.
+      // Doesn't return the promise: Fastify would create two more to await it, and under load, promises cost the most.
       active.limiter.consume(one.key, options).then(
         (decision) => reply.send(decided(reply, one.limiter, decision)),
         (error: unknown) => reply.send(error),
@@ -183,10 +183,11 @@ interface Item {
 }
 
 /**
- * Decides on requests of several limiters. Validates all requests before it sends any. Each limiter sends its requests in one
- * batch.
+ * Decides on requests of several limiters. Validates all requests before it sends any. Each limiter sends its requests
+ * in one batch.
  *
- * If the store fails for one limiter, the charges of the others are refunded, except requests with an id, which may be retried.
+ * If the store fails for one limiter, the charges of the others are refunded, except for requests with an id,
+ * because these may be retried.
  */
 async function consumeAll(items: readonly Item[]): Promise<readonly Decision[]> {
   const groups = new Map<ActiveLimiter, Item[]>()

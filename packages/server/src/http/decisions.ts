@@ -19,7 +19,7 @@ function announce(reply: FastifyReply, decision: Decision): void {
   if (!decision.allowed) reply.code(deniedStatus([decision]))
 }
 
-/** 503 if no limit was checked, because the caller isn't at fault. */
+/** The status of denials: 503 if no limit was checked, because then the caller isn't at fault. */
 export function deniedStatus(decisions: readonly Decision[]): 429 | 503 {
   const denied = decisions.filter(({ allowed }) => !allowed)
   return denied.every(({ source }) => source === 'failClosed') ? 503 : 429
@@ -59,7 +59,7 @@ function declarationText(limit: LimitDecision, place: number): string {
   const last = declarations[place]
   if (last !== undefined && isSameLimit(last.of, limit)) return last.text
   const { name, windowMs, precisionMs, shadow } = limit
-  // `join()` returns one flat string. Concatenation doesn't.
+  // `join()` returns one flat string, and concatenation a tree of strings, which is slower to use.
   const text = [
     ...['{"name":"', name, '","limit":', limit.limit, ',"windowMs":', windowMs],
     ...[',"precisionMs":', precisionMs, ',"shadow":', shadow],

@@ -16,9 +16,7 @@ declare module 'fastify' {
     role?: Role
     /** Whether the route needs no token if the configuration has no tokens. */
     isOpen?: boolean
-    /**
-     * A header with the bare token. All other headers, even `Authorization`, `Host` and `Origin`, come from the gateway's client.
-     */
+    /** The header with the bare token. All other headers, even `Authorization`, come from the gateway's client. */
     tokenHeader?: string
   }
   interface FastifyRequest {
@@ -66,7 +64,7 @@ export function guardEntrance(app: App, { gatekeeper, service }: Context): void 
   app.decorateRequest('caller')
   app.addHook('onRoute', (route) => {
     const { role, tokenHeader, isOpen = false } = route.config ?? {}
-    // Fastify calls onRoute again for the HEAD route of a GET.
+    // Fastify calls onRoute again for the HEAD route of a GET route, whose hooks already include ours.
     const before = [route.onRequest ?? []].flat().filter((hook) => !hooks.has(hook))
     const hook: onRequestHookHandler = (request, reply, done) => {
       const { headers } = request.raw

@@ -63,7 +63,7 @@ function answer(decision: Decision, deniedStatus: number, request: FastifyReques
   return isUsual ? reply.code(denial.status).send(denial.body) : reply.code(deniedStatus).send()
 }
 
-/** Compiles the rules once per configuration. Throws for an invalid rule, which validation should already have found. */
+/** Compiles the rules once per configuration. Throws for an invalid rule, but validation should have found it. */
 function compiledOnce(configNow: () => Config): () => Rules {
   const compile = (config: Config) =>
     new Rules(config, (path, message) => {

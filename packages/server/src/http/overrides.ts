@@ -178,7 +178,7 @@ function overridable(service: Service, caller: Caller, name: string): ActiveLimi
   return active
 }
 
-/** An override changes limits, but doesn't end bans or blocks. */
+/** Returns a hint if the key is still banned or blocked. Overriding its limits doesn't end a ban or block. */
 function blockHint({ atMs, overrides }: KeyState): string | undefined {
   const ends = overrides.flatMap(({ bannedUntilMs, blockedUntilMs }) =>
     [bannedUntilMs, blockedUntilMs].filter((end) => end !== undefined),

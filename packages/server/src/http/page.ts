@@ -10,7 +10,7 @@ import { Type } from '../json-schema.ts'
 import type { App } from './context.ts'
 import { acceptsGzip } from './encoding.ts'
 
-/** Built by packages/dashboard. The relative path is the same from `src/http` and `dist/http`. */
+/** The built dashboard. Its relative path is the same from `src/http` and `dist/http`. */
 const ROOT = fileURLToPath(new URL('../../page', import.meta.url))
 
 const gzipped = promisify<Buffer, Buffer>(gzip)

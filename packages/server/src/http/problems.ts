@@ -164,7 +164,7 @@ const FORGET_MS = 60_000
 const MOST_KINDS = 64
 
 /**
- * Logs the first failed request of each kind in full, and then only counts.
+ * Logs the first failed request of each kind in full, and only counts the others.
  *
  * Counts are logged once per second. In an outage, most requests fail, and a line for each would fill the disk.
  */

@@ -32,7 +32,7 @@ export function readerNow({ gatekeeper }: Context, { headers }: IncomingMessage)
 /** Sends an event stream until the client disconnects. */
 export function sendEvents(raw: IncomingMessage, reply: FastifyReply, stream: Readable): FastifyReply {
   raw.once('close', () => stream.destroy())
-  // Keeps proxies from caching or buffering it.
+  // Keeps proxies from caching or buffering the stream.
   reply.headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
   return reply.type('text/event-stream').send(stream)
 }

@@ -166,7 +166,7 @@ export async function reserve(active: ActiveLimiter, key: AnyKey, units: number,
   return { decision, token: decision.allowed ? tokenOf({ token, units, plan }) : undefined }
 }
 
-/** Settles a claim. The limiter checks that the token is its own. */
+/** Settles a claim. The limiter checks that it issued the token. */
 async function settle(
   service: Service,
   caller: Caller,
@@ -180,14 +180,14 @@ async function settle(
   return active.limiter.settle(token, actual, { request })
 }
 
-/** A library token with the charged units and the plan. All are needed to settle it. */
+/** The contents of a token: the library's token, the charged units and the plan. Settling needs all of them. */
 export interface Claim {
   readonly token: string
   readonly units: number
   readonly plan: string | undefined
 }
 
-/** Separator. Never occurs in a library token, a plan or a number, and needs no escaping in a URL. */
+/** Separates the parts of a token. Occurs in no library token, plan or number, and needs no escaping in a URL. */
 const MARK = '~'
 
 export function tokenOf({ token, units, plan = '' }: Claim): string {

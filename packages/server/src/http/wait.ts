@@ -43,7 +43,7 @@ type WaitBody = RequestBody & Pick<Static<typeof BodySchema>, 'priority' | 'maxW
 const DEFAULT_WAITING_MS = 30_000
 const MOST_WAITING_MS = 2 ** 31 - 1
 
-/** Ends waiting requests when the service shuts down. */
+/** The error that ends waiting requests when the service shuts down. */
 const CLOSING = new ServiceError(503, 'closing', 'this instance is shutting down; retry')
 
 const REPLACED = Symbol('a reload replaced the limiter')

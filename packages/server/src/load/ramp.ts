@@ -21,12 +21,12 @@ export interface StepOptions {
 }
 
 export interface Step {
-  /** Requests per second of the schedule. */
+  /** Scheduled requests per second. */
   readonly offered: number
   /** Decisions per second, until the last decision arrived. */
   readonly achieved: number
   readonly requests: number
-  /** Requests of the schedule that weren't sent, because too many were in flight. */
+  /** Scheduled requests that weren't sent, because too many were in flight. */
   readonly unsent: number
   readonly denied: number
   readonly errors: number
@@ -41,10 +41,10 @@ export type Saturation = 'errors' | 'in flight' | 'rate'
 /** A step that achieves less than this share of its rate is saturated. */
 const ENOUGH = 0.9
 
-/** A step with a larger share of errors is saturated. A stall of the machine can cause a few. */
+/** A step with a larger share of errors is saturated. A stall of the machine can cause a few errors. */
 const FEW_ERRORS = 0.01
 
-/** Requests to send before responses are read again. */
+/** Number of requests to send before responses are read again. */
 const BURST = 16
 
 /** Returns the rates of the steps. They grow by a factor, and end with `to`. */
@@ -70,9 +70,9 @@ export function saturationOf(step: Step): Saturation | undefined {
 }
 
 /**
- * Sends the requests of a step at their times, whatever the responses.
+ * Sends the requests of a step at their scheduled times, without waiting for responses.
  *
- * Waits for all responses. Ends early if too many requests are in flight, or if the signal aborts.
+ * At the end, waits for all responses. Ends early if too many requests are in flight, or if the signal aborts.
  */
 export async function runStep(options: StepOptions): Promise<Step> {
   const { rate, seconds, maxInFlight, send, clock, signal } = options
@@ -153,7 +153,7 @@ export async function runRamp({ rates, ...options }: RampOptions): Promise<Step[
   return steps
 }
 
-/** The clock of this process. It spins for less than a millisecond, because timers are coarser. */
+/** The clock of this process. For less than a millisecond, it waits without a timer, because timers are coarser. */
 export const realClock: LoadClock = {
   now: () => performance.now(),
   until(atMs) {

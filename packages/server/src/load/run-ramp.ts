@@ -29,7 +29,7 @@ export interface RampReport {
   readonly saturation: Saturation | null
 }
 
-/** Runs the ramp, until Ctrl-C at the longest, and closes the target. */
+/** Runs the ramp to its end or until Ctrl-C, and closes the target. */
 export async function reportRamp({ name, target, rates, seconds, keys }: RampPlan): Promise<RampReport> {
   const stopping = new AbortController()
   const stop = () => stopping.abort()

@@ -17,7 +17,7 @@ export interface LoadTarget {
 
 const RESPONSE_MS = 10_000
 
-/** Requests that wait for a free connection count as in flight. */
+/** Sends requests to the HTTP API. Requests that are waiting for a free connection count as in flight. */
 export function httpTarget(target: Target, bodies: readonly string[], connections: number): LoadTarget {
   const { url, token, ca, cert, key } = target
   const { Agent, request } = url.protocol === 'https:' ? https : http
@@ -57,7 +57,7 @@ interface Method {
   responseDeserialize(bytes: Buffer): RateLimitResponse
 }
 
-/** Envoy opens a connection per worker thread. */
+/** Number of gRPC connections. Several are typical, because Envoy opens one per worker thread. */
 const GRPC_CONNECTIONS = 2
 
 /**
@@ -123,7 +123,7 @@ export async function grpcTarget(
 /**
  * A limiter in this process.
  *
- * @param redis the URL of its store. Default: memory
+ * @param redis the URL of the limiter's store. Default: a store in memory
  */
 export async function libraryTarget(
   name: string,

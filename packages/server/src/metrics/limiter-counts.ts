@@ -11,9 +11,7 @@ import {
 import type { AnyLimiter } from '../service/service.ts'
 import { counter, gauge, histogram, type Metric, type Row } from './metric.ts'
 
-/**
- * Maximum number of limiters with separate metrics, including the limiters of Envoy's domains. All others are counted together.
- */
+/** Maximum number of limiters with separate metrics, including Envoy's domains. All others are counted together. */
 const MAX_LIMITERS = 1024
 
 /** Label of the limiters that are counted together. No limiter can have this name. */
@@ -46,7 +44,7 @@ interface Totals {
   clockSteps: number
 }
 
-/** Counts of all limiters with one name in this process, across reloads. */
+/** The counts for one limiter name in this process, across reloads. */
 class Counts {
   readonly decisions = new DecisionCounts()
   readonly waitErrors: Record<WaitErrorReason, number> = { full: 0, timeout: 0, aborted: 0, impossible: 0 }
@@ -239,7 +237,7 @@ export class LimiterCounts {
         'slidegate_store_clock_steps_total',
         "Times the store's clock jumped by more than a second.",
         each(({ totals }) => totals.clockSteps),
-        // All processes see the same steps of the store's clock.
+        // All processes see the same jumps of the store's clock, so their counts aren't added up.
         'max',
       ),
     ]

@@ -8,7 +8,7 @@ import type { RedisLink } from '../admin/redis-link.ts'
 
 const SECTIONS = ['server', 'clients', 'memory', 'stats', 'replication', 'cpu', 'commandstats']
 
-/** Lifetime of a reading. */
+/** How long a reading is reused, in milliseconds. */
 const FRESH_MS = 1000
 
 /** How long a server that left the Cluster is reported as down. */
@@ -53,7 +53,7 @@ export class RedisHealth {
     this.#now = now
   }
 
-  /** Never rejects, and takes at most a second. */
+  /** Reads all servers. Never rejects, and takes at most a second. */
   read(): Promise<readonly ServerHealth[]> {
     const nowMs = this.#now()
     if (this.#read === undefined || nowMs - this.#read.atMs >= FRESH_MS) {
@@ -197,7 +197,7 @@ function fieldsOf(text: string): ReadonlyMap<string, string> {
 /** The part of a `SLOWLOG GET` entry that we use. */
 type SlowEntry = readonly [id: number, atSeconds: number, micros: number, words: readonly string[]]
 
-/** Counts slow calls of our script on one server. Each ID is counted once. */
+/** Counts slow calls of our script on one server. Each entry of the slow log is counted once. */
 class SlowScripts {
   readonly #keyHead: string
   #lastId: number | undefined

@@ -21,14 +21,14 @@ import { fits } from './pattern.ts'
 /** The schema has checked that the texts are durations. */
 type Checked = LimiterConfig & { readonly ban?: BanOptions; readonly reservationTtl?: Duration }
 
-/** Passed to `limits` when it is a function. */
+/** The request that is passed to `limits`, if `limits` is a function. */
 interface PlanRequest {
   readonly plan?: string | undefined
 }
 
 /** An operator's shadow switches for one limiter. */
 export interface Shadowing {
-  /** By limit name; `*` applies to all. */
+  /** Whether a limit is in shadow mode, by limit name. `*` applies to all limits. */
   readonly [limit: string]: boolean
 }
 
@@ -92,7 +92,7 @@ export class DeclaredLimiter {
       store,
       overrides: overrides !== false,
       logger,
-      // A reload creates a limiter while the old limiter, which has other limits, is still open.
+      // Without this, the library would warn at each reload, because the old limiter with other limits is still open.
       warnings: false,
       ...(minTimeoutMs > (rest.timeoutMs ?? 0) && { timeoutMs: minTimeoutMs }),
     }

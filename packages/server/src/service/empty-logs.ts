@@ -46,7 +46,7 @@ export function emptyLogNotesOf(
   return [...(changed ?? []), ...byPlan]
 }
 
-/** Names of the limits that have no log in `before`. If there are dimensions, a name is `dimension.name`. */
+/** Names of the limits in `after` whose log isn't in `before`. If there are dimensions, a name is `dimension.name`. */
 function startingEmpty(before: ByDimension, after: ByDimension): readonly string[] {
   return Array.from(after).flatMap(([dimension, limits]) =>
     missing(before.get(dimension) ?? [], limits).map((name) =>
@@ -61,7 +61,7 @@ function missing(before: readonly Limit[], after: readonly Limit[]): readonly st
   return after.filter((_, i) => !known.includes(logs[i]!)).map(({ name }) => name)
 }
 
-/** Names of the limits' logs, which depend on the limits' structure. Unshared logs are numbered. */
+/** Names of the logs that store the limits' usage. They depend on the limits' structure. Unshared logs are numbered. */
 function logsOf(limits: readonly Limit[]): readonly string[] {
   const logs = limits.map((limit) => limit.kind.logName(limit) + (limit.shadow ? ` of ${limit.name}` : ''))
   return logs.map((log, i) =>

@@ -138,7 +138,7 @@ export class Gatekeeper {
   }
 
   /**
-   * Does the same check for gRPC. Accepts the address that Envoy adds to its own calls.
+   * Does the same check as {@link mustBeDirect}, for gRPC. Accepts the address that Envoy adds to its own calls.
    *
    * @throws {ServiceError} `proxy_without_tokens`
    */

@@ -30,7 +30,7 @@ export interface Processes {
   readonly instance: string
   /** Sets how this process answers a question. */
   answer(question: string, answer: (argument: unknown) => unknown): void
-  /** Sends a question to all processes, including this one, and resolves to their answers. All values are plain JSON. */
+  /** Sends a question to all processes, including this one. Resolves to their answers. All values are plain JSON. */
   ask(question: string, argument?: unknown): Promise<readonly unknown[]>
 }
 

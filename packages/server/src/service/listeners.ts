@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 import { messageOf } from '#replay/errors.js'
 import type { Config } from '../config/schema.ts'
 
-/** `127.0.0.1:8080`, `[::1]:8080` */
+/** Splits an address such as `127.0.0.1:8080` or `[::1]:8080` into host and port. */
 export function addressOf(text: string): { readonly host: string; readonly port: number } {
   const colon = text.lastIndexOf(':')
   return { host: text.slice(0, colon).replace(/^\[(.*)\]$/, '$1'), port: Number(text.slice(colon + 1)) }

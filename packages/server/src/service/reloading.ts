@@ -27,8 +27,8 @@ interface ReloadingOptions {
 type Reload = 'ok' | 'unchanged' | 'error'
 
 /**
- * Milliseconds between checks of the files. Unlike change events, polling works with mounted volumes, replaced files, and links
- * that Kubernetes swaps.
+ * Milliseconds between checks of the files. Unlike change events, polling works with mounted volumes, replaced files,
+ * and links that Kubernetes swaps.
  */
 const LOOK_MS = 500
 /** An invalid configuration is read again after this many checks. Missing files may exist by then. */
@@ -127,7 +127,7 @@ export class Reloading {
   }
 }
 
-/** Parts of a configuration that take effect at the next start. */
+/** Returns the changed parts of a configuration that take effect only at the next start. */
 function fromNextStart(config: Config, started: Config): readonly string[] {
   const listenersOf = (each: Config) => [each.listen, grpcAddressOf(each)]
   return [

@@ -11,7 +11,7 @@ import { type RunningService, startService } from './running.ts'
 import { storeConfigOf } from './stores.ts'
 import { runPrimary, WorkerProcesses } from './workers.ts'
 
-/** Ships with the package, so that the service starts without a configuration. */
+/** The example configuration, which ships with the package. The service uses it if no file is set. */
 const EXAMPLE = fileURLToPath(new URL('../../examples/slidegate.yaml', import.meta.url))
 
 export interface ServeOptions {
@@ -87,7 +87,7 @@ async function serveHere(
     await running.stop(drainMs)
     return 0
   } finally {
-    // The open channel would keep the process alive.
+    // The open channel to the primary would keep the process alive.
     if (cluster.isWorker && process.connected) process.disconnect()
   }
 }

@@ -1,6 +1,6 @@
 // An error that is sent to the caller.
 
-/** A caller's mistake or a missing permission, with its HTTP status. */
+/** An error for the caller, with its HTTP status. Examples: a mistake, a missing permission. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   /** 400 to 599. */

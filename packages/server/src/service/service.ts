@@ -1,4 +1,4 @@
-// The active limiters; reloads and shadow switches.
+// The active limiters, and how reloads and shadow switches change them.
 
 import type { AnyKey, Decision, Limiter, Logger, OnStoreError, Store, StoreUnavailableError } from 'slidegate'
 import type { Config } from '../config/schema.ts'
@@ -165,7 +165,7 @@ export class Service {
     }
   }
 
-  /** A store in this process needs no timeout. */
+  /** Returns the limiter for operators' reads. With a store in this process, that's `limiter`: no timeout is needed. */
   #readerOf(declared: DeclaredLimiter, limiter: Limiter<AnyKey>): Limiter<AnyKey> {
     if (this.store.applySync !== undefined) return limiter
     const reader = declared.limiter(this.store, false, READ_MS)

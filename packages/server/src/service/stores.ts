@@ -47,8 +47,8 @@ const MAX_OVERRIDES = 10_000
 /**
  * The stores for limiters that callers declare.
  *
- * In memory, each pattern of `ownLimiters` has a separate store, so that a token that fills its store doesn't evict keys of other
- * patterns. In Redis, all patterns share one store.
+ * In memory, each pattern of `ownLimiters` has a separate store, so that a token that fills its store doesn't evict
+ * keys of other patterns. In Redis, all patterns share one store.
  */
 export class OwnStores {
   readonly #shared: Store | undefined
@@ -64,9 +64,9 @@ export class OwnStores {
   }
 
   /**
-   * The store of a limiter. The longest matching pattern decides for all callers, so that a limiter is in just one store.
+   * The store of a limiter. The longest matching pattern decides for all callers, so that a limiter has one store.
    *
-   * @param patterns the patterns of all tokens, longest first. Must be the same array until they change
+   * @param patterns the patterns of all tokens, longest first. Must be the same array until the patterns change
    */
   of(limiter: string, patterns: readonly string[]): Store {
     if (this.#shared !== undefined) return this.#shared

@@ -64,7 +64,7 @@ export class WorkerProcesses extends OneProcess implements Processes {
   }
 }
 
-/** Does nothing if the primary is gone, because this worker then ends, too. */
+/** Sends a message to the primary. Does nothing if the primary is gone, because this worker then ends, too. */
 function send(message: Message): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {})
 }

@@ -12,7 +12,7 @@ export interface Watched {
 
 /** One minute or hour in a limiter's history. */
 export interface Step {
-  /** Whether any process of the service was counting. */
+  /** Whether any process of the service was counting during this step. */
   readonly isCounted: boolean
   /** Undefined if the limiter was idle. */
   readonly record: HistoryRecord | undefined
@@ -42,7 +42,7 @@ export function hourOf(minute: number): number {
 /** Keeps the history in memory: it is lost when the process exits. */
 export class MemoryHistoryStore implements HistoryStore {
   readonly #now: () => number
-  /** JSON text by name, because text needs less memory than objects. */
+  /** Records as JSON text, by record name, because text needs less memory than objects. */
   readonly #records = new Map<string, { readonly text: string; readonly untilMs: number }>()
   readonly #watched = new Map<string, Watched>()
 
@@ -88,7 +88,7 @@ export class MemoryHistoryStore implements HistoryStore {
   }
 }
 
-/** `<limiter>:<dimension>=<key>`. Limiter names have no colon. */
+/** Returns `<limiter>:<dimension>=<key>`. Limiter names have no colon. */
 export function memberOf({ limiter, word }: Watched): string {
   return `${limiter}:${word}`
 }

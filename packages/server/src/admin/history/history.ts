@@ -29,10 +29,10 @@ const EVERY_MS = 100
 /** A failed batch is sent again after this time. */
 const RETRY_MS = 1000
 
-/** The maximum number of minutes that wait for the store. Beyond it, the oldest is dropped. */
+/** The maximum number of minutes that wait for the store. If there are more, the oldest minute is dropped. */
 export const MAX_PENDING = 60
 
-/** A minute or hour is shown this long after its end. In that time, all instances write their counts. */
+/** A minute or hour is shown only this long after its end. In that time, all instances write their counts. */
 const SETTLE_MS = 10_000
 
 /** Number of limiters to process, within a few milliseconds, before yielding to the event loop. */

@@ -44,7 +44,7 @@ export class SlotCounts {
     return { allowed: allowed!, denied: denied!, units: units! }
   }
 
-  /** Moves the counts of each slot to its word. */
+  /** Moves the counts of each slot to `words`, under the word of that slot. */
   takeTo(words: Map<string, KeyCounts>, wordAt: (slot: number) => string): void {
     for (let slot = 0; slot < this.#counts.length / WIDTH; slot++) {
       const counts = this.take(slot)

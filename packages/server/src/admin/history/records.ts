@@ -3,12 +3,12 @@
 /** Allowed requests, denied requests, and units. The last number is a limiter's shadow denials, or a key's rank. */
 export type Counts = readonly [allowed: number, denied: number, units: number, other: number]
 
-/** Counts by name. `''` is the limiter; any other name is the dimension, `=` and the key. */
+/** Counts by name. `''` stands for the whole limiter. Any other name is a dimension, `=` and a key. */
 export type Entries = Readonly<Record<string, Counts>>
 
 /** The counts of a limiter in one minute or hour. */
 export interface HistoryRecord {
-  /** Counts. */
+  /** The counts of the limiter and its keys. */
   readonly c: Entries
   /** The number of each process's last batch, so that no batch is added twice. */
   readonly r: Readonly<Record<string, number>>
@@ -100,7 +100,7 @@ export function busiest(entries: readonly Entry[], perOrder: number): Entry[] {
   })
 }
 
-/** Orders higher values first. */
+/** Compares lists of values. Lists with higher values come first. */
 function compare(a: readonly number[], b: readonly number[]): number {
   const at = a.findIndex((value, i) => value !== b[i])
   return at === -1 ? 0 : b[at]! - a[at]!

@@ -31,8 +31,8 @@ export class WatchList {
   }
 
   /**
-   * Watches a key for a week, or stops watching it. If the limiter has too many watched keys, drops the key whose watch ends
-   * first.
+   * Watches a key for a week, or stops watching it. If the limiter has too many watched keys, drops the key whose watch
+   * ends first.
    *
    * @throws {ServiceError} if it can't be stored now
    */
@@ -46,7 +46,7 @@ export class WatchList {
     await this.apply()
   }
 
-  /** Watches keys while the limiter has room for them. Never rejects. */
+  /** Watches keys until the limiter has the maximum number of watched keys. Never rejects. */
   async watchIfRoom(limiter: string, keys: readonly SingleKey[]): Promise<void> {
     try {
       for (const of of keys) {
@@ -61,7 +61,7 @@ export class WatchList {
   }
 
   /**
-   * Returns the time since which a key has been watched, in epoch milliseconds.
+   * Returns when operators began to watch a key, in epoch milliseconds.
    *
    * @throws {ServiceError} if it can't be read now
    */
@@ -71,7 +71,7 @@ export class WatchList {
     return found && found.untilMs - WATCH_MS
   }
 
-  /** Counts the watched keys in this process. If the list can't be read, the last known one stays in use. */
+  /** Makes this process count the watched keys. If the list can't be read, the last known one stays in use. */
   async apply(): Promise<void> {
     const { store, service, usage } = this.#options
     const watched = await store.watched().catch(() => undefined)

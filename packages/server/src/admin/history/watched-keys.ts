@@ -28,14 +28,14 @@ interface KnownKey {
   readonly hash: number
 }
 
-/** Counts a limiter's watched and blocked keys in this process. */
+/** Counts the requests of a limiter's watched and blocked keys, in this process. */
 export class WatchedKeys {
   /** By slot: watched keys first, then blocked ones. */
   readonly #keys: (KnownKey | undefined)[] = new Array(MAX_WATCHED + MAX_BLOCKED).fill(undefined)
   readonly #counts = new SlotCounts(MAX_WATCHED + MAX_BLOCKED)
-  /** The blocked key to replace next. */
+  /** The index of the blocked key to replace next. */
   #next = 0
-  /** Whether there are no such keys, so that `add` has nothing to do. */
+  /** Whether no keys are watched or blocked, so that `add` has nothing to do. */
   isEmpty = true
   #hasWatched = false
   #conceal: Conceal | undefined
@@ -54,7 +54,7 @@ export class WatchedKeys {
     this.#hasWatched = keys.length > 0
   }
 
-  /** Counts a blocked key from now on, as long as it sends requests. */
+  /** Counts the requests of a blocked key from now on. Stops when the key sends no more requests. */
   block(key: string, dimension: string): void {
     const blocked = keyOf(key, dimension)
     if (this.#keys.slice(MAX_WATCHED).some((each) => each !== undefined && isSame(each, blocked))) return
