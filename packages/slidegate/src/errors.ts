@@ -236,10 +236,16 @@ export function checkTimeout(timeoutMs: number): void {
   checkInteger('timeoutMs', timeoutMs, 1, 2 ** 31 - 1)
 }
 
-/** @throws {SlidegateError} `invalid_option` if the value isn't an integer in this range */
-export function checkInteger(name: string, value: unknown, least: number, most: number): void {
+/** @throws {SlidegateError} with this code if the value isn't an integer in this range */
+export function checkInteger(
+  name: string,
+  value: unknown,
+  least: number,
+  most: number,
+  code?: SlidegateErrorCode,
+): void {
   const isRight = Number.isInteger(value) && (value as number) >= least && (value as number) <= most
-  checkThat(isRight, name, value, `an integer from ${least} to ${most}`)
+  checkThat(isRight, name, value, `an integer from ${least} to ${most}`, code)
 }
 
 /** Rejects an invalid value. The error describes valid values. */

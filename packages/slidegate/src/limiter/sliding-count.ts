@@ -1,8 +1,8 @@
 // A count per key over a sliding window, without a limit.
 import { isCounted } from '../decision.ts'
 import {
+  checkInteger,
   checkOptions,
-  checkThat,
   type Names,
   SlidegateError,
   StoreUnavailableError,
@@ -13,7 +13,7 @@ import type { CommonOptions } from '../limiter.ts'
 import { countBy, MAX_LIMIT, MAX_UNITS, parseName } from '../limits/declare.ts'
 import { MAX_ENTRIES } from '../limits/entry-window.ts'
 import { limitSet } from '../limits/limit-set.ts'
-import { slidingWindow } from '../limits/sliding-window.ts'
+import { type SlidingWindowOptions, slidingWindow } from '../limits/sliding-window.ts'
 import { guardStore } from '../resilience/guard.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { outcomesOf } from '../stores/call.ts'
@@ -32,10 +32,10 @@ export interface SlidingCountOptions
   /**
    * How the log of a key is stored. Default: `packed`.
    *
-   * `stream` is a Redis stream that other programs can read. It has an entry per addition, keeps the newest 10,000, and has a
-   * precision of 1 ms.
+   * With `zset`, at most the newest 10,000 units count. With `stream`, at most the newest 10,000 additions count, and other
+   * programs can read them. Both have a precision of 1 ms.
    */
-  readonly log?: 'packed' | 'stream'
+  readonly log?: SlidingWindowOptions['log']
   /** Where the counts are stored. Don't pass a store from `withLeases`, which charges in advance. Default: a new memory store. */
   readonly store?: Store
 }
@@ -53,7 +53,7 @@ export interface SlidingCount {
   /**
    * Adds `n` units (default: 1), and resolves to the new count.
    *
-   * `n` is an integer from 1 to 2^40, or to 10,000 in a stream. Rejects with `invalid_cost`.
+   * `n` is an integer from 1 to 2^40, or to 10,000 with another `log`. Rejects with `invalid_cost`.
    */
   add(key: string, n?: number): Promise<number>
   /** Resolves to the units added within the last period. */
@@ -83,16 +83,15 @@ const NAMES: Names<SlidingCountOptions> = {
  * if ((await failures.add('ada@example.com')) > 5) await askForMore()
  * ```
  *
- * Above 2^46 units, or 10,000 additions in a stream, a key drops the oldest. A full memory store drops the least recently used
- * keys.
+ * Above 2^46 units, a key drops the oldest. `add` still includes the units that it pushes out. A full memory store drops the
+ * least recently used keys.
  *
  * @throws {SlidegateError} `invalid_duration`, `invalid_precision`, `invalid_name`, `invalid_option`
  */
 export function slidingCount(options: SlidingCountOptions): SlidingCount {
   checkOptions(options, 'slidingCount', NAMES)
   const { period, precision, log = 'packed', store, timeoutMs, breaker, logger } = options
-  checkThat(log === 'packed' || log === 'stream', 'the log', log, "'packed' or 'stream'")
-  const most = log === 'stream' ? MAX_ENTRIES : MAX_LIMIT
+  const most = log === 'packed' ? MAX_LIMIT : MAX_ENTRIES
   const name = parseName(options.name ?? 'count')
   const window = parseWindow(period, 'the period')
   const limit = slidingWindow({ limit: most, window, log, ...(precision !== undefined && { precision }) })
@@ -106,14 +105,13 @@ export function slidingCount(options: SlidingCountOptions): SlidingCount {
     return [{ key: encoding.key(key), set }]
   }
   const apply = async (op: Op) => (await outcomesOf(guarded, [op]))[0] as ConsumeOutcome
-  const applySync = (op: Op, method: 'add' | 'get') => {
+  const applySync = (op: Op) => {
     if (guarded.applySync !== undefined) return guarded.applySync([op])[0] as ConsumeOutcome
-    const message = `${method}Sync needs a store in this process, such as memoryStore; use ${method} instead`
+    const message = 'addSync and getSync need a store in this process, such as memoryStore'
     throw new SlidegateError('sync_unsupported', message, name)
   }
   const addition = (key: string, n: number): ConsumeOp => {
-    const isRight = Number.isSafeInteger(n) && n >= 1 && n <= most
-    checkThat(isRight, 'n', n, `an integer from 1 to ${log === 'stream' ? '10,000' : '2^40'}`, 'invalid_cost')
+    checkInteger('n', n, 1, most, 'invalid_cost')
     const parts = partsOf(key)
     return { type: 'consume', parts, cost: n, count: 1, leaseMs: 0, ...namer.made(parts) }
   }
@@ -128,8 +126,8 @@ export function slidingCount(options: SlidingCountOptions): SlidingCount {
     precisionMs: limit.precisionMs,
     add: async (key, n = 1) => added(key, await apply(addition(key, n)), n),
     get: async (key) => countIn(await apply(look(key)), 0),
-    addSync: (key, n = 1) => added(key, applySync(addition(key, n), 'add'), n),
-    getSync: (key) => countIn(applySync(look(key), 'get'), 0),
+    addSync: (key, n = 1) => added(key, applySync(addition(key, n)), n),
+    getSync: (key) => countIn(applySync(look(key)), 0),
     async reset(key) {
       await apply({ type: 'reset', parts: partsOf(key) })
     },

@@ -31,6 +31,7 @@ export class Histogram {
     this.#counts = new Float64Array(bounds.length + 2)
   }
 
+  /** Counts a value. */
   observe(value: number): void {
     const bounds = this.#bounds
     let i = 0
