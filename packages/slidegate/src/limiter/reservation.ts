@@ -28,7 +28,7 @@ export interface Settlement {
 export interface Reservation {
   readonly decision: Decision
   readonly allowed: boolean
-  /** Any process can settle by token: `limiter.settle(token, actual)`. Contains the key in plain text. `''` if denied. */
+  /** Lets any process call `limiter.settle(token, actual)`. Contains the key in plain text. `''` if denied. */
   readonly token: string
   /**
    * Replaces the estimate with the actual units, 0 or more.

@@ -1,32 +1,35 @@
 -- Decides the ops of a batch one after the other. For how an op checks and then charges its logs, see consume.lua.
 --
--- KEYS   per op: one key per log, then the key of the override of each part that may have one. If the op writes overrides, each
---        of these is followed by the key of its index. The key of the receipt comes last, if there is one.
--- ARGV   if the call may be sent twice: its number, as 17 digits. Each call has a higher number than earlier calls
---        with the same receipt key. A letter after the digits means that the receipt's TTL must be renewed. Then the ops, in
+-- KEYS per op: one key per log, then the key of the override of each part that may have one. If the op writes
+--        overrides, each of these is followed by the key of its index. The last key is the receipt's, if there is one.
+-- ARGV   if the call may be sent twice: its number, as 17 digits. Each call has a higher number than earlier calls with
+--        the same receipt key. A letter after the digits means that the receipt's TTL must be renewed. Then the ops, in
 --        runs whose ops differ only in keys, ids, cost and count. Per run:
---        - options: -1 times the sum of the option constants below. Omitted for a plain consume that uses the server's time
+--        - options: -1 times the sum of the option constants below. Omitted for a plain consume that uses the server's
+--          time
 --        - time: with CLOCK
---        - per log: a code, and the numbers ("words") that its kind defines. The code is the sum of the kind's number, SHADOW
---          for a shadow limit's log, MORE if another log follows, and PER_WORD times the number of words. The first log's code
---          also includes PER_OVERRIDE times the number of parts that may have an override.
+--        - per log: a code, and the numbers ("words") that its kind defines. The code is the sum of the kind's number,
+--          SHADOW for a shadow limit's log, MORE if another log follows, and PER_WORD times the number of words. The
+--          code of the first log also includes PER_OVERRIDE times the number of parts that may have an override.
 --        - names: the names of the limits, if a part may have an override (see override.lua)
---        - with LEASE: the lease in milliseconds. With RESERVATION_NAME: the reservation's name. With CHARGES: the maximum number
---          of charges to list. With HOLD: 1 to renew the entry with the op's id, or 0 to release it. With RARE: the operation's
---          JSON (see rare.lua).
---        - the number of groups, then per group: the number of its ops, the cost of a request, the requests per op and, with IDS,
---          the id of each op. Omitted if there is only one run, and each of its ops is a single request of cost 1.
+--        - with LEASE: the lease in milliseconds. With RESERVATION_NAME: the reservation's name. With CHARGES: the most
+--          charges to list. With HOLD: 1 to renew the entry with the op's id, or 0 to release it. With RARE: the
+--          operation's JSON (see rare.lua).
+--        - the number of groups, then per group: the number of its ops, the cost of a request, the requests per op and,
+--          with IDS, the id of each op. Omitted if there is only one run, and each of its ops is a single request of
+--          cost 1.
 -- Reply  integers, possibly followed by zeros. The first is the server's time, or NO_TIME if no op needed it.
---          Then, per op: the requests admitted (0 for a charge), and the answer of each log (see the .lua file of its kind).
---          Then the times that some kinds report, starting with the last log's times. With EXPLAIN, the reply of explain.lua
---          follows. With HOLD, the op's whole reply is 1 if its units were held, otherwise 0.
+--          Then, per op: the requests admitted (0 for a charge), and the answer of each log (see the .lua file of its
+--          kind). Then the times that some kinds report, starting with the last log's times. With EXPLAIN, the reply of
+--          explain.lua follows. With HOLD, the op's whole reply is 1 if its units were held, otherwise 0.
 --          These can precede an op's reply:
 --            text                 the first line of each part's override, if any part has one (see override.lua).
 --            UNREADABLE, reason   the op's state can't be read. Nothing is written for the op, and its reply ends here.
 --            AHEAD, ms            the op was decided as if the clock were this far ahead.
---          If an op repeats a request, or if a key is banned, its first integer is EXTRAS minus the requests admitted. Then,
---          after the times: the time of the repeated request minus the current time, and the units charged for it, or two
---          zeros. The milliseconds for which the op blocked a key. Per log of bans: for how long the key was already blocked.
+--          If an op repeats a request, or if a key is banned, its first integer is EXTRAS minus the requests admitted.
+--          Then these follow the times: the time of the repeated request minus the current time, and the units charged
+--          for it, or two zeros. The milliseconds for which the op blocked a key, or 0. Per log of bans: for how many
+--          milliseconds the key was already blocked.
 --        A call that was already executed gets the same reply. A call with a lower number than the last one isn't
 --        executed: its reply is just STALE.
 --

@@ -14,7 +14,7 @@ const MAX_RUN = 256
 
 export const ABORTED = 'the wait was aborted'
 
-/** Settled waiters are removed from a heap if it has this many more of them than of others. */
+/** The maximum of settled waiters in a heap, beyond the number of others. */
 const MIN_SWEEP = 64
 
 export interface Requester {
