@@ -122,7 +122,9 @@ const PlainLimitDecision = makeLimitDecision as unknown as Constructor<
   Parameters<typeof makeLimitDecision>
 >
 
-/** Returns the decision without bans. `costs` are units per limit, if they differ. Shadow limits need `rooms`. */
+/**
+ * Returns the decision without bans. `costs`: units per limit, if they differ. `rooms`: requests that fit each limit.
+ */
 export function decisionBy(
   limits: readonly Limit[],
   cost: number,

@@ -154,7 +154,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     return (await this.#explain(this.#blockable(key))).ban !== undefined
   }
 
-  /** Returns the public form of an override, with the key's limits if they are known. */
+  /** Returns the public form of an override. Without `limits`, `unused` can't be determined. */
   overrideOf(one: OneKey, inForce: InForce, limits: readonly Limit[] | undefined): Override {
     const { dimension, given, key } = one
     const { rule, ruleMs, blockedMs } = inForce
@@ -255,7 +255,7 @@ function limitNamed(name: string, limits: readonly Limit[]): Limit {
 
 const FIELDS = ['limit', 'window', 'capacity', 'refill'] as const
 
-/** Checks the numbers as far as they don't depend on the limit. */
+/** Makes all checks that don't depend on the limit. */
 function numbersIn(name: string, change: unknown, known: readonly string[] = FIELDS): LimitNumbers {
   if (name !== ONLY) parseName(name)
   const fields = typeof change === 'object' && change !== null ? Object.keys(change) : []

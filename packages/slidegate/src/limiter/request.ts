@@ -73,7 +73,7 @@ interface NameOptions extends RequestNames {
 
 export const NAMELESS: Named = {}
 
-/** Names a limiter's requests for logs that keep entries. */
+/** Creates the names under which logs keep a limiter's requests. */
 export class RequestNamer {
   /** Prefix that makes this limiter's ids unique. Generated with the first id. */
   #head: string | undefined

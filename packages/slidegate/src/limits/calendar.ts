@@ -38,7 +38,7 @@ const NOMINAL_MS: Readonly<Record<CalendarUnit, number>> = {
   month: 31 * 24 * HOUR_MS,
 }
 
-/** How many windows before and after the current one are sent to Redis. */
+/** How many windows on each side of the current one are sent to Redis. */
 const AROUND = 2
 
 /** Maximum number of windows in the cache. */

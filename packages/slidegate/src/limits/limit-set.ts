@@ -66,7 +66,7 @@ export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
   return { limiter, limits, logs, keeps, isOverridable: false }
 }
 
-/** A limit on distinct values must be alone, because it charges one unit per request. */
+/** A limit on distinct values must be the only one. It charges one unit per request, whatever the cost. */
 function checkAlone(limiter: string, limits: readonly Limit[]): void {
   const values = limits.find(({ kind }) => kind.entries?.are === 'value')
   if (values === undefined || (limits.length === 1 && !limiter.includes('/'))) return

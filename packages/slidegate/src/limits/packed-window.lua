@@ -243,7 +243,7 @@ if mine > 0 then
   units, new_stamp = cost * mine, now - now % words[p + 1]
   newest = new_stamp
   if units > MAX_UNITS then units = MAX_UNITS end
-  -- Other limits may read the log with longer windows, in which leased units must count longer, too.
+  -- Other limits may read the log over longer windows. It keeps records for the longest of all, plus the lease.
   if is_empty then keep, lease, leased = 0, 0, 0 end
   kept = keep - lease
   if kept < longest then kept = longest end
@@ -329,7 +329,7 @@ elseif mine > 0 or is_restamped and not is_look then
         else
           -- Moves the back to a larger ring.
           ring = string.sub(raw, BACK + 1, LEASES)
-          -- Doubles the slots, up to the number that the limits can fill, unless that number is too low.
+          -- Doubles the slots, up to the number that the limits can fill, unless there are that many already.
           local most = math.ceil((records_of(words, p, last) - 1) / PAGE)
           if pages >= most then most = MAX_PAGES end
           head, slots = 0, math.min(math.max(2 * pages, 1), most)

@@ -67,7 +67,7 @@ export const packedWindowKind: Kind<WindowLog> = {
 
   commit(log, params, nowMs, { units, leaseMs }) {
     log.trim(nowMs)
-    // Other limits may read the log over longer windows, in which leased units count longer, too.
+    // Other limits may read the log over longer windows. It keeps records for the longest of all, plus the lease.
     const longestMs = Math.max(log.keepMs - log.lease.leaseMs, ...params.windows)
     if (leaseMs > 0) {
       const { lease } = log

@@ -142,7 +142,7 @@ function previousAt(counter: TwoWindows, { window, mostUnits }: CounterParams, s
   return counter.start === start - window ? Math.min(counter.current, mostUnits) : 0
 }
 
-/** Milliseconds after a window's start. From then, `units` of the previous window count as at most `room`. */
+/** When `units` of the previous window count as at most `room`. In milliseconds after a window's start. */
 function fadesIn(units: number, room: number, { window, precision, grains }: CounterParams): number {
   const elapsed = grains - Math.floor((room * grains) / units)
   return elapsed < grains ? elapsed * precision : window

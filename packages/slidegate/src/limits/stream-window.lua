@@ -141,7 +141,7 @@ if units > 0 or is_ahead and not is_look then
   end
   if units > 0 then
     local trimming, how, threshold = 'MINID', '~', string.format('%d', math.max(0, now - window + 1))
-    -- Only then may there be too many entries, because each has at least one unit.
+    -- Each entry has at least one unit, so only now can there be too many entries.
     if live + units > MAX_STREAM then trimming, how, threshold = 'MAXLEN', '=', MAX_STREAM_TEXT end
     local entry = {
       'XADD', key, trimming, how, threshold, id, 'id', op and op.id or '',

@@ -80,7 +80,7 @@ interface Rate {
 }
 
 interface BucketParams extends LogParams, Rate {
-  /** The largest debt: whole tokens, at least the capacity. */
+  /** The largest possible debt: a whole number of tokens, at least the capacity. */
   readonly mostDebt: number
 }
 

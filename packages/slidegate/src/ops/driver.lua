@@ -1,6 +1,6 @@
 -- Decides the ops of a batch one after the other. For how an op checks and then charges its logs, see consume.lua.
 --
--- KEYS per op: one key per log, then the key of the override of each part that may have one. If the op writes
+-- KEYS   per op: one key per log, then the key of the override of each part that may have one. If the op writes
 --        overrides, each of these is followed by the key of its index. The last key is the receipt's, if there is one.
 -- ARGV   if the call may be sent twice: its number, as 17 digits. Each call has a higher number than earlier calls with
 --        the same receipt key. A letter after the digits means that the receipt's TTL must be renewed. Then the ops, in
@@ -61,7 +61,7 @@ local STALE = -1
 local NO_TIME = -2
 local RECEIPT_TTL = '600000'
 local RECEIPT_NUMBER = '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$'
--- More digits than a timestamp has.
+-- The digits of a call's number: more than a timestamp has.
 local NUMBER_SIZE = 17
 local NUMBER_TEXT = '17'
 local LAST_OF_NUMBER = '16'
@@ -70,10 +70,10 @@ local LAST_OF_NUMBER = '16'
 local reply, filled, k = { NO_TIME, 0, 0 }, 1, 1
 local KEYS, ARGV = KEYS, ARGV
 -- The functions that decide logs, by the number of their kind. An op's second log and later ones also have their
--- functions at LATER plus the last place of the previous log's words. Small logs read in advance are here by key.
+-- functions at LATER plus the last place of the previous log's words. Small logs are here, too, by key, once read.
 local kinds = { false, false, false, false, false, false, false, false }
 
--- Returns a kind's functions for rare operations. Local copies, because captured variables would cost time.
+-- Returns a kind's functions for rare operations. It declares locals, because captured variables cost time.
 local function tables_of(kinds, kind)
   local made = kinds[-kind]
   if not made then

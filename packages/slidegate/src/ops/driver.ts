@@ -27,7 +27,7 @@ export function settleInstant(loaded: Loaded, clockMs: number): number {
   return nowMs
 }
 
-/** Restamps logs that are too far ahead. Denials do this, too, because otherwise each would restart the wait. */
+/** Restamps logs that are too far ahead. Denied ops do so, too; otherwise, each denial would restart the wait. */
 export function restamp(loaded: Loaded, nowMs: number): void {
   for (const held of loaded) {
     const { kind, params } = held.log

@@ -24,7 +24,7 @@ import type {
  */
 export type Effect = 'look' | 'charge' | 'renew' | 'free'
 
-/** Work per log, to estimate an op's duration. `take` removes units from its middle. `search` computes times. */
+/** Work per log, to estimate an op's duration. `take` removes units from a log's middle. `search` computes times. */
 export type Work = 'remove' | 'write' | 'find' | 'take' | 'search' | 'read' | 'override' | 'page'
 
 /** The type of a field. `READERS` in stores/remote/ops.ts has the ranges. A Cluster splits lists by server. */
@@ -48,7 +48,7 @@ export interface OpKind<Asked extends AnyOp, Result> {
   readonly fields: { readonly [Name in Exclude<keyof Asked, keyof AnyOp | 'source' | Optional>]-?: Field } & {
     readonly [Name in Optional]?: Field
   }
-  /** Whether each limit set of the op must have a limit. */
+  /** Whether each limit set of the op must have at least one limit. */
   readonly counts?: boolean
   /** Keys other than those of logs. `andIndex` adds the index of overrides; `index` means only the index. */
   readonly keys?: 'andIndex' | 'index'

@@ -56,7 +56,7 @@ function isAbortSignal(signal: unknown): boolean {
 export class Waiter {
   readonly key: string
   readonly request: WaitRequest
-  /** Returns the request's keys with the limits that apply at the time. */
+  /** Returns the request's keys and their current limits. */
   readonly parts: () => readonly Part[]
   readonly place: number
   /** When the waiter arrived and when it times out, by `performance.now()`. */
