@@ -25,7 +25,7 @@ export interface Charge {
   readonly source: Source
   /** Replaces `atMs` and `source`, see {@link ConsumeOutcome.debits}. */
   readonly debits?: readonly Debit[] | undefined
-  /** Whether each log of all parts was charged. Omitted if all logs with the role `count` were. */
+  /** Whether each log of all parts was charged. Omitted if all logs with the role `count` were charged. */
   readonly charged?: readonly boolean[] | undefined
   /** Units not yet returned. */
   left: number

@@ -22,8 +22,8 @@ export interface Settlement {
 /**
  * An estimate, charged if it was allowed. Settle or cancel it once.
  *
- * If the decision was made without the store, only this object records whether it was settled. In that case,
- * each settlement by token charges again.
+ * If the decision was made without the store, only this object records whether the reservation was settled. In that
+ * case, each settlement by token charges again.
  */
 export interface Reservation {
   readonly decision: Decision

@@ -62,7 +62,7 @@ interface BanParams extends LogParams {
   readonly forgetAfter: number
 }
 
-/** Looks like an exhausted limit of 1. A full memory store keeps the keys of such limits. */
+/** The parameters of an exhausted limit of 1. A full memory store keeps the keys of such limits. */
 const ANY: LogParams = { precision: 1, records: 1, windows: [0], limits: [1] }
 
 interface Ban {

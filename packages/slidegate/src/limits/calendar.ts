@@ -58,7 +58,7 @@ interface Window {
  * The windows of a local calendar, without gaps. Finding one is slow, so they are cached.
  *
  * - An hour starts at each full hour of the local clock, and whenever that clock is changed. A change of half an hour
- * leaves an hour of 30 minutes.
+ *   leaves an hour of 30 minutes.
  * - A day starts at the first local time of its date. If the clock is later set back over midnight, the day continues. Weeks
  *   start on Monday, and months start on their first day. A date that the time zone skips has no window.
  */

@@ -1,4 +1,5 @@
 -- The twin of entry-window.ts: windows whose log stores each entry separately.
+--
 -- Words (numbers that the process sends): the window, the kind of the entries (see below), the limits.
 -- Answer: for a shadow limit that may already have the request, the units charged. Then the same as in packed-window.lua.
 -- Stored: one sorted set, see docs/state.md. An entry of n units has n members.

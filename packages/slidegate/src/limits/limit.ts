@@ -38,10 +38,11 @@ export interface LogParams {
 /**
  * The entries that a log keeps. Ops with an id are never merged, leased or answered by the deny cache.
  *
- * - `record`: an admitted request, in order.
+ * - `record`: an admitted request, which can't be found by id.
  * - `request`: an admitted request, found by id. While the log holds an id that the caller chose (`mayRepeat`), an op with that id
  *   gets the first answer and isn't charged. A refund returns a whole entry, once.
- * - `holder`: a request in flight, found by id. It counts from its last renewal. A release affects only these logs.
+ * - `holder`: a request in flight, found by id. It counts from its last renewal. A release affects only logs of
+ *   holders.
  * - `value`: a distinct value, which is the op's id and costs one unit. If the log already has it, `check` doesn't
  *   count it, and `commit` moves it to now.
  */
@@ -91,7 +92,7 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   words(params: Params, nowMs: number): readonly number[]
   /** Whether the result of `words` depends on the time. */
   readonly hasTimedWords?: boolean
-  /** Reads the state before the op from the script's answer. Omitted if the answer has used units and times. */
+  /** Reads the state before the op from the script's answer. Omitted if it consists of used units and times. */
   read?(next: () => number, params: Params, nowMs: number): State
   createLogs(): Logs<State>
   /** The newest stamp. 0 for an empty log. */

@@ -1,6 +1,7 @@
 -- The twin of sliding-counter.ts: the units of two windows. The units of the previous window are weighted by its
--- overlap with the sliding window. Words (numbers that the process sends): the window, the precision, the maximum units
--- per window, the limits.
+-- overlap with the sliding window.
+--
+-- Words (numbers that the process sends): the window, the precision, the maximum units per window, the limits.
 -- Answer: the units of the current window and of the previous one, before the op.
 -- Stored: one string, see docs/state.md.
 -- TTL: set by the first write in a window, to the length of two windows plus slack.

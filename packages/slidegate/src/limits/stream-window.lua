@@ -1,4 +1,5 @@
 -- The twin of entry-window.ts for logs that other programs can follow: a stream of charges and running totals.
+--
 -- Words (numbers that the process sends): the window, then the limits.
 -- Answer: as in packed-window.lua.
 -- Stored: one stream, see docs/state.md. The units used are the newest total minus the total before the first entry that counts.

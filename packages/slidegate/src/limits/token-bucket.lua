@@ -1,4 +1,5 @@
 -- The twin of token-bucket.ts: a debt, in parts of a token, that shrinks by the refill each millisecond.
+--
 -- Words (numbers that the process sends): the refill, the parts of a token, the maximum debt, the capacity.
 -- Answer: the debt before the op. If the higher refill of an earlier charge still applies: -1 minus the debt, and that
 -- refill.

@@ -42,7 +42,7 @@ export interface TokenBucketOptions extends NameOptions {
  * - A refund returns only tokens that can't have been refilled since the charge.
  * - `charge` may leave the bucket in debt for up to 366 days.
  * - If the capacity or the refill changes, tokens that were taken stay taken. A lower refill takes effect with the next charge.
- * If the interval changes, the bucket starts full.
+ *   If the interval changes, the bucket starts full.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */

@@ -33,10 +33,7 @@ const RING = 12
 const HEAD_AND_COUNT = 13
 const COUNT_BITS = 16
 
-/**
- * A ring is identified by an integer. It encodes the ring's number, whether it is wide, and log2 of its doubles. 0:
- * none.
- */
+/** A ring's reference encodes its number, whether it is wide, and log2 of its doubles. 0 means no ring. */
 const RING_SHIFT = 6
 const WIDE = 2 ** 5
 

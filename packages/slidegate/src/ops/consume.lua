@@ -6,7 +6,7 @@
 -- - `k`, `place`: where the log's key is in KEYS, and where its answer starts in `reply`
 -- - `admitted`: requests that the previous logs admit
 -- - `now`, `clock`: the time at which the op is decided, and the current time
--- - `op`: the op's uncommon fields. Most ops have none, and pass nil
+-- - `op`: the op's uncommon fields, or nil if it has none, like most ops
 --
 -- Returns the number of requests that all logs admit, and the last place in the reply. Otherwise, returns nil and the
 -- reason why a log can't be used, or nil and a log's stamp slightly later than `now`, at which the op is decided again.

@@ -70,10 +70,10 @@ local LAST_OF_NUMBER = '16'
 local reply, filled, k = { NO_TIME, 0, 0 }, 1, 1
 local KEYS, ARGV = KEYS, ARGV
 -- The functions that decide logs, by the number of their kind. An op's second log and later ones also have their
--- functions at LATER plus the last place of the previous log's words. Small logs are here, too, by key, once read.
+-- functions at LATER plus the last place of the previous log's words. Also has small logs read in advance, by key.
 local kinds = { false, false, false, false, false, false, false, false }
 
--- Returns a kind's functions for rare operations. It declares locals, because captured variables cost time.
+-- Returns a kind's functions for rare operations. Declares locals, because captured variables cost time.
 local function tables_of(kinds, kind)
   local made = kinds[-kind]
   if not made then

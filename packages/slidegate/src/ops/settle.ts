@@ -63,7 +63,7 @@ export const settle: OpKind<SettleOp, SettleOutcome> = {
     return { settled: true, returned }
   },
 
-  /** Per log: its part, counted from 1, and the time of its charge. */
+  /** The part of each log, counted from 1, and the time of its charge. */
   json: ({ parts, instants }) => ({
     parts: parts.flatMap(({ set }, part) => set.logs.map(() => part + 1)),
     instants: parts.flatMap(({ set }, part) => set.logs.map(() => instants[part]!)),

@@ -54,7 +54,7 @@ export function denialOf(answer: Answer, sentAtMs: number, waitMs: number, conte
     openAtMs: outcome.atMs + waitMs,
     roomAtMs: fromMs + waitMs,
     dueAtMs: Math.max(nowMs, fromMs + Math.min(waitMs + contention.delayMs(), mostMs)),
-    // A lower bound: the store decided after the op was sent, and its clock counts whole milliseconds.
+    // A lower bound: the store decided after the op was sent, and the store's clock counts whole milliseconds.
     closedUntilMs: isCertain ? Math.max(nowMs, sentAtMs + waitMs - 1) : undefined,
   }
 }

@@ -14,7 +14,7 @@ const MAX_RUN = 256
 
 export const ABORTED = 'the wait was aborted'
 
-/** The maximum of settled waiters in a heap, beyond the number of others. */
+/** How many more settled waiters than others a heap may contain. */
 const MIN_SWEEP = 64
 
 export interface Requester {

@@ -20,7 +20,7 @@ export interface WaitOptions {
   readonly signal?: AbortSignal
   /** An integer. Waiters of this process are admitted by highest priority, then by arrival. Default: 0. */
   readonly priority?: number
-  /** Passed to `limits` if it is a function. */
+  /** Passed to the `limits` option if that is a function. */
   readonly request?: unknown
 }
 
