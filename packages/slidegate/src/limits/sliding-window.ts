@@ -27,8 +27,8 @@ export interface SlidingWindowOptions extends LimitOptions {
    *   window is charged once and gets the first answer. `list` returns the admitted requests.
    * - `stream`: in Redis, a stream, which other programs can follow with XREAD. Entries `<ms>-<n>` have `id`,
    *   `cost` and `total`, the running total of units. A refund, or setting the clock back, replaces the
-   *   stream: consumer groups are lost, and after a clock change new ids are lower. In a stream with more entries
-   *   than the limit (but at least 128 and at most 1,024), only the newest entry can be refunded.
+   *   stream: consumer groups are lost, and after a clock change new ids are lower. If a stream has more entries
+   *   than the limit, clamped to the range from 128 to 1,024, only its newest entry can be refunded.
    *
    * `zset` and `stream` support limits up to 10,000, at a precision of 1 ms. Refunds return whole requests.
    */

@@ -171,7 +171,7 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     Math.ceil(debtAt(bucket, params, nowMs) / refillOf(bucket, params)),
 
   refund(bucket, params, nowMs, atMs, units) {
-    // If the clock was set back or the refill has changed since then, the number of refilled tokens is unknown.
+    // If the clock or the refill was changed after the charge, the number of refilled tokens is unknown.
     if (atMs > bucket.stamp || atMs < bucket.since || bucket.refill !== params.refill) return 0
     // Doesn't return what was refilled since the charge: without the charge, the bucket might have been full all along.
     const owed = units * params.parts - Math.max(0, nowMs - atMs) * params.refill

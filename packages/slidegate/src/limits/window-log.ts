@@ -286,7 +286,7 @@ export class WindowLog {
   /** Moves the newest record into the ring. */
   #push(): void {
     if (this.count === MAX_RECORDS - 1) {
-      // Merges the two oldest records. The units of the first then count slightly longer, but never shorter.
+      // Merges the two oldest records. The units of the first then count slightly longer than they should.
       this.#head = (this.#head + 1) & (this.slots - 1)
       this.count--
     } else if (this.count === this.slots) {

@@ -105,7 +105,7 @@ export class Queue {
       }
       const closedUntilMs = denial.closedUntilMs ?? performance.now()
       if (first.untilMs <= closedUntilMs) {
-        // The waiters behind this one may have later deadlines.
+        // There can't be room before its deadline. The waiters behind it may have later deadlines.
         this.reject(first, 'timeout')
       } else if (!this.#rejectUntil(closedUntilMs)) {
         const endMs = denial.closedUntilMs === undefined ? firstOf(this.#ends)!.untilMs : denial.dueAtMs
