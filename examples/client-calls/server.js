@@ -19,8 +19,12 @@ const calls = slidingCount({ name: 'calls', period: '10s', log: 'stream', store,
 
 // Replies with the number of the client's calls, including this one.
 const { server, url } = await listen(async (req, res) => {
-  const client = String(req.headers['x-client'] ?? 'anonymous')
-  res.end(`${await calls.add(client)}`)
+  const client = String(req.headers['x-client'] || 'anonymous')
+  try {
+    res.end(`${await calls.add(client)}`)
+  } catch (error) {
+    res.writeHead(503).end(`${error}`)
+  }
 })
 console.log(url)
 
@@ -35,6 +39,7 @@ if (!serves) {
 
 /** Ada calls twice per second. Bob calls every other second. Eve makes 30 calls after six seconds. */
 async function play() {
+  for (const client of ['ada', 'bob', 'eve']) await calls.reset(client)
   console.log('after   ada  bob  eve')
   for (let second = 1; second <= 20; second++) {
     clock.advance(1000)

@@ -17,9 +17,18 @@ const TICKS_PER_SECOND = 100
  */
 export async function startPostgres() {
   const programs = programsFolder()
-  const folder = mkdtempSync(join(tmpdir(), 'slidegate-postgres-'))
-  const data = join(folder, 'data')
   const owner = ownerOfServer()
+  const folder = mkdtempSync(join(tmpdir(), 'slidegate-postgres-'))
+  /** @type {import('node:child_process').ChildProcess | undefined} */
+  let started
+  const kill = () => {
+    started?.kill('SIGQUIT')
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+  }
+  process.once('exit', kill)
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
+
+  const data = join(folder, 'data')
   if (owner !== undefined) chownSync(folder, owner.uid, owner.gid)
   const words = ['--no-sync', '--auth=trust', '--username=postgres', '--locale=C', '-D', data]
   execFileSync(join(programs, 'initdb'), words, {
@@ -41,14 +50,9 @@ export async function startPostgres() {
     cwd: folder,
     stdio: ['ignore', 'ignore', 'pipe'],
   })
+  started = server
   // Other programs come first, as if the database ran on its own machine.
   setPriority(/** @type {number} */ (server.pid), constants.priority.PRIORITY_BELOW_NORMAL)
-  const kill = () => {
-    server.kill('SIGQUIT')
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
-  }
-  process.once('exit', kill)
-  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
 
   const log = []
   for await (const line of createInterface(server.stderr)) {
@@ -94,8 +98,12 @@ function programsFolder() {
 function ownerOfServer() {
   if (process.getuid?.() !== 0) return undefined
   const id = (/** @type {string} */ which) =>
-    Number(execFileSync('id', [which, 'postgres'], { encoding: 'utf8' }))
-  return { uid: id('-u'), gid: id('-g') }
+    Number(execFileSync('id', [which, 'postgres'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }))
+  try {
+    return { uid: id('-u'), gid: id('-g') }
+  } catch (cause) {
+    throw new Error('PostgreSQL needs a user other than root. Create the user postgres.', { cause })
+  }
 }
 
 /** Returns the CPU time of a process and its children, ended ones included. Linux only. @param {number} pid */

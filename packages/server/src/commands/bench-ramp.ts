@@ -35,7 +35,7 @@ const MAX_RATE = 100_000
 const DEFAULT_FACTOR = 2
 const DEFAULT_LIMIT = '100/1m'
 const DEFAULT_DESCRIPTOR = 'user'
-const GRPC_ADDRESS = /^(\[[\da-fA-F:.]+\]|[\w.-]+):\d{1,5}$/
+const GRPC_ADDRESS = /^(\[[\da-fA-F:.]+\]|[\w.-]+):(\d{1,5})$/
 
 /** Maximum duration of a whole ramp, and its maximum number of requests. */
 const MAX_RAMP_SECONDS = 600
@@ -73,7 +73,7 @@ function ratesIn(text: string): Rates {
   const [, from = 0, to = 0] = (/^(\d{1,6})\.\.(\d{1,6})(?:\/s)?$/.exec(text) ?? []).map(Number)
   if (from >= 1 && from <= to && to <= MAX_RATE) return { from, to }
   throw new InvalidArgumentError(
-    `It must be two rates per second from 1 to ${MAX_RATE}, such as 100..5000/s, the lower one first.`,
+    `It must be two rates per second from 1 to ${MAX_RATE}, such as 100..5000/s, the lower one first. Write <limiter> before --ramp.`,
   )
 }
 
@@ -130,7 +130,8 @@ async function openTarget(
   }
   const service = targetOf(flags)
   if (grpc !== undefined) {
-    if (!GRPC_ADDRESS.test(grpc)) {
+    const [, , port] = GRPC_ADDRESS.exec(grpc) ?? []
+    if (!(Number(port) >= 1 && Number(port) <= 65_535)) {
       throw new UsageError(`invalid --grpc "${printable(grpc)}"; write it like 127.0.0.1:8081`)
     }
     mustBeAllowed(addressOf(grpc).host, yes)

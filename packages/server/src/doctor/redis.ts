@@ -148,10 +148,10 @@ function checksOf(node: string, facts: Facts | undefined, link: RedisLink): Chec
     versionCheck(info),
     evictionCheck(info, fixFor),
     memoryCheck(info, fixFor),
-    persistenceCheck(info, facts.save, fixFor),
+    persistenceCheck(info, facts.save, cli),
     replicaCheck(info, link.isCluster),
     clusterCheck(info, facts.cluster, link.isCluster, cli),
-    scriptCheck(info),
+    scriptCheck(info, facts.save !== undefined),
     clock,
   ]
   return found.map((check) => ({ target, ...check }))
@@ -224,7 +224,7 @@ function megabytes(bytes: number): string {
   return `${Number((bytes / 2 ** 20).toFixed(1)).toLocaleString('en-US')} MiB`
 }
 
-function persistenceCheck(info: RedisInfo, save: string | undefined, fixFor: SettingFix): Found {
+function persistenceCheck(info: RedisInfo, save: string | undefined, cli: string): Found {
   const docs = 'docs/production.md#persistence'
   const failed = ['aof_last_write_status', 'rdb_last_bgsave_status'].filter(
     (each) => info.text(each) === 'err',
@@ -249,7 +249,7 @@ function persistenceCheck(info: RedisInfo, save: string | undefined, fixFor: Set
     status: 'warning',
     value: 'none: a restart resets all limits',
     expected: 'an append-only file, unless limits may be reset',
-    fix: fixFor('appendonly', 'yes'),
+    fix: `${cli} CONFIG SET appendonly yes`,
     docs,
   }
 }
@@ -323,7 +323,7 @@ function clusterCheck(info: RedisInfo, cluster: string | undefined, isCluster: b
   }
 }
 
-function scriptCheck(info: RedisInfo): Found {
+function scriptCheck(info: RedisInfo, hasConfig: boolean): Found {
   const { scripts } = info
   const name = 'script time'
   const calls = scripts?.calls ?? 0
@@ -336,7 +336,7 @@ function scriptCheck(info: RedisInfo): Found {
     ...check,
     status: 'warning',
     expected: `below ${formatCount(MAX_SCRIPT_MICROS)} µs`,
-    fix: 'use smaller batches or fewer limits per key; redis-cli CONFIG RESETSTAT starts a new average',
+    fix: `use smaller batches or fewer limits per key${hasConfig ? '; redis-cli CONFIG RESETSTAT starts a new average' : ''}`,
     docs: 'docs/alerts.md#slidegatescripttimegrowing',
   }
 }

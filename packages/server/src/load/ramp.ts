@@ -72,7 +72,7 @@ export function saturationOf(step: Step): Saturation | undefined {
 /**
  * Sends the requests of a step at their scheduled times, without waiting for responses.
  *
- * At the end, waits for all responses. Ends early if too many requests are in flight, or if the signal aborts.
+ * At the end, waits for all responses. Ends early if too many requests are in flight. Ends immediately if the signal aborts.
  */
 export async function runStep(options: StepOptions): Promise<Step> {
   const { rate, seconds, maxInFlight, send, clock, signal } = options
@@ -116,6 +116,8 @@ export async function runStep(options: StepOptions): Promise<Step> {
   if (decisions + errors < sent) {
     await new Promise<void>((resolve) => {
       onIdle = resolve
+      signal.addEventListener('abort', () => resolve())
+      if (signal.aborted) resolve()
     })
   }
   const plannedMs = isFull ? 0 : 1000 * seconds

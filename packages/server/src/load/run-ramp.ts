@@ -27,6 +27,8 @@ export interface RampReport {
   readonly sustained: number | null
   /** Why the last step is saturated, or `null` if it isn't. */
   readonly saturation: Saturation | null
+  /** Whether it was stopped before its last rate. */
+  readonly stopped: boolean
 }
 
 /** Runs the ramp to its end or until Ctrl-C, and closes the target. */
@@ -44,6 +46,7 @@ export async function reportRamp({ name, target, rates, seconds, keys }: RampPla
       ...{ target: name, seconds, keys, steps },
       sustained: steps.findLast((step) => saturationOf(step) === undefined)?.offered ?? null,
       saturation: (steps.length > 0 && saturationOf(steps.at(-1)!)) || null,
+      stopped: signal.aborted,
     }
   } finally {
     process.off('SIGINT', stop).off('SIGTERM', stop)
@@ -67,10 +70,12 @@ export function rampLinesOf(limiter: string, report: RampReport): string[] {
   ]
 }
 
-function verdictOf({ steps, sustained, saturation }: RampReport): string {
+function verdictOf({ steps, sustained, saturation, stopped }: RampReport): string {
   const last = steps.at(-1)
   if (last === undefined) return 'stopped before the first step ended'
-  if (saturation === null) return `not saturated: ${formatCount(last.offered)}/s kept up`
+  if (saturation === null) {
+    return `${stopped ? 'stopped' : 'not saturated'}: ${formatCount(last.offered)}/s kept up`
+  }
   const { offered, achieved, requests, errors, firstError = '' } = last
   const why = {
     errors: `${formatCount(errors)} of ${formatCount(requests)} requests got no decision; the first error is "${printable(firstError)}"`,

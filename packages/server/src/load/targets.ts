@@ -17,11 +17,14 @@ export interface LoadTarget {
 
 const RESPONSE_MS = 10_000
 
+/** Part of the body of a decision that the store made. */
+const FROM_STORE = '"source":"store"'
+
 /** Sends requests to the HTTP API. Requests that are waiting for a free connection count as in flight. */
 export function httpTarget(target: Target, bodies: readonly string[], connections: number): LoadTarget {
   const { url, token, ca, cert, key } = target
   const { Agent, request } = url.protocol === 'https:' ? https : http
-  const agent = new Agent({ keepAlive: true, maxSockets: connections, timeout: RESPONSE_MS })
+  const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const to = urlAt(url, '/v1/consume')
   const options = { method: 'POST', agent, ca, cert, key }
   const texts = bodies.map((body) => ({
@@ -38,14 +41,26 @@ export function httpTarget(target: Target, bodies: readonly string[], connection
         const { body, headers } = texts[i % texts.length]!
         const sent = request(to, { ...options, headers }, (response) => {
           const { statusCode: status } = response
-          response.once('error', reject).once('end', () => {
-            if (status === 200 || status === 429) resolve(status === 200)
-            else reject(new Error(`HTTP ${status}`))
+          let text = ''
+          response.setEncoding('latin1').on('data', (chunk) => {
+            text += chunk
           })
-          response.resume()
+          response.once('error', reject).once('end', () => {
+            if (status !== 200 && status !== 429) reject(new Error(`HTTP ${status}`))
+            else if (text.includes(FROM_STORE)) resolve(status === 200)
+            else reject(new Error('decided without the store'))
+          })
         })
-        sent.once('timeout', () => sent.destroy(new Error(`no response within ${RESPONSE_MS / 1000} s`)))
-        sent.once('error', reject).end(body)
+        // A socket's timeout doesn't apply to a request that waits for a connection.
+        const late = setTimeout(() => {
+          const error = new Error(`no response within ${RESPONSE_MS / 1000} s`)
+          reject(error)
+          sent.destroy(error)
+        }, RESPONSE_MS)
+        sent
+          .once('close', () => clearTimeout(late))
+          .once('error', reject)
+          .end(body)
       }),
     close: () => agent.destroy(),
   }

@@ -22,7 +22,7 @@ export class Requests {
   /** The only limit, if there is just one and it is enforced. */
   readonly #onlyLimit: Limit | undefined
   #lastKey: string | undefined
-  /** The last op without an id or value, for callers that hammer one key. */
+  /** The last op without an id or value. It is reused if the next request has the same key and cost. */
   #lastOps: readonly [ConsumeOp] | undefined
   #lastDenied: { readonly outcome: ConsumeOutcome; readonly decision: Decision } | undefined
   #isClosed = false
@@ -40,7 +40,7 @@ export class Requests {
     if (others.length === 0 && !limit!.shadow) this.#onlyLimit = limit
   }
 
-  // Isn't async and creates at most one promise, because promises dominate the cost under full load.
+  // Isn't async and creates at most one promise, because under full load, promises take most of the time.
   consume(key: AnyKey, options?: ConsumeOptions): Promise<Decision> {
     try {
       const decision = this.#decideFast(key, options)
@@ -129,7 +129,7 @@ export class Requests {
     return decision
   }
 
-  /** All denied requests of one op get the same decision. */
+  /** All denied requests of one op get copies of the same decision. */
   #denied(op: ConsumeOp, outcome: ConsumeOutcome): Decision {
     if (outcome !== this.#lastDenied?.outcome) {
       this.#lastDenied = { outcome, decision: decisionOf(op, outcome, outcome.admitted) }
@@ -158,7 +158,7 @@ const kept: { resolve: (decision: Decision) => void; reject: (error: unknown) =>
   reject: forget,
 }
 
-/** The executor of all promises. A closure per promise would create garbage. */
+/** The executor of all promises. A separate closure for each promise would create garbage. */
 function keep(resolve: (decision: Decision) => void, reject: (error: unknown) => void): void {
   kept.resolve = resolve
   kept.reject = reject

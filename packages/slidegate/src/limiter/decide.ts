@@ -24,14 +24,14 @@ export function decisionOf(asked: RequestOp, outcome: ConsumeOutcome, position: 
   return decisionByLimits(op, outcome, position)
 }
 
-/** Rejects a repeat that costs more than the first request. Its extra units would be uncounted. */
+/** Rejects a repeat that costs more than the first request. The extra units wouldn't be counted. */
 function checkRepeat({ cost }: RequestOp, { repeats = cost }: ConsumeOutcome): void {
   if (cost <= repeats) return
   const what = `the cost is ${cost}, but this requestId was charged ${repeats}`
   throw new SlidegateError('reused_request_id', `${what}; use the same cost or another requestId`, cost)
 }
 
-/** Returns the denial of a key that is blocked or banned. This denial may have caused the ban. */
+/** Returns the denial of a request for a blocked or banned key. It may be the request that caused the ban. */
 function denialOfBlocked(op: RequestOp, outcome: ConsumeOutcome, ban: Ban): Decision {
   const decision = decisionByLimits(op, outcome, outcome.admitted)
   const { retryAfterMs, resetAfterMs, deniedBy } = decision
@@ -63,7 +63,7 @@ function isShadow({ shadow }: Limit): boolean {
 
 // Decisions must behave like object literals when they are spread, serialized, logged or compared. So `limits` are created
 // eagerly: a spread drops an inherited getter, and an own getter allocates more than the limits do. Constructors allocate less
-// than literals: they leave room for the decision's charge (refund.ts), and V8 adds no allocation site.
+// than literals: they leave room for the decision's charge (see refund.ts), and V8 doesn't add allocation sites.
 
 interface Constructor<Made, Values extends unknown[]> {
   new (...values: Values): Made
@@ -122,7 +122,9 @@ const PlainLimitDecision = makeLimitDecision as unknown as Constructor<
   Parameters<typeof makeLimitDecision>
 >
 
-/** The decision by limits alone. `costs` has units per limit, if they differ. Shadow limits need `rooms`. */
+/**
+ * Returns the decision without bans. `costs`: units per limit, if they differ. `rooms`: requests that fit each limit.
+ */
 export function decisionBy(
   limits: readonly Limit[],
   cost: number,
@@ -147,14 +149,14 @@ export function decisionBy(
     const { name, shadow } = limit
     const free = Math.max(0, limit.limit - usedOf(numbers, i))
     const taken = costs === undefined ? cost : costs[i]!
-    // An enforced limit is charged for all admitted requests. A shadow limit must also have room for them.
+    // An enforced limit is charged for all admitted requests. A shadow limit is charged only for those that fit it.
     const fitting = shadow && taken > 0 ? Math.min(admitted, rooms![i]!) : admitted
     const left = isCharged ? free - taken * Math.min(position + 1, fitting) : free
     const hasRoom = isRepeat || (isCharged && position < fitting) || left >= taken
     const wait = hasRoom ? 0 : waitOf(numbers, i)
     const reset = resetOf(numbers, i)
     const verdict = new PlainLimitDecision(limit, hasRoom, left, wait, reset)
-    // Most keys have one limit. An empty array would allocate room for 17 items with the first one.
+    // Most keys have one limit. The first push to an empty array would allocate room for 17 items.
     if (i === 0) verdicts = [verdict]
     else verdicts.push(verdict)
     if (shadow) continue

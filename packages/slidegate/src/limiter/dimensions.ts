@@ -41,7 +41,7 @@ export class Dimension {
   readonly #isOverridable: boolean
   readonly #bare: LimitSet
   readonly #setOf = new WeakMap<object, LimitSet>()
-  /** Maps the text of a set's limits to the set, oldest first. */
+  /** Maps the limits of a set, as text, to the set. The least recently used is first. */
   readonly #setOfText = new Map<string, LimitSet>()
 
   constructor(limiter: string, name: string | undefined, rules: Rules) {
@@ -67,7 +67,7 @@ export class Dimension {
   #returned(limits: readonly Limit[]): LimitSet {
     const known = isObject(limits) ? this.#setOf.get(limits) : undefined
     if (known !== undefined) return known
-    // A rejection must not end the process.
+    // An unhandled rejection would end the process.
     if (limits instanceof Promise) limits.catch(() => {})
     const checked = checkedLimits(limits)
     const text = JSON.stringify(checked.map(textOf))
@@ -98,7 +98,7 @@ export class Dimension {
   }
 }
 
-/** The fields in which two limits can differ. */
+/** Returns the fields in which two limits can differ. */
 function textOf(declared: Limit): unknown {
   const { name, limit, windowMs, shadow, kind, rule } = declared
   return [name, kind.logName(declared), limit, windowMs, shadow, rule]
@@ -174,7 +174,7 @@ export function ownOf<T>(values: Readonly<Partial<Record<string, T>>>, dimension
   return Object.hasOwn(values, dimension) ? values[dimension] : undefined
 }
 
-/** Identifies a key of a limiter or dimension. */
+/** Returns a string that identifies a key of a limiter or dimension. */
 export function wordOf(limiter: string, key: string): string {
   return JSON.stringify([limiter, key])
 }

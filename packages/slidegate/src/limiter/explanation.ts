@@ -17,20 +17,20 @@ export interface LimitExplanation extends LimitDecision {
   /**
    * The time of the oldest charge or slot renewal that counts.
    *
-   * In epoch milliseconds by the store's clock. Only set for kinds that store times. The value may be off by
-   * the length of a lease. After a change of the window, it may be off by the difference in length.
+   * In epoch milliseconds by the store's clock. Only set for kinds that store times. The time may be off by the length
+   * of a lease. After a change of the window, it may be off by the difference in length.
    */
   readonly oldestAtMs?: number
-  /** Units that will be free after `afterMs`, in up to eleven steps. At the last step, all are free. */
+  /** Used units that will be free after `afterMs`, in up to eleven steps. At the last step, all are free. */
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
   /**
    * With the `charges` option: the latest charges that count, oldest first.
    *
-   * Only set for kinds that store times. Charges in the same grain are merged. Lists at most 512 charges, or
-   * fewer if there are many limits. An entry has the time of its last renewal.
+   * Only set for kinds that store times. Charges within one `precisionMs` are merged. Lists at most 512 charges, or
+   * fewer if there are many limits. A concurrency slot has the time of its last renewal.
    */
   readonly charges?: readonly ListedCharge[]
-  /** With the `charges` option: units of older charges that also count. */
+  /** With the `charges` option: units of older charges that also count but aren't listed. */
   readonly olderUnits?: number
   /** With the `charges` option: the limit's declaration. */
   readonly declared?: Declaration

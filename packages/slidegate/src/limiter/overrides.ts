@@ -80,7 +80,7 @@ export interface Overrides<Key> {
    * Replaces a key's numbers or exemption, or blocks it. Takes a key of one dimension.
    *
    * @throws {SlidegateError} `invalid_duration`, `invalid_precision`, `invalid_name`, `invalid_key` and `invalid_limit`.
-   *   Limits without a `name` are invalid, too, because their default name changes with the numbers
+   *   Limits without a `name` are rejected, too, because their default name changes with the numbers
    */
   set(key: Key, change: OverrideChange, options?: OverrideOptions): Promise<void>
   /** Returns the key's override, if it has one. */
@@ -154,7 +154,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     return (await this.#explain(this.#blockable(key))).ban !== undefined
   }
 
-  /** Returns the public form of an override, with the key's limits if they are known. */
+  /** Returns the public form of an override. Without `limits`, `unused` can't be determined. */
   overrideOf(one: OneKey, inForce: InForce, limits: readonly Limit[] | undefined): Override {
     const { dimension, given, key } = one
     const { rule, ruleMs, blockedMs } = inForce
@@ -176,7 +176,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     throw new SlidegateError('invalid_key', message, key)
   }
 
-  /** The keys that can be blocked. Throws if there are none. */
+  /** Returns the keys that can be blocked. Throws if there are none. */
   #blockable(key: Partial<AnyKey>): readonly OneKey[] {
     const keys = this.#keys.keysOf(key, false).filter(({ dimension }) => dimension.bareOf('') !== undefined)
     if (keys.length > 0) return keys
@@ -200,7 +200,7 @@ function bareOf(keys: readonly OneKey[]): readonly Part[] {
   return keys.map(({ dimension, key }) => dimension.bareOf(key)!)
 }
 
-/** The limits of a key. `undefined` if the limits function needs a request or key that is missing here. */
+/** Returns a key's limits. `undefined` if the limits function needs a request or key that is missing here. */
 function limitsNow(dimension: Dimension, given: string | undefined, request?: unknown) {
   if (dimension.set !== undefined) return dimension.set.limits
   try {
@@ -255,7 +255,7 @@ function limitNamed(name: string, limits: readonly Limit[]): Limit {
 
 const FIELDS = ['limit', 'window', 'capacity', 'refill'] as const
 
-/** Checks everything that doesn't depend on the limit. */
+/** Makes all checks that don't depend on the limit. */
 function numbersIn(name: string, change: unknown, known: readonly string[] = FIELDS): LimitNumbers {
   if (name !== ONLY) parseName(name)
   const fields = typeof change === 'object' && change !== null ? Object.keys(change) : []

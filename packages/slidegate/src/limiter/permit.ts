@@ -21,7 +21,7 @@ export interface Permit extends AsyncDisposable {
   readonly signal: AbortSignal
   /** Renews the permit now. Resolves to whether it was still held. Rejects with a `StoreUnavailableError`. */
   extend(): Promise<boolean>
-  /** Releases the units once. Resolves to whether they were held. If it rejects, they expire after `ttl`. */
+  /** Releases the units once. Resolves to whether they were held. If the call rejects, the units expire after `ttl`. */
   release(): Promise<boolean>
 }
 
@@ -41,7 +41,7 @@ function ttlOf(decision: Decision): number {
 
 const MAX_TURN_MS = 1000
 
-/** Maximum concurrent renewals. More would miss their deadlines. */
+/** Maximum concurrent renewals. If there were more, each would take longer and might miss its deadline. */
 const MAX_RENEWING = 64
 
 /** The held permits of a limiter. One timer renews them all, a few at a time. */
@@ -49,7 +49,7 @@ export class Permits {
   readonly #ask: Ask
   #ttlMs = MAX_WINDOW_MS
   readonly #held = new Set<Held>()
-  /** Permits due for renewal, and how many renewals are in flight. */
+  /** The permits due for renewal, and the number of renewals in flight. */
   readonly #due = new Set<Held>()
   #renewing = 0
   readonly #origin = asyncOrigin('slidegate.permits')

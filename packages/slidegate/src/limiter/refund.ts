@@ -25,14 +25,14 @@ export interface Charge {
   readonly source: Source
   /** Replaces `atMs` and `source`, see {@link ConsumeOutcome.debits}. */
   readonly debits?: readonly Debit[] | undefined
-  /** Whether each log was charged, over all parts in order. Omitted if every log that counts was charged. */
+  /** Whether each log of all parts was charged. Omitted if all logs with the role `count` were charged. */
   readonly charged?: readonly boolean[] | undefined
   /** Units not yet returned. */
   left: number
   askedAtMs?: number
 }
 
-/** Shared by all charges of a limiter's fast path. */
+/** Data shared by all charges of a limiter's fast path. */
 export interface FastPathCharges {
   readonly limiter: object
   readonly set: LimitSet
@@ -81,7 +81,7 @@ export function remember(decision: Decision, charge: Charge | FastCharge): void 
   new Charged(decision, charge)
 }
 
-/** The charge of a decision. `undefined` for a denied or peeked decision, a copy, or any other value. */
+/** Returns the charge of a decision. `undefined` for a denied or peeked decision, a copy, or any other value. */
 export function chargeOf(decision: unknown): Charge | undefined {
   return isObject(decision) ? Charged.chargeOf(decision) : undefined
 }
@@ -101,7 +101,7 @@ export function chargeBy(
   return { limiter, parts, names, cost, atMs, source, debits, charged, left: wasCounted ? cost : 0 }
 }
 
-/** Which logs the store charged, or `undefined` for all. Shadow limits without room weren't charged. */
+/** Returns which logs the store charged, or `undefined` for all. Shadow limits without room weren't charged. */
 function chargedLogs(parts: readonly Part[], { limits }: Decision, { repeats, debits }: ConsumeOutcome) {
   const isRepeat = repeats !== undefined
   if (!isRepeat && debits === undefined && haveAllRoom(limits)) return undefined
@@ -129,7 +129,7 @@ export function logsCharged({ parts, charged }: Charge): readonly boolean[] {
   return charged ?? parts.flatMap(({ set }) => set.logs.map(({ role }) => role === 'count'))
 }
 
-/** The fields of an op for a charge that wasn't made by the store. */
+/** Returns the fields that an op needs if the charge wasn't made by the store. */
 export function chargedBy({ source, debits }: Charge): Pick<RefundOp, 'source' | 'debits'> {
   return { ...(source === 'fallback' && { source }), ...(debits !== undefined && { debits }) }
 }
@@ -139,7 +139,7 @@ export function isUnsent(error: unknown): boolean {
   return error instanceof StoreUnavailableError && (error.reason === 'down' || error.reason === 'overload')
 }
 
-/** Returns a decision's charge if it can be refunded. `keys` are the stored keys from the caller. */
+/** Returns a decision's charge if it can be refunded. `keys` are the caller's keys in their stored form. */
 export function returnable(
   limiter: object,
   keys: readonly string[],
@@ -166,9 +166,9 @@ export function returnable(
   return charge
 }
 
-/** Returns the remaining units. Resolves to how many were returned, the minimum of all enforced limits. */
+/** Refunds up to `units`. Resolves to how many were returned: the minimum of all enforced limits. */
 export async function returnUnits(ask: Ask, charge: Charge, units: number): Promise<number> {
-  // Subtracted before the call, so that concurrent refunds don't return the same units twice.
+  // Subtracts the units before the call, so that concurrent refunds don't return the same units twice.
   const asked = Math.min(units, charge.left)
   if (asked === 0) return 0
   charge.left -= asked

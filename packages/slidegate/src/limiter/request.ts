@@ -38,7 +38,7 @@ export const REQUEST_NAMES: Names<Record<'cost' | 'request' | keyof RequestNames
 }
 
 /**
- * Checks the names of a request's options, and reads the cost. Default: 1.
+ * Checks the names of a request's options, and returns the cost. Default: 1.
  *
  * @throws {SlidegateError} `invalid_cost`, `invalid_option`
  */
@@ -73,7 +73,7 @@ interface NameOptions extends RequestNames {
 
 export const NAMELESS: Named = {}
 
-/** Generates the names of a limiter's requests in logs that keep entries. */
+/** Creates the names under which logs keep a limiter's requests. */
 export class RequestNamer {
   /** Prefix that makes this limiter's ids unique. Generated with the first id. */
   #head: string | undefined
@@ -133,7 +133,7 @@ export function areHeld(parts: readonly Part[]): boolean {
   return keep(parts, 'holder')
 }
 
-/** Whether any limit can only return whole requests. */
+/** Whether any limit can refund only whole requests. */
 export function areWhole(parts: readonly Part[]): boolean {
   return keep(parts, 'request') || keep(parts, 'holder') || keep(parts, 'record')
 }
@@ -145,13 +145,13 @@ export function refuseValues(parts: readonly Part[], what: string): void {
   throw invalidOption(message, limit)
 }
 
-/** Whether the limit works only in a request's handler. It then needs the request's end or value. */
+/** Whether a limit can be used only in handlers. Such a limit needs to know a request's end or its value. */
 export function isForHandlers(limit: Limit): boolean {
   const are = limit?.kind?.entries?.are
   return are === 'holder' || are === 'value'
 }
 
-/** The name of the limit that counts distinct values. It is the limiter's only limit. */
+/** Returns the name of the limit that counts distinct values. Such a limit is the limiter's only one. */
 function limitOfValues(parts: readonly Part[]): string | undefined {
   const { keeps, limits } = parts[0]!.set
   return keeps.has('value') ? limits[0]!.name : undefined

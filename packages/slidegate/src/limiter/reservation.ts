@@ -22,19 +22,19 @@ export interface Settlement {
 /**
  * An estimate, charged if it was allowed. Settle or cancel it once.
  *
- * If the decision was made without the store, only this object records whether it was settled. In that case,
- * each settlement by token charges again.
+ * If the decision was made without the store, only this object records whether the reservation was settled. In that
+ * case, each settlement by token charges again.
  */
 export interface Reservation {
   readonly decision: Decision
   readonly allowed: boolean
-  /** Lets any process settle it, with `limiter.settle(token, actual)`. Contains the key in plain text. `''` if denied. */
+  /** Lets any process call `limiter.settle(token, actual)`. Contains the key in plain text. `''` if denied. */
   readonly token: string
   /**
    * Replaces the estimate with the actual units, 0 or more.
    *
    * Returns unused units, or charges more units, even beyond the limits. Rejects with `invalid_reservation` if the reservation
-   * was denied, expired, settled or canceled. After a `StoreUnavailableError`, it may have been settled.
+   * was denied, expired, settled or canceled. After a `StoreUnavailableError`, the reservation may have been settled.
    */
   settle(actual: number): Promise<Settlement>
   /** The same as `settle(0)`. */
@@ -44,7 +44,7 @@ export interface Reservation {
 interface Claim {
   readonly key: AnyKey
   readonly units: number
-  /** The reservation's unique name in the store, which ends with its units. `''` if it was decided without the store. */
+  /** Its unique name in the store, which ends with the units. `''` if the reservation was decided without the store. */
   readonly name: string
   readonly charged: readonly (readonly string[])[]
   readonly instants: readonly number[]
@@ -66,7 +66,7 @@ function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
   const instants = parts.map((_, i) => debits?.[i]?.atMs ?? atMs)
   // A fallback stores no reservations.
   const isStored = source === 'store'
-  // Only the store may settle it, because a refund would return the units a second time.
+  // From now on, only a settlement may return the units. A refund would return them a second time.
   if (isStored) charge.left = 0
   return { key, units, name: isStored ? name : '', charged, instants }
 }
@@ -84,7 +84,7 @@ function parseToken(limiter: string, token: unknown): Claim {
     version === VERSION &&
     Number.isSafeInteger(units) &&
     typeof name === 'string' &&
-    // The store only has the name, so the token's units must match those in the name.
+    // The store has only the name, so the token's units must match those in the name.
     (name === '' || name.endsWith(`.${units}`)) &&
     isList(charged, MOST_PARTS, (logs) => isList(logs, MOST_LOGS, () => true)) &&
     isList(instants, MOST_PARTS, Number.isSafeInteger)
@@ -169,7 +169,7 @@ export class Reservations {
   async #settle(op: SettleOp, claim: Claim): Promise<Settlement> {
     const { parts, actual, units } = op
     if (claim.name === '') {
-      // An estimate that a fallback charged stays charged.
+      // If a fallback charged the estimate, it stays charged.
       const added = Math.max(0, actual - (claim.charged.length > 0 ? units : 0))
       if (added > 0) await this.#ask({ type: 'charge', parts, units: added })
       return { returned: 0, added }

@@ -27,7 +27,7 @@ export interface SlidingCountOptions
   readonly period: Duration
   /** Namespace of the keys, as in `createLimiter`. Must be unique among counts and limiters. Default: `count`. */
   readonly name?: string
-  /** The step in which the period slides. Default: 1 ms up to 65 s, otherwise 1/65,536 of the period. */
+  /** The step by which the period slides. Default: 1 ms for periods up to 65 s, otherwise 1/65,536 of the period. */
   readonly precision?: Duration
   /**
    * How the log of a key is stored. Default: `packed`.
@@ -44,7 +44,7 @@ export interface SlidingCountOptions
  * Counts units per key over a sliding period.
  *
  * Methods reject with a {@link SlidegateError} for invalid input, and with a `StoreUnavailableError` if the store doesn't answer.
- * An `add` that was rejected may still have counted.
+ * A rejected `add` may have counted nevertheless.
  */
 export interface SlidingCount {
   readonly name: string
@@ -76,14 +76,14 @@ const NAMES: Names<SlidingCountOptions> = {
 /**
  * Counts the units added to a key within the last `period`, by the store's clock.
  *
- * Exact to the precision: a unit counts for at least the period, and for less than one grain longer.
+ * Exact to the precision: a unit counts for at least the period, and for less than one step of `precision` longer.
  *
  * ```ts
  * const failures = slidingCount({ name: 'failed-logins', period: '1h', store })
  * if ((await failures.add('ada@example.com')) > 5) await askForMore()
  * ```
  *
- * Above 2^46 units, a key drops the oldest. `add` still includes the units that it pushes out. A full memory store drops the
+ * A key with more than 2^46 units drops the oldest ones. `add` still includes the units that it pushes out. A full memory store drops the
  * least recently used keys.
  *
  * @throws {SlidegateError} `invalid_duration`, `invalid_precision`, `invalid_name`, `invalid_option`

@@ -178,7 +178,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     if (charge === undefined || !areHeld(charge.parts)) return task(decision)
     const permit = this.#permits.give(decision, performance.now())
     try {
-      // Renews the slot, which may have been granted some time ago.
+      // Renews the slot now, because it may have been granted some time ago.
       await permit.extend().catch(() => {})
       return await task(decision)
     } finally {

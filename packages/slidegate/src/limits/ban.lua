@@ -1,8 +1,8 @@
 -- The twin of ban.ts. A ban isn't a limit: it denies all requests while the key is blocked.
 --
--- Words: the number of logs before this one in its part. The number of denials that cause a ban, and the
--- period in which they must occur. The time after a ban until its level is reset. The lengths of the first
--- ban, the second ban and so on.
+-- Words (numbers that the process sends): the number of logs before this one in its part. The number of denials that
+-- cause a ban, and the period in which they must occur. The time after a ban until its level is reset. The lengths of
+-- the first ban, the second ban and so on.
 -- Stored: one string, see docs/state.md.
 -- TTL: set by each write to the time until nothing in the log counts, plus slack.
 -- Invariants: at most 1000 denials, none of them later than the last write. A log in which nothing counts has
@@ -31,7 +31,7 @@ end
 local blocked_ms = 0
 if stamp > now then
   if stamp <= clock + MAX_AHEAD then return nil, stamp end
-  -- The ban has as much time left as at the last write.
+  -- The ban has as much time left as it had at the last write.
   if blocked_until > 0 then blocked_until = blocked_until + now - stamp end
   op.is_ban_restamped = true
 end
@@ -69,7 +69,7 @@ function ban.save(log, words, p, clock, is_clock_given)
   call_redis('SET', log.key, raw, 'PX', (ttl_of(math.max(0, expires - clock), is_clock_given)))
 end
 
--- Keeps the durations that were left at the last write.
+-- Shifts all times. Each is then as far away as it was at the last write.
 function ban.restamp(log, now)
   local by = now - log.stamp
   if by >= 0 then return end

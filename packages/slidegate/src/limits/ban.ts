@@ -1,4 +1,4 @@
-// Bans: a log that counts a key's denials and blocks the key after too many. It isn't a limit.
+// Bans. A ban is a log that counts a key's denials and blocks the key after too many of them. It isn't a limit.
 //
 // The length of a ban depends on the level, which is the number of bans in a row.
 
@@ -50,7 +50,7 @@ function parseTimes(times: BanOptions['for']): readonly number[] {
   if (!Array.isArray(times) || times.length < 1 || times.length > MOST_TIMES) {
     throw wrong('ban.for', times, `a duration or an array of 1 to ${MOST_TIMES}`, 'invalid_option')
   }
-  // `map` would skip holes.
+  // `map` would skip holes in the array.
   return Array.from(times as readonly Duration[], (time, i) => parseWindow(time, `ban.for[${i}]`))
 }
 
@@ -62,7 +62,7 @@ interface BanParams extends LogParams {
   readonly forgetAfter: number
 }
 
-/** Looks like an exhausted limit of 1, so a full memory store keeps the key. */
+/** The parameters of an exhausted limit of 1. A full memory store keeps the keys of such limits. */
 const ANY: LogParams = { precision: 1, records: 1, windows: [0], limits: [1] }
 
 interface Ban {
@@ -70,7 +70,7 @@ interface Ban {
   stampMs: number
   /** 0 if there is no ban. */
   blockedUntilMs: number
-  /** The number of bans in a row, and when it is reset. */
+  /** The number of bans in a row, and when that number is reset. */
   level: number
   levelUntilMs: number
   /** The times of denied requests, oldest first: fewer than `after`. */
@@ -79,7 +79,7 @@ interface Ban {
 
 const banKind: Kind<Ban, BanParams> = {
   tag: 'b',
-  // One denial may block the next request.
+  // The denial of one request may block the next.
   isOneByOne: true,
   logName: () => 'b',
   params: () => ({ ...ANY, after: 1, within: 0, for: [0], forgetAfter: 0 }),
@@ -93,7 +93,7 @@ const banKind: Kind<Ban, BanParams> = {
 
   newest: (ban) => ban.stampMs,
 
-  /** Keeps the durations that were left at the last write. */
+  /** Shifts all times. Each is then as far away as it was at the last write. */
   restamp(ban, _params, nowMs) {
     const shifted = (atMs: number) => (atMs === 0 ? 0 : Math.max(0, atMs + nowMs - ban.stampMs))
     ban.blockedUntilMs = shifted(ban.blockedUntilMs)
@@ -147,7 +147,7 @@ const banKind: Kind<Ban, BanParams> = {
   },
 }
 
-/** When the ban and the level have ended and no denial counts. */
+/** When the ban has ended, the level is reset and no denial counts. */
 function expiresAt({ blockedUntilMs, levelUntilMs, denialsMs }: Ban, { within }: BanParams): number {
   return Math.max(blockedUntilMs, levelUntilMs, (denialsMs.at(-1) ?? -within) + within)
 }

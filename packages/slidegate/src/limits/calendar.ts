@@ -23,7 +23,7 @@ export interface CalendarWindowOptions extends NameOptions {
    * An IANA time zone such as `Europe/Berlin`, or an offset such as `+05:30`. Default: `UTC`. This process's time zone data is
    * used.
    *
-   * With Redis, its clock determines the current window. If it differs from this process's clock by more than two windows,
+   * The clock of Redis determines the current window. If it differs from this process's clock by more than two windows,
    * requests fail as if the store were unavailable, with the reason `invalid_state`.
    */
   readonly timeZone?: string
@@ -38,7 +38,7 @@ const NOMINAL_MS: Readonly<Record<CalendarUnit, number>> = {
   month: 31 * 24 * HOUR_MS,
 }
 
-/** Windows before and after the current one whose edges are sent to Redis. */
+/** How many windows on each side of the current one are sent to Redis. */
 const AROUND = 2
 
 /** Maximum number of windows in the cache. */
@@ -57,8 +57,8 @@ interface Window {
 /**
  * The windows of a local calendar, without gaps. Finding one is slow, so they are cached.
  *
- * - An hour starts at each full hour of the local clock, and when that clock changes. A change of half an hour leaves an hour of
- * 30 minutes.
+ * - An hour starts at each full hour of the local clock, and whenever that clock is changed. A change of half an hour
+ *   leaves an hour of 30 minutes.
  * - A day starts at the first local time of its date. If the clock is later set back over midnight, the day continues. Weeks
  *   start on Monday, and months start on their first day. A date that the time zone skips has no window.
  */
@@ -86,7 +86,7 @@ export class Calendar {
     return this.#windowAt(ms).endMs
   }
 
-  /** The edges of the window at an instant. Includes two windows before and two after it. */
+  /** Returns the edges of the window at an instant. Includes those of two windows before and two after it. */
   edgesAround(ms: number): readonly number[] {
     const startMs = this.startOf(ms)
     if (this.#edges[AROUND] === startMs) return this.#edges
@@ -146,7 +146,7 @@ function beginningOf(date: PlainDate.Record, timeZone: string): number {
 
 /** @throws {SlidegateError} `invalid_duration` if the time zone is unknown */
 function parseTimeZone(timeZone: unknown): string {
-  // Temporal also accepts dates.
+  // Temporal would also accept a date with a time zone.
   if (typeof timeZone === 'string' && /^([A-Za-z][A-Za-z0-9_+/-]*|[+-]\d\d:\d\d)$/.test(timeZone)) {
     try {
       return Instant.toZonedDateTimeISO(Instant.fromEpochMilliseconds(0), timeZone).timeZoneId

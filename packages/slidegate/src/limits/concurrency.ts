@@ -22,8 +22,8 @@ export interface ConcurrencyOptions extends NameOptions {
  * Limits the units held at the same time: requests in flight, connections, jobs.
  *
  * Units are held until they are released, or until `ttl` after the last renewal. A late release never frees another holder's
- * units. Use `limiter.acquire`, or `consume` with a `requestId` to release. `retryAfterMs` is the time until enough units are free
- * if none is renewed or released.
+ * units. Use `limiter.acquire`, or `consume` with a `requestId` to release. `retryAfterMs` is the time until enough
+ * units are free if no unit is renewed or released before.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration` (for `ttl`), `invalid_name`
  */
@@ -38,7 +38,7 @@ export function concurrency(options: ConcurrencyOptions): Limit {
 const concurrencyKind = entryWindowKind('k', 'holder')
 const reservationKind = entryWindowKind('r', 'holder')
 
-/** The log of a key's open reservations. Each lasts for `ttlMs`, or until 10,000 newer ones exist. */
+/** The log of a key's open reservations. A reservation lasts for `ttlMs`, or until there are 10,000 newer ones. */
 export function reservationLog(ttlMs: number): Log {
   const params = { precision: 1, records: MAX_ENTRIES, windows: [ttlMs], limits: [MAX_ENTRIES] }
   return { name: `r${ttlMs}`, kind: reservationKind, role: 'reservations', shadow: false, params, serves: [] }

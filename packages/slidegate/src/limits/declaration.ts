@@ -26,7 +26,8 @@ export type Declaration =
 /**
  * Returns the declaration of a limit as plain JSON.
  *
- * It is complete, with durations in milliseconds, so it creates the same limit even if a later version has other defaults.
+ * The declaration is complete, so it creates the same limit even if a later version has other defaults. Durations are
+ * in milliseconds.
  *
  * @throws {SlidegateError} `invalid_limit` if the value isn't a declared limit
  */

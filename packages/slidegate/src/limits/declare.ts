@@ -1,4 +1,4 @@
-// Declares limits: the shared options, their checks, and the origin of each limit.
+// Declares limits: shared options and their checks, and the origin of each limit.
 
 import {
   checkNames,
@@ -55,7 +55,7 @@ export interface Origin {
 
 const origins = new WeakMap<Limit, Origin>()
 
-// Also recognizes limits from another copy of the package. Adapted limits don't have it.
+// Marks declared limits, even for other copies of the package. Adapted limits don't have the mark.
 const MADE = Symbol.for('slidegate.Limit')
 
 export function originOf(limit: Limit): Origin {
@@ -90,7 +90,7 @@ export function limitIn(dimension: string, limit: Limit): Limit {
   return adapt({ ...limit, name: `${dimension}.${limit.name}` }, originOf(limit))
 }
 
-/** More than a log can hold, so nothing is denied. */
+/** More units than a log can hold, so nothing is denied. */
 const NO_LIMIT: number = 2 ** 50
 
 export function countBy(limit: Limit): Limit {

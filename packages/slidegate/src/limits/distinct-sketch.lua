@@ -1,9 +1,9 @@
 -- The twin of distinct.ts: a HyperLogLog per sub-window, with all values since the sub-window began.
 --
--- Words: the length of a sub-window, the limit.
--- Answer: -1 minus the number of values used. After all answers, the same two times as in packed-window.lua.
--- Stored: a string and 11 HyperLogLogs, see docs/state.md. A count reads only one sketch, and Redis caches it. An earlier log's
--- sketch is removed before its place is reused.
+-- Words (numbers that the process sends): the length of a sub-window, the limit.
+-- Answer: -1 minus the number of values that count. After all answers, the same two times as in packed-window.lua.
+-- Stored: a string and 11 HyperLogLogs, see docs/state.md. A count reads only one sketch, and Redis caches the result.
+-- An earlier log's sketch is removed before its place is reused.
 -- TTL: the length of all sub-windows plus slack, set for the log and its sketch when a sub-window begins.
 -- Work: adding a value writes 11 sketches, and computing a wait takes up to 10 counts.
 
@@ -15,13 +15,13 @@ local LAST_OF_SKETCHES = '8'
 local NO_SKETCHES = 'not a distinct sketch of format 1'
 
 --- shared
--- A sub-window's sketch. `place` may be negative.
+-- The key of a sub-window's sketch. `place` may be negative.
 local function sketch_of(key, place)
   return key .. '~' .. string.format('%d', place % SUB_WINDOWS)
 end
 
 --- before
--- Returns the number of values since the sub-window that is `age` before the newest, or nil and an error.
+-- Returns the number of values since the sub-window that is `age` before the newest one, or nil and an error.
 local function count_since(key, place, age)
   if age < 0 then return 0 end
   local count = pcall_redis('PFCOUNT', sketch_of(key, place - age))
@@ -48,7 +48,7 @@ if stamp > now then
   stamp, is_restamped = now - now % precision, true
 end
 --- check
--- The number of sub-windows from the newest to the current one, and the age of the oldest one that counts.
+-- The number of sub-windows from the newest stored one to the current one, and the age of the oldest that counts.
 local passed = (now - now % precision - stamp) / precision
 local oldest_age = SUB_WINDOWS - 1 - passed
 local used, damage = count_since(key, turn, oldest_age)
@@ -84,7 +84,7 @@ if mine > 0 or is_restamped and not is_look then
   local begun, ttl = mine > 0 and passed or 0, ttl_of(SUB_WINDOWS * precision, clock ~= reply[1])
   if mine > 0 then stamp, turn = now - now % precision, (turn + passed) % SUB_WINDOWS end
   if begun > 0 or is_restamped then
-    -- This must be the first write, because Redis rejects it if it is out of memory.
+    -- This must be the first write, so that Redis can reject it if there is no memory left.
     call_redis('SET', key, struct_pack(SKETCHES_FORMAT, 1, stamp, turn), 'PX', ttl)
   end
   for age = 0, SUB_WINDOWS - 1 do
@@ -93,13 +93,13 @@ if mine > 0 or is_restamped and not is_look then
     if mine > 0 then
       changed = pcall_redis('PFADD', sketch, op and op.id or '')
       if type(changed) == 'table' then
-        -- A damaged sketch fails only this op; any other error fails the whole call.
+        -- A damaged sketch fails only this op; any other error fails the whole batch.
         local _, reason = count_since(key, turn, age)
         if reason then return nil, reason end
         call_redis('PFADD', sketch, op and op.id or '')
       end
     end
-    -- A sketch that Redis dropped is created again. With the `clock` option, the age of the TTL is unknown.
+    -- A sketch that Redis evicted was created again, without a TTL. With the `clock` option, the time left is unknown.
     local is_due = age < begun or is_restamped or not is_whole or clock ~= reply[1]
     if is_due and (changed == 1 or is_restamped) then call_redis('PEXPIRE', sketch, ttl) end
   end
@@ -113,7 +113,7 @@ function distinct_sketch.load(log, words, p)
   log.stamp, log.turn = stamp, turn
 end
 
--- Accepts a log that wasn't loaded.
+-- Also works for a log that wasn't loaded.
 function distinct_sketch.reset(log)
   for age = 0, SUB_WINDOWS - 1 do call_redis('DEL', sketch_of(log.key, age)) end
 end

@@ -1,8 +1,9 @@
 // Limits on distinct values. A log has an entry per value, or sketches that estimate their number.
 //
 // For sketches, time is divided into sub-windows of a tenth of the window. Redis has a HyperLogLog per sub-window, with all values
-// since it began. The usage is the count of the oldest sub-window that counts. The memory store keeps the values, each with the
-// sub-window in which it was last seen. A sketch can't distinguish known values from new ones, so a key at its limit denies both.
+// since it began. The usage is the count of the oldest HyperLogLog whose sub-window still counts. The memory store
+// keeps the values, each with the sub-window in which it was last seen. A sketch can't distinguish known values from
+// new ones, so a key at its limit denies both.
 
 import { startOf } from '../runtime/duration.ts'
 import { mapKey } from '../runtime/hash.ts'
@@ -18,8 +19,8 @@ export interface DistinctOptions extends LimitOptions {
    * Estimates the number of values, for limits up to a million. Default: false.
    *
    * Uses at most 160 kB of Redis per key. The standard error is 0.81%: about 2% more or fewer values may be allowed. A value
-   * counts for 1 to 1.1 windows. A key at its limit is denied even for known values. `remaining` is one too low in the decision on
-   * a known value. `list` returns no values.
+   * counts for 1 to 1.1 windows. A key at its limit is denied even for known values. In the decision on a known value,
+   * `remaining` is one too low. `list` returns no values.
    */
   readonly approximate?: boolean
 }
@@ -60,13 +61,13 @@ interface Values {
   stamp: number
   /** The number of the newest sub-window. Setting the clock back doesn't change it. */
   turn: number
-  /** The number of the sub-window in which each value was last added, by {@link mapKey}. Oldest first. */
+  /** The number of the sub-window in which each value was last added, oldest first. Keys are from {@link mapKey}. */
   turns: Map<string, number>
   /** The number of values per sub-window. The index is the sub-window's number modulo {@link SUB_WINDOWS}. */
   counts: number[]
 }
 
-/** An estimate, for a value of typical length. */
+/** The estimated memory for a value of typical length. */
 const VALUE_BYTES = 160
 
 const distinctSketchKind: Kind<Values> = {
@@ -122,7 +123,7 @@ function tenthOf(windowMs: number): number {
   return Math.ceil(windowMs / 10)
 }
 
-/** The number of sub-windows from the newest to the current one. */
+/** The number of sub-windows from the newest stored one to the current one. */
 function passed({ stamp }: Values, { precision }: LogParams, nowMs: number): number {
   return (startOf(nowMs, precision) - stamp) / precision
 }
@@ -139,7 +140,7 @@ function countSince({ counts, turn }: Values, age: number): number {
   return count
 }
 
-/** Makes the current sub-window the newest, and drops values that no longer count. */
+/** Makes the current sub-window the newest one, and drops values that no longer count. */
 function begin(values: Values, params: LogParams, nowMs: number): void {
   values.turn += passed(values, params, nowMs)
   values.stamp = startOf(nowMs, params.precision)

@@ -1,6 +1,6 @@
 -- The twin of entry-window.ts: windows whose log stores each entry separately.
 --
--- Words: the window, the kind of the entries (see ENTRIES below), the limits.
+-- Words (numbers that the process sends): the window, the kind of the entries (see below), the limits.
 -- Answer: for a shadow limit that may already have the request, the units charged. Then the same as in packed-window.lua.
 -- Stored: one sorted set, see docs/state.md. An entry of n units has n members.
 -- TTL: the window plus slack, set by some of the charges and renewals.
@@ -12,7 +12,7 @@ local PRUNED = 100
 -- Maximum arguments per command. `unpack` supports at most 8,000.
 local MAX_WORDS = 4000
 local MAX_SCORE = 2 ^ 47
--- ENTRIES: the kind of the entries. 0 means requests that can't be found by id.
+-- The kinds of entries. 0 means requests that can't be found by id.
 local REQUEST = 1
 local HOLDER = 2
 local VALUE = 3
@@ -45,13 +45,13 @@ local window, entries, is_ahead = words[p + 1], words[p + 2], false
 local cut = now - window
 if stamp > now then
   if stamp <= clock + MAX_AHEAD then return nil, stamp end
-  -- Entries that counted at the newest stamp count as if charged now.
+  -- Entries that counted at the newest stamp count as if they were charged now.
   cut, is_ahead = stamp - window, true
 end
 --- check
 local card, live, price, is_free, id, held_at = 0, 0, cost, false, op and op.id, nil
 if stamp > 0 and (entries ~= RESERVATION or op and op.reservation) then
-  -- Counting the few entries that have left is faster than counting the many that haven't.
+  -- Counting the few entries that left the window is faster than counting the many in it.
   card = call_redis('ZCARD', key)
   live = card - call_redis('ZCOUNT', key, '-inf', string.format('%d', cut))
 end
@@ -66,7 +66,7 @@ if entries > 0 and entries < RESERVATION and id then
       op.is_held = 0
     end
   elseif entries == VALUE then
-    -- A value that already counts keeps its place, even under a lower limit.
+    -- A value that already counts stays admitted, even if the limit was lowered.
     if is_known then live, used = live - 1, math.min(live, words[first_limit]) - 1 end
   elseif is_shadow and op.may_repeat then
     if is_known then price, is_free = 0, true end
@@ -102,7 +102,7 @@ elseif mine < wanted or is_free then
       elseif is_ahead then
         retry = window
       else
-        -- The index of the last unit that has to leave before the cost fits.
+        -- The index of the last unit that must leave the window before the cost fits.
         local at = string.format('%d', price - limit - 1)
         local found = call_redis('ZRANGE', key, at, at, 'WITHSCORES')
         retry = (found[2] or stamp) + window - now
@@ -128,8 +128,8 @@ if units > 0 then
   if over > 0 then
     call_redis('ZREMRANGEBYRANK', key, '0', string.format('%d', math.min(over, units + PRUNED) - 1))
   end
-  -- The first charge in each period renews the TTL. A period is a second shorter than the slack. With the `clock` option, every
-  -- charge renews it.
+  -- The first charge in each period renews the TTL. A period is a second shorter than the slack. With the `clock`
+  -- option, every charge renews the TTL.
   local part = window < 20000 and 4000 or window / 4 - 1000
   is_due = is_due or clock ~= reply[1] or now - now % part > stamp
 end
@@ -174,7 +174,7 @@ function entry_window.add(key, entry, units, stamp)
   return write_all('ZADD', key, members_of(entry, units, stamp))
 end
 
--- Entries that counted at the newest stamp count as if charged now. Other entries are removed.
+-- Entries that counted at the newest stamp count as if they were charged now. Other entries are removed.
 function entry_window.restamp(key, cut, now)
   local all, moved, gone = call_redis('ZRANGE', key, '0', '-1', 'WITHSCORES'), {}, {}
   for i = 1, #all, 2 do
@@ -210,7 +210,7 @@ function entry_window.refund(log, words, p, now, at_ms, units, entry)
   return units
 end
 
--- Stamp and units of each charge that counts, oldest first. Lists up to `most` of the newest units.
+-- Returns the stamp and units of each charge that counts, oldest first. Lists up to `most` of the newest units.
 function entry_window.charges(log, words, p, _, now, most)
   local charges, cut = {}, math.max(log.stamp, now) - words[p + 1]
   local found = call_redis('ZRANGE', log.key, string.format('%d', -most), '-1', 'WITHSCORES')

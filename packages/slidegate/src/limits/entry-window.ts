@@ -11,7 +11,7 @@ export const MAX_ENTRIES = 10_000
 const MIN_REFUND_ENTRIES = 128
 const MAX_REFUND_ENTRIES = 1024
 
-/** Maximum entries of a stream that a refund rewrites. In a longer one, only the newest can be refunded. */
+/** Maximum entries in a stream that a refund rewrites. In a longer stream, only the newest can be refunded. */
 export function rewritable(limit: number): number {
   return Math.min(MAX_REFUND_ENTRIES, Math.max(MIN_REFUND_ENTRIES, limit))
 }
@@ -25,13 +25,13 @@ interface EntryLog {
   stamp: number
 }
 
-/** An estimate, for a name of typical length. */
+/** The estimated memory for an entry whose name has a typical length. */
 const ENTRY_BYTES = 256
 
-/** The kinds of entries, as numbers for the twin. */
+/** The kinds of entries, as numbers for entry-window.lua. */
 const NUMBERS: Readonly<Record<Entries, number>> = { record: 0, request: 1, holder: 2, value: 3 }
 
-/** A kind whose log names start with `prefix`. Each window length has its own log, with a precision of 1 ms. */
+/** Creates a kind whose log names start with `prefix`. Each window length has its own log, with a precision of 1 ms. */
 export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<EntryLog> {
   return {
     tag,
@@ -59,7 +59,7 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
         if (counts(each, params, nowMs)) break
         units -= each.units
       }
-      // A value that counts keeps its place, even under a lower limit.
+      // A value that already counts stays admitted, even if the limit was lowered.
       if (are === 'value' && find(log, params, nowMs, mapKey(entry)) !== undefined) {
         units = Math.min(units, params.limits[0]!) - 1
       }
@@ -108,7 +108,7 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
       let left = most
       for (const entry of Array.from(entries.values()).reverse()) {
         if (left === 0 || !counts(entry, params, nowMs)) break
-        // Records are kept whole. All other entries are kept unit by unit.
+        // A record is one charge. Any other entry is a charge per unit.
         const units = are === 'record' ? entry.units : Math.min(entry.units, left)
         charges.push({ atMs: entry.atMs, units })
         left -= are === 'record' ? 1 : units
@@ -161,7 +161,7 @@ function find({ entries }: EntryLog, params: LogParams, nowMs: number, place: st
   return entry !== undefined && counts(entry, params, nowMs) ? entry : undefined
 }
 
-/** Returns the map key of a record. */
+/** Returns the map key of a record, or an empty string. */
 function findCharge({ entries }: EntryLog, { name, units, atMs }: Entry): string {
   for (const [place, entry] of entries) {
     if (entry.name === name && entry.units === units && entry.atMs === atMs) return place
@@ -169,7 +169,7 @@ function findCharge({ entries }: EntryLog, { name, units, atMs }: Entry): string
   return ''
 }
 
-/** Whether a record can be refunded. It must be the newest if there are too many records. */
+/** Whether a record can be refunded. If there are too many, only the newest can be. */
 function canBeRewritten({ entries }: EntryLog, { records }: LogParams, place: string): boolean {
   return entries.size <= rewritable(records) || Array.from(entries.keys()).at(-1) === place
 }

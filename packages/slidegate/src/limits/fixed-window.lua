@@ -1,8 +1,10 @@
 -- The twin of fixed-window.ts: the units of one window, which count until the window ends.
 --
--- Words: the length of a window, or 0 for a calendar; 1 if windows start with their first charge, or the number of calendar
--- edges; the limits; the edges. Edges are the start times of the windows around now, in order and without gaps.
--- Answer: the units of this window before the op, and, if windows start with their first charge, the time of that charge.
+-- Words (numbers that the process sends): the length of a window; 1 if windows start with their first charge, otherwise
+-- 0; the limits. For a calendar: 0; the number of edges; the limits; the edges. Edges are the start times of the
+-- windows around now, in order and without gaps.
+-- Answer: the units of this window before the op. If windows start with their first charge, also the time of that
+-- charge.
 -- Stored: one string, see docs/state.md.
 -- TTL: the rest of the window plus slack, set by the window's first charge.
 

@@ -1,6 +1,6 @@
 // A kind of limit: one count per fixed window.
 //
-// A log stores the units of one window and the time of its first charge. They count only in that window.
+// A log stores the units of one window and the time of the first charge in it. The units count only in that window.
 
 import { startOf } from '../runtime/duration.ts'
 import type { Calendar } from './calendar.ts'
@@ -114,7 +114,7 @@ function earliestStart({ calendar, fromFirstHit, precision }: FixedWindowParams,
   return fromFirstHit ? nowMs - precision + 1 : startOf(nowMs, precision)
 }
 
-/** When the window with its first charge at `since` ends. */
+/** When the window whose first charge was at `since` ends. */
 function endOf({ calendar, fromFirstHit, precision }: FixedWindowParams, since: number): number {
   if (calendar !== undefined) return calendar.endOf(since)
   return (fromFirstHit ? since : startOf(since, precision)) + precision

@@ -1,15 +1,16 @@
 // Limit sets: the limits of one limiter, grouped by the logs that they share.
 //
 // Some logs belong to no limit:
-// - `ban`: if it blocks the key, the request is denied, and limits are read only for the report. If the limits deny, the ban
-//   counts the denial in the same step. So requests for such a key are never joined or leased, and their denials are never
-//   cached.
-// - `reservations`: an entry per reservation, whose name contains the units. Settling without an entry does nothing.
+// - `ban`: if it blocks the key, the request is denied, and limits are only read to report them. If the limits deny,
+//   the ban counts the denial in the same step. So requests for such a key are never merged or leased, and their
+//   denials are never cached.
+// - `reservations`: an entry per reservation, whose name contains the units. If the entry doesn't exist, the
+//   reservation can't be settled.
 
 import { SlidegateError, show } from '../errors.ts'
 import type { Entries, Kind, Limit, LogParams } from './limit.ts'
 
-/** Limits read a `count` log, and requests are charged to it. */
+/** The purpose of a log. Limits read `count` logs, and requests are charged to them. For the others, see above. */
 export type Role = 'count' | 'ban' | 'reservations'
 
 /** A piece of stored state, and the limits that use it. */
@@ -20,7 +21,7 @@ export interface Log {
   readonly role: Role
   readonly shadow: boolean
   readonly params: LogParams
-  /** Indices into {@link LimitSet.limits} of the limits that read it, in the order of `params`. */
+  /** Indices into {@link LimitSet.limits} of the limits that read the log, in the order of `params`. */
   readonly serves: readonly number[]
 }
 
@@ -36,7 +37,7 @@ export interface LimitSet {
   readonly logs: readonly Log[]
   /** The kinds of entries that the set's limits keep. */
   readonly keeps: ReadonlySet<Entries>
-  /** Whether the keys can have an override, which each op reads first. */
+  /** Whether the keys can have an override. If so, each op reads it first. */
   readonly isOverridable: boolean
 }
 
@@ -65,7 +66,7 @@ export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
   return { limiter, limits, logs, keeps, isOverridable: false }
 }
 
-/** A limit on distinct values must be alone, because it charges one unit per request. */
+/** A limit on distinct values must be the only one. It charges one unit per request, whatever the cost. */
 function checkAlone(limiter: string, limits: readonly Limit[]): void {
   const values = limits.find(({ kind }) => kind.entries?.are === 'value')
   if (values === undefined || (limits.length === 1 && !limiter.includes('/'))) return
@@ -78,12 +79,12 @@ const MAX_DERIVED = 256
 
 const sets = new WeakMap<LimitSet, Map<string, LimitSet>>()
 
-/** Returns a limit set derived from another, always as the same instance. Stores compare sets by identity. */
+/** Returns a limit set derived from another. Reuses the instance, because stores compare sets by identity. */
 export function derived(set: LimitSet, name: string, make: () => LimitSet): LimitSet {
   const known = sets.get(set) ?? new Map<string, LimitSet>()
   const found = known.get(name)
   if (found !== undefined) return found
-  // Callers can choose some of the names.
+  // Callers can choose some of the names, so their number must be bounded.
   if (known.size >= MAX_DERIVED) known.clear()
   const made = make()
   sets.set(set, known.set(name, made))

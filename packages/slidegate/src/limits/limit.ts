@@ -20,15 +20,15 @@ export interface Limit {
   readonly precisionMs: number
   readonly shadow: boolean
   readonly kind: Kind
-  /** Options of its kind, apart from limit and window. */
+  /** The options of its kind other than limit and window. */
   readonly rule?: unknown
 }
 
-/** Parameters of a log. Arrays have one value per limit that shares it. */
+/** Parameters of a log. Arrays have one value per limit that shares the log. */
 export interface LogParams {
-  /** Milliseconds per grain. A stamp is the start of its grain. */
+  /** Time is divided into grains of this many milliseconds. A charge's stamp is the start of its grain. */
   readonly precision: number
-  /** How many records these limits can fill. */
+  /** The number of records that these limits can fill. */
   readonly records: number
   /** How long a charge counts, in milliseconds. */
   readonly windows: readonly number[]
@@ -36,20 +36,21 @@ export interface LogParams {
 }
 
 /**
- * The entries that a log keeps. Ops with an id are never joined, leased or answered by the deny cache.
+ * The entries that a log keeps. Ops with an id are never merged, leased or answered by the deny cache.
  *
- * - `record`: an admitted request, in order.
+ * - `record`: an admitted request, which can't be found by id.
  * - `request`: an admitted request, found by id. While the log holds an id that the caller chose (`mayRepeat`), an op with that id
  *   gets the first answer and isn't charged. A refund returns a whole entry, once.
- * - `holder`: a request in flight, found by id. It counts from its last renewal. A release refunds only these logs.
- * - `value`: a distinct value, which is the op's id and costs one unit. `check` doesn't count it as used, and `commit` moves it
- *   to now.
+ * - `holder`: a request in flight, found by id. It counts from its last renewal. A release affects only logs of
+ *   holders.
+ * - `value`: a distinct value, which is the op's id and costs one unit. If the log already has it, `check` doesn't
+ *   count it, and `commit` moves it to now.
  */
 export type Entries = 'record' | 'request' | 'holder' | 'value'
 
 export interface Charge {
   readonly units: number
-  /** How long another process may spend the units, in milliseconds. 0 if they are spent now. */
+  /** Within how many milliseconds another process may spend the units. 0 if they are spent now. */
   readonly leaseMs: number
   /** The name of the charge's entry, or `''` if the log keeps no entries. */
   readonly entry: string
@@ -74,36 +75,36 @@ export interface Entry extends ListedCharge {
  */
 export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   readonly tag: string
-  /** Whether `resetAfter` depends on earlier requests, so that equal requests can't be decided together. */
+  /** Whether identical requests must be decided one by one. Each of them then changes the answer to the next. */
   readonly isOneByOne?: boolean
   /** Whether each limit has its own log. */
   readonly isUnshared?: boolean
-  /** The start of a log's name, before the name of a shadow limit: `w1`, `f60000`. */
+  /** A log's name: `w1`, `f60000`. For a shadow limit, the limit's name is appended to it. */
   logName(limit: Limit): string
   params(limits: readonly Limit[]): Params
   /** The maximum `limit` in an override. Default: 2^40. */
   most?(limit: Limit): number
-  /** The limit with an override's numbers. `undefined` if they don't fit. Default: only `limit` can change. */
+  /** Returns the limit with an override's numbers. `undefined` if they don't fit. Default: only `limit` can change. */
   renumber?(limit: Limit, numbers: LimitNumbers): Limit | undefined
-  /** A process's share of the limit. Default: `limit / processes` units, at least 1. */
+  /** Returns one process's share of the limit. Default: `limit / processes` units, at least 1. */
   share?(limit: Limit, processes: number): Limit
-  /** The numbers passed to the twin in Lua, for an op at about this time. */
+  /** Returns the numbers passed to the kind's .lua file. `nowMs` is about the time of the op. */
   words(params: Params, nowMs: number): readonly number[]
-  /** Whether the words depend on the time. */
+  /** Whether the result of `words` depends on the time. */
   readonly hasTimedWords?: boolean
-  /** Reads the state before the op from the answer. Omitted if the answer has units and times. */
+  /** Reads the state before the op from the script's answer. Omitted if it consists of used units and times. */
   read?(next: () => number, params: Params, nowMs: number): State
   createLogs(): Logs<State>
   /** The newest stamp. 0 for an empty log. */
   newest(state: State): number
   /** Called after the clock was set back: all units count as if charged at `nowMs`. */
   restamp(state: State, params: Params, nowMs: number): void
-  /** Writes the units in each limit's window to `used`, except those of the value `entry`. Changes nothing else. */
+  /** Writes the units in each limit's window to `used`. Doesn't count the value `entry`. Changes nothing else. */
   check(state: State, params: Params, nowMs: number, used: number[], entry?: string): void
   commit(state: State, params: Params, nowMs: number, charge: Charge): void
-  /** Runs both steps. Returns whether all limits had room, or `undefined` if the log needs separate steps. */
+  /** Runs both steps. Returns whether all limits had room, or `undefined` if the caller must run the steps instead. */
   admit?(state: State, params: Params, nowMs: number, cost: number, used: number[]): boolean | undefined
-  /** Milliseconds until limit `i` has room for `cost`, `Infinity` if it never will. Called only if there is no room. */
+  /** Milliseconds until limit `i` has room for `cost`; `Infinity` if it never will. Called only if there is no room. */
   retryAfter(state: State, params: Params, i: number, nowMs: number, cost: number): number
   /** Milliseconds until limit `i` is unused. */
   resetAfter(state: State, params: Params, i: number, nowMs: number): number
@@ -136,11 +137,11 @@ interface BanKeeping<State, Params extends LogParams> {
   unblock(state: State): void
 }
 
-/** Finds only entries that count. */
+/** Access to a log's entries. Entries that no longer count are ignored. */
 interface EntryKeeping<State, Params extends LogParams> {
   readonly are: Entries
   find(state: State, params: Params, nowMs: number, entry: string): Entry | undefined
-  /** Moves an entry of these units to `nowMs`. Returns whether the entry still counted. */
+  /** Moves an entry with this many units to `nowMs`. Returns whether the entry still counted. */
   renew(state: State, params: Params, nowMs: number, entry: string, units: number): boolean
   list(state: State, params: Params, nowMs: number): readonly Entry[]
 }

@@ -1,4 +1,4 @@
-// Logs in the memory store: rows if they are a few numbers, objects otherwise.
+// Logs in the memory store. A log of a few numbers is stored in a row of a table, any other log as an object.
 
 import { Slab } from '../runtime/slab.ts'
 import type { Logs } from './limit.ts'
@@ -8,7 +8,7 @@ class Row {
   at = 0
 }
 
-/** Logs of a few numbers each, accessed by name through one view. */
+/** Logs of a few numbers each. One view gives access to a log's numbers by name. */
 export class RowLogs<State extends object> implements Logs<State> {
   readonly #rows: Slab
   readonly #view: Row & State
@@ -27,7 +27,7 @@ export class RowLogs<State extends object> implements Logs<State> {
       })
     })
     this.#view = new View() as Row & State
-    // Number 0 stays empty.
+    // Log 0 must stay empty.
     this.#rows.create()
   }
 
@@ -70,7 +70,7 @@ export class ObjectLogs<State extends object> implements Logs<State> {
   readonly #states: State[]
   readonly #free: number[] = []
   #bytes = 0
-  /** The log returned last, which may have grown since. */
+  /** The log that was returned last. It may have grown since then. */
   #shown: State
   #shownBytes: number
 
@@ -105,7 +105,7 @@ export class ObjectLogs<State extends object> implements Logs<State> {
     const state = this.at(log)
     this.#show(this.#states[0]!)
     this.#bytes -= this.#bytesOf(state)
-    // Makes the content collectable.
+    // Lets the garbage collector free the content.
     this.#states[log] = this.#states[0]!
     this.#free.push(log)
   }

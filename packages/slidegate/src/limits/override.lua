@@ -3,15 +3,15 @@
 -- Names: for each part that may have an override, the names of its limits, then a `|`. A name is written as `/name position
 -- maximum`. Position: the place of its log in the words * 65536 + the limit's offset from there * 16 + the log's kind. A
 -- single limit is listed again without a name.
--- Stored: one string per key: `1 blocked ends rule`, a line feed, and the caller's key, if it is stored hashed. 1 is the format.
--- `blocked` and `ends` are when the block and the rule end, in milliseconds: 0 if not set, or FOREVER if
--- there is no end. The rule is empty, `exempt`, or JSON with numbers by limit name.
+-- Stored: one string per key: `1 blocked ends rule`, a line feed, and the caller's key, if it is stored hashed. The 1
+-- is the version of the format. `blocked` and `ends` are when the block and the rule end, in milliseconds: 0 if not
+-- set, or FOREVER if there is no end. The rule is empty, `exempt`, or JSON with numbers by limit name.
 -- Index: per bucket, a sorted set of the keys that have an override, in byte order. Lists and writes remove names whose override
 -- is gone.
--- TTL: none if the override never ends, otherwise the time until the later end plus slack. The index has the longest TTL of its
--- overrides.
+-- TTL: none if the override never ends, otherwise the time until block and rule have ended, plus slack. The index has
+-- the longest TTL of its overrides.
 
--- 2^52: node-redis misreads 2^53 - 1.
+-- 2^52, because node-redis misreads 2^53 - 1.
 local FOREVER = 4503599627370496
 local LARGEST = 1099511627776
 local SHORTEST_WINDOW = 10
@@ -27,11 +27,11 @@ local NO_OVERRIDE = 'not an override of format 1'
 
 --- override
 -- Applies the overrides of an op's parts and returns the resulting words. `stored` has the first lines of all overrides.
--- `is_blocked` is set if any override blocks. On failure, returns nil and the error.
+-- `is_blocked` is set if any override blocks its key. On failure, returns nil and the error.
 function(stored, words, names, clock)
   local changed, at, last = { unpack(words) }, 1, 0
   repeat
-    -- `mark` is the character after a name or a number.
+    -- `mark` has the characters after a name or a number.
     local blocked, ends, mark, behind = string.match(stored, '^1 (%d+) (%d+) ({?}?["\n]?)()', at)
     if not mark then return nil, NO_OVERRIDE end
     local first, is_named = last + 1, false
@@ -71,7 +71,7 @@ function(stored, words, names, clock)
         end
       end
       at = behind
-      -- An empty name means the only limit, if that has no name.
+      -- An empty name means the only limit, if that limit has no name.
       local _, found = nil, nil
       if mark and ends > clock and (name ~= '' or not is_named) then
         _, found = string.find(names, '/' .. name .. ' ', first, true)
@@ -86,7 +86,7 @@ function(stored, words, names, clock)
         -- A limit ignores numbers that don't apply to its kind or don't fit its log.
         if kind == 1 then
           local precision, units, length = words[p + 1], limit or words[place + 1], words[place]
-          -- In the words, a window is longer than the limit's by `precision - 1`.
+          -- The window in `words` is longer than the limit's own window, by `precision - 1`.
           if window then length = window + precision - 1 end
           local grains = (length - length % precision) / precision
           if capacity or refill or length < precision + SHORTEST_WINDOW - 1 or length >= precision + LONGEST_WINDOW

@@ -1,21 +1,21 @@
-// Overrides: numbers that replace a key's limits, or exempt or block the key. For the stored form, see override.lua.
+// Overrides: they change a key's limits, exempt the key, or block it. For the stored form, see override.lua.
 
 import { adapt, isLimit, isName, MAX_LIMIT, originOf } from './declare.ts'
 import type { Limit, LimitNumbers } from './limit.ts'
 import { derived, type LimitSet } from './limit-set.ts'
 
-/** `''` for none, {@link EXEMPT}, or JSON with numbers by limit name. */
+/** The rule of an override: `''` for none, {@link EXEMPT}, or JSON with numbers by limit name. */
 export type Rule = string
 
 export const EXEMPT: Rule = 'exempt'
 
-/** The name for the only limit of a set. */
+/** In a rule, the name for the only limit of a set. */
 export const ONLY = ''
 
 /** A time that is never reached. Not 2^53 - 1, which node-redis misreads. */
 export const FOREVER: number = 2 ** 52
 
-/** The active part of an override, in milliseconds from now. */
+/** The rule and the block of an override that are in force now. */
 export interface InForce {
   readonly rule: Rule
   /** Milliseconds until the rule ends. {@link FOREVER} if it never does, 0 if there is none. */
@@ -31,7 +31,7 @@ export interface Kept {
   readonly blockedUntilMs: number
 }
 
-/** The active parts. `undefined` if both have ended. */
+/** Returns the rule and the block, if they haven't ended. `undefined` if both have. */
 export function inForceAt({ rule, endsAtMs, blockedUntilMs }: Kept, nowMs: number): InForce | undefined {
   const ruleMs = rule === '' ? 0 : leftOf(endsAtMs, nowMs)
   const blockedMs = leftOf(blockedUntilMs, nowMs)
@@ -77,7 +77,7 @@ function isRecordOf(value: unknown, isRight: (one: unknown, name: string) => boo
   return Object.entries(value).every(([name, one]) => isRight(one, name))
 }
 
-/** A limit set with the numbers or the exemption of a rule. The logs stay the same. */
+/** Returns a limit set changed by a rule: other numbers, or an exemption. The limits keep their logs. */
 export function setInForce(set: LimitSet, rule: Rule): LimitSet {
   if (rule === '' || set.limits.length === 0) return set
   return derived(set, `rule ${rule}`, () => {
@@ -96,7 +96,7 @@ export function setInForce(set: LimitSet, rule: Rule): LimitSet {
   })
 }
 
-/** The name of a limit in rules: as it was declared, without a dimension. */
+/** Returns the limit's declared name, without the dimension. Rules use this name. */
 export function declaredName(limit: Limit): string {
   return originOf(limit).limit.name
 }
@@ -107,7 +107,7 @@ function numbersFor(set: LimitSet, limit: Limit, numbers: Numbers): LimitNumbers
   return set.limits.length === 1 ? numbers[ONLY] : undefined
 }
 
-/** The limit with these numbers. `undefined` if they don't apply to its kind or don't fit its log. */
+/** Returns the limit with these numbers. `undefined` if they don't apply to its kind or don't fit its log. */
 export function renumber(limit: Limit, numbers: LimitNumbers | undefined): Limit | undefined {
   if (numbers === undefined) return undefined
   const { kind } = limit
@@ -121,7 +121,7 @@ export function mostOf(limit: Limit): number {
   return limit.kind.most?.(limit) ?? MAX_LIMIT
 }
 
-/** The names in a rule that change none of these limits. */
+/** Returns the names in a rule that change none of these limits. */
 export function unusedNames(limits: readonly Limit[], rule: Rule): string[] {
   const isMeant = (limit: Limit, name: string) =>
     declaredName(limit) === name || (name === ONLY && limits.length === 1)

@@ -1,14 +1,14 @@
 -- The twin of packed-window.ts: stamps and running totals in a ring. Both ends of the ring are stored next to the header.
 --
--- Words: the precision, then the window and maximum of each limit. Windows are precision - 1 longer, because a stamp is the
--- start of its grain.
+-- Words (numbers that the process sends): the precision, then each limit's window and maximum. The windows are
+-- precision - 1 longer than declared, because a stamp is the start of its grain.
 -- Answer: if all requests were admitted, the units used per limit; the newest stamp is then the current grain.
--- Otherwise -1 minus the units used, and after all answers, per limit: milliseconds until the cost fits again (-1: never),
--- and until the limit is unused.
+-- Otherwise -1 minus the units used. Then, after the answers of all logs, per limit: milliseconds until the cost fits
+-- (-1: never), and until the limit is unused.
 -- Stored: one string, see docs/state.md. The back has up to four records before the newest, and the front has up to four of the
 -- oldest. A page of the ring has four records.
--- TTL: keep plus slack. Set when keep changes, and by the first commit in each period. A period is a second shorter than the
--- slack.
+-- TTL: `keep` (how long charges count) plus slack. Set when `keep` changes, and by the first commit in each period. A
+-- period is a second shorter than the slack.
 -- Invariants: stamps and totals rise from record to record. pages <= slots <= 16384. While the ring has pages, the front
 -- isn't empty. A log without units has no key.
 --
@@ -18,7 +18,7 @@
 local FORMAT = 1
 local HEADER_FORMAT = '>BI6I2I6I6I6I6BBI2I2'
 local BACK = 39
--- The part that nearly every commit changes: from base to the last record of the back.
+-- The format of the part that nearly every commit changes: from base to the last record of the back.
 local PUSH_FORMAT = '>I6I6I6BBI2I2c0I6I6'
 local HOT_OFFSET = '15'
 local RECORD_FORMAT = '>I6I6'
@@ -33,15 +33,15 @@ local LEASES = 87
 local FRONT = 99
 local EDGES = 147
 local LAST_OF_EDGES = '146'
--- A ring of up to this size remains when its log becomes empty.
+-- A ring of up to this many slots is kept when the log becomes empty.
 local KEPT_SLOTS = 64
 local MANY_PAGES = 16380
 local MAX_PAGES = 16384
--- A ring of up to this size is read and written as a whole by operations other than decisions.
+-- Operations other than decisions read and write a ring of up to this many slots as a whole.
 local LARGE_RING = 64
 -- Empty pages are written in chunks of this many bytes.
 local MOST_ZEROS = 4096
--- Maximum number of steps of a search. Every third step halves the ring.
+-- Maximum number of steps of a search. Every third step halves the range.
 local MOST_TRIES = 60
 local MAX_TOTAL = 2 ^ 47
 local MAX_RECORDS = 65536
@@ -53,7 +53,7 @@ local NO_WINDOW = 'not a window log of format 1'
 local DAMAGED_WINDOW = 'a damaged window log'
 
 --- shared
--- The maximum number of records that the log's longest limit can fill.
+-- The maximum number of records that the limit with the longest window can fill.
 local function records_of(words, p, last)
   local precision, longest = words[p + 1], p + 2
   for i = p + 4, last, 2 do
@@ -63,10 +63,10 @@ local function records_of(words, p, last)
 end
 
 --- before
--- Finds the first record whose number at `column` exceeds the bound. The newest record's number does, and the start's number
--- doesn't. Returns the total before it, its stamp (nil for the newest), and its place; nothing if the ring is damaged. This is an
--- interpolation search: it reads the page where the bound would be if records were evenly spaced. Every third
--- time, it reads the middle page.
+-- Finds the first record whose total or stamp (see `column`) exceeds the bound. That of the newest record does; that of
+-- the first record at the given place doesn't. Returns the total before the found record, its stamp (nil for the newest
+-- one) and its place; nothing if the ring is damaged. This is an interpolation search: it reads the page where the
+-- bound would be if records were evenly spaced. Every third time, it reads the middle page.
 local function find(
   key, raw, back, head, slots, pages, records, place, rest, taken, is_in_back, column, bound, newest
 )
@@ -153,15 +153,15 @@ end
 local is_restamped = false
 if stamp > now then
   if stamp <= clock + MAX_AHEAD then return nil, stamp end
-  -- All units count as if charged now.
+  -- All units count as if they were charged now.
   stamp, slots, head, pages, front, back, is_restamped = now - now % words[p + 1], 0, 0, 0, 0, 0, true
   if since > now then since = now end
   if leased > now + lease then leased = now + lease end
 end
 
--- Skips records that no longer count. A place is five values. `records` is the front, a page or the back; `start` is
--- where its records begin, and `rest` is how many are left. `taken` is the number of pages of the ring before it. If `rest` is 0,
--- the place is the newest record.
+-- Skips records that no longer count. Five values describe a place in the log: `records` is the text of the front, a
+-- page or the back. `start` is the offset of the next record in it, and `rest` the number of records from there.
+-- `taken` is the number of the ring's pages before it. If `rest` is 0, the place is the newest record.
 local gone = now - keep
 local is_empty = stamp <= gone
 local records, start, rest, taken, is_in_back = raw, EDGES - front * WIDTH, front, 0, false
@@ -174,7 +174,7 @@ else
     oldest_total, oldest_stamp = total, stamp
   else
     oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, raw, start + 1)
-    -- Usually only one record has left.
+    -- Usually, only one record no longer counts.
     if oldest_stamp <= gone and rest > 1 then
       before, start, rest = oldest_total, start + WIDTH, rest - 1
       oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, raw, start + 1)
@@ -211,10 +211,10 @@ for i = p + 2, last, 2 do
   local free = words[i + 1] - used
   if free < cost * fitting then fitting = free < cost and 0 or (free - free % cost) / cost end
 end
--- All other reads must come before the first write.
+-- All other reads must come before the first write, so they are here.
 local old, wrapped, is_rare, rare = nil, nil, nil, nil
 if (fitting > 0 or op and op.is_forced) and not is_empty then
-  -- The functions in `tables` lower all totals.
+  -- If the total is this large, the functions in `tables` lower all totals.
   is_rare = total > MAX_UNITS
   if back >= PAGE or is_rare or pages > MANY_PAGES then
     if back > PAGE or pages > slots or front == 0 and pages > 0 then return nil, DAMAGED_WINDOW end
@@ -229,7 +229,7 @@ if (fitting > 0 or op and op.is_forced) and not is_empty then
       local _, damage = tables_of(kinds, 1).load(rare)
       if damage then return nil, damage end
     elseif back == PAGE and pages - taken >= slots and pages > taken then
-      -- A larger ring, in chronological order from the ring's start.
+      -- The ring must grow. Reads it in chronological order, from its first page.
       local split = EDGES + head * PAGE_WIDTH
       old = call_redis('GETRANGE', key, string.format('%d', split), '-1')
       wrapped = head > 0 and call_redis('GETRANGE', key, string.format('%d', EDGES), string.format('%d', split - 1)) or ''
@@ -243,7 +243,7 @@ if mine > 0 then
   units, new_stamp = cost * mine, now - now % words[p + 1]
   newest = new_stamp
   if units > MAX_UNITS then units = MAX_UNITS end
-  -- Other limits may read the log with longer windows, in which leased units must count longer, too.
+  -- Other limits may read the log over longer windows. It keeps records for the longest of all, plus the lease.
   if is_empty then keep, lease, leased = 0, 0, 0 end
   kept = keep - lease
   if kept < longest then kept = longest end
@@ -257,7 +257,7 @@ if mine > 0 then
   kept = kept + lease
 end
 if mine < wanted or leased > 0 then
-  -- The times that apply after the commit, read before it.
+  -- The times after the commit, computed before it.
   answer = place
   for i = p + 2, last, 2 do
     local window, limit, used, retry = words[i], words[i + 1], reply[answer], 0
@@ -278,7 +278,7 @@ if mine < wanted or leased > 0 then
         if oldest_total <= above then
           local found, after =
             find(key, raw, back, head, slots, pages, records, start, rest, taken, is_in_back, TOTAL, above, total)
-          -- Other logs may already be charged, so if the ring is damaged, the wait lasts until the limit is unused.
+          -- If the ring is damaged, the wait lasts until the limit is unused: other logs may already be charged.
           holder = found and after or stamp
         end
         retry = (leased > holder and expiry_of(holder, window, kept, lease, leased) or holder + span) - now
@@ -299,7 +299,7 @@ elseif mine > 0 or is_restamped and not is_look then
   new_stamp = new_stamp or stamp
   -- `older` contains the records that stay in the back, before the former newest record.
   local older, newest_total, new_front, page, ring = '', nil, nil, nil, nil
-  -- Rewrites the log without the ring.
+  -- If true, the whole log is written, without the ring.
   local is_new = size == 0 or is_restamped or is_empty and slots > KEPT_SLOTS
   if is_empty then
     since, base, total, head, pages, front, back = now, 0, 0, 0, 0, 0, 0
@@ -327,9 +327,9 @@ elseif mine > 0 or is_restamped and not is_look then
         elseif pages < slots then
           page, pages, back = EDGES + (head + pages) % slots * PAGE_WIDTH, pages + 1, 0
         else
-          -- A larger ring.
+          -- Moves the back to a larger ring.
           ring = string.sub(raw, BACK + 1, LEASES)
-          -- Doubles the slots, up to the number that the limits can fill, unless that number is too low.
+          -- Doubles the slots, up to the number that the limits can fill, unless there are that many already.
           local most = math.ceil((records_of(words, p, last) - 1) / PAGE)
           if pages >= most then most = MAX_PAGES end
           head, slots = 0, math.min(math.max(2 * pages, 1), most)
@@ -343,7 +343,7 @@ elseif mine > 0 or is_restamped and not is_look then
   end
   if page then call_redis('SETRANGE', key, string.format('%d', page), string.sub(raw, BACK + 1, LEASES)) end
   total = total + units
-  -- The period is a second shorter than the slack, because a stamp may be that far ahead of the clock.
+  -- A period of the TTL is a second shorter than the slack, because a stamp may be that far ahead of the clock.
   local part = kept < 20000 and 4000 or kept / 4 - 1000
   local is_due = now - now % part > stamp or keep ~= kept
   if leased > 0 then front = front + HAS_LEASES end
@@ -362,7 +362,7 @@ elseif mine > 0 or is_restamped and not is_look then
     end
     if new_front then value = value .. new_front end
     if ring then
-      -- string.rep appends byte by byte.
+      -- string.rep appends byte by byte, which is slow.
       local function empty_pages(count)
         if count < PAGE then return string.rep('\0', count * PAGE_WIDTH) end
         local part = empty_pages((count - count % PAGE) / PAGE)
@@ -405,7 +405,7 @@ function packed_window.load(log)
     log.pieces[3] = { count = PAGE * (pages - unwrapped), start = EDGES }
   end
   if back > 0 then log.pieces[#log.pieces + 1] = { count = back, start = BACK } end
-  -- These records stay in place when the log is saved.
+  -- The number of records, from the oldest on, that `save` leaves in place.
   log.settled = head == 0 and front == PAGE and PAGE * (1 + pages) or 0
 end
 
@@ -415,7 +415,7 @@ local function read_piece(log, piece, first, last)
   return call_redis('GETRANGE', log.key, string.format('%d', start), string.format('%d', stop))
 end
 
--- The records from one place to another, as one string per piece.
+-- Returns the records from one index to another, as one string per piece.
 local function texts_of(log, from, to)
   local texts = {}
   for i = 1, #log.pieces do
@@ -431,7 +431,7 @@ local function text_of(log, from, to)
   return from < to and table.concat(texts_of(log, from, to)) or ''
 end
 
--- Replaces the records starting at `index`.
+-- Replaces the records from `index` on by those in `text`.
 local function replace(log, index, text)
   log.kept, log.count = index, index + #text / WIDTH
   for i = 1, #log.pieces do
@@ -476,7 +476,7 @@ function packed_window.save(log)
   end
 end
 
--- The total and stamp of a record. The newest record has the highest index.
+-- Returns the total and stamp of a record. The newest record has the highest index.
 local function at(log, index)
   if index == log.count then return log.total, log.stamp end
   for i = 1, #log.pieces do
@@ -490,7 +490,7 @@ local function at(log, index)
   end
 end
 
--- Index of the first record whose number exceeds the bound, or of the newest record.
+-- Returns the index of the first record whose total or stamp exceeds the bound, or of the newest record.
 local function first_above(log, column, bound)
   local low, high = 0, log.count
   while low < high do
@@ -505,7 +505,7 @@ local function total_before(log, index)
   return index == 0 and log.base or (at(log, index - 1))
 end
 
--- The records starting at `first`, with totals lowered by `units`.
+-- Returns the records from `first` on, with totals lowered by `units`.
 local function lowered(log, first, units)
   local records, text = {}, text_of(log, first, log.count)
   for start = 1, #text, WIDTH do
@@ -515,7 +515,7 @@ local function lowered(log, first, units)
   return table.concat(records)
 end
 
--- The log must not be empty.
+-- Adds a charge to a log that isn't empty.
 function packed_window.commit(log, now, gone, stamp, units)
   local first, shift, pushed = first_above(log, STAMP, gone), 0, ''
   log.base = total_before(log, first)
@@ -527,7 +527,7 @@ function packed_window.commit(log, now, gone, stamp, units)
   if log.total == log.base then
     log.since = now
   elseif log.stamp ~= stamp then
-    -- Merged into the next record, so that its units count longer than they should, but never shorter.
+    -- Merges the oldest record into the next, so that its units count longer than they should, but never shorter.
     if log.count - first >= MAX_RECORDS - 1 then first = first + 1 end
     pushed = struct_pack(RECORD_FORMAT, log.total - shift, log.stamp)
   end
@@ -542,7 +542,7 @@ function packed_window.refund(log, words, p, now, at_ms, units)
   local most = math.min(MAX_REFUND_RECORDS, math.max(MIN_REFUND_RECORDS, records_of(words, p, log.last)))
   local total, found = at(log, index)
   if found ~= stamp or newest - index > most then return 0 end
-  -- 0 or less if the log is damaged.
+  -- The units of the record. 0 or less if the log is damaged.
   local held = total - total_before(log, index)
   if held <= 0 then return 0 end
   local returned = math.min(units, held)
@@ -559,7 +559,7 @@ function packed_window.refund(log, words, p, now, at_ms, units)
   return returned
 end
 
--- Stamp and units of each charge that counts, oldest first. Lists up to `most` of the newest charges.
+-- Returns the stamp and units of each charge that counts, oldest first. Lists up to `most` of the newest charges.
 function packed_window.charges(log, words, p, i, now, most)
   if log.stamp > now then return { now - now % words[p + 1], log.total - log.base } end
   local window = words[i]

@@ -1,8 +1,9 @@
 // A kind of limit: sliding windows on a log of records.
 //
 // A record is a stamp and the running total of units up to and including it. The units in a window are the newest total minus the
-// total before the window. Limits with the same precision share a log, which keeps what the longest window needs (`keepMs`).
-// Leased units may be spent by another process later, so they count longer in every window, by the length of the lease.
+// total before the window. Limits with the same precision share a log, which keeps records for the longest window
+// (`keepMs`). Another process may spend leased units later, so they count longer in every window, by the length of the
+// lease.
 
 import { isWindow, startOf } from '../runtime/duration.ts'
 import { MAX_UNITS, paramsOf } from './declare.ts'
@@ -33,7 +34,7 @@ export const packedWindowKind: Kind<WindowLog> = {
     const precision = limits[0]!.precisionMs
     const longest = limits.reduce((a, b) => (b.windowMs > a.windowMs ? b : a))
     const params = paramsOf(limits, precision, recordsOf(longest.limit, longest.windowMs, precision))
-    // A stamp is the start of its grain, so the last charge of a grain may come up to precision - 1 later.
+    // A stamp is the start of its grain, so the last charge in a grain may come up to `precision - 1` ms later.
     return { ...params, windows: params.windows.map((windowMs) => windowMs + precision - 1) }
   },
 
@@ -66,7 +67,7 @@ export const packedWindowKind: Kind<WindowLog> = {
 
   commit(log, params, nowMs, { units, leaseMs }) {
     log.trim(nowMs)
-    // Other limits may read the log over longer windows, in which leased units count longer, too.
+    // Other limits may read the log over longer windows. It keeps records for the longest of all, plus the lease.
     const longestMs = Math.max(log.keepMs - log.lease.leaseMs, ...params.windows)
     if (leaseMs > 0) {
       const { lease } = log
@@ -114,7 +115,7 @@ export const packedWindowKind: Kind<WindowLog> = {
   retryAfter(log, params, i, nowMs, cost) {
     const limit = params.limits[i]!
     if (cost > limit) return Number.POSITIVE_INFINITY
-    // There is room when the record of this unit has left the window.
+    // There is room once the record with this unit has left the window.
     const index = log.firstAbove(TOTAL_COLUMN, log.total + cost - limit - 1)
     return expiryOf(log, params.windows[i]!, log.at(index, STAMP_COLUMN)) - nowMs
   },

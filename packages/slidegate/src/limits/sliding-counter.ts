@@ -15,7 +15,7 @@ export type SlidingCounterOptions = LimitOptions
  *
  * Stores four numbers per key. Units of the previous window count in proportion to its overlap with the last
  * `window` milliseconds, rounded up. In the worst case, `2 * limit - 1` units are admitted within one window
- * length. At other times, it denies requests that an exact count would allow. `slidingWindow` is exact.
+ * length. It may also deny requests that an exact count would allow. `slidingWindow` is exact.
  *
  * The limit's `precisionMs` is 1 ms if the limit times the window is at most 2^52, and otherwise 2, 5, 10, 20, 50, ... ms.
  *
@@ -43,7 +43,7 @@ interface TwoWindows {
   start: number
   current: number
   previous: number
-  /** When the first units were charged. */
+  /** When the first of these units were charged. */
   since: number
 }
 
@@ -53,7 +53,7 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
 
   params(limits) {
     const { windowMs } = limits[0]!
-    // Counts don't depend on the precision, so the coarsest one works for all limits.
+    // The stored counts don't depend on the precision, so the coarsest one works for all limits.
     const precisionMs = Math.max(...limits.map((limit) => limit.precisionMs))
     const grains = Math.ceil(windowMs / precisionMs)
     const mostUnits = Math.floor(MAX_PRODUCT / grains)
@@ -142,7 +142,7 @@ function previousAt(counter: TwoWindows, { window, mostUnits }: CounterParams, s
   return counter.start === start - window ? Math.min(counter.current, mostUnits) : 0
 }
 
-/** Milliseconds into a window at which `units` of the previous window count as `room`. */
+/** When `units` of the previous window count as at most `room`. In milliseconds after a window's start. */
 function fadesIn(units: number, room: number, { window, precision, grains }: CounterParams): number {
   const elapsed = grains - Math.floor((room * grains) / units)
   return elapsed < grains ? elapsed * precision : window

@@ -1,4 +1,4 @@
-// Sliding windows: their options, and the choice of the kind that stores them.
+// Declares sliding windows, and selects the kind of log that stores them.
 
 import { SlidegateError, show } from '../errors.ts'
 import { type Duration, parseDuration } from '../runtime/duration.ts'
@@ -10,10 +10,10 @@ import { MAX_RECORDS } from './window-log.ts'
 
 export interface SlidingWindowOptions extends LimitOptions {
   /**
-   * The step in which the window slides, in whole milliseconds. At most the window.
+   * The step by which the window slides, in whole milliseconds. At most the window.
    *
-   * With a precision above 1 ms, a charge counts up to one step longer, but never shorter. Changing it resets
-   * the counts, so set it now if the limit may grow a lot.
+   * With a precision above 1 ms, a charge may count for up to one step longer than the window, but never for less.
+   * Changing the precision resets the counts, so set it now if the limit may grow a lot.
    *
    * Default: the finest of 1, 2, 5, 10, 20, 50, ... ms at which a limit sixteen times as large needs at most
    * 65,536 records. That is 1 ms for limits up to 4,096, or windows up to 65 s.
@@ -27,8 +27,8 @@ export interface SlidingWindowOptions extends LimitOptions {
    *   window is charged once and gets the first answer. `list` returns the admitted requests.
    * - `stream`: in Redis, a stream, which other programs can follow with XREAD. Entries `<ms>-<n>` have `id`,
    *   `cost` and `total`, the running total of units. A refund, or setting the clock back, replaces the
-   *   stream: consumer groups are lost, and after a clock change new ids are lower. If more entries count
-   *   than the limit (min. 128, max. 1,024), only the newest can be refunded.
+   *   stream: consumer groups are lost, and after a clock change new ids are lower. If a stream has more entries
+   *   than the limit, clamped to the range from 128 to 1,024, only its newest entry can be refunded.
    *
    * `zset` and `stream` support limits up to 10,000, at a precision of 1 ms. Refunds return whole requests.
    */

@@ -1,6 +1,6 @@
 -- The twin of entry-window.ts for logs that other programs can follow: a stream of charges and running totals.
 --
--- Words: the window, then the limits.
+-- Words (numbers that the process sends): the window, then the limits.
 -- Answer: as in packed-window.lua.
 -- Stored: one stream, see docs/state.md. The units used are the newest total minus the total before the first entry that counts.
 -- TTL: the window plus slack, renewed by some charges and whenever the stream is replaced.
@@ -21,7 +21,7 @@ local MAX_REFUND_ENTRIES = 1024
 local MAX_STREAM_TOTAL = 2 ^ 52
 local MAX_STREAM_STAMP = 2 ^ 47
 local LAST_STREAM_ID = '18446744073709551615-18446744073709551615'
--- The entries that a search reads per step, its guesses before it bisects, and its maximum reads.
+-- For a search: the entries read per step, the guesses before it bisects, and the maximum number of reads.
 local STREAM_BATCH = 12
 local STREAM_BATCH_TEXT = '12'
 local STREAM_GUESSES = 6
@@ -31,7 +31,7 @@ local NO_STREAM = 'not a log of entries'
 local DAMAGED_STREAM = 'a damaged stream'
 
 --- shared
--- The stamp, units and total of an entry, or nil if this script didn't write the entry.
+-- Returns the stamp, units and total of an entry, or nil if this script didn't write the entry.
 local function read_entry(raw)
   local fields = raw[2]
   local stamp, units, total = tonumber((string.match(raw[1], '^%d+'))), tonumber(fields[4]), tonumber(fields[6])
@@ -43,14 +43,14 @@ local function read_entry(raw)
   return stamp, units, total
 end
 
--- The entries later than `cut`, as Redis returns them.
+-- Returns the entries later than `cut`, in the form in which Redis returns them.
 local function entries_after(key, cut, ...)
   return call_redis('XRANGE', key, string.format('%d', math.max(0, cut + 1)), '+', ...)
 end
 
 --- before
--- The time by which this many units had been charged. `low` is the time of the first entry that counts, with totals up to
--- `above_low`. `high` is the time of the newest.
+-- Returns when the running total reached `wanted`. `low` is the time of the first entry that counts, and `below` the
+-- total before it. `high` and `above` are the time and total of the newest entry.
 local function time_of(key, wanted, low, below, high, above)
   low = low - 1
   local newest, guesses = high, 0
@@ -64,7 +64,7 @@ local function time_of(key, wanted, low, below, high, above)
     guesses = guesses + 1
     for i, raw in ipairs(entries_after(key, middle, 'COUNT', STREAM_BATCH_TEXT)) do
       local stamp, units, total = read_entry(raw)
-      -- The log is damaged, and other logs may already be charged, so the wait lasts until the limit is unused.
+      -- If the log is damaged, the wait lasts until the limit is unused: other logs may already be charged.
       if not stamp then return newest end
       if i == 1 and total - units >= wanted then
         high, above = middle, total - units
@@ -90,7 +90,7 @@ local window, is_ahead = words[p + 1], false
 local cut = now - window
 if stamp > now then
   if stamp <= clock + MAX_AHEAD then return nil, stamp end
-  -- Entries that counted at the newest stamp count as if charged now.
+  -- Entries that counted at the newest stamp count as if they were charged now.
   cut, is_ahead = stamp - window, true
 end
 --- check
@@ -123,7 +123,7 @@ if mine < wanted then
       elseif is_ahead or not first then
         retry = window
       elseif needed <= first_total then
-        -- Usually, only the oldest entry has to leave.
+        -- Usually, only the oldest entry must leave the window.
         retry = first + window - now
       else
         retry = time_of(key, needed, first, base, stamp, total) + window - now
@@ -142,7 +142,7 @@ if units > 0 or is_ahead and not is_look then
   end
   if units > 0 then
     local trimming, how, threshold = 'MINID', '~', string.format('%d', math.max(0, now - window + 1))
-    -- There may be more entries than the maximum, because each has at least one unit.
+    -- Each entry has at least one unit, so only now can there be too many entries.
     if live + units > MAX_STREAM then trimming, how, threshold = 'MAXLEN', '=', MAX_STREAM_TEXT end
     local entry = {
       'XADD', key, trimming, how, threshold, id, 'id', op and op.id or '',
@@ -150,7 +150,7 @@ if units > 0 or is_ahead and not is_look then
     }
     local added = pcall_redis(unpack(entry))
     if type(added) == 'table' then
-      -- The last id belongs to a removed entry, and is later than now.
+      -- The stream's last id belongs to a removed entry and is later than now.
       if string.find(added.err, 'equal or smaller', 1, true) then
         tables_of(kinds, 6).rewrite(key, now - window, 0)
         is_rewritten = true
@@ -158,8 +158,8 @@ if units > 0 or is_ahead and not is_look then
       call_redis(unpack(entry))
     end
   end
-  -- The first charge in each period renews the TTL. A period is a second shorter than the slack. With the `clock` option, every
-  -- charge renews it.
+  -- The first charge in each period renews the TTL. A period is a second shorter than the slack. With the `clock`
+  -- option, every charge renews the TTL.
   local part = window < 20000 and 4000 or window / 4 - 1000
   if is_rewritten or clock ~= reply[1] or now - now % part > stamp then
     call_redis('PEXPIRE', key, (ttl_of(window, clock ~= reply[1])))
@@ -218,7 +218,7 @@ function stream_window.refund(log, words, p, now, at_ms, units, entry, is_clock_
   return units
 end
 
--- Stamp and units of each charge that counts, oldest first. Lists up to `most` of the newest charges.
+-- Returns the stamp and units of each charge that counts, oldest first. Lists up to `most` of the newest charges.
 function stream_window.charges(log, words, p, _, now, most)
   local charges, cut = {}, math.max(log.stamp, now) - words[p + 1]
   local first, count = string.format('%d', math.max(0, cut + 1)), string.format('%d', most)
@@ -234,7 +234,7 @@ end
 function stream_window.list(log, words, p, now)
   local flat, last, at = {}, 0, log.stamp > now and string.format('%d', now)
   for _, entry in ipairs(entries_after(log.key, math.max(log.stamp, now) - words[p + 1])) do
-    -- These numbers aren't converted, because conversions take most of the time.
+    -- The numbers aren't converted, because conversions would take most of the time.
     local fields = entry[2]
     if fields[3] == 'cost' and fields[6] and string.find(fields[4], '^[1-9]%d*$') then
       flat[last + 1], flat[last + 2], flat[last + 3] = fields[2], fields[4], at or string.match(entry[1], '^%d+')

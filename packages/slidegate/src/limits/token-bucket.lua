@@ -1,9 +1,10 @@
 -- The twin of token-bucket.ts: a debt, in parts of a token, that shrinks by the refill each millisecond.
 --
--- Words: the refill, the parts of a token, the maximum debt, the capacity.
--- Answer: the debt before the op; if a different refill applies, -1 minus the debt, and that refill.
+-- Words (numbers that the process sends): the refill, the parts of a token, the maximum debt, the capacity.
+-- Answer: the debt before the op. If the higher refill of an earlier charge still applies: -1 minus the debt, and that
+-- refill.
 -- Stored: one string, see docs/state.md.
--- TTL: if it would end before the debt is gone, it is renewed to that time plus slack.
+-- TTL: the time until the debt is gone, plus slack. It is renewed only if it would end before the debt is gone.
 -- Invariants: 0 < debt <= 2^52. A bucket without debt has no key.
 
 local BUCKET_FORMAT = '>BI6I7I6I6I6'

@@ -1,7 +1,8 @@
 // A kind of limit: a bucket of tokens that refills evenly. It is GCRA, the generic cell rate algorithm (ITU-T I.371).
 //
-// A log stores the debt: how far the bucket was from full after its last charge. Debts are counted in parts of a token, as many as
-// the interval has milliseconds. So `refill` parts are added per millisecond, and all arithmetic is exact.
+// A log stores the debt: how far the bucket was from full after its last charge. Debts are counted in parts of a token.
+// A token has as many parts as the interval has milliseconds, so each millisecond adds `refill` parts, and all
+// arithmetic is exact.
 
 import { SlidegateError, show } from '../errors.ts'
 import { type Duration, formatDuration, MAX_WINDOW_MS, parseWindow } from '../runtime/duration.ts'
@@ -41,7 +42,7 @@ export interface TokenBucketOptions extends NameOptions {
  * - A refund returns only tokens that can't have been refilled since the charge.
  * - `charge` may leave the bucket in debt for up to 366 days.
  * - If the capacity or the refill changes, tokens that were taken stay taken. A lower refill takes effect with the next charge.
- * If the interval changes, the bucket starts full.
+ *   If the interval changes, the bucket starts full.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_duration`, `invalid_name`
  */
@@ -72,14 +73,14 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
 /** Maximum parts in a debt, so that all arithmetic is exact. */
 const MAX_PARTS: number = 2 ** 52
 
-/** Each millisecond adds `refill` parts. A token has `parts` of them. */
+/** Each millisecond adds `refill` parts. One token consists of `parts` parts. */
 interface Rate {
   readonly refill: number
   readonly parts: number
 }
 
 interface BucketParams extends LogParams, Rate {
-  /** The largest debt: whole tokens, at least the capacity. */
+  /** The largest possible debt: a whole number of tokens, at least the capacity. */
   readonly mostDebt: number
 }
 
@@ -88,7 +89,7 @@ interface Bucket {
   stamp: number
   /** How far the bucket was from full at that time, in parts of a token. */
   debt: number
-  /** The first charge after the bucket was full, or after its refill changed. */
+  /** When the bucket was charged first after it was full, or after its refill changed. */
   since: number
   /** The refill at the last charge. */
   refill: number
@@ -170,9 +171,9 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     Math.ceil(debtAt(bucket, params, nowMs) / refillOf(bucket, params)),
 
   refund(bucket, params, nowMs, atMs, units) {
-    // If the clock was set back or the refill has changed since, the number of refilled tokens is unknown.
+    // If the clock or the refill was changed after the charge, the number of refilled tokens is unknown.
     if (atMs > bucket.stamp || atMs < bucket.since || bucket.refill !== params.refill) return 0
-    // Without the charge, the bucket might have been full since then, so nothing would have refilled.
+    // Doesn't return what was refilled since the charge: without the charge, the bucket might have been full all along.
     const owed = units * params.parts - Math.max(0, nowMs - atMs) * params.refill
     const debt = debtAt(bucket, params, nowMs)
     const returned = Math.max(0, Math.min(owed, debt))
@@ -182,11 +183,11 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     return Math.ceil(returned / params.parts)
   },
 
-  // The current refill may be higher, but never lower.
+  // The refill in force may be higher, but never lower: see `refillOf`.
   expiresAt: ({ stamp, debt, refill }) => (debt === 0 ? stamp : stamp + Math.ceil(debt / refill)),
 }
 
-/** The stamp may be later than `nowMs`, because a refund can come before a restamp. */
+/** Returns the debt at `nowMs`. The stamp may be later, because refunds don't restamp logs. */
 function debtAt(bucket: Bucket, params: BucketParams, nowMs: number): number {
   return Math.max(0, bucket.debt - Math.max(0, nowMs - bucket.stamp) * refillOf(bucket, params))
 }

@@ -21,19 +21,19 @@ type Column = typeof STAMP_COLUMN | typeof TOTAL_COLUMN
 /** Maximum distance between records of a narrow ring, in milliseconds and in units. */
 const MAX_SPAN: number = 2 ** 32 - 1
 
-/** Records in a log's first ring. Each larger ring has twice as many. */
+/** Records in a log's first ring. Each larger ring has room for twice as many. */
 const FIRST_SLOTS = 4
 
-/** An empty log frees a larger ring, unless a quarter of it was in use. */
+/** A larger ring is freed when its log becomes empty. It is kept if a quarter of it was in use. */
 const KEPT_SLOTS = 64
 
-/** Doubles per row: six numbers, and two 32-bit integers. */
+/** Doubles per row: six numbers, and two 32-bit integers in the seventh. */
 const ROW = 7
 const RING = 12
 const HEAD_AND_COUNT = 13
 const COUNT_BITS = 16
 
-/** A ring's integer encodes its number, whether it is wide, and log2 of its doubles. 0 means no ring. */
+/** A ring's reference encodes its number, whether it is wide, and log2 of its doubles. 0 means no ring. */
 const RING_SHIFT = 6
 const WIDE = 2 ** 5
 
@@ -57,8 +57,9 @@ export function refundable(records: number): number {
 /**
  * Records in chronological order, each with a stamp and the running total of units. Shows one log at a time.
  *
- * The newest record is stored separately; the others are in a ring. A narrow ring has only the last 32 bits of stamps and totals,
- * which the newest record completes. If records are further apart, the ring is wide and has doubles.
+ * The newest record is stored separately; the others are in a ring. A narrow ring stores the last 32 bits of stamps and
+ * totals. The newest record supplies the other bits. If records are too far apart for this, the ring is wide and stores
+ * doubles.
  */
 export class WindowLog {
   readonly #logs: WindowLogs
@@ -70,7 +71,7 @@ export class WindowLog {
   base = 0
   /** How long charges are kept. 0 for an empty log. */
   keepMs = 0
-  /** The first charge since the log was last empty. */
+  /** The time of the first charge since the log was last empty. */
   since = 0
   /** A lower bound for the stamps in the ring, usually the first stamp. */
   oldest = 0
@@ -91,7 +92,7 @@ export class WindowLog {
     if (number !== this.#number) this.#load(number)
   }
 
-  /** Writes back the fields, and reads those of another log. Separate, so that `show` can be inlined. */
+  /** Writes back the fields, and reads those of another log. A separate method, so that `show` can be inlined. */
   #load(number: number): void {
     const { shift, mask, doubles, ints } = this.#logs.rows
     let row = doubles[this.#number >>> shift]!
@@ -162,7 +163,7 @@ export class WindowLog {
     return this.#isWide ? kept : completed(kept, newest)
   }
 
-  /** The first record above the bound. Searches in growing steps, because it is usually near the oldest record. */
+  /** Finds the first record above the bound. Searches in growing steps, because it is usually near the oldest one. */
   firstAbove(column: Column, bound: number): number {
     const { count } = this
     let low = 0
@@ -180,12 +181,12 @@ export class WindowLog {
     return low
   }
 
-  /** Counts the records of the ring up to and including `cut`. */
+  /** Counts the records in the ring with a stamp up to and including `cut`. */
   countUpTo(cut: number): number {
     return this.count === 0 || this.oldest > cut ? 0 : this.firstAbove(STAMP_COLUMN, cut)
   }
 
-  /** The total of the records up to and including `cut`. */
+  /** Returns the total of the records with a stamp up to and including `cut`. */
   totalUpTo(cut: number): number {
     return this.stamp <= cut ? this.total : this.totalBefore(this.countUpTo(cut))
   }
@@ -194,7 +195,7 @@ export class WindowLog {
     return index === 0 ? this.base : this.at(index - 1, TOTAL_COLUMN)
   }
 
-  /** Up to `most` of the newest charges after `cut`, oldest first. */
+  /** Returns up to `most` of the newest charges after `cut`, oldest first. */
   newestAfter(cut: number, most: number): ListedCharge[] {
     if (this.stamp <= cut) return []
     const from = Math.max(this.firstAbove(STAMP_COLUMN, cut), this.count + 1 - most)
@@ -234,7 +235,7 @@ export class WindowLog {
     this.oldest = this.at(0, STAMP_COLUMN)
   }
 
-  /** Adds units charged now. `stamp` is never before that of the newest record. */
+  /** Adds units charged now. `stamp` is never before the newest record's stamp. */
   append(nowMs: number, stamp: number, units: number): void {
     if (this.total + units > MAX_TOTAL) this.#lower(units)
     if (this.total === this.base) this.since = nowMs
@@ -250,7 +251,7 @@ export class WindowLog {
     this.stamp = stamp
   }
 
-  /** Takes up to `units` from the record at `stamp`. Returns how many, or 0 if too many records follow. */
+  /** Takes up to `units` from the record at `stamp`. Returns the number taken, or 0 if too many records follow. */
   subtract(stamp: number, units: number, mostRecords: number): number {
     const index = this.firstAbove(STAMP_COLUMN, stamp - 1)
     if (this.at(index, STAMP_COLUMN) !== stamp || this.count - index > mostRecords) return 0
@@ -285,7 +286,7 @@ export class WindowLog {
   /** Moves the newest record into the ring. */
   #push(): void {
     if (this.count === MAX_RECORDS - 1) {
-      // Merges the two oldest records. Units of the first count slightly too long, but never too short.
+      // Merges the two oldest records. The units of the first then count slightly longer than they should.
       this.#head = (this.#head + 1) & (this.slots - 1)
       this.count--
     } else if (this.count === this.slots) {
@@ -339,7 +340,7 @@ export class WindowLog {
   }
 }
 
-/** The highest number up to `newest` that has these last 32 bits. */
+/** Returns the highest number up to `newest` that has these last 32 bits. */
 function completed(bits: number, newest: number): number {
   return newest - ((newest - bits) >>> 0)
 }
@@ -353,7 +354,7 @@ export class WindowLogs implements Logs<WindowLog> {
   readonly #log: WindowLog = new WindowLog(this)
 
   constructor() {
-    // Number 0 stays empty.
+    // Log 0 must stay empty.
     this.rows.create()
   }
 

@@ -15,14 +15,14 @@ import {
 } from './op.ts'
 import type { AnyOp, ConsumeOutcome, Named, RequestOp } from './request.ts'
 
-/** Decides requests in order. Each is charged if no part is blocked and all enforced limits of all parts have room. */
+/** Decides requests in order. One is charged if no part is blocked and all enforced limits of all parts have room. */
 export interface ConsumeOp extends RequestOp {
   readonly type: 'consume'
-  /** How long the process may spend the units. 0 if they are spent immediately. */
+  /** Within how many milliseconds the process may spend the units. 0 if they are spent immediately. */
   readonly leaseMs: number
-  /** Whether the caller waits. If so, its denials don't count toward bans. */
+  /** Whether the request waits in a queue for its admission. Denials of such a request don't count toward bans. */
   readonly isWaiting?: boolean | undefined
-  /** The name under which the reservation can be settled once. Needs logs for reservations. */
+  /** The unique name of a reservation, by which it can be settled once. Each part must have a log of reservations. */
   readonly reservation?: string | undefined
 }
 
@@ -43,7 +43,7 @@ export const consume: OpKind<ConsumeOp, ConsumeOutcome> = {
     const { loaded, nowMs } = memory
     const admitted = look(memory, op)
     if (typeof admitted !== 'number') return admitted
-    // Denied requests are counted if a part has bans.
+    // If a part has bans, denied requests must be counted.
     const isRemembered = admitted < op.count && loaded.some(({ log }) => log.kind.ban !== undefined)
     if (admitted === 0 && !isRemembered) return decided(loaded, nowMs, admitted, op)
     if (!memory.makeRoom()) {
@@ -72,7 +72,7 @@ function commit(loaded: Loaded, nowMs: number, op: ConsumeOp, admitted: number):
     if (role === 'reservations' && op.reservation !== undefined) chargeLog(held, nowMs, 1, op.reservation)
     if (role !== 'count') continue
     held.charged = held.cost * (shadow ? roomIn(held, admitted) : admitted)
-    // A shadow limit that already has the request doesn't renew it.
+    // 0 for a shadow limit's log that already has the request. So its entry isn't renewed.
     if (held.charged > 0) chargeLog(held, nowMs, held.charged, op.requestId, op.leaseMs)
   }
 }
@@ -87,7 +87,7 @@ function whenFull(op: ConsumeOp, memory: Memory): ConsumeOutcome {
     : { source: 'failClosed', atMs: nowMs, admitted: 0, limits, waitMs: Math.max(1, opensAtMs - nowMs) }
 }
 
-/** Counts denied requests in the bans of the parts that denied them. Returns how many milliseconds any part is blocked now. */
+/** Counts denials toward the bans of the parts that denied. Returns the longest block in milliseconds, or 0. */
 function banDenied(loaded: Loaded, nowMs: number, op: ConsumeOp, denied: number): number {
   if (denied === 0 || op.isWaiting) return 0
   let blockedMs = 0
@@ -105,7 +105,7 @@ function hasDenied({ log, used, charged, cost }: LoadedLog): boolean {
   return log.params.limits.some((limit, i) => used[i]! + charged + cost > limit)
 }
 
-/** Charges every log, even beyond its limit. The script runs it as a forced decision. */
+/** Charges every log, even beyond its limit. The Redis script runs this op as a decision with the FORCED option. */
 export interface ChargeOp extends AnyOp, Named {
   readonly type: 'charge'
   readonly units: number

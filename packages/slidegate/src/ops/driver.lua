@@ -1,34 +1,37 @@
--- Decides a batch of ops in order, each on its own: check on the way down, commit on the way up. See consume.lua.
+-- Decides the ops of a batch one after the other. For how an op checks and then charges its logs, see consume.lua.
 --
--- KEYS   per op: one key per log, then a key per part that may have an override. If the op writes the override, the key of its
---        index follows. The key of the receipt comes last, if there is one.
--- ARGV   for a call that may be sent twice: 17 digits, its number, which rises with each call that has the same receipt key. A
---        letter after them means that the receipt's TTL has to be renewed. Then runs of ops that differ only in keys, ids, cost
---        and count:
---        - options: -1 times the sum of the option constants below. Omitted for a plain consume that uses the server's time
+-- KEYS   per op: one key per log, then the key of the override of each part that may have one. If the op writes
+--        overrides, each of these is followed by the key of its index. The last key is the receipt's, if there is one.
+-- ARGV   if the call may be sent twice: its number, as 17 digits. Each call has a higher number than earlier calls with
+--        the same receipt key. A letter after the digits means that the receipt's TTL must be renewed. Then the ops, in
+--        runs whose ops differ only in keys, ids, cost and count. Per run:
+--        - options: -1 times the sum of the option constants below. Omitted for a plain consume that uses the server's
+--          time
 --        - time: with CLOCK
---        - per log: a code, and the words of its kind. The code is the sum of the kind's number, SHADOW, MORE if another
---          log follows, and PER_WORD times the number of words. The first log's also includes PER_OVERRIDE times the number
---          of parts that may have an override.
+--        - per log: a code, and the numbers ("words") that its kind defines. The code is the sum of the kind's number,
+--          SHADOW for a shadow limit's log, MORE if another log follows, and PER_WORD times the number of words. The
+--          code of the first log also includes PER_OVERRIDE times the number of parts that may have an override.
 --        - names: the names of the limits, if a part may have an override (see override.lua)
---        - lease: its milliseconds, with LEASE. Then, with RESERVATION_NAME, the reservation's name. With CHARGES, the maximum
---          number of charges to list. With HOLD, 1 to renew the entry of the id, or 0 to release it. With RARE, JSON (see
---          rare.lua).
---        - groups: their number. Per group: the number of ops, their cost, the requests per op and, with IDS, each id. Omitted at
---          the end if each key has a single request of cost 1.
+--        - with LEASE: the lease in milliseconds. With RESERVATION_NAME: the reservation's name. With CHARGES: the most
+--          charges to list. With HOLD: 1 to renew the entry with the op's id, or 0 to release it. With RARE: the
+--          operation's JSON (see rare.lua).
+--        - the number of groups, then per group: the number of its ops, the cost of a request, the requests per op and,
+--          with IDS, the id of each op. Omitted if there is only one run, and each of its ops is a single request of
+--          cost 1.
 -- Reply  integers, possibly followed by zeros. The first is the server's time, or NO_TIME if no op needed it.
---          Then, per op: requests admitted (0 for a charge), and the answer for each limit's log (see the log's kind). Then the
---          times that kinds return, starting with the last log's times. With EXPLAIN, the reply of explain.lua follows. With
---          HOLD, the op's whole reply is 1 if its units were held, otherwise 0.
---          These can precede it:
---            text                 the stored first line for each part that may have an override (see override.lua).
---            UNREADABLE, reason   the op's state can't be read. Nothing is written for it, and nothing else follows.
---            AHEAD, ms            the op was decided as if it were this much later.
---          If an op isn't plain, its first integer is EXTRAS minus the requests admitted. After all answers come: the time of a
---          repeated request, minus the current time; the units charged for it, or 0; how long the op blocked a key. Last, per log
---          of bans, how long the key was already blocked.
---        A call that was already executed gets the same reply. A call with a number below the last one isn't executed: its reply
---        is just STALE.
+--          Then, per op: the requests admitted (0 for a charge), and the answer of each log (see the .lua file of its
+--          kind). Then the times that some kinds report, starting with the last log's times. With EXPLAIN, the reply of
+--          explain.lua follows. With HOLD, the op's whole reply is 1 if its units were held, otherwise 0.
+--          These can precede an op's reply:
+--            text                 the first line of each part's override, if any part has one (see override.lua).
+--            UNREADABLE, reason   the op's state can't be read. Nothing is written for the op, and its reply ends here.
+--            AHEAD, ms            the op was decided as if the clock were this far ahead.
+--          If an op repeats a request, or if a key is banned, its first integer is EXTRAS minus the requests admitted.
+--          Then these follow the times: the time of the repeated request minus the current time, and the units charged
+--          for it, or two zeros. The milliseconds for which the op blocked a key, or 0. Per log of bans: for how many
+--          milliseconds the key was already blocked.
+--        A call that was already executed gets the same reply. A call with a lower number than the last one isn't
+--        executed: its reply is just STALE.
 --
 -- A receipt is one string: the call's number, its reply as MessagePack, and perhaps leftovers of a longer receipt. It is written
 -- last, and only if anything may have been charged, refunded or reset.
@@ -58,7 +61,7 @@ local STALE = -1
 local NO_TIME = -2
 local RECEIPT_TTL = '600000'
 local RECEIPT_NUMBER = '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$'
--- More digits than a timestamp has.
+-- The digits of a call's number: more than a timestamp has.
 local NUMBER_SIZE = 17
 local NUMBER_TEXT = '17'
 local LAST_OF_NUMBER = '16'
@@ -66,11 +69,11 @@ local LAST_OF_NUMBER = '16'
 -- Allocates room for the usual answer to a single op, so that the table doesn't grow.
 local reply, filled, k = { NO_TIME, 0, 0 }, 1, 1
 local KEYS, ARGV = KEYS, ARGV
--- The functions that decide logs, by the number of their kind. For an op's second and later logs, also at LATER plus the last
--- place of the words before the log's own. Also contains small logs, by key.
+-- The functions that decide logs, by the number of their kind. An op's second log and later ones also have their
+-- functions at LATER plus the last place of the previous log's words. Also has small logs read in advance, by key.
 local kinds = { false, false, false, false, false, false, false, false }
 
--- A kind's functions for rare operations. Upvalues would slow down the function.
+-- Returns a kind's functions for rare operations. Declares locals, because captured variables cost time.
 local function tables_of(kinds, kind)
   local made = kinds[-kind]
   if not made then
@@ -166,7 +169,7 @@ while at <= arguments do
     if options % (2 * HOLD) >= HOLD then op.hold, at = ARGV[at] + 0, at + 1 end
     if options >= RARE then run, at = cjson.decode(ARGV[at]), at + 1 end
   end
-  -- Ops that list or change overrides have other keys.
+  -- The number of overrides that each op reads. Ops that list or change overrides have other keys.
   local read = run and (run.keys or run.isUnread) and 0 or overridable
   local groups, ops, cost, wanted = 1, keys / (logs + overridable), 1, 1
   local is_all = at > arguments
@@ -176,7 +179,7 @@ while at <= arguments do
       ops, cost, wanted = ARGV[at] + 0, ARGV[at + 1] + 0, ARGV[at + 2] + 0
       at = at + 3
     end
-    -- Small logs are read together if each op has just one.
+    -- If each op has just one small log, these logs are read with one command.
     if ops > 1 and logs == 1 and kind > 1 and kind < 5 and not op and overridable == 0 then
       local found = call_redis('MGET', unpack(KEYS, k, k + ops - 1))
       for i = 1, ops do kinds[KEYS[k + i - 1]] = found[i] end
@@ -228,7 +231,7 @@ while at <= arguments do
           end
           all, done = decide(numbers, 1, k, first + 1, room, now, clock, cost, wanted, reply, kinds, op)
           if not all and type(done) == 'number' then
-            -- A log was charged a little later than the clock's time.
+            -- A log's stamp is slightly ahead of the clock, so the op is decided again at that stamp.
             if now == clock then first = first + 2 end
             reply[first - 2], reply[first - 1], now, done = AHEAD, done - clock, done, nil
           end
@@ -239,7 +242,6 @@ while at <= arguments do
           reply[filled + 1], reply[filled + 2] = UNREADABLE, done
           filled = filled + 2
         else
-          -- Everything except a plain denial.
           if all > 0 and not (op and op.is_look) then is_repeatable = false end
           reply[first], filled = all, done
           if op and op.hold then
@@ -268,7 +270,7 @@ while at <= arguments do
     end
   end
 end
--- The decisions are final, even if there is no room for a receipt.
+-- Errors are ignored, because the decisions are final even if Redis has no memory for the receipt.
 if receipt and not is_repeatable then
   local value = number .. cmsgpack.pack(reply)
   if last_number == '' or size_of_number > NUMBER_SIZE then

@@ -14,10 +14,10 @@ import {
   type RequestOp,
 } from './request.ts'
 
-/** If a stamp is further ahead of the clock, the clock was set back. */
+/** The clock was set back if a stamp is further ahead than this. */
 export const MAX_AHEAD_MS = 1000
 
-/** The time at which an op is decided. At least the newest stamp of any log, unless that is too far ahead. */
+/** Returns the time at which an op is decided. A log's stamp is used if it is slightly ahead of the clock. */
 export function settleInstant(loaded: Loaded, clockMs: number): number {
   let nowMs = clockMs
   for (const held of loaded) {
@@ -27,7 +27,7 @@ export function settleInstant(loaded: Loaded, clockMs: number): number {
   return nowMs
 }
 
-/** Restamps logs too far ahead of the clock. Denials do so, too, or else each would restart the wait. */
+/** Restamps logs that are too far ahead. Denied ops do so, too; otherwise, each denial would restart the wait. */
 export function restamp(loaded: Loaded, nowMs: number): void {
   for (const held of loaded) {
     const { kind, params } = held.log
@@ -61,7 +61,7 @@ function findRepeat(loaded: Loaded, nowMs: number, op: Named): Entry | undefined
 
 function findIn(loaded: Loaded, are: Entries, nowMs: number, { requestId }: Named): Entry | undefined {
   for (const held of loaded) {
-    // Shadow limits don't decide.
+    // Shadow limits don't affect decisions.
     const mayHave = !held.log.shadow && entriesOf(held.log) === are
     const entry = mayHave ? find(held, nowMs, requestId!) : undefined
     if (entry !== undefined) return entry
@@ -69,7 +69,7 @@ function findIn(loaded: Loaded, are: Entries, nowMs: number, { requestId }: Name
   return undefined
 }
 
-/** How many requests fit all enforced limits. */
+/** Returns how many of the op's requests fit all enforced limits. */
 function check(loaded: Loaded, nowMs: number, op: RequestOp): number {
   let admitted = op.count
   for (const held of loaded) {
@@ -106,14 +106,14 @@ export function answerOf(
   }
 }
 
-/** Whether an op's charge in a log may differ from its cost. If so, the outcome has debits. */
+/** Whether the units charged to a log may differ from the op's cost. If so, the outcome has debits. */
 export function takesOnce(log: Log, { mayRepeat }: Named): boolean {
   if (!log.shadow || mayRepeat !== true) return false
   const are = entriesOf(log)
   return are === 'request' || are === 'holder'
 }
 
-/** The units that a log is charged: 0 for a shadow limit's log that already has the request. */
+/** Returns the units to charge to a log. 0 if it is a shadow limit's log that already has the request. */
 export function costIn(held: LoadedLog, nowMs: number, cost: number, op: Named): number {
   return takesOnce(held.log, op) && find(held, nowMs, op.requestId!) !== undefined ? 0 : cost
 }
@@ -129,7 +129,7 @@ export function roomIn({ log, used, cost }: CheckedLog, count: number): number {
   return room
 }
 
-/** Returns how many requests can be admitted. For a blocked key or a repeated request: the outcome. */
+/** Returns how many requests can be admitted. For a blocked key or a repeated request, returns the outcome instead. */
 export function look({ loaded, nowMs, overrides }: Memory, op: RequestOp): ConsumeOutcome | number {
   const ban = blockedBy(loaded, nowMs, op, overrides)
   const first = ban === undefined ? findRepeat(loaded, nowMs, op) : undefined
@@ -142,7 +142,7 @@ export function look({ loaded, nowMs, overrides }: Memory, op: RequestOp): Consu
   return withDebits(loaded, op, { source: 'store', atMs, admitted: 1, limits, waitMs: 0, repeats: units })
 }
 
-/** The outcome that `consume` would have. */
+/** Returns the outcome that `consume` would have. */
 export function preview(memory: Memory, op: RequestOp): ConsumeOutcome {
   const admitted = look(memory, op)
   return typeof admitted === 'number' ? decided(memory.loaded, memory.nowMs, admitted, op) : admitted
@@ -169,7 +169,7 @@ export function decided(loaded: Loaded, nowMs: number, admitted: number, op: Req
   return withDebits(loaded, op, { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 })
 }
 
-/** Adds the debits if a log's charge may differ from the cost. */
+/** Adds the debits if the units charged to a log may differ from the cost. */
 export function withDebits<Outcome extends ConsumeOutcome>(
   logs: readonly CheckedLog[],
   op: RequestOp,

@@ -1,15 +1,15 @@
--- Explains each limit of a decision with EXPLAIN.
+-- For a decision with the EXPLAIN option: explains each limit.
 --
--- Reply  follows the reply of a peek. Per limit of windows and entries: a count of times, and the times. With CHARGES, for kinds
---        that store them: a count of charges, and for each its age in milliseconds and its units. Per log of bans: level,
---        denials, and the milliseconds until the ban ends and since it began.
+-- Reply  follows the reply of a peek. Per limit of windows and entries: the number of times, and the times until units
+--        become free. With CHARGES, for kinds that store them: the number of charges, and for each its age in ms and
+--        its units. Per log of bans: level, denials, and the milliseconds until the ban ends and since it began.
 
--- The number of a limit's charges, then the age and units of each. Charges made in the same millisecond are merged.
+-- Appends the number of a limit's charges, then the age and units of each. Charges with the same stamp are merged.
 local function tell_charges(log, words, i, now, most, filled)
   local charges, last = log.tables.charges(log, words, log.p, i, now, most), filled + 1
   for at_charge = 1, #charges, 2 do
     local age, units = now - charges[at_charge], charges[at_charge + 1]
-    -- The log is damaged. The reply must not contain negative numbers.
+    -- Only a damaged log has such charges. The reply must not contain negative numbers.
     if age < 0 or units < 0 then error({ unusable = 'a damaged log' }) end
     if at_charge > 1 and charges[at_charge] == charges[at_charge - 2] then
       reply[last] = reply[last] + units
@@ -22,15 +22,15 @@ local function tell_charges(log, words, i, now, most, filled)
   return last
 end
 
--- Per limit: the number of times, which is eleven or zero, the times, and the charges. Only for kinds whose times the script
--- computes.
+-- Appends per limit: the number of times (eleven or zero), the times, and the charges. Skips the kinds whose times the
+-- process computes.
 function ops.explain(op, words, codes, k, now, clock, filled)
   local look, logs = { requests = 1, lease_ms = 0, is_look = true, id = op.id }, logs_of(words, codes, k)
   for _, log in ipairs(logs) do
     if log.kind ~= 8 and log.entries ~= RESERVATION and (log.kind == 1 or log.kind > 4) then
       local most = log.tables.charges and op.charges
       if most then load_log(log, words) end
-      -- The positions of the log's limits among its words.
+      -- The places of the log's limits in `words`.
       local first, last, step = log.p + 2, log.last, 1
       if log.kind == 1 then first, step = log.p + 3, 2 elseif log.kind == 5 then first = log.p + 3 end
       for i = first, last, step do
@@ -41,7 +41,7 @@ function ops.explain(op, words, codes, k, now, clock, filled)
         for tenth = 0, tenths do
           local units = tenth == 0 and 1 or math.ceil(used * tenth / 10)
           local answer = decide_one(log, words, now, clock, words[i] - used + units, look)
-          -- After the answers, two times per limit.
+          -- The answers are followed by two times per limit.
           reply[filled + 1], filled = answer[2 + (last - first) / step + 1 + 2 * at], filled + 1
         end
         if most then filled = tell_charges(log, words, i - (log.kind == 1 and 1 or 0), now, most, filled) end

@@ -1,4 +1,4 @@
-// Renews or releases a held entry: two operations, both decisions with HOLD.
+// Two operations, which renew or release a held entry. The Redis script runs them as decisions with the HOLD option.
 
 import { entriesOf } from '../limits/limit-set.ts'
 import { giveBack } from './driver.ts'
@@ -15,7 +15,7 @@ export interface HoldOp extends AnyOp {
 }
 
 export interface HoldOutcome {
-  /** Whether all enforced logs with holders still counted the entry. */
+  /** Whether the entry still counted in the logs of all enforced limits that store holders. */
   readonly held: boolean
 }
 

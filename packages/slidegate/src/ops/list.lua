@@ -1,6 +1,6 @@
 -- Lists the entries of logs.
 --
--- Reply  0, then per log: JSON of its entries, oldest first: the name, units and time of each entry, as text
+-- Reply  0, then per log a JSON array with the name, units and time of each entry, as text, oldest first
 
 function ops.list(logs, words, _, _, _, now, filled)
   for i, log in ipairs(logs) do

@@ -10,7 +10,7 @@ export interface ListOp extends AnyOp {
 }
 
 export interface ListOutcome {
-  /** Entries per log, over all parts in order, oldest first. Empty for logs that keep sums. */
+  /** The entries of each log of all parts, oldest first. Empty for logs that store only totals. */
   readonly lists: readonly (readonly Entry[])[]
 }
 

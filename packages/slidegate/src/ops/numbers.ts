@@ -26,9 +26,9 @@ export function setReset(numbers: number[], limit: number, ms: number): void {
   numbers[PER_LIMIT * limit + 2] = ms
 }
 
-/** The numbers of `limits` unused limits. */
+/** Returns the numbers for this many unused limits. */
 export function unused(limits: number): number[] {
-  // Most keys have one limit. An empty array would allocate room for 17 items with the first one.
+  // Most keys have one limit. The first push to an empty array would allocate room for 17 items.
   const numbers = limits > 0 ? [0, 0, 0] : []
   for (let i = numbers.length; i < PER_LIMIT * limits; i++) numbers.push(0)
   return numbers

@@ -1,4 +1,4 @@
-// THE contract of an operation. Its twin in the script is the .lua file of the same name, or driver.lua for decisions.
+// THE contract of an operation. For its Redis script, see the .lua file of the same name, or driver.lua for decisions.
 
 import type { Entry, Logs } from '../limits/limit.ts'
 import type { Log } from '../limits/limit-set.ts'
@@ -15,19 +15,19 @@ import type {
 } from './request.ts'
 
 /**
- * The effect of an op on the room of its keys.
+ * How an op affects later requests for its keys.
  *
- * - `look` writes nothing. In memory, it works on copies of logs that are ahead of the clock.
- * - `charge` takes room, or makes answers to later requests worse. The deny cache drops its keys' denials.
- * - `renew` keeps room taken for longer. The deny cache keeps its keys' denials.
- * - `free` frees room and may remove keys. The deny cache drops its keys' denials, and waiters wake up.
+ * - `look` writes nothing. If a log is ahead of the clock, the memory store restamps a copy of it instead.
+ * - `charge` uses units, so later requests may be denied or wait longer. The deny cache drops its keys' denials.
+ * - `renew` extends the time for which units are in use. The deny cache keeps its keys' denials.
+ * - `free` frees units and may remove keys. The deny cache drops its keys' denials, and waiters try again.
  */
 export type Effect = 'look' | 'charge' | 'renew' | 'free'
 
-/** Work per log, to estimate durations. `take` removes units from the middle, and `search` computes times. */
+/** Work per log, to estimate an op's duration. `take` removes units from a log's middle. `search` computes times. */
 export type Work = 'remove' | 'write' | 'find' | 'take' | 'search' | 'read' | 'override' | 'page'
 
-/** The type of a field. `READERS` of stores/remote/ops.ts has the ranges. On a Cluster, lists are split. */
+/** The type of a field. `READERS` in stores/remote/ops.ts has the ranges. A Cluster splits lists by server. */
 export type FieldKind = NumberKind | TextKind | ListKind | 'flag'
 type NumberKind = 'one' | 'count' | 'units' | 'whole' | 'integer' | 'time' | 'untilEnd' | 'bucket'
 type TextKind = 'id' | 'name' | 'rule' | 'place'
@@ -38,7 +38,7 @@ export type Field = FieldKind | `${FieldKind}?`
 
 export const NAMED = { requestId: 'id?', mayRepeat: 'flag?' } as const
 
-/** Fields that the service doesn't require. */
+/** Fields that an operation's `fields` may omit. */
 type Optional = keyof Named | 'debits'
 
 export interface OpKind<Asked extends AnyOp, Result> {
@@ -48,23 +48,23 @@ export interface OpKind<Asked extends AnyOp, Result> {
   readonly fields: { readonly [Name in Exclude<keyof Asked, keyof AnyOp | 'source' | Optional>]-?: Field } & {
     readonly [Name in Optional]?: Field
   }
-  /** Whether the op needs limits in each of its sets. */
+  /** Whether each limit set of the op must have at least one limit. */
   readonly counts?: boolean
-  /** Keys besides the op's logs. `andIndex` adds the index of overrides; `index` has only the index. */
+  /** Keys other than those of logs. `andIndex` adds the index of overrides; `index` means only the index. */
   readonly keys?: 'andIndex' | 'index'
-  /** Whether logs ahead of the clock stay unchanged. Otherwise, they are restamped before the op writes. */
+  /** Whether the op doesn't restamp logs ahead of the clock. Other ops do so before they write. */
   readonly leavesStamps?: boolean
   apply(op: Asked, memory: Memory): Result
-  /** For decisions: appends words for the script, and returns the options. See driver.lua. */
+  /** For decisions: appends the op's arguments for the script to `words`, and returns the options. See driver.lua. */
   encode?(op: Asked, words: string[]): number
   /** For other operations: additional fields of the op's JSON. */
   json?(op: Asked): object
-  /** Omitted if the op has no outcome. */
+  /** Reads the outcome from the script's reply. Omitted if the op has no outcome. */
   answer?(reply: Reply): Result
   /**
-   * On a Cluster: adapts an op with one server's parts. `undefined` if that server has nothing to do.
+   * On a Cluster: adapts an op that has only one server's parts. `undefined` if that server has nothing to do.
    *
-   * @param debit the charge of the first part, if servers charged them separately
+   * @param debit the charge of the first part, if servers charged the parts separately
    */
   forServer?(op: Asked, debit: Debit | undefined): Asked | undefined
 }
@@ -84,11 +84,11 @@ export const HOLD = 512
 export const RARE = 1024
 export const CLOCK = 2048
 
-/** Reads the answer to an op, by the field names of its outcome. */
+/** Reads the reply to an op, by the field names of the op's outcome. */
 export interface Reply {
-  /** @param by whether every server must return it, or just one */
+  /** @param by whether every server must return true, or just one */
   flag(name: string, by: 'every' | 'some'): boolean
-  /** Per log, over all parts in order. Empty if the units were omitted. */
+  /** The units of each log of all parts, in order. Empty if `areThere` is false: the reply then omits them. */
   unitsPerLog(name: string, areThere?: boolean): readonly number[]
   entriesPerLog(name: string): readonly (readonly Entry[])[]
   decision(): ConsumeOutcome
@@ -96,12 +96,12 @@ export interface Reply {
   page(): OverridesOutcome
 }
 
-/** A log, as `check` found it. */
+/** A log with the results of its `check`. */
 export interface CheckedLog {
   log: Log
   /** The number of limits in the parts before the log's own part. */
   first: number
-  /** Units within the window of each limit before the op. */
+  /** The units in the window of each limit before the op. */
   readonly used: number[]
   cost: number
   charged: number
@@ -137,7 +137,7 @@ export type OnFull = 'throw' | 'deny' | 'allow'
 /** The memory store, as an operation sees it. */
 export interface Memory {
   readonly clockMs: number
-  /** Empty if the op has other keys. */
+  /** The op's logs. Empty if the op's keys aren't logs. */
   readonly loaded: Loaded
   /** See `settleInstant`. */
   readonly nowMs: number
@@ -147,7 +147,7 @@ export interface Memory {
   /** If the store is full: when the first key at its limit has room again. */
   readonly opensAtMs: number
   load(parts: readonly Part[]): Loaded
-  /** Makes room and logs for new keys, which are added after the op. Returns whether it found room. */
+  /** Makes room for new keys, which are added after the op. Creates their logs. Returns whether there is room. */
   makeRoom(): boolean
   forget(): void
   full(): Error

@@ -1,9 +1,9 @@
 -- Writes overrides: see limits/override.lua.
 --
--- Reply  1 if anything was active before, otherwise 0
+-- Reply  1 if a rule or a block was in force before, otherwise 0
 
 --- records
--- Removes from the index names whose override is gone.
+-- Checks two names of the index, and removes those whose override has expired.
 local function sweep(index, size, clock)
   if size == 0 then return end
   local first = clock % size
@@ -12,8 +12,8 @@ local function sweep(index, size, clock)
   end
 end
 
--- Applies the op's change to the stored override, and drops the rule or the block if it has ended. Returns whether anything was
--- active.
+-- Applies the op's change to the stored override, and drops a rule or a block that has ended. Returns whether either
+-- was in force before.
 local function change(key, index, run, given, clock, is_clock_given)
   local raw, size = pcall_redis('GET', key), pcall_redis('ZCARD', index)
   if type(size) == 'table' then error({ unusable = size.err }) end

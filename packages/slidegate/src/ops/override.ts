@@ -8,7 +8,7 @@ export interface OverrideOp extends AnyOp, OverrideChange {
 }
 
 export interface OverrideOutcome {
-  /** Whether anything was in force before. */
+  /** Whether a rule or a block was in force before. */
   readonly existed: boolean
 }
 
@@ -36,9 +36,9 @@ export const override: OpKind<OverrideOp, OverrideOutcome> = {
 
 export interface OverridesOp extends AnyOp {
   readonly type: 'overrides'
-  /** A single part, of any key. */
+  /** A single part. Its key doesn't matter. */
   readonly parts: AnyOp['parts']
-  /** The number of the bucket, from 0. */
+  /** The number of the bucket to list, from 0. See `OverridesOutcome.buckets`. */
   readonly bucket: number
   /** Where the previous page ended: that page's `next`. `''` for the first page. */
   readonly after: string

@@ -3,7 +3,7 @@
 -- Reply  0, then JSON: the start of the next page or '', then each key and its stored override
 
 --- records
--- Starts with the first key after the op's `after`.
+-- Appends a page, which starts with the first key after `run.after`.
 function ops.overrides(_, _, run, _, clock, _, filled, k)
   local index, from = KEYS[k], run.after == '' and '-' or '(' .. run.after
   local names = pcall_redis('ZRANGE', index, from, '+', 'BYLEX', 'LIMIT', '0', string.format('%d', OVERRIDES_PAGE))

@@ -1,4 +1,4 @@
-// Decisions that write nothing: peek, and explain with more detail on each limit.
+// Decisions that write nothing: `peek`, and `explain`, whose outcome has more details on each limit.
 
 import type { ListedCharge } from '../limits/limit.ts'
 import { bansOf, freesIn, preview } from './driver.ts'
@@ -23,7 +23,7 @@ export const peek: OpKind<PeekOp, ConsumeOutcome> = {
 export interface ExplainOp extends RequestOp {
   readonly type: 'explain'
   readonly count: 1
-  /** Maximum charges to list per limit. Lists the latest. Default: none. */
+  /** Maximum number of charges to list per limit. The latest charges are listed. Default: none. */
   readonly charges?: number | undefined
 }
 
@@ -52,7 +52,7 @@ export const explain: OpKind<ExplainOp, ExplainOutcome> = {
   answer: (reply) => reply.explanation(),
 }
 
-/** One value per limit, in declared order. */
+/** Returns one value per limit, in declared order. */
 function perLimit<Value>(loaded: Loaded, value: (held: LoadedLog, i: number) => Value): Value[] {
   const values: Value[] = []
   for (const held of loaded) {
@@ -61,7 +61,7 @@ function perLimit<Value>(loaded: Loaded, value: (held: LoadedLog, i: number) => 
   return values
 }
 
-/** The latest charges of a limit, added up per instant. `undefined` if the kind doesn't store them. */
+/** Returns the latest charges, added up per millisecond. `undefined` if the kind doesn't store their times. */
 function chargesOf(held: LoadedLog, i: number, nowMs: number, most: number): ListedCharge[] | undefined {
   const { kind, params } = held.log
   const charges = kind.charges?.(stateOf(held), params, i, nowMs, most)

@@ -1,15 +1,16 @@
--- Runs operations other than decisions; each has its own file. Finishes decisions with bans, repeats or explanations.
+-- Runs operations other than decisions; each has its own file. Finishes decisions with bans, repeated requests or
+-- explanations.
 --
--- An operation's file defines `ops.<type>(logs, words, run, id, clock, now, filled, k, overridable)`. Its `logs` are loaded; kind
--- 8 is a ban. `log.tables` has the functions under `tables` of the kind's file. The function calls `save` after each change,
--- appends its answer to `reply` after the place `filled`, and returns the last place.
+-- An operation's file defines `ops.<type>(logs, words, run, id, clock, now, filled, k, overridable)`. The `logs` are
+-- already loaded; kind 8 is a ban. `log.tables` has the functions below `--- tables` in the kind's file. The function
+-- calls `save` after each change, appends its answer to `reply` after the place `filled`, and returns the last place.
 --
 -- `run` is the operation's JSON: its fields (see its .ts file) and `type`. `isLook` is set if the operation writes nothing;
 -- `isUnread` is set if it ignores the stored state. `keys` is the number of its keys, if it has keys other than its logs.
 
 local steps, ops = {}, {}
 
--- The logs of an op. `entries` is the kind of entries that a log keeps: see entry-window.lua.
+-- Returns the logs of an op. `entries` is the kind of entries that a log keeps: see entry-window.lua.
 local function logs_of(words, codes, k)
   local logs = {}
   for i, code in ipairs(codes or {}) do
@@ -22,7 +23,7 @@ local function logs_of(words, codes, k)
   return logs
 end
 
--- As in decisions, a kind returns an error if the log can't be used, usually after a nil.
+-- Loads a log. As in decisions, a kind returns the reason if the log can't be used, usually after a nil.
 local function load_log(log, words)
   local reason, other = log.tables.load(log, words, log.p)
   if reason or other then error({ unusable = reason or other }) end
@@ -32,7 +33,7 @@ local function save(log, words, clock)
   log.tables.save(log, words, log.p, clock, clock ~= reply[1])
 end
 
--- A Redis error fails the whole call; a log that can't be used fails only its op.
+-- A Redis error fails the whole batch; a log that can't be used fails only its op.
 local function fail(result, filled)
   local reason = type(result) == 'table' and result.unusable
   if type(result) == 'string' and string.find(result, 'data string too short', 1, true) then reason = 'a damaged log' end
@@ -41,7 +42,7 @@ local function fail(result, filled)
   return filled + 2
 end
 
--- Decides one log on its own.
+-- Runs a decision on a single log. Returns the log's answer.
 local function decide_one(log, words, now, clock, cost, op)
   local answer = { reply[1] }
   local _, reason = kinds[log.kind](
@@ -51,7 +52,7 @@ local function decide_one(log, words, now, clock, cost, op)
   return answer
 end
 
--- Restamps logs that are ahead of the clock, after it was set back.
+-- After the clock was set back: restamps the logs that are ahead of it.
 local function restamp(logs, words, now, clock)
   for _, log in ipairs(logs) do
     if log.stamp > now then
@@ -72,7 +73,7 @@ local function return_charge(log, words, now, clock, at_ms, units, id)
   return refund and refund(log, words, log.p, now, at_ms, units, id, clock ~= reply[1]) or 0
 end
 
--- The function of an operation, created on first use.
+-- Returns the function of an operation, which is created on first use.
 local function operation(name)
   if not ops[name] then
     --- operations
@@ -80,7 +81,7 @@ local function operation(name)
   return ops[name]
 end
 
--- Returns the end of the reply.
+-- Runs an operation. Returns the last place in the reply.
 function steps.apply(run, op, words, damage, codes, overridable, k, clock, filled)
   local logs, now = logs_of(words, codes, k), clock
   if run.isUnread then return operation(run.type)(logs, words, run, op.id, clock, now, filled) end
@@ -100,8 +101,8 @@ function steps.apply(run, op, words, damage, codes, overridable, k, clock, fille
   return is_done and result or fail(result, filled)
 end
 
--- Finishes a decision with bans, a repeated request or an explanation. Returns the end of the reply, and whether a ban was
--- written.
+-- Finishes a decision with bans, a repeated request or an explanation. Returns the last place in the reply, and whether
+-- a ban was written.
 function steps.finish(op, words, codes, k, all, wanted, now, clock, start, first, filled)
   local is_again, blocked, is_written, bans = op.again_at and not op.is_blocked, 0, false, op.bans or {}
   local denied = (is_again or op.is_blocked or op.is_waiting or op.is_look) and 0 or wanted - all

@@ -1,4 +1,4 @@
-// Returns units of a charge.
+// Refunds units of a charge.
 
 import { isCounted } from '../decision.ts'
 import { entriesOf } from '../limits/limit-set.ts'
@@ -48,7 +48,7 @@ export const refund: OpKind<RefundOp, RefundOutcome> = {
   },
 }
 
-/** Whether logs still have the request. Only the first refund returns units, even if the request was repeated. */
+/** Whether the logs still have the request. If it was repeated, only the first refund returns units. */
 function isStillCharged(loaded: Loaded, nowMs: number, { requestId, units, atMs }: RefundOp): boolean {
   const enforced = loaded.filter(({ log }) => !log.shadow)
   const are = enforced.some(({ log }) => entriesOf(log) === 'request') ? 'request' : 'holder'

@@ -16,7 +16,7 @@ export interface AnyOp {
   readonly parts: readonly Part[]
 }
 
-/** Identifies an op in logs that keep entries. Such an op never joins other ops. */
+/** Identifies an op in logs that keep entries. Such an op is never merged with identical ops. */
 export interface Named {
   /** The stored id of the request, or its value, if a log keeps entries. */
   readonly requestId?: string | undefined
@@ -40,9 +40,9 @@ export interface Debit {
 }
 
 export interface Ban {
-  /** Milliseconds for which a key is blocked: the maximum of all parts. `Infinity` if indefinite. */
+  /** Milliseconds for which a key is blocked: the maximum of all parts. `Infinity` if the block never ends. */
   readonly ms: number
-  /** The parts that were blocked before this op. Empty if the op caused the ban. */
+  /** The indices of the parts that were blocked before this op. Empty if the op caused the ban. */
   readonly parts: readonly number[]
 }
 
@@ -51,7 +51,7 @@ export interface ConsumeOutcome {
   readonly source: Source
   /** With `debits`, the latest of their times. */
   readonly atMs: number
-  /** How many of `count` requests were admitted, or would be admitted for a peek. */
+  /** How many of the op's `count` requests were admitted. For a peek: how many would be. */
   readonly admitted: number
   /**
    * Three numbers per limit of all parts, in order:
@@ -69,13 +69,13 @@ export interface ConsumeOutcome {
   readonly ban?: Ban | undefined
   /** The charge of each part. Set if a charge differs from the cost, or if parts were decided separately. */
   readonly debits?: readonly Debit[]
-  /** The active part of each part's override. Omitted if no part has one. */
+  /** For each part, what is in force of its override. Omitted if no part has an override in force. */
   readonly overrides?: readonly (InForce | undefined)[]
 }
 
 export type Overrides = ConsumeOutcome['overrides']
 
-/** The ban, if parts were blocked before the op. `banned` has milliseconds per part. */
+/** Returns the ban, if parts were blocked before the op. `banned` has the milliseconds left of each part's ban. */
 export function banOf(banned: readonly number[], overrides: Overrides): Ban | undefined {
   const blocked = banned.map((ms, part) => Math.max(ms, overrides?.[part]?.blockedMs ?? 0))
   const parts = blocked.flatMap((ms, part) => (ms > 0 ? [part] : []))
@@ -84,16 +84,16 @@ export function banOf(banned: readonly number[], overrides: Overrides): Ban | un
   return { ms: ms === FOREVER ? Number.POSITIVE_INFINITY : ms, parts }
 }
 
-/** The parts of an op, with the numbers of their overrides. */
+/** Returns the parts of an op with their limits changed by the overrides. */
 export function partsInForce(parts: readonly Part[], overrides: Overrides): readonly Part[] {
   if (overrides === undefined) return parts
   return parts.map(({ key, set }, i) => ({ key, set: setInForce(set, overrides[i]?.rule ?? '') }))
 }
 
 export interface ExplainOutcome extends ConsumeOutcome {
-  /** Per limit: milliseconds until the first used unit is free, then each tenth (rounded up). Empty if none is used. */
+  /** Per limit: milliseconds until one used unit is free, then each tenth of them. Empty if none is used. */
   readonly frees: readonly (readonly number[])[]
-  /** Per part, if it has bans. */
+  /** The state of each part's ban. `undefined` for parts without bans. */
   readonly bans: readonly (BanState | undefined)[]
   /** If requested: charges per limit, oldest first, for kinds that store them. */
   readonly charges?: readonly (readonly ListedCharge[] | undefined)[]
@@ -102,7 +102,7 @@ export interface ExplainOutcome extends ConsumeOutcome {
 export interface ListedOverride extends InForce {
   /** The stored key. */
   readonly key: string
-  /** The caller's key, if it differs. */
+  /** The caller's key, if it differs from the stored key. */
   readonly given?: string
 }
 
@@ -111,18 +111,18 @@ export interface OverridesOutcome {
   readonly overrides: readonly ListedOverride[]
   /** Where the next page begins. Omitted on the last page of the bucket. */
   readonly next?: string
-  /** How many buckets the store has. */
+  /** The number of buckets into which the store divides its keys. */
   readonly buckets: number
 }
 
 /** A change to an override. Omitted fields stay unchanged. With `blockMs` 0 and no rule, the keys' bans are also deleted. */
 export interface OverrideChange {
-  /** `''` for none. */
+  /** The new rule. `''` removes the current one. */
   readonly rule?: Rule | undefined
   /** With a rule: milliseconds until it ends, or `FOREVER` if it never does. */
   readonly ruleMs?: number | undefined
   /** Milliseconds for which to block the key: `FOREVER` blocks indefinitely, and 0 unblocks. */
   readonly blockMs?: number | undefined
-  /** Per part: the caller's key, or `''` if it is stored unchanged. Omitted if all of them are. */
+  /** Per part: the caller's key, or `''` if it is stored unchanged. Omitted if all keys are. */
   readonly given?: readonly string[] | undefined
 }

@@ -1,6 +1,6 @@
 -- Settles a reservation.
 --
--- Reply  1, then per log: units returned; or 0 if it was already settled
+-- Reply  1, then per log: units returned; or just 0 if the reservation was already settled or has expired
 
 function ops.settle(logs, words, run, _, clock, now, filled)
   restamp(logs, words, now, clock)
@@ -20,7 +20,8 @@ function ops.settle(logs, words, run, _, clock, now, filled)
     if log.entries == RESERVATION then
       return_charge(log, words, now, clock, 0, 1, name)
     elseif rest > 0 and log.kind ~= 8 and log.entries ~= HOLDER then
-      -- The limits may have changed to a kind that keeps entries. If so, the rest is charged as a request, but not as a holder.
+      -- The limits may have changed to a kind that keeps entries. If so, the extra units become an entry, except in a
+      -- log of holders.
       decide_one(log, words, now, clock, rest, { requests = 1, lease_ms = 0, is_forced = true, id = name })
     elseif rest < 0 and run.charged[i] and charged_at[run.parts[i]] == run.instants[i] then
       reply[first + i] = return_charge(log, words, now, clock, run.instants[i], -rest, '')

@@ -1,4 +1,4 @@
-// Settles a reservation, at most once: returns the rest of its units, or charges more.
+// Settles a reservation, at most once: returns its unused units, or charges the extra units.
 
 import { charge, find, giveBack } from './driver.ts'
 import type { OpKind } from './op.ts'
@@ -13,12 +13,12 @@ export interface SettleOp extends AnyOp {
   readonly actual: number
   /** Per log, over all parts in order: whether the reservation charged it. */
   readonly charged: readonly boolean[]
-  /** When each part was charged. Charges that were restamped since then aren't returned. */
+  /** When each part was charged. Charges that were restamped after that aren't returned. */
   readonly instants: readonly number[]
 }
 
 export interface SettleOutcome {
-  /** Whether the reservation was still open. If not, nothing was done. */
+  /** Whether the reservation was still open. If not, nothing was changed. */
   readonly settled: boolean
   /** Units returned per log, over all parts in order. */
   readonly returned: readonly number[]
@@ -51,7 +51,7 @@ export const settle: OpKind<SettleOp, SettleOutcome> = {
     const returned = loaded.map((held, i) => {
       const { kind, role } = held.log
       if (role === 'reservations') giveBack(held, nowMs, 0, 1, reservation)
-      // The limits may now keep entries. If so, the rest is charged as a request, not as a holder.
+      // The limits may now keep entries. If so, the extra units become an entry, except in a log of holders.
       const are = kind.entries?.are
       if (actual > units && role === 'count' && are !== 'holder') {
         charge(held, nowMs, actual - units, are && reservation)
@@ -63,7 +63,7 @@ export const settle: OpKind<SettleOp, SettleOutcome> = {
     return { settled: true, returned }
   },
 
-  /** Per log: its part, counted from 1, and the time of its charge. */
+  /** The part of each log, counted from 1, and the time of its charge. */
   json: ({ parts, instants }) => ({
     parts: parts.flatMap(({ set }, part) => set.logs.map(() => part + 1)),
     instants: parts.flatMap(({ set }, part) => set.logs.map(() => instants[part]!)),

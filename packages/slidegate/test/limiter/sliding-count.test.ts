@@ -337,10 +337,7 @@ describe('addSync and getSync', () => {
 
   it('reject a store that needs a call', () => {
     const count = slidingCount({ period: PERIOD_MS, store: redisStore(redis) })
-    for (const [method, call] of [
-      ['add', () => count.addSync('a')],
-      ['get', () => count.getSync('a')],
-    ] as const) {
+    for (const call of [() => count.addSync('a'), () => count.getSync('a')]) {
       expect(call).toThrow(
         expect.objectContaining({
           code: 'sync_unsupported',

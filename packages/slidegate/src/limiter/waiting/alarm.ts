@@ -3,7 +3,7 @@ import { type AsyncOrigin, cancelTurn, nextTurn, type Timer, type Turn } from '.
 
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** Timers have a resolution of 1 ms. The last millisecond is polled, once per turn of the event loop. */
+/** Timers have a resolution of 1 ms. During the last millisecond, each turn of the event loop checks the time. */
 const MAX_SPIN_MS = 1
 
 /** Fires at a given time or just after it. Keeps the process alive, because requests wait for it. */

@@ -3,19 +3,19 @@ import { waitOf } from '../../ops/numbers.ts'
 import { limitsInForce, limitsOf } from '../../stores/outcome.ts'
 import type { ConsumeOp, ConsumeOutcome, Part } from '../../stores/store.ts'
 
-/** Maximum pause between requests. Limits may have been raised elsewhere. */
+/** Maximum pause before the next request, because another process may raise the limits. */
 const MAX_WAIT_MS = 5000
 
-/** Maximum pause if a concurrency slot may be released at any time. */
+/** Maximum pause for a concurrency limit, because a slot may be released at any time. */
 const MAX_HELD_MS = 100
 
-/** Maximum pause if processes may have briefly blocked each other. The actual pause is random, and at least half of this. */
+/** Maximum pause if processes may have briefly blocked each other. The pause is random, and at least half of this. */
 const MAX_JOINED_MS = 1000
 
 /** Maximum random delay of a process that shares a key with others. */
 const MAX_DELAY_MS = 20
 
-/** After this many admissions in a row, a process assumes that no other waits. */
+/** After this many admissions in a row, a process assumes that no other is waiting. */
 const ALONE_AFTER = 8
 
 export interface Answer {
@@ -26,12 +26,12 @@ export interface Answer {
 export interface Denial {
   readonly parts: readonly Part[]
   readonly cost: number
-  /** When the store expects room, by the store's clock. */
+  /** When the store expects to have room, by its own clock. */
   readonly openAtMs: number
   /** The same time by `performance.now()`. */
   readonly roomAtMs: number
   readonly dueAtMs: number
-  /** Before this time, there can't be room. */
+  /** Until this time, there can't be room. `undefined` if units may be freed at any time. */
   readonly closedUntilMs: number | undefined
 }
 
@@ -54,14 +54,14 @@ export function denialOf(answer: Answer, sentAtMs: number, waitMs: number, conte
     openAtMs: outcome.atMs + waitMs,
     roomAtMs: fromMs + waitMs,
     dueAtMs: Math.max(nowMs, fromMs + Math.min(waitMs + contention.delayMs(), mostMs)),
-    // A lower bound: the store decided after the op was sent, and its clock counts whole milliseconds.
+    // A lower bound: the store decided after the op was sent, and the store's clock counts whole milliseconds.
     closedUntilMs: isCertain ? Math.max(nowMs, sentAtMs + waitMs - 1) : undefined,
   }
 }
 
 /** Milliseconds until a denied request can be sent again; `Infinity` if it never can. */
 export function waitIn({ op, outcome }: Answer): number {
-  // A decision without the store may have no wait time.
+  // A decision made without the store may have no wait.
   let waitMs = Math.max(1, outcome.waitMs, outcome.ban?.ms ?? 0)
   limitsInForce(op, outcome).forEach(({ shadow }, i) => {
     if (!shadow) waitMs = Math.max(waitMs, waitOf(outcome.limits, i))
@@ -82,8 +82,8 @@ export function rateOf(parts: readonly Part[]): number {
 /**
  * Delays the next request of a queue, so that other processes get their turn.
  *
- * The store announces the same time to all processes, so without a delay the nearest would always win. Each
- * process adds a random delay, which halves whenever another process wins. The longer a process goes without
+ * The store announces the same time to all processes, so without a delay, the process nearest to the store would always
+ * win. Each process adds a random delay, which halves whenever another process wins. The longer a process goes without
  * room, the earlier it sends. A process that waits alone never loses and adds no delay.
  */
 export class Contention {

@@ -14,7 +14,7 @@ const MAX_RUN = 256
 
 export const ABORTED = 'the wait was aborted'
 
-/** The minimum number of settled waiters for a sweep. They must also outnumber the other waiters. */
+/** How many more settled waiters than others a heap may contain. */
 const MIN_SWEEP = 64
 
 export interface Requester {
@@ -32,22 +32,22 @@ export interface Room {
   emptied(queue: Queue): void
 }
 
-/** Sends its first requests, one op at a time. After a denial, sends again when there is room. */
+/** Sends the first requests in line, one op at a time. After a denial, waits until there should be room. */
 export class Queue {
   readonly key: string
-  /** A word for each key of the queue's requests. */
+  /** A string for each key of the queue's requests: see `wordOf`. */
   readonly words: readonly string[]
   length = 0
   units = 0
   lastDenial: Decision | undefined
   readonly #room: Room
-  /** Both heaps may contain settled waiters, but no waiters whose request is in flight. */
+  /** Both heaps may contain settled waiters. A waiter whose request is in flight is only in `#ends`. */
   readonly #line = new Heap<Waiter>(comesBefore)
   readonly #ends = new Heap<Waiter>(endsBefore)
   readonly #alarm: Alarm
   readonly #contention = new Contention()
   #isAsking = false
-  /** Whether units were returned since the op in flight was sent. */
+  /** Whether `wake` was called while the current op was in flight. */
   #isWoken = false
   #denial: Denial | undefined
 
@@ -89,7 +89,7 @@ export class Queue {
     return Math.ceil(dueInMs + this.units / rateOf(this.#denial.parts))
   }
 
-  /** Takes the next step: ends the queue, sends its first request, or sets its alarm. */
+  /** Takes the next step: ends the queue, sends its first request, or sets the alarm. */
   turn(): void {
     while (!this.#isAsking) {
       const first = firstOf(this.#line)
@@ -105,7 +105,7 @@ export class Queue {
       }
       const closedUntilMs = denial.closedUntilMs ?? performance.now()
       if (first.untilMs <= closedUntilMs) {
-        // The waiters behind this one may have later deadlines.
+        // There can't be room before its deadline. The waiters behind it may have later deadlines.
         this.reject(first, 'timeout')
       } else if (!this.#rejectUntil(closedUntilMs)) {
         const endMs = denial.closedUntilMs === undefined ? firstOf(this.#ends)!.untilMs : denial.dueAtMs
@@ -150,7 +150,7 @@ export class Queue {
 
   /** Takes the first waiter, and the waiters behind it that fit in the same op. */
   #takeRun(first: Waiter, parts: readonly Part[]): Waiter[] {
-    // Logs that keep entries need a name for each request.
+    // Logs that keep entries need a separate name, and so a separate op, for each request.
     const most = areKept(parts) ? 1 : MAX_RUN
     const run: Waiter[] = [this.#line.pop()!]
     while (run.length < most) {
@@ -178,7 +178,7 @@ export class Queue {
     for (let position = 0; position < outcome.admitted; position++) {
       // Runs before a waiter is removed: if this throws, the whole run is rejected.
       const decision = requester.decide(op, outcome, position)
-      // If a waiter has left, the next equal waiter gets its charge.
+      // If a waiter has left, its charge goes to the next waiter with the same cost and limits.
       const waiter = waiting[position] ?? this.#takeAlike(run[0]!, op.parts)
       if (waiter === undefined) {
         requester.giveBack(decision)
@@ -245,7 +245,7 @@ function isWaiting(waiter: Waiter): boolean {
   return !waiter.isSettled
 }
 
-/** Whether the denial applies to the waiter, too. A waiter with a lower cost may have room. */
+/** Whether the denial applies to this waiter, too. There may be room for a waiter with a lower cost. */
 function isInForce({ parts, cost, dueAtMs }: Denial, waiter: Waiter): boolean {
   if (performance.now() >= dueAtMs || waiter.request.cost < cost) return false
   return isHeldTo(waiter, parts)

@@ -25,9 +25,9 @@ export class WaitingRoom implements Room {
   readonly counts: StatCounts
   readonly origin: AsyncOrigin = asyncOrigin('slidegate.waiting')
   readonly #maxWaiting: number
-  /** Maps the words of a request's keys to its queue. None of the queues is empty. */
+  /** Maps the joined words of keys (see `wordOf`) to the queue for these keys. None of the queues is empty. */
   readonly #queues = new Map<string, Queue>()
-  /** The queues of each word, so that a reset doesn't visit every queue. */
+  /** Maps the word of each key to its queues. A reset uses this instead of visiting every queue. */
   readonly #queuesWith = new Map<string, Set<Queue>>()
   readonly #aborts = new AbortListeners<Waiter>((waiters, reason) => this.#abort(waiters, reason))
   #length = 0
@@ -42,7 +42,7 @@ export class WaitingRoom implements Room {
     this.counts = counts
   }
 
-  /** Resolves on admission. `words` identify the keys; `parts` returns them with the limits in force. */
+  /** Resolves on admission. `words` identify the keys; `parts` returns the keys with their current limits. */
   wait(words: readonly string[], parts: () => readonly Part[], request: WaitRequest): Promise<Decision> {
     const key = words.join()
     const { signal } = request
@@ -89,7 +89,7 @@ export class WaitingRoom implements Room {
     for (const queue of this.#queues.values()) queue.close(closed())
   }
 
-  /** Keeps the last tenth for keys with few waiters. Otherwise, one caller could fill the room. */
+  /** Reserves the last tenth of the places for keys with few waiters. Otherwise, one key could take all places. */
   #isFullFor(waiting: number): boolean {
     const reserve = Math.floor(this.#maxWaiting / 10)
     const room = this.#maxWaiting - this.#length
@@ -126,7 +126,7 @@ export class WaitingRoom implements Room {
       queue.reject(waiter, 'aborted', { cause: reason })
       queues.add(queue)
     }
-    // Runs after all of these waiters have left, because the next waiter may be one of them.
+    // Runs after all of these waiters were rejected, because the next one in line may be among them.
     for (const queue of queues) queue.turn()
   }
 }

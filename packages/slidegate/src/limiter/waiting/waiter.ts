@@ -1,4 +1,4 @@
-// A waiting request, and the heap that puts the first one on top.
+// Waiting requests, and a heap that keeps the first of them on top.
 
 import type { Decision } from '../../decision.ts'
 import { checkInteger, checkThat, isObject } from '../../errors.ts'
@@ -12,15 +12,15 @@ export interface WaitOptions {
   /**
    * Maximum wait in milliseconds, an integer from 0 to 2^31 - 1. Default: 30,000.
    *
-   * Rejects immediately if the wait would exceed this. With 0, the request is admitted now or not at all. A store call in flight
-   * isn't interrupted.
+   * Rejects immediately if it is certain that the wait would exceed this. With 0, the request is admitted now or not at
+   * all. A store call in flight isn't interrupted.
    */
   readonly maxWaitMs?: number
   /** Ends the wait. An aborted request isn't charged. */
   readonly signal?: AbortSignal
   /** An integer. Waiters of this process are admitted by highest priority, then by arrival. Default: 0. */
   readonly priority?: number
-  /** Passed to `limits` if it is a function. */
+  /** Passed to the `limits` option if that is a function. */
   readonly request?: unknown
 }
 
@@ -56,7 +56,7 @@ function isAbortSignal(signal: unknown): boolean {
 export class Waiter {
   readonly key: string
   readonly request: WaitRequest
-  /** Returns the waiter's keys, and the limits in force when it is sent. */
+  /** Returns the request's keys and their current limits. */
   readonly parts: () => readonly Part[]
   readonly place: number
   /** When the waiter arrived and when it times out, by `performance.now()`. */
@@ -81,7 +81,7 @@ export class Waiter {
   }
 }
 
-/** A waiter never overtakes another of the same priority. */
+/** Orders waiters by priority, then by arrival. */
 export function comesBefore(one: Waiter, other: Waiter): boolean {
   const [priority, otherPriority] = [one.request.priority, other.request.priority]
   return priority === otherPriority ? one.place < other.place : priority > otherPriority
