@@ -1,4 +1,4 @@
-// Limiters that use the log's times as their clock, in memory or in the Redis of --store.
+// Limiters that use the log's times as their clock. They store their state in memory, or in the Redis given by --store.
 
 import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
@@ -44,7 +44,7 @@ export function memoryDecider(limits: readonly Limit[]): Decider {
   }
 }
 
-/** Decides in Redis. Sends a batch at once: the store reads the clock immediately and keeps the order. */
+/** Decides in Redis. Sends a batch at once, because each `consume` reads the clock immediately, and order is kept. */
 export function redisDecider(limits: readonly Limit[], { redis, prefix }: RedisConnection): Decider {
   let nowMs = 0
   const store = redisStore(redis, { prefix, clock: () => nowMs })

@@ -16,12 +16,12 @@ const MAX_STEPS = 480
 export interface Step {
   admitted: number
   denied: number
-  /** By limit: the most units of one caller in a window. The window must end at an admission in this step. */
+  /** Per limit: the highest usage of one caller in a window that ends with an admission in this step. */
   fullest: number[]
 }
 
 export interface Steps {
-  /** Start of the first step, in whole steps since the epoch. */
+  /** Start of the first step in epoch milliseconds, a multiple of `stepMs`. */
   readonly fromMs: number
   readonly stepMs: number
   /** Consecutive steps, including empty ones. */

@@ -38,7 +38,7 @@ const sortedSet: Racer = (redis, key) => async () => {
   return true
 }
 
-/** Uses the sorted set under a lock, for one caller at a time. */
+/** Uses the sorted set while holding a lock, so that callers take turns. */
 const locked: Racer = async (redis, key) => {
   const ask = await sortedSet(redis, key)
   const lock = `${key}:lock`

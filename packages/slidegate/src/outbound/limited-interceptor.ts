@@ -61,7 +61,7 @@ export function limitedInterceptor(limiter: Limiter, options?: OutboundOptions):
   }
 }
 
-/** Maximum number of bytes to read of a dropped response, to reuse its connection. */
+/** Maximum number of bytes of a dropped response that are read so that its connection can be reused. */
 const MAX_DROPPED_BYTES = 65_536
 
 /** A placeholder for a missing origin. */

@@ -25,9 +25,9 @@ export interface UpstreamLimiterOptions
   /**
    * Milliseconds added to each window, an integer from 1 to the shortest window. Default: a twentieth of the shortest window.
    *
-   * The margin allows for network delays and clock differences. A request that takes longer than the margin counts from its
-   * response on. The margin lowers the rate: a margin of 500 ms leaves 95% of a rate of 50 per `10s`. All processes that share the
-   * limits must use the same margin.
+   * The margin allows for network delays and clock differences. A request that takes longer than the margin counts from
+   * the time of its response. The margin lowers the rate: a margin of 500 ms leaves 95% of a rate of 50 per `10s`. All
+   * processes that share the limits must use the same margin.
    */
   readonly marginMs?: number
 }

@@ -32,7 +32,7 @@ export class Deadlines {
     this.#tickAtMs = undefined
   }
 
-  /** The time, read once per tick. */
+  /** The time. The clock is read once per tick. */
   now(): number {
     if (this.#tickAtMs === undefined) {
       this.#tickAtMs = performance.now()
@@ -53,13 +53,13 @@ export class Deadlines {
   }
 
   #start(ms: number, onTimer = (): void => this.#onTimer()): void {
-    // The sum may have been rounded up. A timer above this maximum would fire immediately.
+    // Rounding may put the delay above the maximum for a timer. Such a timer would fire immediately.
     const delayMs = Math.min(Math.ceil(ms), 2 ** 31 - 1)
     this.#timer = this.#origin.runInAsyncScope(() => backgroundTimer(onTimer, delayMs))
   }
 
   #onTimer(): void {
-    // Runs after a poll phase, because a reply may be in the socket if the event loop was blocked.
+    // First lets the event loop read from sockets. If it was blocked, a reply may be waiting there.
     const giveUp = () => nextTurn(() => this.#giveUpDue(performance.now()))
     const oldest = this.#calls[this.#oldest]
     if (oldest !== undefined && performance.now() - oldest.dueAtMs > LATE_MS) this.#start(GRACE_MS, giveUp)

@@ -99,7 +99,7 @@ export function backgroundTimer(onTime: () => void, ms: number): Timer {
 
 export type Turn = object | number
 
-/** The warnings so far. Bounded, since limiters can have any number of names. */
+/** The warnings emitted so far. Bounded, because limiters can have any number of names. */
 const warned = new Set<string>()
 const MAX_WARNINGS = 1000
 

@@ -185,7 +185,7 @@ function limitsIn({ set }: Part): number {
   return set.limits.length
 }
 
-/** Least certain first. */
+/** All sources, from the least to the most certain. */
 const BY_KNOWLEDGE: readonly Source[] = ['failClosed', 'failOpen', 'fallback', 'denyCache', 'lease', 'store']
 
 function joinedBan(bans: readonly Ban[]): Ban {
