@@ -11,7 +11,7 @@ const CONNECTIONS = 10
 interface Measured {
   /** Admitted requests in the fullest window, as recorded by the server. */
   readonly fullestWindow: number
-  /** Whether the first burst was in the half window before the boundary, and the second in the half window after it. */
+  /** Whether each burst was on its side of the boundary, within half a window. */
   readonly inPlace: boolean
 }
 

@@ -40,7 +40,7 @@ const LINE = /^(\S+) \S+ (\S+) \[([^\]]{1,64})\](?: "([^"\\]*(?:\\.[^"\\]*)*))?(
 
 const REQUEST = /^(\S+) (\S+)/
 
-/** The values of `--key` for access logs, and how to get each key from the parts of a line. */
+/** The values of `--key` for access logs. Each has a function that gets the key from the parts of a line. */
 const KEYS: Record<
   string,
   (host: string, user: string, request: string, status: string) => string | undefined

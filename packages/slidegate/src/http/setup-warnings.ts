@@ -21,7 +21,7 @@ export interface SetupBinding<Args extends HandlerArguments> {
 
 /** Checks the first requests of a guard. */
 export interface SetupChecks<Args extends HandlerArguments> {
-  /** @param address the address that the framework reports, if it is used as the key or for `allow` and `deny` */
+  /** @param address the client's address from the framework, used as the key or looked up in a list */
   addressed(address: string | undefined, args: Args): void
   /** @param key the key that a request is charged to */
   charged(key: AnyKey, args: Args): void

@@ -34,9 +34,7 @@ export class Breaker {
     this.#sinceMs = nowMs
   }
 
-  /**
-   * The number of the current outage. 0 while the breaker is closed. An attempt only counts in the outage it is from.
-   */
+  /** The number of the current outage. 0 while the breaker is closed. An attempt only counts in its own outage. */
   get outage(): number {
     return this.#pauseMs === 0 ? 0 : this.#outages
   }

@@ -184,7 +184,7 @@ class Denial {
   readonly #sentAtMs: number
   /** For this long after the request was sent, the store would certainly deny it again. */
   readonly #lastsMs: number
-  /** The answer at `#ageMs`, reused within the same millisecond for callers that retry in a tight loop. */
+  /** The answer at `#ageMs`. It is reused within a millisecond, for callers that retry in a tight loop. */
   #answer: readonly Outcome[] = []
   #ageMs = -1
 

@@ -109,7 +109,7 @@ class GuardedCall implements Call, Due {
   readonly #call: Call
   /** When the call was sent, or when the store first connected, whichever is later. */
   #sentAtMs: number
-  /** If the breaker was open and this call is an attempt: the number of the outage. Otherwise 0. */
+  /** If the call is an attempt to end an outage: the number of that outage. Otherwise 0. */
   readonly #outage: number
   #isAnswered = false
   /** Whether the call failed but the caller may pass. If so, a late charge is correct. */

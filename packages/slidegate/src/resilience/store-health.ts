@@ -152,10 +152,7 @@ function outageLogOf(store: Store, logger: Logger | undefined): OutageLog {
 /** Jumps of up to this size aren't reported. */
 const TOLERANCE_MS = 1000
 
-/**
- * Detects steps of a store's clock. Each answer is from the time between its call and its arrival, which bounds the
- * clock.
- */
+/** Detects steps of a store's clock. The clock was read between a call and its answer, which bounds it. */
 export class ClockWatch {
   #lastAtMs = Number.NaN
   #leastAheadMs = Number.NEGATIVE_INFINITY

@@ -1,6 +1,6 @@
 // Rows of numbers outside the JavaScript heap.
 
-/** A full chunk has two to the power of this rows. Chunks of wide rows have fewer. */
+/** The base-2 logarithm of the number of rows in a full chunk. Chunks of wide rows have fewer. */
 const CHUNK_SHIFT = 14
 
 /** Rows in a new first chunk. */

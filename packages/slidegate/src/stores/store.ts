@@ -31,7 +31,7 @@ export interface Call {
   /**
    * Receives the outcomes of the call's ops, in order.
    *
-   * @param position index of this request among equal requests that the store joined into one op, starting at 0
+   * @param position index of this request among the identical requests that the store merged into one op, starting at 0
    */
   resolve(outcomes: readonly Outcome[], position: number): void
   /** The ops may or may not have been decided. */
@@ -45,7 +45,7 @@ export interface Call {
  * - `allow`: allowed without being counted, with the source `failOpen`
  * - `local`: a decision by this process within its equal share of the limits, with the source `fallback`
  *
- * A request that times out only because its key gets too many is denied by all options except `throw`.
+ * A request that times out only because its key gets too many requests is denied by all options except `throw`.
  */
 export type OnStoreError = 'throw' | 'deny' | 'allow' | 'local'
 
@@ -81,7 +81,7 @@ export interface FailureSettings {
 export type FailurePolicy = (store: Store, settings: FailureSettings, reports: FailureReports) => Store
 
 /**
- * Decides a request for a key as passed by the caller.
+ * Decides a request. The key is as the caller passed it, not yet checked or encoded.
  *
  * Returns `undefined` and charges nothing if the request needs an op. The outcome is valid until the next call.
  *
@@ -105,7 +105,7 @@ export interface Store {
   /** Returns the number of the server that has the op's keys. Servers can fail separately. Omitted if there is only one. */
   shardOf?(op: Op): number
   /**
-   * Whether requests for the op's keys waited for each other while the store answered.
+   * Whether requests for the op's keys waited for each other while the store was answering.
    *
    * If so, a timeout isn't the store's fault. Omitted if requests never wait. `sinceMs` is a time of `performance.now()`.
    */

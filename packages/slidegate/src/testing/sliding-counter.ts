@@ -110,7 +110,7 @@ export const slidingCounters: Cases = {
     const second = await admits(limited, 'k', 5)
     assert.equal(await limited.refund('k', second, 3), 3)
     scene.clock.advance(500)
-    // This window has 2 units, and half of the previous 4 count.
+    // This window has 2 units, and half of the previous window's 4 units count.
     assert.equal(await left(limited, 'k'), 6)
     assert.equal(await limited.refund('k', first), 4)
     assert.equal(await left(limited, 'k'), 8)

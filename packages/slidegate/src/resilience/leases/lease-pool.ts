@@ -11,7 +11,7 @@ import { limitsInForce, outcomeAt } from '../../stores/outcome.ts'
 import type { Call, Store } from '../../stores/store.ts'
 import { GIVE_UP_MS, refundsOf, sendRefunds } from '../refunds.ts'
 
-/** A key is hot if it gets more requests than this within the length of a lease. */
+/** A key with more requests than this within a lease's length is hot. */
 export const FEW = 5
 
 const MAX_SIZE: number = 2 ** 20
@@ -21,7 +21,7 @@ const SHARE = 1 / 4
 
 const MAX_WAITING = 65_536
 
-/** One key may take up to this share of the places that are left for waiting requests. */
+/** One key may take this share of the places left for waiting requests. */
 const SHARE_WAITING = 1 / 4
 
 /** The state that all keys share. */
@@ -61,7 +61,7 @@ export class HotKey {
     this.supply.waiting += waiting
   }
 
-  /** Called before requests are denied. If units are held here, returns them to the store and asks it again. */
+  /** Called before requests are denied. If units are held here, returns them and sends the request again. */
   askAgain(op: ConsumeOp, denied: readonly Call[]): boolean {
     const holding = this.pools.filter(({ isHolding }) => isHolding)
     if (holding.length === 0 || denied.length === 0) return false
@@ -317,10 +317,7 @@ class Lease implements Call {
     return this.outcome.admitted - this.spent
   }
 
-  /**
-   * Whether units of the lease may be spent. Leases end early here, because the store's clock counts whole
-   * milliseconds.
-   */
+  /** Whether units may be spent. Leases end early here, because the store's clock counts whole milliseconds. */
   isLiveAt(nowMs: number): boolean {
     return nowMs >= this.#sentAtMs && nowMs <= this.endsAtMs - 1
   }

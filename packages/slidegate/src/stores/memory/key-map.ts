@@ -9,7 +9,7 @@ const MOST_IN_ONE = 16_384
 const SHARD_BITS = 7
 
 export class KeyMap {
-  /** The only map, until its keys are spread. */
+  /** The only map, until its keys are spread over several maps. */
   #only: Map<string, number> | undefined = new Map()
   #shards: readonly Map<string, number>[] = []
   /** Random, so that callers who choose keys can't fill one shard. */

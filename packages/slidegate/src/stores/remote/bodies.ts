@@ -133,7 +133,7 @@ class Budget {
     }
   }
 
-  /** Ops can still be decided if their sets were read before. */
+  /** Starts to read ops. An op can still be decided if its sets were read before a bound was exceeded. */
   readOps(): void {
     this.#usedUp = undefined
   }

@@ -32,7 +32,7 @@ const MAX_PROBLEM = 2 ** 16
  * Sends ops by HTTP. Never resends a call, because it may have been charged.
  *
  * @param underWay receives the calls in flight, for `close`
- * @param start the first connection, which the first answer ends
+ * @param start the store's startup, which the first answer ends
  */
 export function httpTransport(address: Address, underWay: Set<AbortController>, start: Start): Transport {
   const { service } = address

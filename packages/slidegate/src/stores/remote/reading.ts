@@ -59,7 +59,7 @@ export function list<Value>(of: Read<Value>, least: number, most: number = least
   return (value, what) => listIn(value, what, least, most).map((each) => of(each, what))
 }
 
-/** Reads a value that fits. `right` describes allowed values. */
+/** Reads a value for which `fits` returns true. `right` describes allowed values. */
 export function fitting<Value>(fits: (value: unknown) => boolean, right: string): Read<Value> {
   return (value, what) => {
     checkThat(fits(value), what, value, right)
