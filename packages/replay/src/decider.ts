@@ -17,7 +17,7 @@ export interface Decided extends Pick<Decision, 'allowed'> {
 export interface Decider {
   /** Decides requests, which must be in chronological order. */
   decide(requests: readonly LoggedRequest[]): Promise<readonly Decided[]>
-  /** Number of callers evicted while their usage still counted. */
+  /** Number of callers that the store dropped while their usage still counted. */
   forgotten(): number
 }
 
@@ -44,7 +44,7 @@ export function memoryDecider(limits: readonly Limit[]): Decider {
   }
 }
 
-/** Decides in Redis. Sends a batch at once, because each `consume` reads the clock immediately, and order is kept. */
+/** Decides in Redis. Sends all requests of a batch at once: each reads the clock first, and they stay in order. */
 export function redisDecider(limits: readonly Limit[], { redis, prefix }: RedisConnection): Decider {
   let nowMs = 0
   const store = redisStore(redis, { prefix, clock: () => nowMs })

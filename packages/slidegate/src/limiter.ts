@@ -51,7 +51,7 @@ export interface CommonOptions {
   readonly warnings?: boolean
   /** Enables {@link Limiter.overrides} and `block`. Each decision also reads the key's override. Default: false. */
   readonly overrides?: boolean
-  /** Maximum number of waiting requests, from 1 to 2^20. A key can have up to nine tenths. Default: 10,000. */
+  /** Maximum number of waiting requests, 1 to 2^20. One key can have up to nine tenths of them. Default: 10,000. */
   readonly maxWaiting?: number
   /** How long a reservation stays open, from 10 ms to 366 days. See {@link Limiter.reserve}. Default: 1 hour. */
   readonly reservationTtl?: Duration

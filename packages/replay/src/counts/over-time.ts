@@ -104,7 +104,7 @@ export class OverTime {
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 
-/** Formats the start of a step in UTC, as precisely as its length requires. */
+/** Formats the start of a step in UTC, as precisely as the step's length requires. */
 export function timeIn(ms: number, stepMs: number): string {
   const [date = '', clock = ''] = new Date(ms).toISOString().split(/[TZ]/)
   if (stepMs >= DAY_MS) return date

@@ -37,7 +37,7 @@ export class RouteOptions<Args extends HandlerArguments> {
     this.#limiter = around.limits === undefined ? (around.limiter as Limiter) : limiterFrom(around)
   }
 
-  /** The options of routes that set none, or `undefined` if those routes aren't limited. */
+  /** The options of routes without their own, or `undefined` if those routes aren't limited. */
   get shared(): GuardOptions<Args> | undefined {
     return this.#limiter === undefined ? undefined : this.#with({ limiter: this.#limiter })
   }

@@ -103,7 +103,7 @@ function least(one: number | undefined, other: number | undefined): number | und
 /**
  * Returns whether a response changes the known state of the budget.
  *
- * @param then the decision that admitted its request
+ * @param then the decision that admitted the request
  * @param latest the last decision
  */
 export function isNews(learned: Learned, terms: Terms, then: Decision, latest: Decision): boolean {

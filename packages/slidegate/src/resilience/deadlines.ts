@@ -70,7 +70,7 @@ export class Deadlines {
     const end = Math.min(this.#end, this.#oldest + MAX_PER_TURN)
     for (let i = this.#oldest; i < end; i++) {
       const call = this.#calls[i]
-      // A caller that timed out may retry immediately, which removes settled calls.
+      // A caller that timed out may retry immediately. That removes settled calls from the list.
       if (call === undefined || call.isSettled) continue
       if (call.dueAtMs > nowMs) break
       call.giveUp()

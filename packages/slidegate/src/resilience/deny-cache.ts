@@ -31,9 +31,9 @@ export interface DenyCacheOptions {
 /**
  * Answers repeated denials in this process.
  *
- * After a denial, the same request (key, limits and cost) is denied without the store for its `retryAfterMs`, with the `source`
- * `denyCache`. The waits and `deniedBy` come from the store's last answer. The time since that answer is
- * subtracted from the waits. If another process's request was admitted since, the store might report more
+ * After a denial, the same request (key, limits and cost) is denied without the store for its `retryAfterMs`, with the
+ * `source` `denyCache`. The waits and `deniedBy` come from the store's last answer. The time since that answer is
+ * subtracted from the waits. If another process's request has been admitted since then, the store might report more
  * limits and longer waits, but never shorter ones. `remaining` may be stale.
  *
  * Changes made through this wrapper take effect immediately. Changes made elsewhere take effect within `maxStaleMs`. If denials
@@ -82,7 +82,7 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
   }
 }
 
-/** Whether no caller can be admitted earlier because of this op. */
+/** Whether cached denials of an op's keys stay valid. */
 function isLook(op: Op): boolean {
   const { effect } = kindOf(op)
   return effect === 'look' || effect === 'renew'

@@ -47,7 +47,7 @@ export class Fallback {
     return answers
   }
 
-  /** Answers ops about the fallback's decisions, and returns whether it did. Resets also go to the store. */
+  /** Answers an op about a decision of this fallback. Returns whether it did. Resets also go to the store. */
   settles(op: Op, call: Call): boolean {
     if ('source' in op && op.source === 'fallback') {
       call.resolve([this.#local.apply(op)], 0)

@@ -14,7 +14,7 @@ export type { Op, Outcome } from '../ops/table.ts'
 
 /** The connection of a store to its server. */
 export interface StoreConnection {
-  /** Resolves when the first connection is open or has failed, after up to 2 s. Deadlines start then. `undefined` after that. */
+  /** Resolves within 2 s, when the first connection is open or has failed. Deadlines start then. Later: `undefined`. */
   whenStarted(): Promise<void> | undefined
   /** Returns the reason why a request wasn't answered in time. */
   diagnose(): { readonly message: string; readonly cause?: Error | undefined }

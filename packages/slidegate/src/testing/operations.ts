@@ -127,7 +127,7 @@ export const operations: Cases = {
     await scene.apply(lease)
     scene.clock.advance(450)
     await scene.apply({ ...lease, leaseMs: 100 })
-    // The first lease can be spent until 500 and the second until 550, and the log can't distinguish them.
+    // The first lease can be spent until 500 ms and the second until 550 ms, and the log can't distinguish them.
     assert.equal((await limited.peek('k', { cost: 2 })).retryAfterMs, 1050)
     await opensIn(scene, 1050, limited, 'k', 2)
     await opensIn(scene, 50, limited, 'k')

@@ -26,7 +26,7 @@ export const slidingCounters: Cases = {
 
   async 'a sliding counter reports when a cost fits, in this window or the next'(scene) {
     const limited = scene.limiter([slidingCounter({ limit: 10, window: '1s' })])
-    // In the next window, 7 units count as at most 6, 4, 1 and 0.
+    // In the next window, these costs fit once the 7 units count as at most 6, 4, 1 and 0.
     for (const [cost, ms] of [
       [4, 143],
       [6, 429],

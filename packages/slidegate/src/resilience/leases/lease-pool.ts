@@ -263,7 +263,7 @@ class Lease implements Call {
   readonly calls: readonly Call[]
   /** How many requests used the lease. */
   spent = 0
-  /** When the lease ends. Set once it is held. */
+  /** When the lease ends. Set when the store has granted it. */
   endsAtMs: number
   readonly #clock: Clock
   readonly #sentAtMs: number

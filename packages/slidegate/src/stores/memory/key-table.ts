@@ -24,7 +24,7 @@ export interface Group {
   readonly logs: readonly Logs[]
   /** The set's only log, if that log only counts units and can deny. */
   readonly alone: Log | undefined
-  /** All keys of the limiter's name. An empty map may have been replaced. */
+  /** The keys of all groups with the same limiter name. An empty map may have been replaced. */
   keys: KeyMap
   /** The group's number in rows, or `FREE` while it has no keys. */
   id: number
@@ -46,7 +46,7 @@ const KEY_BYTES = 200
 const SET_BYTES = 1024
 const OTHER_BYTES = 512
 
-/** Maximum logs of other limit sets that a key keeps. No limit set has more. */
+/** Maximum logs of other limit sets that a key keeps. No limit set has more logs. */
 const MOST_OTHERS = 256
 
 /** Ops between sweeps, and overrides checked per sweep and per search for room. */
@@ -174,9 +174,7 @@ export class KeyTable {
     return index === 0 ? this.#read(slot, LOG) : this.#othersOf(slot)[index - 1]!.number
   }
 
-  /**
-   * Drops keys that aren't in use, if it finds enough. Returns whether there is room for `keys` more keys.
-   */
+  /** Drops keys if necessary, but none in `inUse`. Returns whether there is room for `keys` more keys. */
   makeRoom(keys: number, nowMs: number, inUse: readonly number[] = NO_SLOTS): boolean {
     this.#inUse = inUse
     this.#lookingLeft = MOST_LOOKED_AT
@@ -194,9 +192,7 @@ export class KeyTable {
     return true
   }
 
-  /**
-   * When the first key falls below its limit, or 0 if some weren't checked. Valid after {@link makeRoom} has failed.
-   */
+  /** When a key first falls below its limit, or 0 if some weren't checked. Valid after {@link makeRoom} failed. */
   get opensAtMs(): number {
     return this.#lookingLeft > 0 ? this.#order.opensAtMs : 0
   }

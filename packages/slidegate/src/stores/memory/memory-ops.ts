@@ -1,4 +1,4 @@
-// Applies any op in memory: loads the logs of its keys and makes room for new ones.
+// Applies any op in memory: loads the logs of its keys, and makes room for new keys.
 
 import { StoreUnavailableError, show } from '../../errors.ts'
 import { restamp, settleInstant } from '../../ops/driver.ts'

@@ -155,7 +155,7 @@ function keyTableStore(keys: KeyTable, now: Clock, driver: MemoryOps): MemorySto
   }
 }
 
-/** A log for a new key. Returns 0 if there is no room for the log, or if the cost exceeds a limit. */
+/** Creates a log for a new key. Returns 0 if there is no room for the log, or if the cost exceeds a limit. */
 function newLog(keys: KeyTable, { logs, set }: Group, cost: number, nowMs: number): number {
   if (set.limits.some(({ limit }) => cost > limit) || !keys.makeRoom(1, nowMs)) return 0
   return logs[0]!.create()

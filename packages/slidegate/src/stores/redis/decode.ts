@@ -44,7 +44,7 @@ class ScriptReply implements Reply {
   #buckets = 1
   #serverMs = 0
   #place = 0
-  // The current request, its time, and the later of that and the time of its logs.
+  // The current request, its time by the clock, and the time of its logs if that is later.
   #request: Request | undefined
   #clockMs = 0
   #nowMs = 0

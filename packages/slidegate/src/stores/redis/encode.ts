@@ -97,18 +97,18 @@ function unusualWords(op: Op): Unusual | undefined {
 
 /** The tags of the kinds, in the order of their numbers, which start at 1. */
 const KINDS = 'wtfczxeb'
-/** Offset of the first limit from a log's place, by kind number minus one. */
+/** The offset of the first limit in a log's words. Indexed by kind number minus one. */
 const FIRST_LIMIT = [2, 4, 3, 4, 3, 2, 2]
 /** The script's number for the entries of reservations: see entry-window.lua. */
 const RESERVATION = 4
 
-/** A log's code is the sum of its kind's number and these values. */
+/** A log's code is its kind's number plus flags (`SHADOW`, `MORE`) and multiples of the other values. */
 const SHADOW = 16
 const MORE = 32
 const PER_WORD = 64
 const PER_OVERRIDE = 65_536
 
-/** A limit's place is the sum of its kind's number and these values. */
+/** A limit's place is its kind's number plus multiples of these values. */
 const PER_PLACE = 65_536
 const PER_STEP = 16
 

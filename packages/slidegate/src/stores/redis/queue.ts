@@ -24,7 +24,7 @@ export const OF_SCRIPT: CallSize = { ops: MAX_WEIGHT, requests: 512 }
 /** Maximum number of requests waiting in all queues of a store. Further requests are rejected. */
 const MAX_WAITING = 65_536
 
-/** Each key may take this share of the places that are left. */
+/** One key may use up to this share of the remaining capacity. */
 const SHARE = 1 / 4
 
 /** To fill a call, up to this many ops are examined per op that fits. */
@@ -85,7 +85,7 @@ class KeyQueue {
   /** The queue's place in the hash table, and the next queue at that place. */
   readonly place: number
   next: KeyQueue | undefined
-  /** A queue that was overloaded keeps its parts while it has no ops. */
+  /** A queue that was overloaded keeps its parts, even if it has no ops left. */
   parts: readonly Part[] = NO_PARTS
   last: PendingOp | undefined
   /** The first op that is held back. All later ops are held back, too. */

@@ -14,7 +14,7 @@ import { at, type Fields, fieldsIn, listIn } from './reading.ts'
 import { type Authorize, declaredIn, declaredInJson, type KnownSets, textOfSet } from './sets.ts'
 import { MAX_WORK, REFUSAL, workOf, workOfSet } from './work.ts'
 
-/** Increment it with each change that the other side could misread. */
+/** Increment this number with each change that the other side could misread. */
 export const WIRE_VERSION = 2
 
 export const MAX_OPS = 1024

@@ -75,7 +75,7 @@ function guard(store: Store, timeoutMs: number): Store {
   return guardStore('client', { store, timeoutMs, logger: false }).store
 }
 
-/** After this many entries, the next part of a list is rejected. No log has more entries. */
+/** If the lists of an op have this many entries, its next key is rejected. No log has more entries. */
 const MAX_LISTED = 10_000
 
 async function outcomeOf(store: Store, op: Op): Promise<Outcome> {
