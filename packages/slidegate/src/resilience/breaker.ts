@@ -18,7 +18,7 @@ export class Breaker {
   readonly #listener: BreakerListener
   /** The latest pause between attempts. 0 while the breaker is closed. */
   #pauseMs = 0
-  /** When the next attempt may start. During an attempt, this is when to treat it as lost. */
+  /** When the next attempt may start. During an attempt: the time from which the attempt counts as lost. */
   #nextAtMs = 0
   #isAttempting = false
   #outages = 0

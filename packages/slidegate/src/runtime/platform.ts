@@ -78,7 +78,7 @@ export function fromBase64url(encoded: string): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
 }
 
-/** The async context of timers. A timer started by a request would retain that request's context. */
+/** The async context in which to start timers. Otherwise, a timer would retain the context of a request. */
 export interface AsyncOrigin {
   runInAsyncScope<Result>(run: () => Result): Result
 }

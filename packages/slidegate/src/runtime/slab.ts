@@ -31,7 +31,7 @@ export class Slab {
   readonly #live: number[] = []
   readonly #begun: number[] = []
   readonly #free: number[] = []
-  /** Chunks with free rows. The last chunk supplies new rows, so that the other chunks can become empty. */
+  /** Chunks with free rows. The last one in the list supplies new rows, so that the other chunks can become empty. */
   readonly #open: number[] = []
 
   /** @param width how many doubles a row has */

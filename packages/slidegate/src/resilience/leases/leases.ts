@@ -112,7 +112,7 @@ function leasingStore(supply: Supply, maxLeaseMs: number, maxKeys: number): Leas
     else store.apply(ops, call)
   }
 
-  /** A reset deletes the units held here, and waiting requests are sent again. An override changes the limits. */
+  /** A reset deletes the units held here, and waiting requests are sent again. An override ends leases, too. */
   function change(ops: readonly Op[], call: Call): void {
     const waiting: [ConsumeOp, Call][] = []
     for (const op of ops.filter(endsLeases)) {

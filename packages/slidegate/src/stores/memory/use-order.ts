@@ -27,12 +27,12 @@ export class UseOrder {
   /** The first number of each row is its tick. */
   readonly #slots: Slab
   #tick = 0
-  /** Parked slots by the time when they open. */
+  /** Parked slots, ordered by the time when they open. */
   readonly #parked = new SlotHeap()
-  /** Slots by tick: all unparked slots up to `#foundUpTo`, and some later slots. */
+  /** Slots ordered by tick: all unparked slots with ticks up to `#foundUpTo`, and some later ones. */
   readonly #found = new SlotHeap()
   #foundUpTo = 0
-  /** Where a search resumes (0 if none), and the tick up to which it collects. */
+  /** The row where the current search continues, or 0. `#upTo` is the tick up to which it collects slots. */
   #next = 0
   #upTo = 0
 

@@ -114,7 +114,7 @@ class Batcher implements Receiver {
   #silentSinceMs = Number.POSITIVE_INFINITY
   /** Milliseconds that Redis takes per call, estimated from the times between its answers. */
   #tookMs = 0
-  /** Set while Redis doesn't answer, or the client isn't ready. When it fires, the next op is sent. */
+  /** A timer that runs while Redis doesn't answer or the client isn't ready. When it fires, the next op is sent. */
   #pause: Timer | undefined
   readonly #origin = asyncOrigin('slidegate.batcher')
   #isScheduled = false

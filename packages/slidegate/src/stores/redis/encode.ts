@@ -102,7 +102,7 @@ const FIRST_LIMIT = [2, 4, 3, 4, 3, 2, 2]
 /** The script's number for the entries of reservations: see entry-window.lua. */
 const RESERVATION = 4
 
-/** A log's code is its kind's number plus flags (`SHADOW`, `MORE`) and multiples of the other values. */
+/** A log's code is its kind's number plus these flags and multiples. */
 const SHADOW = 16
 const MORE = 32
 const PER_WORD = 64

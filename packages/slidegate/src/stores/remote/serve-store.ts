@@ -64,7 +64,7 @@ export function serveStore(
   }
   return async (body, authorize) => {
     const ops = readBody(body, sets, authorize)
-    // Applies ops separately, because the store may batch them.
+    // Applies ops separately. The store may batch them itself.
     return answerOf(await Promise.all(ops.map((op) => (op instanceof Error ? op : resultOf(op)))))
   }
 }
