@@ -87,7 +87,8 @@ export class Deadlines {
       this.#calls[this.#oldest++] = undefined
     }
     if (this.#end < this.#sweepAt) return
-    // Most calls behind a pending call have been answered. Reuses the array, because a new one would be garbage.
+    // Most calls behind a pending call have been answered. Keeps the same array, because replacing it would create
+    // garbage.
     let kept = 0
     for (let i = this.#oldest; i < this.#end; i++) {
       const call = this.#calls[i]!

@@ -33,7 +33,7 @@ export class Fallback {
     this.#local = new LocalShare(settings.instances)
   }
 
-  /** Answers ops, or returns `undefined` if they fail. After an overload of their keys, no policy admits them. */
+  /** Answers ops, or returns `undefined` if they fail. With `isOverload`, no policy admits requests. */
   answer(ops: readonly Op[], nowMs: number, pauseMs: number, isOverload: boolean): Answers | undefined {
     if (this.#policy === 'throw') return undefined
     const policy = isOverload ? 'deny' : this.#policy

@@ -90,7 +90,7 @@ export class StoreHealth implements BreakerListener {
   }
 }
 
-/** Maximum lines per period. The last change beyond that is logged at the end of the period. */
+/** Maximum lines per period. If there are more changes, only the last is logged, at the end of the period. */
 const MAX_LINES = 10
 const STRETCH_MS = 10_000
 

@@ -99,7 +99,7 @@ export function askAll<Asked extends Op>(
   }
 }
 
-/** Splits each row into cells, one per place. Parts without a row have no cell. */
+/** Splits each row into cells, one for each index in `places`. Parts without a row have no cell. */
 function byPart<T>(
   parts: readonly Part[],
   rows: readonly (readonly [places: readonly number[], row: readonly T[]])[],

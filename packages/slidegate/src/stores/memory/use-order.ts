@@ -29,7 +29,7 @@ export class UseOrder {
   #tick = 0
   /** Parked slots, ordered by the time when they open. */
   readonly #parked = new SlotHeap()
-  /** Slots ordered by tick: all unparked slots with ticks up to `#foundUpTo`, and some later ones. */
+  /** Slots ordered by tick. Contains all unparked slots with ticks up to `#foundUpTo`, and some later ones. */
   readonly #found = new SlotHeap()
   #foundUpTo = 0
   /** The row where the current search continues, or 0. `#upTo` is the tick up to which it collects slots. */

@@ -15,7 +15,7 @@ export type Result = Outcome | StoreUnavailableError | SlidegateError
 
 export interface Receiver {
   answered(batch: Batch, results: readonly Result[]): void
-  /** The store may have decided some or all of the batch's ops. */
+  /** The batch failed, but the store may have decided some or all of its ops. */
   failed(batch: Batch, error: unknown): void
 }
 
@@ -193,7 +193,7 @@ class Batcher implements Receiver {
     return weight < MIN_DIVIDED ? ops : Math.min(ops, Math.ceil(weight / 2))
   }
 
-  /** An abandoned call doesn't delay others, because a client may never get its reply. */
+  /** Stops counting abandoned calls as in flight, because their replies may never arrive. */
   #forgetLostCalls(): void {
     while (this.#calls[0] !== undefined && isAbandoned(this.#calls[0])) {
       this.#places.push(this.#calls.shift()!.place)

@@ -136,7 +136,7 @@ class ScriptReply implements Reply {
 
 const reader = new ScriptReply()
 
-/** Reads the override in force of each part. `stored` has the first line of each. */
+/** Reads the override in force of each part. `stored` has the first line of each stored override. */
 function inForceOf(parts: readonly Part[], stored: string, clockMs: number): Overrides {
   const lines = stored.split('\n')
   const overrides = parts.map(({ set }) =>

@@ -29,9 +29,7 @@ export interface RedisStoreOptions {
    * larger batches. All stores that share keys need the same number.
    */
   readonly buckets?: number
-  /**
-   * Returns epoch milliseconds, for tests and replay. Replaces the server's clock. TTLs are then at least 10 minutes.
-   */
+  /** Returns epoch milliseconds, for tests and replay. Replaces the server's clock. TTLs are at least 10 minutes. */
   readonly clock?: Clock
 }
 

@@ -116,7 +116,7 @@ export interface Batch {
   ops: PendingOp[]
   weight: number
   requests: number
-  /** A number from 0 that no other call in flight has. */
+  /** A number, starting at 0, that no other call in flight has. */
   place: number
 }
 
@@ -319,7 +319,7 @@ function isSettled(call: Call): boolean {
   return call.isSettled
 }
 
-/** Whether identical requests may join an op, which then has a count. */
+/** Whether identical requests may join this op, which then has a count. */
 function isJoinable(op: Op): boolean {
   return isSingle(op) && !op.parts[0]!.set.logs.some(({ kind }) => kind.isOneByOne === true)
 }
@@ -332,7 +332,7 @@ function canJoin(waiting: Request, op: Op, nowMs: number | undefined): boolean {
   return op.parts[0]!.key === key && op.parts[0]!.set === set
 }
 
-/** Writing this many units to a log of entries takes as long as an op. */
+/** Writing this many units as entries takes as long as a usual op. */
 const UNITS_PER_OP = 100
 
 /** An op with up to this many logs takes as long as a usual op. */

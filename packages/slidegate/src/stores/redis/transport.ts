@@ -19,7 +19,7 @@ const RECEIPT_DIGITS = 17
 /** A receipt is renewed this often. Its TTL is ten times longer, because calls may be lost. */
 const RECEIPT_RENEWED_MS = 60_000
 
-/** A key in Redis with the script's last answer to calls with this `place`. */
+/** A Redis key that stores the script's last answer to calls with one `place`. */
 interface Receipt {
   readonly key: string
   renewedAtMs: number
@@ -94,9 +94,7 @@ export class ScriptTransport implements Transport {
     this.#send('EVALSHA', SCRIPT_SHA1, keys, words).then(answered, failed)
   }
 
-  /**
-   * The slot may be moving. If the client resends commands, requests time out first; otherwise, it reports a failure.
-   */
+  /** The slot may be moving. If the client resends commands, requests only time out; others report a failure. */
   lost(): void {
     if (this.#connection.isCluster && this.#connection.resends) this.#goSingly()
   }
