@@ -1,4 +1,4 @@
-// slidegate demo race: callers that ask at the same time, and how many of them each limiter admits.
+// slidegate demo race: sends the requests of many callers at once, and shows how many each limiter admits.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'

@@ -1,4 +1,4 @@
-// Metrics of a limiter and its store, read when OpenTelemetry collects.
+// The metrics of a limiter and its store. They are read when OpenTelemetry collects metrics.
 import {
   type Attributes,
   type BatchObservableResult,

@@ -1,4 +1,4 @@
-// The attempts of one outbound request: wait for a slot, send, charge when the upstream counts it, retry.
+// The attempts of one outbound request: waits for admission, corrects the charge's time if needed, and retries.
 import type { Decision } from '../decision.ts'
 import { WaitError } from '../errors.ts'
 import { chargeOf } from '../limiter/refund.ts'

@@ -54,7 +54,7 @@ export function upstreamTerms(limiter: object): Terms | undefined {
   return termsOf.get(limiter)
 }
 
-/** Sets the units of each of a key's limits. A blocked key remains blocked. */
+/** Sets the units of each limit of a key. A blocked key remains blocked. */
 export async function setLearnedLimits(
   limiter: Limiter,
   { limits }: Terms,

@@ -1,6 +1,6 @@
 // THE contract of a store: apply(ops, call).
 //
-// Stores call back because promises would be most of the cost of a decision in a full batch.
+// Stores call back instead of returning promises, which would be most of the cost of a decision in a full batch.
 
 import type { FailureReports } from '../events.ts'
 import type { KeyEncoding } from '../key.ts'
@@ -14,7 +14,10 @@ export type { Op, Outcome } from '../ops/table.ts'
 
 /** The connection of a store to its server. */
 export interface StoreConnection {
-  /** Resolves within 2 s, when the first connection is open or has failed. Deadlines start then. Later: `undefined`. */
+  /**
+   * Resolves when the first connection is open or has failed, within 2 s. Deadlines start at that time. Returns
+   * `undefined` afterwards.
+   */
   whenStarted(): Promise<void> | undefined
   /** Returns the reason why a request wasn't answered in time. */
   diagnose(): { readonly message: string; readonly cause?: Error | undefined }

@@ -1,5 +1,5 @@
-// Conformance cases about sliding counters. A scene starts at the edge of a 10 s window and of all shorter windows that divide
-// it.
+// Conformance cases about sliding counters. A scene starts at the beginning of a 10 s window and of all shorter windows
+// that divide 10 s.
 import assert from 'node:assert/strict'
 import { slidingCounter } from '../limits/sliding-counter.ts'
 import { admits, type Cases, denies, left, opensIn } from './conformance-case.ts'
@@ -48,8 +48,8 @@ export const slidingCounters: Cases = {
     scene.clock.advance(1500)
     await admits(limited, 'k', 5)
     await opensIn(scene, 100, limited, 'k')
-    // The window has 6 units, and the previous window's units count as 4. A cost of 1 fits when these count as 3, and a cost of 4
-    // when they count as 0.
+    // The current window has 6 units, and the previous window's units count as 4. A cost of 1 fits when these count as
+    // 3, and a cost of 4 when they count as 0.
     assert.equal((await denies(limited, 'k')).retryAfterMs, 100)
     assert.equal((await denies(limited, 'k', 4)).retryAfterMs, 400)
     // A cost of 5 fits once the 6 units begin to count less.

@@ -15,7 +15,7 @@ interface Override extends Kept {
 const OVERRIDES_PAGE = 250
 const PAGE_CHARACTERS = 2 ** 16
 
-/** Maximum number of lists whose position is kept. Other lists search for theirs on each page. */
+/** Maximum number of lists whose position is kept. Other lists search for their position on each page. */
 const MOST_PAGES = 16
 
 /** Estimated bytes of an override, without its strings. */

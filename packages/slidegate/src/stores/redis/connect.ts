@@ -32,7 +32,7 @@ export class OwnConnection implements Connection {
   readonly isCluster: boolean
   readonly resends = false
   scriptLoads = 0
-  /** The name in messages: `Redis at 127.0.0.1:6379`. */
+  /** The server's name in messages: `Redis at 127.0.0.1:6379`. */
   readonly server: string
   readonly #settings: OwnSettings
   readonly #loading: Promise<MakeClient>

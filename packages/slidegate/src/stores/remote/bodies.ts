@@ -49,7 +49,7 @@ export class Body {
     return `{"version":${WIRE_VERSION},"sets":[${this.#sets}],"ops":[${this.#ops}]}`
   }
 
-  /** Adds an op, or returns false if the body has no room. The first one always fits. */
+  /** Adds an op, or returns false if the body has no room. The first op always fits. */
   add(asked: Request): boolean {
     const { op, count } = asked
     const added = new Set(op.parts.map(({ set }) => set).filter((set) => !this.#places.has(set)))
@@ -113,7 +113,7 @@ export function readBody(value: unknown, known: KnownSets, authorize: Authorize)
 
 const MOST = { limits: MAX_DECLARED, work: MAX_WORK }
 
-/** The bounds of one body. If one is exceeded, the remaining sets or ops are rejected unread. */
+/** The bounds of one body. If a bound is exceeded, the remaining sets or ops are rejected unread. */
 class Budget {
   readonly #spent = { limits: 0, work: 0 }
   #usedUp: SlidegateError | undefined

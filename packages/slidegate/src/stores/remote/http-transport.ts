@@ -13,7 +13,7 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
 /** The service's URL, and how to call it. */
 export interface Address {
-  /** The name in messages: `the service at https://limits.example.com`. */
+  /** The service's name in messages: `the service at https://limits.example.com`. */
   readonly service: string
   readonly url: string
   readonly fetch: Fetch

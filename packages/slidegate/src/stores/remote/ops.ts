@@ -22,7 +22,7 @@ const MAX_COUNT: number = 2 ** 30
 
 const MAX = Number.MAX_SAFE_INTEGER
 
-/** Maximum length of a reservation's name, because callers can forge it. */
+/** Maximum length of a reservation's name. Callers could forge longer names. */
 const MAX_NAME = 1024
 
 const MAX_BUCKETS = 1024

@@ -5,7 +5,7 @@ import { checkThat, invalidOption, SlidegateError, show, wrongValue } from '../.
 /** Reads a value. `what` is the value's name in errors. */
 export type Read<Value = unknown> = (value: unknown, what: string) => Value
 
-/** Adds the place of a value to errors. */
+/** Adds the position of a value to the errors of `read`. */
 export function at<Value>(place: string, read: () => Value): Value {
   try {
     return read()
