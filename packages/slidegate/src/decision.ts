@@ -40,7 +40,7 @@ export interface Decision {
   /** Units that the request costs. If the request repeats a `requestId`: the units charged the first time. */
   readonly cost: number
   /**
-   * Whole units left after this decision: the minimum of all enforced limits.
+   * Whole units left after this decision: the minimum over all enforced limits.
    *
    * `Infinity` if no limit is enforced. 0 if `source` is `failClosed`, or if a ban denied the request.
    */

@@ -13,7 +13,7 @@ export interface UpstreamLimit {
   readonly limit: number
   /** Length of the window, from 10 ms to 366 days. */
   readonly window: Duration
-  /** The name in decisions and metrics. Default: in the form `50-per-10s`. */
+  /** The name in decisions and metrics. Default: a name such as `50-per-10s`. */
   readonly name?: string
 }
 

@@ -4,7 +4,7 @@ import type { LimitSet } from '../limits/limit-set.ts'
 import { warn } from '../runtime/platform.ts'
 import type { FailureSettings, Store } from '../stores/store.ts'
 
-/** The limits of the open limiters of each store, by name. */
+/** For each store: the limits of its open limiters, by limiter name. */
 const open = new WeakMap<Store, Map<string, LimitSet>>()
 
 /** Maximum number of names per store. If there are more, all of them are forgotten. */
