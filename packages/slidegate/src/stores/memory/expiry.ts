@@ -19,7 +19,7 @@ export class Expiry {
     if (dueAtMs < this.#dueAtMs[this.#blocks + block]!) this.set(slot, dueAtMs)
   }
 
-  /** Returns the first slot of a block that is due, or `undefined` if no block is. */
+  /** Returns the first slot of a block that is due. `undefined` if no block is due. */
   due(byMs: number): number | undefined {
     if (this.#dueAtMs[1]! > byMs) return undefined
     let node = 1
