@@ -1,4 +1,4 @@
-// Types for the parts of autocannon that are used here. The package has none.
+// Types for the parts of autocannon that are used here. The package itself has no types.
 declare module 'autocannon' {
   interface Options {
     readonly url: string
@@ -14,7 +14,7 @@ declare module 'autocannon' {
     readonly tlsOptions?: import('node:tls').ConnectionOptions
     /** Requests in flight per connection. Default: 1. */
     readonly pipelining?: number
-    /** Milliseconds between samples. The run stops at a sample. */
+    /** Milliseconds between samples. A run can only stop when a sample is taken. */
     readonly sampleInt?: number
   }
   interface Result {

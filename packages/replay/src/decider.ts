@@ -1,4 +1,4 @@
-// Limiters that use the log's times as their clock, in memory or in the Redis of --store.
+// Limiters that use the log's times as their clock. They store their state in memory, or in the Redis given by --store.
 
 import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
@@ -17,7 +17,7 @@ export interface Decided extends Pick<Decision, 'allowed'> {
 export interface Decider {
   /** Decides requests, which must be in chronological order. */
   decide(requests: readonly LoggedRequest[]): Promise<readonly Decided[]>
-  /** Number of callers evicted while their usage still counted. */
+  /** Number of callers that the store dropped while their usage still counted. */
   forgotten(): number
 }
 
@@ -44,7 +44,7 @@ export function memoryDecider(limits: readonly Limit[]): Decider {
   }
 }
 
-/** Decides in Redis. Sends a batch at once: the store reads the clock immediately and keeps the order. */
+/** Decides in Redis. Sends all requests of a batch at once: each reads the clock first, and they stay in order. */
 export function redisDecider(limits: readonly Limit[], { redis, prefix }: RedisConnection): Decider {
   let nowMs = 0
   const store = redisStore(redis, { prefix, clock: () => nowMs })

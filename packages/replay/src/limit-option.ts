@@ -14,13 +14,13 @@ export function parseLimit(text: string): Limit {
   }
 }
 
-/** Names of the kinds of limits to compare with. */
+/** The kinds of limits that --compare accepts, and their names in the report. */
 export const COMPARED_WORDS = { fixed: 'fixed windows', bucket: 'token buckets' } as const
 export type Compared = keyof typeof COMPARED_WORDS
 
 /** Converts the limit to another kind. */
 export function countedAs(kind: Compared, { name, limit, windowMs }: Limit): Limit {
   if (kind === 'fixed') return fixedWindow({ name, limit, window: windowMs })
-  // Refills completely within a window.
+  // An empty bucket is full again after one window.
   return tokenBucket({ name, capacity: limit, refill: limit, interval: windowMs })
 }

@@ -23,7 +23,7 @@ import { parseDuration, printable, printableJson } from './text.ts'
 /** Maximum number of requests held for reordering: about 200 MB. */
 const REORDER_CAPACITY = 1_000_000
 
-/** Window lengths for which limits are found if there is no --limit. */
+/** Window lengths for which the needed limits are computed if there is no --limit. */
 const WINDOWS_MS = [1000, 60_000, 3_600_000]
 
 export interface ReplayFlags extends LineOptions {
@@ -148,7 +148,7 @@ async function progressOf(file: string): Promise<Progress> {
       format: '  {bar} {percentage}%',
       stream: process.stderr,
       clearOnComplete: true,
-      // Ctrl-C wouldn't restore changed terminal settings, and a signal handler would prevent Ctrl-C.
+      // Terminal settings aren't changed: Ctrl-C wouldn't restore them, and a signal handler would disable Ctrl-C.
       linewrap: true,
       gracefulExit: false,
     },

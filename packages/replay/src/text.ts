@@ -75,7 +75,7 @@ export function formatDuration(ms: number): string {
 /** Longer durations are rounded to whole seconds. */
 const COARSE_MS = 10_000
 
-/** Formats a duration, rounded up: to whole seconds if it is long. */
+/** Formats a duration. Rounds it up to whole milliseconds, or to whole seconds if it is long. */
 export function formatRoughDuration(ms: number): string {
   return formatDuration(ms > COARSE_MS ? Math.ceil(ms / 1000) * 1000 : Math.ceil(ms))
 }

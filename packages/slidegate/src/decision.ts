@@ -40,7 +40,7 @@ export interface Decision {
   /** Units that the request costs. If the request repeats a `requestId`: the units charged the first time. */
   readonly cost: number
   /**
-   * Whole units left after this decision: the minimum of all enforced limits.
+   * Whole units left after this decision: the minimum over all enforced limits.
    *
    * `Infinity` if no limit is enforced. 0 if `source` is `failClosed`, or if a ban denied the request.
    */
@@ -55,9 +55,9 @@ export interface Decision {
   /** Milliseconds until all enforced limits are unused again. */
   readonly resetAfterMs: number
   /**
-   * The names of active bans and blocks, and then of enforced limits without room.
+   * The names of active bans and blocks, then those of enforced limits without room.
    *
-   * Limits are in declared order. The name of a ban or block is like `ban`, or `ip.ban` with dimensions.
+   * Limits are in declared order. Bans and blocks have names such as `ban` or, with dimensions, `ip.ban`.
    */
   readonly deniedBy: readonly string[]
   /**

@@ -42,7 +42,7 @@ export class SlidegateError extends Error {
   }
 }
 
-/** Creates the error for an invalid option without a specific code. */
+/** Creates the error for an invalid option that has no error code of its own. */
 export function invalidOption(message: string, value?: unknown): SlidegateError {
   return new SlidegateError('invalid_option', message, value)
 }
@@ -52,7 +52,7 @@ export function invalidOption(message: string, value?: unknown): SlidegateError 
  * - `timeout`: the limiter's `timeoutMs` passed; the request may have been charged
  * - `error`: the store returned an error or couldn't be reached; see `cause`
  * - `down`: the store failed too often; the circuit breaker is open
- * - `overload`: too many requests are waiting for it, in total or for this key
+ * - `overload`: too many requests are waiting for the store, in total or for this key
  * - `invalid_state`: the key's stored state is damaged, or its version is unknown
  * - `full`: the memory store is full, and every key in it is at its limit
  */
@@ -142,7 +142,7 @@ export class WaitError extends Error {
   override readonly name = 'WaitError'
   readonly code = 'wait_rejected'
   readonly reason: WaitErrorReason
-  /** The key's last denial while the request waited here, if any. Its times count from its `atMs`. */
+  /** The key's last denial while the request waited in this process, if any. Its times are relative to `atMs`. */
   readonly decision: Decision | undefined
 
   constructor(reason: WaitErrorReason, message: string, decision?: Decision, options?: ErrorOptions) {

@@ -10,7 +10,7 @@ export type AnyKey = string | Keys
 
 /** Options of methods that take a key. */
 export interface KeyOptions {
-  /** Passed to `limits` if it is a function. */
+  /** Passed to the `limits` function, if `limits` is one. */
   readonly request?: unknown
 }
 
@@ -28,7 +28,7 @@ const HASH_LENGTH = 22
 export interface KeyEncoding {
   /** Whether the stored form hides the text. */
   readonly isSecret: boolean
-  /** Whether a stored key is the caller's key in plain text. Checks only the first character. */
+  /** Whether the caller's key can be looked up in the store as it is. Checks only the first character. */
   isSame(key: unknown): key is string
   /**
    * Returns the stored form of a key, id or value.
@@ -88,7 +88,7 @@ function secretBytes(secret: unknown): Uint8Array {
   return bytes
 }
 
-/** Whether a text is a possible stored form. */
+/** Whether a text could be the stored form of a key, id or value. */
 export function isStored(text: string): boolean {
   return isPlain(text) || /^~[A-Za-z0-9_-]{1,43}$/.test(text)
 }

@@ -33,8 +33,8 @@ export interface CommonOptions {
    * - `deny`, `allow`: fail closed or fail open
    * - `local`: this process decides, based on its share of the limits
    *
-   * Applies only to requests. Other calls always reject. If requests time out only because their key is
-   * flooded, they are denied, even with `allow`.
+   * Applies only to requests. Other calls, such as `refund`, always reject. If requests time out only because their key
+   * is flooded, they are denied, even with `allow`.
    */
   readonly onStoreError?: OnStoreError
   /**
@@ -51,7 +51,7 @@ export interface CommonOptions {
   readonly warnings?: boolean
   /** Enables {@link Limiter.overrides} and `block`. Each decision also reads the key's override. Default: false. */
   readonly overrides?: boolean
-  /** Maximum number of waiting requests, from 1 to 2^20. One key can use at most nine tenths of it. Default: 10,000. */
+  /** Maximum number of waiting requests, 1 to 2^20. One key can have up to nine tenths of them. Default: 10,000. */
   readonly maxWaiting?: number
   /** How long a reservation stays open, from 10 ms to 366 days. See {@link Limiter.reserve}. Default: 1 hour. */
   readonly reservationTtl?: Duration
@@ -90,7 +90,7 @@ export interface DimensionOptions<Dimension extends string> extends CommonOption
    * Names are 1 to 64 characters from `A-Z a-z 0-9 _ -`. Decisions name a limit like `user.100-per-1m`.
    */
   readonly dimensions: Readonly<Record<Dimension, LimitsOption>>
-  /** Bans by dimension. Denials by a dimension's limits count toward its ban, which blocks only its key. */
+  /** Bans by dimension. Denials by a dimension's limits count toward its ban, which blocks only the key in it. */
   readonly ban?: Readonly<Partial<Record<Dimension, BanOptions>>>
   readonly limits?: never
 }
@@ -99,7 +99,7 @@ export interface DimensionOptions<Dimension extends string> extends CommonOption
 export interface ConsumeOptions extends RequestNames {
   /** Units that the request costs, a positive integer. Default: 1. */
   readonly cost?: number
-  /** Passed to `limits` if it is a function. */
+  /** Passed to the `limits` function, if `limits` is one. */
   readonly request?: unknown
 }
 
@@ -146,10 +146,10 @@ export interface Limiter<Key extends AnyKey = string> {
   /**
    * Waits until the request is admitted, and resolves to the decision.
    *
-   * Each process has a queue per key, ordered by `priority` and arrival. A cheaper request never overtakes a
-   * more expensive one. The queue sends its next request when the store expects room, or after 5 s at the
-   * latest. If another process takes the room, the queue sends earlier next time, so that all processes get
-   * their turn. `consume` doesn't queue.
+   * Each process has a queue per key, ordered by `priority` and arrival. A cheaper request never overtakes a more
+   * expensive one. The queue sends its next request when it should fit according to the store, or after 5 s at the
+   * latest. If another process is faster, the queue sends earlier next time, so that all processes get their turn.
+   * `consume` doesn't queue.
    *
    * Rejects with a `WaitError` and charges nothing:
    * - `full`: too many requests are waiting
@@ -191,7 +191,7 @@ export interface Limiter<Key extends AnyKey = string> {
    * own `release`.
    */
   release(key: Key, requestId: string, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<boolean>
-  /** Renews the slot of a request, like `release`. Resolves to whether the slot was still held. */
+  /** Renews the slot of a request, with the arguments of `release`. Resolves to whether the slot was still held. */
   extend(key: Key, requestId: string, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<boolean>
   /**
    * Lists the requests, holders or values that currently count.
@@ -204,9 +204,9 @@ export interface Limiter<Key extends AnyKey = string> {
   /**
    * Returns units of an admitted request, at most once.
    *
-   * Resolves to the number of units returned, the minimum of all enforced limits. Units that have already left the window aren't
-   * returned. After a `StoreUnavailableError`, it is unknown whether units were returned. A retry only has an effect if the first
-   * refund was never sent.
+   * Resolves to the number of units returned, the minimum over all enforced limits. Units that have already left the
+   * window aren't returned. After a `StoreUnavailableError`, it is unknown whether units were returned. A retry only
+   * has an effect if the first refund was never sent.
    *
    * Rejects with `invalid_refund` if the decision was a denial or a peek, if it belongs to another limiter or
    * key, or if you return more units than were charged. Limits that store each request separately can only
@@ -223,7 +223,7 @@ export interface Limiter<Key extends AnyKey = string> {
   block(key: Partial<Key>, duration: Duration): Promise<void>
   /** Ends the key's block and ban, and deletes its counted denials and earlier bans. */
   unblock(key: Partial<Key>): Promise<void>
-  /** Whether the key, or any of its dimensions, is blocked or banned. */
+  /** Whether the key is blocked or banned. With `dimensions`: whether any of the keys is. */
   isBlocked(key: Partial<Key>): Promise<boolean>
   /** Changes the limits of individual keys, exempts keys, or blocks them. Throws `invalid_option` without `overrides: true`. */
   readonly overrides: Overrides<Partial<Key>>

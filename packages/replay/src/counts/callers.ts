@@ -97,8 +97,8 @@ export interface Caller {
 /**
  * Finds the callers with the most denials.
  *
- * The result is exact for up to `capacity` callers. With more, the half with the lowest counts is
- * occasionally dropped, so only rare callers can be missed.
+ * The result is exact for up to `capacity` callers. With more callers, the half with the lowest counts is dropped from
+ * time to time, so callers with few denials can be missed.
  */
 export class TopCallers {
   readonly #counts = new Map<string, number>()

@@ -11,13 +11,13 @@ interface Recent {
 
 const FIRST_PRUNING = 10_000
 
-/** Maximum number of stored times over all keys: about 200 MB. */
+/** Maximum number of stored times, for all keys together: about 200 MB. */
 const CAPACITY = 5_000_000
 
 /**
  * Finds the highest usage of any key in any half-open window of this length.
  *
- * The result is exact, because it uses the time of each request. Requests must be added in order.
+ * The result is exact, because it uses the time of each request. Requests must be added in chronological order.
  *
  * To bound memory, it drops keys without units in the window. If the other keys don't fit, it drops those
  * with the fewest units until half of the memory is free. If a dropped key becomes the busiest later, the
@@ -43,7 +43,7 @@ export class FullestWindow {
     return this.#fullest
   }
 
-  /** Adds a request, and returns the units in the key's window that ends now. */
+  /** Adds a request. Returns the key's units in the window that ends at its time. */
   add(key: string, timeMs: number, cost = 1): number {
     const recent = this.#recentOf(key, timeMs)
     const last = recent.times.length - 1
@@ -80,7 +80,7 @@ export class FullestWindow {
     return recent
   }
 
-  /** Doubles the threshold each time, so that pruning costs less than adding. */
+  /** Drops keys without units in the window. Runs again only once the number of keys has doubled. */
   #prune(timeMs: number): void {
     for (const [key, { times }] of this.#recent) {
       if (timeMs - times[times.length - 1]! >= this.#windowMs) this.#forget(key, times)

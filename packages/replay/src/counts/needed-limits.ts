@@ -23,7 +23,7 @@ export function needsOf(fullest: Float64Array): Need[] {
   return SHARES.map((share) => ({ share, limit: fullest[Math.ceil(share * fullest.length) - 1] ?? 1 }))
 }
 
-/** The limits that callers need for one length of window. */
+/** The limits that callers need with windows of one length. */
 export interface NeedsOfWindow {
   readonly windowMs: number
   readonly callers: number

@@ -16,12 +16,12 @@ const MAX_STEPS = 480
 export interface Step {
   admitted: number
   denied: number
-  /** By limit: the most units of one caller in a window. The window must end at an admission in this step. */
+  /** Per limit: the highest usage of one caller in a window. The window must end with an admission in this step. */
   fullest: number[]
 }
 
 export interface Steps {
-  /** Start of the first step, in whole steps since the epoch. */
+  /** Start of the first step in epoch milliseconds, a multiple of `stepMs`. */
   readonly fromMs: number
   readonly stepMs: number
   /** Consecutive steps, including empty ones. */
@@ -104,7 +104,7 @@ export class OverTime {
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 
-/** Formats the start of a step in UTC, as precisely as its length requires. */
+/** Formats the start of a step in UTC, as precisely as the step's length requires. */
 export function timeIn(ms: number, stepMs: number): string {
   const [date = '', clock = ''] = new Date(ms).toISOString().split(/[TZ]/)
   if (stepMs >= DAY_MS) return date

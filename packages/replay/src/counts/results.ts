@@ -13,7 +13,7 @@ export interface LimitResult {
   readonly windowMs: number
   /** Requests that this limit denied. */
   readonly denied: number
-  /** The most units admitted for one caller in any window of this length. */
+  /** The most units admitted for one caller in any window of the limit's length. */
   readonly fullestWindow: number
   readonly percentOfLimit: number
 }
@@ -54,7 +54,7 @@ export class Results {
     return this.#denied.top(count)
   }
 
-  /** Number of callers dropped because memory was full. Above 0, fullest windows may be too low. */
+  /** Number of callers dropped because memory was full. If there are any, `fullestWindow` may be too low. */
   get forgotten(): number {
     return Math.max(0, ...this.#limits.map(({ fullest }) => fullest.forgotten))
   }

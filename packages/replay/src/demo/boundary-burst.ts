@@ -11,7 +11,7 @@ const CONNECTIONS = 10
 interface Measured {
   /** Admitted requests in the fullest window, as recorded by the server. */
   readonly fullestWindow: number
-  /** Whether each burst was within half a window of the boundary, on its own side. */
+  /** Whether each burst was on its side of the boundary, within half a window. */
   readonly inPlace: boolean
 }
 

@@ -1,4 +1,4 @@
-// slidegate demo race: callers that ask at the same time, and how many of them each limiter admits.
+// slidegate demo race: sends the requests of many callers at once, and shows how many each limiter admits.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -38,7 +38,7 @@ const sortedSet: Racer = (redis, key) => async () => {
   return true
 }
 
-/** Uses the sorted set under a lock, for one caller at a time. */
+/** Uses the sorted set while holding a lock, so that callers take turns. */
 const locked: Racer = async (redis, key) => {
   const ask = await sortedSet(redis, key)
   const lock = `${key}:lock`

@@ -63,7 +63,7 @@ interface Bar {
   readonly color: 'red' | 'green'
 }
 
-/** Draws horizontal bars with their share of `whole`. */
+/** Draws horizontal bars, and shows each bar's share of `whole`. */
 export function barChart(bars: readonly Bar[], whole: number, withColor: boolean): string {
   const chart = new Chartscii([...bars], {
     width: 40,

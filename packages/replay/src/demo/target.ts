@@ -26,7 +26,7 @@ const BOUNDS: ServerOptions = {
 const MAX_CONNECTIONS = 64
 const MAX_HEADERS = 64
 
-/** Requests above this number are rejected. The demo sends 200. */
+/** Maximum number of requests. Further requests are rejected. The demo sends 200. */
 const MAX_VISITS = 1000
 
 /** An Express server behind one limit, on a free loopback port. */

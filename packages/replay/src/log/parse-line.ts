@@ -19,7 +19,9 @@ export interface LineOptions {
   readonly costField?: string | undefined
 }
 
-/** Returns a line parser. It never throws. It uses few distinct reasons, so that they can be counted. */
+/**
+ * Returns a line parser, which never throws. It gives few distinct reasons for skipping lines, so they can be counted.
+ */
 export function lineParser({ format, key, timeField, costField }: LineOptions): ParseLine {
   const parseAccessLog = accessLogParser(key)
   const parseJson = jsonLineParser(key, timeField, costField)
@@ -38,7 +40,7 @@ const LINE = /^(\S+) \S+ (\S+) \[([^\]]{1,64})\](?: "([^"\\]*(?:\\.[^"\\]*)*))?(
 
 const REQUEST = /^(\S+) (\S+)/
 
-/** Values of `--key` for access logs, and how to read them. */
+/** The values of `--key` for access logs. Each has a function that gets the key from the parts of a line. */
 const KEYS: Record<
   string,
   (host: string, user: string, request: string, status: string) => string | undefined
@@ -176,7 +178,7 @@ export interface LoggedRequest {
   readonly key: string
   /** Units. Default: 1. */
   readonly cost?: number
-  /** Line number. Orders requests with equal times. */
+  /** The line number, which orders requests with equal times. */
   readonly line: number
 }
 

@@ -6,11 +6,11 @@ import type { LoggedRequest } from './parse-line.ts'
 interface ReorderOptions {
   /** Maximum age of a late request, relative to the newest request. */
   readonly boundMs: number
-  /** Maximum number of held requests. Above it, the oldest is released early. */
+  /** Maximum number of held requests. If there are more, the oldest is released early. */
   readonly capacity: number
 }
 
-/** A longer jump ahead must be confirmed by later lines, unless it is within `boundMs`. */
+/** If time jumps ahead by more than this, later lines must confirm it. Jumps within `boundMs` need no confirmation. */
 export const LEAP_MS = 86_400_000
 
 /** Number of consecutive lines that confirm a jump. */

@@ -3,7 +3,7 @@
 /** Longer lines are cut to this length plus 1. That length marks them as too long. */
 export const MAX_LINE_CHARS: number = 1024 * 1024
 
-/** Decodes UTF-8 and splits at line feeds. Holds at most a chunk and a line. */
+/** Decodes UTF-8 and splits at line feeds. Holds at most one chunk and one line in memory. */
 export async function* splitLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string[]> {
   // The decoder drops a byte order mark.
   const decoder = new TextDecoder()

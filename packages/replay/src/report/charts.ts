@@ -90,7 +90,7 @@ interface Scale {
   readonly ticks: readonly number[]
 }
 
-/** Chooses four or five ticks at multiples of 1, 2, 2.5, 5 or 10. */
+/** Chooses ticks, with at most five steps. A step is 1, 2, 2.5 or 5 times a power of ten. */
 function scaleTo(most: number): Scale {
   const power = 10 ** Math.floor(Math.log10(most / 4))
   const step = Math.max(1, [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => 5 * each >= most)!)
@@ -152,7 +152,7 @@ function yAt(value: number, { most }: Scale): number {
   return TOP + INNER_HEIGHT * (1 - value / most)
 }
 
-/** Rounds to a visible precision. */
+/** Rounds a length to one decimal place, which is precise enough to draw. */
 function px(length: number): string {
   return `${Math.round(10 * length) / 10}`
 }

@@ -183,7 +183,7 @@ function timeSection({ run }: HtmlReportOptions): Markup {
   )
 }
 
-/** Renders both runs. They have the same requests, so their steps are equal. */
+/** Renders both runs. They have the same requests, so their time steps are the same. */
 function fullnessSections({ report, run, compared }: HtmlReportOptions): Markup[] {
   const steps = run.results.overTime.read(CHART_STEPS)
   const others = compared?.results.overTime.read(CHART_STEPS).steps

@@ -25,7 +25,7 @@ export interface Report {
   readonly span: { readonly from: string; readonly to: string; readonly ms: number } | null
   /** Requests decided early because the reorder buffer was full. */
   readonly releasedEarly: number
-  /** Callers evicted while their usage still counted. */
+  /** Number of callers that the store dropped while their usage still counted. */
   readonly forgottenCallers: number
   /** The limits that would fit. Empty without requests. */
   readonly neededLimits: readonly NeedsOfWindow[]

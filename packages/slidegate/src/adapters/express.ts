@@ -6,7 +6,7 @@ import { checkRateLimit } from '../http/option-names.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { expressProxySetting, type IsTrusted, unlessTrustsEveryone } from '../http/trust.ts'
 
-/** The options that all adapters share. Functions receive `req`, `res` and `next`. */
+/** The options that all adapters share. Functions in them receive `req`, `res` and `next`. */
 export interface RateLimitOptions extends GuardOptions<[req: Request, res: Response, next: NextFunction]> {}
 
 /**

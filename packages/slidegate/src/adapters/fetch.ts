@@ -34,9 +34,10 @@ export interface RateLimitOptions<Args extends FetchArguments = FetchArguments> 
  *     export const GET = withRateLimit(async (request: NextRequest, { params }: Context) => ..., { limits, key })
  *     export const proxy = withRateLimit((request: NextRequest) => NextResponse.next(), { limits, key })
  *
- * In Deno and Bun, the default key is the address of the connection's peer. Behind proxies, set `address`. On other platforms,
- * requests fail with `invalid_option` unless you set `key` or `address`. Errors, such as `StoreUnavailableError`, are thrown. The
- * headers are set on the handler's response, so return a new response each time, or `clone()` it.
+ * In Deno and Bun, the default key is the address of the connection's peer. Behind proxies, set `address`. On other
+ * platforms, requests fail with `invalid_option` unless you set `key` or `address`. Errors, such as
+ * `StoreUnavailableError`, are thrown. The headers are set on the handler's response, so return a new one or a
+ * `clone()` each time.
  */
 export function withRateLimit<Args extends FetchArguments, R extends HandlerResponse>(
   handler: (...args: Args) => R | Promise<R>,

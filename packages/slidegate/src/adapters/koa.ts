@@ -10,7 +10,7 @@ import { spoofableAddress, trustsEveryone } from '../http/trust.ts'
 
 type Context = ParameterizedContext
 
-/** The options that all adapters share. Functions receive the context and `next`. */
+/** The options that all adapters share. Functions in them receive the context and `next`. */
 export interface RateLimitOptions extends GuardOptions<[ctx: Context, next: Next]> {}
 
 /**

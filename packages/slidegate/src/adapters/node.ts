@@ -6,7 +6,7 @@ import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 
 type Next = (error?: unknown) => void
 
-/** The options that all adapters share. Functions receive `req`, `res` and `next`. */
+/** The options that all adapters share. Functions in them receive `req`, `res` and `next`. */
 export interface RateLimitOptions extends GuardOptions<[req: NodeRequest, res: NodeResponse, next: Next]> {}
 
 /**

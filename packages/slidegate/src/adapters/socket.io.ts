@@ -91,7 +91,7 @@ export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOption
   }
 }
 
-/** One entry per connection, because a client can join any number of namespaces on it. */
+/** One entry per connection. On a connection, a client can join any number of namespaces. */
 const drains = new WeakMap<Socket['conn'], Promise<void>>()
 
 /** Sends a message. Returns a promise if the client hasn't read earlier messages yet. */

@@ -52,9 +52,9 @@ const INTERNAL_ERROR = 1011
  *     })
  *
  * A denied message isn't handled. Unless you set `onDenied`, the client receives a {@link DenialMessage} as JSON.
- * `denied: 'drop'` terminates the connection. While a message is being decided, reading pauses. While it waits for room, up to
- * `maxPending` messages are read, because a paused socket doesn't report a disconnect. Messages that are unhandled when the
- * connection closes aren't charged.
+ * `denied: 'drop'` terminates the connection. While a message is being decided, reading pauses. While it waits for its
+ * limits to have room, up to `maxPending` messages are read, because a paused socket doesn't report a disconnect.
+ * Messages that are unhandled when the connection closes aren't charged.
  *
  * Connections of clients in `deny` are closed with 1008. An error, such as `StoreUnavailableError`, closes the connection with
  * 1011. The socket emits it as `error`, or logs it if there is no listener.

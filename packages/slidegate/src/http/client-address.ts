@@ -123,7 +123,7 @@ export function addressReader(options: ClientAddressOptions, caller: string): Ad
   }
 }
 
-/** Returns the next address, nearest first, or `undefined` after the last one. */
+/** Returns the next address, or `undefined` after the last one. Starts with the one nearest to the server. */
 type AddressSource = () => string | undefined
 
 const UNREADABLE: AddressSource = () => ''

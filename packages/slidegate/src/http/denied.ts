@@ -24,8 +24,8 @@ import { type Duration, parseDuration } from '../runtime/duration.ts'
  *   Default `maxWait`: 30 s
  * - `'drop'`: close the connection without a response
  *
- * Requests with the same key wait in order. A request stops waiting if its client disconnects. Durations can be from 1 ms to 2^31
- * - 1 ms. The limiter's `maxWaiting` also applies.
+ * Requests with the same key wait in order. A request stops waiting if its client disconnects. Durations can be from
+ * 1 to 2^31 - 1 ms. The limiter's `maxWaiting` also applies.
  */
 export type DeniedPolicy =
   | 'reject'
@@ -141,7 +141,7 @@ export class Waiters<Key extends AnyKey> {
     const ends = (maxWaitMs: number) => this.#wait(key, { ...options, maxWaitMs, signal })
     const isFull = this.#waiting >= maxQueued
     let end = await ends(isFull ? 0 : maxWaitMs)
-    // The queue may have emptied in the meantime.
+    // In the meantime, requests may have left the queue.
     if (isFull && end === 'timeout' && this.#waiting < maxQueued) end = await ends(maxWaitMs)
     if (end === 'aborted') return undefined
     if (typeof end === 'string') return await this.#denial(key, options)

@@ -14,7 +14,7 @@ export type HeaderFormat = 'draft-11' | 'draft-7' | 'draft-6' | 'legacy'
 interface Format {
   readonly names: readonly string[]
   readonly write: (decision: Decision) => readonly Header[]
-  /** Reads the remaining units. Only set for formats that can describe just one limiter. */
+  /** How to read the remaining units. Only set for formats that can describe just one limiter. */
   readonly remaining?: { readonly name: string; readonly pattern: RegExp }
 }
 
@@ -54,8 +54,8 @@ export interface HeaderAccess {
 }
 
 /**
- * Sets headers on a response that may already have headers from earlier limiters. Lists are joined; other formats keep the
- * tighter limit.
+ * Sets headers on a response that may already have headers from earlier limiters. Formats that are lists are joined; in
+ * other formats, only the tighter limit is kept.
  */
 export function placeHeaders(sets: readonly HeaderSet[], on: HeaderAccess): void {
   for (const set of sets) place(set, on, set.isDenial, false)
@@ -266,7 +266,8 @@ function draft7Policy({ limit, windowMs }: LimitDecision): readonly Header[] {
 /**
  * Returns `X-RateLimit-Limit`, `-Remaining` and `-Reset` for the same limit as {@link draft7Headers}.
  *
- * `X-RateLimit-Reset` is in whole seconds since the epoch, on the store's clock, as in express-rate-limit and on GitHub.
+ * `X-RateLimit-Reset` is in whole seconds since the epoch, by the store's clock, as in express-rate-limit and on
+ * GitHub.
  */
 export function legacyHeaders(decision: Decision): readonly Header[] {
   const limit = tightest(decision)

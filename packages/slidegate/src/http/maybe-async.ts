@@ -1,4 +1,4 @@
-// Helpers that create a promise only if a value isn't available, because promises are slow to create.
+// Helpers that create a promise only if a value isn't available yet, because promises are slow to create.
 
 /** Calls `next` with a value: immediately, or once its promise resolves. */
 export function after<T, R>(
@@ -22,8 +22,8 @@ export function isPending<T>(value: T | PromiseLike<T>): value is PromiseLike<T>
 }
 
 /**
- * Converts any thrown value to an `Error`. Express treats an undefined error, and words like `route`, as "continue", which would
- * bypass the limit. Koa never responds to a request that threw `undefined`.
+ * Converts any thrown value to an `Error`. Express treats an undefined error, and strings such as `'route'`, as
+ * "continue", which would bypass the limit. Koa never responds to a request that threw `undefined`.
  */
 export function asError(reason: unknown): Error {
   return typeof reason === 'object' && reason !== null

@@ -108,8 +108,8 @@ export interface Carrier<Message> {
   drop(): void
   fail(error: Error, message: Message): void
   /**
-   * Called when the queue changes, with the number of pending messages. `isWaiting` is whether the first message is waiting for
-   * room rather than for a decision.
+   * Called when the queue changes, with the number of pending messages. `isWaiting` is whether the first message waits
+   * until its limits have room, rather than for a decision.
    */
   pace(held: number, isWaiting: boolean): void
 }
@@ -147,7 +147,7 @@ export class MessageQueue<Message> {
     this.#pace()
   }
 
-  /** Called when a message has to wait for room. Returns a signal that is aborted when the client disconnects. */
+  /** Called when a message must wait until its limits have room. The signal is aborted when the client disconnects. */
   wait(): AbortSignal {
     this.#isWaiting = true
     this.#pace()

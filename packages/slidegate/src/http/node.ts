@@ -45,7 +45,7 @@ export function whenOver(
   )
 }
 
-/** Returns a function that checks whether the response is complete: `finish` doesn't guarantee that. */
+/** Returns a function that checks whether the response is complete. The `finish` event alone doesn't guarantee that. */
 function completeness(res: NodeResponse): () => boolean {
   if ('stream' in res) return () => res.writableFinished && !res.stream.aborted
   let isSent = false
@@ -91,7 +91,7 @@ function onClose(closing: NodeResponse | Socket, callback: () => void): () => vo
   return () => all.delete(callback)
 }
 
-/** An unsent response, and how to set its headers, answer or drop it. */
+/** A response that hasn't been sent. Its methods set its headers, answer the request or close the connection. */
 export interface Reply extends HeaderAccess {
   /** Calls back when the response was sent or the client disconnected. */
   whenOver(onFinished: (response: FinishedResponse) => void): void

@@ -66,7 +66,7 @@ export interface GuardOptions<Args extends HandlerArguments> {
   readonly address?: ClientAddressOptions
   /** Returns the units that the request costs, a positive integer. Default: 1. */
   readonly cost?: (request: Args[0]) => number | Promise<number>
-  /** Return `true` to exempt the request: it isn't counted, and its response gets no headers. */
+  /** Returns whether to exempt the request: it isn't counted, and its response gets no headers. */
   readonly skip?: (request: Args[0]) => boolean | Promise<boolean>
   /**
    * Addresses and networks of exempt clients, such as `10.0.0.0/8`. Their requests aren't counted, and the responses get no
@@ -92,7 +92,7 @@ export interface GuardOptions<Args extends HandlerArguments> {
   /**
    * The maximum random delay added to `Retry-After`, from 10 ms to 366 days. Default: none.
    *
-   * Without jitter, all clients that a fixed or calendar window denied retry as soon as the window ends.
+   * Without jitter, all clients that were denied by a fixed or calendar window retry as soon as the window ends.
    */
   readonly retryJitter?: Duration
   /** Answers a denied request. The headers are already set. Default: status 429 and a problem body (RFC 9457). */

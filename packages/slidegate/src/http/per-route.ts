@@ -33,18 +33,18 @@ export class RouteOptions<Args extends HandlerArguments> {
     this.#around = around
     this.#name = name
     this.#store = store
-    // Created once, so that routes without their own limits count together.
+    // Created once, so that routes without their own limits share their counts.
     this.#limiter = around.limits === undefined ? (around.limiter as Limiter) : limiterFrom(around)
   }
 
-  /** The options of routes that set none, or `undefined` if those routes aren't limited. */
+  /** The options of routes without their own, or `undefined` if those routes aren't limited. */
   get shared(): GuardOptions<Args> | undefined {
     return this.#limiter === undefined ? undefined : this.#with({ limiter: this.#limiter })
   }
 
   /**
-   * Merges a route's options with the defaults. A route with its own limits counts separately, by default under a name derived
-   * from the route. A route without limits shares the app's limits.
+   * Merges a route's options with the defaults. The requests of a route with its own limits are counted separately, by
+   * default under a name derived from the route. A route without limits shares the app's limits.
    */
   of(own: GuardOptions<Args>, route: string): GuardOptions<Args> {
     checkRateLimit(own, GUARD_NAMES)
@@ -82,7 +82,7 @@ export class RouteOptions<Args extends HandlerArguments> {
   }
 }
 
-/** Returns the name of a route. HEAD gets the name of GET, so they count together. */
+/** Returns the name of a route. HEAD gets the same name as GET, so that both share their counts. */
 export function routeName(method: string | readonly string[], url: string): string {
   const methods = new Set([method].flat().map((each) => (each === 'HEAD' ? 'GET' : each)))
   return `${[...methods].sort().join(',')} ${url}`

@@ -13,7 +13,7 @@ const FORWARDING = ['x-forwarded-for', 'forwarded']
 export interface SetupBinding<Args extends HandlerArguments> {
   /** Returns a header by its lowercase name. The values of a repeated header are joined. */
   header(name: string, ...args: Args): string | undefined
-  /** Returns the setting to change, or `undefined` if a proxy is trusted. Omitted if there is no setting. */
+  /** Returns the proxy setting to change, or `undefined` if a proxy is trusted. Omitted if there is no such setting. */
   proxySetting?(...args: Args): string | undefined
   /** Whether several calls may intentionally share a request, as GraphQL resolvers do. Default: false. */
   readonly sharesRequests?: boolean
@@ -21,7 +21,7 @@ export interface SetupBinding<Args extends HandlerArguments> {
 
 /** Checks the first requests of a guard. */
 export interface SetupChecks<Args extends HandlerArguments> {
-  /** @param address the client's address from the framework: the key, or an address in a list */
+  /** @param address the client's address from the framework, used as a key or in a list */
   addressed(address: string | undefined, args: Args): void
   /** @param key the key that a request is charged to */
   charged(key: AnyKey, args: Args): void

@@ -138,7 +138,7 @@ export function expressProxySetting(app: { get(setting: 'trust proxy'): unknown 
   return app.get('trust proxy') === false ? "app.set('trust proxy', 1)" : undefined
 }
 
-/** Fastify has `ips` only if it trusts a proxy. */
+/** Fastify sets `ips` on a request only if it trusts a proxy. */
 export function fastifyProxySetting(request: object): string | undefined {
   return (request as { readonly ips?: unknown }).ips === undefined ? 'trustProxy: 1 of Fastify' : undefined
 }

@@ -1,4 +1,4 @@
-// Metrics of a limiter and its store, read when OpenTelemetry collects.
+// The metrics of a limiter and its store. They are read when OpenTelemetry collects metrics.
 import {
   type Attributes,
   type BatchObservableResult,
@@ -125,7 +125,7 @@ class Instruments<State> {
     this.#observe(this.#meter.createObservableGauge(nameOf(name), { unit, description }), samples)
   }
 
-  /** @param scale the divisor from counted values to this unit, such as 1000 from milliseconds to seconds */
+  /** @param scale the divisor that converts counts to this unit, such as 1000 for ms to s */
   histogram(
     name: string,
     unit: string,

@@ -18,7 +18,7 @@ const LEAST_SHARE = 0.001
 export class ReplayedHistogram {
   readonly #histogram: Histogram
   readonly #attributes: Attributes
-  /** The divisor from counted to recorded values. */
+  /** Counted values are divided by this number before they are recorded. */
   readonly #unit: number
   #recorded: HistogramCounts | undefined
   /** Fractions of values carried over, per bucket. */

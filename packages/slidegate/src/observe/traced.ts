@@ -168,7 +168,7 @@ function endFailed(span: Span, error: unknown): void {
   span.end()
 }
 
-/** Returns a word from a fixed set. */
+/** Returns the type of an error, as a word from a fixed set. */
 function typeOf(error: unknown): string {
   if (error instanceof StoreUnavailableError || error instanceof WaitError) return error.reason
   if (error instanceof SlidegateError) return error.code

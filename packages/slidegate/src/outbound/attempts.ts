@@ -1,4 +1,4 @@
-// The attempts of one outbound request: wait for a slot, send, charge when the upstream counts it, retry.
+// The attempts of one outbound request: waits for admission, corrects the charge's time if needed, and retries.
 import type { Decision } from '../decision.ts'
 import { WaitError } from '../errors.ts'
 import { chargeOf } from '../limiter/refund.ts'
@@ -22,7 +22,7 @@ const RENEWED_AFTER = 0.8
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
- * The attempts of one request. Await `admitted`, send it, then call `answered` or `failed`.
+ * The attempts of one request. Await `admitted`, send the request, then call `answered` or `failed`.
  *
  * `answered` and `failed` return whether to retry. The upstream counts the request at some time between its admission and its
  * response. If these times are at most `marginMs` apart, the charge covers the upstream's count. Otherwise, the charge is moved
@@ -40,7 +40,7 @@ export class Attempts {
   #attempt = 0
   #delayMs = 0
   #decision: Decision | undefined
-  /** When the charge was requested, at or before the charge itself. */
+  /** When the charge was requested. The charge itself may be later. */
   #askedAtMs = 0
   #renewal: ReturnType<typeof setInterval> | undefined
   #isRenewed = false
@@ -58,7 +58,7 @@ export class Attempts {
     this.#gate.enter()
   }
 
-  /** Resolves when the request may be sent. Rejects with its signal's reason, or like `Limiter.wait`. */
+  /** Resolves when the request may be sent. Rejects with the reason of the request's signal, or like `Limiter.wait`. */
   async admitted(): Promise<void> {
     try {
       await this.#admitted()
@@ -98,8 +98,8 @@ export class Attempts {
   }
 
   /**
-   * Whether a learned limit alone is below the cost. If so, the request is sent regardless, because a higher limit could never be
-   * learned otherwise.
+   * Whether the cost exceeds a learned limit but no declared one. If so, the request is sent regardless, because a
+   * higher limit could never be learned otherwise.
    */
   async #isTooLowToTry(terms: Terms, error: unknown): Promise<boolean> {
     if (!(error instanceof WaitError) || error.reason !== 'impossible') return false
@@ -160,7 +160,7 @@ export class Attempts {
     return false
   }
 
-  /** Called when the upstream has counted the request. If it failed in flight, the upstream may still count it. */
+  /** Called when the upstream has counted the request. If the request failed in flight, it may still be counted. */
   #counted(isFailed = false): void {
     clearInterval(this.#renewal)
     // The charge's timestamp may be a millisecond early.

@@ -87,7 +87,7 @@ function placeOf({ limit, windowMs }: Quota, terms: Terms | undefined): number {
     const nearest = Math.min(...distances)
     return nearest < ROUNDED_MS ? distances.indexOf(nearest) : -1
   }
-  // A limit above the declared one could belong to any window.
+  // A limit above the declared one could be for any window.
   if (limits.length === 1) return limit === undefined || limit <= limits[0]!.limit ? 0 : -1
   return limits.findIndex((ours) => ours.limit === limit)
 }
@@ -103,7 +103,7 @@ function least(one: number | undefined, other: number | undefined): number | und
 /**
  * Returns whether a response changes the known state of the budget.
  *
- * @param then the decision that admitted its request
+ * @param then the decision that admitted the request
  * @param latest the last decision
  */
 export function isNews(learned: Learned, terms: Terms, then: Decision, latest: Decision): boolean {
@@ -123,9 +123,9 @@ interface Plan {
 /**
  * Plans how to apply the values of a response.
  *
- * The excess is how many fewer units remain upstream than in the limiter. Since this request's admission, other requests may have
- * been admitted or may have left the window. So the limiter's remaining units are read at both times, and the lower number is
- * used.
+ * The excess is how many fewer units remain upstream than in the limiter. Since this request's admission, other
+ * requests may have been admitted or may have left the window. So the remaining units of both decisions are compared,
+ * and the lower number is used.
  */
 function planOf(learned: Learned, { limits }: Terms, then: Decision, now: Decision): Plan {
   const plan = { units: [] as number[], isLower: false, isHigher: false, excess: 0 }
@@ -170,7 +170,7 @@ export async function putInForce(
   if (excess > 0) await limiter.charge(key, excess)
 }
 
-/** A key's state in this process. Holds back its requests while learned limits are written. */
+/** A key's state in this process. Holds back the key's requests while learned limits are being written. */
 export class KeyGate {
   /** Consecutive rejections. */
   refusals = 0
@@ -197,7 +197,7 @@ export class KeyGate {
     return this.#learning === undefined && askedAtMs >= this.#learntAtMs
   }
 
-  /** Resolves when the limits are written; `undefined` if nothing is being written. */
+  /** Resolves when the limits have been written. `undefined` if nothing is being written. */
   get learning(): Promise<void> | undefined {
     return this.#learning
   }

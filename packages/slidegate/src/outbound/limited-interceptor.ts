@@ -61,7 +61,7 @@ export function limitedInterceptor(limiter: Limiter, options?: OutboundOptions):
   }
 }
 
-/** Maximum number of bytes to read of a dropped response, to reuse its connection. */
+/** Maximum bytes read of a dropped response. Its connection can be reused only if all of it was read. */
 const MAX_DROPPED_BYTES = 65_536
 
 /** A placeholder for a missing origin. */

@@ -60,7 +60,7 @@ export function neverArrived(error: unknown, url: URL, isFollowed: boolean): boo
   return `${address}:${port}` === `${bare(host)}:${given || (protocol === 'https:' ? 443 : 80)}`
 }
 
-/** Returns an IPv6 address as sockets report it. */
+/** Removes the brackets around an IPv6 address, because sockets report it without them. */
 function bare(host: string): string {
   return host.replace(/^\[|\]$/g, '')
 }

@@ -13,7 +13,7 @@ export interface UpstreamLimit {
   readonly limit: number
   /** Length of the window, from 10 ms to 366 days. */
   readonly window: Duration
-  /** The name in decisions and metrics. Default: in the form `50-per-10s`. */
+  /** The name in decisions and metrics. Default: a name such as `50-per-10s`. */
   readonly name?: string
 }
 
@@ -25,9 +25,9 @@ export interface UpstreamLimiterOptions
   /**
    * Milliseconds added to each window, an integer from 1 to the shortest window. Default: a twentieth of the shortest window.
    *
-   * The margin allows for network delays and clock differences. A request that takes longer than the margin counts from its
-   * response on. The margin lowers the rate: a margin of 500 ms leaves 95% of a rate of 50 per `10s`. All processes that share the
-   * limits must use the same margin.
+   * The margin allows for network delays and clock differences. A request that takes longer than the margin counts from
+   * the time of its response. The margin lowers the rate: a margin of 500 ms leaves 95% of a rate of 50 per `10s`. All
+   * processes that share the limits must use the same margin.
    */
   readonly marginMs?: number
 }
@@ -54,7 +54,7 @@ export function upstreamTerms(limiter: object): Terms | undefined {
   return termsOf.get(limiter)
 }
 
-/** Sets the units of each of a key's limits. A blocked key remains blocked. */
+/** Sets the units of each limit of a key. A blocked key remains blocked. */
 export async function setLearnedLimits(
   limiter: Limiter,
   { limits }: Terms,

@@ -2,7 +2,7 @@
 
 import type { BreakerOptions } from '../stores/store.ts'
 
-/** Requests are counted per period of this length, for the current and the previous one. */
+/** Requests are counted in periods of this length. Only the current and the previous period matter. */
 const STRETCH_MS = 250
 
 const FIRST_PAUSE_MS = 100
@@ -16,9 +16,9 @@ export interface BreakerListener {
 export class Breaker {
   readonly #options: Required<BreakerOptions>
   readonly #listener: BreakerListener
-  /** The latest pause between attempts. 0 while closed. */
+  /** The latest pause between attempts. 0 while the breaker is closed. */
   #pauseMs = 0
-  /** When the next attempt may start. During an attempt, this is when to treat it as lost. */
+  /** When the next attempt may start. During an attempt: the time from which the attempt counts as lost. */
   #nextAtMs = 0
   #isAttempting = false
   #outages = 0
@@ -34,7 +34,7 @@ export class Breaker {
     this.#sinceMs = nowMs
   }
 
-  /** The number of the current outage. 0 while closed. An attempt only counts for its own outage. */
+  /** The number of the current outage. 0 while the breaker is closed. An attempt only counts in its own outage. */
   get outage(): number {
     return this.#pauseMs === 0 ? 0 : this.#outages
   }
@@ -48,12 +48,12 @@ export class Breaker {
     return true
   }
 
-  /** Milliseconds until the next attempt. 0 while closed or attempting. */
+  /** Milliseconds until the next attempt. 0 while the breaker is closed or an attempt is in flight. */
   pauseAt(nowMs: number): number {
     return this.#pauseMs === 0 || this.#isAttempting ? 0 : Math.max(0, Math.ceil(this.#nextAtMs - nowMs))
   }
 
-  /** @param isAttempt whether it was an attempt in this outage; earlier requests don't close the breaker */
+  /** @param isAttempt whether the request was an attempt in this outage; earlier requests don't close the breaker */
   succeeded(nowMs: number, isAttempt: boolean): void {
     if (this.#pauseMs === 0) {
       this.#count(nowMs, 0)

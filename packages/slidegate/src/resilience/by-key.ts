@@ -3,7 +3,7 @@
 import { mapKey, textHash } from '../runtime/hash.ts'
 import type { Part } from '../stores/store.ts'
 
-/** Looks up the limiter, then the key. A reused key has a cached hash, but a concatenated string doesn't. */
+/** Looks up the limiter, then the key. V8 caches the hash of a key that is reused, but not of a new, joined string. */
 export class ByKey<Entry> {
   readonly #limiters = new Map<string, Map<string, Entry>>()
 

@@ -32,7 +32,7 @@ export class Deadlines {
     this.#tickAtMs = undefined
   }
 
-  /** The time, read once per tick. */
+  /** The time. The clock is read once per tick. */
   now(): number {
     if (this.#tickAtMs === undefined) {
       this.#tickAtMs = performance.now()
@@ -53,13 +53,13 @@ export class Deadlines {
   }
 
   #start(ms: number, onTimer = (): void => this.#onTimer()): void {
-    // The sum may have been rounded up. A timer above this maximum would fire immediately.
+    // Rounding may put the delay above the maximum for a timer. Such a timer would fire immediately.
     const delayMs = Math.min(Math.ceil(ms), 2 ** 31 - 1)
     this.#timer = this.#origin.runInAsyncScope(() => backgroundTimer(onTimer, delayMs))
   }
 
   #onTimer(): void {
-    // Runs after a poll phase, because a reply may be in the socket if the event loop was blocked.
+    // First lets the event loop read from sockets. If it was blocked, a reply may be waiting there.
     const giveUp = () => nextTurn(() => this.#giveUpDue(performance.now()))
     const oldest = this.#calls[this.#oldest]
     if (oldest !== undefined && performance.now() - oldest.dueAtMs > LATE_MS) this.#start(GRACE_MS, giveUp)
@@ -70,7 +70,7 @@ export class Deadlines {
     const end = Math.min(this.#end, this.#oldest + MAX_PER_TURN)
     for (let i = this.#oldest; i < end; i++) {
       const call = this.#calls[i]
-      // A caller that timed out may retry immediately, which removes settled calls.
+      // A caller that timed out may retry immediately. That removes settled calls from the list.
       if (call === undefined || call.isSettled) continue
       if (call.dueAtMs > nowMs) break
       call.giveUp()
@@ -87,7 +87,8 @@ export class Deadlines {
       this.#calls[this.#oldest++] = undefined
     }
     if (this.#end < this.#sweepAt) return
-    // Most calls behind a pending call have been answered. Reuses the array, because a new one would be garbage.
+    // Most calls behind a pending call have been answered. Keeps the same array, because replacing it would create
+    // garbage.
     let kept = 0
     for (let i = this.#oldest; i < this.#end; i++) {
       const call = this.#calls[i]!

@@ -19,7 +19,7 @@ export interface DenyCacheOptions {
   /**
    * Maximum time that a denial is cached, in milliseconds from 1 to 2^31 - 1. Default: 1000.
    *
-   * Changes in other processes, such as refunds, take effect by then.
+   * Changes in other processes, such as refunds, take effect within this time.
    */
   readonly maxStaleMs?: number
   /** Maximum number of cached keys, from 1 to 2^24. The oldest keys are dropped. Default: 10,000. */
@@ -31,9 +31,9 @@ export interface DenyCacheOptions {
 /**
  * Answers repeated denials in this process.
  *
- * After a denial, the same request (key, limits and cost) is denied without the store for its `retryAfterMs`, with the `source`
- * `denyCache`. The waits and `deniedBy` come from the store's last answer. The time since that answer is
- * subtracted from the waits. If another process's request was admitted since, the store might report more
+ * After a denial, the same request (key, limits and cost) is denied without the store for its `retryAfterMs`, with the
+ * `source` `denyCache`. The waits and `deniedBy` come from the store's last answer. The time since that answer is
+ * subtracted from the waits. If another process's request has been admitted since then, the store might report more
  * limits and longer waits, but never shorter ones. `remaining` may be stale.
  *
  * Changes made through this wrapper take effect immediately. Changes made elsewhere take effect within `maxStaleMs`. If denials
@@ -51,9 +51,9 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
   return {
     apply(ops, call) {
       const op = ops[0]!
-      // Requests with an id always go to the store, because their answers differ. So do waiting requests.
+      // Requests with an id always go to the store, because each can have a different answer. So do waiting requests.
       if (ops.length === 1 && isSingle(op)) {
-        // Read before sending, so that network latency may end a denial early, but never late.
+        // The time before sending, so that network latency may end a denial early, but never late.
         const nowMs = clock()
         const answer = denials.find(op, nowMs)
         if (answer !== undefined) call.resolve(answer, 0)
@@ -82,7 +82,7 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
   }
 }
 
-/** Whether an op can't make room for any caller. */
+/** Whether cached denials of an op's keys stay valid. */
 function isLook(op: Op): boolean {
   const { effect } = kindOf(op)
   return effect === 'look' || effect === 'renew'
@@ -119,7 +119,7 @@ function mayBan({ parts }: ConsumeOp, { ban }: ConsumeOutcome): boolean {
   return !isBlocked && parts[0]!.set.logs.some(({ role }) => role === 'ban')
 }
 
-/** Maximum cached denials per key, for different requests. */
+/** Maximum number of cached denials per key. Each is for a different request. */
 const MAX_PER_KEY = 4
 
 const CHANGE_SLOTS = 4096
@@ -128,7 +128,7 @@ const CHANGE_SLOTS = 4096
 class Denials {
   readonly #maxStaleMs: number
   readonly #keys: KeyRing<Denial[]>
-  /** Counts the changes of keys, by hash. A denial isn't cached if its key changed since the request was sent. */
+  /** Counts each key's changes, by hash. A denial isn't cached if its key has changed since the request was sent. */
   readonly #changes = new Uint32Array(CHANGE_SLOTS)
 
   constructor(maxStaleMs: number, maxKeys: number) {
@@ -184,7 +184,7 @@ class Denial {
   readonly #sentAtMs: number
   /** For this long after the request was sent, the store would certainly deny it again. */
   readonly #lastsMs: number
-  /** The answer at `#ageMs`, reused within a millisecond for callers that keep hammering. */
+  /** The answer at `#ageMs`. It is reused within a millisecond, for callers that retry in a tight loop. */
   #answer: readonly Outcome[] = []
   #ageMs = -1
 

@@ -17,9 +17,9 @@ import { ClockWatch, StoreHealth } from './store-health.ts'
 /**
  * The failure policy for stores that can fail or hang. Stores outside this process include it: `{ failurePolicy, apply, ... }`.
  *
- * A call that isn't answered within `timeoutMs` fails, even if the store's client keeps waiting. A store that fails too often
- * gets no requests, except for occasional attempts. Charges that arrive too late are refunded, unless the caller was allowed to
- * pass, or chose the request's id and can repeat it.
+ * A call that isn't answered within `timeoutMs` fails, even if the store's client keeps waiting. A store that fails too
+ * often gets no requests, except for occasional attempts. Charges that arrive too late are refunded, unless the caller
+ * was allowed to pass, or chose the request's id and can repeat the request.
  */
 export const failurePolicy: FailurePolicy = (store, settings, reports) => {
   const guarded = guardedStore(store, settings, reports)
@@ -109,7 +109,7 @@ class GuardedCall implements Call, Due {
   readonly #call: Call
   /** When the call was sent, or when the store first connected, whichever is later. */
   #sentAtMs: number
-  /** The number of the outage in which this call is an attempt, or 0. */
+  /** If the call is an attempt to end an outage: the number of that outage. Otherwise 0. */
   readonly #outage: number
   #isAnswered = false
   /** Whether the call failed but the caller may pass. If so, a late charge is correct. */
@@ -187,7 +187,7 @@ class GuardedCall implements Call, Due {
     const { breaker, clock, guard } = this.#shard
     const outcome = outcomes[0]
     if (outcome !== undefined && 'source' in outcome && outcome.source !== 'store') {
-      // The deny cache and leases may have answered although the store is down.
+      // The deny cache or a lease may have answered, even though the store is down.
       if (this.#isAttempt) breaker.notAsked(this.#sentAtMs)
       return
     }

@@ -33,7 +33,7 @@ export class Fallback {
     this.#local = new LocalShare(settings.instances)
   }
 
-  /** Answers ops, or returns `undefined` if they fail. With `isOverload`, the keys had too many requests, which no policy allows. */
+  /** Answers ops, or returns `undefined` if they fail. With `isOverload`, no policy admits requests. */
   answer(ops: readonly Op[], nowMs: number, pauseMs: number, isOverload: boolean): Answers | undefined {
     if (this.#policy === 'throw') return undefined
     const policy = isOverload ? 'deny' : this.#policy
@@ -47,7 +47,7 @@ export class Fallback {
     return answers
   }
 
-  /** Answers ops about the fallback's decisions, and returns whether it did. Resets also go to the store. */
+  /** Answers an op about a decision of this fallback. Returns whether it did. Resets also go to the store. */
   settles(op: Op, call: Call): boolean {
     if ('source' in op && op.source === 'fallback') {
       call.resolve([this.#local.apply(op)], 0)

@@ -37,7 +37,7 @@ export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, 
   })
 }
 
-/** How long a refund may take. If it is lost, the charge still expires with the window. */
+/** How long a refund may take, in milliseconds. If a refund is lost, the charge still expires with the window. */
 export const GIVE_UP_MS = 500
 
 export function sendRefunds(
@@ -84,12 +84,12 @@ export class LateCharges {
       last.end = end
       return
     }
-    // Requests that were decided together arrive in one tick, and are returned by one op.
+    // Requests that were decided together arrive in the same tick, and one op refunds them.
     if (last === undefined) queueMicrotask(() => this.#return())
     this.#ranges.push({ op, outcome, from, end })
   }
 
-  /** Releases a slot whose caller may pass without the store and won't release it. */
+  /** Releases a slot whose caller was admitted without the store, and therefore won't release it. */
   release({ parts, cost: units, requestId }: ConsumeOp): void {
     const isHeld = parts.some(({ set }) => set.keeps.has('holder'))
     if (isHeld && requestId !== undefined)

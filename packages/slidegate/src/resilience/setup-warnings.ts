@@ -1,13 +1,13 @@
-// Warns about likely mistakes in the options of limiters on a store that processes share.
+// Warns about likely mistakes in the options of limiters on a store that several processes share.
 
 import type { LimitSet } from '../limits/limit-set.ts'
 import { warn } from '../runtime/platform.ts'
 import type { FailureSettings, Store } from '../stores/store.ts'
 
-/** The limits of the open limiters of each store, by name. */
+/** For each store: the limits of its open limiters, by limiter name. */
 const open = new WeakMap<Store, Map<string, LimitSet>>()
 
-/** Maximum number of names per store. A flood of names clears them. */
+/** Maximum number of names per store. If there are more, all of them are forgotten. */
 const MAX_NAMES = 1000
 
 /** Warns, and returns a function to call when the limiter is closed. */

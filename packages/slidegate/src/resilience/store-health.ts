@@ -90,7 +90,7 @@ export class StoreHealth implements BreakerListener {
   }
 }
 
-/** Maximum lines per period. The last change beyond that is logged at the end of the period. */
+/** Maximum lines per period. If there are more changes, only the last is logged, at the end of the period. */
 const MAX_LINES = 10
 const STRETCH_MS = 10_000
 
@@ -152,13 +152,13 @@ function outageLogOf(store: Store, logger: Logger | undefined): OutageLog {
 /** Jumps of up to this size aren't reported. */
 const TOLERANCE_MS = 1000
 
-/** Detects steps of a store's clock. Each answer was decided between its call and its arrival, which bounds the clock. */
+/** Detects steps of a store's clock. The clock was read between a call and its answer, which bounds it. */
 export class ClockWatch {
   #lastAtMs = Number.NaN
   #leastAheadMs = Number.NEGATIVE_INFINITY
   #mostAheadMs = Number.POSITIVE_INFINITY
 
-  /** Returns by how many milliseconds the clock was set since the last answer. Negative if it was set back. */
+  /** Returns by how many milliseconds the clock was set forward since the last answer. Negative if it was set back. */
   stepAt(atMs: number, sentAtMs: number, nowMs: number): number {
     // Many answers fall into the same millisecond.
     if (atMs === this.#lastAtMs) return 0

@@ -78,7 +78,7 @@ export function fromBase64url(encoded: string): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
 }
 
-/** The async context of timers. A timer started by a request would retain that request's context. */
+/** The async context in which to start timers. Otherwise, a timer would retain the context of a request. */
 export interface AsyncOrigin {
   runInAsyncScope<Result>(run: () => Result): Result
 }
@@ -99,7 +99,7 @@ export function backgroundTimer(onTime: () => void, ms: number): Timer {
 
 export type Turn = object | number
 
-/** The warnings so far. Bounded, since limiters can have any number of names. */
+/** The warnings emitted so far. Bounded, because limiters can have any number of names. */
 const warned = new Set<string>()
 const MAX_WARNINGS = 1000
 

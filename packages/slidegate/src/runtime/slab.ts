@@ -1,6 +1,6 @@
-// Rows of numbers outside the heap.
+// Rows of numbers outside the JavaScript heap.
 
-/** Rows of a full chunk, as a power of two. Chunks of wide rows have fewer. */
+/** The base-2 logarithm of the number of rows in a full chunk. Chunks of wide rows have fewer. */
 const CHUNK_SHIFT = 14
 
 /** Rows in a new first chunk. */
@@ -14,8 +14,8 @@ const NONE = -1
 /**
  * Rows of numbers. Each row has an index: 0, 1, 2 and so on.
  *
- * Rows are adjacent and outside the heap: the garbage collector doesn't scan them, and a row is one or two cache lines. They are
- * allocated in chunks, so growing never copies everything. A chunk without rows in use is released.
+ * Rows are adjacent and outside the heap: the garbage collector doesn't scan them, and a row takes one or two cache
+ * lines. Rows are allocated in chunks, so growing never copies everything. A chunk without rows in use is released.
  *
  * A row's numbers are in `doubles[row >>> shift]`, starting at `(row & mask) * width`. `ints` is the same memory as 32-bit
  * integers, starting at twice that index.
@@ -31,10 +31,10 @@ export class Slab {
   readonly #live: number[] = []
   readonly #begun: number[] = []
   readonly #free: number[] = []
-  /** Chunks with free rows. The last chunk supplies new rows, so that the other chunks can become empty. */
+  /** Chunks with free rows. The last one in the list supplies new rows, so that the other chunks can become empty. */
   readonly #open: number[] = []
 
-  /** `width` is in doubles. */
+  /** @param width how many doubles a row has */
   constructor(width: number, shift: number = CHUNK_SHIFT) {
     this.width = width
     this.shift = shift

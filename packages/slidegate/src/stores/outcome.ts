@@ -25,7 +25,7 @@ export function costsOf({ parts, cost }: RequestOp, debits: readonly Debit[]): r
   return debits.flatMap(({ costs }, part) => costs ?? parts[part]!.set.limits.map(() => cost))
 }
 
-/** The numbers of limits that weren't read, as if the keys were new. */
+/** Returns the numbers for limits that weren't read, as if their keys were new. */
 export function zerosFor(parts: readonly Part[]): number[] {
   let limits = 0
   for (let part = 0; part < parts.length; part++) limits += parts[part]!.set.limits.length

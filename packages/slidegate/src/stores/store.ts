@@ -1,6 +1,6 @@
 // THE contract of a store: apply(ops, call).
 //
-// Stores call back because promises would be most of the cost of a decision in a full batch.
+// Stores call back instead of returning promises, which would be most of the cost of a decision in a full batch.
 
 import type { FailureReports } from '../events.ts'
 import type { KeyEncoding } from '../key.ts'
@@ -14,7 +14,10 @@ export type { Op, Outcome } from '../ops/table.ts'
 
 /** The connection of a store to its server. */
 export interface StoreConnection {
-  /** Resolves when the first connection is open or has failed, after up to 2 s. Deadlines start then. `undefined` after that. */
+  /**
+   * Resolves when the first connection is open or has failed, within 2 s. Deadlines start at that time. Returns
+   * `undefined` afterwards.
+   */
   whenStarted(): Promise<void> | undefined
   /** Returns the reason why a request wasn't answered in time. */
   diagnose(): { readonly message: string; readonly cause?: Error | undefined }
@@ -31,7 +34,7 @@ export interface Call {
   /**
    * Receives the outcomes of the call's ops, in order.
    *
-   * @param position index of this request among equal requests that the store joined into one op, starting at 0
+   * @param position index of this request among the identical requests that the store merged into one op, starting at 0
    */
   resolve(outcomes: readonly Outcome[], position: number): void
   /** The ops may or may not have been decided. */
@@ -45,7 +48,7 @@ export interface Call {
  * - `allow`: allowed without being counted, with the source `failOpen`
  * - `local`: a decision by this process within its equal share of the limits, with the source `fallback`
  *
- * A request that times out only because its key gets too many is denied by all options except `throw`.
+ * A request that times out only because its key gets too many requests is denied by all options except `throw`.
  */
 export type OnStoreError = 'throw' | 'deny' | 'allow' | 'local'
 
@@ -81,7 +84,7 @@ export interface FailureSettings {
 export type FailurePolicy = (store: Store, settings: FailureSettings, reports: FailureReports) => Store
 
 /**
- * Decides a request for a key as passed by the caller.
+ * Decides a request. The key is as the caller passed it, not yet checked or encoded.
  *
  * Returns `undefined` and charges nothing if the request needs an op. The outcome is valid until the next call.
  *
@@ -105,7 +108,7 @@ export interface Store {
   /** Returns the number of the server that has the op's keys. Servers can fail separately. Omitted if there is only one. */
   shardOf?(op: Op): number
   /**
-   * Whether requests for the op's keys waited for each other while the store answered.
+   * Whether requests for the op's keys waited for each other while the store was answering.
    *
    * If so, a timeout isn't the store's fault. Omitted if requests never wait. `sinceMs` is a time of `performance.now()`.
    */

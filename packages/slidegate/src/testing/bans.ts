@@ -109,7 +109,7 @@ export const bans: Cases = {
     scene.clock.advance(2500)
     await denies(limiter, 'k')
     scene.clock.advance(2500)
-    // The first denial is no longer recent enough.
+    // The first denial is no longer recent enough to count toward a ban.
     assert.equal((await denies(limiter, 'k')).blockedMs, undefined)
     scene.clock.advance(2499)
     assert.equal((await denies(limiter, 'k')).blockedMs, 60_000)

@@ -101,10 +101,10 @@ export const calendar: Cases = {
     const limited = scene.limiter([await calendarWindow({ limit: 2, unit: 'month' })])
     scene.clock.set(Date.parse('2026-06-02T00:00Z'))
     await admits(limited, 'k', 2)
-    // A step back within the month changes nothing.
+    // Setting the clock back within the month changes nothing.
     scene.clock.set(Date.parse('2026-06-01T00:00Z'))
     assert.equal((await denies(limited, 'k')).retryAfterMs, 30 * DAY_MS)
-    // After a small step back to before the start of the month, time doesn't advance.
+    // If it is set back to just before the start of the month, decisions keep the time of that start.
     scene.clock.advance(-1000)
     const { retryAfterMs, atMs } = await denies(limited, 'k')
     assert.deepEqual([retryAfterMs, atMs], [30 * DAY_MS, Date.parse('2026-06-01T00:00Z')])

@@ -85,7 +85,7 @@ export const changes: Cases = {
     assert.equal((await denies(limiter, 'k', 3)).retryAfterMs, 5000)
     await admits(limiter, 'k', 2)
     change(slidingWindow({ limit: 20, window: '1m' }))
-    // A charge that is still stored counts. A shorter window may delete it at any time.
+    // The charge counts if it is still stored. With a shorter window, it may have been deleted.
     assert.ok((await limiter.peek('k')).remaining <= 15)
     scene.clock.advance(60_000)
     assert.equal(await left(limiter, 'k'), 20)

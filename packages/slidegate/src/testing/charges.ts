@@ -51,7 +51,7 @@ export const charges: Cases = {
       clock.advance(1)
     }
     assert.equal((await denies(limited, 'k')).retryAfterMs, 9999)
-    // Later, smaller charges are still counted separately.
+    // Smaller charges made later are still counted separately.
     for (let i = 0; i < 3; i++) {
       await limited.charge('k', 1)
       clock.advance(1)
@@ -73,7 +73,7 @@ export const charges: Cases = {
     assert.equal(await limited.refund('k', second), 2)
     assert.equal(await left(limited, 'k'), 2)
     await admits(limited, 'k', 2)
-    // The first charge leaves on time. The second charge was refunded, so nothing leaves in its place.
+    // The first charge leaves the window on time. The second charge was refunded, so nothing leaves in its place.
     await opensIn(scene, 400, limited, 'k', 2)
     await opensIn(scene, 600, limited, 'k', 3)
   },

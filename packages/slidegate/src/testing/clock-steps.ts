@@ -72,7 +72,7 @@ export const clockSteps: Cases = {
     clock.advance(900)
     assert.equal(await permit.extend(), true)
     clock.set(startMs)
-    // The window is 900 ms ahead of the clock, and the permit 1800 ms.
+    // The window is 900 ms ahead of the clock. The permit is 1800 ms ahead.
     assert.equal((await limited.peek('k')).atMs, startMs + 900)
   },
 

@@ -38,7 +38,7 @@ export class ManualClock {
   }
 }
 
-/** Creates a store that uses this clock and has no data of earlier cases. */
+/** Creates a store that uses this clock and has no data from earlier cases. */
 export type CreateStore = (options: { readonly clock: Clock }) => Store | Promise<Store>
 
 /** A check of one guarantee that every store must keep. */

@@ -137,7 +137,7 @@ export const explaining: Cases = {
       [6000, 6],
     ]
     assert.deepEqual(await chargesOfEach(), [each, each.slice(2), coarse, each, each, each, ...none])
-    // The first charges have left, except in the coarse window, where they stay until their whole grain has left.
+    // The first charges have left the windows, except the coarse one, where they stay until its whole step has left.
     scene.clock.set(startMs + 10_000)
     assert.deepEqual(await chargesOfEach(), [
       ...[each.slice(1), each.slice(2), coarse, each.slice(1), each.slice(1), each.slice(1)],

@@ -36,7 +36,7 @@ export { type ConformanceCase, type CreateStore, ManualClock } from './conforman
  * })
  * ```
  *
- * The store must use the given clock and start each case empty. `run` closes it.
+ * The store must use the given clock and start each case empty. `run` closes the store.
  */
 export const storeConformance: readonly ConformanceCase[] = [
   decisions,

@@ -91,7 +91,7 @@ export const operations: Cases = {
     const limited = scene.limiter(limits)
     await scene.apply({ ...consume(setOf(limits), ['k']), leaseMs: 500 })
     scene.clock.advance(300)
-    // Units charged during the lease may also count that long, because the log can't distinguish them from leased units.
+    // Units charged during the lease may count for as long as leased units, because the log can't distinguish them.
     assert.equal((await admits(limited, 'k')).resetAfterMs, 1200)
     assert.equal((await denies(limited, 'k')).retryAfterMs, 1200)
     await opensIn(scene, 1200, limited, 'k', 2)
@@ -127,7 +127,7 @@ export const operations: Cases = {
     await scene.apply(lease)
     scene.clock.advance(450)
     await scene.apply({ ...lease, leaseMs: 100 })
-    // The first lease can be spent until 500 and the second until 550, and the log can't distinguish them.
+    // The first lease can be spent until 500 ms and the second until 550 ms, and the log can't distinguish them.
     assert.equal((await limited.peek('k', { cost: 2 })).retryAfterMs, 1050)
     await opensIn(scene, 1050, limited, 'k', 2)
     await opensIn(scene, 50, limited, 'k')

@@ -26,7 +26,7 @@ export const overriding: Cases = {
     assert.deepEqual((await denies(other, 'k')).deniedBy, ['burst'])
     await admits(other, 'other', 2)
     await denies(other, 'other')
-    // In a batch of two keys, each has its own numbers.
+    // In a batch of requests for two keys, each key has its own numbers.
     const together = await Promise.all(['k', 'plain'].map((key) => other.peek(key, { cost: 3 })))
     assert.deepEqual(
       together.map(({ limits }) => [limits[0]!.limit, limits[0]!.retryAfterMs]),

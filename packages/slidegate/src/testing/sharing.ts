@@ -58,7 +58,7 @@ export const sharing: Cases = {
     await admits(short, 'k')
     clock.advance(1)
     assert.equal((await admits(long, 'k')).remaining, 3)
-    // The longer window doesn't restore charges that had already left.
+    // The longer window doesn't restore charges that had already left the shorter one.
     assert.equal(await left(long, 'k'), 3)
     clock.advance(9998)
     assert.equal(await left(long, 'k'), 3)

@@ -1,5 +1,5 @@
-// Conformance cases about sliding counters. A scene starts at the edge of a 10 s window and of all shorter windows that divide
-// it.
+// Conformance cases about sliding counters. A scene starts at the beginning of a 10 s window and of all shorter windows
+// that divide 10 s.
 import assert from 'node:assert/strict'
 import { slidingCounter } from '../limits/sliding-counter.ts'
 import { admits, type Cases, denies, left, opensIn } from './conformance-case.ts'
@@ -26,7 +26,7 @@ export const slidingCounters: Cases = {
 
   async 'a sliding counter reports when a cost fits, in this window or the next'(scene) {
     const limited = scene.limiter([slidingCounter({ limit: 10, window: '1s' })])
-    // In the next window, 7 units count as at most 6, 4, 1 and 0.
+    // In the next window, these costs fit once the 7 units count as at most 6, 4, 1 and 0.
     for (const [cost, ms] of [
       [4, 143],
       [6, 429],
@@ -48,8 +48,8 @@ export const slidingCounters: Cases = {
     scene.clock.advance(1500)
     await admits(limited, 'k', 5)
     await opensIn(scene, 100, limited, 'k')
-    // The window has 6 units, and the previous window's units count as 4. A cost of 1 fits when these count as 3, and a cost of 4
-    // when they count as 0.
+    // The current window has 6 units, and the previous window's units count as 4. A cost of 1 fits when these count as
+    // 3, and a cost of 4 when they count as 0.
     assert.equal((await denies(limited, 'k')).retryAfterMs, 100)
     assert.equal((await denies(limited, 'k', 4)).retryAfterMs, 400)
     // A cost of 5 fits once the 6 units begin to count less.
@@ -110,7 +110,7 @@ export const slidingCounters: Cases = {
     const second = await admits(limited, 'k', 5)
     assert.equal(await limited.refund('k', second, 3), 3)
     scene.clock.advance(500)
-    // This window has 2 units, and half of the previous 4 count.
+    // This window has 2 units, and half of the previous window's 4 units count.
     assert.equal(await left(limited, 'k'), 6)
     assert.equal(await limited.refund('k', first), 4)
     assert.equal(await left(limited, 'k'), 8)

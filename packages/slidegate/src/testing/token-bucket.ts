@@ -73,7 +73,7 @@ export const tokenBuckets: Cases = {
     const limited = scene.limiter([tokenBucket({ capacity: 10, ...TENTHS })])
     await admits(limited, 'k', 2)
     const decision = await admits(limited, 'k', 8)
-    // 2 1/2 tokens have refilled since.
+    // In this time, 2 1/2 tokens are refilled.
     scene.clock.advance(250)
     assert.equal(await left(limited, 'k'), 2)
     assert.equal(await limited.refund('k', decision), 6)

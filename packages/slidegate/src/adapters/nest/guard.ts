@@ -25,7 +25,7 @@ import {
   type RequestOf,
 } from './platform.ts'
 
-/** A class's options, and the guard for handlers of the class that have no options. */
+/** A class's options, and the guard for its handlers without their own options. */
 interface ClassGuards {
   readonly routes: RouteOptions<NestArguments>
   readonly guard: Guard<NestArguments> | undefined

@@ -26,7 +26,7 @@ export function setSkip(skips: boolean): CustomDecorator {
   return SetMetadata(SKIP, skips)
 }
 
-/** Whether the handler is exempt. Its own decorator overrides its class's decorator. */
+/** Whether the handler is exempt. A decorator on the handler overrides a decorator on its class. */
 export function isSkipped(controller: Decorated, handler: Decorated): boolean {
   return reflector.getAllAndOverride<boolean | undefined>(SKIP, [handler, controller]) === true
 }

@@ -7,8 +7,8 @@ import type { HttpRequest, HttpResponse, NestArguments, RequestOf } from './plat
 /**
  * The options that all adapters share.
  *
- * Functions receive the platform's request. Declare its type, as in `(request: Request) => ...`. `onDenied` can throw an
- * exception, which filters handle, or it can respond directly, like a handler with `@Res()`.
+ * Functions in them receive the platform's request. Declare its type, as in `(request: Request) => ...`. `onDenied` can
+ * throw an exception, which filters handle, or it can respond directly, like a handler with `@Res()`.
  */
 export interface RateLimitOptions<Request = HttpRequest, Response = HttpResponse>
   extends GuardOptions<NestArguments<Request, Response>> {

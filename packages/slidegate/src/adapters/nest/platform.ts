@@ -117,7 +117,8 @@ export function pass(guard: Guard<NestArguments>, ...args: NestArguments): Promi
 }
 
 /**
- * Thrown for denied requests. Nest's own filter responds like the other adapters. Yours can differ.
+ * Thrown for denied requests. Nest's built-in filter then responds like the other adapters. Your own can respond
+ * differently.
  *
  * The rate limit headers and `Retry-After` are already set. `getStatus()` returns 429, 503 if the store is unavailable, or 403
  * for an address in `deny`. `getResponse()` returns an object with `statusCode` and `message`.

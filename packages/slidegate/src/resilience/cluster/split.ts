@@ -99,7 +99,7 @@ export function askAll<Asked extends Op>(
   }
 }
 
-/** Splits each row into cells, one per place. Parts without a row have no cell. */
+/** Splits each row into cells, one for each index in `places`. Parts without a row have no cell. */
 function byPart<T>(
   parts: readonly Part[],
   rows: readonly (readonly [places: readonly number[], row: readonly T[]])[],
@@ -185,7 +185,7 @@ function limitsIn({ set }: Part): number {
   return set.limits.length
 }
 
-/** Least certain first. */
+/** All sources, from the least to the most certain. */
 const BY_KNOWLEDGE: readonly Source[] = ['failClosed', 'failOpen', 'fallback', 'denyCache', 'lease', 'store']
 
 function joinedBan(bans: readonly Ban[]): Ban {

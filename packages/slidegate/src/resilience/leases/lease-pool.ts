@@ -11,7 +11,7 @@ import { limitsInForce, outcomeAt } from '../../stores/outcome.ts'
 import type { Call, Store } from '../../stores/store.ts'
 import { GIVE_UP_MS, refundsOf, sendRefunds } from '../refunds.ts'
 
-/** A key is hot if it gets more requests than this per lease length. */
+/** A key with more requests than this within a lease's length is hot. */
 export const FEW = 5
 
 const MAX_SIZE: number = 2 ** 20
@@ -21,7 +21,7 @@ const SHARE = 1 / 4
 
 const MAX_WAITING = 65_536
 
-/** One key may take up to this share of the remaining places. */
+/** One key may take this share of the places left for waiting requests. */
 const SHARE_WAITING = 1 / 4
 
 /** The state that all keys share. */
@@ -61,7 +61,7 @@ export class HotKey {
     this.supply.waiting += waiting
   }
 
-  /** Before a denial, returns units held here and sends the request again. `false` if there were none. */
+  /** Called before requests are denied. If units are held here, returns them and sends the request again. */
   askAgain(op: ConsumeOp, denied: readonly Call[]): boolean {
     const holding = this.pools.filter(({ isHolding }) => isHolding)
     if (holding.length === 0 || denied.length === 0) return false
@@ -79,12 +79,12 @@ export class Pool {
   readonly #leaseMs: number
   #lease: Lease | undefined
   #pending: Lease | undefined
-  /** When the pending lease was sent, by `performance.now()`. */
+  /** When the pending lease was requested, by `performance.now()`. */
   #askedAtMs = 0
   /** Requests that arrived since then, in order. */
   readonly #waiting: Call[] = []
   #size = 2 * FEW
-  /** Number of requests that the store had room for, by its last answer. */
+  /** Number of requests that the store had room for, according to its last answer. */
   #room: number
   #hotAtMs: number
   #state: 'open' | 'closed' | 'void' = 'open'
@@ -254,7 +254,8 @@ export class Pool {
 /**
  * One op that decides the waiting requests and charges for later ones in advance.
  *
- * Requests use its units in order of position. If all waiters time out, it stays pending to return its units.
+ * Requests use its units in order of position. If all waiting requests time out, it stays pending, so that its units
+ * can be returned.
  */
 class Lease implements Call {
   readonly op: ConsumeOp
@@ -262,7 +263,7 @@ class Lease implements Call {
   readonly calls: readonly Call[]
   /** How many requests used the lease. */
   spent = 0
-  /** When the lease ends. Set once it is held. */
+  /** When the lease ends. Set when the store has granted it. */
   endsAtMs: number
   readonly #clock: Clock
   readonly #sentAtMs: number
@@ -298,7 +299,7 @@ class Lease implements Call {
     this.#pool.failed(this, error)
   }
 
-  /** @param spent requests that waited for the lease, at the first positions */
+  /** @param spent how many requests waited for the lease; they have the first positions */
   hold(outcome: ConsumeOutcome, spent: number): void {
     this.#outcomes = [{ ...outcome, source: 'lease' }]
     this.spent = spent
@@ -316,7 +317,7 @@ class Lease implements Call {
     return this.outcome.admitted - this.spent
   }
 
-  /** Whether it may be spent. Leases end early here, because the store's clock counts whole milliseconds. */
+  /** Whether units may be spent. Leases end early here, because the store's clock counts whole milliseconds. */
   isLiveAt(nowMs: number): boolean {
     return nowMs >= this.#sentAtMs && nowMs <= this.endsAtMs - 1
   }
@@ -339,7 +340,7 @@ function isWaiting(call: Call): boolean {
   return !call.isSettled
 }
 
-/** How many requests of this cost there is room for after the op. */
+/** How many more requests of the op's cost there is room for after the op. */
 function roomAfter(op: ConsumeOp, outcome: ConsumeOutcome): number {
   const rooms = limitsInForce(op, outcome).map(({ limit, shadow }, i) =>
     shadow ? Number.POSITIVE_INFINITY : Math.floor((limit - usedOf(outcome.limits, i)) / op.cost),

@@ -30,23 +30,23 @@ export interface LeaseOptions {
 
 /** A store that holds leased units. Close it before its client. */
 export interface LeasingStore extends Store {
-  /** Returns the units held, and resolves when that has succeeded or failed. Later requests aren't leased. */
+  /** Returns the units held, and resolves when that has succeeded or failed. Later requests don't use leases. */
   close(): Promise<void>
 }
 
-/** A lease ends a millisecond early, so it must be longer than that. */
+/** A lease ends one millisecond early, so it must be longer than one millisecond. */
 const MIN_LEASE_MS = 2
 
-/** Leaves a second to return units before later records make the refund impossible. */
+/** Leaves a second to refund unspent units, before newer records make that impossible. */
 const MAX_LEASE_MS = 3000
 
 /**
  * Charges many requests of a hot key together, and spends the units in this process.
  *
- * A decision from a lease has the `source` `lease`, with `atMs` and `remaining` from the time of the charge. No window exceeds
- * its limit, even if other processes don't lease: a unit is spent within `leaseMs`, and every process counts it longer by that
- * time. Unspent units are returned. After a reset in another process, or if the store's clock jumps ahead, units may still be
- * spent for up to `leaseMs`.
+ * A decision from a lease has the `source` `lease`, with `atMs` and `remaining` from the time of the charge. No window
+ * exceeds its limit, even if other processes don't lease: a unit is spent within `leaseMs`, and every process counts it
+ * for that much longer. Unspent units are returned. After a reset in another process, or if the store's clock jumps
+ * ahead, units may still be spent for up to `leaseMs`.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -105,14 +105,14 @@ function leasingStore(supply: Supply, maxLeaseMs: number, maxKeys: number): Leas
     else store.apply(ops, new ColdCall(call, leases, op))
   }
 
-  /** Units held here can still be consumed, so they count as free. */
+  /** Units held here can still be consumed, so a peek counts them as free. */
   function peek(op: PeekOp, ops: readonly Op[], call: Call): void {
     const outcome = leases.keyOf(op)?.find(op)?.peek()
     if (outcome !== undefined) call.resolve([outcome], 0)
     else store.apply(ops, call)
   }
 
-  /** A reset deletes the units held here, and waiting requests are sent again. An override changes the numbers. */
+  /** A reset deletes the units held here, and waiting requests are sent again. An override ends leases, too. */
   function change(ops: readonly Op[], call: Call): void {
     const waiting: [ConsumeOp, Call][] = []
     for (const op of ops.filter(endsLeases)) {

@@ -2,12 +2,12 @@
 
 const NEVER = Number.POSITIVE_INFINITY
 
-/** Slots of a block, as a power of two. */
+/** The base-2 logarithm of the number of slots in a block. */
 const BLOCK_SHIFT = 6
 
 export const BLOCK_SLOTS: number = 2 ** BLOCK_SHIFT
 
-/** Keeps a time per block, before which none of its keys expires. Sorting times per key would cost more. */
+/** Keeps one time per block; no key of the block expires earlier. Sorting times per key would cost more. */
 export class Expiry {
   /** A tree of minimums. The root is 1. The children of i are 2i and 2i + 1. The second half has the blocks. */
   #dueAtMs: Float64Array = new Float64Array(2).fill(NEVER)
@@ -19,7 +19,7 @@ export class Expiry {
     if (dueAtMs < this.#dueAtMs[this.#blocks + block]!) this.set(slot, dueAtMs)
   }
 
-  /** Returns the first slot of a block that is due, if any. */
+  /** Returns the first slot of a block that is due. `undefined` if no block is due. */
   due(byMs: number): number | undefined {
     if (this.#dueAtMs[1]! > byMs) return undefined
     let node = 1

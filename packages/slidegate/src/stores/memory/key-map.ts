@@ -9,7 +9,7 @@ const MOST_IN_ONE = 16_384
 const SHARD_BITS = 7
 
 export class KeyMap {
-  /** The only map, until its keys are spread. */
+  /** The only map, until its keys are spread over several maps. */
   #only: Map<string, number> | undefined = new Map()
   #shards: readonly Map<string, number>[] = []
   /** Random, so that callers who choose keys can't fill one shard. */
@@ -42,7 +42,7 @@ export class KeyMap {
     for (const [key, slot] of only) this.#mapOf(key).set(key, slot)
   }
 
-  /** Hashes the whole key, because keys may begin or end alike. */
+  /** Returns the map for a key. Hashes the whole key, because many keys may begin or end alike. */
   #mapOf(key: string): Map<string, number> {
     if (this.#only !== undefined) return this.#only
     return this.#shards[Math.imul(textHash(key, this.#seed), 0x9e3779b1) >>> (32 - SHARD_BITS)]!

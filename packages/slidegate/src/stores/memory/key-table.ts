@@ -11,7 +11,7 @@ import { KeyMap } from './key-map.ts'
 import { OverrideRecords } from './override-records.ts'
 import { UseOrder } from './use-order.ts'
 
-/** A row has a tick (use-order.ts) and two integers: the first log and the group. A free slot has group 0. */
+/** A row has a tick (use-order.ts), the first log's number and the group's number. A free slot has group 0. */
 const ROW_DOUBLES = 2
 const LOG = 2
 const GROUP = 3
@@ -24,7 +24,7 @@ export interface Group {
   readonly logs: readonly Logs[]
   /** The set's only log, if that log only counts units and can deny. */
   readonly alone: Log | undefined
-  /** All keys of the limiter's name. An empty map may have been replaced. */
+  /** The keys of all groups with the same limiter name. An empty map may have been replaced. */
   keys: KeyMap
   /** The group's number in rows, or `FREE` while it has no keys. */
   id: number
@@ -33,27 +33,27 @@ export interface Group {
 
 type Held = Pick<LoadedLog, 'log' | 'number'>
 
-/** Maximum blocks swept, and limits checked, per search for room. */
+/** Maximum numbers of blocks swept and of limits checked, per search for room. */
 const MOST_SWEPT = 64
 const MOST_LOOKED_AT = 1024
 
-/** Maximum bytes per key, for `maxKeys` keys or for this many, whichever is more. */
+/** Maximum bytes per key. At least `FEWEST_KEYS` keys can take this much, even if `maxKeys` is lower. */
 const BYTES_PER_KEY = 1024
 const FEWEST_KEYS = 2 ** 18
 
-/** Estimated bytes besides logs: per key, per limit or log, per log of another set. */
+/** Estimated bytes besides the logs' own. Per key, per limit or log, and per log of another set. */
 const KEY_BYTES = 200
 const SET_BYTES = 1024
 const OTHER_BYTES = 512
 
-/** Maximum logs of other limit sets that a key keeps. No limit set has more. */
+/** Maximum logs of other limit sets that a key keeps. No limit set has more logs. */
 const MOST_OTHERS = 256
 
-/** Ops between sweeps. Overrides checked in each sweep and in each search for room. */
+/** Ops between sweeps, and overrides checked per sweep and per search for room. */
 const OPS_PER_SWEEP = 32
 const OVERRIDES_PER_SWEEP = 64
 
-/** Rows searched per sweep once the table is this full. The search ends before the table is full. */
+/** Rows searched per sweep once this share of the table is used. The search ends before the table is full. */
 const ROWS_PER_SWEEP = 16_384
 const NEARLY = 7 / 8
 
@@ -75,7 +75,7 @@ export class KeyTable {
   readonly #slots = new Slab(ROW_DOUBLES)
   readonly #order: UseOrder
   readonly #expiry = new Expiry()
-  /** Keys by slot, in pieces. Growing a large array or map would take long. */
+  /** Keys by slot, in pieces. Growing one large array or map would take too long. */
   readonly #keys: string[][] = []
   /** A slot's logs after the first, in pieces. Most slots have only one log. */
   readonly #others: (readonly Held[])[][] = []
@@ -86,7 +86,7 @@ export class KeyTable {
   readonly #freeGroups: number[] = []
   #lastGroup: Group | undefined
   #ops = 0
-  /** Logs of other sets that expired before this are dropped. */
+  /** Logs of other sets that expired before this time are dropped. */
   #goneMs = 0
   /** Slots that the current op needs. */
   #inUse: readonly number[] = NO_SLOTS
@@ -98,10 +98,10 @@ export class KeyTable {
   #bytesBesides = 0
   /** Whether the table takes too many bytes. If so, a key can grow only if another is dropped. */
   isHeavy = false
-  /** Live keys dropped to make room. */
+  /** Number of keys dropped to make room before they expired. */
   evicted = 0
 
-  /** @param graceMs how long expired keys are kept, unless their room is needed */
+  /** @param graceMs how long expired keys are kept, unless other keys need the room */
   constructor(
     maxKeys: number,
     graceMs: number,
@@ -115,7 +115,7 @@ export class KeyTable {
     this.#order = new UseOrder(this.#slots)
   }
 
-  /** An estimate. */
+  /** The estimated memory use. */
   get bytes(): number {
     let bytes = this.#bytesBesides + this.overrides.bytes
     for (const logs of this.#logs.values()) bytes += logs.bytes
@@ -143,7 +143,7 @@ export class KeyTable {
     return group
   }
 
-  /** Sweeps occasionally. Call it with each op, before using slots. */
+  /** Drops expired keys from time to time. Call it with each op, before using slots. */
   sweep(nowMs: number): void {
     this.#goneMs = nowMs - this.#graceMs
     this.#ops = (this.#ops + 1) % OPS_PER_SWEEP
@@ -157,7 +157,7 @@ export class KeyTable {
     if (isNearlyFull) this.#order.searchAhead(ROWS_PER_SWEEP)
   }
 
-  /** Returns the slot of a key, or 0. */
+  /** Returns the slot of a key, or 0 if there is none. */
   find(group: Group, key: string): number {
     return this.#keysOf(group).get(key) ?? 0
   }
@@ -169,14 +169,12 @@ export class KeyTable {
     return this.#read(slot, LOG)
   }
 
-  /** The number of a slot's log, in the order of its group's logs. */
+  /** The number of a slot's log. The index is the log's position in the group of the slot. */
   logOf(slot: number, index: number): number {
     return index === 0 ? this.#read(slot, LOG) : this.#othersOf(slot)[index - 1]!.number
   }
 
-  /**
-   * Drops keys that aren't in use, if it finds enough. Returns whether there is room for `keys` more keys.
-   */
+  /** Drops keys if necessary, but none in `inUse`. Returns whether there is room for `keys` more keys. */
   makeRoom(keys: number, nowMs: number, inUse: readonly number[] = NO_SLOTS): boolean {
     this.#inUse = inUse
     this.#lookingLeft = MOST_LOOKED_AT
@@ -194,7 +192,7 @@ export class KeyTable {
     return true
   }
 
-  /** After {@link makeRoom} has failed: when the first key opens, or 0 if some weren't checked. */
+  /** When a key first falls below its limit, or 0 if some weren't checked. Valid after {@link makeRoom} failed. */
   get opensAtMs(): number {
     return this.#lookingLeft > 0 ? this.#order.opensAtMs : 0
   }
@@ -236,7 +234,7 @@ export class KeyTable {
     this.size--
   }
 
-  /** Clears the logs of the slot's group. Logs of other limit sets are kept. */
+  /** Clears those logs of the slot that belong to its group. Logs of other limit sets are kept. */
   clear(slot: number): void {
     const { logs } = this.#group(slot).set
     const held = this.#held(slot)
@@ -252,7 +250,7 @@ export class KeyTable {
   /** Arranges logs in the group's order, followed by those of other limit sets. */
   #arrange(slot: number, group: Group): void {
     const held = this.#held(slot)
-    // The latest come first.
+    // The logs that were used last come first.
     const others = new Map(held.map((each) => [each.log.name, each]))
     const own = group.set.logs.map((log) => {
       const number = others.get(log.name)?.number
@@ -325,7 +323,7 @@ export class KeyTable {
     group.id = FREE
   }
 
-  /** Returns whether a key had expired. */
+  /** Drops expired keys. Returns whether there were any. */
   #dropExpired(byMs: number): boolean {
     for (let swept = 0; swept < MOST_SWEPT; swept++) {
       const dropped = this.#sweepBlock(byMs)
@@ -351,7 +349,7 @@ export class KeyTable {
     return size - this.size
   }
 
-  /** Returns whether it found a key that isn't at its limit. */
+  /** Drops the least recently used key that isn't at its limit. Returns whether it found one. */
   #dropLeastRecent(nowMs: number): boolean {
     while (this.#lookingLeft > 0) {
       const slot = this.#order.oldest(nowMs)

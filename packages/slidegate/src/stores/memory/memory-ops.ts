@@ -1,4 +1,4 @@
-// Applies any op in memory: loads the logs of its keys and makes room for new ones.
+// Applies any op in memory: loads the logs of its keys, and makes room for new keys.
 
 import { StoreUnavailableError, show } from '../../errors.ts'
 import { restamp, settleInstant } from '../../ops/driver.ts'
@@ -13,7 +13,7 @@ import {
 import { kindOf, type Op, type Outcome } from '../../ops/table.ts'
 import type { KeyTable } from './key-table.ts'
 
-/** Maximum overrides swept before a new one is rejected. */
+/** Maximum number of overrides checked for their end before a new one is rejected. */
 const MOST_SWEPT = 1024
 
 const NO_LOGS: Loaded = []
@@ -21,7 +21,7 @@ const NO_LOGS: Loaded = []
 export class MemoryOps implements Memory {
   readonly onFull: OnFull
   readonly #keys: KeyTable
-  /** Reused objects for an op's logs, by how many logs it has. Ops don't overlap. */
+  /** Objects for an op's logs, by the number of logs. They are reused, because ops don't overlap. */
   readonly #blank: LoadedLog[][] = []
   readonly #maxOverrides: number
   // The current op's state.
@@ -61,7 +61,7 @@ export class MemoryOps implements Memory {
       : outcome
   }
 
-  /** Replaces logs ahead of the clock with copies, which a read-only op can restamp. */
+  /** Copies logs whose newest time is ahead of the clock. A read-only op may change the copies. */
   #copyAhead(): Loaded {
     const ahead = this.loaded.filter((held) => held.log.kind.newest(stateOf(held)) > this.clockMs)
     for (const held of ahead) held.number = held.logs.copy(held.number)
@@ -111,7 +111,7 @@ export class MemoryOps implements Memory {
     let first = 0
     for (let p = 0; p < parts.length; p++) {
       const { set, key } = parts[p]!
-      // A part that only has overrides.
+      // This part has overrides, but no logs.
       if (set.logs.length === 0 && set.isOverridable) continue
       const group = this.#keys.groupOf(set)
       const slot = this.#keys.find(group, key)

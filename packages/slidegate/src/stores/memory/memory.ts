@@ -40,7 +40,7 @@ export interface MemoryStoreOptions {
 
 export interface MemoryStore extends Store {
   applySync(ops: readonly Op[]): readonly Outcome[]
-  /** The number of keys, and of live keys dropped to make room. */
+  /** The number of keys, and of keys dropped to make room before they expired. */
   stats(): { readonly keys: number; readonly evicted: number }
 }
 
@@ -69,7 +69,7 @@ function keyTableStore(keys: KeyTable, now: Clock, driver: MemoryOps): MemorySto
   /** Units within the window of each limit before the op. */
   const used: number[] = []
 
-  /** Decides one request on one log's limits. Returns false, without charging, if the general driver must. */
+  /** Decides one request on one log's limits. Returns false, without charging, if the general driver must decide. */
   function decide(
     group: Group,
     key: string,
@@ -155,7 +155,7 @@ function keyTableStore(keys: KeyTable, now: Clock, driver: MemoryOps): MemorySto
   }
 }
 
-/** A log for a new key. Returns 0 if there is no room for the log, or if the cost exceeds a limit. */
+/** Creates a log for a new key. Returns 0 if there is no room for the log, or if the cost exceeds a limit. */
 function newLog(keys: KeyTable, { logs, set }: Group, cost: number, nowMs: number): number {
   if (set.limits.some(({ limit }) => cost > limit) || !keys.makeRoom(1, nowMs)) return 0
   return logs[0]!.create()

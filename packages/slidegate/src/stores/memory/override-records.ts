@@ -11,14 +11,14 @@ interface Override extends Kept {
   readonly number: number
 }
 
-/** A page ends after this many overrides, or after this many characters. */
+/** A page of a list ends after this many overrides, or after this many characters. */
 const OVERRIDES_PAGE = 250
 const PAGE_CHARACTERS = 2 ** 16
 
-/** Maximum number of lists whose position is kept. Other lists search for theirs on each page. */
+/** Maximum number of lists whose position is kept. Other lists search for their position on each page. */
 const MOST_PAGES = 16
 
-/** Estimated bytes of an override without its texts. */
+/** Estimated bytes of an override, without its strings. */
 const RECORD_BYTES = 300
 
 export class OverrideRecords {
@@ -29,7 +29,7 @@ export class OverrideRecords {
   #numbers = 0
   /** Includes ended overrides until {@link sweep} drops them. */
   size = 0
-  /** An estimate. */
+  /** The estimated memory use. */
   bytes = 0
 
   /** The overrides in force, per part. `undefined` if there is none. */

@@ -2,7 +2,7 @@
 
 import type { Slab } from '../../runtime/slab.ts'
 
-/** Maximum slots that a call of `oldest` unparks. */
+/** Maximum number of slots that one call of `oldest` unparks. */
 const MOST_OPENED = 256
 
 /** Collecting a slot takes as long as looking at this many rows. */
@@ -12,26 +12,27 @@ const ROWS_PER_FOUND = 64
 const FEWEST_SAMPLED = 64
 const MOST_SAMPLED = 1024
 
-/** Slots in a piece of an array, as a power of two. */
+/** The base-2 logarithm of the number of slots in a piece of an array. */
 const PIECE_SHIFT = 12
 const PIECE_MASK: number = 2 ** PIECE_SHIFT - 1
 
 /**
- * Each use writes its sequence number (tick) to the slot's row. Tracking costs nothing until a search.
+ * Each use of a slot writes a sequence number (tick) to the slot's row. Nothing else is tracked until a search.
  *
- * A search then goes through all rows in steps, and collects enough of the oldest slots to make room for many keys. Slots that
- * are at their limit are parked until they open or are used, so no search meets them twice. Parked slots have negative ticks.
+ * A search then goes through all rows in steps, and collects enough of the oldest slots to make room for many keys.
+ * Slots that are at their limit are parked until they open (fall below the limit) or are used, so no search meets them
+ * twice. Parked slots have negative ticks.
  */
 export class UseOrder {
   /** The first number of each row is its tick. */
   readonly #slots: Slab
   #tick = 0
-  /** Parked slots by the time when they open. */
+  /** Parked slots, ordered by the time when they open. */
   readonly #parked = new SlotHeap()
-  /** Slots by tick: all unparked slots up to `#foundUpTo`, and some later slots. */
+  /** Slots ordered by tick. Contains all unparked slots with ticks up to `#foundUpTo`, and some later ones. */
   readonly #found = new SlotHeap()
   #foundUpTo = 0
-  /** Where a search resumes (0 if none), and the tick up to which it collects. */
+  /** The row where the current search continues, or 0. `#upTo` is the tick up to which it collects slots. */
   #next = 0
   #upTo = 0
 
@@ -156,7 +157,7 @@ export class UseOrder {
   }
 }
 
-/** A heap of slots by value. Any slot can be removed, because a later sweep would block the process. */
+/** A heap of slots by value. Any slot can be removed directly. Cleaning up later would block the process. */
 class SlotHeap {
   readonly #slots: number[] = []
   readonly #values: number[] = []

@@ -1,8 +1,8 @@
-// Sends ops in batches. Ops that are waiting at the same time share a call.
+// Sends ops in batches. Ops that are waiting at the same time share a call: one run of the script, or one HTTP request.
 //
-// Until the script is loaded, calls are sent one at a time. Otherwise, a resent call could arrive after a later one. If all
-// requests of a call time out, another call can be sent. After `maxCalls` of these in a row, Redis gets one op every 25 ms until it
-// answers.
+// Until the script is loaded, calls are sent one at a time. Otherwise, a resent call could arrive after a later one. If
+// all requests of a call time out, another call can be sent in its place. After `maxCalls` such calls in a row, Redis
+// gets one op every 25 ms until it answers.
 
 import { SlidegateError, StoreUnavailableError } from '../../errors.ts'
 import { asyncOrigin, backgroundTimer, endOfTick, nextTurn, type Timer } from '../../runtime/platform.ts'
@@ -15,12 +15,12 @@ export type Result = Outcome | StoreUnavailableError | SlidegateError
 
 export interface Receiver {
   answered(batch: Batch, results: readonly Result[]): void
-  /** The store may have decided some or all of the batch's ops. */
+  /** The batch failed, but the store may have decided some or all of its ops. */
   failed(batch: Batch, error: unknown): void
 }
 
 export interface Transport {
-  /** Whether calls keep their order. If not, they are sent one at a time. */
+  /** Whether calls arrive in the order in which they were sent. If not, they are sent one at a time. */
   readonly isOrdered: boolean
   readonly isReady: boolean
   send(batch: Batch, receiver: Receiver): void
@@ -35,23 +35,23 @@ export interface BatchOptions {
   readonly maxCalls: number
   /** Whether to read all available replies before sending. Callers that are answered together then send together. */
   readonly readsFirst: boolean
-  /** The maximum per call. Default: the script's maximum. */
+  /** The maximum size of a call. Default: the script's maximum. */
   readonly size?: CallSize
 }
 
 /** While Redis doesn't answer, one op is sent per interval. */
 const PROBE_MS = 25
 
-/** If the client isn't ready, the batcher checks it again after this time. */
+/** If the client isn't ready, the batcher checks again after this time. */
 const READY_MS = 10
 
-/** Fewer ops than this are sent in one call. That is cheaper than two calls. */
+/** Fewer ops than this aren't divided, because one call is cheaper than two. */
 const MIN_DIVIDED = 8
 
 /** Maximum work in flight, in milliseconds of Redis time. Further calls wait. */
 const IN_FLIGHT_MS = 16
 
-/** Most calls in flight time out earlier in the limiter. */
+/** How long `whenIdle` waits. Most calls in flight time out earlier, in the limiter. */
 const MAX_CLOSING_MS = 2000
 
 const IDLE_LOOK_MS = 5
@@ -92,7 +92,7 @@ export function batchedStore(
 }
 
 /**
- * Sends waiting ops together. No op waits for more, so batches grow only if Redis is the bottleneck.
+ * Sends waiting ops together. No op waits for a batch to fill, so batches grow only if Redis is the bottleneck.
  *
  * A call takes at most half of the ops waiting or in flight. If it took all of them, this process and Redis would take turns,
  * because callers that are answered together send their next requests together.
@@ -105,7 +105,7 @@ class Batcher implements Receiver {
   readonly #counts: CallCounts
   /** Calls in flight, oldest first. */
   readonly #calls: Batch[] = []
-  /** The numbers that no call in flight has. */
+  /** The values of `place` that no call in flight has. */
   readonly #places: number[]
   /** Calls abandoned since Redis last answered. */
   #lost = 0
@@ -114,7 +114,7 @@ class Batcher implements Receiver {
   #silentSinceMs = Number.POSITIVE_INFINITY
   /** Milliseconds that Redis takes per call, estimated from the times between its answers. */
   #tookMs = 0
-  /** Set while Redis doesn't answer, or the client isn't ready. When it fires, the next op is sent. */
+  /** A timer that runs while Redis doesn't answer or the client isn't ready. When it fires, the next op is sent. */
   #pause: Timer | undefined
   readonly #origin = asyncOrigin('slidegate.batcher')
   #isScheduled = false
@@ -161,7 +161,7 @@ class Batcher implements Receiver {
       if (batch.ops.length === 0) continue
       this.#execute(batch)
       if (this.#isSilent) this.#startPause(PROBE_MS)
-      // Sends the other half in the next turn of the event loop, while Redis executes this one.
+      // Sends the other half in the next turn of the event loop, while Redis executes the first half.
       if (this.#queue.fillsCall || !this.#isDue()) continue
       this.#isScheduled = true
       nextTurn(this.#sendDue)
@@ -193,7 +193,7 @@ class Batcher implements Receiver {
     return weight < MIN_DIVIDED ? ops : Math.min(ops, Math.ceil(weight / 2))
   }
 
-  /** An abandoned call doesn't delay others, because a client may never get its reply. */
+  /** Stops counting abandoned calls as in flight, because their replies may never arrive. */
   #forgetLostCalls(): void {
     while (this.#calls[0] !== undefined && isAbandoned(this.#calls[0])) {
       this.#places.push(this.#calls.shift()!.place)

@@ -42,7 +42,7 @@ interface Settings {
   readonly socket?: { readonly reconnectStrategy?: unknown; readonly socketTimeout?: number }
 }
 
-/** A harmful setting and its effect, or false if it isn't set. */
+/** Describes a harmful setting and its effect. False if the client doesn't have that setting. */
 type Harm = string | false
 
 function harmsOf(client: RedisClient): readonly Harm[] {

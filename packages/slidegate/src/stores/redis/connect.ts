@@ -17,7 +17,7 @@ import { serversOf, type UrlOptions } from './url.ts'
 /** How long a replaced connection can still receive replies. */
 const REPLACED_MS = 1000
 
-/** A connection without answers for this long is replaced. The operating system would take minutes to close it. */
+/** A connection that gets no answer for this long is replaced. The operating system would take minutes to close it. */
 const SILENT_MS = 2000
 
 const MOST_NAMED = 3
@@ -32,7 +32,7 @@ export class OwnConnection implements Connection {
   readonly isCluster: boolean
   readonly resends = false
   scriptLoads = 0
-  /** The name in messages: `Redis at 127.0.0.1:6379`. */
+  /** The server's name in messages: `Redis at 127.0.0.1:6379`. */
   readonly server: string
   readonly #settings: OwnSettings
   readonly #loading: Promise<MakeClient>
@@ -181,7 +181,7 @@ export class OwnConnection implements Connection {
     setTimeout(close, REPLACED_MS).unref()
   }
 
-  /** A limiter that fails open would hide the failure. */
+  /** Warns, because a limiter that fails open would hide the failure. */
   #warn(): void {
     if (this.#failure === undefined || !this.#isUsed) return
     process.emitWarning(plainError(this.#failure).message, {
@@ -225,7 +225,7 @@ function found(make: MakeClient | undefined): MakeClient {
   throw invalidOption('redisStore({ url }) needs a client; install redis or ioredis')
 }
 
-/** Half of the time is random. Otherwise, all processes would reconnect together. */
+/** Half of the delay is random. Otherwise, all processes would reconnect together. */
 function backoffMs(attempts: number): number {
   const mostMs = Math.min(500, 25 * 2 ** Math.min(attempts, 5))
   return Math.round((mostMs * (1 + Math.random())) / 2)

@@ -1,8 +1,8 @@
 // Reads a decision, and computes the times that the script omits.
 //
-// For buckets, fixed windows and sliding counters, the script returns the state before the op. The functions of the memory store
-// then compute units and times. For windows and logs of entries, it returns the units used, and the times only if a request was
-// denied or the log has leases. For an approximate `distinct`, it always returns both.
+// For buckets, fixed windows and sliding counters, the script returns the state before the op. The functions of the
+// memory store then compute units and times. For sliding windows and logs of entries, it returns the units used, and
+// the times only if a request was denied or the log has leases. For an approximate `distinct`, it always returns both.
 
 import type { BanState, ListedCharge } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
@@ -31,7 +31,7 @@ type Next = () => number
 /** The script writes this for infinite waits. */
 const NEVER = -1
 
-/** Marks extra numbers: the first integer is this minus the admitted requests. */
+/** Marks extra numbers. The first integer is then this constant minus the number of admitted requests. */
 const EXTRAS = -10
 
 interface ReadLog extends CheckedLog {
@@ -76,7 +76,7 @@ export function decisionOf(
   }
 }
 
-/** Reused for each op. May contain more logs than the current op has. */
+/** Objects that are reused for each op. There may be more than the current op has logs. */
 const pool: ReadLog[] = []
 
 function logsOf(op: RequestOp, parts: readonly Part[], nowMs: number, next: Next): readonly ReadLog[] {
@@ -136,7 +136,7 @@ function computeNumbers(read: ReadLog, limits: number[], admitted: number, asked
     for (let i = 0; i < serves.length; i++) {
       const limit = first + serves[i]!
       setUsed(limits, limit, used[i]!)
-      // The newest charge is in the current grain.
+      // The newest charge is in the current step of the window.
       if (!isTimed) setReset(limits, limit, params.windows[i]! - (nowMs % params.precision))
     }
     return

@@ -44,7 +44,7 @@ class ScriptReply implements Reply {
   #buckets = 1
   #serverMs = 0
   #place = 0
-  // The current request, its time, and the time of its logs if they are ahead of that.
+  // The current request, its time by the clock, and the time of its logs if that is later.
   #request: Request | undefined
   #clockMs = 0
   #nowMs = 0
@@ -136,7 +136,7 @@ class ScriptReply implements Reply {
 
 const reader = new ScriptReply()
 
-/** Reads the override in force of each part from the stored first lines. */
+/** Reads the override in force of each part. `stored` has the first line of each stored override. */
 function inForceOf(parts: readonly Part[], stored: string, clockMs: number): Overrides {
   const lines = stored.split('\n')
   const overrides = parts.map(({ set }) =>

@@ -1,4 +1,4 @@
-// Writes the script's arguments: see driver.lua, and the .lua file of each kind for the words of its logs.
+// Writes the script's arguments: see driver.lua, and the .lua file of each kind for the words (arguments) of its logs.
 
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
 import { declaredName, mostOf } from '../../limits/override.ts'
@@ -11,7 +11,7 @@ export interface Request {
   readonly op: Op
   /** Replaces the server's time. */
   readonly nowMs: number | undefined
-  /** Number of requests, including those that joined the op. */
+  /** Number of requests that share this op. */
   readonly count: number
 }
 
@@ -28,7 +28,7 @@ export function encode(requests: readonly Request[], words: string[]): void {
     if (unusual !== undefined) words.push(...unusual.words)
     let end = first + 1
     while (end < requests.length && isLike(requests[end]!, requests[first]!, unusual)) end++
-    // Most calls are single requests of cost 1.
+    // In most calls, each op is a single request of cost 1.
     const isPlain = unusual === undefined && end - first === requests.length
     if (!(isPlain && endOfGroup(requests, 0, end) === end && costOf(op) * requests[0]!.count === 1)) {
       encodeGroups(requests, first, end, words)
@@ -97,18 +97,18 @@ function unusualWords(op: Op): Unusual | undefined {
 
 /** The tags of the kinds, in the order of their numbers, which start at 1. */
 const KINDS = 'wtfczxeb'
-/** Offset of the first limit from a log's place, by kind number minus one. */
+/** The offset of the first limit in a log's words. Indexed by kind number minus one. */
 const FIRST_LIMIT = [2, 4, 3, 4, 3, 2, 2]
 /** The script's number for the entries of reservations: see entry-window.lua. */
 const RESERVATION = 4
 
-/** A log's code is the sum of its kind's number and these values. */
+/** A log's code is its kind's number plus these flags and multiples. */
 const SHADOW = 16
 const MORE = 32
 const PER_WORD = 64
 const PER_OVERRIDE = 65_536
 
-/** A limit's place is the sum of its kind's number and these values. */
+/** A limit's place is its kind's number plus multiples of these values. */
 const PER_PLACE = 65_536
 const PER_STEP = 16
 
@@ -116,7 +116,7 @@ const NO_LOGS: readonly string[] = ['0']
 
 type PartSet = Pick<Part, 'set'>
 
-/** The last words for each set that is the first of an op. */
+/** By an op's first set: the words that were last written for such an op. */
 const known = new WeakMap<LimitSet, { parts: readonly PartSet[]; words: readonly string[] }>()
 
 function setWordsOf(op: Op, nowMs: number | undefined): readonly string[] {

@@ -23,13 +23,13 @@ export interface RedisStoreOptions {
   /** Prefix of all keys: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`. Default: `slidegate`. */
   readonly prefix?: string
   /**
-   * Number of parts for the keys, a power of two from 1 to 1024. Default: 64.
+   * Number of buckets for the keys, a power of two from 1 to 1024. Default: 64.
    *
-   * On a Cluster, a call covers one part. More parts spread the keys better over many servers; fewer parts make larger batches.
-   * All stores that share keys need the same number.
+   * On a Cluster, a call covers one bucket. More buckets spread the keys better over many servers; fewer buckets make
+   * larger batches. All stores that share keys need the same number.
    */
   readonly buckets?: number
-  /** Epoch milliseconds, for tests and replay. Replaces the server's clock, and extends TTLs to at least 10 minutes. */
+  /** Returns epoch milliseconds, for tests and replay. Replaces the server's clock. TTLs are at least 10 minutes. */
   readonly clock?: Clock
 }
 

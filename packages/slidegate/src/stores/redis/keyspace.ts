@@ -17,7 +17,7 @@ export interface Keyspace {
 
 /** The keys of a bucket share a slot, so one script reaches them all. */
 export function keyspace(prefix: string, buckets: number): Keyspace {
-  // Redis would use braces in the prefix instead of those around the tag.
+  // Braces aren't allowed, because Redis would use them instead of those around the tag.
   const isPrefix = typeof prefix === 'string' && /^[A-Za-z0-9._:-]{1,128}$/.test(prefix)
   checkThat(isPrefix, 'the prefix', prefix, '1 to 128 of A-Z a-z 0-9 . _ : -')
   const isPower = typeof buckets === 'number' && Number.isInteger(Math.log2(buckets))

@@ -1,4 +1,4 @@
-// Queues ops until they are sent. Joins equal ops, and keeps room in each call for other keys.
+// Queues ops until they are sent. Merges identical requests, and prevents one key from filling a whole call to Redis.
 
 import type { Entries } from '../../limits/limit.ts'
 import { entriesOf } from '../../limits/limit-set.ts'
@@ -24,7 +24,7 @@ export const OF_SCRIPT: CallSize = { ops: MAX_WEIGHT, requests: 512 }
 /** Maximum number of requests waiting in all queues of a store. Further requests are rejected. */
 const MAX_WAITING = 65_536
 
-/** Each key may take this share of the remaining room. */
+/** One key may use up to this share of the remaining capacity. */
 const SHARE = 1 / 4
 
 /** To fill a call, up to this many ops are examined per op that fits. */
@@ -85,7 +85,7 @@ class KeyQueue {
   /** The queue's place in the hash table, and the next queue at that place. */
   readonly place: number
   next: KeyQueue | undefined
-  /** A queue that was overloaded keeps its parts while it has no ops. */
+  /** A queue that was overloaded keeps its parts, even if it has no ops left. */
   parts: readonly Part[] = NO_PARTS
   last: PendingOp | undefined
   /** The first op that is held back. All later ops are held back, too. */
@@ -96,7 +96,7 @@ class KeyQueue {
   queuedWeight = 0
   /** The number of the last call that skipped one of the queue's ops. */
   skippedBy = 0
-  /** When the key last filled its share of a call. */
+  /** When ops of the key last filled the key's share of a call. */
   overloadedAtMs: number = Number.NEGATIVE_INFINITY
 
   constructor(place: number, next: KeyQueue | undefined) {
@@ -116,12 +116,13 @@ export interface Batch {
   ops: PendingOp[]
   weight: number
   requests: number
-  /** A number from 0 that no other call in flight has. */
+  /** A number, starting at 0, that no other call in flight has. */
   place: number
 }
 
 /**
- * Queues ops in order of arrival. Ops beyond half a call per key are held back, so a flood on one key doesn't delay others.
+ * Queues ops in order of arrival. A key can fill at most half of a call. Its other ops are held back, so that a flood
+ * on one key doesn't delay others.
  *
  * Uses linked lists and its own hash table, because an array or a Map that fills and empties at this rate retains garbage.
  */
@@ -149,7 +150,7 @@ export class Queue {
     return this.weight >= this.#size.ops || this.#requests >= this.#size.requests
   }
 
-  /** Joins a request to an equal op, or adds an op for it. Returns false if there is no room. */
+  /** Merges a request into an identical op, or adds an op for it. Returns false if the queue is full. */
   add(op: Op, nowMs: number | undefined, call: Call): boolean {
     const ofKey = this.#keyQueueOf(op.parts)
     const room = MAX_WAITING - this.#backlog.size
@@ -159,7 +160,7 @@ export class Queue {
     this.#backlog.size++
     this.#requests++
     ofKey.requests++
-    // Joining any other op would overtake the last one.
+    // If the request joined an earlier op, it would overtake the last one.
     if (last?.isOpen && last.calls.length < this.#size.requests && canJoin(last, op, nowMs)) {
       last.calls.push(call)
       if (last.isQueued) ofKey.queuedRequests++
@@ -197,7 +198,7 @@ export class Queue {
         // A request that timed out must not be charged.
         if (pending.calls.some(isSettled)) pending.calls = pending.calls.filter((call) => !call.isSettled)
         if (pending.calls.length > 0) {
-          // Most calls have one op. An empty array would allocate room for 17 items with the first one.
+          // Most calls have one op. Adding it to an empty array would allocate room for 17 items.
           if (batch.ops.length === 0) batch.ops = [pending]
           else batch.ops.push(pending)
           batch.weight += weight
@@ -214,7 +215,7 @@ export class Queue {
     while (this.#first?.isAbandoned) this.#remove(this.#first, undefined, nowMs)
   }
 
-  /** Whether the op's keys have filled their share of a call since `sinceMs`. */
+  /** Whether the op's keys fill their share of a call. Also true if they filled it at any time since `sinceMs`. */
   isOverloaded(op: Op, sinceMs: number): boolean {
     const ofKey = this.#find(op.parts)
     return ofKey !== undefined && (this.#fillsShare(ofKey) || ofKey.overloadedAtMs >= sinceMs)
@@ -248,7 +249,7 @@ export class Queue {
     return idle
   }
 
-  /** Removes a key queue without ops. The last one at a place stays for the next key. */
+  /** Removes a key queue without ops. The last key queue at a place stays, for the next key. */
   #retire(ofKey: KeyQueue): void {
     ofKey.parts = NO_PARTS
     let before = this.#keys[ofKey.place]!
@@ -257,7 +258,7 @@ export class Queue {
     before.next = ofKey.next
   }
 
-  /** Prevents later ops from joining those before an op with several keys. */
+  /** Prevents later requests from joining ops that come before an op with several keys. */
   #closeQueuesOf(parts: readonly Part[]): void {
     for (const part of parts) {
       const last = this.#find([part])?.last
@@ -318,7 +319,7 @@ function isSettled(call: Call): boolean {
   return call.isSettled
 }
 
-/** Whether equal requests may join an op, which then has a count. */
+/** Whether identical requests may join this op, which then has a count. */
 function isJoinable(op: Op): boolean {
   return isSingle(op) && !op.parts[0]!.set.logs.some(({ kind }) => kind.isOneByOne === true)
 }
@@ -331,10 +332,10 @@ function canJoin(waiting: Request, op: Op, nowMs: number | undefined): boolean {
   return op.parts[0]!.key === key && op.parts[0]!.set === set
 }
 
-/** A log of entries writes this many units in the time of a usual op. */
+/** Writing this many units as entries takes as long as a usual op. */
 const UNITS_PER_OP = 100
 
-/** An op with up to this many logs takes as long as the usual one. */
+/** An op with up to this many logs takes as long as a usual op. */
 const LOGS_PER_OP = 4
 
 /** How long an op takes, relative to a usual op. At most {@link MAX_WEIGHT}. */

@@ -19,7 +19,7 @@ const RECEIPT_DIGITS = 17
 /** A receipt is renewed this often. Its TTL is ten times longer, because calls may be lost. */
 const RECEIPT_RENEWED_MS = 60_000
 
-/** The key with the script's last answer to calls with one `place`. */
+/** A Redis key that stores the script's last answer to calls with one `place`. */
 interface Receipt {
   readonly key: string
   renewedAtMs: number
@@ -94,7 +94,7 @@ export class ScriptTransport implements Transport {
     this.#send('EVALSHA', SCRIPT_SHA1, keys, words).then(answered, failed)
   }
 
-  /** The slot may be moving. A client that resends commands outwaits any request; others report a failure. */
+  /** The slot may be moving. If the client resends commands, requests only time out; others report a failure. */
   lost(): void {
     if (this.#connection.isCluster && this.#connection.resends) this.#goSingly()
   }
@@ -106,7 +106,7 @@ export class ScriptTransport implements Transport {
     this.#singlyMs = Math.min(2 * this.#singlyMs, MAX_SINGLY_MS)
   }
 
-  /** While a slot moves, each of its keys is on one of two servers. */
+  /** Sends ops individually. While a slot moves, each of its keys is on one of two servers. */
   #sendSingly(batch: Batch, receiver: Receiver): void {
     const results = batch.ops.map(async (request): Promise<Result> => {
       const words: string[] = []

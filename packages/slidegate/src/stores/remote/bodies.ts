@@ -14,7 +14,7 @@ import { at, type Fields, fieldsIn, listIn } from './reading.ts'
 import { type Authorize, declaredIn, declaredInJson, type KnownSets, textOfSet } from './sets.ts'
 import { MAX_WORK, REFUSAL, workOf, workOfSet } from './work.ts'
 
-/** Increment it with each change that the other side could misread. */
+/** Increment this number with each change that the other side could misread. */
 export const WIRE_VERSION = 2
 
 export const MAX_OPS = 1024
@@ -49,7 +49,7 @@ export class Body {
     return `{"version":${WIRE_VERSION},"sets":[${this.#sets}],"ops":[${this.#ops}]}`
   }
 
-  /** Adds an op, or returns false if the body has no room. The first one always fits. */
+  /** Adds an op, or returns false if the body has no room. The first op always fits. */
   add(asked: Request): boolean {
     const { op, count } = asked
     const added = new Set(op.parts.map(({ set }) => set).filter((set) => !this.#places.has(set)))
@@ -113,7 +113,7 @@ export function readBody(value: unknown, known: KnownSets, authorize: Authorize)
 
 const MOST = { limits: MAX_DECLARED, work: MAX_WORK }
 
-/** The bounds of one body. If one is exceeded, the remaining sets or ops are rejected unread. */
+/** The bounds of one body. If a bound is exceeded, the remaining sets or ops are rejected unread. */
 class Budget {
   readonly #spent = { limits: 0, work: 0 }
   #usedUp: SlidegateError | undefined
@@ -133,7 +133,7 @@ class Budget {
     }
   }
 
-  /** Ops can still be decided if their sets were read before. */
+  /** Starts to read ops. An op can still be decided if its sets were read before a bound was exceeded. */
   readOps(): void {
     this.#usedUp = undefined
   }

@@ -13,7 +13,7 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
 /** The service's URL, and how to call it. */
 export interface Address {
-  /** The name in messages: `the service at https://limits.example.com`. */
+  /** The service's name in messages: `the service at https://limits.example.com`. */
   readonly service: string
   readonly url: string
   readonly fetch: Fetch
@@ -32,7 +32,7 @@ const MAX_PROBLEM = 2 ** 16
  * Sends ops by HTTP. Never resends a call, because it may have been charged.
  *
  * @param underWay receives the calls in flight, for `close`
- * @param start the first connection, which the first answer ends
+ * @param start the store's startup, which the first answer ends
  */
 export function httpTransport(address: Address, underWay: Set<AbortController>, start: Start): Transport {
   const { service } = address

@@ -17,12 +17,12 @@ import { type Fields, fieldsIn, fitting, flag, integer, list, listIn, text, whol
 
 const MAX_PARTS = 16
 
-/** Maximum requests of an op. A lease has up to 2^20, and many leases can join. */
+/** Maximum requests of an op. A lease has up to 2^20, and many leases can be merged into one op. */
 const MAX_COUNT: number = 2 ** 30
 
 const MAX = Number.MAX_SAFE_INTEGER
 
-/** Maximum length of a reservation's name, because callers can forge it. */
+/** Maximum length of a reservation's name. Callers could forge longer names. */
 const MAX_NAME = 1024
 
 const MAX_BUCKETS = 1024

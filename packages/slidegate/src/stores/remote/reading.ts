@@ -5,7 +5,7 @@ import { checkThat, invalidOption, SlidegateError, show, wrongValue } from '../.
 /** Reads a value. `what` is the value's name in errors. */
 export type Read<Value = unknown> = (value: unknown, what: string) => Value
 
-/** Adds the place of a value to errors. */
+/** Adds the position of a value to the errors of `read`. */
 export function at<Value>(place: string, read: () => Value): Value {
   try {
     return read()
@@ -59,7 +59,7 @@ export function list<Value>(of: Read<Value>, least: number, most: number = least
   return (value, what) => listIn(value, what, least, most).map((each) => of(each, what))
 }
 
-/** Reads a value that fits. `right` describes allowed values. */
+/** Reads a value for which `fits` returns true. `right` describes allowed values. */
 export function fitting<Value>(fits: (value: unknown) => boolean, right: string): Read<Value> {
   return (value, what) => {
     checkThat(fits(value), what, value, right)

@@ -64,7 +64,7 @@ export function serveStore(
   }
   return async (body, authorize) => {
     const ops = readBody(body, sets, authorize)
-    // Applies ops separately, because the store may batch them.
+    // Applies ops separately. The store may batch them itself.
     return answerOf(await Promise.all(ops.map((op) => (op instanceof Error ? op : resultOf(op)))))
   }
 }
@@ -75,7 +75,7 @@ function guard(store: Store, timeoutMs: number): Store {
   return guardStore('client', { store, timeoutMs, logger: false }).store
 }
 
-/** If more entries are listed, the next part is rejected. No log has more. */
+/** If the lists of an op have this many entries, its next key is rejected. No log has more entries. */
 const MAX_LISTED = 10_000
 
 async function outcomeOf(store: Store, op: Op): Promise<Outcome> {

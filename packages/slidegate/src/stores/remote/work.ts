@@ -25,7 +25,7 @@ const WINDOW_LOG = 4
 const BAN = 10
 /** The work of removing one of 10,000 entries. */
 const ENTRY = 40
-/** More than half of a body, which therefore has room for only one list. */
+/** More than half of the maximum, so that a body can have only one list. */
 const LIST_OP = MAX_WORK / 2 + 1
 /** The work of listing 10,000 entries. */
 const LIST = 1300
