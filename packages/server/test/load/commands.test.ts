@@ -62,6 +62,19 @@ describe('a ramp', () => {
     ])
   })
 
+  it('counts decisions without the store as errors', async () => {
+    const server = await startRedis()
+    const open: Config['limiters'] = { api: { ...limiters.api, timeoutMs: 50, onStoreError: 'allow' } }
+    await using service = await adminService({ limiters: open, store: { redis: { url: server.url } } })
+    await server.stop()
+    const { code, stdout } = await slidegateHere(['bench', 'api', ...SMALL, '--url', service.url, '--json'])
+    expect(code).toBe(1)
+    expect(JSON.parse(stdout)).toMatchObject({
+      saturation: 'errors',
+      steps: [{ requests: 10, errors: 10, firstError: 'decided without the store' }],
+    })
+  })
+
   it('measures the library in memory', async () => {
     const report = await rampOf('api', ...SMALL, '--memory', '--limit', '3/1h')
     expectSteps(report, 'library in memory')

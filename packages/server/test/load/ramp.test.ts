@@ -129,6 +129,16 @@ describe('a step', () => {
     expect(await running).toMatchObject({ offered: 100, achieved: 50, latencyMs: { max: 1010 } })
   })
 
+  it('ends when it is stopped, even if nothing responds', async () => {
+    const stopping = new AbortController()
+    let sent = 0
+    const send: Send = () => {
+      if (++sent === 100) setImmediate().then(() => stopping.abort())
+      return new Promise(() => {})
+    }
+    expect(await step(new TestClock(), send, { signal: stopping.signal })).toMatchObject({ requests: 100 })
+  })
+
   it('sends nothing if it is stopped before', async () => {
     const { requests } = await step(new TestClock(), async () => true, { signal: AbortSignal.abort() })
     expect(requests).toBe(0)
