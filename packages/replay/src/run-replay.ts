@@ -111,7 +111,7 @@ function parseTop(text: string): number {
 /**
  * Keeps the requests of one limiter. If no name is given, all requests must belong to the same limiter.
  *
- * @throws {UsageError} if no name was given and there are requests of a second limiter
+ * @throws {UsageError} if no name was given and there are requests for a second limiter
  */
 function ofLimiter(parse: ParseLine, name: string | undefined): ParseLine {
   let only: string | undefined
@@ -124,7 +124,7 @@ function ofLimiter(parse: ParseLine, name: string | undefined): ParseLine {
     if (limiter === undefined || limiter === only) return parsed
     const found = [only, limiter].map((each) => `"${printable(each!)}"`).join(' and ')
     throw new UsageError(
-      `the log has requests of several limiters, such as ${found}; choose one with --limiter`,
+      `the log has requests for several limiters, such as ${found}; choose one with --limiter`,
     )
   }
 }

@@ -96,7 +96,7 @@ export function LogPanel({ simulator }: { readonly simulator: Simulator }) {
           <Summary name={source.name} log={log} />
           {log.limiters.length > 1 && (
             <label>
-              <span>The log has requests of several limiters. Show</span>
+              <span>The log has requests for several limiters. Show</span>
               <select
                 value={log.limiter}
                 onChange={({ currentTarget }) => readAs({ ...options, limiter: currentTarget.value })}

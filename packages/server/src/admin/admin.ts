@@ -54,7 +54,7 @@ interface AdminOptions {
   /** Returns the current or the last outage of a limiter's store. */
   readonly outageOf: (limiter: string) => StoreOutage | undefined
   readonly fileState: () => FileState
-  /** The base folder of relative file names. */
+  /** The base folder for relative file names. */
   readonly folder: string
   readonly log: Logger
   /** Calls a function periodically. Default: uses a timer. */

@@ -50,7 +50,7 @@ export class RedisLink {
   /** Why there is no connection. Undefined before the first failed attempt. */
   #lastError: string | undefined
 
-  /** @param folder the base folder of relative file names */
+  /** @param folder the base folder for relative file names */
   constructor(config: RedisConfig, folder: string) {
     this.prefix = config.prefix ?? DEFAULT_PREFIX
     this.address = urlsOf(config)

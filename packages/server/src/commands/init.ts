@@ -15,7 +15,7 @@ const KINDS = {
     example: 'user:42',
   },
   login: {
-    what: 'attempts of each user and each address',
+    what: 'attempts by each user and each address',
     limit: '5/15m',
     example: 'user=ann address=203.0.113.7',
   },

@@ -113,7 +113,7 @@ function numbersOf(text: string): NamedNumbers {
 function parsed(text: string): readonly NamedNumbers[] {
   try {
     const limits: unknown = JSON.parse(text)
-    // Numbers without a name belong to the only limit of the key.
+    // Numbers without a name apply to the key's only limit.
     if (isObject(limits)) {
       return Object.values(limits).every(isObject)
         ? (Object.entries(limits) as NamedNumbers[])

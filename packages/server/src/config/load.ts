@@ -13,7 +13,7 @@ import { shapeProblems } from './shape.ts'
 
 export interface LoadedConfig {
   readonly config: Config
-  /** The base folder of relative file names in the configuration, as an absolute path. */
+  /** The base folder for relative file names in the configuration, as an absolute path. */
   readonly folder: string
   /** Absolute paths of all files and folders that were read. The configuration comes first. Watch all for changes. */
   readonly files: readonly string[]

@@ -30,7 +30,7 @@ const SETTINGS = 'docs/production.md#redis-settings'
  *
  * Each step ends within a second, even if Redis doesn't respond.
  *
- * @param folder the base folder of relative file names
+ * @param folder the base folder for relative file names
  * @param timeoutMs the shortest timeout of a limiter
  */
 export async function checkRedis(config: RedisConfig, folder: string, timeoutMs: number): Promise<Check[]> {
@@ -278,7 +278,7 @@ function replicaCheck(info: RedisInfo, isCluster: boolean): Found {
   return {
     ...check,
     status: 'warning',
-    expected: `below ${formatCount(MAX_LAG_BYTES)} bytes: a failover loses the missing data`,
+    expected: `below ${formatCount(MAX_LAG_BYTES)} bytes: a failover loses what the replica has not received`,
     fix: 'check the network and the load of the replica',
     docs: 'docs/alerts.md#slidegatereplicationlag',
   }
@@ -355,7 +355,7 @@ function clockCheck(skewMs: number | undefined): Found {
     status: 'warning',
     value,
     expected: 'within 1s',
-    fix: 'run NTP on both machines: chronyc tracking',
+    fix: 'run NTP on both machines, and check it with chronyc tracking',
     docs: 'docs/production.md#clocks',
   }
 }

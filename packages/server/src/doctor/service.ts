@@ -125,7 +125,7 @@ function clockCheck(ageMs: number): Found {
     value: isNear ? 'close to this machine' : `the instance that answered is ${apart}`,
     ...(!isNear && {
       expected: 'within 5s',
-      fix: 'run NTP on all machines: chronyc tracking',
+      fix: 'run NTP on all machines, and check it with chronyc tracking',
       docs: 'docs/production.md#clocks',
     }),
   }

@@ -451,7 +451,7 @@ const Rates = closed({
         onStoreError: OnStoreError,
         instances: Type.Integer({
           minimum: 1,
-          description: 'With `local`: each process allows this fraction of the limits.',
+          description: 'With `local`: the number of processes among which the limits are divided.',
         }),
         processesDown: Type.Integer({ minimum: 1, description: 'Processes whose circuit breaker is open.' }),
         processes: Type.Integer({ minimum: 1, description: 'Processes that run the limiter.' }),

@@ -183,7 +183,7 @@ interface Item {
 }
 
 /**
- * Decides on requests of several limiters. Validates all requests before it sends any. Each limiter sends its requests
+ * Decides on requests for several limiters. Validates all requests before it sends any. Each limiter sends its requests
  * in one batch.
  *
  * If the store fails for one limiter, the charges of the others are refunded, except for requests with an id,

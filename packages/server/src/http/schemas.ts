@@ -112,7 +112,7 @@ const decision = {
   limits: Type.Array(closed(limitDecision)),
   source: Type.Enum(['store', 'lease', 'denyCache', 'fallback', 'failOpen', 'failClosed'], {
     description:
-      'Where the decision was made. `store`: in the store. `lease`, `denyCache`: in this process, based on an earlier response of the store. `fallback`: in this process, with its share of the limits, while the store is unavailable. `failOpen`, `failClosed`: allowed or denied without checking, because the store is unavailable.',
+      'Where the decision was made. `store`: in the store. `lease`, `denyCache`: in this process, based on an earlier response from the store. `fallback`: in this process, with its share of the limits, while the store is unavailable. `failOpen`, `failClosed`: allowed or denied without checking, because the store is unavailable.',
   }),
   blockedMs: Type.Optional(Blocked),
   atMs: AtMs,

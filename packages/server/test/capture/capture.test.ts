@@ -228,7 +228,7 @@ describe('captured requests', () => {
     const unclear = await slidegateHere(['replay', sample, ...words])
     expect([unclear.code, unclear.stderr]).toEqual([
       2,
-      'slidegate: the log has requests of several limiters, such as "other" and "api"; choose one with --limiter\n',
+      'slidegate: the log has requests for several limiters, such as "other" and "api"; choose one with --limiter\n',
     ])
     await using without = await adminService({ limiters })
     const none = await slidegateHere(['capture'], {

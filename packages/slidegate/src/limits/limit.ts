@@ -88,7 +88,7 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   renumber?(limit: Limit, numbers: LimitNumbers): Limit | undefined
   /** Returns one process's share of the limit. Default: `limit / processes` units, at least 1. */
   share?(limit: Limit, processes: number): Limit
-  /** Returns the numbers passed to the kind's .lua file. `nowMs` is about the time of the op. */
+  /** Returns the numbers passed to the kind's .lua file. `nowMs` is approximately when the op is applied. */
   words(params: Params, nowMs: number): readonly number[]
   /** Whether the result of `words` depends on the time. */
   readonly hasTimedWords?: boolean

@@ -118,7 +118,7 @@ export function costIn(held: LoadedLog, nowMs: number, cost: number, op: Named):
   return takesOnce(held.log, op) && find(held, nowMs, op.requestId!) !== undefined ? 0 : cost
 }
 
-/** How many of `count` requests fit all limits of the log. */
+/** How many of `count` requests fit within all limits of the log. */
 export function roomIn({ log, used, cost }: CheckedLog, count: number): number {
   const { limits } = log.params
   let room = count

@@ -88,7 +88,7 @@ export const CLOCK = 2048
 export interface Reply {
   /** @param by whether every server must return true, or just one */
   flag(name: string, by: 'every' | 'some'): boolean
-  /** The units of each log of all parts, in order. Empty if `areThere` is false: the reply then omits them. */
+  /** The units of every log, across all parts, in order. Empty if `areThere` is false: the reply then omits them. */
   unitsPerLog(name: string, areThere?: boolean): readonly number[]
   entriesPerLog(name: string): readonly (readonly Entry[])[]
   decision(): ConsumeOutcome

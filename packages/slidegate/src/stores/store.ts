@@ -26,7 +26,7 @@ export interface StoreConnection {
 /**
  * Receives the outcomes of ops.
  *
- * The store or a deadline settles the call, whichever is first. After a deadline, the store can drop ops that
+ * The store or a deadline settles the call, whichever comes first. After a deadline, the store can drop ops that
  * it hasn't sent. For ops that it has sent, it still resolves the call, because they may have been charged.
  */
 export interface Call {

@@ -103,7 +103,7 @@ function nodeRedis({ readonly, socket = {} }: Settings): readonly Harm[] {
   ]
 }
 
-/** On a Cluster, the text in braces decides the slot of a key. */
+/** On a Cluster, the text in braces determines a key's slot. */
 function braces(keyPrefix = ''): Harm {
   return (
     /\{[^}]+\}/.test(keyPrefix) &&
