@@ -28,8 +28,7 @@ export {
 } from './nest/platform.ts'
 
 /**
- * The module for Nest on Express or Fastify. It limits all handlers. Handlers with `@RateLimit()` have their own
- * counts.
+ * The module for Nest on Express or Fastify. It limits all handlers, and handlers with `@RateLimit()` separately.
  *
  *     @Module({ imports: [RateLimitModule.forRoot({ limits: [slidingWindow({ limit: 100, window: '1m' })] })] })
  *
