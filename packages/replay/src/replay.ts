@@ -15,7 +15,7 @@ export interface Run {
 export interface Replayed {
   requests: number
   readonly skipped: Skipped
-  /** Times of the first and last request; 0 if there are none. */
+  /** Times of the first and last request. Both are 0 for an empty log. */
   fromMs: number
   toMs: number
 }

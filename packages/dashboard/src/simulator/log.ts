@@ -12,7 +12,7 @@ export interface Log {
   readonly timesMs: Float64Array
   /** The units of each request, or `undefined` if all requests cost 1. */
   readonly costs: Float64Array | undefined
-  /** Times of the first and last request; 0 if there are none. */
+  /** Times of the first and last request. Both are 0 for an empty log. */
   readonly fromMs: number
   readonly toMs: number
   readonly lines: number

@@ -104,7 +104,7 @@ function perSecond(reports: readonly LimiterReport[], of: (minute: MinuteRates) 
   return reports.reduce((sum, { lastMinute }) => sum + of(lastMinute), 0) / seconds
 }
 
-/** Returns the current outage and how requests are decided during it. If there is none, returns the last outage. */
+/** Returns the current outage, or otherwise the last one. Includes how requests are decided during it. */
 function outageOf(reports: readonly LimiterReport[]): Pick<LimiterRates, 'outage' | 'lastOutage'> {
   const down = reports.filter(({ isStoreDown }) => isStoreDown)
   if (down.length > 0) {

@@ -192,7 +192,7 @@ function chargeInHeaders(request: OriginalRequest, addressOf: Value): Charge | u
   return { limiter, key, cost, plan: undefined, deniedStatus: DENIED }
 }
 
-/** Parses a cost. Returns undefined if there is none, which means a cost of 1. */
+/** Parses a cost. Returns undefined for a missing cost, which means a cost of 1. */
 function costOf(text: string | undefined): number | undefined {
   if (text === undefined || DIGITS.test(text)) return text === undefined ? undefined : Number(text)
   throw new ServiceError(400, 'invalid_cost', 'the cost must be a positive integer')

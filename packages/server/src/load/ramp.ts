@@ -1,5 +1,7 @@
 // An open-loop ramp: its rates, the schedule of a step, and when a step is saturated.
 
+import { messageOf } from '#replay/errors.js'
+
 /** The time, and a way to wait. Times are in milliseconds. */
 export interface LoadClock {
   now(): number
@@ -116,7 +118,8 @@ export async function runStep(options: StepOptions): Promise<Step> {
   if (decisions + errors < sent) {
     await new Promise<void>((resolve) => {
       onIdle = resolve
-      signal.addEventListener('abort', () => resolve())
+      // Replaces the handler of the previous step.
+      signal.onabort = () => resolve()
       if (signal.aborted) resolve()
     })
   }
@@ -126,7 +129,7 @@ export async function runStep(options: StepOptions): Promise<Step> {
     offered: rate,
     achieved: tookMs > 0 ? Math.round((1000 * decisions) / tookMs) : 0,
     ...{ requests: sent, unsent: isFull ? total - sent : 0, denied, errors },
-    ...(errors > 0 && { firstError: firstError instanceof Error ? firstError.message : String(firstError) }),
+    ...(errors > 0 && { firstError: messageOf(firstError) }),
     latencyMs: quantilesOf(latencies.subarray(0, decisions).sort()),
   }
 }

@@ -23,7 +23,7 @@ export interface RampReport {
   readonly seconds: number
   readonly keys: number
   readonly steps: readonly Step[]
-  /** The rate of the last step that wasn't saturated, or `null` if there is none. */
+  /** The rate of the last step that wasn't saturated, or `null` if all steps were. */
   readonly sustained: number | null
   /** Why the last step is saturated, or `null` if it isn't. */
   readonly saturation: Saturation | null

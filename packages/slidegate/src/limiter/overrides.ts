@@ -176,7 +176,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     throw new SlidegateError('invalid_key', message, key)
   }
 
-  /** Returns the keys that can be blocked. Throws if there are none. */
+  /** Returns the keys that can be blocked. Throws if no key can be blocked. */
   #blockable(key: Partial<AnyKey>): readonly OneKey[] {
     const keys = this.#keys.keysOf(key, false).filter(({ dimension }) => dimension.bareOf('') !== undefined)
     if (keys.length > 0) return keys

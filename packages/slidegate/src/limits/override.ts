@@ -18,7 +18,7 @@ export const FOREVER: number = 2 ** 52
 /** The rule and the block of an override that are in force now. */
 export interface InForce {
   readonly rule: Rule
-  /** Milliseconds until the rule ends. {@link FOREVER} if it never does, 0 if there is none. */
+  /** Milliseconds until the rule ends. {@link FOREVER} if it never does, 0 without a rule. */
   readonly ruleMs: number
   /** Milliseconds until the block ends. {@link FOREVER} if it never does, 0 if the key isn't blocked. */
   readonly blockedMs: number

@@ -167,6 +167,12 @@ it.each(Object.entries(storesOn(redis)))('a time zone can be an offset on %s', a
   expect(await endOf('month', '-12:00')).toBe('07-01T12:00')
 })
 
+it('an offset is stored without its colon, which would separate parts of the key', async () => {
+  const limits = [calendarWindow({ limit: 5, unit: 'day', timeZone: '+05:30' })]
+  await createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 }).consume('k')
+  expect(await redis.keys('*')).toEqual([expect.stringMatching(/:k:fday-\+0530$/)])
+})
+
 it('expired calendar windows make room in memory', async () => {
   const clock = new ManualClock(Date.parse('2026-02-10T00:00Z'))
   const store = memoryStore({ clock: clock.now, maxKeys: 2 })

@@ -157,7 +157,7 @@ export class KeyTable {
     if (isNearlyFull) this.#order.searchAhead(ROWS_PER_SWEEP)
   }
 
-  /** Returns the slot of a key, or 0 if there is none. */
+  /** Returns the slot of a key, or 0 for an unknown key. */
   find(group: Group, key: string): number {
     return this.#keysOf(group).get(key) ?? 0
   }
