@@ -45,7 +45,7 @@ export interface TopKeyList {
   /** The estimated number of distinct keys in this span. */
   readonly distinct?: number
   readonly keys: readonly TopKey[]
-  /** Upper bound for the count of any key that isn't listed. */
+  /** Upper bound on the count of any key that isn't listed. */
   readonly unlisted: number
 }
 
@@ -60,7 +60,7 @@ export interface Override {
   readonly expiresInMs?: number
   /** Absent if the key isn't blocked, `null` if the block never expires. */
   readonly blockedMs?: number | null
-  /** Names in `limits` that none of the key's current limits has. */
+  /** Names in `limits` that match none of the key's current limits. */
   readonly unused?: readonly string[]
 }
 
@@ -76,7 +76,7 @@ export function hasRule({ limits, exempt }: Override): boolean {
   return limits !== undefined || exempt === true
 }
 
-/** The response of /v1/explain. Times are on the store's clock. A duration of `null` never ends. */
+/** The response of /v1/explain. Times are on the store's clock. A duration is `null` if it never ends. */
 export interface Explanation {
   readonly atMs: number
   readonly allowed: boolean
@@ -133,7 +133,7 @@ export function keyOf({ key, dimension }: OneKey): string | Readonly<Record<stri
   return dimension === undefined ? key : { [dimension]: key }
 }
 
-/** A limit's name in the configuration. In decisions, the dimension comes before it. */
+/** A limit's name in the configuration. In decisions, it has the dimension as a prefix. */
 export function declaredName({ dimension }: OneKey, { name }: ExplainedLimit): string {
   return dimension === undefined ? name : name.slice(dimension.length + 1)
 }

@@ -1,6 +1,6 @@
 // Sends requests to the service with this tab's token.
 
-/** An error response of the service: a problem (RFC 9457). */
+/** An error response from the service: a problem (RFC 9457). */
 export class ApiError extends Error {
   readonly status: number
   readonly code: string
@@ -37,7 +37,7 @@ export function takeTokenOfLink(): void {
 /**
  * Sends a request and returns the parsed response. JSON lines become an array.
  *
- * @throws {ApiError} if the service rejects the request, or the error of `fetch` if it is unreachable
+ * @throws {ApiError} if the service rejects the request, or the error from `fetch` if the service is unreachable
  */
 export async function request<Answer>(
   method: string,

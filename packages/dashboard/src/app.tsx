@@ -1,4 +1,4 @@
-// START HERE: the routes of all pages. Routes come after the #, so the service serves one file for all pages.
+// START HERE: the routes to all pages. Routes come after the #, so the service serves one file for all pages.
 
 import { render } from 'preact'
 import { Route, Router, Switch } from 'wouter-preact'

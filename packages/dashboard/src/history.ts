@@ -8,7 +8,7 @@ import { secondOf, useLive } from './live.tsx'
 /** Number of seconds to keep. */
 const KEPT = 300
 
-/** Returns the history of one or all limiters. Live updates extend the history that was loaded. */
+/** Returns the history of one limiter, or of all. Live updates extend it. */
 export function useHistory(limiter?: string): History | undefined {
   const { overview, connections } = useLive()
   const [gaps, setGaps] = useState(0)
@@ -37,9 +37,9 @@ export function useHistory(limiter?: string): History | undefined {
 }
 
 /**
- * Appends one second to the rows of a limiter or of all limiters.
+ * Appends one second to the rows for a limiter, or for all limiters.
  *
- * Returns `undefined` if there is a gap before that second, because a sum over all limiters must be complete.
+ * Returns `undefined` if there is a gap before that second. The history must then be loaded again.
  */
 export function appended(
   rows: History,

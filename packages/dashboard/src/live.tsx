@@ -16,7 +16,7 @@ export interface Live {
   readonly connections: number
   /** Latency of store calls since the page was opened, in milliseconds. */
   readonly latency: Latency
-  /** Requests per second of each limiter in the last minute. Values begin when the page is opened. */
+  /** Requests per second for each limiter, over the last minute. Values begin when the page is opened. */
   readonly traces: ReadonlyMap<string, readonly number[]>
 }
 

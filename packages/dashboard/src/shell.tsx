@@ -1,4 +1,4 @@
-// The frame of all pages: navigation, connection, theme, user.
+// The frame around all pages: navigation, connection, theme, user.
 
 import { useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'

@@ -29,8 +29,8 @@ export function SignInPage() {
         {who !== undefined &&
           (who.hasTokens ? (
             <p>
-              {who.name} has the role {who.role}. Viewing the dashboard requires the role read, and changes
-              require the role admin.
+              {who.name} has the {who.role} role. Viewing the dashboard requires the read role, and making
+              changes requires the admin role.
             </p>
           ) : (
             <p>Open the link that the service printed at startup, or enter the token from that link.</p>

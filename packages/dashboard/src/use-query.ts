@@ -26,7 +26,7 @@ export interface QueryOptions {
 /**
  * Queries the service now, and whenever a lost connection is restored.
  *
- * @param path `undefined` to query nothing yet
+ * @param path `undefined` if there is nothing to query yet
  */
 export function useQuery<Answer>(
   path: string | undefined,

@@ -79,7 +79,7 @@ it('the dialog explains why a change can no longer be undone', async () => {
   await page.getByRole('dialog').getByRole('button', { name: 'Undo' }).click()
   await page
     .getByRole('alert')
-    .getByText(/it has changed since: blocked for (2 h|1 h 59 min)/)
+    .getByText(/a later change prevents this undo: blocked for (2 h|1 h 59 min)/)
     .waitFor()
 })
 

@@ -156,7 +156,7 @@ describe('the search field in the header', () => {
 
   it('users who may not read have no field', async () => {
     await using window = await browser.open(service.httpUrl, { token: TOKENS.check })
-    await window.page.getByText('program has the role check').waitFor()
+    await window.page.getByText('program has the check role').waitFor()
     expect(await window.page.getByRole('search').count()).toBe(0)
   })
 })

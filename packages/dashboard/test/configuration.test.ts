@@ -170,7 +170,7 @@ describe('a draft configuration', () => {
 
   it('needs the role admin', async () => {
     await using window = await configuration({ token: TOKENS.read })
-    await region(window, 'Try a change').getByText('This requires a token with the role admin.').waitFor()
+    await region(window, 'Try a change').getByText('This requires a token with the admin role.').waitFor()
     expect(await window.page.getByRole('textbox').count()).toBe(0)
   })
 })

@@ -148,7 +148,7 @@ describe('the window picture', () => {
     await consume('api', 'steered', 5)
     await using window = await open('api', 'steered')
     const panel = panelOf(window.page, '40-per-1m')
-    const slider = panel.getByRole('slider', { name: 'Charges of 40-per-1m' })
+    const slider = panel.getByRole('slider', { name: 'Charges to 40-per-1m' })
     await slider.focus()
     await slider.press('End')
     await expect
@@ -157,7 +157,7 @@ describe('the window picture', () => {
     await slider.press('ArrowLeft')
     await expect.poll(() => panel.locator('.picture-note').textContent()).toMatch(/^2 units at /)
     expect(await slider.getAttribute('aria-valuenow')).toBe('1')
-    const rows = panel.getByRole('table', { name: /that become free/ }).locator('tbody tr')
+    const rows = panel.getByRole('table', { name: /become free/ }).locator('tbody tr')
     expect(await rows.last().locator('td').last().textContent()).toBe('7')
   })
 
@@ -438,7 +438,7 @@ describe('an operator', () => {
 it('the changes of a limiter with hashKeys are unknown', async () => {
   await service.post('/v1/admin/reset', { limiter: 'hashed', key: 'zoe' }, BOSS)
   await using window = await open('hashed', 'zoe')
-  await window.page.getByText('the audit log stores the keys of this limiter as hashes').waitFor()
+  await window.page.getByText('the audit log stores this limiter’s keys as hashes').waitFor()
 })
 
 it('live decisions only include this key', async () => {
@@ -464,11 +464,11 @@ it('the page shows when a request with a cost would be admitted', async () => {
   const { page } = window
   const verdict = page.locator('.verdict')
   await expect.poll(() => verdict.textContent()).toMatch(/admitted now/)
-  await page.getByLabel('A request of').fill('6')
+  await page.getByLabel('A request costing').fill('6')
   await expect.poll(() => verdict.textContent()).toMatch(/admitted in (\d+ s|1 min): 40-per-1m is full/)
-  await page.getByLabel('A request of').fill('41')
-  await expect.poll(() => verdict.textContent()).toMatch(/never admitted: 41 is above the limit of 40-per-1m/)
-  await page.getByLabel('A request of').fill('no number')
+  await page.getByLabel('A request costing').fill('41')
+  await expect.poll(() => verdict.textContent()).toMatch(/never admitted: 41 exceeds 40-per-1m/)
+  await page.getByLabel('A request costing').fill('no number')
   await expect.poll(() => verdict.textContent()).toMatch(/positive whole number/)
 })
 

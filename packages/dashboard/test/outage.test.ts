@@ -83,7 +83,9 @@ it('an outage of Redis is announced with its consequences for each limiter, unti
   await redis.start()
   await banner.waitFor({ state: 'detached' })
   await page
-    .getByText(/^The store responds\. It was down for [\w ]+, from \d\d:\d\d:\d\d to \d\d:\d\d:\d\d\.$/)
+    .getByText(
+      /^The store is responding again\. It was down for [\w ]+, from \d\d:\d\d:\d\d to \d\d:\d\d:\d\d\.$/,
+    )
     .waitFor()
 })
 
@@ -161,7 +163,7 @@ it('the overview warns while the configuration file is invalid, or waits for a r
   await page.getByRole('link', { name: 'What to do' }).waitFor()
   await isAccessible(window)
   folder.write('slidegate.json', JSON.stringify({ ...config, store: { memory: { maxKeys: 5000 } } }))
-  await page.getByText(/takes effect at the next start/).waitFor()
+  await page.getByText(/take effect at the next start/).waitFor()
   expect(await page.getByText(/is invalid/).count()).toBe(0)
 })
 

@@ -43,7 +43,7 @@ describe('signing in', () => {
 
   it('shows nothing without the role read', async () => {
     await using window = await browser.open(service.httpUrl, { token: TOKENS.check })
-    await window.page.getByText('program has the role check').waitFor()
+    await window.page.getByText('program has the check role').waitFor()
     expect(await window.page.getByRole('navigation').count()).toBe(0)
   })
 

@@ -219,7 +219,7 @@ describe('a file', () => {
     [
       'binary',
       Buffer.from(Array.from({ length: 4000 }, (_, i) => (i * 7) % 251)),
-      /None of the \d+ lines of the-file is a request/,
+      /None of the \d+ lines in the-file is a request/,
     ],
     ['without a line that can be read', 'one\ntwo\n', /None of the 2 lines/],
   ])('without requests (%s) shows why', async (_, content, message) => {
@@ -280,9 +280,9 @@ it('captured requests are simulated as they were decided', async () => {
   await ask(service, 'api', keys)
   await using window = await simulator()
   const { page } = window
-  await page.getByLabel('Captured requests of').selectOption('api')
+  await page.getByLabel('Captured requests for').selectOption('api')
   await page.getByRole('button', { name: 'Load', exact: true }).click()
-  await page.getByText('captured requests of api: 300 requests from 2 callers').waitFor()
+  await page.getByText('captured requests for api: 300 requests from 2 callers').waitFor()
   await page.getByLabel('Window', { exact: true }).fill('1h')
   // The active limit is 100 per hour and key.
   expect(await compared(window, '100', '1h')).toMatchObject({

@@ -61,8 +61,8 @@ export function AuditTable({
                 for <code class="whom">{keyText(undone.key)}</code>
               </>
             )}
-            : {undone.summary}. This restores the previous state for its remaining time. It fails if something
-            has changed since.
+            : {undone.summary}. This restores the previous state, with its original expiry. It fails if
+            something has changed since.
           </p>
         </Confirm>
       )}
@@ -94,7 +94,7 @@ function columnsFor(undo: ((entry: AuditEntry) => void) | undefined): readonly C
             <button
               type="button"
               class="small"
-              aria-label={`Undo ${entry.what} of ${dateTime(entry.atMs)}`}
+              aria-label={`Undo ${entry.what} from ${dateTime(entry.atMs)}`}
               onClick={() => undo(entry)}
             >
               Undo

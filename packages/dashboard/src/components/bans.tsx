@@ -38,7 +38,7 @@ export function Bans({ limiter }: { readonly limiter?: string }) {
         {({ bans, isComplete }) => (
           <>
             <Table
-              label="Bans and blocks, latest end first"
+              label="Bans and blocks, sorted by end time, latest first"
               columns={columns}
               rows={bans}
               keyOf={({ limiter, dimension, key, type }) => JSON.stringify([limiter, dimension, key, type])}

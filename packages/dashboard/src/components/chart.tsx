@@ -38,7 +38,7 @@ export function Chart({
   readonly title: string
   /** Epoch seconds, in ascending order. */
   readonly seconds: readonly number[]
-  /** The seconds between two values. Default: 1. */
+  /** The number of seconds between values. Default: 1. */
   readonly stepSeconds?: number
   readonly series: readonly ChartSeries[]
   readonly format: (value: number) => string
@@ -137,7 +137,7 @@ function dataOf(seconds: readonly number[], series: readonly ChartSeries[]): uPl
   return [seconds, ...series.map(({ values }) => values)] as unknown as uPlot.AlignedData
 }
 
-/** Charts the decisions of the last few minutes. */
+/** Charts the decisions from the last few minutes. */
 export function RequestChart({ title, history }: { readonly title: string; readonly history: History }) {
   const { seconds, allowed, denied, shadowDenied } = history
   return (

@@ -40,7 +40,7 @@ function Dialog({
 
 const MAX_REASON = 200
 
-/** The operator's reason, for the audit log. An empty object if the operator gives none. */
+/** The operator's reason, for the audit log. Empty if the operator gives no reason. */
 export interface Reason {
   readonly reason?: string
 }
@@ -114,7 +114,7 @@ export function Confirm({
           value={reason}
           onInput={setReason}
           problem={undefined}
-          hint="Appears in the audit log, for everyone who may read it."
+          hint="Visible to everyone who can read the audit log."
           maxLength={MAX_REASON}
         />
         {hint !== undefined && (

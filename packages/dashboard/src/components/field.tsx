@@ -1,4 +1,4 @@
-// A text field that shows the problem with its text.
+// A text field that shows a problem with its value.
 
 import { useUniqueId } from './unique-id.ts'
 
@@ -50,7 +50,7 @@ export function Field({
   )
 }
 
-/** The problem with a duration, if any. An empty text is valid. */
+/** The problem with a duration, if any. Empty text is valid. */
 export function durationProblem(text: string): string | undefined {
   if (text.trim() === '' || /^[0-9]{1,15}(ms|s|m|h|d)$/.test(text.trim())) return undefined
   const words =
@@ -61,7 +61,7 @@ export function durationProblem(text: string): string | undefined {
   return `“${text.trim()}” isn’t a duration. Write a number and a unit: ${example}.`
 }
 
-/** The problem with a whole number, if any. An empty text is valid. */
+/** The problem with a whole number, if any. Empty text is valid. */
 export function numberProblem(text: string): string | undefined {
   if (text.trim() === '' || /^[1-9][0-9]{0,14}$/.test(text.trim())) return undefined
   return `“${text.trim()}” isn’t a positive whole number. Example: 300.`

@@ -11,7 +11,7 @@ type Outage = NonNullable<LimiterRates['outage']>
 /** Maximum number of limiters to name for each consequence. */
 const NAMED = 8
 
-/** Warns about a store outage and its consequences for each limiter. After an outage, shows when it was. */
+/** Warns about a store outage and its consequences for each limiter. After an outage, shows when it happened. */
 export function OutageNotice({ limiters }: { readonly limiters: readonly LimiterRates[] }) {
   const { overview } = useLive()
   const groups = new Map<string, { readonly outage: Outage; readonly names: string[] }>()
@@ -48,11 +48,11 @@ export function OutageNotice({ limiters }: { readonly limiters: readonly Limiter
           </li>
         ))}
       </ul>
-      {!isForAll && <p>Other limiters reach the store, or had too few requests to notice.</p>}
+      {!isForAll && <p>Other limiters can reach the store, or have had too few requests to notice.</p>}
       {isAlone && (
         <p>
-          Instances see each other through Redis. Until it responds, this page only counts the instance that
-          serves it.
+          Instances see each other through Redis. Until Redis responds, this page only covers the instance
+          that serves the page.
         </p>
       )}
       <RunbookLink alert={isAlone ? 'SlidegateRedisDown' : 'SlidegateStoreDown'} />
@@ -73,8 +73,8 @@ function LastOutage({ limiters }: { readonly limiters: readonly LimiterRates[] }
   return (
     <Notice tone="good">
       <p>
-        The store responds. It was down for {roundDuration(untilMs - sinceMs)}, from <Time ms={sinceMs} /> to{' '}
-        <Time ms={untilMs} />.
+        The store is responding again. It was down for {roundDuration(untilMs - sinceMs)}, from{' '}
+        <Time ms={sinceMs} /> to <Time ms={untilMs} />.
       </p>
     </Notice>
   )

@@ -7,9 +7,9 @@ import { colorOf, useColors } from '../theme.ts'
 import 'uplot/dist/uPlot.min.css'
 
 /**
- * Draws a plot as wide as its element. It is drawn again when the colors change.
+ * Draws a plot as wide as its element, and redraws it when the colors change.
  *
- * @param look any text. The plot is also drawn again when it changes
+ * @param look any text. A new text also redraws the plot
  */
 export function usePlot(
   optionsOf: (element: HTMLElement) => Omit<uPlot.Options, 'width'>,
@@ -37,7 +37,7 @@ export function usePlot(
   return place
 }
 
-/** The style of all axes. */
+/** The style for all axes. */
 export function axisIn(element: HTMLElement): uPlot.Axis {
   return {
     font: '12px system-ui, sans-serif',

@@ -1,16 +1,16 @@
-// Charts of the last hour by minute, or of the last week by hour.
+// Charts for the last hour, by minute, or the last week, by hour.
 
 import type { CountSeries } from '../../../server/src/admin/api-types.ts'
 import { compact } from '../format.ts'
 import { type Query, useQuery } from '../use-query.ts'
 import { Chart, type ChartSeries } from './chart.tsx'
 
-/** The polling interval. A minute's counts appear some seconds after the minute ends. */
+/** The polling interval. A minute's counts appear a few seconds after the minute ends. */
 const EVERY_MS = 15_000
 
 export type LongRange = CountSeries['range']
 
-/** The counts of a limiter or of one of its keys. */
+/** The counts for a limiter, or for one of its keys. */
 export function useSeries(
   limiter: string,
   range: LongRange | undefined,
@@ -49,8 +49,8 @@ export function SeriesCharts({ series }: { readonly series: CountSeries }) {
       {allowed.includes(null) && (
         <p class="muted">
           {series.key === undefined
-            ? 'In a gap, no instance was counting.'
-            : 'In a gap, the key was neither watched nor among the busiest keys, or no instance was counting.'}
+            ? 'During gaps, no instance was counting.'
+            : 'During gaps, the key was neither watched nor among the busiest keys, or no instance was counting.'}
         </p>
       )}
     </>

@@ -28,7 +28,7 @@ export function Stat({
   )
 }
 
-/** A bar that shows the used share of a limit. The share may be above 1. */
+/** A bar that shows how much of a limit is used. The share may be above 1. */
 export function UsageMeter({ share, label }: { readonly share: number; readonly label: string }) {
   return (
     <meter min={0} max={1} low={0.8} high={0.999} optimum={0} value={Math.min(1, share)} aria-label={label} />

@@ -191,7 +191,7 @@ export function Table<Row>({
   )
 }
 
-/** Sorts numbers in descending order, and texts alphabetically. */
+/** Sorts numbers in descending order, and strings alphabetically. */
 function compared(a: number | string, b: number | string): number {
   if (typeof a === 'number' && typeof b === 'number') return b - a
   return String(a).localeCompare(String(b), 'en', { numeric: true })

@@ -106,7 +106,10 @@ export function Tail({
   )
 }
 
-/** Whether a decision is about this key. The stream includes equal keys of other dimensions, and shortens long keys. */
+/**
+ * Whether a decision is about this key. The stream also has the same key in other dimensions, and shortens
+ * long keys.
+ */
 function isOf({ key }: TailDecision, of: OneKey | undefined): boolean {
   if (of?.dimension === undefined || typeof key === 'string') return true
   const shown = key[of.dimension]
@@ -120,7 +123,7 @@ function columnsOf(limiter: string, of: OneKey | undefined, hasPages: boolean): 
     cell: ({ key }) => <KeyLinks limiter={limiter} of={key} hasPages={hasPages} />,
   }
   return [
-    { id: 'at', label: 'At', cell: ({ atMs }) => timeOfDay(atMs) },
+    { id: 'at', label: 'Time', cell: ({ atMs }) => timeOfDay(atMs) },
     // If there are no dimensions, every row has the same key.
     ...(of === undefined || of.dimension !== undefined ? [key] : []),
     { id: 'cost', label: 'Cost', cell: ({ cost }) => count(cost), isNumber: true, isMinor: true },

@@ -1,4 +1,4 @@
-// Unique ids of elements.
+// Unique ids for elements.
 
 import { useState } from 'preact/hooks'
 

@@ -77,7 +77,7 @@ export function ChangePanel({ configuration }: { readonly configuration: Configu
           </div>
         </form>
       ) : (
-        <p>This requires a token with the role admin.</p>
+        <p>This requires a token with the admin role.</p>
       )}
       {error !== undefined && <Problem error={error} />}
       <div role="status">{checked !== undefined && <Result checked={checked} onGo={go} />}</div>
@@ -109,7 +109,7 @@ function Result({
   )
 }
 
-/** Returns the offset of a 1-based line and column. If there is no such line, returns the end. */
+/** Returns the offset of a 1-based line and column. If there is no such line, returns the length of the text. */
 function placeIn(text: string, line: number, column: number): number {
   let start = 0
   for (let at = 1; at < line; at++) {

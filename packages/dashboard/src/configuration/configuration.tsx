@@ -26,7 +26,7 @@ export function ConfigurationPage() {
             <section class="panel" aria-label="Active">
               <div class="panel-head">
                 <h2>Active</h2>
-                <span class="muted">Shown without secrets and comments.</span>
+                <span class="muted">Shown without secrets or comments.</span>
               </div>
               {configuration.inForce === '' ? (
                 <p>The service was started without a configuration file.</p>

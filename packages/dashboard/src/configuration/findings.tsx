@@ -63,7 +63,7 @@ function hunksOf(lines: readonly DiffLine[]): Hunk[] {
   return hunks
 }
 
-/** The problems of a configuration, with their lines and columns. */
+/** The problems in a configuration, with their lines and columns. */
 export function Problems({
   problems,
   onGo,

@@ -39,7 +39,8 @@ export function FindPage({ params }: { readonly params: { readonly key: string }
                 empty="No limiter knows this key: it has no usage, bans, blocks or overrides."
               />
               <p class="muted">
-                Checked {count(checked)} {checked === 1 ? 'limiter' : 'limiters, counting each dimension'}.
+                Checked {count(checked)}{' '}
+                {checked === 1 ? 'limiter' : 'limiters, counting each dimension separately'}.
               </p>
               {!isComplete && (
                 <Notice tone="warn">
@@ -108,7 +109,7 @@ function State({ of }: { readonly of: FoundKey }) {
       {bannedUntilMs === undefined && blockedUntilMs === undefined && allowed !== undefined && (
         <Badge tone={allowed ? 'good' : 'bad'}>{allowed ? 'admitted' : 'denied'}</Badge>
       )}
-      {denials > 0 && <Badge tone="warn">denials towards a ban: {count(denials)}</Badge>}
+      {denials > 0 && <Badge tone="warn">denials toward a ban: {count(denials)}</Badge>}
       {override !== undefined && <Badge>{OVERRIDES[override]}</Badge>}
     </span>
   )

@@ -128,7 +128,7 @@ function ActionDialog({
           onClose={onClose}
         >
           <p>
-            <b>{limiter}</b> denies all requests of {whom}, on all instances, from now on
+            <b>{limiter}</b> denies all requests for {whom}, on all instances, from now on
             {explained.blockedMs !== 0 && `. The key is already ${blockInWords(explained.blockedMs)}`}.
           </p>
           <Field
@@ -149,8 +149,8 @@ function ActionDialog({
           onClose={onClose}
         >
           <p>
-            Ends the block and the ban of {whom} in <b>{limiter}</b>, and deletes its counted denials and
-            earlier bans. Its usage and override are kept.
+            Ends the block and the ban on {whom} in <b>{limiter}</b>, and forgets its denials and earlier
+            bans. Its usage and override are kept.
           </p>
         </Confirm>
       )
@@ -183,7 +183,7 @@ function ActionDialog({
   }
 }
 
-/** All names of limits in a configuration. */
+/** All limit names in a configuration. */
 function namesIn(config: DeclaredLimiter['config']): ReadonlySet<string> {
   const names = new Set<string>()
   JSON.stringify(config, (_, value) => {

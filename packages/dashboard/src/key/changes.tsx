@@ -1,4 +1,4 @@
-// Changes by operators to a key, from the audit log.
+// The changes that operators have made to a key, from the audit log.
 
 import type { AuditEntry, OneKey } from '../api-types.ts'
 import { AuditTable } from '../components/audit-table.tsx'
@@ -31,7 +31,7 @@ export function Changes({
             pageSize={10}
             empty={
               hashesKeys
-                ? 'Unknown: the audit log stores the keys of this limiter as hashes.'
+                ? 'Unknown: the audit log stores this limiter’s keys as hashes.'
                 : 'No changes in the audit log.'
             }
           />

@@ -1,4 +1,4 @@
-// Shows when a request of a given cost would be admitted.
+// Shows when a request with a given cost would be admitted.
 
 import { useState } from 'preact/hooks'
 import { type Explanation, keyOf, type OneKey } from '../api-types.ts'
@@ -22,7 +22,7 @@ export function CostCheck({ of, usual }: { readonly of: OneKey; readonly usual: 
   const explanation = cost === usual.cost ? usual : data
   return (
     <p class="asked-cost">
-      <label for={id}>A request of</label>
+      <label for={id}>A request costing</label>
       <input
         id={id}
         type="text"
@@ -46,7 +46,7 @@ function verdictOf({ allowed, retryAfterMs, deniedBy, limits, blockedMs, cost }:
   if (blockedMs === null) return 'is denied until the key is unblocked.'
   if (retryAfterMs === null) {
     const small = limits.filter(({ shadow, limit }) => !shadow && limit < cost)
-    return `is never admitted: ${count(cost)} is above the limit of ${small.map(({ name }) => name).join(', ')}.`
+    return `is never admitted: ${count(cost)} exceeds ${small.map(({ name }) => name).join(', ')}.`
   }
   const why = blockedMs > 0 ? 'the key is blocked' : `${deniedBy.join(', ')} is full`
   return `would be admitted in ${roundDuration(retryAfterMs)}: ${why}.`

@@ -11,7 +11,7 @@ import { share } from '../format.ts'
 import { useSession } from '../session.tsx'
 import { sharesOf } from './shares.ts'
 
-/** The colors of the limits' lines. Further limits have no line. */
+/** The colors of the limits' lines. Any further limits aren't shown. */
 const TONES = ['accent', 'shadow-denied', 'muted', 'denied', 'allowed'] as const
 
 export function KeyHistory({

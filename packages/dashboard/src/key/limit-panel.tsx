@@ -86,7 +86,7 @@ function Frees({ limit, atMs }: { readonly limit: ExplainedLimit; readonly atMs:
   return (
     <div class="frees">
       <Table
-        label={`Units of ${limit.name} that become free`}
+        label={`When units of ${limit.name} become free`}
         columns={columns}
         rows={limit.frees}
         keyOf={({ units }) => `${units}`}
@@ -123,7 +123,7 @@ function Charges({
         {charges.length === 1 ? 'The charge' : `All ${count(charges.length)} charges`} as a table
       </summary>
       <Table
-        label={`Charges of ${limit.name}, newest first`}
+        label={`Charges to ${limit.name}, newest first`}
         columns={columns}
         rows={charges.toReversed()}
         keyOf={({ atMs }) => `${atMs}`}

@@ -3,7 +3,7 @@
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Frame } from './window-geometry.ts'
 
-/** Maximum error of the estimate. If it is larger, one of the clocks was set to another time. */
+/** Maximum error of the estimate. A larger error means that one of the clocks was set. */
 const STEP_MS = 500
 
 /** Each response corrects only this share of a smaller error, because network delays vary. */
@@ -29,10 +29,10 @@ export function useServiceClock(atMs: number | undefined): ServiceClock {
   return clock.current
 }
 
-/** The interval of updates for users who prefer reduced motion. */
+/** The update interval for users who prefer reduced motion. */
 const STILL_MS = 1000
 
-/** Moves a drawing along with the clock. `atMs` is the time for which the drawing was made. */
+/** Moves a drawing along with the clock. `atMs` is the time that the drawing shows. */
 export function useMotion(
   moving: { readonly current: SVGGElement | null },
   { scale }: Frame,
@@ -47,7 +47,7 @@ export function useMotion(
       const x = -(clock.now() - atMs) * scale
       moving.current?.setAttribute('transform', `translate(${x.toFixed(2)} 0)`)
     }
-    // While the tab is hidden, the browser calls no animation frame callbacks, so nothing moves.
+    // While the tab is hidden, the browser runs no animation frame callbacks, so nothing moves.
     const move = (): void => {
       put()
       if (still.matches) timer = setTimeout(move, STILL_MS)

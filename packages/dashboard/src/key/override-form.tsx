@@ -79,7 +79,7 @@ export function OverrideForm({
       onClose={onClose}
     >
       <p>
-        Changes the limits of {whom} on all instances, from now on. Its usage still counts. An earlier
+        Changes the limits for {whom} on all instances, from now on. Its usage still counts. An earlier
         override is replaced.
       </p>
       {blockedMs !== 0 && (
@@ -198,14 +198,17 @@ function problemOf({ field, text }: FieldDraft): string | undefined {
   return field === 'window' ? durationProblem(text) : numberProblem(text)
 }
 
-/** The invalid fields of a limit, in words: `the window of hourly`. */
+/** A limit's invalid fields, in words: `the window of hourly`. */
 function wrongIn(name: string, fields: readonly FieldDraft[]): string[] {
   return fields
     .filter((each) => problemOf(each) !== undefined)
     .map(({ field }) => `the ${LABELS[field].toLowerCase()} of ${name}`)
 }
 
-/** Numbers by limit name, or the numbers of the only limit, for the API. Undefined if all fields are empty. */
+/**
+ * The numbers for the API, by limit name. Without the name if the key has only one limit. Undefined if all
+ * fields are empty.
+ */
 function limitsIn(drafts: readonly LimitDraft[]): object | undefined {
   const numbers = drafts.flatMap(({ name, fields }) => {
     const typed = fields.filter(({ text }) => text.trim() !== '')
@@ -216,7 +219,7 @@ function limitsIn(drafts: readonly LimitDraft[]): object | undefined {
   return drafts.length === 1 ? numbers[0]![1] : Object.fromEntries(numbers)
 }
 
-/** A duration as in a configuration: `10m`, `1500ms`. Empty if it isn't a duration. */
+/** A duration, as written in a configuration: `10m`, `1500ms`. Empty if it isn't a duration. */
 function spanText(span: unknown): string {
   if (typeof span !== 'number') return typeof span === 'string' ? span : ''
   const unit = UNITS.find(([, ms]) => span >= ms && span % ms === 0)

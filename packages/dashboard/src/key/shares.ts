@@ -3,11 +3,11 @@
 import type { CountSeries } from '../../../server/src/admin/api-types.ts'
 import type { ExplainedLimit } from '../api-types.ts'
 
-/** Kinds that count units over a window. A bucket's window is the time in which it refills completely. */
+/** Kinds that count units over a window. A bucket's window is the time that it takes to refill completely. */
 const KINDS = ['slidingWindow', 'fixedWindow', 'calendarWindow', 'slidingCounter', 'tokenBucket']
 
 /**
- * Returns the used share of a limit at the end of each step.
+ * Returns how much of a limit was in use at the end of each step.
  *
  * If several windows fit into a step, the share is their average. Uses the limit's current numbers. Values
  * are `null` if part of the window is unknown. Returns `undefined` if the limit doesn't count units, or its

@@ -9,7 +9,7 @@ export interface Frame {
   readonly scale: number
   /** The position of the current time. */
   readonly now: number
-  /** The position of the window's start. Undefined if the kind doesn't store times of charges. */
+  /** The position of the window's start. Undefined if the kind doesn't store the time of each charge. */
   readonly edge: number | undefined
 }
 
@@ -77,7 +77,7 @@ export function marksOf(
   })
 }
 
-/** The future usage if nothing more is charged. Has each time at which the usage falls, and the usage from then on. */
+/** The future usage if nothing more is charged. Lists each time at which the usage falls, and the usage from then on. */
 export function fallOf(limit: ExplainedLimit, atMs: number): readonly Level[] {
   const { charges, olderUnits, used, frees } = limit
   if (charges === undefined || olderUnits !== 0) {

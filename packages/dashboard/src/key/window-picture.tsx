@@ -74,7 +74,7 @@ export function WindowPicture({
           ? {
               role: 'slider',
               tabIndex: 0,
-              'aria-label': `Charges of ${limit.name}`,
+              'aria-label': `Charges to ${limit.name}`,
               'aria-valuemin': 1,
               'aria-valuemax': charges.length,
               'aria-valuenow': selected < 0 ? charges.length : selected + 1,

@@ -65,7 +65,7 @@ export function keyTraffic(
   }).toSorted((a, b) => b.denied.most - a.denied.most || b.requests.most - a.requests.most)
 }
 
-/** Returns an ID that distinguishes equal keys of different dimensions. */
+/** Returns an ID that distinguishes the same key in different dimensions. */
 export function idOf({ dimension = '', key }: Pick<KeyTraffic, 'dimension' | 'key'>): string {
   return `${dimension}=${key}`
 }
@@ -77,7 +77,7 @@ function rangeOf(counted: TopKey | undefined, unlisted: number): Range {
 
 type Counts = Pick<KeyTraffic, 'requests' | 'denied'>
 
-/** The denied share of requests, for one or several keys. */
+/** The share of requests that were denied, for one or several keys. */
 export function shareOf({ requests, denied }: Counts): Range {
   const of = (part: number, whole: number) => (whole === 0 ? 0 : Math.min(1, part / whole))
   return { least: of(denied.least, requests.most), most: of(denied.most, requests.least) }
@@ -104,7 +104,7 @@ function rateOf({ kind, dimension, ...limit }: DeclaredLimit): Rate | undefined 
   return { dimension, units, windowMs, burst: isBucket ? Number(limit.capacity) : 0 }
 }
 
-/** The demand on the limit that is exceeded the most. */
+/** The demand on the limit that is exceeded by the most. */
 function demandOf(counts: Counts, rates: readonly Rate[], spanMs: number): Range | undefined {
   const ranges = rates.map((rate) => demandOn(counts, rate, spanMs)).filter((range) => range !== undefined)
   if (ranges.length === 0) return undefined

@@ -83,8 +83,8 @@ export function KeysTable({
         empty="No requests in the last few minutes."
       />
       <p class="muted">
-        Demand: a key’s requests, as a multiple of the number that the usual limits admit in that time. Plans
-        and overrides aren’t considered. Ranges are estimates: the service only counts the busiest keys
+        Demand: a key’s requests, as a multiple of the number that the usual limits admit in the same time.
+        Plans and overrides aren’t considered. Ranges are estimates: the service only counts the busiest keys
         exactly.
       </p>
     </>
@@ -95,7 +95,7 @@ function textOf({ dimension = '', key }: KeyTraffic): string {
   return `${dimension} ${key}`
 }
 
-/** Shows which limit of a key is used the most now. */
+/** Shows which of a key's limits is the fullest now. */
 function FullestLimit({ of }: { readonly of: OneKey }) {
   const body = { limiter: of.limiter, key: keyOf(of) }
   const path = isCut(of.key) ? undefined : '/v1/explain'

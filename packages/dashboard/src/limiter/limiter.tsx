@@ -65,7 +65,7 @@ function OneLimiter({ name }: { readonly name: string }) {
           {() =>
             declared === undefined ? (
               <p class="muted">
-                The configuration has no limiter with this name. It may be an Envoy domain, or was removed.
+                The configuration has no limiter with this name. It may be an Envoy domain, or it was removed.
               </p>
             ) : (
               <Limits limiter={declared} reload={limiters.reload} />

@@ -103,8 +103,8 @@ export function Limits({
         empty="This limiter only has plans."
       />
       <p class="muted">
-        Counts cover the running instances, each since its start. Denials of a shadow limit are requests that
-        it would have denied. Nearly full: requests admitted when at least 80% of the limit was used.
+        Counts are from the running instances, since each one started. Denials of a shadow limit are requests
+        that it would have denied. Nearly full: requests admitted when at least 80% of the limit was used.
       </p>
       <Plans limiter={limiter} />
       {change !== undefined && (
@@ -130,7 +130,7 @@ export function Limits({
   )
 }
 
-/** Counts of a limiter's limits, by limit name. */
+/** The counts for a limiter's limits, by limit name. */
 function useLimitCounts(limiter: string): ReadonlyMap<string, LimitTotals> {
   const { data } = useQuery<{ readonly limits: readonly LimitTotals[] }>(
     `/v1/admin/limiters/${encodeURIComponent(limiter)}/limits`,
@@ -173,7 +173,7 @@ function rowKeyOf({ dimension, name }: DeclaredLimit): string {
 }
 
 function titleOf({ limit, shadow }: Change): string {
-  if (shadow === null) return `Restore the configured mode of ${limit}?`
+  if (shadow === null) return `Restore the configured mode for ${limit}?`
   return shadow ? `Make ${limit} a shadow limit?` : `Enforce ${limit}?`
 }
 

@@ -49,7 +49,7 @@ export function Traffic({
 
 type PastKey = NonNullable<CountSeries['keys']>[number]
 
-/** The busiest keys of the range. */
+/** The busiest keys in the range. */
 function PastKeys({
   limiter,
   keys,
@@ -101,7 +101,7 @@ function PastKeys({
         pageSize={10}
         empty="No keys."
       />
-      <p class="muted">Counts only the times in which the key was watched or among the busiest.</p>
+      <p class="muted">A key’s counts cover only the times when it was watched or among the busiest.</p>
     </>
   )
 }

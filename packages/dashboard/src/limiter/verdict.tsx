@@ -20,7 +20,7 @@ export interface Evidence {
   readonly callers: number
   /** The keys with the most requests or denials. */
   readonly keys: readonly KeyTraffic[]
-  /** Upper bound for the requests of any key that isn't listed. */
+  /** Upper bound on the requests for any key that isn't listed. */
   readonly unlisted: number
 }
 
@@ -125,14 +125,14 @@ function judgeCallersBehind(far: readonly KeyTraffic[], evidence: Evidence): Ver
     )
     const isOneNetwork = networks.some(({ keys }) => keys.length >= MANY && requestsOf(keys) >= MOST * needed)
     if (least < (isOneNetwork ? MANY : MANY * far.length)) continue
-    const behind = `Their requests come from at least ${count(least)} keys of the dimension ${dimension}`
+    const behind = `Their requests come from at least ${count(least)} keys in the dimension ${dimension}`
     if (prefixOf(far[0]!.key) === undefined && others.filter(hasAddress).length > others.length / 2) {
       const whose = far.length === 1 ? `${far[0]!.key} is` : `${far.length} keys are`
       const title = `${whose} attacked from many addresses`
       return made('distributed', title, `${behind}.`, far, networks)
     }
     return unclear(
-      `${behind}. Either these are many callers, or one caller that tries many of them. To find out, check whether their requests succeed.`,
+      `${behind}. They may belong to many callers, or to one caller who is trying many keys. To find out, check whether their requests succeed.`,
       far,
     )
   }
@@ -151,7 +151,7 @@ function fewestWith(requests: number, keys: readonly KeyTraffic[], unlisted: num
   return rest <= 0 || unlisted === 0 ? fewest : fewest + Math.ceil(rest / unlisted)
 }
 
-/** Finds out whether most of the denied keys are addresses of the same networks. */
+/** Finds out whether most of the denied keys are addresses in the same networks. */
 function judgeNetworks(keys: readonly KeyTraffic[]): Verdict | undefined {
   const deniedKeys = keys.filter(isDenied)
   const crowded = networksOf(keys).flatMap(({ prefix, keys }) => {
@@ -162,7 +162,7 @@ function judgeNetworks(keys: readonly KeyTraffic[]): Verdict | undefined {
   if (inCrowds.length < MANY || mostDeniedOf(inCrowds) < MOST * mostDeniedOf(deniedKeys)) return undefined
   const where = `${count(inCrowds.length)} listed keys that are denied or at the limit share ${crowded.length === 1 ? 'a network' : `${count(crowded.length)} networks`}.`
   if (crowded.every(({ prefix }) => PRIVATE.test(prefix))) {
-    const text = `${where} These addresses are private. Either the limit is too tight for your own callers, or one of them attacks. Check who owns the addresses.`
+    const text = `${where} These addresses are private. Either the limit is too tight for your own callers, or one of them is an attacker. Check who owns the addresses.`
     return unclear(text, [], crowded)
   }
   const text = `${where} But if the addresses belong to a customer, the limit is too tight.`
@@ -176,7 +176,7 @@ function judgeMany(keys: readonly KeyTraffic[], callers: number): Verdict {
   const close = deniedKeys.filter(isClose)
   const far = deniedKeys.filter(isFar)
   if (close.length >= FEW / 2 && deniedOf(close) >= 4 * deniedOf(far)) {
-    const text = `At least ${count(deniedKeys.length)} callers are denied, usually a small share of their requests.`
+    const text = `At least ${count(deniedKeys.length)} callers are denied, usually for a small share of their requests.`
     return made('tight', 'The limit is too tight', text, deniedKeys)
   }
   if (far.length > FEW && deniedOf(far) > deniedOf(close)) {
@@ -194,10 +194,10 @@ const PRIVATE = /^(10\.|127\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|f[cd]..:)/
 
 /** Explains why the key with most of the denials can't be judged. */
 function reasonsFor({ shareDenied, demand }: KeyTraffic): string {
-  if (demand === undefined) return 'The limits of this key aren’t known, so neither is its demand.'
-  if (shareDenied.least < MOST) return 'The estimated counts of this key are too uncertain.'
+  if (demand === undefined) return 'This key’s limits aren’t known, so neither is its demand.'
+  if (shareDenied.least < MOST) return 'The estimated counts for this key are too uncertain.'
   if (demand.most >= FAR && demand.least < FAR) {
-    return 'Its requests may have come in a burst, cost more than 1 or been blocked, or the window is longer than the time counted. The key’s page shows the cause.'
+    return 'Its requests may have come in a burst, cost more than 1 or been blocked, or the window may be longer than the time counted. The key’s page shows the cause.'
   }
   return `Its demand is too high for a limit that is slightly too tight, and too low for abuse. Compare with its usual demand.`
 }
@@ -218,7 +218,7 @@ function hasAddress({ key }: KeyTraffic): boolean {
   return prefixOf(key) !== undefined
 }
 
-/** Returns the lower bound of these keys' denials. */
+/** Returns a lower bound on these keys' denials. */
 function deniedOf(keys: readonly KeyTraffic[]): number {
   return keys.reduce((sum, { denied }) => sum + denied.least, 0)
 }

@@ -112,7 +112,8 @@ function Trace({ name }: { readonly name: string }) {
   )
 }
 
-// The columns are averages over a minute, because a limit per minute may deny requests only in its last seconds.
+// The columns are averages over a minute, because a limit per minute may deny requests only in the last
+// seconds of the minute.
 
 function requestsOf({ lastMinute }: LimiterRates): number {
   return lastMinute.allowedPerSecond + lastMinute.deniedPerSecond

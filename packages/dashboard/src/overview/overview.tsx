@@ -50,7 +50,7 @@ export function OverviewPage() {
           <section class="panel" aria-labelledby="limiters">
             <div class="panel-head">
               <h2 id="limiters">Limiters</h2>
-              <span class="muted">averages of the last minute</span>
+              <span class="muted">averages over the last minute</span>
             </div>
             <LimiterTable limiters={overview.limiters} />
           </section>
@@ -123,7 +123,7 @@ function FileNotice({
         </>
       ) : (
         <p>
-          A part of the configuration file of {names.join(', ')} takes effect at the next start: its
+          Some changes to the configuration file of {names.join(', ')} take effect at the next start: its
           listeners, store, caps or tracing have changed.
         </p>
       )}

@@ -23,7 +23,7 @@ export function CapturedChoice({ onChoose }: { readonly onChoose: (name: string,
     setBusy(true)
     setProblem(undefined)
     try {
-      onChoose(`captured requests of ${limiter}`, await capturedOf(limiter))
+      onChoose(`captured requests for ${limiter}`, await capturedOf(limiter))
     } catch (error) {
       setProblem(sentenceOf(error as Error))
     }
@@ -32,7 +32,7 @@ export function CapturedChoice({ onChoose }: { readonly onChoose: (name: string,
   return (
     <form onSubmit={load}>
       <label>
-        <span>Captured requests of</span>
+        <span>Captured requests for</span>
         <select value={limiter} onChange={({ currentTarget }) => setChosen(currentTarget.value)}>
           {names.map((name) => (
             <option key={name}>{name}</option>

@@ -62,7 +62,7 @@ export function LogPanel({ simulator }: { readonly simulator: Simulator }) {
       </div>
       <div class="log-sources">
         <label>
-          <span>Choose or drop an access log or JSON lines, plain or gzip</span>
+          <span>Choose or drop an access log or JSON lines, plain or gzipped</span>
           <input
             type="file"
             onChange={({ currentTarget }) => {
@@ -201,7 +201,7 @@ function Summary({ name, log }: { readonly name: string; readonly log: LogSummar
     return (
       <Notice tone="bad">
         <p>
-          {lines === 0 ? `${name} is empty.` : `None of the ${count(lines)} lines of ${name} is a request.`}
+          {lines === 0 ? `${name} is empty.` : `None of the ${count(lines)} lines in ${name} is a request.`}
         </p>
         <SkippedLines log={log} />
       </Notice>
@@ -216,7 +216,7 @@ function Summary({ name, log }: { readonly name: string; readonly log: LogSummar
       {isCut && (
         <Notice tone="warn">
           <p>
-            Only the first {count(lines)} lines were read. Use <code>slidegate replay</code> to read all.
+            Only the first {count(lines)} lines were read. Use <code>slidegate replay</code> to read them all.
           </p>
         </Notice>
       )}

@@ -7,7 +7,7 @@ import { splitLines } from '../../../replay/src/log/split-lines.ts'
 /** The requests of a log, grouped by caller and sorted by time. */
 export interface Log {
   readonly callers: readonly string[]
-  /** The index of each caller's first request, and at the end the number of requests. */
+  /** The index of each caller's first request, followed by the number of requests. */
   readonly starts: Uint32Array
   readonly timesMs: Float64Array
   /** The units of each request, or `undefined` if all requests cost 1. */
@@ -19,7 +19,7 @@ export interface Log {
   readonly skipped: Skipped
   /** Requests that may be out of order, because the buffer was full. */
   readonly releasedEarly: number
-  /** Whether the log has more lines than are read. */
+  /** Whether the log has more lines than were read. */
   readonly isCut: boolean
   /** The limiters of captured requests. Empty for other logs. */
   readonly limiters: readonly string[]

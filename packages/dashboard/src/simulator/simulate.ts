@@ -26,7 +26,7 @@ export interface Simulated {
   /** Callers that were denied at least once. */
   readonly deniedCallers: number
   readonly deniedMost: readonly DeniedCaller[]
-  /** The window with the most units of one caller. `null` if there are no requests. */
+  /** The window in which one caller used the most units. `null` if no request was admitted. */
   readonly fullest: FullestOfAll | null
 }
 
@@ -57,7 +57,7 @@ const LONGEST_STEP = 5 * 365 * DAY
 const STEPS = [...WINDOW_STEPS, ...[2, 7, 30, 90, 365].map((days) => days * DAY)]
 const MOST_DENIED = 10
 
-/** Number of requests between two pauses. */
+/** Number of requests between pauses. */
 const STRIDE = 512
 
 /** Number of callers per store: few enough to fit the CPU cache and avoid evictions. */
@@ -70,7 +70,7 @@ export function timelineOf({ fromMs, toMs }: Log): Timeline {
 }
 
 /**
- * Sends a log's requests through limiters of these kinds, at their logged times.
+ * Sends a log's requests through limiters of these kinds, at the logged times.
  *
  * The service uses the same limiters. Callers don't affect each other, so requests run caller by caller,
  * which is much faster. Yields its progress from 0 to 1, and can be stopped at each yield.

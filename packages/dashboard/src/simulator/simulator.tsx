@@ -1,4 +1,4 @@
-// The simulator page: the effect of a limit on the requests of a log.
+// The simulator page: the effect of a limit on the requests in a log.
 
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { PageHeader } from '../components/page-header.tsx'
@@ -46,7 +46,7 @@ export function SimulatorPage() {
     <>
       <PageHeader title="Simulator" />
       <p class="muted">
-        What would a limit have done? The simulator sends the requests of a log through the service’s
+        What would a limit have done? The simulator sends the requests in a log through the service’s
         limiters, at the times in the log.
       </p>
       <LogPanel simulator={simulator} />
@@ -66,7 +66,7 @@ export function SimulatorPage() {
 
 const QUIET_MS = 600
 
-/** Shows a new text once the sliders have stopped. Screen readers then announce it only once. */
+/** Shows a new text when the sliders have stopped. Screen readers then announce it only once. */
 function Summary({ text }: { readonly text: string }) {
   const [shown, setShown] = useState('')
   useEffect(() => {

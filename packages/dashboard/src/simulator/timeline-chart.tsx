@@ -1,4 +1,4 @@
-// A chart of admitted and denied requests over the time of a log.
+// A chart of a log's admitted and denied requests over time.
 
 import { useMemo } from 'preact/hooks'
 import uPlot from 'uplot'

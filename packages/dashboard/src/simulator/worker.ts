@@ -15,7 +15,7 @@ let log: Log | undefined
 let known: { readonly log: Log; readonly windowMs: number; readonly needs: readonly Need[] } | undefined
 
 addEventListener('message', ({ data }: MessageEvent<Question>) => {
-  // There is no log while a new one is loading. The message is about the previous log.
+  // While a new log is loading, a `simulate` message is still about the previous one.
   if (data.type === 'simulate' && log === undefined) return
   const pieces = new Pieces(++turn)
   if (data.type === 'load') void load(data, pieces)
@@ -68,7 +68,7 @@ class Pieces {
 
 const channel = new MessageChannel()
 
-/** Resolves in the next task. Uses a message, because nested timers wait for a few milliseconds. */
+/** Resolves in the next task. Uses a message, because browsers delay nested timers by a few milliseconds. */
 function nextTask(): Promise<void> {
   return new Promise((resolve) => {
     channel.port1.onmessage = () => resolve()

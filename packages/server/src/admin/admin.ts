@@ -47,11 +47,11 @@ interface AdminOptions {
   readonly store: StoreConfig
   /** The service's store, if it is in Redis. */
   readonly redisStore?: RedisStore | undefined
-  /** Returns the counts of a limiter's limits in this process. */
+  /** Returns the counts for a limiter's limits in this process. */
   readonly limitsOf?: ((limiter: string) => readonly LimitCounts[]) | undefined
   /** Whether the store of a limiter or an Envoy domain is down. */
   readonly isStoreDown: (limiter: string) => boolean
-  /** Returns the current or the last outage of a limiter's store. */
+  /** Returns the current or latest outage of a limiter's store. */
   readonly outageOf: (limiter: string) => StoreOutage | undefined
   readonly fileState: () => FileState
   /** The base folder for relative file names. */
@@ -59,7 +59,7 @@ interface AdminOptions {
   readonly log: Logger
   /** Calls a function periodically. Default: uses a timer. */
   readonly every?: Every | undefined
-  /** The wall clock of the history, in epoch milliseconds. Default: `Date.now`. */
+  /** The wall clock for the history, in epoch milliseconds. Default: `Date.now`. */
   readonly now?: (() => number) | undefined
 }
 
@@ -75,7 +75,7 @@ export class Admin {
   readonly tail: Tail
   readonly live: Live
   readonly history: History
-  /** Statistics of the Redis servers, if the store is in Redis. */
+  /** Statistics about the Redis servers, if the store is in Redis. */
   readonly redis: RedisHealth | undefined
   readonly #usage: Usage
   readonly #service: Service
@@ -154,7 +154,7 @@ export class Admin {
       await this.#shadowSync.apply()
   }
 
-  /** Applies the shadow switches in all processes. Unreachable processes apply them when they next poll. */
+  /** Applies the shadow switches in all processes. Unreachable processes apply them at their next poll. */
   async applyShadowSwitches(): Promise<void> {
     await this.#instances.ask('shadow')
   }
@@ -181,7 +181,7 @@ export class Admin {
     const answers = (await this.#instances.ask('top', { limiter, by })) as readonly TopCounts[]
     const conceal = concealing(this.#service, limiter)
     if (conceal === undefined) return mergeTop(answers, count)
-    // Other instances send concealed keys. This instance conceals its own for the merge, and restores them afterwards.
+    // Other instances send hashed keys. This instance hashes its own for the merge, and restores them afterwards.
     const known = new Map<string, string>()
     const rename = (key: string): string => {
       if (isConcealed(key)) return key
@@ -194,12 +194,12 @@ export class Admin {
     return { ...top, keys: keys.map((each) => ({ ...each, key: known.get(each.key) ?? each.key })) }
   }
 
-  /** Returns the counts of a limiter's limits since the processes started. */
+  /** Returns the counts for a limiter's limits since the processes started. */
   async limitsOf(limiter: string): Promise<LimitCounts[]> {
     return mergeLimits((await this.#instances.ask('limits', limiter)) as readonly (readonly LimitCounts[])[])
   }
 
-  /** Returns statistics of this instance's callers, by limiter. */
+  /** Returns statistics about this instance's callers, by limiter. */
   async callers(): Promise<ReadonlyMap<string, Callers>> {
     return mergeCallers((await this.#processes.ask('callers')) as readonly Record<string, CallerSketch>[])
   }
@@ -231,7 +231,7 @@ export class Admin {
   }
 }
 
-/** Conceals the keys in answers to other instances. */
+/** Hashes the keys in answers to other instances, if the limiter has `hashKeys`. */
 function concealedBy(service: Service): InstancesOptions['concealed'] {
   return {
     top: (answer, query) => {

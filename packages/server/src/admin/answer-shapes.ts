@@ -1,4 +1,4 @@
-// Schemas of the queries and answers that instances send to each other.
+// Schemas for the queries and answers that instances send to each other.
 
 import { Ajv, type ValidateFunction } from 'ajv'
 import { type TSchema, Type } from '../json-schema.ts'
@@ -25,7 +25,7 @@ export const ProcessShape = Type.Object({
   ...{ pid: Type.Integer({ minimum: 0 }), startedAtMs: Count },
 })
 
-/** The schema of a record of a ban or block. */
+/** The schema for a recorded ban or block. */
 export const BanShape = Type.Object({
   ...{ limiter: Name, dimension: Type.Optional(Name), key: Type.String({ maxLength: 256 }) },
   ...{ isHashed: Type.Optional(Type.Literal(true)), type: Type.Enum(['ban', 'block']), who: Name },
@@ -42,7 +42,10 @@ const State = Type.Object({
   waiting: Type.Object({ length: Count, expectedWaitMs: Type.Union([Count, Type.Null()]) }),
 })
 
-/** Schemas of answers, by query. Another version of the service or anyone who can write to Redis may have sent them. */
+/**
+ * Schemas for answers, by query. An answer may come from another version of the service, or from anyone who
+ * can write to Redis.
+ */
 const ANSWERS: Readonly<Record<string, TSchema>> = {
   usage: Type.Array(Type.Object({ seconds: Count, counts: Counts }), { minItems: 4, maxItems: 4 }),
   top: Type.Object({ spanMs: Count, summaries: Summaries, callers: Text }),
@@ -86,7 +89,7 @@ const ANSWERS: Readonly<Record<string, TSchema>> = {
 
 const Names = Type.Array(Name, { maxItems: 10_000 })
 
-/** Schemas of arguments, by query. */
+/** Schemas for the arguments, by query. */
 const QUESTIONS: Readonly<Record<string, TSchema>> = {
   ...{ usage: Name, limits: Name, denials: Name, states: Names, seconds: Names },
   ...{ shadow: Type.Unknown(), live: Type.Unknown(), callers: Type.Unknown() },

@@ -12,16 +12,16 @@ export type InstanceStatus = Overview['instances'][number]
 export type GoneInstance = Overview['gone'][number]
 export type StoreStatus = Overview['store']
 export type RedisServerStatus = StoreStatus['servers'][number]
-/** The rates of a limiter in one second. */
+/** A limiter's rates in one second. */
 export type LimiterRates = Overview['limiters'][number]
 
 /** The last five minutes by second, across all instances. Columns have equal length and start with the oldest value. */
 export type History = Static<typeof schemas.History>
 
-/** Counts of a limiter or a key over an hour or a week. Columns have equal length and start with the oldest value. */
+/** Counts for a limiter or a key over an hour or a week. Columns have equal length and start with the oldest value. */
 export type CountSeries = Static<typeof schemas.CountSeries>
 
-/** Counts of a limit, across all instances since they started. */
+/** Counts for a limit, across all instances since they started. */
 export type LimitTotals = Static<typeof schemas.LimitsAnswer>['limits'][number]
 
 /** The configuration in force, and how the file differs from it. */
@@ -41,7 +41,7 @@ export type BanStatus = Static<typeof schemas.BansAnswer>['bans'][number]
 /** The state of a key in one limiter. */
 export type FoundKey = Static<typeof schemas.KeysAnswer>['found'][number]
 
-/** An entry of the audit log. */
+/** An entry in the audit log. */
 export type AuditEntry = Static<typeof schemas.AuditAnswer>['entries'][number]
 
 /** A decision in the tail. */

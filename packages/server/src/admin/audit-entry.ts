@@ -1,4 +1,4 @@
-// Reads an entry of the audit log from its records.
+// Reads an entry in the audit log from its records.
 
 import { isObject } from '../config/reader.ts'
 import type { AuditEntry } from './api-types.ts'

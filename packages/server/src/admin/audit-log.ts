@@ -14,7 +14,7 @@ export interface AuditLog {
    *
    * An id consists of the epoch milliseconds on the log's clock, `-` and a number.
    *
-   * @throws {ServiceError} if it can't be stored
+   * @throws {ServiceError} if the record can't be stored
    */
   append(record: AuditRecord): Promise<string>
   /** Returns up to `count` records, newest first. If `before` is set, returns only records older than that id. */

@@ -37,7 +37,7 @@ const INSTANCE = `${hostname()}/${process.pid}`
 
 const PAGE = 1000
 
-/** Maximum number of characters of an error to store. */
+/** Maximum length of a stored error, in characters. */
 const MAX_ERROR = 500
 
 /**

@@ -16,7 +16,7 @@ export interface BanRecord {
   readonly who: string
   /** For a ban: the limits that denied the last request. */
   readonly limits?: readonly string[]
-  /** For a ban: how many denials caused it, and in which period. */
+  /** For a ban: how many denials caused it, and within which period. */
   readonly denials?: number
   readonly withinMs?: number
   /** Why an operator blocked the key. */
@@ -30,9 +30,9 @@ export interface BanRecord {
 
 /** A log of bans and blocks. When it is full, it keeps the ones that end last. */
 export interface BanLog {
-  /** @throws {ServiceError} if they can't be stored */
+  /** @throws {ServiceError} if the records can't be stored */
   add(records: readonly BanRecord[]): Promise<void>
-  /** Skips `from` records and lists up to `count`. Those that end last come first. Some may have ended. */
+  /** Skips `from` records and lists up to `count`. Sorted by end time, latest first. Some may have ended. */
   page(from: number, count: number): Promise<readonly BanRecord[]>
   /** Removes records that `page` returned. */
   remove(records: readonly BanRecord[]): Promise<void>

@@ -15,7 +15,7 @@ import { concealing, mapKey, shortKey } from './keys.ts'
 /** The value of `who` for automatic bans. */
 const RULE = 'rule'
 
-/** Maximum number of bans that wait to be recorded. Further bans are dropped. */
+/** Maximum number of bans waiting to be recorded. Further bans are dropped. */
 const MAX_WAITING = 1000
 /** Maximum number of bans to record at once. */
 const AT_A_TIME = 64
@@ -47,7 +47,7 @@ export class BanRecorder {
   constructor(service: Service, records: BanLog, past: AuditLog, log: Logger) {
     this.#service = service
     this.#records = records
-    // A log line per ban would flood the log in an attack.
+    // A log line per ban would flood the log during an attack.
     this.#past = new Audit(service, past, log.child({}, { level: 'silent' }))
     this.#log = log
   }

@@ -6,7 +6,7 @@ import type { BanStatus } from './api-types.ts'
 import type { BanRecord } from './ban-log.ts'
 
 /**
- * Returns the ban or block in its present state, or undefined if it is over.
+ * Returns the ban or block in its current state, or undefined if it is over.
  *
  * @throws {StoreUnavailableError}
  */
@@ -26,7 +26,7 @@ export async function statusOf(service: Service, record: BanRecord): Promise<Ban
   const { level, blockedMs, sinceMs = atMs } = ban
   const now = { level, sinceMs, untilMs: endOf(atMs, blockedMs) }
   if (sinceMs === record.sinceMs) return { ...record, ...now }
-  // The recorded ban was lifted, and another process has recorded the present one.
+  // The recorded ban was lifted, and another process has recorded the current one.
   const { limits, denials, withinMs, ...rest } = record
   return { ...rest, ...now }
 }
@@ -36,7 +36,7 @@ export function endOf(atMs: number, blockedMs: number): number | null {
   return blockedMs === Number.POSITIVE_INFINITY ? null : atMs + blockedMs
 }
 
-/** Explains a key. Returns undefined if the key doesn't fit the limiter's dimensions, which a reload may change. */
+/** Explains a key. Returns undefined if a reload changed the limiter's dimensions and the key no longer fits them. */
 async function explain(service: Service, limiter: string, key: AnyKey): Promise<Explanation | undefined> {
   try {
     return await service.get(limiter).reader.explain(key)

@@ -11,7 +11,7 @@ import { statusOf } from './ban-status.ts'
 import { keysOf } from './keys.ts'
 
 interface BanList {
-  /** Sorted by end, latest first. */
+  /** Sorted by end time, latest first. */
   readonly bans: readonly BanStatus[]
   /** Whether the list contains all bans and blocks. */
   readonly isComplete: boolean

@@ -11,7 +11,7 @@ import {
 } from './key-state.ts'
 import { ALL } from './shadow-switches.ts'
 
-/** The shadow switches of a limiter. */
+/** A limiter's shadow switches. */
 export interface ShadowState {
   readonly shadow: Readonly<Record<string, boolean>>
 }

@@ -11,9 +11,9 @@ const HASH_BITS = 32
 /**
  * Estimates the number of distinct hashes, with 32 KB of memory.
  *
- * HyperLogLog is by Flajolet, Fusy, Gandouet and Meunier (2007). The improved estimator is by Ertl, "New cardinality
- * estimation algorithms for HyperLogLog sketches" (2017): it is accurate for small and large numbers, without a table
- * of corrections.
+ * HyperLogLog is by Flajolet, Fusy, Gandouet and Meunier (2007). The improved estimator is by Ertl, "New
+ * cardinality estimation algorithms for HyperLogLog sketches" (2017): it is accurate for small and large
+ * numbers, without a correction table.
  */
 export class HyperLogLog {
   readonly registers: Uint8Array

@@ -12,7 +12,7 @@ import type { Every } from './timer.ts'
 
 /** A message between processes. Messages with another version are ignored. */
 type Message =
-  /** Announces a process and its rate of decisions. If `hello` is set, all other processes announce themselves, too. */
+  /** Announces a process and its decision rate. If `hello` is set, all other processes announce themselves, too. */
   | {
       readonly v: 1
       readonly type: 'here'
@@ -65,7 +65,7 @@ export interface InstancesOptions {
   readonly link: RedisLink | undefined
   readonly every: Every
   readonly log: Logger
-  /** Returns the number of decisions of this process in the last second. */
+  /** Returns the number of decisions that this process made in the last second. */
   readonly perSecond: () => number
   /** Functions by query. Each removes secrets from an answer before the answer is sent through Redis. */
   readonly concealed?: Readonly<Record<string, (answer: unknown, argument: unknown) => unknown>>

@@ -31,7 +31,7 @@ export interface OverrideState {
   readonly bannedUntilMs?: number | null
 }
 
-/** @throws {StoreUnavailableError} and the errors of `explain` */
+/** @throws {StoreUnavailableError} and whatever `explain` throws */
 export async function keyStateOf(limiter: Limiter<AnyKey>, key: AnyKey | Partial<AnyKey>): Promise<KeyState> {
   // With `charges`, the result includes each limit's kind.
   const { atMs, limits, bans, overrides } = await limiter.explain(key as AnyKey, { charges: true })
@@ -60,7 +60,7 @@ export async function keyStateOf(limiter: Limiter<AnyKey>, key: AnyKey | Partial
   }
 }
 
-/** Two readings of the same end time may differ by this. Clocks may be adjusted between the readings. */
+/** Two readings of the same end time may differ by this much. Clocks may be adjusted in between. */
 const SAME_MS = 1000
 
 /** Whether overrides and blocks are still the same. Ignores automatic bans, which come and go. */
@@ -92,7 +92,7 @@ export function isSameEnd(a: number | null | undefined, b: number | null | undef
  *
  * @param now the current state
  * @param earlier the state to restore
- * @throws the errors of {@link Limiter.overrides}
+ * @throws whatever {@link Limiter.overrides} throws
  */
 export async function restoreState(
   { overrides }: Limiter<AnyKey>,
@@ -126,7 +126,7 @@ export function withoutBans({ overrides, ...state }: KeyState): KeyState {
   return { ...state, overrides: overrides.map(({ bannedUntilMs: _, ...each }) => each) }
 }
 
-/** The minimum length of an override or block. */
+/** The minimum duration of an override or block. */
 const MIN_MS = 10
 
 /** The remainder of an override, block or ban. A remainder without a duration lasts until it is deleted. */

@@ -1,4 +1,4 @@
-// Shortens, conceals and hashes keys, for what operators see.
+// Shortens, conceals and hashes the keys that operators see.
 
 import { createHmac, hash } from 'node:crypto'
 import type { AnyKey } from 'slidegate'
@@ -26,7 +26,7 @@ export function isCut(key: string): boolean {
   return /^.{200}\.\.\.~[\w-]{22}$/s.test(key)
 }
 
-/** Applies a function to each key of a request. Omits dimensions without a key. */
+/** Applies a function to each key in a request. Omits dimensions without a key. */
 export function mapKey(
   key: AnyKey | Partial<AnyKey>,
   change: (key: string) => string,
@@ -36,7 +36,7 @@ export function mapKey(
   return Object.fromEntries(given.map(([dimension, each]) => [dimension, change(each)]))
 }
 
-/** A key, or one of the keys of a request with dimensions. */
+/** A key, or one of the keys in a request with dimensions. */
 export interface SingleKey {
   readonly key: string
   /** Only set for limiters with dimensions. */
@@ -81,7 +81,7 @@ export function keyHash(key: string, basis: number = HASH_BASIS): number {
   return hash ^ (hash >>> 16)
 }
 
-/** Hashes a key of a dimension. The dimension is empty for a limiter without dimensions. */
+/** Hashes a key in a dimension. The dimension is empty for a limiter without dimensions. */
 export function hashOf(key: string, dimension: string): number {
   return dimension === '' ? keyHash(key) : keyHash(key, keyHash(dimension))
 }

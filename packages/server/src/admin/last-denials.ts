@@ -1,11 +1,11 @@
-// Stores the times at which keys were last denied, in bounded memory.
+// Stores when keys were last denied, in bounded memory.
 
 import { keyHash } from './keys.ts'
 
 /** Maximum number of keys. The keys denied longest ago are dropped. */
 const MAX_KEYS = 4096
 
-/** The basis of a second hash, because different keys may have the same first hash. */
+/** The basis for a second hash, because different keys may have the same first hash. */
 const OTHER_BASIS = 0x2545f491
 
 /** The name of a key in {@link LastDenials}. The name doesn't reveal the key to other instances. */
@@ -34,7 +34,7 @@ export class LastDenials {
   }
 }
 
-/** Merges the times of several processes. The latest ones win. */
+/** Merges the times from several processes. The latest ones win. */
 export function mergeDenials(processes: readonly DenialTimes[]): ReadonlyMap<string, number> {
   const latest = new Map<string, number>()
   for (const [place, atMs] of processes.flatMap(Object.entries<number>)) {

@@ -22,14 +22,14 @@ function stateOf({ limiter }: ActiveLimiter): LimiterState {
   return { stats: limiter.stats(), waiting: { length, expectedWaitMs: isEver ? expectedWaitMs : null } }
 }
 
-/** Merges the states of limiters in several processes. */
+/** Merges the states of limiters from several processes. */
 export function mergeStates(
   processes: readonly Readonly<Record<string, LimiterState>>[],
 ): ReadonlyMap<string, LimiterState> {
   return byName(processes.flatMap(Object.entries), bothStates)
 }
 
-/** Merges the counts of a limiter's limits in several processes. */
+/** Merges the counts for a limiter's limits from several processes. */
 export function mergeLimits(processes: readonly (readonly LimitCounts[])[]): LimitCounts[] {
   const named = processes.flat().map((counts): [string, LimitCounts] => [counts.name, counts])
   return Array.from(byName(named, bothLimits).values())
@@ -59,7 +59,7 @@ function bothStates(a: LimiterState, b: LimiterState): LimiterState {
       withoutStore: sums(a.stats.withoutStore, b.stats.withoutStore),
       breakerOpened: a.stats.breakerOpened + b.stats.breakerOpened,
       isStoreDown: a.stats.isStoreDown || b.stats.isStoreDown,
-      // All processes see the same jumps of the store's clock, so their counts aren't added up.
+      // All processes see the same jumps in the store's clock, so their counts aren't added up.
       clockSteps: Math.max(a.stats.clockSteps, b.stats.clockSteps),
       waits: bothOf(a.stats.waits, b.stats.waits),
       waitErrors: sums(a.stats.waitErrors, b.stats.waitErrors),

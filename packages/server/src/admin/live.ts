@@ -19,7 +19,7 @@ import type { Usage } from './usage.ts'
 
 const EVERY_MS = 1000
 
-/** Sketches of callers are queried less often than everything else. */
+/** The sketches that estimate the number of callers are queried less often than everything else. */
 const CALLERS_EVERY_MS = 5000
 
 const HISTORY_SECONDS = 300
@@ -34,7 +34,7 @@ interface LiveOptions {
   readonly servers: () => Promise<readonly RedisServerStatus[]>
   /** Whether the store of a limiter or an Envoy domain is down. */
   readonly isStoreDown: (domain: string) => boolean
-  /** Returns the current or the last outage of that store. */
+  /** Returns the current or latest outage of that store. */
   readonly outageOf: (domain: string) => StoreOutage | undefined
   readonly fileState: () => FileState
   /** A monotonic clock, in milliseconds. */

@@ -1,4 +1,4 @@
-// Merges the key statistics of several processes.
+// Merges the key statistics from several processes.
 
 import { setImmediate } from 'node:timers/promises'
 import type { TopKey } from './api-types.ts'
@@ -8,15 +8,15 @@ import { merged, type Summary } from './space-saving.ts'
 
 export type RenameKey = (key: string) => string
 
-/** Statistics of a limiter's callers. */
+/** Statistics about a limiter's callers. */
 export interface Callers {
   /** The estimated number of distinct keys in the last few minutes. */
   readonly distinct: number
-  /** A lower bound of the busiest key's share of all requests. */
+  /** A lower bound on the busiest key's share of all requests. */
   readonly topShare: number
 }
 
-/** Number of limiters to count, within a few milliseconds, before yielding to the event loop. */
+/** Number of limiters to count before yielding to the event loop. They take a few milliseconds. */
 export const AT_A_TIME = 32
 
 export interface TopReport {
@@ -24,11 +24,11 @@ export interface TopReport {
   /** The number of distinct keys, estimated within 2%. */
   readonly distinct: number
   readonly keys: TopKey[]
-  /** Upper bound for the count of any key that isn't listed. */
+  /** Upper bound on the count of any key that isn't listed. */
   readonly unlisted: number
 }
 
-/** Merges the most frequent keys of several processes, and the number of distinct keys. */
+/** Merges the most frequent keys from several processes, and the number of distinct keys. */
 export function mergeTop(processes: readonly TopCounts[], count: number): TopReport {
   const keys = topKeys(processes, Number.POSITIVE_INFINITY)
   const uncounted = processes.flatMap(({ summaries }) => summaries).reduce((sum, { floor }) => sum + floor, 0)
@@ -40,7 +40,7 @@ export function mergeTop(processes: readonly TopCounts[], count: number): TopRep
   }
 }
 
-/** Returns the most frequent keys of several processes. */
+/** Returns the most frequent keys across several processes. */
 export function topKeys(processes: readonly TopCounts[], count: number): TopKey[] {
   return merged(processes.flatMap(({ summaries }) => summaries))
     .slice(0, count)
@@ -66,7 +66,7 @@ export function partsOf(word: string): readonly [dimension: string, key: string]
   return [word.slice(0, end), word.slice(end + 1)]
 }
 
-/** Merges the caller statistics of several processes, by limiter. */
+/** Merges the caller statistics from several processes, by limiter. */
 export async function mergeCallers(
   processes: readonly Readonly<Record<string, CallerSketch>>[],
 ): Promise<ReadonlyMap<string, Callers>> {

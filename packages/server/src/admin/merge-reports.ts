@@ -1,4 +1,4 @@
-// Merges the reports of all processes into an overview.
+// Merges the reports from all processes into an overview.
 
 import type { OnStoreError } from 'slidegate'
 import type { StoreOutage } from '../metrics/limiter-counts.ts'
@@ -9,7 +9,7 @@ import type { Process } from './presence.ts'
 import type { MinuteRates, SecondCounts } from './rates.ts'
 import { type Calls, mergeCalls } from './store-calls.ts'
 
-/** The report of one process, as plain JSON. */
+/** One process's report, as plain JSON. */
 export interface ProcessReport {
   readonly process: Process
   readonly isRedis: boolean
@@ -30,7 +30,7 @@ interface LimiterReport {
   readonly instances: number
 }
 
-/** The states, from the worst to the best. */
+/** The states, from worst to best. */
 const FILE_STATES: readonly FileState[] = ['invalid', 'restart', 'applied']
 
 export function instancesOf(reports: readonly ProcessReport[], self: Process): InstanceStatus[] {
@@ -98,13 +98,13 @@ export function limitersOf(
     })
 }
 
-/** Divides by the longest counting time of a process. Otherwise, new processes would weigh too much. */
+/** Divides by the time of the process that has counted longest. Otherwise, new processes would weigh too much. */
 function perSecond(reports: readonly LimiterReport[], of: (minute: MinuteRates) => number): number {
   const seconds = Math.max(1, ...reports.map(({ lastMinute }) => lastMinute.seconds))
   return reports.reduce((sum, { lastMinute }) => sum + of(lastMinute), 0) / seconds
 }
 
-/** Returns the current outage, or otherwise the last one. Includes how requests are decided during it. */
+/** Returns the current outage, with how requests are decided during it. Otherwise, returns the latest one. */
 function outageOf(reports: readonly LimiterReport[]): Pick<LimiterRates, 'outage' | 'lastOutage'> {
   const down = reports.filter(({ isStoreDown }) => isStoreDown)
   if (down.length > 0) {

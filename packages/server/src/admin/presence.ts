@@ -103,7 +103,7 @@ export class Presence {
     return this.#now() - heardAtMs > SILENT_MS
   }
 
-  /** Forgets the process that was heard least recently, if it is silent. Returns whether it was forgotten. */
+  /** Forgets the process that was heard from least recently, if it is silent. Returns whether it was forgotten. */
   #makeRoom(nowMs: number): boolean {
     const [process, { heardAtMs }] = this.#known.entries().next().value!
     return nowMs - heardAtMs > SILENT_MS && this.#known.delete(process)

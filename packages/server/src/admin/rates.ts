@@ -8,7 +8,7 @@ const SPANS = [1, 10, 60, 300] as const
 
 const SOURCES: readonly Source[] = ['store', 'lease', 'denyCache', 'fallback', 'failOpen', 'failClosed']
 
-/** Columns of each second: allowed by source, denied by source, denied by shadow limits. */
+/** The columns for each second: allowed by source, denied by source, denied by shadow limits. */
 const DENIED = SOURCES.length
 const SHADOW = 2 * SOURCES.length
 const WIDTH = SHADOW + 1
@@ -16,7 +16,7 @@ const WIDTH = SHADOW + 1
 /** Number of seconds to keep: the longest span, plus the current second. */
 const SECONDS = 300 + 1
 
-/** Counts of the last full seconds, as plain JSON. */
+/** Counts for the last full seconds, as plain JSON. */
 export interface SpanCounts {
   /** The number of seconds counted; fewer than the span if the process started later. */
   readonly seconds: number
@@ -25,7 +25,7 @@ export interface SpanCounts {
 
 /** Counts by second, latest first, as plain JSON. */
 export interface SecondCounts {
-  /** The last full second, in epoch seconds. The first entry of each list belongs to it. */
+  /** The last full second, in epoch seconds. The first entry in each list is for this second. */
   readonly latest: number
   readonly allowed: readonly number[]
   readonly denied: readonly number[]
@@ -34,7 +34,7 @@ export interface SecondCounts {
   readonly withoutStore: readonly number[]
 }
 
-/** Decisions of the last minute, or since the process started if that is later. */
+/** Decisions in the last minute, or since the process started if that is later. */
 export interface MinuteRates {
   readonly seconds: number
   readonly allowed: number
@@ -42,7 +42,7 @@ export interface MinuteRates {
   readonly shadowDenied: number
 }
 
-/** Counts of a limiter in one minute. */
+/** A limiter's counts in one minute. */
 export interface MinuteCounts {
   readonly allowed: number
   readonly denied: number
@@ -51,7 +51,7 @@ export interface MinuteCounts {
   readonly shadowDenied: number
 }
 
-/** Counts a limiter's decisions per second, with 16 KB of memory. */
+/** Counts a limiter's decisions per second, in 16 KB of memory. */
 export class Rates {
   readonly #counts = new Uint32Array(SECONDS * WIDTH)
   #minute = { allowed: 0, denied: 0, units: 0, shadowDenied: 0 }
@@ -89,7 +89,7 @@ export class Rates {
     return minute
   }
 
-  /** Returns the decisions of the last 60 full seconds. There are fewer soon after a start. */
+  /** Returns the decisions in the last 60 full seconds, or fewer soon after the start. */
   lastMinute(nowMs: number): MinuteRates {
     this.#goOnTo(nowMs)
     const seconds = Math.min(60, this.#second - this.#since)
@@ -151,7 +151,7 @@ export class Rates {
   }
 }
 
-/** @param processes the spans of each process */
+/** @param processes the spans from each process */
 export function usageOf(processes: readonly (readonly SpanCounts[])[]): SpanUsage[] {
   return SPANS.map((spanSeconds, span) => {
     const seconds = Math.max(0, ...processes.map((spans) => spans[span]!.seconds))

@@ -14,7 +14,7 @@ const require = createRequire(import.meta.url)
 const DEFAULT_PREFIX = 'slidegate'
 const DEFAULT_PORT = 6379
 
-/** The timeout of a command, in milliseconds. */
+/** The timeout for a command, in milliseconds. */
 const ANSWER_MS = 1000
 
 /** The maximum number of commands in flight. */
@@ -22,22 +22,22 @@ const MAX_PENDING = 256
 
 const MAX_BACKOFF_MS = 1000
 
-/** The message of ioredis for every failure to connect to a Cluster node. */
+/** The message in ioredis for every failure to connect to a Cluster node. */
 const CLOSED = 'Connection is closed.'
 
-/** Minimum time in milliseconds between two refreshes of the list of a Cluster's nodes. */
+/** Minimum time between refreshes of a Cluster's node list, in milliseconds. */
 const NODES_MS = 5000
 
 /** The maximum number of Cluster nodes to query. */
 const MAX_SERVERS = 256
 
 /**
- * The Redis connection of the admin API. The store has its own connection, so this one never delays requests.
+ * The admin API's Redis connection. The store has its own connection, so this one never delays requests.
  *
  * Reconnects until it is closed. A command that can't be sent fails immediately, and no command is sent twice.
  */
 export class RedisLink {
-  /** The prefix of all keys of the service. */
+  /** The prefix of all the service's keys. */
   readonly prefix: string
   /** The address without passwords: `host:port`, or several for a Cluster. */
   readonly address: string
@@ -58,7 +58,7 @@ export class RedisLink {
       .join(', ')
     this.#connect = () => redisOf(config, folder)
     this.#redis = this.#connect()
-    // Keeps only the text, because errors of ioredis include commands, such as AUTH with the password.
+    // Keeps only the text, because ioredis errors include commands, such as AUTH with the password.
     this.#redis
       .on('error', (error) => {
         this.#lastError = reasonOf(error)
@@ -74,7 +74,7 @@ export class RedisLink {
     return this.#redis.status !== 'ready' && this.#lastError !== undefined
   }
 
-  /** The error of the last attempt to connect, such as a wrong password. */
+  /** The error from the last attempt to connect, such as a wrong password. */
   get lastError(): string | undefined {
     return this.#lastError
   }
@@ -102,7 +102,7 @@ export class RedisLink {
   /**
    * Sends a command.
    *
-   * @throws {ServiceError} `store_error` if the command failed; it may have run nevertheless
+   * @throws {ServiceError} `store_error` if the command failed; it may still have run
    * @throws {UnreachableError} if there is no connection
    */
   async ask<Answer>(command: (redis: Redis | Cluster) => Promise<Answer>): Promise<Answer> {
@@ -254,7 +254,7 @@ function redisOf(config: RedisConfig, folder: string): Redis | Cluster {
     enableOfflineQueue: false,
     enableReadyCheck: false,
     disableClientInfo: true,
-    // Not needed, because `subscribe` subscribes again at each `ready` event.
+    // Not needed, because `subscribe` subscribes again on each `ready` event.
     autoResubscribe: false,
     // After a failover, the old primary keeps the connection but rejects writes. Reconnecting may reach the new one.
     reconnectOnError: ({ message }) => message.startsWith('READONLY'),

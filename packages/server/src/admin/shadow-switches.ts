@@ -7,7 +7,7 @@ import { ServiceError } from '../service/service-error.ts'
 import { type RedisLink, UnreachableError } from './redis-link.ts'
 import type { Every } from './timer.ts'
 
-/** The name that stands for all limits of a limiter. */
+/** The name that stands for all of a limiter's limits. */
 export const ALL = '*'
 
 /** Stores operators' shadow switches, for all instances that share the store. */
@@ -16,8 +16,8 @@ export interface ShadowSwitches {
   read(): Promise<ShadowSettings>
   /**
    * @param limit the name of a limit, or {@link ALL}
-   * @param shadow `null` restores the configured mode. {@link ALL} also removes the settings of single limits
-   * @throws {ServiceError} if it can't be stored
+   * @param shadow `null` restores the configured mode. {@link ALL} also removes the settings for single limits
+   * @throws {ServiceError} if the setting can't be stored
    */
   set(limiter: string, limit: string, shadow: boolean | null): Promise<void>
 }
@@ -100,7 +100,7 @@ function replacedBy(
   )
 }
 
-/** Groups settings by limiter. Sorts the settings, so that equal settings give equal JSON. */
+/** Groups settings by limiter. Sorts the settings, so that identical settings give identical JSON. */
 function shadowSettingsOf(settings: Settings): ShadowSettings {
   // The object has no prototype, because a limiter may be called "constructor".
   const shadowSettings: Record<string, Record<string, boolean>> = Object.create(null)
@@ -113,13 +113,13 @@ function shadowSettingsOf(settings: Settings): ShadowSettings {
   return shadowSettings
 }
 
-/** How often settings are read. Regular reads pick up changes by instances that couldn't reach this one. */
+/** How often settings are read. Regular reads pick up changes from instances that couldn't reach this one. */
 export const SYNC_EVERY_MS = 900
 
 /**
- * Applies the settings that operators change on any instance to this service.
+ * Applies to this service the settings that operators change on any instance.
  *
- * If the settings can't be read, the last known ones stay in force. Also logs outages of Redis.
+ * If the settings can't be read, the last known ones stay in force. Also logs Redis outages.
  */
 export class ShadowSync {
   readonly #service: Service

@@ -1,4 +1,4 @@
-// Counts the busiest keys of the last few minutes, in a window of two halves.
+// Counts the busiest keys in the last few minutes, in a window of two halves.
 
 import type { Decision } from 'slidegate'
 import { type KeyCounts, SlotCounts } from './history/key-counts.ts'
@@ -10,7 +10,7 @@ import { NONE, SpaceSaving, type Summary } from './space-saving.ts'
 /** The count by which keys are ranked. */
 export type Ranking = 'requests' | 'denials'
 
-/** Counts of a limiter's keys in one process, as plain JSON. */
+/** Counts for a limiter's keys in one process, as plain JSON. */
 export interface TopCounts {
   /** How far back the counts go. */
   readonly spanMs: number
@@ -36,7 +36,7 @@ const COUNTERS = 512
 /** Length of half a window, in milliseconds. The window slides by half its length, so it covers one to two halves. */
 export const HALF_MS = 150_000
 
-/** Counts of one half of the window. */
+/** The counts in one half of the window. */
 class Half {
   readonly minute = new SlotCounts(COUNTERS)
   readonly requests = new SpaceSaving(COUNTERS, (slot) => this.minute.clear(slot))
@@ -46,7 +46,7 @@ class Half {
   count = 0
 }
 
-/** Counts the keys of the last few minutes. */
+/** Counts the keys in the last few minutes. */
 export class SlidingKeys {
   readonly watched = new WatchedKeys()
   #former: Half | undefined
@@ -65,7 +65,7 @@ export class SlidingKeys {
     this.#current.count++
   }
 
-  /** @param isDenied whether a limit or ban of this dimension denied the request */
+  /** @param isDenied whether a limit or ban in this dimension denied the request */
   add(key: string, dimension: string, decision: Decision, isDenied: boolean): void {
     const half = this.#current
     const hash = hashOf(key, dimension)
@@ -96,7 +96,7 @@ export class SlidingKeys {
     }
   }
 
-  /** Returns the counts of each key since the last call. Counts of evicted keys may be too low. */
+  /** Returns the counts for each key since the last call. Counts for evicted keys may be too low. */
   takeMinute(nowMs: number): ReadonlyMap<string, KeyCounts> {
     const words = new Map<string, KeyCounts>()
     for (const { minute, requests } of this.#halves(nowMs)) {

@@ -11,7 +11,7 @@ interface Counted {
   readonly error: number
 }
 
-/** The counted words of a stream, as plain JSON. Any other word occurred at most `floor` times. */
+/** The counted words in a stream, as plain JSON. Any other word occurred at most `floor` times. */
 export interface Summary {
   readonly floor: number
   readonly counted: readonly Counted[]
@@ -25,7 +25,7 @@ const CELLS = 16
 const CHAINS = 2
 
 /**
- * Counts the most frequent words of a stream in bounded memory.
+ * Counts the most frequent words in a stream, in bounded memory.
  *
  * Filtered Space-Saving by Homem and Carvalho, "Finding top-k elements in data streams" (Information Sciences
  * 180, 2010), based on Metwally, Agrawal and El Abbadi (ICDT 2005). Counters are in a min-heap. A word
@@ -33,7 +33,7 @@ const CHAINS = 2
  * the lowest counter, the word takes over that counter. The cell's previous count becomes the word's error,
  * and the counter's count goes to the evicted word's cell. Rare words therefore need cells, but no counters.
  * With m counters, every word that makes up more than 1/m of the stream has a counter, and no count is off by
- * more than 1/m.
+ * more than 1/m of the stream.
  */
 export class SpaceSaving {
   readonly #capacity: number
@@ -74,8 +74,8 @@ export class SpaceSaving {
   /**
    * Counts a word, and returns its slot or {@link NONE}.
    *
-   * @param hash the {@link keyHash} of label and word
-   * @param label distinguishes equal words; must not contain `=`
+   * @param hash the {@link keyHash} of the label and the word
+   * @param label distinguishes identical words; must not contain `=`
    */
   add(word: string, hash: number = keyHash(word), label = ''): number {
     let slot = this.#chains[this.#chainOf(hash)]!
@@ -91,7 +91,7 @@ export class SpaceSaving {
     return slot
   }
 
-  /** Returns the word in a slot, after its label and `=`. */
+  /** Returns the word in a slot, prefixed with its label and `=`. */
   wordAt(slot: number): string {
     return `${this.#labels[slot]}=${this.#words[slot]}`
   }
@@ -210,7 +210,7 @@ export class SpaceSaving {
 }
 
 /**
- * Merges summaries of several streams, such as those of different times or processes.
+ * Merges summaries of several streams, such as those from different times or processes.
  *
  * A word's bounds are added up. In a summary without the word, the upper bound is `floor` (Agarwal et al., "Mergeable
  * Summaries", PODS 2012). Sorts by the lower bound, highest first.

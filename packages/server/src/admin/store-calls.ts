@@ -1,10 +1,10 @@
-// Measures the recent calls of the store.
+// Measures the recent calls to the store.
 
 import type { HistogramCounts } from 'slidegate/metrics'
 import type { RedisStore } from 'slidegate/redis'
 import type { StoreStatus } from './api-types.ts'
 
-/** A store's calls in the last few seconds, as plain JSON. */
+/** The calls to a store in the last few seconds, as plain JSON. */
 export interface Calls {
   readonly spanMs: number
   readonly calls: number
@@ -24,7 +24,7 @@ interface Totals {
 /** The length of the span to report, in milliseconds. */
 const OVER_MS = 5000
 
-/** Computes a store's recent calls from its totals since it was created. */
+/** Computes the recent calls to a store from its totals since it was created. */
 export class CallTotals {
   readonly #store: RedisStore | undefined
   readonly #now: () => number
@@ -40,12 +40,12 @@ export class CallTotals {
     this.#now = now
   }
 
-  /** Returns the calls of the last few seconds. Undefined for a store in this process, or one without recent calls. */
+  /** Returns the calls in the last few seconds. Undefined for a store in this process, or one without recent calls. */
   lately(): Calls | undefined {
     const totals = this.#totals()
     if (totals === undefined) return undefined
     const from = totals.atMs - OVER_MS
-    // Drops totals that are too old: the previous call of this method may have been hours ago.
+    // Drops totals that are too old: this method may last have been called hours ago.
     const lately = this.#known.filter(({ atMs }) => atMs > from - OVER_MS)
     // Keeps the newest totals from before the span, and all later totals.
     const first = lately.findLastIndex(({ atMs }) => atMs <= from)
@@ -68,7 +68,7 @@ export class CallTotals {
   }
 }
 
-/** Merges the calls of several processes. */
+/** Merges the calls from several processes. */
 export function mergeCalls(
   each: readonly Calls[],
 ): Pick<StoreStatus, 'callsPerSecond' | 'callMs' | 'requestsPerCall'> {
@@ -86,7 +86,7 @@ export function mergeCalls(
   }
 }
 
-/** Estimates a quantile as Prometheus does. Values are assumed to be spread evenly within a bucket. */
+/** Estimates a quantile the way Prometheus does. Values are assumed to be spread evenly within a bucket. */
 export function quantile(bounds: readonly number[], counts: readonly number[], share: number): number {
   const all = counts.reduce((sum, count) => sum + count, 0)
   let missing = share * all

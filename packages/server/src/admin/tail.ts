@@ -42,7 +42,7 @@ const MAX_LINES = 1000
 
 const TAKE_EVERY_MS = 100
 
-/** The maximum number of readers of all processes together. */
+/** The maximum number of readers across all processes. */
 const MAX_READERS = 1024
 
 /** A reader that sends no query for this long is removed. */
@@ -72,7 +72,7 @@ export class Tail {
     processes.answer('tail', (query) => this.#answer(query as TailQuestion))
   }
 
-  /** The number of readers of all processes together. */
+  /** The number of readers across all processes. */
   get readers(): number {
     return this.#readers.size
   }
@@ -91,7 +91,7 @@ export class Tail {
   }
 
   /**
-   * Streams the decisions of all processes as server-sent events, until the stream is destroyed.
+   * Streams the decisions from all processes as server-sent events, until the stream is destroyed.
    *
    * @param filter called at each poll, because limiters come and go. If it throws, the stream ends
    * @throws {ServiceError} `too_many_readers`

@@ -53,15 +53,19 @@ function mustBeAsLeft(before: State, after: State, now: State): void {
   const isKey = !isShadow(before) && !isShadow(after) && !isShadow(now)
   if (!(isKey ? isSameState(after, now) : isDeepStrictEqual(after, now))) {
     const changes = changeWords(after, now)
-    throw new ServiceError(409, 'changed_since', `it has changed since: ${changes}. Change it by hand`)
+    throw new ServiceError(
+      409,
+      'changed_since',
+      `a later change prevents this undo: ${changes}. Restore the previous state by hand`,
+    )
   }
   if (isKey && isExpired(before, now)) {
-    throw new ServiceError(409, 'not_undoable', 'the former override or block would have expired by now')
+    throw new ServiceError(409, 'not_undoable', 'the previous override or block would have expired by now')
   }
 }
 
 function whyNot({ what, result, isUndone, id }: AuditEntry): string {
-  if (isUndone) return `change ${id} is already undone`
+  if (isUndone) return `change ${id} has already been undone`
   if (result !== 'done') return `change ${id} didn't succeed: its result is ${result}`
   return `change ${id} (${what}) can't be undone: it deleted data, or the audit log only has a hash of its key`
 }
@@ -79,7 +83,7 @@ async function restoreShadow(
 ): Promise<void> {
   const set = (limit: string, shadow: boolean | null) => admin.shadowSwitches.set(limiter, limit, shadow)
   const isExtra = (limit: string) => !Object.hasOwn(was, limit)
-  // `ALL` comes first, because removing its setting also removes the settings of single limits.
+  // `ALL` comes first, because removing its setting also removes the settings for single limits.
   if (Object.hasOwn(now, ALL) && isExtra(ALL)) await set(ALL, null)
   for (const limit of Object.keys(now)) if (limit !== ALL && isExtra(limit)) await set(limit, null)
   for (const [limit, shadow] of Object.entries(was)) await set(limit, shadow)

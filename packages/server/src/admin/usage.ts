@@ -11,7 +11,7 @@ import { type MinuteCounts, type MinuteRates, Rates, type SecondCounts, type Spa
 import { type CallerSketch, HALF_MS, type Ranking, SlidingKeys, type TopCounts } from './sliding-keys.ts'
 import type { Every } from './timer.ts'
 
-/** Maximum number of limiters with counts. A further limiter replaces one that has been idle for `IDLE_MS`. */
+/** Maximum number of limiters with counts. Beyond that, a new limiter replaces one that has been idle for `IDLE_MS`. */
 const MAX_LIMITERS = 1024
 const IDLE_MS = 2 * HALF_MS
 
@@ -21,18 +21,18 @@ interface LimiterUsage {
   askedAtMs: number
 }
 
-/** Counts of a limiter and its keys in one minute. The keys are listed by dimension, `=` and key. */
+/** Counts for a limiter and its keys in one minute. Each key is named by its dimension, `=` and the key. */
 export interface LimiterMinute {
   readonly limiter: string
   readonly counts: MinuteCounts
   readonly keys: ReadonlyMap<string, KeyCounts>
 }
 
-/** How often the clock is read. Decisions between two readings are counted at the time of the first reading. */
+/** How often the clock is read. A decision is counted at the time that was read last. */
 const TICK_MS = 50
 
 /**
- * Counts the decisions of this process, and their keys.
+ * Counts this process's decisions, and their keys.
  *
  * Memory is bounded: about 270 KB per limiter, plus up to 2,048 keys of at most 256 characters.
  */
@@ -45,7 +45,7 @@ export class Usage {
   readonly #isTicking: boolean
   #nowMs: number
   #watched: ReadonlyMap<string, WatchedOfLimiter> = new Map()
-  /** The limiter of the last decision. The next decision is often about the same one. */
+  /** The limiter of the last decision. The next decision is often for the same limiter. */
   #last: { readonly name: string; readonly usage: LimiterUsage } | undefined
 
   /**
@@ -130,7 +130,7 @@ export class Usage {
   }
 
   /**
-   * Returns the callers of each limiter. Lets pending requests run between limiters.
+   * Returns the callers for each limiter. Lets pending requests run between limiters.
    *
    * @param renaming returns a function that renames a limiter's keys, or undefined to keep them
    */
@@ -196,7 +196,7 @@ export class Usage {
   }
 }
 
-/** Returns whether a limit or ban of this dimension denied the request. Returns true if that's unknown. */
+/** Returns whether a limit or ban in this dimension denied the request. Returns true if that's unknown. */
 function isBlamed(dimension: string, { deniedBy }: Decision): boolean {
   if (deniedBy.length === 0) return true
   const own = `${dimension}.`

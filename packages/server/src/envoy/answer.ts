@@ -49,7 +49,7 @@ export function decisionOf(
   let remaining = Number.POSITIVE_INFINITY
   let retryAfterMs = 0
   let resetAfterMs = 0
-  // If all quotas deny, the request is allowed as soon as one of them has room.
+  // If all quotas deny, the request is allowed as soon as one of them would allow it.
   let quotaMs = isDenied && areQuotasOver(questions) ? Number.POSITIVE_INFINITY : 0
   for (const question of questions) {
     const verdict = verdictOf(question)
@@ -117,7 +117,7 @@ function statusOf(question: Question | Uncounted): DescriptorStatus {
     code: isOver && !rule.isShadow ? OVER_LIMIT : OK,
     current_limit: rule.currentLimit,
     limit_remaining: isOver ? 0 : Math.min(remaining, MAX_UINT32),
-    // Envoy reads whole seconds, and clients wait for that time.
+    // Envoy reads whole seconds, and clients wait for that long.
     duration_until_reset: { seconds: Math.ceil(untilMs / 1000) },
   }
 }
@@ -143,7 +143,7 @@ function metadataOf(described: readonly (Question | Uncounted)[]): Record<string
   return { ...(shadow && { shadow }), ...(metadata && { metadata }) }
 }
 
-/** Merges nested objects. Values of `first` take precedence. */
+/** Merges nested objects. Values in `first` take precedence. */
 function merged(
   first: Readonly<Record<string, unknown>>,
   second: Readonly<Record<string, unknown>>,

@@ -1,4 +1,4 @@
-// Metrics of rules: hits, and ignored parts of requests.
+// Metrics for rules: hits, and ignored parts of requests.
 
 import type { Logger } from 'pino'
 import { Counter, type Registry } from 'prom-client'
@@ -7,14 +7,14 @@ import type { Question } from './question.ts'
 /** Maximum number of label values. `detailed_metric` and `value_to_metric` turn callers' input into labels. */
 const MAX_RULES = 10_000
 
-/** Longer labels are replaced with the rule's path. A label of that length contains callers' input. */
+/** Longer labels are replaced with the rule's path. A label that long contains callers' input. */
 const MAX_NAME = 256
 
 const OTHERS = '(others)'
 
 type Outcome = 'within_limit' | 'over_limit' | 'shadow_mode' | 'not_charged'
 
-/** Counts hits of rules. Updating a labeled Prometheus counter would take as long as a decision. */
+/** Counts hits by rule. Updating a labeled Prometheus counter would take as long as a decision. */
 export class Hits {
   readonly #counts = new Map<string, Map<string, Record<Outcome, number>>>()
   #size = 0
@@ -23,7 +23,7 @@ export class Hits {
     const flush = (counter: Counter<'domain' | 'rule' | 'outcome'>): void => this.#flush(counter)
     new Counter({
       name: 'slidegate_envoy_hits_total',
-      help: 'Hits by rule, in the format of envoyproxy/ratelimit.',
+      help: 'Hits by rule. Rules are named as in envoyproxy/ratelimit.',
       labelNames: ['domain', 'rule', 'outcome'] as const,
       registers: [registry],
       collect() {

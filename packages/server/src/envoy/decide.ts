@@ -4,7 +4,7 @@ import type { Decision } from 'slidegate'
 import type { Question } from './question.ts'
 import { type Group, type RuleLimiters, setVerdicts } from './rule-limiters.ts'
 
-/** Maximum number of dimensions of a limiter. */
+/** Maximum number of dimensions in a limiter. */
 const MAX_DIMENSIONS = 16
 
 /** The result of a request. */
@@ -17,8 +17,8 @@ export interface Verdicts {
 /**
  * Decides a request: charges all of its limits, or none.
  *
- * Descriptors with different rules and equal costs are decided in one call of the store. All others take further calls.
- * If one of those is denied, earlier charges are refunded.
+ * Descriptors with different rules and equal costs are decided in one call to the store. All others need
+ * further calls. If one of those calls is denied, earlier charges are refunded.
  */
 export function decide(limiters: RuleLimiters, questions: readonly Question[]): Promise<Verdicts> {
   return areOneStep(questions) ? decideInOneStep(limiters, questions) : decideInSteps(limiters, questions)
@@ -93,7 +93,7 @@ async function decideInSteps(limiters: RuleLimiters, questions: readonly Questio
   return verdictsOn(questions, isDenied, first)
 }
 
-/** Whether all quotas are used up. One quota with room is enough to allow the request. */
+/** Whether all quotas are used up. One quota with units left is enough to allow the request. */
 export function areQuotasOver(questions: readonly Question[]): boolean {
   const quotas = questions.filter(({ rule }) => rule.isQuota && !rule.isShadow)
   return quotas.length > 0 && quotas.every((question) => question.isOver)

@@ -1,4 +1,4 @@
-// The rules of a domain. Matches descriptors to them.
+// A domain's rules, and how descriptors match them.
 
 import { createHash } from 'node:crypto'
 import { type Limit, slidingWindow, tupleKey } from 'slidegate'
@@ -54,7 +54,7 @@ export class Domain {
     this.limiterName = limiterNameOf(name)
   }
 
-  /** Finds the rule of a descriptor. A descriptor with n entries matches rules at depth n of the file. */
+  /** Finds the rule for a descriptor. A descriptor with n entries matches rules at depth n in the file. */
   match(entries: readonly Entry[]): Match | undefined {
     let branch = this.root
     let hasValuesInMetric = false
@@ -101,7 +101,10 @@ function sharedValueOf({ key, value }: Entry, by: string, child: Branch): string
   return by.startsWith(`${key}_`) ? by.slice(key.length + 1) : by
 }
 
-/** Longer parts of a key are hashed. Too long a key would cause an error, after which many gateways allow a request. */
+/**
+ * Longer parts of a key are hashed. A key that is too long would cause an error, and many gateways then allow
+ * the request.
+ */
 const MAX_LENGTH = 512
 
 /** Returns an entry as a part of a key. */
@@ -132,7 +135,7 @@ export type Unit = keyof typeof UNITS
 
 export const MAX_UINT32 = 2 ** 32 - 1
 
-/** The options of a descriptor's limit. */
+/** The options for a descriptor's limit. */
 export interface RuleOptions {
   readonly unit: Unit | undefined
   readonly requestsPerUnit: number
@@ -145,7 +148,7 @@ export interface RuleOptions {
   readonly metadata: Readonly<Record<string, unknown>> | undefined
 }
 
-/** The limit of a descriptor. */
+/** A descriptor's limit. */
 export interface Rule extends RuleOptions {
   /** Unique within the domain, and the same after a reload and on every instance. Used as the name of a dimension. */
   readonly id: string
@@ -161,10 +164,10 @@ export interface Rule extends RuleOptions {
   readonly precisionMs: number
 }
 
-/** Name of the limit within its dimension. The state of a shadow limit is stored by this name. */
+/** Name of the limit within its dimension. The state of a shadow limit is stored under this name. */
 const LIMIT_NAME = 'rate'
 
-/** @param keys keys of the descriptors with their values, from the outermost */
+/** @param keys the descriptors' keys and values, outermost first */
 export function ruleOf(keys: readonly string[], options: RuleOptions, scope = 'rule'): Rule {
   const { unit, requestsPerUnit, name, isUnlimited, isShadow, isQuota } = options
   const path = keys.join('.')
@@ -175,7 +178,7 @@ export function ruleOf(keys: readonly string[], options: RuleOptions, scope = 'r
           limit: Math.max(1, requestsPerUnit),
           window: UNITS[unit].window,
           name: LIMIT_NAME,
-          // A quota alone doesn't deny, because a request needs room in only one of its quotas.
+          // A quota alone doesn't deny, because one of a request's quotas is enough to allow it.
           shadow: isShadow || isQuota,
         })
   return {

@@ -53,7 +53,7 @@ interface DomainDescription {
 /**
  * Reads files in the format of envoyproxy/ratelimit. In a folder, it reads all .yaml, .yml and .json files.
  *
- * @param folder the base folder of relative names
+ * @param folder the base folder for relative names
  * @throws {ConfigError}
  */
 export function readDomains(names: readonly string[], folder: string): Domains {

@@ -67,7 +67,7 @@ export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['reques
     }
     if (response !== undefined) callback(null, response)
     // The client is gone and won't read this.
-    else callback({ code: status.CANCELLED, details: 'the call ended before its decision' })
+    else callback({ code: status.CANCELLED, details: 'the call ended before a decision was made' })
   }
 }
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js'
 import { loadSync, type PackageDefinition } from '@grpc/proto-loader'
 
-/** A decoded message. Omitted fields are undefined. Fields have the names of the protocol's definitions. */
+/** A decoded message. Omitted fields are undefined. Fields have the same names as in the protocol's definitions. */
 export interface RateLimitRequest {
   readonly domain?: string
   readonly descriptors?: readonly Descriptor[]
@@ -71,7 +71,7 @@ export function loadDefinitions(): PackageDefinition {
   })
 }
 
-/** The service. Malformed bytes are passed to the handler as {@link MALFORMED}, to return the right status. */
+/** The service. Malformed bytes are passed to the handler as {@link MALFORMED}, so that it returns the right status. */
 export function serviceIn(definitions: PackageDefinition): ServiceDefinition<UntypedServiceImplementation> {
   const service = definitions[SERVICE_NAME] as ServiceDefinition<UntypedServiceImplementation>
   const method = service.ShouldRateLimit!

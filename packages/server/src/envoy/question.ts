@@ -1,4 +1,4 @@
-// A descriptor of a request, with its rule and verdict.
+// A descriptor in a request, with its rule and verdict.
 
 import type { LimitDecision } from 'slidegate'
 import type { Match, Rule } from './domain.ts'

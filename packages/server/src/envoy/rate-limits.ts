@@ -27,7 +27,7 @@ interface RateLimitsOptions {
   readonly maxDescriptors: number
 }
 
-/** The rules of all domains, applied to requests. */
+/** Applies the rules of all domains to requests. */
 export class RateLimits {
   readonly #store: Store
   readonly #observer: ServiceObserver
@@ -69,7 +69,7 @@ export class RateLimits {
   }
 
   /**
-   * @param isGone whether the client no longer waits for a response
+   * @param isGone whether the client is no longer waiting for a response
    * @throws {ServiceError} {StoreUnavailableError} {SlidegateError}
    */
   async shouldRateLimit(

@@ -1,4 +1,4 @@
-// Validates a request, and finds the rule of each descriptor.
+// Validates a request, and finds the rule for each descriptor.
 
 import type { EnvoyConfig } from '../config/schema.ts'
 import { fits } from '../service/pattern.ts'
@@ -44,12 +44,12 @@ export class Requests {
     descriptors.forEach(({ entries = [] }, index) => {
       if (entries.length === 0) throw invalid(`descriptor ${index} has no entries; at least one is required`)
       if (entries.some(({ key = '' }) => key === ''))
-        throw invalid(`an entry of descriptor ${index} has no key`)
+        throw invalid(`an entry in descriptor ${index} has no key`)
     })
     return { domain, descriptors }
   }
 
-  /** Returns the rule of each descriptor. A rule can replace other rules of the same request. */
+  /** Returns the rule for each descriptor. A rule can replace other rules in the same request. */
   described(
     { descriptors = [], hits_addend: hits = 0 }: RateLimitRequest,
     domain: Domain,
@@ -94,7 +94,7 @@ export class Requests {
     const { requests_per_unit: requestsPerUnit = 0, unit: number = 0 } = limit
     const unit = UNIT_OF.get(number)
     if (unit === undefined)
-      throw invalid(`the unit of a limit is ${number}; it must be a value of RateLimitUnit`)
+      throw invalid(`a limit has the unit ${number}; it must be a value of RateLimitUnit`)
     const keys = entries.map(({ key }) => key)
     const word = JSON.stringify([requestsPerUnit, unit, keys])
     const rule =

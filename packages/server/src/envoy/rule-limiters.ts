@@ -17,7 +17,7 @@ import type { Question } from './question.ts'
 
 export type FailurePolicy = Pick<DimensionOptions<string>, 'onStoreError' | 'timeoutMs' | 'instances'>
 
-/** Maximum number of limiters per domain. There is one per combination of rules, which gateways choose. */
+/** Maximum number of limiters per domain. Gateways can request any combination of rules, and each has a limiter. */
 const MAX_LIMITERS = 1024
 
 /** Maximum number of keys while this process decides without the store. */
@@ -30,7 +30,10 @@ interface InUse {
   isRetired: boolean
 }
 
-/** Descriptors that are decided in one step: their rules differ, and their costs are equal. Must be released. */
+/**
+ * Descriptors that are decided in one step: their rules differ, and their costs are equal. Must be released
+ * after use.
+ */
 export interface Group {
   readonly inUse: InUse
   readonly questions: readonly Question[]

@@ -21,7 +21,7 @@ const DEFAULT_MESSAGE_BYTES = 2 ** 19
 const DEFAULT_DESCRIPTORS = 64
 const DEFAULT_IN_FLIGHT = 10_000
 
-/** Interval of readiness checks. */
+/** Interval between readiness checks. */
 const HEALTH_MS = 500
 
 /** When the server stops, calls in flight are cut off after this time. */
@@ -31,7 +31,7 @@ const STOP_MS = 10_000
 const LINGER_MS = 1000
 const LINGER_STEP_MS = 50
 
-/** Names in health checks: the whole server, the service, and the name in envoyproxy/ratelimit. */
+/** Names in health checks: the whole server, the service, and the name that envoyproxy/ratelimit uses. */
 const HEALTH_NAMES = ['', SERVICE_NAME, 'ratelimit']
 
 export interface EnvoyOptions {

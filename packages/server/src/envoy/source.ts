@@ -1,4 +1,4 @@
-// Parses rule files of envoyproxy/ratelimit.
+// Parses rule files in the format of envoyproxy/ratelimit.
 
 import { parseDocument } from 'yaml'
 import { readDocument, readText, type SourceDocument } from '../config/document.ts'
@@ -6,7 +6,7 @@ import { ConfigError, type ConfigProblem } from '../config/problem.ts'
 import { isObject, type Path } from '../config/reader.ts'
 import { Branch, Domain, MAX_UINT32, type RuleOptions, ruleOf, UNITS, type Unit } from './domain.ts'
 
-/** Field names of the format, allowed at any level. In the wrong place, they have no effect. */
+/** Field names in this format, allowed at any level. In the wrong place, they have no effect. */
 const WORDS = new Set(
   [
     'domain descriptors key value rate_limit unit requests_per_unit unlimited name replaces',
@@ -152,7 +152,7 @@ export class Source {
     }
     return replaces.map((each, index) => {
       const item = [...path, index]
-      const name = this.#string(this.#fields(each, item, 'an entry of replaces'), item, 'name')
+      const name = this.#string(this.#fields(each, item, 'an entry in replaces'), item, 'name')
       if (name === '') this.complain(item, 'this entry has no name; add name: <name>')
       else if (name === own) this.complain(item, "a limit can't replace itself")
       return name
@@ -196,7 +196,7 @@ export class Source {
   #boolean(fields: Fields, at: Path, name: string): boolean {
     const value = fields[name] ?? false
     if (typeof value === 'boolean') return value
-    // YAML 1.1 has more words for true.
+    // YAML 1.1 has more words for true and false.
     if (typeof value === 'string' && /^(y|yes|on|true)$/i.test(value)) return true
     if (typeof value === 'string' && /^(n|no|off|false)$/i.test(value)) return false
     this.complain([...at, name], `${name} must be true or false`)

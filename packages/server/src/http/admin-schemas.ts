@@ -1,4 +1,4 @@
-// Schemas of the admin routes.
+// Schemas for the admin routes.
 
 import type { Source } from 'slidegate'
 import { Role } from '../config/schema.ts'
@@ -22,14 +22,14 @@ const Count = (most: number, usual: number) =>
   Type.Optional(Type.Integer({ minimum: 1, maximum: most, description: `Default: ${usual}.` }))
 const Many = Type.Integer({ minimum: 0 })
 const Rate = Type.Number({ minimum: 0 })
-/** A part of the configuration, in its original form. */
+/** A part of the configuration, as written in the file. */
 const Declared = Type.Object({}, { additionalProperties: true })
 const Counts = (description: string) =>
   Type.Record(Type.String(), Type.Number({ minimum: 0 }), { description })
 
 type Frozen<Value> = Value extends object ? { readonly [Name in keyof Value]: Frozen<Value[Name]> } : Value
 
-/** Makes the type of a schema read-only, like the service's responses. */
+/** Makes a schema's type read-only, like the service's responses. */
 function answer<Schema extends TSchema>(schema: Schema): TUnsafe<Frozen<Static<Schema>>> {
   return Type.Unsafe(schema)
 }
@@ -57,11 +57,11 @@ export const OverrideBody = closed(
     ...OverrideKeyBody.properties,
     limits: Type.Optional(
       Type.Union([Numbers, Type.Record(LimitName, Numbers, { minProperties: 1, maxProperties: 64 })], {
-        description: 'Numbers by limit name, or the numbers of the only limit.',
+        description: 'Numbers by limit name, or the numbers alone if the key has only one limit.',
       }),
     ),
     exempt: True('Exempts the key: its limits count but never deny.'),
-    block: True('Denies every request of the key.'),
+    block: True('Denies every request for the key.'),
     ttl: Ttl,
   },
   {
@@ -142,7 +142,7 @@ export const Limiters = answer(
           { additionalProperties: true, description: 'The declaration in the configuration.' },
         ),
         hashesKeys: Type.Boolean({ description: 'Whether only hashes of keys are stored.' }),
-        limits: Type.Array(Declared, { description: 'The limits of keys without a plan or an override.' }),
+        limits: Type.Array(Declared, { description: 'The limits for keys without a plan or an override.' }),
         shadowSettings: Type.Record(Type.String(), Type.Boolean(), {
           description: 'Shadow mode set by operators, by limit; * means all limits.',
         }),
@@ -163,7 +163,7 @@ export const Limiters = answer(
               }),
               sum: Rate,
             },
-            { description: 'Histogram of wait times of admitted requests, in milliseconds.' },
+            { description: 'Histogram of how long admitted requests waited, in milliseconds.' },
           ),
           waitErrors: Counts('Failed waits, by reason.'),
           permits: Type.Integer({
@@ -188,7 +188,7 @@ export const UsageAnswer = answer(
         spanSeconds: Many,
         seconds: Type.Integer({
           minimum: 0,
-          description: 'Number of seconds of the span that have been counted.',
+          description: 'Number of seconds in the span that have been counted.',
         }),
         allowed: Many,
         denied: Many,
@@ -213,13 +213,13 @@ export const TopAnswer = answer(
     spanMs: Type.Integer({ minimum: 0, description: 'How far back the counts go, in milliseconds.' }),
     distinct: Type.Integer({
       minimum: 0,
-      description: 'Number of distinct keys in that time, estimated within 2%.',
+      description: 'Number of distinct keys within `spanMs`, estimated within 2%.',
     }),
     keys: Type.Array(
       closed({
         dimension: Type.Optional(Type.String()),
         key: Type.String(),
-        count: Type.Integer({ minimum: 0, description: 'Upper bound of the number of requests or denials.' }),
+        count: Type.Integer({ minimum: 0, description: 'Upper bound on the number of requests or denials.' }),
         error: Type.Integer({
           minimum: 0,
           description: 'Maximum overcount: the real number is at least count - error.',
@@ -305,7 +305,7 @@ export const BansAnswer = answer(
           Type.Literal(true, { description: "`key` is a hash or ends in a hash, so it can't be looked up." }),
         ),
         type: Type.Enum(['ban', 'block'], {
-          description: '`ban`: by the `ban` rule of the limiter. `block`: by an operator.',
+          description: '`ban`: by the `ban` rule in the configuration. `block`: by an operator.',
         }),
         who: Type.String({ description: "The caller's name in the configuration; `rule` for a ban." }),
         limits: Type.Optional(
@@ -348,11 +348,11 @@ export const KeysAnswer = answer(
           ),
         ),
         allowed: Type.Optional(
-          Type.Boolean({ description: 'Whether a request of cost 1 would be allowed now.' }),
+          Type.Boolean({ description: 'Whether a request with a cost of 1 would be allowed now.' }),
         ),
         bans: Type.Optional(Type.Integer({ minimum: 0, description: 'Number of consecutive bans.' })),
         denials: Type.Optional(
-          Type.Integer({ minimum: 0, description: 'Denials that count towards the next ban.' }),
+          Type.Integer({ minimum: 0, description: 'Denials that count toward the next ban.' }),
         ),
         bannedUntilMs: Type.Optional(Many),
         blockedUntilMs: Type.Optional(EndMs),
@@ -362,10 +362,10 @@ export const KeysAnswer = answer(
           }),
         ),
         lastDeniedAtMs: Type.Optional(
-          Type.Integer({ minimum: 0, description: 'Time of its last denial, if that is recent.' }),
+          Type.Integer({ minimum: 0, description: "Time of the key's last denial, if recent." }),
         ),
         problem: Type.Optional(
-          Type.String({ description: 'Why its state is unknown: an error code such as `store_down`.' }),
+          Type.String({ description: "Why the key's state is unknown: an error code such as `store_down`." }),
         ),
       }),
     ),
@@ -373,7 +373,7 @@ export const KeysAnswer = answer(
       minimum: 0,
       description: 'Number of limiters and dimensions that were checked.',
     }),
-    isComplete: Type.Boolean({ description: 'Whether all of them were checked.' }),
+    isComplete: Type.Boolean({ description: 'Whether all limiters and dimensions were checked.' }),
   }),
 )
 
@@ -385,7 +385,7 @@ const Range = Type.Enum(['1h', '7d'], {
 export const SeriesQuery = closed({
   range: Type.Optional(Range),
   key: Type.Optional(
-    Type.String({ minLength: 1, description: 'A key. Default: all requests of the limiter.' }),
+    Type.String({ minLength: 1, description: 'A key. Default: all requests for the limiter.' }),
   ),
   dimension: Dimension,
 })
@@ -419,7 +419,7 @@ export const CountSeries = answer(
           denied: Many,
           units: Many,
         }),
-        { description: 'The busiest and the most denied keys of the range. Counts are lower bounds.' },
+        { description: 'The busiest and the most denied keys in the range. Counts are lower bounds.' },
       ),
     ),
     isWatched: Type.Optional(Type.Boolean({ description: 'Whether the key is watched.' })),
@@ -438,7 +438,7 @@ const Rates = closed({
   withoutStorePerSecond: Type.Number({ minimum: 0, description: 'Requests decided without the store.' }),
   lastMinute: closed(
     { allowedPerSecond: Rate, deniedPerSecond: Rate, shadowDeniedPerSecond: Rate },
-    { description: 'Averages of the last minute.' },
+    { description: 'Averages over the last minute.' },
   ),
   waiting: Many,
   callers: Type.Integer({
@@ -523,7 +523,7 @@ export const Overview = answer(
         description: 'Latency of recent calls, in milliseconds.',
       }),
       requestsPerCall: Type.Union([Rate, Type.Null()]),
-      servers: Type.Array(Server, { description: 'Statistics of each Redis server.' }),
+      servers: Type.Array(Server, { description: 'Statistics about each Redis server.' }),
     }),
     limiters: Type.Array(Rates),
   }),

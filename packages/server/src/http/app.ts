@@ -36,7 +36,7 @@ const QUICK = { validateSchema: false, code: { optimize: false } } as const
 
 /** Values in bodies aren't converted to the expected type. */
 const bodies = new Ajv({ discriminator: true, ...QUICK })
-/** Parameters of a URL are strings, so they are converted to the expected type. */
+/** URL parameters are strings, so they are converted to the expected type. */
 const words = new Ajv({ coerceTypes: true, useDefaults: true, ...QUICK })
 
 const HANDSHAKE_MS = 10_000
@@ -98,13 +98,13 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
   return app
 }
 
-/** Makes spans children of the caller's span. Runs after the body was read, because reading it loses the context. */
+/** Makes spans children of the caller's span. Runs after the body has been read: reading it loses the context. */
 function traceRequests(app: App, { tracing }: Context): void {
   if (tracing === undefined) return
   app.addHook('preHandler', ({ headers }, _reply, done) => tracing.within(headers as TraceHeaders, done))
 }
 
-/** Compiles a schema at its first use. Compiling all of them takes longer than the rest of the startup. */
+/** Compiles a schema on first use. Compiling all of them takes longer than the rest of the startup. */
 function checkedLater(ajv: Ajv, schema: AnySchema): ValidateFunction {
   let compiled: ValidateFunction | undefined
   const check = (data: unknown): boolean => {

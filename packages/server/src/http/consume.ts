@@ -47,9 +47,9 @@ const OneSchema = closed(
 
 const DEFAULT_REQUESTS = 1000
 
-/** A body may use `caps.requestsPerCall` times this number of limits. It may always use `LARGEST_LIMITER`. */
+/** A body may use `caps.requestsPerCall` times this number of limits. It may always use `LARGEST_LIMITER` limits. */
 const LIMITS_PER_REQUEST = 4
-/** Maximum number of limits of a limiter. */
+/** Maximum number of limits in a limiter. */
 const LARGEST_LIMITER = 1024
 /** Maximum total cost of all `requests`, for limits that store each unit. */
 const MAX_KEPT_UNITS = 10_000
@@ -88,7 +88,7 @@ export function consumeRoutes(app: App, { service }: Context): void {
       schema: {
         summary: 'Consume quota',
         description:
-          'Decides on one request or many. Charges each request to all limits of its key, or to none if one of them denies it.',
+          'Decides on one request or many. Charges each request to all limits for its key, or to none if one of them denies it.',
         tags: ['decisions'],
         body: ConsumeBody,
         response: {
@@ -134,7 +134,7 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
     throw new ServiceError(
       413,
       'batch_too_large',
-      `the call has ${length} requests; at most ${most} are allowed`,
+      `the body has ${length} requests; at most ${most} are allowed`,
     )
   }
   const items = body.requests.map((each, i): Item => {
@@ -155,7 +155,7 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
     throw new ServiceError(
       413,
       'batch_too_large',
-      `the call uses ${limits} limits; at most ${mostLimits} are allowed: send several calls`,
+      `the requests use ${limits} limits; at most ${mostLimits} are allowed: send several calls`,
     )
   }
   const kept = items.filter(({ active }) => active.declared.keepsUnits)
@@ -165,7 +165,7 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
     throw new ServiceError(
       413,
       'batch_too_large',
-      `the call costs ${units} units of limits that store each unit; at most ${MAX_KEPT_UNITS} are allowed: send several calls`,
+      `the requests to limits that store each unit cost ${units} units; at most ${MAX_KEPT_UNITS} are allowed: send several calls`,
     )
   }
   const decisions = await consumeAll(items)
@@ -186,7 +186,7 @@ interface Item {
  * Decides on requests for several limiters. Validates all requests before it sends any. Each limiter sends its requests
  * in one batch.
  *
- * If the store fails for one limiter, the charges of the others are refunded, except for requests with an id,
+ * If the store fails for one limiter, the charges to the others are refunded, except for requests with an ID,
  * because these may be retried.
  */
 async function consumeAll(items: readonly Item[]): Promise<readonly Decision[]> {
@@ -230,7 +230,7 @@ async function giveBack({ active, request }: Item, decision: Decision): Promise<
   if (decision.allowed && request.requestId === undefined) await active.limiter.refund(request.key, decision)
 }
 
-/** Thrown by the last request of a check, so that no request is sent. */
+/** Thrown by the last request in a check, so that no request is sent. */
 const CHECKED = Symbol('all requests are valid')
 const LAST = {
   key: '',

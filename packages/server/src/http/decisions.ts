@@ -1,4 +1,4 @@
-// Turns a decision into status, headers and body.
+// Turns a decision into a status, headers and a body.
 
 import type { FastifyReply } from 'fastify'
 import type { Decision, LimitDecision } from 'slidegate'
@@ -19,7 +19,7 @@ function announce(reply: FastifyReply, decision: Decision): void {
   if (!decision.allowed) reply.code(deniedStatus([decision]))
 }
 
-/** The status of denials: 503 if no limit was checked, because then the caller isn't at fault. */
+/** The status for denials: 503 if no limit was checked, because then the caller isn't at fault. */
 export function deniedStatus(decisions: readonly Decision[]): 429 | 503 {
   const denied = decisions.filter(({ allowed }) => !allowed)
   return denied.every(({ source }) => source === 'failClosed') ? 503 : 429
@@ -59,7 +59,7 @@ function declarationText(limit: LimitDecision, place: number): string {
   const last = declarations[place]
   if (last !== undefined && isSameLimit(last.of, limit)) return last.text
   const { name, windowMs, precisionMs, shadow } = limit
-  // `join()` returns one flat string, and concatenation a tree of strings, which is slower to use.
+  // `join()` returns one flat string. Concatenation returns a tree of strings, which is slower to use.
   const text = [
     ...['{"name":"', name, '","limit":', limit.limit, ',"windowMs":', windowMs],
     ...[',"precisionMs":', precisionMs, ',"shadow":', shadow],

@@ -6,7 +6,7 @@ import { VERSION } from '../service/instance.ts'
 import type { App } from './context.ts'
 import { problemAnswer, SHARED } from './schemas.ts'
 
-/** Error responses of every route. */
+/** The error responses that every route can return. */
 const EVERYWHERE = {
   403: "The `Origin` isn't allowed.",
   404: 'No such route.',
@@ -39,7 +39,7 @@ export async function describeRoutes(app: App): Promise<void> {
       tags: [
         { name: 'decisions', description: 'Charge and check requests.' },
         { name: 'reservations', description: 'Charge now, and settle or refund later.' },
-        { name: 'gateways', description: 'Authorize the requests of a gateway.' },
+        { name: 'gateways', description: 'Authorize requests for a gateway.' },
         { name: 'admin', description: 'Inspect and change the running service.' },
         { name: 'service', description: 'Health, metrics and this description.' },
       ],
@@ -49,7 +49,7 @@ export async function describeRoutes(app: App): Promise<void> {
             type: 'http',
             scheme: 'bearer',
             description:
-              'A token of `auth.tokens`. Without `auth.tokens`, the token in the admin link that the service prints at startup.',
+              'A token from `auth.tokens`. Without `auth.tokens`, the token in the admin link that the service prints at startup.',
           },
         },
       },

@@ -64,7 +64,7 @@ export function guardEntrance(app: App, { gatekeeper, service }: Context): void 
   app.decorateRequest('caller')
   app.addHook('onRoute', (route) => {
     const { role, tokenHeader, isOpen = false } = route.config ?? {}
-    // Fastify calls onRoute again for the HEAD route of a GET route, whose hooks already include ours.
+    // Fastify calls onRoute again for the HEAD route that belongs to a GET route, whose hooks already include ours.
     const before = [route.onRequest ?? []].flat().filter((hook) => !hooks.has(hook))
     const hook: onRequestHookHandler = (request, reply, done) => {
       const { headers } = request.raw
@@ -137,7 +137,7 @@ class Pages {
         throw new ServiceError(
           421,
           'unknown_host',
-          "the Host isn't allowed; use an IP address or localhost, or add it to auth.hosts of the configuration",
+          "the Host isn't allowed; use an IP address or localhost, or add it to auth.hosts in the configuration",
         )
       }
       this.#host = host
@@ -151,7 +151,7 @@ class Pages {
       throw new ServiceError(
         403,
         'forbidden_origin',
-        "the Origin isn't allowed; add it to auth.origins of the configuration",
+        "the Origin isn't allowed; add it to auth.origins in the configuration",
       )
     }
     reply.headers({

@@ -20,7 +20,7 @@ const STATUS_BY_URL = {
   '/v1/forward-auth/403': 403,
 } as const
 
-/** Authorizes the requests of gateways: nginx `auth_request`, Caddy `forward_auth`, Traefik ForwardAuth. */
+/** Authorizes requests from gateways: nginx `auth_request`, Caddy `forward_auth`, Traefik ForwardAuth. */
 export function forwardAuthRoutes(app: App, { service }: Context): void {
   const rulesNow = compiledOnce(() => service.config)
   app.register((scope, _options, done) => {

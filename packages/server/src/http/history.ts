@@ -1,4 +1,4 @@
-// Routes for the history of limiters and keys, and to watch keys.
+// Routes for the history of limiters and keys, and for watching keys.
 
 import { keysOf } from '../admin/keys.ts'
 import type { Service } from '../service/service.ts'
@@ -18,7 +18,7 @@ export function historyRoutes(app: App, context: Context): void {
       config: { role: 'read' },
       schema: {
         tags,
-        summary: 'Get the counts of a limiter or a key over an hour or a week',
+        summary: 'Get the counts for a limiter or a key over an hour or a week',
         description:
           'Covers all instances that share the store. Only the busiest, most denied, blocked and watched keys are kept. Minutes and hours appear 10 seconds after they end.',
         params: NameParams,
@@ -42,7 +42,7 @@ export function historyRoutes(app: App, context: Context): void {
         tags,
         summary: 'Watch a key, or stop watching it',
         description:
-          'A watched key appears in the history of its limiter, however rare its requests are. A limiter has up to 8 watched keys; another one replaces the one watched longest ago. An override watches its key if there is room. Takes effect within a minute.',
+          "A watched key appears in its limiter's history, however rare its requests are. A limiter has up to 8 watched keys; another one replaces the one whose watch ends first. Setting an override also watches the key, unless the limiter already has 8. Takes effect within a minute.",
         body: WatchBody,
         response: { 200: Done },
       },

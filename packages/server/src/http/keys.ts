@@ -17,7 +17,7 @@ export function keyRoutes(app: App, context: Context): void {
         tags,
         summary: 'List banned and blocked keys',
         description:
-          'Lists active bans that began in this service, and active blocks that were set through it. Sorted by end time, the latest first.',
+          'Lists active bans that began in this service, and active blocks that were set through it. Sorted by end time, latest first.',
         querystring: BansQuery,
         response: { 200: BansAnswer },
       },

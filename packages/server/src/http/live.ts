@@ -41,7 +41,7 @@ export function liveRoutes(app: App, context: Context): void {
       schema: {
         tags,
         summary: 'Get an overview of the service',
-        description: 'Covers the last full second, on all instances that share the store.',
+        description: 'Covers the last full second, across all instances that share the store.',
         response: { 200: Overview },
       },
     },
@@ -74,7 +74,7 @@ export function liveRoutes(app: App, context: Context): void {
       config: read,
       schema: {
         tags,
-        summary: 'Get per-second counts of the last five minutes',
+        summary: 'Get per-second counts for the last five minutes',
         description: 'Covers all instances that share the store, and all limiters unless you name one.',
         querystring: HistoryQuery,
         response: { 200: History },
@@ -113,7 +113,7 @@ export function liveRoutes(app: App, context: Context): void {
         tags,
         summary: 'Check a configuration',
         description:
-          'Returns the problems of the given configuration, or how it differs from the one in force. Changes nothing.',
+          'Returns the problems in the given configuration, or how it differs from the one in force. Changes nothing.',
         body: CheckBody,
         response: { 200: Checked },
       },

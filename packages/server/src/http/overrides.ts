@@ -1,4 +1,4 @@
-// Routes for overrides and blocks of keys.
+// Routes for overriding and blocking keys.
 
 import { Readable } from 'node:stream'
 import type { AnyKey, Override, OverrideChange, OverrideOptions } from 'slidegate'
@@ -47,7 +47,7 @@ function listRoute(app: App, { service }: Context): void {
         tags,
         summary: 'List overrides',
         description:
-          'Returns overrides in no particular order. If the limiter has `hashKeys`, keys are hashes.',
+          'Returns overrides in no particular order. If the limiter has `hashKeys`, the keys are hashes.',
         querystring: OverridesQuery,
         response: { 200: OverrideLines, ...NO_OVERRIDES },
       },
@@ -71,7 +71,7 @@ function changeRoutes(app: App, { service, admin }: Context): void {
       schema: {
         tags,
         summary: "Set a key's override",
-        description: 'Takes effect at the next request, on all instances that share the store.',
+        description: 'Takes effect on the next request, on all instances that share the store.',
         body: OverrideBody,
         response: { 200: OverrideSet, ...NO_OVERRIDES },
       },
@@ -124,7 +124,7 @@ function blockRoutes(app: App, { service, admin }: Context): void {
       schema: {
         tags,
         summary: 'Block a key',
-        description: 'Denies every request of the key, for `ttl` or until you unblock it.',
+        description: 'Denies every request for the key until `ttl` has passed or you unblock it.',
         body: BlockBody,
         response: { 200: Done, ...NO_OVERRIDES },
       },
@@ -186,7 +186,7 @@ function blockHint({ atMs, overrides }: KeyState): string | undefined {
   if (ends.length === 0) return undefined
   const end = ends.includes(null) ? undefined : Math.max(...(ends as number[]))
   const words = end === undefined ? 'until you unblock it' : `for ${lasting(end - atMs)}`
-  return `the key stays blocked ${words}: an override doesn't end bans and blocks. Unblock it to admit its requests`
+  return `the key stays blocked ${words}: an override doesn't end bans or blocks. Unblock it to admit its requests`
 }
 
 /** @throws {ServiceError} `no_overrides` */

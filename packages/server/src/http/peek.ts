@@ -25,7 +25,8 @@ const ExplainSchema = closed(
     plan: Type.Optional(Plan),
     charges: Type.Optional(
       Type.Boolean({
-        description: 'Whether to list charges one by one, for limits that store their times. Default: false.',
+        description:
+          'Whether to list charges one by one, for limits that store the time of each charge. Default: false.',
       }),
     ),
   },

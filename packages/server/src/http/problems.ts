@@ -24,7 +24,7 @@ const MOST_KIND = 200
 
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
 
-/** Problem details of RFC 9457. */
+/** Problem details, as defined in RFC 9457. */
 interface ErrorBody {
   readonly title: string
   readonly status: number
@@ -32,17 +32,17 @@ interface ErrorBody {
   readonly detail: string
 }
 
-/** Details of store errors. These texts don't reveal the store's address or error messages to callers. */
+/** Details for store errors. These texts don't reveal the store's address or error messages to callers. */
 const STORE_DETAILS: Readonly<Record<StoreUnavailableReason, string>> = {
   timeout: 'the store timed out; the request may or may not have been charged',
   error: 'the store failed',
-  down: 'the store has failed repeatedly, so the service stops calling it for a moment',
+  down: 'the store has failed repeatedly, so the service has paused calls to it',
   overload: 'too many requests are already waiting for the store',
   invalid_state: 'the stored state of this key is damaged',
   full: 'the store is full of keys that have reached their limit',
 }
 
-/** The statuses of library errors, if they aren't 400. */
+/** The statuses for library errors, if they aren't 400. */
 const STATUSES: Readonly<Partial<Record<SlidegateErrorCode, number>>> = {
   closed: 503,
   reused_request_id: 422,
@@ -58,7 +58,7 @@ const FRAMEWORK_CODES: Readonly<Record<string, readonly [code: string, detail: s
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'the Content-Type must be application/json'],
   FST_ERR_CTP_BODY_TOO_LARGE: [
     'body_too_large',
-    'the body is larger than caps.bodyBytes of the configuration',
+    'the body is larger than caps.bodyBytes in the configuration',
   ],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_request', "the body's length doesn't match Content-Length"],
   FST_ERR_BAD_URL: ['invalid_request', 'the path is malformed'],
@@ -166,7 +166,7 @@ const MOST_KINDS = 64
 /**
  * Logs the first failed request of each kind in full, and only counts the others.
  *
- * Counts are logged once per second. In an outage, most requests fail, and a line for each would fill the disk.
+ * Counts are logged once per second. During an outage, a line for each failed request would fill the disk.
  */
 export class FailureLog {
   readonly #log: Logger
@@ -181,7 +181,7 @@ export class FailureLog {
 
   /**
    * @param code the code in the response: failures are counted by code
-   * @param kind distinguishes failures of the same code
+   * @param kind distinguishes failures with the same code
    */
   failed(level: 'warn' | 'error', code: string, kind: string, fields: object): void {
     if (this.#isNew(`${code} ${kind}`)) {

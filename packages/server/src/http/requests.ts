@@ -5,7 +5,7 @@ import type { Caller } from '../service/gatekeeper.ts'
 import type { ActiveLimiter, Service } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
 
-/** The fields of one request. */
+/** The fields in one request. */
 export interface RequestBody {
   readonly limiter: string
   readonly key: AnyKey
@@ -40,7 +40,7 @@ export function checkPlan({ declared }: ActiveLimiter, plan: string | undefined)
   }
 }
 
-/** Returns the options of `consume`. @throws like `checkPlan` */
+/** Returns the options for `consume`. @throws like `checkPlan` */
 export function optionsOf(active: ActiveLimiter, body: RequestBody): ConsumeOptions {
   const { cost, requestId, value, plan } = body
   if (plan === undefined) return { cost, requestId, value } as ConsumeOptions
@@ -48,7 +48,7 @@ export function optionsOf(active: ActiveLimiter, body: RequestBody): ConsumeOpti
   return { cost, requestId, value, request: { plan } } as ConsumeOptions
 }
 
-/** Returns the key of a body. @throws {ServiceError} `invalid_key` */
+/** Returns the key in a body. @throws {ServiceError} `invalid_key` */
 export function keyIn({ key, dimension }: { readonly key: unknown; readonly dimension?: string }): AnyKey {
   if (dimension === undefined) return key as AnyKey
   if (typeof key === 'string') return { [dimension]: key }

@@ -57,7 +57,7 @@ const RefundSchema = closed(
 const Returned = Type.Integer({
   minimum: 0,
   description:
-    'Units returned: the lowest number over all enforced limits. It is lower than requested if a limit no longer counts some of the units.',
+    'Units returned: the lowest number across all enforced limits. It is lower than requested if a limit no longer counts some of the units.',
 })
 const SettlementSchema = closed(
   {
@@ -135,8 +135,7 @@ export function reservationRoutes(app: App, { service }: Context): void {
       config,
       schema: {
         summary: 'Refund a charge',
-        description:
-          'Returns units of a request that was consumed with `refundable: true`. Works once, on any instance.',
+        description: 'Returns units that were consumed with `refundable: true`. Works once, on any instance.',
         tags,
         body: RefundSchema,
         response: { 200: RefundedSchema },
@@ -159,7 +158,7 @@ export function reservationRoutes(app: App, { service }: Context): void {
   )
 }
 
-/** Charges units. Returns a token to settle them, unless they are denied. */
+/** Charges units. Returns a token to settle the charge, unless it is denied. */
 export async function reserve(active: ActiveLimiter, key: AnyKey, units: number, plan: string | undefined) {
   checkPlan(active, plan)
   const { decision, token } = await active.limiter.reserve(key, units, { request: { plan } })
@@ -207,7 +206,7 @@ export function claimOf(text: string): Claim {
     throw new ServiceError(
       400,
       'invalid_token',
-      'the token is malformed; pass the token or refundToken of a response',
+      'the token is malformed; pass the token or refundToken from a response',
     )
   }
   return { token: token!, units: Number(units), plan: plan === '' ? undefined : plan }

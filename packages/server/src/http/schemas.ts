@@ -2,7 +2,7 @@
 
 import { type TObject, type TProperties, type TSchema, Type } from '../json-schema.ts'
 
-/** Returns a schema of an object without other fields, so misspelled names are errors. */
+/** Returns a schema for an object without other fields, so misspelled names are errors. */
 export function closed<Properties extends TProperties>(
   properties: Properties,
   options: { readonly description?: string; readonly examples?: readonly unknown[] } = {},
@@ -16,7 +16,7 @@ export const LimiterName = Type.String({
   examples: ['api'],
 })
 
-/** Pattern of dimension and plan names. */
+/** Pattern for dimension and plan names. */
 const Name = '^[A-Za-z0-9._-]{1,64}$'
 
 const KeyText = Type.String({ minLength: 1 })
@@ -86,11 +86,11 @@ const DeniedBy = Type.Array(Type.String(), {
     'The bans and blocks in force (`ban` or `block`, or `ip.ban` for a dimension `ip`), then the enforced limits that denied the request, in configuration order.',
 })
 const AtMs = Type.Integer({
-  description: "Time of the decision, in epoch milliseconds of the store's clock.",
+  description: "Time of the decision, in epoch milliseconds on the store's clock.",
 })
 
 const Blocked = Type.Union([Ms, Type.Null()], {
-  description: 'Milliseconds until the ban or block of the key ends; null: until it is unblocked.',
+  description: 'Milliseconds until the ban or block on the key ends; null: until it is unblocked.',
 })
 
 const decision = {
@@ -99,7 +99,7 @@ const decision = {
   cost: Type.Integer({ minimum: 1 }),
   remaining: Type.Union([Units, Type.Null()], {
     description:
-      'Whole units left: the lowest number over all enforced limits. null if no limit is enforced, 0 if a ban denies the request.',
+      'Whole units left: the lowest number across all enforced limits. null if no limit is enforced, 0 if a ban denies the request.',
   }),
   retryAfterMs: Type.Union([Ms, Type.Null()], {
     description:
@@ -143,7 +143,7 @@ const exampleDecision = {
   atMs: 1_700_000_000_000,
 }
 
-/** Response schemas that several routes share, by their name in the OpenAPI description. */
+/** Response schemas that several routes share, by their names in the OpenAPI description. */
 export const SHARED = {
   Decision: closed(decision, { description: 'The decision on one request.', examples: [exampleDecision] }),
   RefundableDecision: closed(
@@ -177,7 +177,7 @@ export const SHARED = {
     {
       limiter: LimiterName,
       atMs: AtMs,
-      allowed: Type.Boolean({ description: 'Whether a request of this cost would be allowed now.' }),
+      allowed: Type.Boolean({ description: 'Whether a request with this cost would be allowed now.' }),
       cost: Type.Integer({ minimum: 1 }),
       deniedBy: DeniedBy,
       retryAfterMs: MsOrNever,
@@ -203,7 +203,7 @@ export const SHARED = {
           olderUnits: Type.Optional(
             Type.Integer({
               minimum: 0,
-              description: 'With `charges: true`: units of older charges that still count.',
+              description: 'With `charges: true`: units from older charges that still count.',
             }),
           ),
           declared: Type.Optional(
@@ -227,7 +227,7 @@ export const SHARED = {
             }),
           ),
           level: Type.Integer({ minimum: 0, description: 'Number of consecutive bans so far.' }),
-          denials: Type.Integer({ minimum: 0, description: 'Denials that count towards the next ban.' }),
+          denials: Type.Integer({ minimum: 0, description: 'Denials that count toward the next ban.' }),
         }),
       ),
       overrides: Type.Array(
@@ -247,7 +247,7 @@ export const SHARED = {
             ),
           ),
           exempt: Type.Optional(
-            Type.Literal(true, { description: 'The limits of the key count but never deny.' }),
+            Type.Literal(true, { description: 'The limits for the key count but never deny.' }),
           ),
           expiresInMs: Type.Optional(
             Type.Integer({
@@ -276,7 +276,7 @@ export const SHARED = {
       detail: Type.String({ description: 'Explanation for people: the error, and how to fix it.' }),
     },
     {
-      description: 'A problem as in RFC 9457.',
+      description: 'A problem, as defined in RFC 9457.',
       examples: [
         { title: 'Bad request', status: 400, code: 'invalid_request', detail: 'cost must be an integer' },
       ],

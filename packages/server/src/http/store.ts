@@ -31,7 +31,7 @@ export function storeRoutes(app: App, { service, gatekeeper }: Context): void {
       schema: {
         summary: 'Act as the store of a library client',
         description:
-          'Used by `serviceStore()` of `slidegate/client`, with its own format. The caller declares the limits of its limiters, which `ownLimiters` of its token must allow.',
+          'Used by `serviceStore()` of `slidegate/client`, with its own format. The caller declares its own limiters. The `ownLimiters` of its token must allow their names.',
         tags: ['decisions'],
         body: BodySchema,
         response: { 200: AnswerSchema },

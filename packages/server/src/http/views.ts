@@ -172,7 +172,7 @@ function declaredBody(active: ActiveLimiter) {
   return { name, config: shown, hashesKeys: hashKeys !== undefined, limits: limitBodies(active) }
 }
 
-/** Returns the limits of keys without a plan or an override. */
+/** Returns the limits for keys without a plan or an override. */
 export function limitBodies({ declared }: ActiveLimiter): object[] {
   const bodyOf = (dimension: string, limit: Limit) => ({
     ...(dimension !== '' && { dimension }),

@@ -23,7 +23,7 @@ const BodySchema = closed(
         minimum: -1_000_000,
         maximum: 1_000_000,
         description:
-          'If several requests wait for the same key on this instance, the highest priority goes first. Default: 0.',
+          'If several requests are waiting for the same key on this instance, the one with the highest priority goes first. Default: 0.',
       }),
     ),
     maxWaitMs: Type.Optional(
@@ -31,7 +31,7 @@ const BodySchema = closed(
         minimum: 0,
         maximum: 2 ** 31 - 1,
         description:
-          'Maximum wait in milliseconds, capped by `caps.wait` of the configuration. Both default to 30 s.',
+          'Maximum wait in milliseconds, capped by `caps.wait` in the configuration. Both default to 30 s.',
       }),
     ),
     plan: Type.Optional(Plan),

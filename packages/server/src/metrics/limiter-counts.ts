@@ -14,7 +14,7 @@ import { counter, gauge, histogram, type Metric, type Row } from './metric.ts'
 /** Maximum number of limiters with separate metrics, including Envoy's domains. All others are counted together. */
 const MAX_LIMITERS = 1024
 
-/** Label of the limiters that are counted together. No limiter can have this name. */
+/** Label for the limiters that are counted together. No limiter can have this name. */
 const OTHERS = '(others)'
 
 /** How long `store_down` stays 1 after the last failed request. An idle limiter can't detect a recovery. */
@@ -31,7 +31,7 @@ export interface StoreOutage {
   readonly untilMs?: number
 }
 
-/** Live state of a limiter. */
+/** A limiter's live state. */
 export interface LimiterState {
   readonly isStoreDown: boolean
   readonly waiting: number
@@ -52,7 +52,7 @@ class Counts {
   waits: Histogram | undefined
   readonly inUse = new Set<AnyLimiter>()
   readonly #former: Totals = zeros()
-  /** The current or the last outage. */
+  /** The current or latest outage. */
   outage: StoreOutage | undefined
   failedAtMs = 0
 
@@ -182,12 +182,12 @@ export class LimiterCounts {
       ),
       counter(
         'slidegate_near_limit_total',
-        'Requests admitted at 80% or more of the limit.',
+        'Requests admitted when at least 80% of the limit was used.',
         eachLimit(({ nearLimit }) => nearLimit),
       ),
       histogram(
         'slidegate_limit_utilization_ratio',
-        'Used share of the limit after each decision.',
+        'Share of the limit in use after each decision.',
         eachLimit(({ utilization }) => utilization),
       ),
       counter(
@@ -237,7 +237,7 @@ export class LimiterCounts {
         'slidegate_store_clock_steps_total',
         "Times the store's clock jumped by more than a second.",
         each(({ totals }) => totals.clockSteps),
-        // All processes see the same jumps of the store's clock, so their counts aren't added up.
+        // All processes see the same jumps in the store's clock, so their counts aren't added up.
         'max',
       ),
     ]

@@ -1,4 +1,4 @@
-// START HERE: all metrics, of all processes.
+// START HERE: all metrics, from all processes.
 
 import { setImmediate } from 'node:timers/promises'
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
@@ -25,7 +25,7 @@ interface MetricSources {
 
 type Aggregated = Parameters<typeof AggregatorRegistry.aggregate>[0]
 
-/** Metrics for Prometheus. There are no labels with keys, because their number would be unbounded. */
+/** Metrics for Prometheus. There are no labels with keys, because the number of keys is unbounded. */
 export class Metrics {
   readonly registry = new Registry()
   readonly limiters = new LimiterCounts()
@@ -90,7 +90,7 @@ export class Metrics {
     ]
   }
 
-  /** Metrics of the whole instance, read only by the process that is scraped. */
+  /** Metrics for the whole instance, read only by the process that is scraped. */
   async #ofInstance(): Promise<readonly Metric[]> {
     const { admin } = this.#sources ?? {}
     return [
@@ -105,10 +105,10 @@ export class Metrics {
   }
 }
 
-/** Values per chunk. Requests are served between chunks: the text of a thousand limiters takes seconds. */
+/** Values per chunk. Requests are served between chunks: formatting the text for a thousand limiters takes seconds. */
 const AT_A_TIME = 2000
 
-/** Text of one metric from all processes. */
+/** The text for one metric from all processes. */
 async function textOf(family: readonly Metric[]): Promise<string> {
   const metric = await together(family)
   let text = ''
@@ -138,7 +138,7 @@ function stateOf(service: Service | undefined, name: string): LimiterState | und
   return { isStoreDown: limiter.stats().isStoreDown, waiting: limiter.waiting().length }
 }
 
-/** Metrics of the store: size in memory, or calls to Redis. */
+/** Metrics for the store: size in memory, or calls to Redis. */
 function storeMetrics(
   store: Store | undefined,
   own: ReturnType<MemoryStore['stats']> = { keys: 0, evicted: 0 },
@@ -229,7 +229,7 @@ function measureProcess(): Registry {
   return registry
 }
 
-/** prom-client's metrics of this process. */
+/** prom-client's metrics for this process. */
 async function processMetrics(): Promise<Metric[]> {
   const metrics = (await measureProcess().getMetricsAsJSON()) as unknown as Metric[]
   // Exports the start time of the youngest process. That time changes when a worker is replaced.

@@ -8,7 +8,7 @@ import type { RedisLink } from '../admin/redis-link.ts'
 
 const SECTIONS = ['server', 'clients', 'memory', 'stats', 'replication', 'cpu', 'commandstats']
 
-/** How long a reading is reused, in milliseconds. */
+/** How long a result is reused, in milliseconds. */
 const FRESH_MS = 1000
 
 /** How long a server that left the Cluster is reported as down. */
@@ -23,7 +23,7 @@ export interface ServerHealth {
   readonly up: boolean
   /** Undefined if the user may not run INFO. */
   readonly info?: RedisInfo | undefined
-  /** Slow calls of our script since the first read. Undefined if the user may not read the slow log. */
+  /** Slow calls to our script since the first read. Undefined if the user may not read the slow log. */
   readonly slowScripts?: number | undefined
 }
 
@@ -150,7 +150,7 @@ export class RedisInfo {
     return user === undefined || system === undefined ? undefined : user + system
   }
 
-  /** Calls of scripts by all clients, and their total time. */
+  /** Script calls by all clients, and their total time. */
   get scripts(): { readonly calls: number; readonly seconds: number } | undefined {
     // If INFO lists no commands at all, the server hides these statistics.
     if (!Array.from(this.#values.keys()).some((name) => name.startsWith('cmdstat_'))) return undefined
@@ -197,7 +197,7 @@ function fieldsOf(text: string): ReadonlyMap<string, string> {
 /** The part of a `SLOWLOG GET` entry that we use. */
 type SlowEntry = readonly [id: number, atSeconds: number, micros: number, words: readonly string[]]
 
-/** Counts slow calls of our script on one server. Each entry of the slow log is counted once. */
+/** Counts slow calls to our script on one server. Each slow log entry is counted once. */
 class SlowScripts {
   readonly #keyHead: string
   #lastId: number | undefined
@@ -211,7 +211,7 @@ class SlowScripts {
   /**
    * The number of slow calls since the first read.
    *
-   * @param entries the newest first
+   * @param entries newest first
    */
   count(entries: readonly SlowEntry[]): number {
     const newest = entries[0]?.[0]

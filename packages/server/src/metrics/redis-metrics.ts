@@ -1,9 +1,9 @@
-// Metrics of Redis servers, from redis-health.ts.
+// Metrics for Redis servers, from redis-health.ts.
 
 import { counter, gauge, type Metric, type Row } from './metric.ts'
 import type { ServerHealth } from './redis-health.ts'
 
-/** Metrics of each Redis server. All processes see the same servers, so values aren't summed. */
+/** Metrics for each Redis server. All processes see the same servers, so values aren't summed. */
 export function redisMetrics(servers: readonly ServerHealth[]): Metric[] {
   const each = (value: (server: ServerHealth) => number | undefined): Row<number>[] =>
     servers.flatMap((server) => {

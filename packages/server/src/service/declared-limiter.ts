@@ -46,7 +46,7 @@ export class DeclaredLimiter {
   readonly plans: ReadonlyMap<string, ByDimension>
   /** By dimension and key. */
   readonly #overrides = new Map<string, readonly Limit[]>()
-  /** Key patterns and their plans, in the order of the file. */
+  /** Key patterns and their plans, in file order. */
   readonly #planOf: readonly (readonly [pattern: string, plan: string])[]
 
   /** @throws {SlidegateError} for invalid limits */
@@ -92,7 +92,7 @@ export class DeclaredLimiter {
       store,
       overrides: overrides !== false,
       logger,
-      // Without this, the library would warn at each reload, because the old limiter with other limits is still open.
+      // Without this, the library would warn on each reload, because the old limiter with other limits is still open.
       warnings: false,
       ...(minTimeoutMs > (rest.timeoutMs ?? 0) && { timeoutMs: minTimeoutMs }),
     }
@@ -129,7 +129,7 @@ export class DeclaredLimiter {
     return this.#overrides.has(wordOf(dimension, key))
   }
 
-  /** All sets of limits in a dimension, including the sets of plans and overrides. */
+  /** All sets of limits in a dimension, including those from plans and overrides. */
   setsOf(dimension: string): readonly (readonly Limit[])[] {
     const sets = [this.usual, ...this.plans.values()].flatMap((limits) => {
       const found = limits.get(dimension)

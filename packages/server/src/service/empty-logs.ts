@@ -24,7 +24,7 @@ export function emptyLogNotesOf(
       ? []
       : [
           `limiter ${name}: ${limits.join(', ')} ${limits.length === 1 ? 'starts' : 'start'} at zero ${when}. ` +
-            'A limit keeps its usage if only its numbers change, and its precision stays the same. Declare a precision for limits that may grow above 4,096',
+            'A limit keeps its usage if only its numbers change and its precision stays the same. Declare a precision for limits that may grow above 4,096',
         ]
   const changed = before && [
     ...note(startingEmpty(before.usual, usual), 'after this change'),

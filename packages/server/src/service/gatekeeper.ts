@@ -36,7 +36,11 @@ export class Caller {
    */
   must(role: Role, _isOpen = false): void {
     if (RANK[this.role] >= RANK[role]) return
-    throw new ServiceError(403, 'forbidden', `${this.name} has the role ${this.role}; this requires ${role}`)
+    throw new ServiceError(
+      403,
+      'forbidden',
+      `${this.name} has the role ${this.role}; this requires the role ${role}`,
+    )
   }
 
   may(limiter: string): boolean {
@@ -120,7 +124,7 @@ export class Gatekeeper {
   /**
    * Rejects requests that passed through a proxy, if there are no tokens.
    *
-   * Otherwise, all clients of the proxy would count as local.
+   * Otherwise, all of the proxy's clients would count as local.
    *
    * @param headers by name, in lower case
    * @throws {ServiceError} `proxy_without_tokens`
@@ -132,7 +136,7 @@ export class Gatekeeper {
       throw new ServiceError(
         403,
         'proxy_without_tokens',
-        `the request came through a proxy (it has the header ${name}), but the configuration has no tokens. Set auth.tokens, or set auth.anonymous to the role of all clients of the proxy`,
+        `the request came through a proxy (it has the header ${name}), but the configuration has no tokens. Set auth.tokens, or set auth.anonymous to the role for all of the proxy's clients`,
       )
     }
   }

@@ -17,7 +17,7 @@ const VARIABLE = 'SLIDEGATE_INSTANCE_SECRET'
 export const INSTANCE_SECRET: string =
   (cluster.isWorker ? process.env[VARIABLE] : undefined) ?? randomBytes(32).toString('base64url')
 
-/** The token of the admin link. New at each start, and the same in all workers. */
+/** The token in the admin link. New at each start, and the same in all workers. */
 export const ADMIN_TOKEN: string = createHmac('sha256', INSTANCE_SECRET)
   .update('admin link')
   .digest('base64url')
@@ -34,7 +34,7 @@ export interface Processes {
   ask(question: string, argument?: unknown): Promise<readonly unknown[]>
 }
 
-/** The only process of the service. */
+/** The service's only process. */
 export class OneProcess implements Processes {
   readonly instance: string
   readonly #answers = new Map<string, (argument: unknown) => unknown>()

@@ -27,7 +27,7 @@ export function listenError(name: 'http' | 'grpc', address: string, cause: unkno
 export interface TlsOptions {
   readonly cert: string
   readonly key: string
-  /** CA of client certificates. If set, clients need such a certificate. */
+  /** CA for client certificates. If set, clients need a certificate from this CA. */
   readonly ca?: string
   readonly requestCert?: boolean
 }

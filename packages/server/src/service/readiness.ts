@@ -11,7 +11,7 @@ interface Ready {
   readonly reasons: readonly string[]
 }
 
-/** The state of the configuration file. `restart`: a part takes effect at the next start. */
+/** The state of the configuration file. `restart`: some parts take effect at the next start. */
 export type FileState = 'applied' | 'invalid' | 'restart'
 
 /** Policies under which requests may be allowed without a store. */

@@ -40,7 +40,7 @@ interface StartOptions {
   readonly processes?: Processes
   /** Schedules periodic reads of the store. Default: a timer. */
   readonly every?: Every
-  /** The wall clock of the history, in epoch milliseconds. Default: `Date.now`. */
+  /** The wall clock for the history, in epoch milliseconds. Default: `Date.now`. */
   readonly now?: () => number
   /** Whether decisions are counted. Benchmarks turn counting off for comparison. Default: true. */
   readonly isWatched?: boolean
@@ -59,7 +59,11 @@ export interface RunningService {
   readonly adminLink: string | undefined
   /** The gRPC address, if enabled. */
   readonly grpcAddress: string | undefined
-  /** Applies another configuration. Listeners and stores change at the next start. @throws as {@link Service.reload} */
+  /**
+   * Applies another configuration. Listeners and stores change at the next start.
+   *
+   * @throws whatever {@link Service.reload} throws
+   */
   reload(loaded: LoadedConfig): void
   /**
    * Stops gracefully.
@@ -200,7 +204,8 @@ export async function startService(options: StartOptions): Promise<RunningServic
 /**
  * Stops listening, and waits for the open connections to end.
  *
- * Every response closes its connection. An idle connection may have a request on its way, so it stays open briefly.
+ * Every response closes its connection. A request may already be on its way on an idle connection, so it
+ * stays open briefly.
  */
 async function lastConnections(server: Server): Promise<void> {
   // Accepts the connections that the system has queued. Otherwise, they would be reset.

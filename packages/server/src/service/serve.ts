@@ -1,4 +1,4 @@
-// Runs the service in this process, from start to end.
+// Runs the service in this process, from startup to shutdown.
 
 import cluster from 'node:cluster'
 import { fileURLToPath } from 'node:url'
@@ -92,7 +92,7 @@ async function serveHere(
   }
 }
 
-/** Prints first steps for the person who started the service. */
+/** Describes the first steps, for the person who started the service. */
 function welcomeOf({ httpUrl, adminLink, service }: RunningService, file: string | undefined): string {
   const limiter = service.active()[0]?.declared.name ?? 'api'
   const body = `'{"limiter":"${limiter}","key":"user:42"}'`
@@ -132,7 +132,7 @@ function openLog(level: string): ServiceLog {
   output.on('drop', () => {
     dropped++
   })
-  // Errors are ignored, because there is nowhere to report them. The next line tries again.
+  // Errors are ignored, because there is nowhere to report them. The next write tries again.
   output.on('error', () => {})
   return { log: pino({ level }, output), dropped: () => dropped }
 }

@@ -10,7 +10,7 @@ import { OwnStores } from './stores.ts'
 export interface ActiveLimiter {
   readonly declared: DeclaredLimiter
   readonly limiter: Limiter<AnyKey>
-  /** Reads keys for operators, with a longer timeout and a separate breaker. */
+  /** Reads keys for operators, with a longer timeout and a separate circuit breaker. */
   readonly reader: Limiter<AnyKey>
 }
 
@@ -34,14 +34,14 @@ export interface ServiceObserver {
 /** Shadow switches set by operators, by limiter. */
 export type ShadowSettings = Readonly<Record<string, Shadowing>>
 
-/** The timeout of reads for operators, who would rather wait than see nothing. */
+/** The timeout for operators' reads. Operators would rather wait than see nothing. */
 const READ_MS = 2000
 
-/** Milliseconds for which a replaced limiter still serves its requests. */
+/** How long a replaced limiter still serves its requests, in milliseconds. */
 const RETIRING_MS = 60_000
 
 /**
- * The limiters of a configuration, on one store.
+ * The limiters in a configuration, on one store.
  *
  * A reload replaces limiters whose declaration changed. A replaced limiter still serves its pending requests.
  */
@@ -74,7 +74,7 @@ export class Service {
     return this.#shadowSettings
   }
 
-  /** All limiters, in the order of the configuration. */
+  /** All limiters, in configuration order. */
   active(): readonly ActiveLimiter[] {
     return Array.from(this.#active.values())
   }

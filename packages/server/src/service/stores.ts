@@ -1,4 +1,4 @@
-// The store of the service, and the stores for limiters that callers declare.
+// The service's store, and the stores for limiters that callers declare.
 
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -17,7 +17,7 @@ export function storeConfigOf(config: StoreConfig | undefined, environment: Node
 }
 
 /**
- * @param folder the base folder of relative file names
+ * @param folder the base folder for relative file names
  * @throws {SlidegateError} `invalid_option`
  */
 export function openStore({ redis, memory }: StoreConfig, folder: string): MemoryStore | RedisStore {
@@ -47,8 +47,8 @@ const MAX_OVERRIDES = 10_000
 /**
  * The stores for limiters that callers declare.
  *
- * In memory, each pattern of `ownLimiters` has a separate store, so that a token that fills its store doesn't evict
- * keys of other patterns. In Redis, all patterns share one store.
+ * In memory, each pattern of `ownLimiters` has a separate store, so that a token that fills its store doesn't
+ * evict other patterns' keys. In Redis, all patterns share one store.
  */
 export class OwnStores {
   readonly #shared: Store | undefined
@@ -64,7 +64,7 @@ export class OwnStores {
   }
 
   /**
-   * The store of a limiter. The longest matching pattern decides for all callers, so that a limiter has one store.
+   * The store for a limiter. The longest matching pattern decides for all callers, so a limiter has one store.
    *
    * @param patterns the patterns of all tokens, longest first. Must be the same array until the patterns change
    */
@@ -81,7 +81,7 @@ export class OwnStores {
     return store
   }
 
-  /** The totals over all memory stores. */
+  /** The totals across all memory stores. */
   stats(): { readonly keys: number; readonly evicted: number } {
     const all = Array.from(this.#stores.values(), (store) => store.stats())
     return {

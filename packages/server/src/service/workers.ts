@@ -8,7 +8,7 @@ import { OneProcess, type Processes, SECRET_OF_WORKERS } from './instance.ts'
 /** Environment variable with the instance ID that all workers share. */
 const INSTANCE = 'SLIDEGATE_INSTANCE'
 
-/** Timeout for answers of the other processes. */
+/** Timeout for answers from the other processes. */
 const ANSWER_MS = 2000
 
 /** Pause before a worker is replaced. The pause doubles while no worker becomes ready. */

@@ -39,8 +39,8 @@ export interface TracingOptions {
 /**
  * Creates a span for each decision, and sends the spans to a collector.
  *
- * Spans are sent in batches, without delaying requests. Up to 2,048 spans are queued, unless the environment
- * sets another number. Further spans are dropped.
+ * Spans are sent in batches, without delaying requests. Up to 2,048 spans are queued, unless an environment
+ * variable sets another number. Further spans are dropped.
  */
 export class Tracing {
   readonly #provider: BasicTracerProvider
@@ -125,7 +125,7 @@ class Reported implements SpanExporter {
     const isSending = code === ExportResultCode.SUCCESS
     if (isSending === this.#isSending) return
     this.#isSending = isSending
-    if (isSending) this.#log.info('spans are sent again')
+    if (isSending) this.#log.info('spans can be sent again')
     else this.#log.warn({ reason: messageOf(error) }, "can't send spans; they are dropped")
   }
 }

@@ -182,7 +182,7 @@ forEachStore((store) => {
     expect(await done('PUT', 'overrides', change)).toEqual({
       done: true,
       hint: expect.stringMatching(
-        /^the key stays blocked for 1 h|59 min.*: an override doesn't end bans and blocks. Unblock it/,
+        /^the key stays blocked for 1 h|59 min.*: an override doesn't end bans or blocks. Unblock it/,
       ),
     })
     await done('POST', 'unblock', { limiter: 'login', key })
@@ -201,7 +201,8 @@ forEachStore((store) => {
       status: 409,
       body: {
         code: 'changed_since',
-        detail: 'it has changed since: minute: 300 → 500 in any 1 min. Change it by hand',
+        detail:
+          'a later change prevents this undo: minute: 300 → 500 in any 1 min. Restore the previous state by hand',
       },
     })
     // The same numbers for longer are a change, too.
@@ -213,7 +214,10 @@ forEachStore((store) => {
     await done('POST', 'shadow', { limiter: 'api', limit: 'minute', shadow: false })
     expect(await undo(shadow)).toMatchObject({
       status: 409,
-      body: { detail: 'it has changed since: minute: shadow → enforced. Change it by hand' },
+      body: {
+        detail:
+          'a later change prevents this undo: minute: shadow → enforced. Restore the previous state by hand',
+      },
     })
   })
 

@@ -2,7 +2,7 @@
 
 import { added, type Batch, type HistoryRecord, RANGES, type Range, recordName, SERVICE } from './records.ts'
 
-/** A watched key of a limiter, and when it stops being watched, in epoch milliseconds. */
+/** A limiter's watched key, and when it stops being watched, in epoch milliseconds. */
 export interface Watched {
   readonly limiter: string
   /** Dimension, `=` and the key or its hash. */

@@ -1,4 +1,4 @@
-// Counts of limiters and their keys: by minute for an hour, by hour for a week.
+// Counts for limiters and their keys: by minute for an hour, by hour for a week.
 
 import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
@@ -23,22 +23,22 @@ import {
 import { keySeries, limiterSeries } from './series.ts'
 import { storedWord, WatchList } from './watch-list.ts'
 
-/** How often the clock is read. A minute may begin late by up to this much. */
+/** How often the clock is read. The start of a minute may be noticed this late. */
 const EVERY_MS = 100
 
 /** A failed batch is sent again after this time. */
 const RETRY_MS = 1000
 
-/** The maximum number of minutes that wait for the store. If there are more, the oldest minute is dropped. */
+/** The maximum number of minutes waiting for the store. If there are more, the oldest minute is dropped. */
 export const MAX_PENDING = 60
 
 /** A minute or hour is shown only this long after its end. In that time, all instances write their counts. */
 const SETTLE_MS = 10_000
 
-/** Number of limiters to process, within a few milliseconds, before yielding to the event loop. */
+/** Number of limiters to process before yielding to the event loop. They take a few milliseconds. */
 const AT_A_TIME = 8
 
-/** Above this number of limiters, each keeps fewer keys. */
+/** With more limiters than this, each keeps fewer keys. */
 const LIMITERS_WITH_ALL_KEYS = 200
 
 interface HistoryOptions {
@@ -52,7 +52,7 @@ interface HistoryOptions {
 }
 
 /**
- * Keeps counts of limiters and some keys for longer than a few minutes.
+ * Keeps counts for limiters and some of their keys for up to a week.
  *
  * At the end of each minute, this process sends its counts to the store in one batch. Requests never wait for it.
  */
@@ -89,7 +89,7 @@ export class History {
   }
 
   /**
-   * Returns the counts of a limiter, or of one of its keys.
+   * Returns the counts for a limiter, or for one of its keys.
    *
    * @throws {ServiceError} if they can't be read now
    */
@@ -128,7 +128,7 @@ export class History {
     this.#pending.push({ process: this.#process, number: ++this.#lastNumber, minute, limiters })
     if (this.#pending.length <= MAX_PENDING) return
     this.#pending.shift()
-    this.#options.log.warn("dropped a minute of the history, because it couldn't be stored for an hour")
+    this.#options.log.warn('dropped a minute of the history, because storing it has failed for an hour')
   }
 
   #entriesOf({ limiter, counts, keys }: LimiterMinute, perOrder: number): Entries {

@@ -2,7 +2,7 @@
 
 import type { Decision } from 'slidegate'
 
-/** Counts of a key in one minute. */
+/** A key's counts in one minute. */
 export interface KeyCounts {
   /** Dimension, `=` and key. */
   readonly word: string
@@ -14,7 +14,7 @@ export interface KeyCounts {
   readonly rank: number
 }
 
-/** Columns of each slot: allowed, denied, units. */
+/** The columns in each slot: allowed, denied, units. */
 const WIDTH = 3
 
 export class SlotCounts {
@@ -36,7 +36,7 @@ export class SlotCounts {
     this.#counts.fill(0, WIDTH * slot, WIDTH * (slot + 1))
   }
 
-  /** Returns the counts of a slot since the last call. Undefined if there were no requests. */
+  /** Returns the counts in a slot since the last call. Undefined if there were no requests. */
   take(slot: number): Pick<KeyCounts, 'allowed' | 'denied' | 'units'> | undefined {
     const [allowed, denied, units] = this.#counts.subarray(WIDTH * slot)
     if (allowed === 0 && denied === 0) return undefined

@@ -1,4 +1,4 @@
-// The stored counts of a limiter for one minute or hour, and how counts are added to them.
+// A limiter's stored counts for one minute or hour, and how counts are added to them.
 
 /** Allowed requests, denied requests, and units. The last number is a limiter's shadow denials, or a key's rank. */
 export type Counts = readonly [allowed: number, denied: number, units: number, other: number]
@@ -6,18 +6,18 @@ export type Counts = readonly [allowed: number, denied: number, units: number, o
 /** Counts by name. `''` stands for the whole limiter. Any other name is a dimension, `=` and a key. */
 export type Entries = Readonly<Record<string, Counts>>
 
-/** The counts of a limiter in one minute or hour. */
+/** A limiter's counts in one minute or hour. */
 export interface HistoryRecord {
-  /** The counts of the limiter and its keys. */
+  /** The counts for the limiter and its keys. */
   readonly c: Entries
   /** The number of each process's last batch, so that no batch is added twice. */
   readonly r: Readonly<Record<string, number>>
 }
 
-/** A minute's counts of one process. */
+/** One process's counts for one minute. */
 export interface Batch {
   readonly process: string
-  /** Increases with each batch of a process. */
+  /** Increases with each batch from a process. */
   readonly number: number
   /** Minutes since the epoch. */
   readonly minute: number

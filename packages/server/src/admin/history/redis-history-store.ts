@@ -27,7 +27,7 @@ const RecordShape = Type.Object({
   r: Type.Record(Type.String(), Count),
 })
 
-/** Keeps the history in Redis. All its keys are on one server of a Cluster. */
+/** Keeps the history in Redis. In a Cluster, all its keys are on one server. */
 export class RedisHistoryStore implements HistoryStore {
   readonly #link: RedisLink
   readonly #prefix: string

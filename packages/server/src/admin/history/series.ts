@@ -1,4 +1,4 @@
-// Columns of counts over time, from the records of a limiter.
+// Columns of counts over time, from a limiter's records.
 
 import type { CountSeries } from '../api-types.ts'
 import { partsOf } from '../merge-keys.ts'

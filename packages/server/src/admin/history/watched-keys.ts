@@ -1,10 +1,10 @@
-// Exact counts of keys that operators watch, and of blocked keys.
+// Exact counts for keys that operators watch, and for blocked keys.
 
 import type { Decision } from 'slidegate'
 import { hashOf, isConcealed, shortKey } from '../keys.ts'
 import { type KeyCounts, SlotCounts } from './key-counts.ts'
 
-/** The maximum number of watched keys of a limiter. */
+/** The maximum number of watched keys per limiter. */
 export const MAX_WATCHED = 8
 
 /** The maximum number of blocked keys that a process counts per limiter. */
@@ -18,7 +18,7 @@ type Conceal = (key: string) => string
 /** A limiter's watched keys, in their stored form. */
 export interface WatchedOfLimiter {
   readonly keys: readonly (readonly [dimension: string, key: string])[]
-  /** Conceals keys, if only hashes are stored. */
+  /** Hashes keys, if only hashes are stored. */
   readonly conceal?: Conceal | undefined
 }
 
@@ -28,7 +28,7 @@ interface KnownKey {
   readonly hash: number
 }
 
-/** Counts the requests of a limiter's watched and blocked keys, in this process. */
+/** Counts the requests for a limiter's watched and blocked keys, in this process. */
 export class WatchedKeys {
   /** By slot: watched keys first, then blocked ones. */
   readonly #keys: (KnownKey | undefined)[] = new Array(MAX_WATCHED + MAX_BLOCKED).fill(undefined)
@@ -54,7 +54,7 @@ export class WatchedKeys {
     this.#hasWatched = keys.length > 0
   }
 
-  /** Counts the requests of a blocked key from now on. Stops when the key sends no more requests. */
+  /** Counts the requests for a blocked key from now on, until no more arrive. */
   block(key: string, dimension: string): void {
     const blocked = keyOf(key, dimension)
     if (this.#keys.slice(MAX_WATCHED).some((each) => each !== undefined && isSame(each, blocked))) return
@@ -73,7 +73,7 @@ export class WatchedKeys {
     }
   }
 
-  /** Adds the counts since the last call to `words`. Drops blocked keys that were idle. */
+  /** Adds to `words` what was counted since the last call. Drops blocked keys that were idle. */
   takeTo(words: Map<string, KeyCounts>): void {
     for (let slot = this.#keys.length - 1; slot >= 0; slot--) {
       const known = this.#keys[slot]
@@ -93,7 +93,7 @@ export class WatchedKeys {
   }
 }
 
-/** Returns a key in its stored form: concealed or truncated. */
+/** Returns a key in its stored form: hashed or truncated. */
 export function storedKey(given: string, conceal: Conceal | undefined): string {
   const key = shortKey(given)
   if (conceal === undefined) return shortKey(key, MAX_KEY_LENGTH)
