@@ -235,7 +235,7 @@ describe('an operator', () => {
     const { page } = window
 
     const reset = await dialogOf(page, 'Reset…')
-    expect(await reset.textContent()).toContain('the usage of ann in api (7 of 40-per-1m, 7 of slow)')
+    expect(await reset.textContent()).toContain('the usage of ann in api (40-per-1m: 7, slow: 7)')
     await reset.getByRole('button', { name: 'Cancel' }).click()
     expect((await explain('api', 'ann')).limits[0].used).toBe(7)
     await press(await dialogOf(page, 'Reset…'), 'Reset')

@@ -1,4 +1,4 @@
-// The table of changes by operators, each with an undo button.
+// The table of operators' changes, each with an undo button.
 
 import { useState } from 'preact/hooks'
 import { request } from '../api.ts'

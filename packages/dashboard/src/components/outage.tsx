@@ -48,7 +48,9 @@ export function OutageNotice({ limiters }: { readonly limiters: readonly Limiter
           </li>
         ))}
       </ul>
-      {!isForAll && <p>Other limiters can reach the store, or have had too few requests to notice.</p>}
+      {!isForAll && (
+        <p>Other limiters can reach the store, or have had too few requests to notice the outage.</p>
+      )}
       {isAlone && (
         <p>
           Instances see each other through Redis. Until Redis responds, this page only covers the instance

@@ -206,5 +206,5 @@ function Whom({ of: { key, dimension } }: { readonly of: OneKey }) {
 function usedInWords({ limits }: Explanation): string {
   const used = limits.filter((limit) => limit.used > 0)
   if (used.length === 0) return ''
-  return ` (${used.map((limit) => `${count(limit.used)} of ${limit.name}`).join(', ')})`
+  return ` (${used.map((limit) => `${limit.name}: ${count(limit.used)}`).join(', ')})`
 }

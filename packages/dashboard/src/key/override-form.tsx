@@ -206,7 +206,7 @@ function wrongIn(name: string, fields: readonly FieldDraft[]): string[] {
 }
 
 /**
- * The numbers for the API, by limit name. Without the name if the key has only one limit. Undefined if all
+ * The numbers for the API, by limit name. The name is omitted if there is only one limit. Undefined if all
  * fields are empty.
  */
 function limitsIn(drafts: readonly LimitDraft[]): object | undefined {

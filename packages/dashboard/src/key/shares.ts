@@ -7,7 +7,7 @@ import type { ExplainedLimit } from '../api-types.ts'
 const KINDS = ['slidingWindow', 'fixedWindow', 'calendarWindow', 'slidingCounter', 'tokenBucket']
 
 /**
- * Returns how much of a limit was in use at the end of each step.
+ * Returns the share of a limit in use at the end of each step.
  *
  * If several windows fit into a step, the share is their average. Uses the limit's current numbers. Values
  * are `null` if part of the window is unknown. Returns `undefined` if the limit doesn't count units, or its

@@ -111,7 +111,7 @@ function FullestLimit({ of }: { readonly of: OneKey }) {
       <span>
         {share(used / limit)}{' '}
         <span class="muted">
-          {count(used)} of {name}
+          {name}: {count(used)}
           {shadow && ' (shadow)'}
         </span>
       </span>

@@ -44,7 +44,7 @@ const MOST = 0.5
 const NEARLY_ALL = 0.9
 /** A demand of at least this multiple of the limit is far above it. */
 const FAR = 3
-/** A demand of up to this multiple is close to the limit. At such a demand, at most half of the requests are denied. */
+/** A demand of up to this multiple is close to the limit. At most half of the requests are denied. */
 const CLOSE = 2
 /** Maximum number of keys that count as few. `FEW_SHARE` is relative to the number of callers. */
 const FEW = 10
@@ -54,7 +54,7 @@ const CROWDED = 5
 /** At least this number of keys or callers counts as many. */
 const MANY = 10
 
-/** Judges why requests are denied. */
+/** Determines why requests are denied. */
 export function verdictOf(evidence: Evidence): Verdict {
   const { spanMs, requests, denied, shadowDenied, keys } = evidence
   const span = `the last ${duration(Math.round(spanMs / 1000) * 1000)}`
@@ -76,7 +76,7 @@ export function verdictOf(evidence: Evidence): Verdict {
   return { ...found, text: `${ofAll} ${found.text}` }
 }
 
-/** Judges the keys of one dimension. */
+/** Judges the keys in one dimension. */
 function judge(dimension: string | undefined, evidence: Evidence): Verdict {
   const { denied, callers } = evidence
   const keys = evidence.keys.filter((each) => each.dimension === dimension)

@@ -1,4 +1,4 @@
-// A link from a warning to its section of the runbook.
+// A link from a warning to its section in the runbook.
 
 import type { AlertName } from './sections.ts'
 import { runbookHref } from './sections.ts'

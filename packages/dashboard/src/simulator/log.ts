@@ -4,7 +4,7 @@ import { type LineOptions, lineParser, type ParseLine, Skipped } from '../../../
 import { ReorderBuffer } from '../../../replay/src/log/reorder-buffer.ts'
 import { splitLines } from '../../../replay/src/log/split-lines.ts'
 
-/** The requests of a log, grouped by caller and sorted by time. */
+/** The requests in a log, grouped by caller and sorted by time. */
 export interface Log {
   readonly callers: readonly string[]
   /** The index of each caller's first request, followed by the number of requests. */
@@ -21,7 +21,7 @@ export interface Log {
   readonly releasedEarly: number
   /** Whether the log has more lines than were read. */
   readonly isCut: boolean
-  /** The limiters of captured requests. Empty for other logs. */
+  /** The limiters in captured requests. Empty for other logs. */
   readonly limiters: readonly string[]
   /** The limiter whose requests were read. */
   readonly limiter: string | undefined
@@ -192,7 +192,7 @@ export async function* bytesOf(
       cause: error,
     })
   } finally {
-    // The reader may have stopped early.
+    // The caller may have stopped reading early.
     reader.cancel().catch(() => {})
   }
 }

@@ -1,4 +1,4 @@
-// Results of a simulation: a comparison of kinds, each kind, and limits that would fit.
+// Results of a simulation: a comparison of limit kinds, a panel for each kind, and limits that would fit.
 
 import { useState } from 'preact/hooks'
 import type { Need } from '../../../replay/src/counts/needed-limits.ts'

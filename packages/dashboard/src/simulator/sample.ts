@@ -26,7 +26,7 @@ export function sampleLog(): Blob {
     }
   }
   for (let second = 0; second < LENGTH_S; second++) {
-    // The office is busiest in the middle.
+    // The office is busiest after an hour.
     const busy = 1.6 * Math.sin((Math.PI * second) / LENGTH_S)
     if (random() < busy) add(second, '192.0.2.10', '/api/orders')
     if (random() < busy / 3) add(second, '192.0.2.10', '/api/customers')

@@ -43,7 +43,7 @@ interface FullestOfAll {
   readonly atMs: number
 }
 
-/** Steps of equal and round length, from the first request to the last. */
+/** Steps of equal, round length, from the first request to the last. */
 export interface Timeline {
   readonly fromMs: number
   readonly stepMs: number
@@ -60,7 +60,7 @@ const MOST_DENIED = 10
 /** Number of requests between pauses. */
 const STRIDE = 512
 
-/** Number of callers per store: few enough to fit the CPU cache and avoid evictions. */
+/** Number of callers per store. They fit in the CPU cache, and none is evicted. */
 const CALLERS_OF_A_STORE = 10_000
 
 export function timelineOf({ fromMs, toMs }: Log): Timeline {

@@ -1,4 +1,4 @@
-// The worker: reads and simulates logs in pieces, so that it can receive messages between two pieces.
+// The worker: reads and simulates logs in pieces, so that it can receive messages in between.
 
 import type { Need } from '../../../replay/src/counts/needed-limits.ts'
 import { bytesOf, type Log, readLog } from './log.ts'

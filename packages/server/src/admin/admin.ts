@@ -209,7 +209,7 @@ export class Admin {
     return mergeStates(answers as readonly Record<string, LimiterState>[])
   }
 
-  /** Looks up a key in limiters. */
+  /** Looks up a key in these limiters. */
   async find(limiters: readonly ActiveLimiter[], key: string): ReturnType<typeof findKey> {
     const answers = await this.#instances.ask('denials', denialWord(shortKey(key)))
     return findKey(limiters, key, mergeDenials(answers as readonly DenialTimes[]))

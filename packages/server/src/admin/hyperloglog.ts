@@ -1,6 +1,6 @@
 // HyperLogLog: estimates the number of distinct keys.
 
-/** Number of hash bits that select a register: 32,768 registers of one byte, with a standard error of 0.6%. */
+/** Number of hash bits that select a register: 32,768 one-byte registers, with a standard error of 0.6%. */
 const PRECISION = 15
 
 /** The precision of compact sketches: 4,096 registers, with a standard error below 2%. */
@@ -9,7 +9,7 @@ export const COARSE = 12
 const HASH_BITS = 32
 
 /**
- * Estimates the number of distinct hashes, with 32 KB of memory.
+ * Estimates the number of distinct hashes, in 32 KB of memory.
  *
  * HyperLogLog is by Flajolet, Fusy, Gandouet and Meunier (2007). The improved estimator is by Ertl, "New
  * cardinality estimation algorithms for HyperLogLog sketches" (2017): it is accurate for small and large

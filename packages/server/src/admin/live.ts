@@ -103,7 +103,7 @@ export class Live {
       servers(),
     ])
     const reports = answers as readonly ProcessReport[]
-    // Uses the second of this process's own report, because the next second may have begun in the meantime.
+    // Uses the second in this process's own report, because the next second may have begun in the meantime.
     const own = reports.find(({ process }) => process.process === instances.self.process)
     const { latest } = own?.limiters[0]?.latest ?? usage.secondsOf([], 1)
     return {

@@ -98,13 +98,13 @@ export function limitersOf(
     })
 }
 
-/** Divides by the time of the process that has counted longest. Otherwise, new processes would weigh too much. */
+/** Divides by the time of the process that has counted longest. Otherwise, new processes would have too much weight. */
 function perSecond(reports: readonly LimiterReport[], of: (minute: MinuteRates) => number): number {
   const seconds = Math.max(1, ...reports.map(({ lastMinute }) => lastMinute.seconds))
   return reports.reduce((sum, { lastMinute }) => sum + of(lastMinute), 0) / seconds
 }
 
-/** Returns the current outage, with how requests are decided during it. Otherwise, returns the latest one. */
+/** Returns the current or latest outage. For a current one, includes how requests are decided. */
 function outageOf(reports: readonly LimiterReport[]): Pick<LimiterRates, 'outage' | 'lastOutage'> {
   const down = reports.filter(({ isStoreDown }) => isStoreDown)
   if (down.length > 0) {

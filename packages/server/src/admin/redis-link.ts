@@ -139,7 +139,7 @@ export class RedisLink {
     return new Map(await Promise.all(results))
   }
 
-  /** Discovers new and recovered replicas. Replaces the timer of ioredis, which may outlive the connection. */
+  /** Discovers new and recovered replicas. Replaces the timer in ioredis, which may outlive the connection. */
   #lookForNodes(redis: Cluster): void {
     const nowMs = performance.now()
     if (nowMs - this.#nodesAtMs < NODES_MS) return

@@ -28,7 +28,7 @@ export interface LimiterMinute {
   readonly keys: ReadonlyMap<string, KeyCounts>
 }
 
-/** How often the clock is read. A decision is counted at the time that was read last. */
+/** How often the clock is read. Decisions are counted at the time of the last read. */
 const TICK_MS = 50
 
 /**

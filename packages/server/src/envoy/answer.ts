@@ -29,7 +29,7 @@ const HEADER_WRITERS = {
   legacy: legacyHeaders,
 } as const
 
-/** Returns a function that formats header fields. The function returns none if headers are turned off. */
+/** Returns a function that formats header fields. The function returns no fields if headers are turned off. */
 export function headerWriterOf(
   headers: EnvoyConfig['headers'] = true,
 ): (decision: Decision) => readonly Header[] {
@@ -126,7 +126,7 @@ function finite(ms: number, windowMs: number): number {
   return ms === Number.POSITIVE_INFINITY ? windowMs : ms
 }
 
-/** Metadata for later filters: exceeded shadow limits, and the metadata of the applied rules. */
+/** Metadata for later Envoy filters: exceeded shadow limits, and the metadata of the applied rules. */
 function metadataOf(described: readonly (Question | Uncounted)[]): Record<string, unknown> | undefined {
   let shadow: unknown[] | undefined
   let metadata: Record<string, unknown> | undefined

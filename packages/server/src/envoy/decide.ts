@@ -1,4 +1,4 @@
-// Decides a request in one step, or in several with exact refunds.
+// Decides on a request in one step, or in several with exact refunds.
 
 import type { Decision } from 'slidegate'
 import type { Question } from './question.ts'
@@ -7,7 +7,7 @@ import { type Group, type RuleLimiters, setVerdicts } from './rule-limiters.ts'
 /** Maximum number of dimensions in a limiter. */
 const MAX_DIMENSIONS = 16
 
-/** The result of a request. */
+/** The result for a request. */
 export interface Verdicts {
   readonly isDenied: boolean
   /** The first decision. Undefined if no limiter was needed. */
@@ -15,7 +15,7 @@ export interface Verdicts {
 }
 
 /**
- * Decides a request: charges all of its limits, or none.
+ * Decides on a request: charges all of its limits, or none.
  *
  * Descriptors with different rules and equal costs are decided in one call to the store. All others need
  * further calls. If one of those calls is denied, earlier charges are refunded.

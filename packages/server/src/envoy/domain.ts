@@ -13,7 +13,7 @@ export interface Entry {
 export interface Match {
   readonly rule: Rule
   readonly key: string
-  /** Label in metrics. */
+  /** The rule's label in metrics. */
   readonly metric: string
 }
 

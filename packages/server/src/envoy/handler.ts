@@ -39,7 +39,7 @@ export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['reques
   const fail = (callback: sendUnaryData<RateLimitResponse>, error: unknown): void => {
     const code = codeOf(error)
     if (code !== status.INTERNAL) {
-      // The message of a store error isn't sent, because it contains the address of Redis.
+      // A store error's message isn't sent, because it contains the address of Redis.
       const isOutage = error instanceof StoreUnavailableError
       callback({ code, details: isOutage ? errorBodyOf(error).detail : (error as Error).message })
       return

@@ -17,7 +17,7 @@ import type { Question } from './question.ts'
 
 export type FailurePolicy = Pick<DimensionOptions<string>, 'onStoreError' | 'timeoutMs' | 'instances'>
 
-/** Maximum number of limiters per domain. Gateways can request any combination of rules, and each has a limiter. */
+/** Maximum number of limiters per domain. Gateways can request any combination of rules, each with its own limiter. */
 const MAX_LIMITERS = 1024
 
 /** Maximum number of keys while this process decides without the store. */
@@ -231,7 +231,7 @@ function asFallback(decision: Decision): Decision {
   return decision.source === 'store' ? { ...decision, source: 'fallback' } : decision
 }
 
-/** Sets the verdict of each descriptor. */
+/** Sets the verdict for each descriptor. */
 export function setVerdicts({ questions }: Group, { source, retryAfterMs, limits }: Decision): void {
   for (let i = 0; i < questions.length; i++) {
     const verdict = limits[i]!

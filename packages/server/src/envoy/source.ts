@@ -14,7 +14,7 @@ const WORDS = new Set(
   ].flatMap((line) => line.split(' ')),
 )
 
-/** Maximum number of levels, which is more than any gateway sends. */
+/** Maximum number of levels. No gateway sends that many. */
 const MAX_LEVELS = 32
 
 type Fields = Readonly<Record<string, unknown>>

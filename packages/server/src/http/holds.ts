@@ -1,4 +1,4 @@
-// POST /v1/release and /v1/extend, for slots of a concurrency limit.
+// POST /v1/release and /v1/extend, for slots in a concurrency limit.
 
 import type { AnyKey } from 'slidegate'
 import { type Static, Type } from '../json-schema.ts'
@@ -22,7 +22,7 @@ const HeldSchema = closed({
   }),
 })
 
-/** Routes for slots of `concurrency` limits. A slot is identified by the `requestId` of its request. */
+/** Routes for slots in `concurrency` limits. A slot is identified by the `requestId` of its request. */
 export function holdRoutes(app: App, { service }: Context): void {
   const route = (action: 'release' | 'extend', summary: string, description: string): void => {
     app.post(

@@ -123,7 +123,7 @@ export class LimiterCounts {
     if (counts.outage !== undefined) counts.outage = { ...counts.outage, untilMs: Date.now() }
   }
 
-  /** Whether the breaker is open and a request has failed within the last minute. */
+  /** Whether the circuit breaker is open and a request has failed within the last minute. */
   isStoreDown(limiter: string): boolean {
     const { outage, failedAtMs = 0 } = this.#counts.get(limiter) ?? {}
     return isOn(outage) && this.#now() - failedAtMs < DOWN_MS

@@ -21,7 +21,7 @@ export interface Metric {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge' | 'histogram'
-  /** Merges the values of all processes. */
+  /** Merges the values from all processes. */
   readonly aggregator: Aggregator
   readonly values: readonly Value[]
 }

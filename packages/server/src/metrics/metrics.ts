@@ -50,7 +50,7 @@ export class Metrics {
     this.#sources = sources
   }
 
-  /** The metrics of all processes in Prometheus text format. */
+  /** The metrics from all processes, in the Prometheus text format. */
   async text(processes: Processes): Promise<string> {
     const [each, once] = await Promise.all([processes.ask('metrics'), this.#ofInstance()])
     const families = new Map<string, Metric[]>()

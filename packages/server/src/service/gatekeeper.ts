@@ -18,9 +18,9 @@ export class Caller {
   /** The name in the audit log. */
   readonly name: string
   readonly role: Role
-  /** Patterns of the limiters that the caller may use. Undefined means all. */
+  /** Patterns for the limiters that the caller may use. Undefined means all. */
   readonly limiters: readonly string[] | undefined
-  /** Patterns of the limiters that the caller may declare. */
+  /** Patterns for the limiters that the caller may declare. */
   readonly ownLimiters: readonly string[]
 
   constructor(name: string, role: Role, limiters?: readonly string[], ownLimiters: readonly string[] = []) {

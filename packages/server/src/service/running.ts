@@ -204,8 +204,8 @@ export async function startService(options: StartOptions): Promise<RunningServic
 /**
  * Stops listening, and waits for the open connections to end.
  *
- * Every response closes its connection. A request may already be on its way on an idle connection, so it
- * stays open briefly.
+ * Every response closes its connection. Idle connections stay open briefly, because a request may already be
+ * on its way.
  */
 async function lastConnections(server: Server): Promise<void> {
   // Accepts the connections that the system has queued. Otherwise, they would be reset.

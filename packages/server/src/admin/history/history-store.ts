@@ -12,7 +12,7 @@ export interface Watched {
 
 /** One minute or hour in a limiter's history. */
 export interface Step {
-  /** Whether any process of the service was counting during this step. */
+  /** Whether any of the service's processes was counting during this step. */
   readonly isCounted: boolean
   /** Undefined if the limiter was idle. */
   readonly record: HistoryRecord | undefined

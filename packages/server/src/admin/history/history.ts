@@ -32,7 +32,7 @@ const RETRY_MS = 1000
 /** The maximum number of minutes waiting for the store. If there are more, the oldest minute is dropped. */
 export const MAX_PENDING = 60
 
-/** A minute or hour is shown only this long after its end. In that time, all instances write their counts. */
+/** A minute or hour is shown only this long after its end. By then, all instances have written their counts. */
 const SETTLE_MS = 10_000
 
 /** Number of limiters to process before yielding to the event loop. They take a few milliseconds. */
@@ -54,7 +54,8 @@ interface HistoryOptions {
 /**
  * Keeps counts for limiters and some of their keys for up to a week.
  *
- * At the end of each minute, this process sends its counts to the store in one batch. Requests never wait for it.
+ * At the end of each minute, this process sends its counts to the store in one batch. Requests never wait for
+ * this.
  */
 export class History {
   readonly watchList: WatchList
@@ -107,7 +108,7 @@ export class History {
     return { ...base, ...of, ...keySeries(known, word, isWatched), isWatched: sinceMs !== undefined }
   }
 
-  /** Stores the counts of the current minute, if the store responds. */
+  /** Stores the counts for the current minute, if the store responds. */
   async close(): Promise<void> {
     this.#stop()
     await this.#end(this.#minute)

@@ -1,4 +1,4 @@
-// Counts the requests of individual keys in the current minute.
+// Counts the requests for individual keys in the current minute.
 
 import type { Decision } from 'slidegate'
 
@@ -44,7 +44,7 @@ export class SlotCounts {
     return { allowed: allowed!, denied: denied!, units: units! }
   }
 
-  /** Moves the counts of each slot to `words`, under the word of that slot. */
+  /** Moves each slot's counts to `words`, under the slot's word. */
   takeTo(words: Map<string, KeyCounts>, wordAt: (slot: number) => string): void {
     for (let slot = 0; slot < this.#counts.length / WIDTH; slot++) {
       const counts = this.take(slot)

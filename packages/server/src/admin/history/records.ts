@@ -24,7 +24,7 @@ export interface Batch {
   readonly limiters: readonly { readonly limiter: string; readonly entries: Entries }[]
 }
 
-/** How long and at which resolution counts are kept. */
+/** How long counts are kept, and at which resolution. */
 export interface Range {
   readonly letter: 'm' | 'h'
   readonly stepMs: number

@@ -37,7 +37,7 @@ export function keySeries(
   )
 }
 
-/** Whether the recorded keys of a step account for all requests. */
+/** Whether the recorded keys in a step account for all requests. */
 function isComplete({ record }: Step, word: string): boolean {
   if (record === undefined) return true
   const label = word.slice(0, word.indexOf('=') + 1)
