@@ -185,7 +185,7 @@ function judgeMany(keys: readonly KeyTraffic[], callers: number): Verdict {
   }
   const isUncertain = close.length + far.length < deniedKeys.length / 2
   const text = isUncertain
-    ? `The service only counts the busiest keys exactly. With about ${count(callers)} callers, it doesn’t know the denied share of each.`
+    ? `The service only counts the busiest keys exactly. With about ${count(callers)} callers, it doesn’t know what share of each caller’s requests was denied.`
     : 'Some of the denied keys are far above the limit, others are close to it. No single cause explains most denials.'
   return unclear(text, deniedKeys)
 }

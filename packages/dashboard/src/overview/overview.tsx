@@ -123,7 +123,7 @@ function FileNotice({
         </>
       ) : (
         <p>
-          Some changes to the configuration file of {names.join(', ')} take effect at the next start: its
+          Some changes to the configuration file of {names.join(', ')} take effect at the next start: the
           listeners, store, caps or tracing have changed.
         </p>
       )}

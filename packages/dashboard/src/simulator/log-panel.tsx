@@ -131,7 +131,7 @@ function LineChoice({
       <div class="line-choice">
         <FieldChoice
           label="Count by"
-          hint={`${ACCESS_LOG_KEYS.join(', ')}, or a field of JSON lines, such as client.ip`}
+          hint={`${ACCESS_LOG_KEYS.join(', ')}, or a field in the JSON lines, such as client.ip`}
           list={keys}
           value={options.key}
           onChange={(key) => onChange({ ...options, key })}

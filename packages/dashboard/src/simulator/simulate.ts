@@ -60,7 +60,7 @@ const MOST_DENIED = 10
 /** Number of requests between pauses. */
 const STRIDE = 512
 
-/** Number of callers per store. They fit in the CPU cache, and none is evicted. */
+/** Number of callers per store. This many fit in the CPU cache, and none are evicted. */
 const CALLERS_OF_A_STORE = 10_000
 
 export function timelineOf({ fromMs, toMs }: Log): Timeline {

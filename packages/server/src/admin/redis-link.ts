@@ -22,7 +22,7 @@ const MAX_PENDING = 256
 
 const MAX_BACKOFF_MS = 1000
 
-/** The message in ioredis for every failure to connect to a Cluster node. */
+/** The message that ioredis uses for every failure to connect to a Cluster node. */
 const CLOSED = 'Connection is closed.'
 
 /** Minimum time between refreshes of a Cluster's node list, in milliseconds. */

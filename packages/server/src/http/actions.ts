@@ -127,7 +127,7 @@ function undoRoute(app: App, { service, admin }: Context): void {
         response: {
           200: Undone,
           409: problemAnswer(
-            "Something has changed since (`changed_since`), or the change can't be undone (`not_undoable`).",
+            "A later change prevents the undo (`changed_since`), or the change can't be undone (`not_undoable`).",
           ),
         },
       },

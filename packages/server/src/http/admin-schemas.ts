@@ -168,7 +168,7 @@ export const Limiters = answer(
           waitErrors: Counts('Failed waits, by reason.'),
           permits: Type.Integer({
             minimum: 0,
-            description: 'Permits that processes of this service hold now.',
+            description: 'Permits that the processes in this service hold now.',
           }),
         }),
         waiting: closed({
@@ -213,7 +213,7 @@ export const TopAnswer = answer(
     spanMs: Type.Integer({ minimum: 0, description: 'How far back the counts go, in milliseconds.' }),
     distinct: Type.Integer({
       minimum: 0,
-      description: 'Number of distinct keys within `spanMs`, estimated within 2%.',
+      description: 'Number of distinct keys in this span, estimated within 2%.',
     }),
     keys: Type.Array(
       closed({
@@ -407,7 +407,7 @@ export const CountSeries = answer(
       description: 'Start of each minute or hour, in epoch seconds, oldest first.',
     }),
     allowed: Column('Requests allowed.'),
-    denied: Column('Requests denied. For a key: by its own limits and bans.'),
+    denied: Column('Requests denied. For a key, only those that its own limits and bans denied.'),
     units: Column('Units charged to allowed requests.'),
     shadowDenied: Type.Optional(Column('Requests that a shadow limit would have denied.')),
     keys: Type.Optional(
@@ -453,10 +453,16 @@ const Rates = closed({
           minimum: 1,
           description: 'With `local`: the number of processes among which the limits are divided.',
         }),
-        processesDown: Type.Integer({ minimum: 1, description: 'Processes whose circuit breaker is open.' }),
-        processes: Type.Integer({ minimum: 1, description: 'Processes that run the limiter.' }),
+        processesDown: Type.Integer({
+          minimum: 1,
+          description: 'Number of processes whose circuit breaker is open.',
+        }),
+        processes: Type.Integer({ minimum: 1, description: 'Number of processes that run the limiter.' }),
         sinceMs: Type.Optional(
-          Type.Integer({ minimum: 0, description: 'When the first process noticed, in epoch milliseconds.' }),
+          Type.Integer({
+            minimum: 0,
+            description: 'When the first process noticed the outage, in epoch milliseconds.',
+          }),
         ),
       },
       { description: 'While the store is down: how requests are decided.' },
@@ -465,7 +471,9 @@ const Rates = closed({
   lastOutage: Type.Optional(
     closed(
       { sinceMs: Many, untilMs: Many },
-      { description: 'The last outage, for 15 minutes after its end. Epoch milliseconds.' },
+      {
+        description: 'The last outage, reported for 15 minutes after its end. Times are epoch milliseconds.',
+      },
     ),
   ),
 })
@@ -509,7 +517,7 @@ export const Overview = answer(
         goneSinceMs: Type.Integer({ minimum: 0, description: 'Time of its last heartbeat.' }),
         lastPerSecond: Type.Number({
           minimum: 0,
-          description: 'Number of its decisions in the second before that heartbeat.',
+          description: 'Number of decisions that it made in the second before that heartbeat.',
         }),
       }),
       { description: 'Instances that ended in the last 15 minutes without shutting down properly.' },

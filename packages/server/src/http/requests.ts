@@ -15,7 +15,7 @@ export interface RequestBody {
   readonly plan?: string
 }
 
-/** Returns a limiter. @throws {ServiceError} `unknown_limiter`, even if the caller just may not use it */
+/** Returns a limiter that the caller may use. @throws {ServiceError} `unknown_limiter` */
 export function limiterFor(service: Service, caller: Caller, name: string): ActiveLimiter {
   caller.mustReach(name)
   return service.get(name)

@@ -101,7 +101,7 @@ export function reservationRoutes(app: App, { service }: Context): void {
       config,
       schema: {
         summary: 'Settle an estimate',
-        description: 'Works once, on any instance, within the `reservationTtl` of the limiter.',
+        description: "Works once, on any instance, within the limiter's `reservationTtl`.",
         tags,
         body: SettleSchema,
         response: { 200: SettlementSchema },

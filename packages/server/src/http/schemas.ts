@@ -197,7 +197,7 @@ export const SHARED = {
           charges: Type.Optional(
             Type.Array(closed({ atMs: Type.Integer(), units: Units }), {
               description:
-                'With `charges: true`, for limits that store the times of charges: the latest charges that still count, oldest first, at most 512. Charges in the same step of the window are combined.',
+                'With `charges: true`, for limits that store the time of each charge: the latest charges that still count, oldest first, at most 512. Charges in the same step of the window are combined.',
             }),
           ),
           olderUnits: Type.Optional(
@@ -243,7 +243,7 @@ export const SHARED = {
                 capacity: Type.Optional(Units),
                 refill: Type.Optional(Units),
               }),
-              { description: 'Numbers by limit name; the empty name means the only limit.' },
+              { description: "Numbers by limit name; the empty name stands for the key's only limit." },
             ),
           ),
           exempt: Type.Optional(

@@ -53,7 +53,7 @@ export function viewRoutes(app: App, context: Context): void {
       schema: {
         tags,
         summary: "Get a limiter's decision rates",
-        description: 'Covers the last full second, 10 seconds, minute and 5 minutes.',
+        description: 'Covers the last 1, 10, 60 and 300 full seconds.',
         params: NameParams,
         response: { 200: UsageAnswer },
       },
@@ -72,7 +72,7 @@ export function viewRoutes(app: App, context: Context): void {
         tags,
         summary: 'List the keys with the most requests or denials',
         description:
-          'Covers the last 2.5 to 5 minutes. Counts are estimates in bounded memory: the real number is between `count - error` and `count`.',
+          'Covers the last 2.5 to 5 minutes. Counts are estimates: the real number is between `count - error` and `count`.',
         params: NameParams,
         querystring: TopQuery,
         response: { 200: TopAnswer },

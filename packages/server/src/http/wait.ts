@@ -31,7 +31,7 @@ const BodySchema = closed(
         minimum: 0,
         maximum: 2 ** 31 - 1,
         description:
-          'Maximum wait in milliseconds, capped by `caps.wait` in the configuration. Both default to 30 s.',
+          'Maximum wait in milliseconds, capped by `caps.wait` in the configuration. The default for both is 30 s.',
       }),
     ),
     plan: Type.Optional(Plan),

@@ -71,7 +71,7 @@ export function redisMetrics(servers: readonly ServerHealth[]): Metric[] {
     ),
     counter(
       'slidegate_redis_slow_scripts_total',
-      "Slow log entries about slidegate's script, since this service began to read the slow log.",
+      "Slow log entries for slidegate's script, since this service began to read the slow log.",
       each(({ slowScripts }) => slowScripts),
       'max',
     ),

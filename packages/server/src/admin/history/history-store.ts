@@ -30,7 +30,7 @@ export interface HistoryStore {
   read(limiter: string, range: Range, from: number, count: number): Promise<readonly Step[]>
   /** @throws {ServiceError} if they can't be read now */
   watched(): Promise<readonly Watched[]>
-  /** Adds or removes a watched key. @throws {ServiceError} if it can't be stored now */
+  /** Adds or removes a watched key. @throws {ServiceError} if the change can't be stored now */
   watch(key: Watched, isWatched: boolean): Promise<void>
 }
 
