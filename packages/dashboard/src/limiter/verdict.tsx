@@ -160,7 +160,7 @@ function judgeNetworks(keys: readonly KeyTraffic[]): Verdict | undefined {
   })
   const inCrowds = crowded.flatMap(({ keys }) => keys)
   if (inCrowds.length < MANY || mostDeniedOf(inCrowds) < MOST * mostDeniedOf(deniedKeys)) return undefined
-  const where = `${count(inCrowds.length)} listed keys that are denied or at the limit share ${crowded.length === 1 ? 'a network' : `${count(crowded.length)} networks`}.`
+  const where = `${count(inCrowds.length)} of the listed keys are denied or at the limit, and share ${crowded.length === 1 ? 'a network' : `${count(crowded.length)} networks`}.`
   if (crowded.every(({ prefix }) => PRIVATE.test(prefix))) {
     const text = `${where} These addresses are private. Either the limit is too tight for your own callers, or one of them is an attacker. Check who owns the addresses.`
     return unclear(text, [], crowded)

@@ -223,7 +223,7 @@ export const SHARED = {
           blockedMs: Blocked,
           sinceMs: Type.Optional(
             Type.Integer({
-              description: 'When the ban began, in epoch milliseconds. Absent if there is none.',
+              description: "When the ban began, in epoch milliseconds. Absent if the key isn't banned.",
             }),
           ),
           level: Type.Integer({ minimum: 0, description: 'Number of consecutive bans so far.' }),
