@@ -95,7 +95,7 @@ it('an override on a blocked key warns before and after that the block stays', a
   await form.getByText(/The key is blocked for .*, even with an override/).waitFor()
   await form.getByLabel('Exempt').check()
   await form.getByRole('button', { name: 'Set override' }).click()
-  await form.getByRole('status').getByText("an override doesn't end bans and blocks").waitFor()
+  await form.getByRole('status').getByText("an override doesn't end bans or blocks").waitFor()
   expect(await violationsIn(window)).toEqual([])
   await form.getByRole('button', { name: 'Close' }).click()
   await form.waitFor({ state: 'detached' })

@@ -71,7 +71,7 @@ it('an outage of Redis is announced with its consequences for each limiter, unti
       'search lets everyone through, uncounted',
     ])
   await banner.getByText(/^The store is down since \d\d:\d\d:\d\d\. Until it responds:$/).waitFor()
-  await banner.getByText('this page only counts the instance that serves it').waitFor()
+  await banner.getByText('this page only covers the instance that serves the page').waitFor()
   expect(await page.getByLabel('In the last second').innerText()).toMatch(/Store\s+down\b/)
   await isAccessible(window)
   await banner.getByRole('link', { name: 'What to do' }).click()

@@ -373,13 +373,13 @@ const TRAFFICS: readonly Traffic[] = [
   {
     is: 'users that are each at two and a half times the limit',
     verdict: 'unclear',
-    says: /no single cause|doesn’t know the denied share/i,
+    says: /no single cause|doesn’t know what share/i,
     observed: (crowd) => observe(callers(crowd, { many: 200, least: 110, most: 130 }), SECONDS, PER_MINUTE),
   },
   {
     is: 'more slightly denied users than the service can count',
     verdict: 'unclear',
-    says: /doesn’t know the denied share/,
+    says: /doesn’t know what share/,
     observed: (crowd) => observe(callers(crowd, { many: 8000, least: 25, most: 40 }), SECONDS, PER_MINUTE),
   },
   {
