@@ -82,7 +82,7 @@ function secretBytes(secret: unknown): Uint8Array {
     // The error must not contain the secret.
     const what = bytes === undefined ? `a value of type ${typeof secret}` : `${bytes.length} bytes`
     throw invalidOption(
-      `the secret of hashKeys is ${what}; it must be a string or bytes, ${MIN_SECRET_BYTES} bytes or more`,
+      `the hashKeys secret is ${what}; it must be a string or bytes, ${MIN_SECRET_BYTES} bytes or more`,
     )
   }
   return bytes

@@ -69,7 +69,7 @@ function ban.save(log, words, p, clock, is_clock_given)
   call_redis('SET', log.key, raw, 'PX', (ttl_of(math.max(0, expires - clock), is_clock_given)))
 end
 
--- Shifts all times. Each is then as far away as it was at the last write.
+-- Shifts all times. Each is then as far from now as it was from the last write.
 function ban.restamp(log, now)
   local by = now - log.stamp
   if by >= 0 then return end

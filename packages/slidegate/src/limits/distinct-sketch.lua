@@ -4,7 +4,7 @@
 -- Answer: -1 minus the number of values that count. After all answers, the same two times as in packed-window.lua.
 -- Stored: a string and 11 HyperLogLogs, see docs/state.md. A count reads only one sketch, and Redis caches the result.
 -- An earlier log's sketch is removed before its place is reused.
--- TTL: the length of all sub-windows plus slack, set for the log and its sketch when a sub-window begins.
+-- TTL: the length of all sub-windows plus slack, set for the log and the new sketch when a sub-window begins.
 -- Work: adding a value writes 11 sketches, and computing a wait takes up to 10 counts.
 
 local SUB_WINDOWS = 11
@@ -21,7 +21,7 @@ local function sketch_of(key, place)
 end
 
 --- before
--- Returns the number of values since the sub-window that is `age` before the newest one, or nil and an error.
+-- Returns the number of values added since the sub-window `age` places before the newest began, or nil and an error.
 local function count_since(key, place, age)
   if age < 0 then return 0 end
   local count = pcall_redis('PFCOUNT', sketch_of(key, place - age))
@@ -32,7 +32,7 @@ end
 
 --- read
 local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_SKETCHES)
--- Without a log, there are no sub-windows that count.
+-- If there is no log, no sub-window counts.
 local precision = words[p + 1]
 local stamp, turn = -SUB_WINDOWS * precision, 0
 if raw ~= '' then
@@ -57,7 +57,7 @@ if limit - used < cost * fitting then fitting = limit - used < cost and 0 or mat
 reply[answer], answer = -1 - used, answer + 1
 local is_whole = false
 if (fitting > 0 or op and op.is_forced) and not (op and op.is_look) then
-  -- While a Cluster migrates the slot, keys may already be on another server. Writing such a key here would block the migration.
+  -- While a Cluster migrates the slot, some keys may already be on another server. Writing those here would block it.
   local all = { key }
   for age = 0, SUB_WINDOWS - 1 do all[age + 2] = sketch_of(key, age) end
   local found = pcall_redis('EXISTS', unpack(all))

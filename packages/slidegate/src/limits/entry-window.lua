@@ -20,7 +20,7 @@ local RESERVATION = 4
 local NO_ENTRIES = 'not a log of entries'
 
 --- shared
--- Returns the units of an entry that counts.
+-- Returns the number of units in an entry that counts.
 local function units_of(key, entry, cut)
   local least, above = 1, 2
   local function is_there(unit)

@@ -1,4 +1,4 @@
-// THE contract of an operation. For its Redis script, see the .lua file of the same name, or driver.lua for decisions.
+// THE contract for an operation. For its Redis script, see the .lua file of the same name, or driver.lua for decisions.
 
 import type { Entry, Logs } from '../limits/limit.ts'
 import type { Log } from '../limits/limit-set.ts'
@@ -24,10 +24,10 @@ import type {
  */
 export type Effect = 'look' | 'charge' | 'renew' | 'free'
 
-/** Work per log, to estimate an op's duration. `take` removes units from a log's middle. `search` computes times. */
+/** Work per log, to estimate an op's duration. `take` removes units from the middle of a log. `search` computes times. */
 export type Work = 'remove' | 'write' | 'find' | 'take' | 'search' | 'read' | 'override' | 'page'
 
-/** The type of a field. `READERS` in stores/remote/ops.ts has the ranges. A Cluster splits lists by server. */
+/** The type of a field. `READERS` in stores/remote/ops.ts has the ranges. On a Cluster, lists are split by server. */
 export type FieldKind = NumberKind | TextKind | ListKind | 'flag'
 type NumberKind = 'one' | 'count' | 'units' | 'whole' | 'integer' | 'time' | 'untilEnd' | 'bucket'
 type TextKind = 'id' | 'name' | 'rule' | 'place'
@@ -48,11 +48,11 @@ export interface OpKind<Asked extends AnyOp, Result> {
   readonly fields: { readonly [Name in Exclude<keyof Asked, keyof AnyOp | 'source' | Optional>]-?: Field } & {
     readonly [Name in Optional]?: Field
   }
-  /** Whether each limit set of the op must have at least one limit. */
+  /** Whether each limit set in the op must have at least one limit. */
   readonly counts?: boolean
   /** Keys other than those of logs. `andIndex` adds the index of overrides; `index` means only the index. */
   readonly keys?: 'andIndex' | 'index'
-  /** Whether the op doesn't restamp logs ahead of the clock. Other ops do so before they write. */
+  /** Whether the op leaves logs that are ahead of the clock. Other ops restamp them before they write. */
   readonly leavesStamps?: boolean
   apply(op: Asked, memory: Memory): Result
   /** For decisions: appends the op's arguments for the script to `words`, and returns the options. See driver.lua. */
@@ -84,7 +84,7 @@ export const HOLD = 512
 export const RARE = 1024
 export const CLOCK = 2048
 
-/** Reads the reply to an op, by the field names of the op's outcome. */
+/** Reads the reply to an op, by the field names in the op's outcome. */
 export interface Reply {
   /** @param by whether every server must return true, or just one */
   flag(name: string, by: 'every' | 'some'): boolean

@@ -1,4 +1,4 @@
--- Runs operations other than decisions; each has its own file. Finishes decisions with bans, repeated requests or
+-- Runs operations other than decisions; each has its own file. Also finishes decisions with bans, repeated requests or
 -- explanations.
 --
 -- An operation's file defines `ops.<type>(logs, words, run, id, clock, now, filled, k, overridable)`. The `logs` are

@@ -27,7 +27,7 @@ export function unitsOf(op: Op): number {
   return cost ?? units
 }
 
-/** Whether an op is a usual request for one key. Identical requests are merged, and their denials are reused. */
+/** Whether an op is an ordinary request for one key. Identical requests are merged, and their denials are reused. */
 export function isSingle(op: Op): op is Extract<Op, { readonly type: 'consume' }> {
   return isUsual(op) && op.count === 1 && op.parts.length === 1
 }

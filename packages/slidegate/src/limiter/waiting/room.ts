@@ -1,4 +1,4 @@
-// All waiting requests of a limiter in this process, with a queue per key.
+// All requests that are waiting for a limiter in this process, with a queue per key.
 import type { Decision } from '../../decision.ts'
 import { checkInteger, SlidegateError, WaitError } from '../../errors.ts'
 import { StatCounts } from '../../events.ts'
@@ -12,7 +12,7 @@ import { Waiter, type WaitRequest } from './waiter.ts'
 export interface WaitingState {
   readonly length: number
   /**
-   * The estimated wait of a new request, in milliseconds. 0 if no request was denied.
+   * The estimated wait for a new request, in milliseconds. 0 if no request was denied.
    *
    * The first waiter waits until the store expects room. The waits of those behind it are estimated from the
    * rate of the tightest limit. The estimate ignores waiters in other processes and waits that end early.
@@ -56,7 +56,7 @@ export class WaitingRoom implements Room {
       return refuse(new WaitError('aborted', ABORTED, undefined, { cause: signal.reason }))
     }
     if (this.#isFullFor(queue?.length ?? 0)) {
-      const message = `${this.#length} requests are waiting already, the maximum`
+      const message = `too many requests are waiting: ${this.#length}`
       return refuse(new WaitError('full', message, queue?.lastDenial))
     }
     const waiter = new Waiter(key, request, parts, this.#places++)
@@ -73,7 +73,7 @@ export class WaitingRoom implements Room {
     for (const queue of new Set(woken)) queue.wake()
   }
 
-  /** The state of one key, or the totals of all keys with their longest wait. */
+  /** The state of one key, or of all keys together. `expectedWaitMs` is then the longest of all keys. */
   state(key?: string): WaitingState {
     if (key !== undefined) {
       const queue = this.#queues.get(key)
