@@ -130,9 +130,9 @@ export function plainError(error: unknown): Error {
 
 /**
  * Why a request wasn't admitted by `wait`:
- * - `full`: the limiter's `maxWaiting` is reached
+ * - `full`: the limiter's `maxWaiting` has been reached
  * - `timeout`: there is no room within `maxWaitMs`
- * - `aborted`: its `signal` was aborted; the signal's reason is the error's `cause`
+ * - `aborted`: the request's `signal` was aborted; the signal's reason is the error's `cause`
  * - `impossible`: the cost exceeds a limit, or the key is blocked indefinitely
  */
 export type WaitErrorReason = 'full' | 'timeout' | 'aborted' | 'impossible'

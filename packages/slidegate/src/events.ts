@@ -69,7 +69,7 @@ export interface LimiterStats {
   readonly clockSteps: number
   /** How long admitted requests waited in `wait` or `schedule`, in milliseconds. */
   readonly waits: HistogramCounts
-  /** Waiting requests that weren't admitted, by the reason of their `WaitError`. */
+  /** Waiting requests that weren't admitted, by the reason in their `WaitError`. */
   readonly waitErrors: Readonly<Record<WaitErrorReason, number>>
   /** Permits held now, from `acquire` or `schedule` in this process. */
   readonly permits: number
@@ -77,7 +77,7 @@ export interface LimiterStats {
 
 const WAITS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000]
 
-/** Counts the {@link LimiterStats}. */
+/** Collects the {@link LimiterStats}. */
 export class StatCounts {
   readonly storeErrors = { timeout: 0, error: 0, down: 0, overload: 0, full: 0, invalid_state: 0 }
   readonly withoutStore = { failOpen: 0, failClosed: 0, fallback: 0 }

@@ -34,7 +34,7 @@ export interface KeyEncoding {
    * Returns the stored form of a key, id or value.
    *
    * @param what names the text in errors. Default: `key`.
-   * @throws {SlidegateError} `code` (default: `invalid_key`) unless it is a non-empty well-formed string of up to 64 KiB in UTF-8
+   * @throws {SlidegateError} `code` (default: `invalid_key`) unless the text is non-empty, well-formed and up to 64 KiB in UTF-8
    */
   key(text: unknown, what?: string, code?: SlidegateErrorCode): string
 }

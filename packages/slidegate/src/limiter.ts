@@ -47,7 +47,7 @@ export interface CommonOptions {
   readonly breaker?: BreakerOptions
   /** Receives a line when the store goes down or comes back. `false` turns logging off. Default: `console`. */
   readonly logger?: Logger | false
-  /** `false` turns off process warnings about likely mistakes, emitted once each. Default: true. */
+  /** `false` turns off process warnings about likely mistakes. Each is emitted once. Default: true. */
   readonly warnings?: boolean
   /** Enables {@link Limiter.overrides} and `block`. Each decision also reads the key's override. Default: false. */
   readonly overrides?: boolean
@@ -90,7 +90,7 @@ export interface DimensionOptions<Dimension extends string> extends CommonOption
    * Names are 1 to 64 characters from `A-Z a-z 0-9 _ -`. In decisions, limit names start with the dimension: `user.100-per-1m`.
    */
   readonly dimensions: Readonly<Record<Dimension, LimitsOption>>
-  /** Bans by dimension. A dimension's ban counts only denials by the limits in it, and blocks only the key in it. */
+  /** Bans by dimension. A dimension's ban counts only denials by its own limits, and blocks only its own key. */
   readonly ban?: Readonly<Partial<Record<Dimension, BanOptions>>>
   readonly limits?: never
 }
@@ -175,9 +175,9 @@ export interface Limiter<Key extends AnyKey = string> {
   /** The same as `settle(token, 0)`. */
   cancel(token: string, options?: KeyOptions): Promise<Settlement>
   /**
-   * Charges units after the fact, to every limit, including shadow limits.
+   * Charges units after the fact, even beyond the limits.
    *
-   * Isn't denied, even if this exceeds the limits.
+   * Charges every limit, including shadow limits.
    *
    * @param units a positive integer; at most 2^46 are counted
    */
@@ -185,13 +185,13 @@ export interface Limiter<Key extends AnyKey = string> {
   /** Charges a request and holds a slot of each `concurrency` limit. Other limits are only charged. */
   acquire(key: Key, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<Permit>
   /**
-   * Releases the slot of a request, given its `requestId` and `cost`.
+   * Releases a request's slot, given its `requestId` and `cost`.
    *
    * The request may have been consumed in another process. Resolves to whether the slot was still held. A {@link Permit} has its
    * own `release`.
    */
   release(key: Key, requestId: string, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<boolean>
-  /** Renews the slot of a request, with the arguments of `release`. Resolves to whether the slot was still held. */
+  /** Renews a request's slot. Takes the same arguments as `release`. Resolves to whether the slot was still held. */
   extend(key: Key, requestId: string, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<boolean>
   /**
    * Lists the requests, holders or values that currently count.
@@ -216,7 +216,7 @@ export interface Limiter<Key extends AnyKey = string> {
   /** Deletes the key's usage, bans and reservations. Keeps its override and block. */
   reset(key: Partial<Key>, options?: KeyOptions): Promise<void>
   /**
-   * Denies all requests of the key for this long, from 10 ms to 366 days.
+   * Denies all of the key's requests for this long, from 10 ms to 366 days.
    *
    * Needs `overrides: true`. The block is stored in the key's override and doesn't change the limits in it.
    */
@@ -237,7 +237,7 @@ export interface Limiter<Key extends AnyKey = string> {
   close(): void
 }
 
-/** A request of `consumeMany`. */
+/** A request for `consumeMany`. */
 export interface BulkRequest<Key extends AnyKey = string> extends ConsumeOptions {
   readonly key: Key
 }

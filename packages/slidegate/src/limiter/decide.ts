@@ -31,7 +31,7 @@ function checkRepeat({ cost }: RequestOp, { repeats = cost }: ConsumeOutcome): v
   throw new SlidegateError('reused_request_id', `${what}; use the same cost or another requestId`, cost)
 }
 
-/** Returns the denial of a request for a blocked or banned key. It may be the request that caused the ban. */
+/** Returns the denial for a request whose key is blocked or banned. It may be the request that caused the ban. */
 function denialOfBlocked(op: RequestOp, outcome: ConsumeOutcome, ban: Ban): Decision {
   const decision = decisionByLimits(op, outcome, outcome.admitted)
   const { retryAfterMs, resetAfterMs, deniedBy } = decision
@@ -123,7 +123,7 @@ const PlainLimitDecision = makeLimitDecision as unknown as Constructor<
 >
 
 /**
- * Returns the decision without bans. `costs`: units per limit, if they differ. `rooms`: how many requests fit each limit.
+ * Returns the decision without bans. `costs`: units per limit, if they differ. `rooms`: how many requests fit in each.
  */
 export function decisionBy(
   limits: readonly Limit[],

@@ -21,7 +21,7 @@ export interface LimitExplanation extends LimitDecision {
    * lease. After the window's length was changed, it may be off by the difference.
    */
   readonly oldestAtMs?: number
-  /** When used units become free, in up to eleven steps. After `afterMs`, this many are free; after the last, all are. */
+  /** When used units become free, in up to eleven steps. After `afterMs`, `units` of them are free. The last step frees all. */
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
   /**
    * With the `charges` option: the latest charges that count, oldest first.
@@ -61,7 +61,7 @@ export interface Explanation {
   /** Whether a request of this cost would be allowed now. */
   readonly allowed: boolean
   readonly cost: number
-  /** The names of active bans and blocks, then of enforced limits without room. */
+  /** The names of active bans and blocks, then those of enforced limits without room. */
   readonly deniedBy: readonly string[]
   /** Milliseconds until the request would be allowed; `Infinity` if it never will be. */
   readonly retryAfterMs: number

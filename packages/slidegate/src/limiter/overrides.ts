@@ -73,7 +73,7 @@ export interface Override {
  * Each decision reads the key's override, so a change takes effect from the next request, in every process. The key's usage
  * still counts. A block expires independently of the numbers: neither affects the other.
  *
- * All methods reject with a `StoreUnavailableError` if the store doesn't answer. A change may have been written nevertheless.
+ * All methods reject with a `StoreUnavailableError` if the store doesn't answer. A change may have been written anyway.
  */
 export interface Overrides<Key> {
   /**

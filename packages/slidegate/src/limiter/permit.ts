@@ -19,9 +19,9 @@ export interface Permit extends AsyncDisposable {
   readonly allowed: boolean
   /** Aborted if the permit expires or its key is reset. Stop the work: another caller may get the permit's units. */
   readonly signal: AbortSignal
-  /** Renews the permit now. Resolves to whether it was still held. Rejects with a `StoreUnavailableError`. */
+  /** Renews the permit now. Resolves to whether it was still held. Rejects if the store doesn't answer. */
   extend(): Promise<boolean>
-  /** Releases the units. Resolves to whether they were still held. If the first call rejects, the units expire after `ttl`. */
+  /** Releases the units, once. Resolves to whether they were still held. If the call rejects, they expire after `ttl`. */
   release(): Promise<boolean>
 }
 

@@ -53,7 +53,8 @@ export interface SlidingCount {
   /**
    * Adds `n` units (default: 1), and resolves to the new count.
    *
-   * `n` is an integer from 1 to 2^40, or to 10,000 with a `log` other than `packed`. Otherwise, rejects with `invalid_cost`.
+   * `n` is an integer from 1 to 2^40, or to 10,000 with a `log` other than `packed`. For other values, rejects with
+   * `invalid_cost`.
    */
   add(key: string, n?: number): Promise<number>
   /** Resolves to the number of units added within the last period. */

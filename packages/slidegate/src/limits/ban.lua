@@ -1,7 +1,7 @@
 -- The twin of ban.ts. A ban isn't a limit: it denies all requests while the key is blocked.
 --
 -- Words (numbers that the process sends): the number of logs before this one in its part. The number of denials that
--- cause a ban, and the period in which they must occur. The time after a ban until its level is reset. The lengths of
+-- cause a ban, and the period in which they must occur. The time after a ban until the level is reset. The lengths of
 -- the first ban, the second ban and so on.
 -- Stored: one string, see docs/state.md.
 -- TTL: set by each write to the time until nothing in the log counts, plus slack.

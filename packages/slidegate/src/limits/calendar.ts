@@ -23,7 +23,7 @@ export interface CalendarWindowOptions extends NameOptions {
    * An IANA time zone such as `Europe/Berlin`, or an offset such as `+05:30`. Default: `UTC`. Uses this
    * process's time zone data.
    *
-   * The clock of Redis determines the current window. If it differs from this process's clock by more than two windows,
+   * The Redis server's clock determines the current window. If it differs from this process's clock by more than two windows,
    * requests fail as if the store were unavailable, with the reason `invalid_state`.
    */
   readonly timeZone?: string

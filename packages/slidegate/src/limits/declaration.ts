@@ -61,7 +61,7 @@ function limitIn(text: string): Limit {
 }
 
 /**
- * Creates a limit from its declaration, or a sliding window from text such as `100/1m`. Validates untrusted input.
+ * Creates a limit from its declaration, or a sliding window from text such as `100/1m`. The input is validated.
  *
  * @throws {SlidegateError} `invalid_limit` for an unknown kind, and the errors from the function that creates the limit
  */

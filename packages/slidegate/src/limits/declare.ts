@@ -25,7 +25,7 @@ export interface NameOptions {
   /**
    * The limit's name in decisions, headers and metrics: 1 to 64 characters from `A-Z a-z 0-9 . _ -`.
    *
-   * Default: a name such as `100-per-1m`. Required if two limits of a limiter would have the same name.
+   * Default: a name such as `100-per-1m`. Required if two limits in a limiter would have the same name.
    */
   readonly name?: string
   /** Counts and reports but never denies, to try out a limit on live traffic. Default: false. */

@@ -57,7 +57,7 @@ if limit - used < cost * fitting then fitting = limit - used < cost and 0 or mat
 reply[answer], answer = -1 - used, answer + 1
 local is_whole = false
 if (fitting > 0 or op and op.is_forced) and not (op and op.is_look) then
-  -- While a Cluster migrates the slot, some keys may already be on another server. Writing those here would block it.
+  -- While a Cluster migrates the slot, some keys may already be on another server. Writing those here would block the migration.
   local all = { key }
   for age = 0, SUB_WINDOWS - 1 do all[age + 2] = sketch_of(key, age) end
   local found = pcall_redis('EXISTS', unpack(all))

@@ -20,7 +20,7 @@ export interface Limit {
   readonly precisionMs: number
   readonly shadow: boolean
   readonly kind: Kind
-  /** The options that only its kind has. */
+  /** Options that only this kind of limit has. */
   readonly rule?: unknown
 }
 

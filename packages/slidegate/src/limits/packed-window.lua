@@ -3,8 +3,8 @@
 -- Words (numbers that the process sends): the precision, then each limit's window and maximum. The windows are
 -- precision - 1 longer than declared, because a stamp is the start of its grain.
 -- Answer: if all requests were admitted, the units used per limit; the newest stamp is then the current grain.
--- Otherwise, -1 minus the units used. After the answers of all logs follow, per limit, the milliseconds until the cost
--- fits (-1: never) and until the limit is unused.
+-- Otherwise, -1 minus the units used. Two times per limit then follow the answers of all logs: milliseconds until the
+-- cost fits (-1: never), and until the limit is unused.
 -- Stored: one string, see docs/state.md. The back has up to four records before the newest, and the front has up to four of the
 -- oldest. A page of the ring has four records.
 -- TTL: `keep` (how long charges count) plus slack. Set when `keep` changes, and by the first commit in each period. A

@@ -4,8 +4,8 @@
 -- Answer: as in packed-window.lua.
 -- Stored: one stream, see docs/state.md. The units used are the newest total minus the total before the first entry that counts.
 -- TTL: the window plus slack, renewed by some charges and whenever the stream is replaced.
--- Invariants: ids and totals rise from entry to entry within the window that ends with the newest. Totals restart at 0 when
--- nothing counts, or before they exceed MAX_STREAM_TOTAL.
+-- Invariants: ids and totals rise from entry to entry within the window that ends with the newest entry. Totals restart at 0
+-- when nothing counts, or before they exceed MAX_STREAM_TOTAL.
 -- Work: a decision reads two entries, and a few more to compute a wait. A charge removes entries that left the window, in whole
 -- nodes of the stream. A log keeps about MAX_STREAM entries. Further charges push out the oldest ones, which doesn't affect any
 -- limit. A refund of any entry except the newest rewrites all entries that count, in 7 ms per 1,000 entries.

@@ -33,7 +33,7 @@ const RING = 12
 const HEAD_AND_COUNT = 13
 const COUNT_BITS = 16
 
-/** A ring's reference encodes its number, whether it is wide, and its size (log2, in doubles). 0 means no ring. */
+/** A ring's reference encodes its number, width and size. The size is log2 of its doubles. 0 means no ring. */
 const RING_SHIFT = 6
 const WIDE = 2 ** 5
 

@@ -20,7 +20,7 @@ export interface ConsumeOp extends RequestOp {
   readonly type: 'consume'
   /** The process may spend the units within this many milliseconds. 0 if they are spent immediately. */
   readonly leaseMs: number
-  /** Whether the request waits in a queue for its admission. Denials of such a request don't count toward bans. */
+  /** Whether the request is waiting in a queue. Denials of such a request don't count toward bans. */
   readonly isWaiting?: boolean | undefined
   /** The unique name of a reservation, by which it can be settled once. Each part must have a log of reservations. */
   readonly reservation?: string | undefined

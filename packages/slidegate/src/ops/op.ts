@@ -52,7 +52,7 @@ export interface OpKind<Asked extends AnyOp, Result> {
   readonly counts?: boolean
   /** Keys other than those of logs. `andIndex` adds the index of overrides; `index` means only the index. */
   readonly keys?: 'andIndex' | 'index'
-  /** Whether the op leaves logs that are ahead of the clock. Other ops restamp them before they write. */
+  /** Whether the op keeps the stamps of logs ahead of the clock. Other ops restamp such logs before they write. */
   readonly leavesStamps?: boolean
   apply(op: Asked, memory: Memory): Result
   /** For decisions: appends the op's arguments for the script to `words`, and returns the options. See driver.lua. */
@@ -144,7 +144,7 @@ export interface Memory {
   /** Overrides in force before the op. */
   readonly overrides: Overrides
   readonly onFull: OnFull
-  /** If the store is full: when the first key at its limit has room again. */
+  /** If the store is full: the earliest time at which a key has room again. */
   readonly opensAtMs: number
   load(parts: readonly Part[]): Loaded
   /** Makes room for new keys, which are added after the op. Creates their logs. Returns whether there is room. */

@@ -56,9 +56,9 @@ export interface ConsumeOutcome {
   /**
    * Three numbers per limit, across all parts, in order:
    *
-   * - the units used within its window before this op
-   * - milliseconds until it has room for the cost: 0 if it has room, `Infinity` if it never will
-   * - milliseconds until its window is empty
+   * - the units used within the limit's window before this op
+   * - milliseconds until the limit has room for the cost: 0 if it has room, `Infinity` if it never will
+   * - milliseconds until the limit's window is empty
    */
   readonly limits: readonly number[]
   /** Set for a repeated request: the units charged at `atMs`. */
@@ -91,7 +91,7 @@ export function partsInForce(parts: readonly Part[], overrides: Overrides): read
 }
 
 export interface ExplainOutcome extends ConsumeOutcome {
-  /** Per limit: milliseconds until one used unit is free, then each further tenth of them. Empty if none is used. */
+  /** Per limit: milliseconds until one used unit is free, then each tenth of the units. Empty if none is used. */
   readonly frees: readonly (readonly number[])[]
   /** The state of each part's ban. `undefined` for parts without bans. */
   readonly bans: readonly (BanState | undefined)[]

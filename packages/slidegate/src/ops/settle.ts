@@ -13,7 +13,7 @@ export interface SettleOp extends AnyOp {
   readonly actual: number
   /** Whether the reservation charged each log, across all parts, in order. */
   readonly charged: readonly boolean[]
-  /** When each part was charged. Charges that were restamped after that aren't returned. */
+  /** When each part was charged. Charges that were restamped after that aren't refunded. */
   readonly instants: readonly number[]
 }
 

@@ -80,7 +80,7 @@ export function rateOf(parts: readonly Part[]): number {
 }
 
 /**
- * Delays the next request of a queue, so that other processes get their turn.
+ * Delays a queue's next request, so that other processes get their turn.
  *
  * The store announces the same time to all processes, so without a delay, the process nearest to the store would always
  * win. Each process adds a random delay, which halves whenever another process wins. The longer a process goes without an

@@ -27,7 +27,7 @@ export class WaitingRoom implements Room {
   readonly #maxWaiting: number
   /** Maps the joined words of keys (see `wordOf`) to the queue for these keys. None of the queues is empty. */
   readonly #queues = new Map<string, Queue>()
-  /** Maps the word of each key to its queues. A reset uses this instead of visiting every queue. */
+  /** Maps the word of each key to its queues. With this, a reset needn't visit every queue. */
   readonly #queuesWith = new Map<string, Set<Queue>>()
   readonly #aborts = new AbortListeners<Waiter>((waiters, reason) => this.#abort(waiters, reason))
   #length = 0
@@ -67,13 +67,13 @@ export class WaitingRoom implements Room {
     return waiter.promise
   }
 
-  /** Wakes the queues of these keys after units were returned or limits changed. */
+  /** Wakes the queues for these keys after units were returned or limits changed. */
   wake(words: readonly string[]): void {
     const woken = words.flatMap((word) => Array.from(this.#queuesWith.get(word) ?? []))
     for (const queue of new Set(woken)) queue.wake()
   }
 
-  /** The state of one key, or of all keys together. `expectedWaitMs` is then the longest of all keys. */
+  /** The state of one key, or of all keys together. For all keys, `expectedWaitMs` is the longest wait. */
   state(key?: string): WaitingState {
     if (key !== undefined) {
       const queue = this.#queues.get(key)
