@@ -219,7 +219,7 @@ export function checkNames<Options extends object>(
   throw new SlidegateError(code, `unknown option ${show(unknown)} for ${what}; ${right}`, unknown)
 }
 
-/** Whether a name has all letters of a word and a similar length. Ignores case and order. */
+/** Whether a name has all the letters in a word and a similar length. Ignores case and order. */
 function isNear(word: string, name: string): boolean {
   const hasAll = [...word.toLowerCase()].every((letter) => name.toLowerCase().includes(letter))
   return hasAll && Math.abs(name.length - word.length) <= word.length / 3

@@ -8,7 +8,7 @@ export type Keys<Dimension extends string = string> = Readonly<Record<Dimension,
 /** A request's key, or its keys by dimension. */
 export type AnyKey = string | Keys
 
-/** Options of methods that take a key. */
+/** Options for methods that take a key. */
 export interface KeyOptions {
   /** Passed to the `limits` function, if `limits` is one. */
   readonly request?: unknown

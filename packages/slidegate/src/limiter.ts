@@ -51,7 +51,7 @@ export interface CommonOptions {
   readonly warnings?: boolean
   /** Enables {@link Limiter.overrides} and `block`. Each decision also reads the key's override. Default: false. */
   readonly overrides?: boolean
-  /** Maximum number of waiting requests, 1 to 2^20. One key can have up to nine tenths of them. Default: 10,000. */
+  /** Maximum number of waiting requests, 1 to 2^20. One key can have up to nine tenths of these. Default: 10,000. */
   readonly maxWaiting?: number
   /** How long a reservation stays open, from 10 ms to 366 days. See {@link Limiter.reserve}. Default: 1 hour. */
   readonly reservationTtl?: Duration
@@ -65,10 +65,10 @@ export interface CommonOptions {
   readonly hashKeys?: string | Uint8Array
 }
 
-/** Options of a limiter with one key per request. */
+/** Options for a limiter with one key per request. */
 export interface LimiterOptions extends CommonOptions {
   /**
-   * The limits of each key (1 to 64), or a function that returns them.
+   * The limits for each key (1 to 64), or a function that returns them.
    *
    * The function gets the key and the caller's `request`, and must be synchronous. Return the same array instance for the same
    * limits, and never modify an array that you returned.
@@ -82,10 +82,10 @@ export interface LimiterOptions extends CommonOptions {
   readonly dimensions?: never
 }
 
-/** Options of a limiter with several keys per request. If one key has no room, none is charged. */
+/** Options for a limiter with several keys per request. If one key has no room, none is charged. */
 export interface DimensionOptions<Dimension extends string> extends CommonOptions {
   /**
-   * The limits of up to 16 dimensions, such as `{ user: [...], ip: [...] }`.
+   * The limits for up to 16 dimensions, such as `{ user: [...], ip: [...] }`.
    *
    * Names are 1 to 64 characters from `A-Z a-z 0-9 _ -`. In decisions, limit names start with the dimension: `user.100-per-1m`.
    */
@@ -95,7 +95,7 @@ export interface DimensionOptions<Dimension extends string> extends CommonOption
   readonly limits?: never
 }
 
-/** Options of a request. */
+/** Options for a request. */
 export interface ConsumeOptions extends RequestNames {
   /** Units that the request costs, a positive integer. Default: 1. */
   readonly cost?: number
@@ -103,7 +103,7 @@ export interface ConsumeOptions extends RequestNames {
   readonly request?: unknown
 }
 
-/** Options of `explain`. `cost` is the cost of the request to explain. */
+/** Options for `explain`. `cost` is the cost of the request to explain. */
 export interface ExplainOptions extends Pick<ConsumeOptions, 'cost' | 'request'> {
   /** Also lists the charges in the window, for charts. Reads about 500 records. Default: false. */
   readonly charges?: boolean
@@ -127,7 +127,7 @@ export interface LimitEntries {
  */
 export interface Limiter<Key extends AnyKey = string> {
   readonly name: string
-  /** The limits of every key. Empty if a function returns them. */
+  /** The limits for every key. Empty if a function returns them. */
   readonly limits: readonly Limit[]
   /** Charges the request to all limits if all have room, otherwise to none. */
   consume(key: Key, options?: ConsumeOptions): Promise<Decision>
@@ -225,7 +225,7 @@ export interface Limiter<Key extends AnyKey = string> {
   unblock(key: Partial<Key>): Promise<void>
   /** Whether the key is blocked or banned. With `dimensions`: whether any of the keys is. */
   isBlocked(key: Partial<Key>): Promise<boolean>
-  /** Changes the limits of individual keys, exempts keys, or blocks them. Throws `invalid_option` without `overrides: true`. */
+  /** Changes the limits for individual keys, exempts keys, or blocks them. Throws `invalid_option` without `overrides: true`. */
   readonly overrides: Overrides<Partial<Key>>
   /** Adds a listener, called synchronously. Its first error is logged. */
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, Key>): this

@@ -16,7 +16,7 @@ export interface OneKey {
 
 type LimitsFunction = (key: string, request: unknown) => readonly Limit[]
 
-/** The limits of each key, or a function that returns them. */
+/** The limits for each key, or a function that returns them. */
 export type LimitsOption = readonly Limit[] | LimitsFunction
 
 /** The rules for the keys in one dimension. */
@@ -34,7 +34,7 @@ const MAX_SETS = 1024
 export class Dimension {
   readonly name: string | undefined
   readonly limiter: string
-  /** The limits of every key. `undefined` if a function returns them. */
+  /** The limits for every key. `undefined` if a function returns them. */
   readonly set: LimitSet | undefined
   readonly #limitsOf: LimitsOption
   readonly #ban: ReturnType<typeof banLog> | undefined
@@ -116,12 +116,12 @@ export class KeyLimits {
     this.#only = dimensions[0]!.name === undefined ? dimensions[0] : undefined
   }
 
-  /** The limit sets of all dimensions, except sets that a function returns. */
+  /** The limit sets for all dimensions, except sets that a function returns. */
   get sets(): LimitSet[] {
     return this.dimensions.flatMap(({ set }) => set ?? [])
   }
 
-  /** The limit set of every key, if there are no dimensions and no limits function. */
+  /** The limit set for every key, if there are no dimensions and no limits function. */
   get set(): LimitSet | undefined {
     return this.#only?.set
   }

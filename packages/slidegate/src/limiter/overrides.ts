@@ -49,7 +49,7 @@ export interface OverrideOptions {
   readonly ttl?: Duration | undefined
 }
 
-/** The override of a key. */
+/** A key's override. */
 export interface Override {
   /** The caller's key. With `hashKeys`: its stored form. */
   readonly key: string
@@ -68,7 +68,7 @@ export interface Override {
 }
 
 /**
- * Changes the limits of individual keys, exempts keys, or blocks them.
+ * Changes the limits for individual keys, exempts keys, or blocks them.
  *
  * Each decision reads the key's override, so a change takes effect from the next request, in every process. The key's usage
  * still counts. A block expires independently of the numbers: neither affects the other.

@@ -81,7 +81,7 @@ export function remember(decision: Decision, charge: Charge | FastCharge): void 
   new Charged(decision, charge)
 }
 
-/** Returns the charge of a decision. `undefined` for a denied or peeked decision, a copy, or any other value. */
+/** Returns the charge behind a decision. `undefined` for a denied or peeked decision, a copy, or any other value. */
 export function chargeOf(decision: unknown): Charge | undefined {
   return isObject(decision) ? Charged.chargeOf(decision) : undefined
 }

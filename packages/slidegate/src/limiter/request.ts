@@ -31,7 +31,7 @@ export interface RequestNames {
 /** The options that every request takes. */
 export const COST_NAMES: Names<Record<'cost' | 'request', unknown>> = { cost: true, request: true }
 
-/** The options of `consume`. */
+/** Options for `consume`. */
 export const REQUEST_NAMES: Names<Record<'cost' | 'request' | keyof RequestNames, unknown>> = {
   ...COST_NAMES,
   ...{ requestId: true, value: true },

@@ -64,7 +64,7 @@ function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
   let place = 0
   const charged = parts.map(({ set }) => set.logs.filter(() => isCharged[place++]).map((log) => log.name))
   const instants = parts.map((_, i) => debits?.[i]?.atMs ?? atMs)
-  // A fallback stores no reservations.
+  // Fallbacks don't store reservations.
   const isStored = source === 'store'
   // From now on, only a settlement may refund the units. Otherwise, they could be refunded twice.
   if (isStored) charge.left = 0

@@ -20,7 +20,7 @@ import { outcomesOf } from '../stores/call.ts'
 import type { ConsumeOp, ConsumeOutcome, Op, Part, PeekOp, Store } from '../stores/store.ts'
 import { RequestNamer } from './request.ts'
 
-/** Options of `slidingCount`. */
+/** Options for `slidingCount`. */
 export interface SlidingCountOptions
   extends Pick<CommonOptions, 'timeoutMs' | 'breaker' | 'logger' | 'hashKeys'> {
   /** How long a unit counts, from 10 ms to 366 days. */

@@ -18,7 +18,7 @@ export interface BanOptions {
   /**
    * How long the key is blocked, from 10 ms to 366 days.
    *
-   * Pass one duration, or up to 32 for the first ban, the second and so on. The last one applies to all later bans.
+   * Pass one duration, or an array of up to 32: for the first ban, the second and so on. The last one applies to all later bans.
    */
   readonly for: Duration | readonly Duration[]
   /**

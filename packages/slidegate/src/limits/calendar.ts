@@ -8,7 +8,7 @@ import { type NameOptions, wrong } from './declare.ts'
 /** The units of calendar windows. */
 export type CalendarUnit = 'hour' | 'day' | 'week' | 'month'
 
-/** The options of `calendarWindow`. */
+/** Options for `calendarWindow`. */
 export interface CalendarWindowOptions extends NameOptions {
   /** Units allowed per window, an integer from 1 to 2^40. */
   readonly limit: number

@@ -6,7 +6,7 @@ import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
 import type { Limit } from './limit.ts'
 import type { Log } from './limit-set.ts'
 
-/** The options of a concurrency limit. */
+/** Options for a concurrency limit. */
 export interface ConcurrencyOptions extends NameOptions {
   /** Maximum units held at the same time, an integer from 1 to 10,000. */
   readonly limit: number

@@ -99,7 +99,7 @@ if mine > 0 or is_restamped and not is_look then
         call_redis('PFADD', sketch, op and op.id or '')
       end
     end
-    -- A sketch that Redis evicted was created again, without a TTL. With the `clock` option, the time left is unknown.
+    -- If Redis evicted a sketch, PFADD created it again, without a TTL. With the `clock` option, the time left is unknown.
     local is_due = age < begun or is_restamped or not is_whole or clock ~= reply[1]
     if is_due and (changed == 1 or is_restamped) then call_redis('PEXPIRE', sketch, ttl) end
   end

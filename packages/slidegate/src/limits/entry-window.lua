@@ -3,7 +3,7 @@
 -- Words (numbers that the process sends): the window, the kind of the entries (see below), the limits.
 -- Answer: for a shadow limit that may already have the request, the units charged. Then the same as in packed-window.lua.
 -- Stored: one sorted set, see docs/state.md. An entry of n units has n members.
--- TTL: the window plus slack, set by some of the charges and renewals.
+-- TTL: the window plus slack, set by some charges and renewals.
 -- Work: a charge removes members that left the window, up to PRUNED more than it adds. A log keeps up to MAX_ENTRIES units.
 -- Further charges push out the oldest ones, which doesn't affect any limit.
 

@@ -27,7 +27,7 @@ local NOTHING = '1 0 0 \n'
 local NO_OVERRIDE = 'not an override of format 1'
 
 --- override
--- Applies the overrides of an op's parts and returns the resulting words. `stored` has the first lines of all overrides.
+-- Applies the overrides for an op's parts and returns the resulting words. `stored` has the first lines of all overrides.
 -- `is_blocked` is set if any override blocks its key. On failure, returns nil and the error.
 function(stored, words, names, clock)
   local changed, at, last = { unpack(words) }, 1, 0

@@ -6,7 +6,7 @@
 -- Otherwise, -1 minus the units used. Two times per limit then follow the answers of all logs: milliseconds until the
 -- cost fits (-1: never), and until the limit is unused.
 -- Stored: one string, see docs/state.md. The back has up to four records before the newest, and the front has up to four of the
--- oldest. A page of the ring has four records.
+-- oldest. A page in the ring has four records.
 -- TTL: `keep` (how long charges count) plus slack. Set when `keep` changes, and by the first commit in each period. A
 -- period is a second shorter than the slack.
 -- Invariants: stamps and totals rise from record to record. pages <= slots <= 16384. While the ring has pages, the front
@@ -18,7 +18,7 @@
 local FORMAT = 1
 local HEADER_FORMAT = '>BI6I2I6I6I6I6BBI2I2'
 local BACK = 39
--- The format of the part that nearly every commit changes: from base to the last record of the back.
+-- The format of the part that nearly every commit changes: from base to the last record in the back.
 local PUSH_FORMAT = '>I6I6I6BBI2I2c0I6I6'
 local HOT_OFFSET = '15'
 local RECORD_FORMAT = '>I6I6'

@@ -1,4 +1,4 @@
-// A kind of limit: sliding windows on a log of records.
+// A kind of limit: sliding windows whose log consists of records.
 //
 // A record is a stamp and the running total of units up to and including it. The units in a window are the newest total minus the
 // total before the window. Limits with the same precision share a log, which keeps records for the longest window

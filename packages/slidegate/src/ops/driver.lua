@@ -1,4 +1,4 @@
--- Decides the ops of a batch one after the other. For how an op checks and then charges its logs, see consume.lua.
+-- Decides the ops in a batch one after the other. For how an op checks and then charges its logs, see consume.lua.
 --
 -- KEYS   per op: one key per log, then the override's key for each part that may have one. If the op writes
 --        overrides, each of these is followed by the key of its index. The last key is the receipt's, if there is one.
@@ -61,7 +61,7 @@ local STALE = -1
 local NO_TIME = -2
 local RECEIPT_TTL = '600000'
 local RECEIPT_NUMBER = '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$'
--- The digits of a call's number: more than a timestamp has.
+-- The number of digits in a call's number. A timestamp has fewer.
 local NUMBER_SIZE = 17
 local NUMBER_TEXT = '17'
 local LAST_OF_NUMBER = '16'

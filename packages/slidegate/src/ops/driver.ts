@@ -88,7 +88,7 @@ export function answer(loaded: Loaded, nowMs: number, count: number): number[] {
   return numbers
 }
 
-/** Writes the numbers of a log's limits, after `count` requests were decided. */
+/** Writes the numbers for a log's limits, after `count` requests were decided. */
 export function answerOf(
   { log, first, used, cost, charged }: CheckedLog,
   state: unknown,

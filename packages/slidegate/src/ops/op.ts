@@ -69,7 +69,7 @@ export interface OpKind<Asked extends AnyOp, Result> {
   forServer?(op: Asked, debit: Debit | undefined): Asked | undefined
 }
 
-// The script options of an op: see the top of driver.lua.
+// The script options for an op: see the top of driver.lua.
 
 export const LOOK = 1
 export const FORCED = 2
@@ -101,7 +101,7 @@ export interface CheckedLog {
   log: Log
   /** The number of limits in the parts before the log's own part. */
   first: number
-  /** The units in the window of each limit before the op. */
+  /** The units in each limit's window before the op. */
   readonly used: number[]
   cost: number
   charged: number

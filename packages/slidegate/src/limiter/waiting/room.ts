@@ -14,7 +14,7 @@ export interface WaitingState {
   /**
    * The estimated wait for a new request, in milliseconds. 0 if no request was denied.
    *
-   * The first waiter waits until the store expects room. The waits of those behind it are estimated from the
+   * The first waiter waits until the store expects room. The waits for those behind it are estimated from the
    * rate of the tightest limit. The estimate ignores waiters in other processes and waits that end early.
    */
   readonly expectedWaitMs: number

@@ -5,7 +5,7 @@ import { checkInteger, checkThat, isObject } from '../../errors.ts'
 import type { Part } from '../../stores/store.ts'
 import { COST_NAMES, parseCost } from '../request.ts'
 
-/** Options of `wait` and `schedule`. */
+/** Options for `wait` and `schedule`. */
 export interface WaitOptions {
   /** Units that the request costs, a positive integer. Default: 1. */
   readonly cost?: number
