@@ -58,7 +58,7 @@ export interface CommonOptions {
   /**
    * A secret that hides keys, ids and values in the store. At least 16 bytes.
    *
-   * They are stored as 132 bits of their HMAC-SHA-256. By default, short printable text is stored unchanged. With a secret,
+   * Each is stored as 132 bits of its HMAC-SHA-256. By default, short printable text is stored unchanged. With a secret,
    * readers of the store can't see the keys, and callers can't choose their slot in a Cluster. Use the same secret in all
    * processes: a new one resets every count.
    */

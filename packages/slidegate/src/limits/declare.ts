@@ -45,7 +45,7 @@ export interface Origin {
   /** The limit as it was declared. */
   readonly limit: Limit
   readonly make?: (options: never) => Limit
-  /** Its complete options as plain JSON, with the name of `make` as `kind`. */
+  /** The limit's complete options as plain JSON, with the name of `make` as `kind`. */
   readonly options?: object
   /** Whether the limit has its default name, which contains its numbers. */
   readonly isUnnamed?: boolean

@@ -1,9 +1,9 @@
 // Limit sets: the limits of one limiter, grouped by the logs that they share.
 //
 // Some logs belong to no limit:
-// - `ban`: if it blocks the key, the request is denied, and the limits are read only for the report. If the limits deny
-//   a request, the ban counts the denial in the same step. So requests for a key that can be banned are never merged or
-//   leased, and their denials are never cached.
+// - `ban`: if it blocks the key, the request is denied, and the limits are read only to report their usage. If the
+//   limits deny a request, the ban counts the denial in the same step. So requests for a key that can be banned are
+//   never merged or leased, and their denials are never cached.
 // - `reservations`: an entry per reservation. The entry's name contains the units. If the entry doesn't exist, the
 //   reservation can't be settled.
 

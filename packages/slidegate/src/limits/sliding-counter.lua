@@ -1,5 +1,5 @@
--- The twin of sliding-counter.ts: the units of two windows. The units of the previous window are weighted by its
--- overlap with the sliding window.
+-- The twin of sliding-counter.ts: the units of two windows. The units in the previous window are weighted by
+-- that window's overlap with the sliding window.
 --
 -- Words (numbers that the process sends): the window, the precision, the maximum units per window, the limits.
 -- Answer: the units in the current window and in the previous one, before the op.

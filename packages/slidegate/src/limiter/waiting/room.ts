@@ -25,7 +25,7 @@ export class WaitingRoom implements Room {
   readonly counts: StatCounts
   readonly origin: AsyncOrigin = asyncOrigin('slidegate.waiting')
   readonly #maxWaiting: number
-  /** Maps the joined words of keys (see `wordOf`) to the queue for these keys. None of the queues is empty. */
+  /** Maps the joined words of keys (see `wordOf`) to the queue for these keys. Empty queues are removed. */
   readonly #queues = new Map<string, Queue>()
   /** Maps the word of each key to its queues. With this, a reset needn't visit every queue. */
   readonly #queuesWith = new Map<string, Set<Queue>>()
