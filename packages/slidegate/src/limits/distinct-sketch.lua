@@ -1,7 +1,7 @@
 -- The twin of distinct.ts: a HyperLogLog per sub-window, with all values since the sub-window began.
 --
 -- Words (numbers that the process sends): the length of a sub-window, the limit.
--- Answer: -1 minus the number of values that count. After all answers, the same two times as in packed-window.lua.
+-- Answer: -1 minus the number of values that count. After all answers come the same two times as in packed-window.lua.
 -- Stored: a string and 11 HyperLogLogs, see docs/state.md. A count reads only one sketch, and Redis caches the result.
 -- An earlier log's sketch is removed before its place is reused.
 -- TTL: the length of all sub-windows plus slack, set for the log and the new sketch when a sub-window begins.

@@ -201,7 +201,7 @@ end
 
 function entry_window.refund(log, words, p, now, at_ms, units, entry)
   local entries, stamp, held = words[p + 2], entry_window.find(log, words, p, now, entry)
-  -- Holders and reservations may have been renewed.
+  -- Holders and reservations may have been renewed, which changes their stamps.
   if entries == VALUE or held ~= units or entries < HOLDER and stamp ~= at_ms then return 0 end
   entry_window.remove(log.key, entry, units)
   if stamp == log.stamp then

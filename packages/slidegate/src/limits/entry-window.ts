@@ -148,7 +148,7 @@ function add(log: EntryLog, are: Entries, nowMs: number, { units, entry: name }:
   log.entries.set(place, { name, units: kept, atMs: nowMs })
   log.units += kept
   log.stamp = nowMs
-  // A forced charge drops the oldest entries if there are too many. This affects no limit.
+  // A forced charge drops the oldest entries if there are too many. This doesn't affect any limit.
   for (const [oldest, entry] of log.entries) {
     const size = are === 'record' ? log.entries.size - 1 : log.units - entry.units
     if (size < MAX_ENTRIES) return
@@ -169,7 +169,7 @@ function findCharge({ entries }: EntryLog, { name, units, atMs }: Entry): string
   return ''
 }
 
-/** Whether a record can be refunded. If there are too many, only the newest can be. */
+/** Whether a record can be refunded. If the log has too many records, only the newest one can be. */
 function canBeRewritten({ entries }: EntryLog, { records }: LogParams, place: string): boolean {
   return entries.size <= rewritable(records) || Array.from(entries.keys()).at(-1) === place
 }

@@ -2,7 +2,7 @@
 
 /** Numbers that replace a limit's declared numbers. */
 export interface LimitNumbers {
-  /** The limit, except for token buckets. */
+  /** Units per window, for all limits except token buckets. */
   readonly limit?: number
   /** Length of a sliding window in milliseconds. */
   readonly windowMs?: number

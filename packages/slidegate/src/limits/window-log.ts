@@ -272,7 +272,7 @@ export class WindowLog {
     return returned
   }
 
-  /** Lowers all totals by the number of expired units. Drops the oldest units beyond 2^46, which affects no limit. */
+  /** Lowers all totals by the number of expired units. Drops the oldest units beyond 2^46, which doesn't affect any limit. */
   #lower(units: number): void {
     const shift = Math.max(this.base, this.total + units - MAX_UNITS)
     this.drop(this.firstAbove(TOTAL_COLUMN, shift))

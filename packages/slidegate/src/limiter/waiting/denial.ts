@@ -15,7 +15,7 @@ const MAX_JOINED_MS = 1000
 /** Maximum random delay for a process that shares a key with others. */
 const MAX_DELAY_MS = 20
 
-/** After this many admissions in a row, a process assumes that no other process is waiting. */
+/** After this many admissions in a row, a process assumes that it is waiting alone. */
 const ALONE_AFTER = 8
 
 export interface Answer {
