@@ -104,7 +104,7 @@ function guardLocal(store: LocalStore, fallback: Fallback, announcer: Announcer)
         return answer(ops, error)
       }
     },
-    // If the fast path can't decide a request, the request needs an op.
+    // Needs no guard: a request that the fast path can't decide is sent as an op.
     fastPath: store.fastPath?.bind(store),
     close() {},
   }

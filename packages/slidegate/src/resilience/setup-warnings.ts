@@ -1,4 +1,4 @@
-// Warns about likely mistakes in the options of limiters on a store that several processes share.
+// Warns about likely mistakes in the options of limiters whose store is shared by several processes.
 
 import type { LimitSet } from '../limits/limit-set.ts'
 import { warn } from '../runtime/platform.ts'
@@ -7,7 +7,7 @@ import type { FailureSettings, Store } from '../stores/store.ts'
 /** For each store: the limits of its open limiters, by limiter name. */
 const open = new WeakMap<Store, Map<string, LimitSet>>()
 
-/** Maximum number of names per store. If there are more, all of them are forgotten. */
+/** Maximum number of names per store. If there are more, all are forgotten. */
 const MAX_NAMES = 1000
 
 /** Warns, and returns a function to call when the limiter is closed. */

@@ -31,7 +31,7 @@ export function parseDuration(duration: unknown): number | undefined {
 
 const RIGHT = "whole milliseconds or a string such as '250ms', '10s', '1m', '1h' or '7d'"
 
-/** Parses a window. @throws {SlidegateError} `invalid_duration` if it isn't from 10 ms to 366 days */
+/** Parses a window. @throws {SlidegateError} `invalid_duration` unless it is from 10 ms to 366 days */
 export function parseWindow(window: unknown, what = 'the window'): number {
   const ms = parseDuration(window)
   checkThat(ms !== undefined, what, window, RIGHT, 'invalid_duration')

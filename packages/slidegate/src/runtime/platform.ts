@@ -22,7 +22,7 @@ function builtin<Module>(ask: (get: NodeJS.Process['getBuiltinModule']) => Modul
   }
 }
 
-/** Milliseconds of a monotonic clock. `hrtime` is Node's fastest clock. */
+/** Milliseconds on a monotonic clock. `hrtime` is Node's fastest clock. */
 export const elapsedMs: () => number =
   hrtime === undefined
     ? () => performance.now()
@@ -78,7 +78,7 @@ export function fromBase64url(encoded: string): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
 }
 
-/** The async context in which to start timers. Otherwise, a timer would retain the context of a request. */
+/** An async context in which to start timers. Otherwise, a timer would retain a request's context. */
 export interface AsyncOrigin {
   runInAsyncScope<Result>(run: () => Result): Result
 }
@@ -116,7 +116,7 @@ export function endOfTick(run: () => void): void {
   void Promise.resolve().then(run)
 }
 
-/** Runs a function in the next turn of the event loop. By that time, data that has arrived has been read. */
+/** Runs a function in the next turn of the event loop. By then, data that has already arrived has been read. */
 export function nextTurn(run: () => void): Turn {
   return hasTurns ? globalThis.setImmediate(run) : setTimeout(run, 0)
 }

@@ -42,7 +42,7 @@ export interface Call {
 }
 
 /**
- * What a request gets if the store doesn't answer:
+ * The result of a request if the store doesn't answer:
  * - `throw`: a `StoreUnavailableError`
  * - `deny`: a denial, with the source `failClosed`
  * - `allow`: allowed without being counted, with the source `failOpen`

@@ -26,7 +26,7 @@ export interface MemoryStoreOptions {
    */
   readonly maxKeys?: number
   /**
-   * What a request for a new key gets if no key can be dropped. Default: `throw`.
+   * The result of a request for a new key if no key can be dropped. Default: `throw`.
    *
    * `throw` throws a `StoreUnavailableError` with the reason `full`. `deny` denies until a stored key is below its limit and
    * can be dropped. `allow` admits without counting. To find a key to drop, a request checks at most 1,024 limits. With bans,
