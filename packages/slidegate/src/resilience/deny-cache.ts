@@ -31,10 +31,10 @@ export interface DenyCacheOptions {
 /**
  * Answers repeated denials in this process.
  *
- * After a denial, requests with the same key, limits and cost are denied without asking the store. This lasts for the
- * denial's `retryAfterMs`, and their `source` is `denyCache`. The waits and `deniedBy` come from the store's last answer. The time since that answer is
- * subtracted from the waits. If another process's request has been admitted in that time, the store might report more
- * limits and longer waits, but never shorter ones. `remaining` may be stale.
+ * After a denial, requests with the same key, limits and cost are denied without a call to the store. This lasts for
+ * the denial's `retryAfterMs`. The `source` is `denyCache`. The waits and `deniedBy` come from the store's last answer.
+ * The time since that answer is subtracted from the waits. If another process's request has been admitted in that time,
+ * the store might report more limits and longer waits, but never shorter ones. `remaining` may be stale.
  *
  * Changes made through this wrapper take effect immediately. Changes made elsewhere take effect within `maxStaleMs`. If denials
  * can cause bans, denials are cached only for blocked keys.

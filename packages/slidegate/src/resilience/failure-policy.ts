@@ -18,8 +18,8 @@ import { ClockWatch, StoreHealth } from './store-health.ts'
  * The failure policy for stores that can fail or hang. Stores outside this process include it: `{ failurePolicy, apply, ... }`.
  *
  * A call that isn't answered within `timeoutMs` fails, even if the store's client keeps waiting. A store that fails too
- * often gets no requests, except for occasional attempts. Charges that are made too late are refunded, unless the caller was
- * allowed to pass, or chose the request's id and can repeat the request.
+ * often gets no requests, except for occasional attempts. Charges that are made too late are refunded, unless the
+ * caller was allowed to pass, or chose the request's id and can repeat the request.
  */
 export const failurePolicy: FailurePolicy = (store, settings, reports) => {
   const guarded = guardedStore(store, settings, reports)

@@ -187,7 +187,7 @@ export class SeenOverrides {
   }
 }
 
-/** Returns an override with the time that is left after `passedMs`, or `undefined` if it has ended. */
+/** Returns what is left of an override after this time. `undefined` if it has ended. */
 function after(passedMs: number, { rule, ruleMs, blockedMs }: InForce): InForce | undefined {
   const left = (ms: number) => (ms === FOREVER ? FOREVER : Math.max(0, Math.ceil(ms - passedMs)))
   const ruleLeftMs = left(ruleMs)

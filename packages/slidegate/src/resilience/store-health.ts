@@ -6,7 +6,7 @@ import { backgroundTimer } from '../runtime/platform.ts'
 import type { OnStoreError, Store } from '../stores/store.ts'
 import type { BreakerListener } from './breaker.ts'
 
-/** Clock steps are treated as one if their times and sizes differ by less than this. */
+/** Two clock steps count as one if their times and sizes differ by less. */
 const SAME_STEP_MS = 1000
 
 const MEANWHILE: Readonly<Record<OnStoreError, string>> = {
@@ -27,7 +27,7 @@ export class StoreHealth implements BreakerListener {
   #downSinceMs = 0
   /** Requests decided without the store since it went down. */
   #requests = 0
-  /** Kept instead of the error, whose stack would retain the failed request and its async context. */
+  /** Kept instead of the error. An error's stack would retain the failed request and its async context. */
   #message = ''
   #cause: Error | undefined
   /** The clock's last step. */
@@ -152,7 +152,7 @@ function outageLogOf(store: Store, logger: Logger | undefined): OutageLog {
 /** Jumps of up to this size aren't reported. */
 const TOLERANCE_MS = 1000
 
-/** Detects steps of a store's clock, which the store reads at some time between a call and its answer. */
+/** Detects steps of a store's clock. The store reads it at some time between a call and its answer. */
 export class ClockWatch {
   #lastAtMs = Number.NaN
   #leastAheadMs = Number.NEGATIVE_INFINITY

@@ -9,7 +9,7 @@ export type Clock = () => number
 /** The wall-clock time when the monotonic clock was 0. */
 let originMs: number | undefined
 
-/** This process's clock: set from the wall clock once, then monotonic. Later changes to the wall clock have no effect. */
+/** This process's clock: set from the wall clock once, then monotonic. Changes to the wall clock have no effect. */
 export const monotonicClock: Clock = () => {
   originMs ??= performance.timeOrigin + performance.now() - elapsedMs()
   return Math.floor(originMs + elapsedMs())

@@ -54,7 +54,7 @@ export type OnStoreError = 'throw' | 'deny' | 'allow' | 'local'
 
 /** When the circuit breaker opens, and when it tries again. */
 export interface BreakerOptions {
-  /** The share of unanswered requests at which the breaker opens, above 0 and up to 1. Default: 0.5. */
+  /** The breaker opens at this share of unanswered requests, above 0 and up to 1. Default: 0.5. */
   readonly failureRate?: number
   /** The minimum number of requests before the breaker can open, from 1 to 2^20. Default: 5. */
   readonly minRequests?: number
@@ -96,8 +96,8 @@ export type FastPath = (key: unknown, cost: number, encoding: KeyEncoding) => Co
 /**
  * Stores the state, and provides the time.
  *
- * Outcomes are in the order of the ops. A store that can't decide rejects the call with a `StoreUnavailableError`, but may
- * already have charged some of its ops.
+ * Outcomes are in the order of the ops. A store that can't decide rejects the call with a `StoreUnavailableError`, but
+ * may already have charged some of its ops.
  */
 export interface Store {
   /** Applies ops, and calls back with their outcomes. */
@@ -106,10 +106,13 @@ export interface Store {
   applySync?(ops: readonly Op[]): readonly Outcome[]
   /** The fast path for these limits. @internal */
   fastPath?(set: LimitSet): FastPath | undefined
-  /** Returns the number of the server that has the op's keys. Servers can fail separately. Omitted if there is only one server. */
+  /**
+   * Returns the number of the server that has the op's keys. Servers can fail separately. Omitted if there is only one
+   * server.
+   */
   shardOf?(op: Op): number
   /**
-   * Whether requests for the op's keys have waited for each other while the store was answering.
+   * Whether requests for the op's keys waited for each other while the store was answering.
    *
    * If so, a timeout isn't the store's fault. Omitted if requests never wait. `sinceMs` is a `performance.now()` time.
    */

@@ -15,13 +15,14 @@ import { type Answer, askAll, merged, type Share, sharesOf } from './split.ts'
 /**
  * Splits ops whose parts are in several shards, and merges the answers.
  *
- * A script can't reach several shards, such as slots in a Cluster. This wraps the failure policy, so each shard has its own
- * deadline, breaker and fallback.
+ * A script can't reach several shards, such as slots in a Cluster. This wraps the failure policy, so each shard has its
+ * own deadline, breaker and fallback.
  *
  * - **All or nothing.** If one shard denies or fails, the other shards' charges are refunded, each with the time of its
  *   charge. Until they are refunded, they count: no limit is exceeded, but another caller may be denied for the
  *   duration of one round trip.
- * - **A denial is free.** After a refund, decisions are as if there had been no charge, except for the time until a window is empty.
+ * - **A denial is free.** After a refund, decisions are as if there had been no charge, except for the time until a
+ *   window is empty.
  * - **Each shard has a clock.** An outcome's `atMs` is the latest time from its shards. Its `debits` have the time of
  *   each part's charge.
  * - If one shard denies, a reservation already made in another shard stays there until it expires.

@@ -11,7 +11,7 @@ import { limitsInForce, outcomeAt } from '../../stores/outcome.ts'
 import type { Call, Store } from '../../stores/store.ts'
 import { GIVE_UP_MS, refundsOf, sendRefunds } from '../refunds.ts'
 
-/** A key that gets more requests than this within the length of a lease is hot. */
+/** A key is hot if it gets more requests than this per `leaseMs`. */
 export const FEW = 5
 
 const MAX_SIZE: number = 2 ** 20

@@ -11,7 +11,7 @@ import { KeyMap } from './key-map.ts'
 import { OverrideRecords } from './override-records.ts'
 import { UseOrder } from './use-order.ts'
 
-/** A slot's row: a tick (see use-order.ts), and the numbers of its first log and its group. A free slot has group 0. */
+/** A slot's row: a tick (see use-order.ts), its first log and its group. A free slot has group 0. */
 const ROW_DOUBLES = 2
 const LOG = 2
 const GROUP = 3
@@ -33,7 +33,7 @@ export interface Group {
 
 type Held = Pick<LoadedLog, 'log' | 'number'>
 
-/** When making room for keys: the maximum number of blocks to sweep, and of limits to check. */
+/** Maximum blocks swept, and maximum limits checked, to make room once. */
 const MOST_SWEPT = 64
 const MOST_LOOKED_AT = 1024
 
@@ -41,7 +41,7 @@ const MOST_LOOKED_AT = 1024
 const BYTES_PER_KEY = 1024
 const FEWEST_KEYS = 2 ** 18
 
-/** Estimated bytes in addition to logs: per key, per limit or log in a set, and per log kept for another set. */
+/** Estimated bytes in addition to logs. Per key, per limit or log in a set, and per log kept for another set. */
 const KEY_BYTES = 200
 const SET_BYTES = 1024
 const OTHER_BYTES = 512
@@ -53,7 +53,7 @@ const MOST_OTHERS = 256
 const OPS_PER_SWEEP = 32
 const OVERRIDES_PER_SWEEP = 64
 
-/** When this share of the table is in use, each sweep searches this many rows, to be done before the table is full. */
+/** Rows searched per sweep when the table is nearly full. The search ends before the table is full. */
 const ROWS_PER_SWEEP = 16_384
 const NEARLY = 7 / 8
 

@@ -13,7 +13,7 @@ import {
 import { kindOf, type Op, type Outcome } from '../../ops/table.ts'
 import type { KeyTable } from './key-table.ts'
 
-/** Maximum number of overrides checked, in case they have ended, before a new one is rejected. */
+/** Maximum overrides checked before a new one is rejected. Those that have ended are dropped. */
 const MOST_SWEPT = 1024
 
 const NO_LOGS: Loaded = []

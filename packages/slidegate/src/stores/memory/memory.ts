@@ -70,7 +70,9 @@ function keyTableStore(keys: KeyTable, now: Clock, driver: MemoryOps): MemorySto
   /** Units used in each limit's window before the op. */
   const used: number[] = []
 
-  /** Decides one request with the limits of one log. Returns false, without charging, if the general driver must decide. */
+  /**
+   * Decides one request with the limits of one log. Returns false, without charging, if the general driver must decide.
+   */
   function decide(
     group: Group,
     key: string,

@@ -129,7 +129,7 @@ export class UseOrder {
     }
   }
 
-  /** The tick up to which a search collects slots: roughly the oldest 1 in 16, or 1 in 64 in a large store. */
+  /** The tick up to which a search collects slots. Roughly 1 in 16 is older, or 1 in 64 in a large store. */
   #sampled(): number {
     const { rows, doubles, shift, mask, width } = this.#slots
     const last = doubles.length - 1
@@ -161,7 +161,10 @@ export class UseOrder {
 class SlotHeap {
   readonly #slots: number[] = []
   readonly #values: number[] = []
-  /** By slot: its place in the heap plus 1, or 0. Split into pieces, because copying a large array would block the process. */
+  /**
+   * By slot: its place in the heap plus 1, or 0. Split into pieces, because copying a large array would block the
+   * process.
+   */
   readonly #places: Int32Array[] = []
 
   get size(): number {
