@@ -3,7 +3,7 @@
 import { mapKey, textHash } from '../runtime/hash.ts'
 import type { Part } from '../stores/store.ts'
 
-/** Looks up the limiter, then the key. V8 caches the hash of a string that is reused. A joined string would be new. */
+/** Looks up the limiter, then the key. Joined into one string, they would have to be hashed each time. */
 export class ByKey<Entry> {
   readonly #limiters = new Map<string, Map<string, Entry>>()
 

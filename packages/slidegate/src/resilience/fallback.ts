@@ -80,7 +80,7 @@ function uncounted({ parts, count }: Request, isAllowed: boolean, pauseMs: numbe
 
 const MAX_LOCAL_KEYS = 100_000
 
-/** Decides in this process, without the store's counts. Applies an equal share of the limits, at least 1. */
+/** Decides in this process, without the store's counts. Applies an equal share of each limit, at least 1. */
 export class LocalShare {
   readonly #instances: number
   readonly #createStore: () => MemoryStore

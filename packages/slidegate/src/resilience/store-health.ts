@@ -6,7 +6,7 @@ import { backgroundTimer } from '../runtime/platform.ts'
 import type { OnStoreError, Store } from '../stores/store.ts'
 import type { BreakerListener } from './breaker.ts'
 
-/** Two clock steps count as one if their times and sizes differ by less. */
+/** Clock steps count as one if their times and sizes are this close. */
 const SAME_STEP_MS = 1000
 
 const MEANWHILE: Readonly<Record<OnStoreError, string>> = {
@@ -36,7 +36,7 @@ export class StoreHealth implements BreakerListener {
 
   constructor(reports: FailureReports, onStoreError: OnStoreError, store: Store) {
     this.#reports = reports
-    this.#what = store.shardOf === undefined ? 'the store' : 'a part of the store'
+    this.#what = store.shardOf === undefined ? 'the store' : 'part of the store'
     this.#onStoreError = onStoreError
     this.#log = outageLogOf(store, reports.logger)
   }
@@ -152,7 +152,7 @@ function outageLogOf(store: Store, logger: Logger | undefined): OutageLog {
 /** Jumps of up to this size aren't reported. */
 const TOLERANCE_MS = 1000
 
-/** Detects steps of a store's clock. The store reads it at some time between a call and its answer. */
+/** Detects steps in a store's clock. The store reads it at some time between a call and its answer. */
 export class ClockWatch {
   #lastAtMs = Number.NaN
   #leastAheadMs = Number.NEGATIVE_INFINITY

@@ -6,7 +6,7 @@ import { checkThat } from '../errors.ts'
  * Milliseconds, or a whole number with a unit: `'250ms'`, `'10s'`, `'1m'`, `'1h'`, `'7d'`.
  *
  * A `string` variable, such as an environment variable, needs a cast:
- * `window: process.env.WINDOW as Duration`. It is checked at run time.
+ * `window: process.env.WINDOW as Duration`. The value is checked at run time.
  */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 

@@ -1,8 +1,8 @@
 // The differences between runtimes: Node, Deno and Bun have Node's built-in modules. Workers and browsers only have Web APIs.
 //
-// Don't import Node modules: the import would fail in Workers. Don't use Node globals: bundlers replace their bare names, and in
-// some runtimes they throw. Don't draw random numbers, start timers or read clocks while a module loads or a limiter is created:
-// Workers allow that only during a request.
+// Don't import Node modules: the import would fail in Workers. Don't use Node globals: bundlers replace their bare
+// names, and some runtimes throw an error. Don't draw random numbers, start timers or read clocks while a module loads
+// or a limiter is created: Workers allow that only during a request.
 
 import { hmacSha256 as portableHmac, sha256 as portableSha256 } from './sha256.ts'
 

@@ -3,7 +3,7 @@
 /** The base-2 logarithm of the number of rows in a full chunk. Slabs with wide rows use smaller chunks. */
 const CHUNK_SHIFT = 14
 
-/** The number of rows with which the first chunk starts. */
+/** Initial number of rows in the first chunk. */
 const FIRST_ROWS = 64
 
 const NO_DOUBLES = new Float64Array(0)

@@ -230,7 +230,7 @@ export class Pool {
     if (this.#waiting.length > 0) this.#take()
   }
 
-  /** Ends the lease. The demand for the lease sets the size of the next one. */
+  /** Ends the lease. The demand for it sets the next lease's size. */
   #end(nowMs: number): void {
     const lease = this.#lease
     if (lease === undefined) return

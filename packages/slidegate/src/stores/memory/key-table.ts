@@ -33,7 +33,7 @@ export interface Group {
 
 type Held = Pick<LoadedLog, 'log' | 'number'>
 
-/** Maximum blocks swept, and maximum limits checked, to make room once. */
+/** Maximum blocks swept, and limits checked, per call to `makeRoom`. */
 const MOST_SWEPT = 64
 const MOST_LOOKED_AT = 1024
 
@@ -66,7 +66,8 @@ const NO_KEYS = new KeyMap()
  * Up to `maxKeys` keys. Each key has a slot, and each slot has logs.
  *
  * To make room, it drops expired keys first, then the least recently used key that isn't at its limit. A key with
- * counted denials or bans isn't dropped either. Each override takes the place of one key until it ends.
+ * a ban, or with denials that count toward one, isn't dropped either. Each override takes the place of one key until it
+ * ends.
  */
 export class KeyTable {
   readonly #maxKeys: number
@@ -77,7 +78,7 @@ export class KeyTable {
   readonly #expiry = new Expiry()
   /** Keys by slot, split into several arrays. Growing one large array would take too long. */
   readonly #keys: string[][] = []
-  /** By slot, also in several arrays: the logs after its first one. Most slots have only one log. */
+  /** Each slot's logs after the first, split like the keys. Most slots have only one log. */
   readonly #others: (readonly Held[])[][] = []
   readonly #logs = new Map<Kind, Logs>()
   readonly #maps = new Map<string, KeyMap>()

@@ -21,8 +21,8 @@ export interface MemoryStoreOptions {
    * Maximum number of keys and overrides, at least 1. Default: 1,000,000.
    *
    * When the store is full, it drops expired keys first, then the least recently used key that isn't at its limit. Keys
-   * with counted denials or bans are kept, too. Overrides are kept until they end. The store takes up at most `maxKeys`
-   * times 1 KiB, or 256 MiB if that is more.
+   * with bans, or with denials that count toward one, are kept, too. Overrides are kept until they end. The store takes
+   * up at most `maxKeys` times 1 KiB, or 256 MiB if that is more.
    */
   readonly maxKeys?: number
   /**
@@ -70,9 +70,7 @@ function keyTableStore(keys: KeyTable, now: Clock, driver: MemoryOps): MemorySto
   /** Units used in each limit's window before the op. */
   const used: number[] = []
 
-  /**
-   * Decides one request with the limits of one log. Returns false, without charging, if the general driver must decide.
-   */
+  /** Decides one request with the limits of one log. Returns false, without charging, if `MemoryOps` must decide. */
   function decide(
     group: Group,
     key: string,
@@ -164,7 +162,7 @@ function newLog(keys: KeyTable, { logs, set }: Group, cost: number, nowMs: numbe
   return logs[0]!.create()
 }
 
-/** Charges a log if all its limits have room. Returns `undefined` if the general driver must decide. */
+/** Charges a log if all its limits have room. Returns `undefined` if `MemoryOps` must decide. */
 function admit(
   { kind, params }: Log,
   state: unknown,
@@ -180,7 +178,7 @@ function admit(
   return true
 }
 
-/** Returns the same number. Avoids an object, which V8 allocates for a small integer from floating-point arithmetic. */
+/** Returns the same number. Avoids the object that V8 allocates for a small integer from floating-point arithmetic. */
 function unboxed(number: number): number {
   const integer = number | 0
   return integer === number ? integer : number

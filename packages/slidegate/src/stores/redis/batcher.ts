@@ -243,7 +243,7 @@ class Batcher implements Receiver {
 
   #heard({ sentAtMs }: Batch): void {
     const nowMs = performance.now()
-    // Redis starts a call when it has answered the previous one. Longer times include network delays, so count less.
+    // Redis starts a call when it has answered the previous one. Longer times include network delays, and count less.
     const tookMs = nowMs - Math.max(sentAtMs, this.#answeredAtMs)
     this.#tookMs = tookMs < this.#tookMs ? tookMs : this.#tookMs + (tookMs - this.#tookMs) / 8
     this.#counts.answered(nowMs - sentAtMs)

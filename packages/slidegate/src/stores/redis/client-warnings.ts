@@ -80,8 +80,8 @@ function ioredisCluster(options: Settings): readonly Harm[] {
     typeof options.clusterRetryStrategy !== 'function' &&
       "clusterRetryStrategy isn't a function: the client closes permanently if it can't reach any server. Remove the option.",
     maxRedirections * longestMs > LONGEST_REDIRECTIONS_MS &&
-      `maxRedirections is ${maxRedirections}, with ${longestMs} ms in between: if a slot has no server, commands are redirected all that ` +
-        'time, and are charged after their requests have timed out. Use the default number and delays.',
+      `maxRedirections is ${maxRedirections}, with ${longestMs} ms in between: while a slot has no server, commands are redirected ` +
+        'repeatedly, and are charged after their requests have timed out. Use the default number and delays.',
     isPipelined &&
       shardedSubscribers === undefined &&
       'enableAutoPipelining is true: iovalkey sends scripts to the wrong servers of a Cluster, which reject them. ' +
@@ -97,7 +97,7 @@ function nodeRedis({ readonly, socket = {} }: Settings): readonly Harm[] {
       "socket.reconnectStrategy is false: the client doesn't reconnect after the first lost connection. Remove the option, or set a function.",
     socketTimeout > 0 &&
       reconnectStrategy === undefined &&
-      'socket.socketTimeout is set without socket.reconnectStrategy: by default the client closes permanently after this time without ' +
+      'socket.socketTimeout is set without socket.reconnectStrategy: by default, the client closes permanently after this time without ' +
         'traffic. Set a reconnectStrategy.',
     readonly === true && `readonly is true: ${REPLICA} Remove the option.`,
   ]

@@ -214,7 +214,7 @@ export class OwnConnection implements Connection {
     if (this.#isClosed) throw closed()
     if (this.#failure !== undefined) throw this.#failure
     if (this.#inUse === undefined) {
-      throw noConnection(this.server, this.#lastError ?? new Error('connecting takes too long'))
+      throw noConnection(this.server, this.#lastError ?? new Error('connecting is taking too long'))
     }
     return this.#inUse
   }

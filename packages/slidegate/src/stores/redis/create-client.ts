@@ -140,7 +140,7 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
       ? new ioredis.Cluster(
           addresses.map(({ host, port }) => ({ host, port })),
           {
-            // Connects to nodes in advance. Without a queue, commands sent to a node before that would be rejected.
+            // Connects to nodes in advance. Without a queue, a node's commands would be rejected until it is connected.
             redisOptions: { ...common, lazyConnect: false },
             clusterRetryStrategy: retryStrategy,
             enableOfflineQueue: false,

@@ -57,7 +57,7 @@ class ScriptReply implements Reply {
     this.#place = 0
     this.#serverMs = this.#next()
     if (this.#serverMs === STALE)
-      throw new StoreUnavailableError('timeout', 'a call reached Redis after all of its requests timed out')
+      throw new StoreUnavailableError('timeout', 'a call reached Redis after all its requests had timed out')
   }
 
   /** Releases the last request, which would otherwise keep its caller's async context alive. */
@@ -168,7 +168,9 @@ function pageOf(json: string, clockMs: number, buckets: number): OverridesOutcom
   return { overrides, ...(next !== '' && { next }), buckets }
 }
 
-/** Reads each entry's name, units and time. An entry whose units are stored separately has items such as `id 2`. */
+/**
+ * Reads each entry's name, units and time. An entry whose units are stored separately has more items, such as `id 2`.
+ */
 function entriesOf(json: string): Entry[] {
   const words: unknown = JSON.parse(json)
   // An empty Lua table becomes an empty object.

@@ -40,8 +40,8 @@ export interface RedisStore extends Store {
   /**
    * Connects, and resolves when the first answer arrives.
    *
-   * Rejects with a `StoreUnavailableError` after 2 s. You don't have to await it before sending requests: the deadline of the
-   * first requests starts once the store is connected.
+   * Rejects with a `StoreUnavailableError` after 2 s. You don't have to await it before sending requests: the deadline
+   * for the first requests starts when the store is connected.
    */
   ready(): Promise<void>
   /** Counts of calls since the store was created. Contains no keys. */

@@ -18,7 +18,9 @@ export interface CallSize {
   readonly requests: number
 }
 
-/** The script's maximum. With more requests per call for a busy key, Redis and this process would take turns. */
+/**
+ * The script's maximum. With more requests per call for a busy key, Redis and this process would wait for each other.
+ */
 export const OF_SCRIPT: CallSize = { ops: MAX_WEIGHT, requests: 512 }
 
 /** Maximum number of requests waiting in all of a store's queues together. Further requests are rejected. */

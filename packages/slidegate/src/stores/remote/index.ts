@@ -31,8 +31,8 @@ const BATCHES: BatchOptions = {
  * Stores state in a slidegate service.
  *
  * Use it in programs that can't or shouldn't connect to the service's Redis. You declare limits in the program. In the
- * service's configuration, `ownLimiters` lists the limiter names that a token may use. Time is read from the
- * clock of the service's store. Concurrent requests are sent together.
+ * service's configuration, `ownLimiters` lists the limiter names that a token may use. Time is read from the clock of
+ * the service's store. Concurrent requests are sent together.
  *
  * @param url the service's URL, such as `https://limits.example.com`
  * @throws {SlidegateError} `invalid_option`

@@ -149,7 +149,7 @@ function checkNames(op: Op): void {
 function checkValues(op: Op): void {
   const { parts } = op
   if (parts.every(({ set }) => !set.keeps.has('value' satisfies Entries))) return
-  checkThat(parts.length === 1, 'parts', parts, 'an array of one if a limit counts values')
+  checkThat(parts.length === 1, 'parts', parts, 'an array of 1 if a limit counts values')
   if ('actual' in op) throw invalidOption("a limit that counts values doesn't support reservations")
   const { cost = 1, units = cost } = op as SomeFields
   checkThat(units === 1 || !kindOf(op).counts, 'the number of units', units, '1 if a limit counts values')
