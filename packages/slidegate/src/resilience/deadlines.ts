@@ -19,7 +19,7 @@ const MIN_SWEEP = 4096
 /** Maximum calls that time out in one turn of the event loop. */
 const MAX_PER_TURN = 1024
 
-/** Watches calls with the same timeout. They are due in order, so one timer for the oldest is enough. */
+/** Watches calls with the same timeout. They come due in order, so one timer for the oldest is enough. */
 export class Deadlines {
   readonly #calls: (Due | undefined)[] = []
   #oldest = 0

@@ -230,7 +230,7 @@ class Denial {
     const limits = this.#outcome.limits.slice()
     this.#limits.forEach(({ limit }, i) => {
       const waitMs = waitOf(limits, i)
-      // A limit may have room earlier than the others. From that time on, it has room for the cost.
+      // One limit may have room sooner than the others. From then on, its usage leaves room for the cost.
       if (waitMs > 0 && waitMs <= ageMs) setUsed(limits, i, Math.min(usedOf(limits, i), limit - this.cost))
       setWait(limits, i, Math.max(0, waitMs - ageMs))
       setReset(limits, i, Math.max(0, resetOf(limits, i) - ageMs))

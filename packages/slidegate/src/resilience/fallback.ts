@@ -97,7 +97,7 @@ export class LocalShare {
 
   decide(op: Request, pauseMs: number): ConsumeOutcome {
     const outcome = this.apply(op) as ConsumeOutcome
-    // This process has no room for another key, but the store may.
+    // This process has no room for another key, but the store may have some.
     if (outcome.source !== 'store') return { ...outcome, waitMs: pauseMs }
     const limits = outcome.limits.slice()
     const shares = limitsOf(this.#partsOf(op))

@@ -83,7 +83,7 @@ export interface AsyncOrigin {
   runInAsyncScope<Result>(run: () => Result): Result
 }
 
-/** The caller's async context, if the runtime supports it. */
+/** Captures the caller's async context, if the runtime supports it. */
 export function asyncOrigin(name: string): AsyncOrigin {
   return AsyncResource === undefined ? { runInAsyncScope: (run) => run() } : new AsyncResource(name)
 }

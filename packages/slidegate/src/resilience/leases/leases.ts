@@ -22,7 +22,7 @@ export interface LeaseOptions {
    * longer by the length of the lease. Longer leases need fewer calls to the store, but admit fewer requests.
    */
   readonly leaseMs?: number
-  /** Maximum number of leased keys, from 1 to 2^20. A key counts once per cost. Default: 1000. */
+  /** Maximum number of leased keys, from 1 to 2^20. A key counts once for each cost. Default: 1000. */
   readonly maxKeys?: number
   /** A monotonic clock in milliseconds, for tests. Default: `performance.now`. */
   readonly clock?: Clock

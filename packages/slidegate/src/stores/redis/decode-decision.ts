@@ -77,7 +77,7 @@ export function decisionOf(
   }
 }
 
-/** Objects that are reused for each op. There may be more than the current op has logs. */
+/** Objects that are reused for each op. An op may have fewer logs than there are objects. */
 const pool: ReadLog[] = []
 
 function logsOf(op: RequestOp, parts: readonly Part[], nowMs: number, next: Next): readonly ReadLog[] {

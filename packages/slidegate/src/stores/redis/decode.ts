@@ -21,7 +21,7 @@ import type { Request } from './encode.ts'
 const UNREADABLE = -1
 const AHEAD = -2
 
-/** The reply to a call that arrived after a later call with the same place. */
+/** The reply to a call that arrived after a later call with the same `place`. */
 const STALE = -1
 
 /** Returns the requests' outcomes, in order. If an op's state was unreadable, there is an error in its place. */

@@ -30,7 +30,7 @@ export function encode(requests: readonly Request[], words: string[]): void {
     if (unusual !== undefined) words.push(...unusual.words)
     let end = first + 1
     while (end < requests.length && isLike(requests[end]!, requests[first]!, unusual)) end++
-    // In most calls, each op is a single request with a cost of 1.
+    // In most calls, each op is a single request with a cost of 1, and no groups are needed.
     const isPlain = unusual === undefined && end - first === requests.length
     if (!(isPlain && endOfGroup(requests, 0, end) === end && costOf(op) * requests[0]!.count === 1)) {
       encodeGroups(requests, first, end, words)

@@ -334,13 +334,13 @@ function canJoin(waiting: Request, op: Op, nowMs: number | undefined): boolean {
   return op.parts[0]!.key === key && op.parts[0]!.set === set
 }
 
-/** Writing this many units as entries takes as long as a usual op. */
+/** Writing this many units as entries takes as long as a typical op. */
 const UNITS_PER_OP = 100
 
-/** An op with up to this many logs takes as long as a usual op. */
+/** An op with up to this many logs takes as long as a typical op. */
 const LOGS_PER_OP = 4
 
-/** How long an op takes, relative to a usual op. At most {@link MAX_WEIGHT}. */
+/** How long an op takes, relative to a typical op. At most {@link MAX_WEIGHT}. */
 function weightOf(op: Op): number {
   const { work } = kindOf(op)
   // An `explain` op searches for each time that it reports, and a page has hundreds of overrides.
