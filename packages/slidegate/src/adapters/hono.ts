@@ -20,7 +20,7 @@ import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 type Args = [c: Context, next: Next]
 
 export interface RateLimitOptions extends GuardOptions<Args> {
-  /** Returns the response that replaces the problem body. The adapter adds the rate limit headers. */
+  /** Returns the response to send instead of the problem body. The adapter adds the rate limit headers. */
   readonly onDenied?: (decision: Decision, ...args: Args) => Response | ReturnType<MiddlewareHandler>
 }
 

@@ -1,4 +1,4 @@
-// The adapter for Socket.IO: limits the events of connections.
+// The adapter for Socket.IO: limits the events that clients emit.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'socket.io'
 import { mayBeTruncated, textOf } from '../http/client-address.ts'
@@ -33,16 +33,16 @@ interface PendingEvent<S extends AnySocket> extends ClientEvent<S> {
 }
 
 /**
- * Limits the events of each connection to a namespace, and handles them in order:
+ * Limits the events on each connection to a namespace, and handles them in order:
  *
  *     io.on('connection', rateLimit({ limits: [slidingWindow({ limit: 20, window: '10s' })] }))
  *     io.of('/admin').on('connection', rateLimit({ limits: [slidingWindow({ limit: 5, window: '10s' })] }))
  *
  * A denied event isn't handled. The client receives a {@link DenialMessage}: as `{ error }` if it requested an acknowledgement,
- * otherwise in a `rate_limited` event. `onDenied` replaces both. `denied: 'drop'` and the `deny` list disconnect the client.
- * Events that are still unhandled when the client disconnects aren't charged.
+ * otherwise in a `rate_limited` event. `onDenied` replaces this response. `denied: 'drop'` and the `deny` list disconnect the
+ * client. Events that are still unhandled when the client disconnects aren't charged.
  *
- * Errors, such as `StoreUnavailableError`, fail the socket's middleware, so the event isn't handled and the socket emits `error`.
+ * Errors, such as `StoreUnavailableError`, are passed to the middleware's `next`, so the socket emits `error` instead.
  * `onAny` listeners run before middleware, so they see denied events, too.
  */
 export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOptions<S>): (socket: S) => void {

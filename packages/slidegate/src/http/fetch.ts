@@ -151,7 +151,7 @@ export async function watchResponse<R extends HandlerResponse>(
   return new Response(watchBody(body, finish), answer as Response)
 }
 
-/** Wraps a stream, which is still read on demand, and calls back at its end. */
+/** Wraps a stream and calls back when it ends. The stream is still read on demand. */
 function watchBody(body: ReadableStream, finish: (isComplete: boolean) => void): ReadableStream {
   const reader = body.getReader()
   return new ReadableStream(

@@ -133,12 +133,12 @@ function chainOf(stranger: string): object {
   return { headers: { 'x-forwarded-for': chain }, socket: { remoteAddress: stranger } }
 }
 
-/** See `proxySetting` of a binding. */
+/** Implements a binding's `proxySetting`. */
 export function expressProxySetting(app: { get(setting: 'trust proxy'): unknown }): string | undefined {
   return app.get('trust proxy') === false ? "app.set('trust proxy', 1)" : undefined
 }
 
 /** Fastify sets `ips` on a request only if it trusts a proxy. */
 export function fastifyProxySetting(request: object): string | undefined {
-  return (request as { readonly ips?: unknown }).ips === undefined ? 'trustProxy: 1 of Fastify' : undefined
+  return (request as { readonly ips?: unknown }).ips === undefined ? "Fastify's trustProxy: 1" : undefined
 }

@@ -6,7 +6,7 @@ import type { AnyKey } from '../key.ts'
 import type { Limiter } from '../limiter.ts'
 import { ERROR_TYPE, POLICY, RESULT, resultOf, SOURCE } from './attributes.ts'
 
-/** Options of {@link traced}. */
+/** Options for {@link traced}. */
 export interface TracedOptions {
   /** Creates the spans. Default: `trace.getTracer('slidegate')`. */
   readonly tracer?: Tracer
@@ -27,7 +27,7 @@ const UNTRACED = [
  * The attributes are the limiter, the result, its source and cost, the denying limits, and the time in the queue. The span of
  * `schedule` ends when its task starts. Spans never contain keys. They omit error messages, which may contain a key.
  *
- * Decisions, permits and reservations also work with the wrapped limiter.
+ * Decisions, permits and reservations also work with the original limiter.
  *
  * @throws {SlidegateError} `invalid_option`
  */

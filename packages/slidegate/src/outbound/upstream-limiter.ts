@@ -17,7 +17,7 @@ export interface UpstreamLimit {
   readonly name?: string
 }
 
-/** Options of {@link upstreamLimiter}. */
+/** Options for {@link upstreamLimiter}. */
 export interface UpstreamLimiterOptions
   extends Omit<LimiterOptions, 'limits' | 'overrides' | 'ban' | 'dimensions'> {
   /** The upstream's limits, 1 to 64, each with a different window. */
@@ -40,7 +40,7 @@ export interface Terms {
   readonly marginMs: number
   /** The upstream's own windows. */
   readonly windowsMs: readonly number[]
-  /** The limits of the limiter, with the margin. */
+  /** The limiter's limits, with the margin. */
   readonly limits: readonly Limit[]
 }
 
@@ -54,7 +54,7 @@ export function upstreamTerms(limiter: object): Terms | undefined {
   return termsOf.get(limiter)
 }
 
-/** Sets the units of each limit of a key. A blocked key remains blocked. */
+/** Sets the units for each of a key's limits. A blocked key remains blocked. */
 export async function setLearnedLimits(
   limiter: Limiter,
   { limits }: Terms,
@@ -96,7 +96,7 @@ function parseLimits(limits: unknown): readonly ParsedLimit[] {
   if (!Array.isArray(limits) || limits.length === 0) {
     throw new SlidegateError(
       'invalid_limit',
-      `limits is ${show(limits)}; it must be an array with at least one of { limit, window }`,
+      `limits is ${show(limits)}; it must be an array with at least one { limit, window }`,
       limits,
     )
   }

@@ -25,7 +25,7 @@ import {
   type RequestOf,
 } from './platform.ts'
 
-/** A class's options, and the guard for its handlers without their own options. */
+/** A class's options, and the guard for those of its handlers that have no options. */
 interface ClassGuards {
   readonly routes: RouteOptions<NestArguments>
   readonly guard: Guard<NestArguments> | undefined
@@ -36,7 +36,7 @@ export interface HandlerOptions extends GuardOptions<NestArguments> {
   readonly requestOf?: RequestOf
 }
 
-/** Finds the guard of a handler: the handler's own, its class's or the app's. */
+/** Finds the guard for a handler: the handler's own, its class's or the app's. */
 export class HandlerGuards {
   readonly #binding = httpBinding()
   readonly #routes: RouteOptions<NestArguments>
@@ -127,7 +127,7 @@ Inject(HandlerGuards)(RateLimitGuard, undefined, 0)
 /**
  * Overrides the module's options for a class or method.
  *
- * Limits on a method count only that method's requests. Limits on a class count the requests of all its
+ * Limits on a method count only that method's requests. Limits on a class count the requests to all its
  * routes together. The decorated class or method is always limited, even without a global guard.
  */
 export function RateLimit<Request = HttpRequest, Response = HttpResponse>(
