@@ -1,4 +1,4 @@
-// Conformance cases about requests that wait for room. Waits end with a reset or a short window, to keep the cases fast.
+// Conformance cases about waiting requests. Waits end with a reset or a short window, to keep the cases fast.
 import assert from 'node:assert/strict'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { admits, type Cases, left } from './conformance-case.ts'
@@ -77,7 +77,7 @@ export const waiting: Cases = {
       throw failure
     }
     await assert.rejects(limiter.schedule('other', failing), failure)
-    const late = limiter.schedule('k', () => assert.fail('it was not admitted'), { maxWaitMs: 0 })
+    const late = limiter.schedule('k', () => assert.fail('the task was not admitted'), { maxWaitMs: 0 })
     await assert.rejects(late, { reason: 'timeout' })
   },
 }
