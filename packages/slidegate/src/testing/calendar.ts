@@ -97,7 +97,7 @@ export const calendar: Cases = {
     )
   },
 
-  async 'after the clock is set back to an earlier month, usage from the later month still counts'(scene) {
+  async 'after the clock is set back to an earlier month, later usage still counts'(scene) {
     const limited = scene.limiter([await calendarWindow({ limit: 2, unit: 'month' })])
     scene.clock.set(Date.parse('2026-06-02T00:00Z'))
     await admits(limited, 'k', 2)
