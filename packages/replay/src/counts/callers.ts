@@ -24,7 +24,7 @@ export class Callers {
   readonly #counts = new Map<string, CallerCounts>()
   readonly #limits: number
   readonly #capacity: number
-  /** Requests of callers that have no separate counts. */
+  /** Requests from callers that have no separate counts. */
   uncounted = 0
 
   constructor(limits: number, capacity: number = CAPACITY) {

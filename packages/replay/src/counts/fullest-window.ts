@@ -19,7 +19,7 @@ const CAPACITY = 5_000_000
  *
  * The result is exact, because it uses the time of each request. Requests must be added in chronological order.
  *
- * To bound memory, it drops keys without units in the window. If the other keys don't fit, it drops those
+ * To bound memory, it drops keys without units in the window. If the remaining keys don't fit, it drops those
  * with the fewest units until half of the memory is free. If a dropped key becomes the busiest later, the
  * result may be too low.
  */

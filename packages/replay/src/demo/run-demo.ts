@@ -19,7 +19,7 @@ export async function runDemo(): Promise<void> {
   const fixed = await measure('fixed window', fixedWindow(LIMIT))
   const sliding = await measure('sliding window', slidingWindow(LIMIT))
 
-  say(`\nMost requests admitted within ${LIMIT.window}:`)
+  say(`\nHighest number of requests admitted within ${LIMIT.window}:`)
   const bars = [
     { label: 'fixed window', value: fixed, color: 'red' },
     { label: 'sliding window', value: sliding, color: 'green' },
@@ -33,7 +33,7 @@ export async function runDemo(): Promise<void> {
   }
 }
 
-/** Returns the requests in the fullest window. Retries if the machine was too slow to place the bursts. */
+/** Returns the requests in the fullest window. Retries if the machine was too slow to send the bursts in time. */
 async function measure(label: string, limit: Limit): Promise<number> {
   for (const leadMs of LEADS_MS) {
     say(`${label}: waiting for a window boundary ...`)

@@ -1,4 +1,4 @@
-// Reads lines of a file or standard input, plain or gzip.
+// Reads lines from a file or standard input, plain or gzipped.
 
 import { createReadStream } from 'node:fs'
 import { pipeline, Readable } from 'node:stream'

@@ -1,4 +1,4 @@
-// Parses the times of log lines.
+// Parses the times in log lines.
 
 // 2^47 ms is the latest time that a limiter's log can store. Real logs don't come near it.
 const LATEST_MS = Date.UTC(3000, 0, 1) - 1

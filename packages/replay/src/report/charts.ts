@@ -24,7 +24,7 @@ export interface Series {
 }
 
 interface ChartOptions {
-  /** Text alternative of the chart. */
+  /** Text alternative for the chart. */
   readonly label: string
   readonly valueText: (value: number) => string
   /** A horizontal line. */

@@ -124,7 +124,7 @@ describe('a replay that skips nearly all lines fails and names the option to che
     const { code, stdout, stderr } = await slidegateHere(['replay', ...words, '--json'])
     expect(code).toBe(1)
     expect(JSON.parse(stdout)).toMatchObject({ requests: 0 })
-    expect(stderr).toMatch(/^slidegate: ([\d,]+) of \1 lines were skipped, mostly because of: /)
+    expect(stderr).toMatch(/^slidegate: ([\d,]+) of \1 lines were skipped, mostly for this reason: /)
     expect(stderr).toContain(message)
   })
 
