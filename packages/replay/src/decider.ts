@@ -21,7 +21,7 @@ export interface Decider {
   forgotten(): number
 }
 
-/** A long timeout, because no client is waiting and a slow response is better than none. */
+/** A long timeout: no client is waiting, and a slow response is better than none. */
 const REDIS_TIMEOUT_MS = 30_000
 
 /** Admits all requests, for a replay without limits. */

@@ -37,7 +37,7 @@ export class RouteOptions<Args extends HandlerArguments> {
     this.#limiter = around.limits === undefined ? (around.limiter as Limiter) : limiterFrom(around)
   }
 
-  /** The options for routes that have none of their own, or `undefined` if those routes aren't limited. */
+  /** The options for routes that have none of their own. `undefined` if those routes aren't limited. */
   get shared(): GuardOptions<Args> | undefined {
     return this.#limiter === undefined ? undefined : this.#with({ limiter: this.#limiter })
   }
