@@ -20,7 +20,7 @@ import { htmlReport } from './report/html-report.ts'
 import { reportOf } from './report/report.ts'
 import { parseDuration, printable, printableJson } from './text.ts'
 
-/** Maximum number of requests held for reordering: about 200 MB. */
+/** Maximum number of requests held for reordering (about 200 MB). */
 const REORDER_CAPACITY = 1_000_000
 
 /** Window lengths for which the needed limits are computed if there is no --limit. */

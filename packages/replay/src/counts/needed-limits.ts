@@ -34,7 +34,7 @@ export interface NeedsOfWindow {
 
 const CAPACITY = 500_000
 
-/** Collects the fullest windows of each caller from requests in chronological order. */
+/** Collects each caller's fullest windows, from requests in chronological order. */
 export class NeededLimits {
   readonly #windows: readonly FullestWindow[]
   readonly #windowsMs: readonly number[]

@@ -20,8 +20,8 @@ export const LEAP_LINES = 100
  * Sorts the requests in a log by time.
  *
  * Servers write a line when a request ends, and several servers may share a file, so lines are slightly out
- * of order. The buffer holds a request until another request is newer by more than the bound. Requests that
- * arrive later than that are rejected.
+ * of order. The buffer holds a request until another request is newer by more than the bound. Requests that are
+ * late by more than the bound are rejected.
  *
  * A single wrong time in the future would make all later requests too late. Therefore, a jump of more than a
  * day counts only after `LEAP_LINES` consecutive lines confirm it, as happens after a pause in the log. Until

@@ -136,7 +136,7 @@ function limitsSection({ report, compared }: HtmlReportOptions): Markup {
     element(
       'p',
       {},
-      'The fullest window is the highest number of units admitted for one caller within any interval of the window length.',
+      "The fullest window is the highest number of units admitted for one caller within any interval of the window's length.",
     ),
     ...(compare === undefined
       ? []

@@ -31,7 +31,7 @@ export interface RateLimitOptions extends GuardOptions<Args> {
  *     app.use(rateLimit({ limits, address: { trust: 1, header: 'cf-connecting-ip' } }))
  *
  * In Node, Bun and Deno, the default key is the address of the connection's peer. Behind proxies, set `address`. On other
- * platforms, requests fail with `invalid_option` unless you set `key` or `address`. `denied: 'drop'` only works on Node. Errors,
+ * platforms, requests fail with `invalid_option` unless you set `key` or `address`. `denied: 'drop'` works only on Node. Errors,
  * such as `StoreUnavailableError`, are thrown and go to `app.onError`.
  */
 export function rateLimit(options: RateLimitOptions): MiddlewareHandler {

@@ -55,7 +55,7 @@ export class RateLimitModule implements OnModuleInit {
     return RateLimitModule.forRootAsync({ global: options?.global, useFactory: () => options })
   }
 
-  /** Creates the module with a factory for its options, which can inject providers. */
+  /** Creates the module with a factory for its options. The factory can inject providers. */
   static forRootAsync<Request = HttpRequest, Response = HttpResponse>(
     options: RateLimitAsyncOptions<Request, Response>,
   ): DynamicModule {

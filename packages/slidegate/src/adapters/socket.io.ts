@@ -42,8 +42,8 @@ interface PendingEvent<S extends AnySocket> extends ClientEvent<S> {
  * otherwise in a `rate_limited` event. `onDenied` replaces this response. `denied: 'drop'` and the `deny` list disconnect the
  * client. Events that are still unhandled when the client disconnects aren't charged.
  *
- * Errors, such as `StoreUnavailableError`, are passed to the middleware's `next`, so the socket emits `error` instead.
- * `onAny` listeners run before middleware, so they see denied events, too.
+ * Errors, such as `StoreUnavailableError`, are passed to the middleware's `next`, so the socket emits `error` instead of the
+ * event. `onAny` listeners run before middleware, so they see denied events, too.
  */
 export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOptions<S>): (socket: S) => void {
   const open = limitMessages<Pick<ClientEvent<S>, 'socket'>, PendingEvent<S>>(options, {
@@ -62,7 +62,7 @@ export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOption
       { socket: limited },
       {
         handle: ({ next }, undo) => {
-          // Socket.IO handles the event in this tick, unless the client disconnected.
+          // Socket.IO handles the event in this tick, unless the client has disconnected.
           process.nextTick(() => {
             if (!socket.connected) undo()
           })

@@ -49,7 +49,7 @@ export interface AddressedRequest {
 /** Node versions with CVE-2026-58044 drop headers beyond this number, which may include a proxy's. */
 const MAX_HEADERS = 1000
 
-/** Whether Node may have dropped headers of the request. */
+/** Whether Node may have dropped headers from the request. */
 export function mayBeTruncated({ rawHeaders, raw }: Pick<AddressedRequest, 'rawHeaders' | 'raw'>): boolean {
   const namesAndValues = rawHeaders ?? raw?.rawHeaders ?? []
   return namesAndValues.length >= 2 * MAX_HEADERS

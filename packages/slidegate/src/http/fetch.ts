@@ -131,7 +131,7 @@ export async function watchResponse<R extends HandlerResponse>(
   let answer: R | undefined
   const header = (name: string) => answer?.headers.get(name) ?? undefined
   if (outgoing !== undefined) {
-    // Reads headers from the Response, because Node doesn't return them once they are sent.
+    // Reads headers from the Response, because Node no longer returns them after they are sent.
     whenOver(outgoing, (sent) => onFinished({ ...sent, header }))
     answer = await handle()
     return answer

@@ -51,7 +51,7 @@ export interface Binding<Args extends HandlerArguments> extends SetupBinding<Arg
   address(...args: Args): string | undefined
   /** Returns the address of the connection's peer, or `undefined` if it's unknown. */
   peer(...args: Args): string | undefined
-  /** Whether the runtime may have dropped headers of the request. Default: never. */
+  /** Whether the runtime may have dropped headers from the request. Default: never. */
   isTruncated?(...args: Args): boolean
   /** Returns a signal that is aborted when the client disconnects. Called only if a request has to wait. */
   signal(...args: Args): AbortSignal

@@ -27,7 +27,7 @@ export interface FinishedResponse {
   header(name: string): string | undefined
 }
 
-/** Selects responses whose charge is refunded. */
+/** Selects the responses after which the charge is refunded. */
 export type RefundIf<Args extends HandlerArguments> =
   | 'successful'
   | 'failed'

@@ -16,7 +16,7 @@ import {
 export class RouteOptions<Args extends HandlerArguments> {
   readonly #around: GuardOptions<Args>
   readonly #limiter: Limiter | undefined
-  /** The default name and store of routes with their own limits. */
+  /** The default name and store for routes with their own limits. */
   #name: string | undefined
   #store: Store | undefined
   readonly #guards = new WeakMap<object, Map<string, Guard<Args>>>()

@@ -19,7 +19,7 @@ export interface SetupBinding<Args extends HandlerArguments> {
   readonly sharesRequests?: boolean
 }
 
-/** Checks the first requests of a guard. */
+/** Checks a guard's first requests. */
 export interface SetupChecks<Args extends HandlerArguments> {
   /** @param address the client's address from the framework, used as a key or in a list */
   addressed(address: string | undefined, args: Args): void

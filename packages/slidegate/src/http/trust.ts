@@ -23,7 +23,7 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
   uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 }
 
-/** Minimum prefix lengths of trusted networks. Shorter prefixes would include public addresses. */
+/** Minimum prefix lengths for trusted networks. Shorter prefixes would include public addresses. */
 const MIN_PREFIX = { ipv4: 8, ipv6: 16 }
 
 /** Private networks with prefixes shorter than `MIN_PREFIX`. */

@@ -191,7 +191,7 @@ export class Attempts {
     return this.#moving
   }
 
-  /** Moves the charge to the current time. Charges first and refunds afterwards, so that the request always counts. */
+  /** Moves the charge to the current time. Charges first, then refunds, so that the request always counts. */
   #moveToNow(): void {
     const { limiter } = this.#settings
     this.#moving = limiter.charge(this.#key, this.#cost).then(

@@ -27,13 +27,13 @@ export interface Learned {
 /** Milliseconds to wait after the first 429 without a wait time. Doubles with each consecutive 429. */
 const REFUSED_MS = 1000
 
-/** Maximum rounding error of a time in whole seconds, in milliseconds. */
+/** Maximum rounding error for a time in whole seconds, in milliseconds. */
 const ROUNDED_MS = 1000
 
 /** Maximum margin added to the wait that an upstream requests. */
 const MAX_ADDED_MS = 1000
 
-/** Whether the upstream rejected the request because of its limits. */
+/** Whether the upstream rejected the request because of a limit. */
 export function isRefusal(status: number): boolean {
   return status === 429 || status === 503
 }
@@ -101,7 +101,7 @@ function least(one: number | undefined, other: number | undefined): number | und
 }
 
 /**
- * Returns whether a response changes the known state of the budget.
+ * Returns whether a response reports anything new about the budget.
  *
  * @param then the decision that admitted the request
  * @param latest the latest decision
@@ -124,8 +124,7 @@ interface Plan {
  * Plans how to apply the values of a response.
  *
  * The excess is how many fewer units remain upstream than in the limiter. Since this request was admitted, other
- * requests may have been admitted or may have left the window, so the lower of the remaining units in both decisions
- * is used.
+ * requests may have been admitted or may have left the window, so the lower of the decisions' remaining units is used.
  */
 function planOf(learned: Learned, { limits }: Terms, then: Decision, now: Decision): Plan {
   const plan = { units: [] as number[], isLower: false, isHigher: false, excess: 0 }

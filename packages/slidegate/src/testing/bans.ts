@@ -95,7 +95,7 @@ export const bans: Cases = {
     assert.deepEqual(await banOf(limiter), { level: 1, denials: 0, blockedMs: 0 })
   },
 
-  async 'only recent denials count towards a ban; peeks and shadow limits never do'(scene) {
+  async 'only recent denials count toward a ban; peeks and shadow limits never do'(scene) {
     const limiter = scene.create({
       limits: [
         slidingWindow({ limit: 1, window: '10s' }),

@@ -27,7 +27,7 @@ export const charges: Cases = {
     await opensIn(scene, 1000, limited, 'k', 4)
   },
 
-  async 'a charge counts in every limit, even shadow limits'({ limiter }) {
+  async 'a charge counts toward every limit, even shadow limits'({ limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 9, window: '10s', name: 'sliding' }),
       slidingWindow({ limit: 9, window: '10s', precision: 10, name: 'coarse' }),

@@ -41,7 +41,7 @@ export class ManualClock {
 /** Creates a store that uses this clock and has no data from earlier cases. */
 export type CreateStore = (options: { readonly clock: Clock }) => Store | Promise<Store>
 
-/** A check of one guarantee that every store must keep. */
+/** A check of one guarantee that every store must provide. */
 export interface ConformanceCase {
   readonly name: string
   /** Rejects with an `AssertionError` if the store breaks the guarantee. Closes the store. */
@@ -64,7 +64,7 @@ export interface Scene {
 /** Checks of guarantees, by the guarantee's name. */
 export type Cases = Readonly<Record<string, (scene: Scene) => Promise<void>>>
 
-/** Returns the cases for each item of a list. */
+/** Returns the cases for each item in a list. */
 export function casesOfEach<T>(list: readonly T[], casesOf: (each: T) => Cases): Cases {
   return Object.assign({}, ...list.map(casesOf))
 }

@@ -186,7 +186,7 @@ export const explaining: Cases = {
     }
   },
 
-  async "explain charges nothing and doesn't count towards a ban"(scene) {
+  async "explain charges nothing and doesn't count toward a ban"(scene) {
     const limits = [slidingWindow({ limit: 1, window: '10s' })]
     const limiter = scene.create({ limits, ban: { after: 2, within: '10s', for: '1m' } })
     await admits(limiter, 'k')

@@ -77,7 +77,7 @@ export const holders: Cases = {
     await isFull(limited, 'k')
   },
 
-  async 'a renewed slot is held for another ttl from the renewal'({ clock, limiter }) {
+  async 'a renewed slot is held for one ttl from the renewal'({ clock, limiter }) {
     const limited = limiter([concurrency({ limit: 3, ttl: '10s' })])
     const renewed = await acquires(limited, 'k', 2)
     const forgotten = await acquires(limited, 'k')

@@ -80,7 +80,7 @@ export const severalKeys: Cases = {
     await assert.rejects(limiter.consume({ user: null, ip: null }), { code: 'invalid_key' })
   },
 
-  async 'a request with several keys is admitted when the last of them has room'(scene) {
+  async 'a request with several keys is admitted as soon as the limits of all keys allow it'(scene) {
     const limiter = byUserAndAddress(scene, 1, 1)
     await admits(limiter, { user: 'a', ip: null })
     scene.clock.advance(3000)

@@ -25,7 +25,7 @@ export const waiting: Cases = {
     assert.deepEqual([limiter.waiting('k').length, await left(limiter, 'k')], [0, 0])
   },
 
-  async 'a waiter is admitted immediately if there is room, otherwise when there is'(scene) {
+  async 'a waiter is admitted immediately if its limits allow it, otherwise as soon as they do'(scene) {
     const limiter = scene.limiter([slidingWindow({ limit: 3, window: 20 })])
     assert.equal((await limiter.wait('k', { cost: 2 })).remaining, 1)
     const wait = limiter.wait('k', { cost: 3 })
@@ -48,7 +48,7 @@ export const waiting: Cases = {
     await admits(limiter, 'k')
   },
 
-  async 'a request with several keys waits for room in all of them'(scene) {
+  async 'a request with several keys waits until the limits of all keys allow it'(scene) {
     const limits = () => [slidingWindow({ limit: 1, window: '1d' })]
     const limiter = scene.create({ dimensions: { user: limits(), ip: limits() } })
     const key = { user: 'a', ip: 'x' }

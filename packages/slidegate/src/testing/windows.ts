@@ -137,7 +137,7 @@ export const windows: Cases = {
     }
   },
 
-  async 'a limiter with only shadow limits allows every request without a wait'({ limiter }) {
+  async 'a limiter with only shadow limits allows every request immediately'({ limiter }) {
     const limited = limiter([slidingWindow({ limit: 1, window: '10s', shadow: true })])
     for (let i = 0; i < 3; i++) {
       const { remaining, resetAfterMs, retryAfterMs } = await admits(limited, 'k', 2)

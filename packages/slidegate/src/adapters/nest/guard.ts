@@ -1,4 +1,4 @@
-// The module's guard, the decorators that add it to handlers, and the options of each handler.
+// The module's guard, the decorators that add it to handlers, and the options for each handler.
 import {
   applyDecorators,
   type CanActivate,
@@ -62,7 +62,7 @@ export class HandlerGuards {
     for (const handler of handlers) if (optionsOf(handler) !== undefined) this.guardOf(controller, handler)
   }
 
-  /** Returns whether the handler may run. Decides once per call, even if both the app and a decorator added the guard. */
+  /** Returns whether the handler may run. Decides only once per call, even if both the app and a decorator added the guard. */
   admits(context: ExecutionContext): true | Promise<true> {
     if (this.#decided.has(context)) return true
     this.#decided.add(context)
@@ -136,7 +136,7 @@ export function RateLimit<Request = HttpRequest, Response = HttpResponse>(
   return applyDecorators(setOptions(options), setSkip(false), UseGuards(RateLimitGuard))
 }
 
-/** Exempts a class or method from the module's limits. `SkipRateLimit(false)` limits a method of an exempt class. */
+/** Exempts a class or method from the module's limits. `SkipRateLimit(false)` limits a method in an exempt class. */
 export function SkipRateLimit(skips = true): ClassDecorator & MethodDecorator {
   return setSkip(skips)
 }
