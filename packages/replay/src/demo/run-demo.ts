@@ -44,7 +44,7 @@ async function measure(label: string, limit: Limit): Promise<number> {
     )
   }
   throw new Error(
-    `this machine was too slow to send two bursts within one window, in ${LEADS_MS.length} attempts`,
+    `in ${LEADS_MS.length} attempts, this machine was too slow to send two bursts within one window`,
   )
 }
 

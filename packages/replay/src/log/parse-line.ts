@@ -63,7 +63,8 @@ export const ACCESS_LOG_KEYS: readonly string[] = Object.keys(KEYS)
 /** Parses lines in the common or combined format. */
 function accessLogParser(key: string): ParseLine {
   const read = Object.hasOwn(KEYS, key) ? KEYS[key] : undefined
-  const noKey = read === undefined ? `no key: access logs have ${ACCESS_LOG_KEYS.join(', ')}` : `no ${key}`
+  const noKey =
+    read === undefined ? `no such key: access logs have ${ACCESS_LOG_KEYS.join(', ')}` : `no ${key}`
   return (text) => {
     const match = LINE.exec(text)
     if (match === null) return { bad: 'neither an access log line nor a JSON object' }

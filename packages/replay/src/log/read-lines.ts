@@ -25,7 +25,7 @@ export async function* readLines(
     }
   } catch (error) {
     const name = path === '-' ? 'standard input' : path
-    const what = isZlibError(error) ? 'damaged gzip, ' : ''
+    const what = isZlibError(error) ? 'damaged gzip data, ' : ''
     throw new Error(`can't read ${name}: ${what}${messageOf(error)}`, { cause: error })
   } finally {
     source.destroy()

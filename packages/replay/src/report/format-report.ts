@@ -86,7 +86,7 @@ export function remarksOf({ releasedEarly, forgottenCallers }: Report): string[]
   }
   if (forgottenCallers > 0) {
     lines.push(
-      `${formatCount(forgottenCallers)} callers were evicted while their usage still counted; use --store redis://... for more room`,
+      `${formatCount(forgottenCallers)} callers were evicted while their usage still counted; use --store redis://... for more capacity`,
     )
   }
   return lines

@@ -117,7 +117,7 @@ describe('a replay that skips nearly all lines fails and names the option to che
     [
       'a key that access logs lack',
       [file, '--key', 'tenant'],
-      'no key: access logs have ip, user, method, path, status; check --key and --format',
+      'no such key: access logs have ip, user, method, path, status; check --key and --format',
     ],
     ['a wrong limiter', [captured, '--key', 'key', '--limiter', 'login'], 'another limiter; check --limiter'],
   ])('%s', async (_, words, message) => {

@@ -56,7 +56,7 @@ function addressSourceOf(connection: Connection): ((request: Request) => string 
 /** The error for a missing address. Without an error, all callers would share one key. */
 function unknownAddress(): SlidegateError {
   return invalidOption(
-    "the platform reports no client address; set key, or address, such as { trust: 1, header: 'cf-connecting-ip' }",
+    "the platform reports no client address; set key or address (such as { trust: 1, header: 'cf-connecting-ip' })",
   )
 }
 

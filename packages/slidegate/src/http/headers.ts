@@ -87,7 +87,7 @@ function place(set: HeaderSet, on: HeaderAccess, laterDenies: boolean, isBefore:
   }
 }
 
-/** Whether the response has a tighter limit. If limits are equal, the earlier limiter's headers are kept. */
+/** Whether the response has a tighter limit. If the limits are equal, the earlier limiter's headers are kept. */
 function isLooser(
   { headers }: HeaderSet,
   on: HeaderAccess,

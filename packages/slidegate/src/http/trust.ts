@@ -45,7 +45,7 @@ function networksOf(text: unknown): readonly Network[] {
   const network = parseNetwork(text, `trust (which also accepts ${Object.keys(NAMED).join(', ')})`)
   if (network[1] < MIN_PREFIX[network[0].kind()] && !isPrivate(network)) {
     throw invalidOption(
-      `trust includes ${text}, a public range: clients in it could spoof their address; list your proxies only`,
+      `trust includes ${text}, a public range: clients in it could spoof their address; list only your proxies`,
       text,
     )
   }

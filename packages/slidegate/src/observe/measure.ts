@@ -219,7 +219,7 @@ function limiterInstruments(meter: Meter, limiter: Measured, counts: DecisionCou
     'Times the circuit breaker opened.',
     ({ breakerOpened }) => [[breakerOpened]],
   )
-  make.counter('store.clock_steps', '{step}', "Steps in the store's clock.", ({ clockSteps }) => [
+  make.counter('store.clock_steps', '{step}', "Times the store's clock jumped.", ({ clockSteps }) => [
     [clockSteps],
   ])
   return make

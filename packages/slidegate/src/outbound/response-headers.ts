@@ -1,4 +1,4 @@
-// Reads the rate limit headers of an upstream's responses, in all formats.
+// Reads the rate limit headers in an upstream's responses, in all formats.
 import {
   type BareItem,
   type Item,

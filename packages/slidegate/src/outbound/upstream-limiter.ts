@@ -26,8 +26,8 @@ export interface UpstreamLimiterOptions
    * Milliseconds added to each window, an integer from 1 to the shortest window. Default: a twentieth of the shortest window.
    *
    * The margin allows for network delays and clock differences. A request that takes longer than the margin counts from
-   * the time of its response. The margin lowers the rate: a margin of 500 ms leaves 95% of a rate of 50 per `10s`. All
-   * processes that share the limits must use the same margin.
+   * the time of its response. The margin lowers the rate: with a margin of 500 ms, a limit of 50 per 10 s allows 95% of that
+   * rate. All processes that share the limits must use the same margin.
    */
   readonly marginMs?: number
 }
@@ -113,7 +113,7 @@ function parseLimits(limits: unknown): readonly ParsedLimit[] {
   if (twice === undefined) return parsed
   throw new SlidegateError(
     'duplicate_limit',
-    `two limits have a window of ${twice.windowMs} ms; keep only the lower one`,
+    `two limits have a window of ${twice.windowMs} ms; keep only the lower limit`,
     twice.windowMs,
   )
 }
