@@ -6,7 +6,7 @@ import type { Decider } from './decider.ts'
 import { type LoggedRequest, type ParseLine, Skipped } from './log/parse-line.ts'
 import type { ReorderBuffer } from './log/reorder-buffer.ts'
 
-/** A limiter with the counts of its decisions. */
+/** A limiter and the counts of its decisions. */
 export interface Run {
   readonly decider: Decider
   readonly results: Results

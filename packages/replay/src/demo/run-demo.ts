@@ -33,7 +33,7 @@ export async function runDemo(): Promise<void> {
   }
 }
 
-/** Returns the requests in the fullest window. Retries if the machine was too slow to send the bursts in time. */
+/** Returns the number of requests in the fullest window. Retries if the machine was too slow to send the bursts in time. */
 async function measure(label: string, limit: Limit): Promise<number> {
   for (const leadMs of LEADS_MS) {
     say(`${label}: waiting for a window boundary ...`)

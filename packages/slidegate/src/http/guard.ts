@@ -223,7 +223,7 @@ function setOf(format: HeaderFormat, decision: Decision): HeaderSet {
   return { format, isDenial: !decision.allowed, headers: write(decision) }
 }
 
-/** Decides without a promise if the limiter can decide synchronously. */
+/** Returns a function that decides. It returns no promise if the limiter can decide synchronously. */
 function decider(
   limiter: Limiter<AnyKey>,
 ): (key: AnyKey, options?: LimiterCallOptions) => Decision | PromiseLike<Decision> {

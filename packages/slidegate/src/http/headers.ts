@@ -266,8 +266,7 @@ function draft7Policy({ limit, windowMs }: LimitDecision): readonly Header[] {
 /**
  * Returns `X-RateLimit-Limit`, `-Remaining` and `-Reset` for the same limit as {@link draft7Headers}.
  *
- * `X-RateLimit-Reset` is in whole seconds since the epoch, by the store's clock, as in express-rate-limit and on
- * GitHub.
+ * As in express-rate-limit and on GitHub, `X-RateLimit-Reset` is in whole seconds since the epoch. It uses the store's clock.
  */
 export function legacyHeaders(decision: Decision): readonly Header[] {
   const limit = tightest(decision)

@@ -84,7 +84,7 @@ export const bans: Cases = {
     assert.equal((await denies(limiter, 'k', 3)).retryAfterMs, Number.POSITIVE_INFINITY)
   },
 
-  async "denials of a blocked key don't count and don't extend the ban"(scene) {
+  async "denials for a blocked key don't count and don't extend the ban"(scene) {
     const limiter = banning(scene)
     await causeBan(limiter)
     for (let i = 0; i < 40; i++) {
