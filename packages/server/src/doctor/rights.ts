@@ -11,7 +11,7 @@ const DOCS = 'docs/production.md#access'
 /** TTL of the temporary keys, in case they can't be deleted. */
 const TTL_MS = '5000'
 
-/** Commands with arguments, in an order in which each of them succeeds. `$` stands for a key. */
+/** Commands with arguments, in an order in which each of them succeeds. `$` stands for the temporary keys' prefix. */
 type Commands = readonly (readonly string[])[]
 
 /** Without these permissions, no limit works. */
@@ -75,7 +75,7 @@ export async function rightsOf(
   target: string,
   { url }: NonNullable<StoreConfig['redis']>,
 ): Promise<Check[]> {
-  // All keys have the same hash tag, so they are on one server of a Cluster.
+  // All keys have the same hash tag, so a Cluster keeps them on one node.
   const own = `${link.prefix}:{doctor}:${randomBytes(8).toString('hex')}`
   const user = userOf(url)
   const run = async (commands: Commands) => {
@@ -129,7 +129,7 @@ export async function rightsOf(
       ...base,
       status,
       value: `${user} may not run ${names.join(', ')}`,
-      expected: `allowed, for ${feature}`,
+      expected: `allowed; needed for ${feature}`,
       fix: `redis-cli ACL SETUSER ${user} ${rulesFor(names)}`,
       docs:
         names.includes('info') || names.includes('publish')
@@ -162,7 +162,7 @@ function isRefusal(error: string): boolean {
 function fixFor(error: string): Pick<Check, 'expected' | 'fix' | 'docs'> {
   if (error.includes('OOM')) {
     return {
-      expected: 'room for new keys',
+      expected: 'free memory for new keys',
       fix: 'redis-cli CONFIG SET maxmemory <bytes>',
       docs: 'docs/production.md#memory',
     }
