@@ -68,7 +68,7 @@ export class Capture {
     if (captured !== undefined) queue.write(lineOf(limiter, captured, decision))
   }
 
-  /** Lines written and dropped so far. */
+  /** Counts of the lines written and dropped so far. */
   stats(): Readonly<LineCounts> {
     return { ...this.#counts }
   }
@@ -78,7 +78,7 @@ export class Capture {
     await this.#recording?.queue.flush()
   }
 
-  /** The newest lines for the given limiters. The oldest comes first. Undefined if capturing is off. */
+  /** The newest lines for the given limiters, in chronological order. Undefined if capturing is off. */
   async newest(
     count: number,
     isWanted: (limiter: string) => boolean,
@@ -102,7 +102,7 @@ export class Capture {
       await recording?.queue.flush()
       await recording?.kept.close()
     } catch (error) {
-      // A failure must not prevent the service from stopping or from capturing elsewhere.
+      // A failure must not prevent the service from stopping, or from capturing to another destination.
       this.#options.log.warn({ err: error }, "couldn't close the capture")
     }
   }
@@ -173,7 +173,7 @@ function limiterOf(line: string): string | undefined {
 const WHOLE = 2 ** 32
 
 /**
- * Whether a key belongs to the sample, which contains a `share` of all keys.
+ * Whether a key belongs to the sample. `share` is the fraction of keys in the sample.
  *
  * All processes decide the same way, so all requests for a sampled key are captured.
  */

@@ -7,7 +7,7 @@ interface LineFileOptions {
   readonly maxBytes?: number | undefined
 }
 
-/** An older rotation lock is removed. The process that created it must have died. */
+/** Maximum age of a rotation lock. The process that created an older one must have died. */
 const STALE_MS = 10_000
 
 const CHUNK_BYTES = 256 * 2 ** 10
@@ -56,7 +56,7 @@ export class LineFile {
     await handle?.close()
   }
 
-  /** The newest matching lines from this file and the previous one. The oldest comes first. */
+  /** The newest matching lines from this file and the previous one, in chronological order. */
   async newest(count: number, isWanted: (line: string) => boolean): Promise<string[]> {
     const found: string[] = []
     // Opens both files before reading, because they may be rotated at any time.

@@ -93,11 +93,17 @@ export function addShadowCommand(program: Command): void {
 
 export function addDrainCommand(program: Command): void {
   withReason(addServiceCommand(program, 'drain', 'take an instance out of load balancing, or put it back'))
-    .argument('<on|off>', 'on: report not ready, but keep answering requests; off: report ready', onOff)
+    .argument(
+      '<on|off>',
+      'on: report that it is not ready, but keep answering requests; off: report that it is ready',
+      onOff,
+    )
     .action(async (drain: boolean, flags: ServiceFlags & ReasonFlags) => {
       const body = { drain, ...reasonOf(flags) }
       const answer = await clientOf(flags).ask('POST', '/v1/admin/drain', 'done', body)
-      print(flags, answer, () => [drain ? 'draining: this instance reports not ready' : 'ready for requests'])
+      print(flags, answer, () => [
+        drain ? 'draining: this instance reports that it is not ready' : 'ready for requests',
+      ])
     })
 }
 

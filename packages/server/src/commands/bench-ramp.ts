@@ -62,10 +62,7 @@ export function withRampOptions(command: Command): Command {
         "ramp: use Envoy's protocol, at an address such as 127.0.0.1:8081; <limiter> is the domain",
       ).conflicts(['redis', 'memory']),
     )
-    .option(
-      '--descriptor <key>',
-      `ramp with --grpc: key for the descriptors (default: ${DEFAULT_DESCRIPTOR})`,
-    )
+    .option('--descriptor <key>', `ramp with --grpc: key in each descriptor (default: ${DEFAULT_DESCRIPTOR})`)
     .addOption(
       new Option(
         '--redis <url>',

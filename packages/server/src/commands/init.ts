@@ -204,7 +204,7 @@ function limiterLines(kind: Kind, units: string, window: string): string[] {
   switch (kind) {
     case 'api':
       return [
-        `# Each key gets ${units} requests in any ${window}.`,
+        `# Each key gets ${units} requests in any period of ${window}.`,
         '# POST /v1/consume with {"limiter":"api","key":"user:42"}',
         'api:',
         '  limits:',
@@ -226,7 +226,7 @@ function limiterLines(kind: Kind, units: string, window: string): string[] {
       ]
     case 'llm':
       return [
-        `# Each key gets ${units} tokens in any ${window}.`,
+        `# Each key gets ${units} tokens in any period of ${window}.`,
         '# Before calling the model, POST /v1/reserve with an estimate.',
         '# After the call, POST /v1/settle with the actual count.',
         'llm:',

@@ -33,10 +33,10 @@ export function addOverrideCommand(program: Command): void {
   addKeyCommand(override, 'set', "change a key's limits")
     .option(
       '--limit <limit>',
-      'such as 300, 300/1m, or minute=300 for the limit named minute; repeatable',
+      'new limit, such as 300, 300/1m, or minute=300 for the limit named minute; repeatable',
       collect,
     )
-    .option('--limits <json>', 'numbers by limit name, such as {"burst":{"capacity":50}}')
+    .option('--limits <json>', 'new numbers for named limits, as JSON, such as {"burst":{"capacity":50}}')
     .option('--exempt', 'exempt the key: its limits count requests but never deny them')
     .option('--ttl <duration>', 'lifetime, such as 1h or 7d (default: until deleted)', duration)
     .action(setOverride)

@@ -1,4 +1,4 @@
-// Checks what a schema can't: files, listeners, tokens, rules, the store.
+// Checks what a schema can't: files, listeners, tokens, rules and the store.
 
 import { createHash } from 'node:crypto'
 import { accessSync, constants, readFileSync } from 'node:fs'

@@ -102,7 +102,7 @@ function parse(
   return document.contents as ParsedNode | null
 }
 
-/** Returns the offset of the first token that is nested too deeply. The composer is recursive. */
+/** Returns the offset of the first token that is nested too deeply. It could overflow the composer's stack. */
 function firstTooDeep(tokens: readonly CST.Token[]): number | undefined {
   let level: readonly CST.Token[] = tokens
   for (let depth = 0; level.length > 0; depth++) {
@@ -118,7 +118,7 @@ function firstTooDeep(tokens: readonly CST.Token[]): number | undefined {
 
 /** The parser's message without the quoted text, which may be a secret. */
 function syntaxMessage(message: string, text: string, offset: number): string {
-  if (text.startsWith('${', offset - 1)) return 'a variable between braces or brackets must be quoted'
+  if (text.startsWith('${', offset - 1)) return 'a variable inside braces or brackets must be quoted'
   return `invalid YAML: ${message.replace(/: ".*$/s, '')}`
 }
 
@@ -128,7 +128,7 @@ function atStart(file: string, message: string): ConfigProblem {
 
 /** Shorter values aren't hidden. They're rarely secrets, and could match ordinary words in a message. */
 const SHORTEST_SECRET = 8
-/** Maximum lengths of the excerpts that the service's and the YAML library's messages contain. */
+/** Maximum lengths of excerpts in messages from the service and from the YAML library. */
 const SHOWN = [64, 40]
 
 function withoutSecrets(message: string, secrets: ReadonlyMap<string, string>): string {

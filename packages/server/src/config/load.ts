@@ -15,7 +15,7 @@ export interface LoadedConfig {
   readonly config: Config
   /** The base folder for relative file names in the configuration, as an absolute path. */
   readonly folder: string
-  /** Absolute paths of all files and folders that were read, starting with the configuration. Watch them for changes. */
+  /** Absolute paths of all files and folders read, starting with the configuration. Watch them for changes. */
   readonly files: readonly string[]
   /** Envoy's domains, if any are configured. */
   readonly domains?: Domains
@@ -28,7 +28,10 @@ export interface LoadOptions {
   readonly environment?: NodeJS.ProcessEnv
   /** Addresses that override those in the file. */
   readonly listen?: { readonly http?: string | undefined; readonly grpc?: string | undefined }
-  /** Whether to read files named in the text. If a caller sent the text, it could probe for files. Default: true. */
+  /**
+   * Whether to read files named in the text. Turn it off for text from a caller, who could probe for files.
+   * Default: true.
+   */
   readonly looksAtFiles?: boolean
 }
 

@@ -98,7 +98,7 @@ const naming = {
 }
 
 const KINDS = [
-  closed('At most `limit` units in any period as long as `window`. Exact.', {
+  closed('At most `limit` units in any period of length `window`. Exact.', {
     kind: Type.Literal('slidingWindow'),
     limit: count('Units allowed in any such period.'),
     window: duration('Window length, from 10ms to 366d.'),
@@ -155,7 +155,7 @@ const KINDS = [
     ...naming,
   }),
   closed(
-    'At most `limit` distinct values in any period as long as `window`. Needs its own limiter, without dimensions or other limits.',
+    'At most `limit` distinct values in any period of length `window`. Needs its own limiter, without dimensions or other limits.',
     {
       kind: Type.Literal('distinct'),
       limit: count('Distinct values allowed: up to 10,000, or 1,000,000 with `approximate`.', 1_000_000),
@@ -452,10 +452,10 @@ const ListenSchema = closed(
 const Template = 'with {address}, {host}, {path}, {method}, {header:x-api-key}, {cookie:session}'
 
 const RuleSchema = closed(
-  'Which gateway requests the rule matches, and how they are limited. The first matching rule applies.',
+  'A rule: which gateway requests it matches, and how they are limited. The first matching rule applies.',
   {
     when: Type.Optional(
-      closed('Conditions on the request. Default: matches any request.', {
+      closed('Conditions that a request must meet. Default: none, so the rule matches every request.', {
         host: Type.Optional(text('Host pattern; * matches any characters.')),
         path: Type.Optional(text('Path pattern; * matches any characters, including slashes.')),
         method: Type.Optional(
@@ -513,7 +513,7 @@ const ForwardAuthSchema = closed(
       Type.Array(RuleSchema, { description: 'Rules in order. The first matching rule applies.' }),
     ),
     fromHeaders: flag(
-      'If no rule matches: whether the gateway may choose the limiter and key with X-Slidegate-Limiter and X-Slidegate-Key. Enable this only if the gateway overwrites these headers when clients send them. Default: false.',
+      'Whether the gateway may choose the limiter and key, with X-Slidegate-Limiter and X-Slidegate-Key, if no rule matches. Enable this only if the gateway overwrites these headers when clients send them. Default: false.',
     ),
     trust: Type.Optional(
       Type.Union(
@@ -644,7 +644,7 @@ const CapsSchema = closed('Maximum sizes and counts.', {
       description: 'Requests in flight. Default: 10,000.',
     }),
   ),
-  wait: Type.Optional(duration('Longest time that /v1/wait waits. Default: 30s.')),
+  wait: Type.Optional(duration('Maximum waiting time for /v1/wait. Default: 30s.')),
 })
 export type CapsConfig = Static<typeof CapsSchema>
 

@@ -54,7 +54,7 @@ const isConfig = ajv.compile(ConfigSchema)
 /**
  * Returns the schema violations in a document.
  *
- * Before that, it converts variables to numbers or booleans where the schema needs one. This changes the document.
+ * First converts variables to numbers or booleans where the schema needs one. This changes the document.
  */
 export function shapeProblems(document: SourceDocument): readonly ShapeProblem[] {
   const found = errorsOf(document.value)

@@ -132,7 +132,7 @@ function checksOf(node: string, facts: Facts | undefined, link: RedisLink): Chec
       target,
       name: 'settings',
       status: 'skipped',
-      value: 'this user may not run INFO, so version, memory, persistence and replicas are unknown',
+      value: "this user isn't allowed to run INFO, so version, memory, persistence and replicas are unknown",
       fix: `${cli} ACL SETUSER <user> +info`,
       docs: 'docs/production.md#permissions-for-the-service',
     }
@@ -303,7 +303,7 @@ function clusterCheck(info: RedisInfo, cluster: string | undefined, isCluster: b
     return {
       name,
       status: 'skipped',
-      value: 'this user may not run CLUSTER INFO',
+      value: "this user isn't allowed to run CLUSTER INFO",
       fix: `${cli} ACL SETUSER <user> '+cluster|info'`,
       docs: 'docs/production.md#permissions-for-your-client',
     }
@@ -330,7 +330,10 @@ function scriptCheck(info: RedisInfo, hasConfig: boolean): Found {
   if (scripts === undefined || calls < MIN_SCRIPT_CALLS)
     return { name, status: 'ok', value: `${counted(calls, 'call')}, too few to judge` }
   const micros = (1e6 * scripts.seconds) / calls
-  const check = { name, value: `${formatCount(Math.round(micros))} µs per call on average, over all scripts` }
+  const check = {
+    name,
+    value: `${formatCount(Math.round(micros))} µs per call on average, across all scripts`,
+  }
   if (micros <= MAX_SCRIPT_MICROS) return { ...check, status: 'ok' }
   return {
     ...check,
@@ -343,7 +346,7 @@ function scriptCheck(info: RedisInfo, hasConfig: boolean): Found {
 
 function clockCheck(skewMs: number | undefined): Found {
   const name = 'clock'
-  if (skewMs === undefined) return { name, status: 'skipped', value: 'this user may not run TIME' }
+  if (skewMs === undefined) return { name, status: 'skipped', value: "this user isn't allowed to run TIME" }
   const size = Math.round(Math.abs(skewMs))
   const value =
     size < 5

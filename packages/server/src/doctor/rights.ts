@@ -106,7 +106,7 @@ export async function rightsOf(
       {
         ...base,
         status: 'problem',
-        value: `${user} may not use the keys ${link.prefix}:*`,
+        value: `${user} isn't allowed to use the keys ${link.prefix}:*`,
         expected: `~${link.prefix}:*`,
         fix: `redis-cli ACL SETUSER ${user} '~${link.prefix}:*'`,
         docs: DOCS,
@@ -121,14 +121,14 @@ export async function rightsOf(
   }
   await run(removal)
   if (checks.length > 0) return checks
-  return [{ ...base, status: 'ok', value: `${user} may run all commands that the store needs` }]
+  return [{ ...base, status: 'ok', value: `${user} is allowed to run all commands that the store needs` }]
 
   function missing(status: 'problem' | 'warning', failed: readonly Failure[], feature: string): Check {
     const names = Array.from(new Set(failed.map(({ name }) => (name === 'slowlog' ? 'slowlog|get' : name))))
     return {
       ...base,
       status,
-      value: `${user} may not run ${names.join(', ')}`,
+      value: `${user} isn't allowed to run ${names.join(', ')}`,
       expected: `allowed; needed for ${feature}`,
       fix: `redis-cli ACL SETUSER ${user} ${rulesFor(names)}`,
       docs:

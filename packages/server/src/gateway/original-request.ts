@@ -31,13 +31,13 @@ export class OriginalRequest {
     this.host = hostOf(this.gatewayHeader('x-forwarded-host', ''))
   }
 
-  /** The path to use in keys. If servers may interpret it in several ways, the way that treats most paths as equal. */
+  /** The path to use in keys: the first reading. It treats the most paths as equal. */
   get path(): string {
     const [path = ''] = this.readings
     return Buffer.from(path.replace(/(?<=.)\/$/, ''), 'latin1').toString('utf8')
   }
 
-  /** A client's header. Undefined if it is missing, or if it is repeated and the right value is unclear. */
+  /** A client's header. Undefined if it is missing, or repeated, which leaves the right value unclear. */
   header(name: string): string | undefined {
     const values = this.message.headersDistinct[name]
     return values?.length === 1 && values[0] !== '' ? values[0] : undefined
@@ -87,5 +87,5 @@ function decoded(text: string): string {
 }
 
 function unreadable(why: string): ServiceError {
-  return new ServiceError(403, 'unreadable_request', `the request is ambiguous: ${why}`)
+  return new ServiceError(403, 'unreadable_request', `can't interpret the request: ${why}`)
 }

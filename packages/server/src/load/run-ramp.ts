@@ -4,7 +4,7 @@ import { alignColumns, formatCount, formatPercent, printable } from '#replay/tex
 import { realClock, runRamp, type Saturation, type Step, saturationOf } from './ramp.ts'
 import type { LoadTarget } from './targets.ts'
 
-/** Requests in flight at which a step is saturated. */
+/** Maximum number of requests in flight. A step that reaches it is saturated. */
 const MAX_IN_FLIGHT = 4096
 
 export interface RampPlan {
