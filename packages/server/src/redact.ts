@@ -9,7 +9,7 @@ import { INSTANCE_SECRET } from './service/instance.ts'
 const HASH_LENGTH = 16
 const MOST_PLAIN = 256
 
-/** Returns a key's form in the log. By default, it is a hash: equal keys look equal, but can't be recovered. */
+/** Returns a key as it appears in the log. By default, that's a hash: equal keys look equal, but stay secret. */
 export function redactKey(key: unknown, { logging }: Config): string {
   const text = typeof key === 'string' ? key : (JSON.stringify(key) ?? '')
   if (logging?.keys === 'plain') return text.slice(0, MOST_PLAIN)

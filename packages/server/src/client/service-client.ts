@@ -204,7 +204,7 @@ function bodyOf(text: string): unknown {
 
 /** Exit codes of commands that call a service, other than 0. */
 export const EXIT = {
-  /** The service failed: its store is unavailable, for example. */
+  /** The service failed, for example because its store is unavailable. */
   failure: 1,
   /** The command or the request is invalid. */
   usage: 2,

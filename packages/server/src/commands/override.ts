@@ -97,7 +97,7 @@ function ruleOf({ limit = [], limits, exempt }: OverrideFlags): Rule {
   if (exempt) return { exempt }
   if (given.length === 0) throw new UsageError('no limits are given; pass --limit, --limits or --exempt')
   if (given.length > 1 && given.some(([name]) => name === ONLY)) {
-    throw new UsageError('several limits need names; write each like minute=300')
+    throw new UsageError('each of several limits needs a name; write it like minute=300')
   }
   return { limits: Object.fromEntries(given) }
 }

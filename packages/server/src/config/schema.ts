@@ -115,26 +115,32 @@ const KINDS = [
     ),
     ...naming,
   }),
-  closed('Up to `limit` units per fixed window, and up to twice that across a boundary.', {
-    kind: Type.Literal('fixedWindow'),
-    limit: count('Units allowed per window.'),
-    window: duration('Window length, from 10ms to 366d.'),
-    align: oneOf(
-      "When windows start: epoch (at multiples of `window` since the Unix epoch), or first-hit (at the key's first request). Default: epoch.",
-      'epoch',
-      'first-hit',
-    ),
-    ...naming,
-  }),
-  closed('Up to `limit` units per calendar period, and up to twice that across a boundary.', {
-    kind: Type.Literal('calendarWindow'),
-    limit: count('Units allowed per period.'),
-    unit: word('The period: hour, day, ISO week (from Monday) or month.', 'hour', 'day', 'week', 'month'),
-    timeZone: Type.Optional(
-      text('An IANA name such as Europe/Berlin, or an offset such as +05:30. Default: UTC.'),
-    ),
-    ...naming,
-  }),
+  closed(
+    'At most `limit` units per fixed window. Around a boundary, up to twice that can pass in a short time.',
+    {
+      kind: Type.Literal('fixedWindow'),
+      limit: count('Units allowed per window.'),
+      window: duration('Window length, from 10ms to 366d.'),
+      align: oneOf(
+        "When windows start: epoch (at multiples of `window` since the Unix epoch), or first-hit (at the key's first request). Default: epoch.",
+        'epoch',
+        'first-hit',
+      ),
+      ...naming,
+    },
+  ),
+  closed(
+    'At most `limit` units per calendar period. Around a boundary, up to twice that can pass in a short time.',
+    {
+      kind: Type.Literal('calendarWindow'),
+      limit: count('Units allowed per period.'),
+      unit: word('The period: hour, day, ISO week (from Monday) or month.', 'hour', 'day', 'week', 'month'),
+      timeZone: Type.Optional(
+        text('An IANA name such as Europe/Berlin, or an offset such as +05:30. Default: UTC.'),
+      ),
+      ...naming,
+    },
+  ),
   closed('A sliding window, estimated from two counters.', {
     kind: Type.Literal('slidingCounter'),
     limit: count('Estimated units allowed in any window.'),

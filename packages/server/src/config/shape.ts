@@ -206,10 +206,9 @@ function expected(schema: SchemaPart): string {
     return schema.enum.length === 1 ? String(schema.enum[0]) : `one of ${listed(schema.enum)}`
   if (schema.anyOf !== undefined) return listed(schema.anyOf.map(expected))
   const { minimum, exclusiveMinimum, maximum } = schema
-  const above = exclusiveMinimum === undefined ? '' : ` above ${exclusiveMinimum}`
+  const above = exclusiveMinimum === undefined ? '' : ` above ${exclusiveMinimum},`
   const from = minimum === undefined ? '' : ` from ${numeral(minimum)}`
-  const to =
-    maximum === undefined ? '' : `${from === '' ? `${above && ' and'} up` : ''} to ${numeral(maximum)}`
+  const to = maximum === undefined ? '' : `${from === '' ? ' up' : ''} to ${numeral(maximum)}`
   const range = `${above}${from}${to}`
   switch (schema.type) {
     case 'integer':

@@ -61,7 +61,7 @@ function unusable(target: string, reason: string): Check {
     expected: 'a response to PING within 1 s',
     fix: isAuth
       ? 'set the user and password in store.redis.url: redis://user:password@host:6379'
-      : 'start Redis, or correct store.redis.url or the firewall; try redis-cli -u <url> ping',
+      : 'start Redis, or fix store.redis.url or the firewall; try redis-cli -u <url> ping',
     docs: isAuth ? 'docs/production.md#access' : 'docs/operations.md#redis-is-down',
   }
 }
