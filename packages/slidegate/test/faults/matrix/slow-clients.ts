@@ -23,7 +23,7 @@ export const SLOW_CLIENTS: readonly SlowClients[] = [
   {
     faults: SILENT_FOR_GOOD,
     clients: ['node-redis-6-set'],
-    why: 'each command restarts the `socketTimeout` of node-redis, so it never expires under traffic. `redisStore({ url })` replaces the connection; a pool uses its other connections',
+    why: "each command restarts node-redis's `socketTimeout`, so it never expires under traffic. `redisStore({ url })` replaces the connection; a pool uses its other connections",
     backWithinMs: Number.POSITIVE_INFINITY,
   },
   {
